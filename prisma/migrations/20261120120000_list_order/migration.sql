@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "muster"."lists" ADD COLUMN     "unstable_since" TIMESTAMPTZ(6);

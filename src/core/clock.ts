@@ -1,0 +1,27 @@
+/** Time as a dependency: everything that waits or compares times takes a Clock, so that tests own it. */
+export interface Clock {
+  /** Milliseconds since the epoch. May jump: never use it to measure a duration. */
+  now(): number;
+  /** Milliseconds since some fixed point; only ever grows. For durations and deadlines inside one process. */
+  monotonic(): number;
+  /** Resolves after `ms` milliseconds; rejects with the signal's reason when it aborts first. */
+  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonic: () => performance.now(),
+  sleep: (ms, signal) =>
+    new Promise((resolve, reject) => {
+      if (signal?.aborted) return reject(signal.reason);
+      const onAbort = () => {
+        clearTimeout(timer);
+        reject(signal?.reason);
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener('abort', onAbort);
+        resolve();
+      }, ms);
+      signal?.addEventListener('abort', onAbort, { once: true });
+    }),
+};

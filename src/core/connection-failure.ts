@@ -1,0 +1,17 @@
+const WORDS: Record<string, string> = {
+  ECONNREFUSED: 'the connection was refused, so nothing listens there',
+  ECONNRESET: 'the connection was closed',
+  EHOSTUNREACH: 'there is no way to that host',
+  ENETUNREACH: 'there is no way to that network',
+  ENOTFOUND: 'there is no host of that name',
+  EAI_AGAIN: 'the name of the host could not be looked up',
+  ETIMEDOUT: 'there was no answer in time',
+  ENOENT: 'there is no such socket',
+};
+
+/** Why a server could not be reached, in words; for failures without a code of the system, what they say themselves. */
+export function connectionFailure(error: unknown): string {
+  const { code, message } = error as NodeJS.ErrnoException;
+  const text = /timeout|timed out/i.test(message) ? WORDS.ETIMEDOUT : message;
+  return WORDS[code ?? ''] ?? text ?? String(error);
+}

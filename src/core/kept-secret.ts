@@ -1,0 +1,31 @@
+import { randomBytes } from 'node:crypto';
+import { chmod, link, mkdir, readFile, unlink, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { Secret } from './secret.js';
+
+/**
+ * The secret kept in a file that only its owner may read; made by `generate` when there is none. Two processes that
+ * start at once end up with the same one: the file appears whole, and the first to put it there wins.
+ */
+export async function keptSecret(path: string, generate: () => string): Promise<Secret> {
+  const kept = await read(path);
+  if (kept) return kept;
+  await mkdir(dirname(path), { recursive: true });
+  const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
+  await writeFile(draft, `${generate()}\n`, { mode: 0o600 });
+  await chmod(draft, 0o600);
+  await link(draft, path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
+  });
+  await unlink(draft);
+  return (await read(path)) as Secret;
+}
+
+async function read(path: string): Promise<Secret | undefined> {
+  try {
+    return new Secret((await readFile(path, 'utf8')).trim());
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw error;
+  }
+}

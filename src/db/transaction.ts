@@ -1,0 +1,25 @@
+import type { Prisma } from '../generated/prisma/client.js';
+import type { Database } from './database.js';
+import { translateDatabaseError } from './sql-state.js';
+
+/** The client inside a transaction. Using the outer client there would wait for a second connection, and with a full pool for ever. */
+export type Transaction = Prisma.TransactionClient;
+
+/** Longer than any page takes to write. What hangs inside is ended much sooner, by the session's timeouts (database.ts). */
+const TIMEOUT_MS = 60_000;
+
+/** How long to wait for a connection of the pool. */
+const MAX_WAIT_MS = 30_000;
+
+/**
+ * Runs `work` in one transaction and commits it; rolls back when `work` throws, and rethrows that error. A lost connection
+ * throws `database_unavailable`, and then it is unknown whether the commit took effect.
+ * After an SQL error inside, the transaction is aborted: catching it and going on fails with 25P02.
+ */
+export async function inTransaction<T>(db: Pick<Database, 'prisma'>, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  try {
+    return await db.prisma.$transaction(work, { timeout: TIMEOUT_MS, maxWait: MAX_WAIT_MS });
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+}

@@ -1,0 +1,54 @@
+import { ERROR_CODES } from '../core/errors.js';
+import { scrubRegistered } from './secret-registry.js';
+
+const REDACTED = '[redacted]';
+
+/** Member names that hold a secret, compared without case, `_`, `-` and spaces. */
+const SECRET_KEY = /(token|secret|password|passphrase|cookie|authorization|apikey|encryptionkeys?|codeverifier|^code)$/;
+/** What `code` holds when it is an error's code and not an authorization code: ours, Node's, undici's, Fastify's, SQLSTATE, Prisma's. */
+const ERROR_CODE = /^(E[A-Z]{2,15}|ERR_[A-Z0-9_]+|UND_ERR[A-Z_]*|FST_[A-Z_]+|[0-9A-Z]{5})$/;
+
+/** Shapes that give a secret away wherever they stand: [pattern, replacement]. */
+const SECRET_SHAPES: readonly (readonly [RegExp, string])[] = [
+  [/eyJ[\w-]{4,}\.[\w-]+(\.[\w-]*)*/g, REDACTED],
+  [/\b(bearer|basic)\s+[\w\-.~+/=%]{6,}/gi, `$1 ${REDACTED}`],
+  [/(:\/\/[^/\s:@]*):[^/\s@]+@/g, `$1:${REDACTED}@`],
+  [
+    /\b((?:\w*_?token|client_secret|password|authorization|(?:set-)?cookie)(?:\\?["'])?\s*[=:]\s*(?:\\?["'])?)(?!\[redacted\])[^\s&"'\\,;}\])]+/gi,
+    `$1${REDACTED}`,
+  ],
+  [/([?&](?:code|state)=)[^\s&"'#]+/gi, `$1${REDACTED}`],
+  [/(\/connect\/)[^/?\s"'#]+/g, `$1${REDACTED}`],
+];
+
+/** One line of the log as it may be written: scrubbed by member name, by registered value, and by shape. */
+export function redactLine(line: string): string {
+  try {
+    return `${JSON.stringify(redact(JSON.parse(line)))}\n`;
+  } catch {
+    return `${JSON.stringify({ level: 50, msg: 'A log line could not be read back for redaction and was dropped.' })}\n`;
+  }
+}
+
+function redactText(text: string): string {
+  let clean = scrubRegistered(text);
+  for (const [shape, replacement] of SECRET_SHAPES) clean = clean.replace(shape, replacement);
+  return clean;
+}
+
+function redact(value: unknown): unknown {
+  if (typeof value === 'string') return redactText(value);
+  if (Array.isArray(value)) return value.map(redact);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => [redactText(key), isSecretMember(key, member) ? REDACTED : redact(member)]),
+  );
+}
+
+/** Flags, numbers and nulls say that a secret is there, not what it is. */
+function isSecretMember(key: string, member: unknown): boolean {
+  if (member === null || typeof member === 'boolean' || typeof member === 'number') return false;
+  const name = key.toLowerCase().replaceAll(/[_\-\s]/g, '');
+  if (!SECRET_KEY.test(name)) return false;
+  return !(name === 'code' && typeof member === 'string' && (member in ERROR_CODES || ERROR_CODE.test(member)));
+}

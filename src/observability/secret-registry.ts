@@ -1,0 +1,70 @@
+/** Newest values kept. A value that fell out is still caught by its key or its shape; more than this only costs memory. */
+const PASSING_LIMIT = 10_000;
+/** Values are found by their first characters, so that scrubbing costs the length of the text, not the number of secrets. */
+const PREFIX = 6;
+/** Shorter values would tear ordinary words out of the log. */
+const SHORTEST = 8;
+const REDACTED = '[redacted]';
+
+const lasting = new Set<string>();
+/** In the order of their last registration: the first one is the oldest. */
+const passing = new Set<string>();
+const byPrefix = new Map<string, Set<string>>();
+
+/**
+ * Names a value that must never stand in a log line; call it wherever a secret becomes known. Settings are `lasting`
+ * (the client secret, the admin token); tokens come and go, and only the newest 10,000 are remembered.
+ */
+export function registerSecret(value: string, options: { lasting?: boolean } = {}): void {
+  for (const form of new Set([value, encodeURIComponent(value)])) register(form, options.lasting ?? false);
+}
+
+/** The text with every registered value replaced. */
+export function scrubRegistered(text: string): string {
+  if (byPrefix.size === 0) return text;
+  let clean = '';
+  let from = 0;
+  for (let at = 0; at + PREFIX <= text.length; at++) {
+    const found = longestAt(text, at);
+    if (found === undefined) continue;
+    clean += text.slice(from, at) + REDACTED;
+    from = at + found.length;
+    at = from - 1;
+  }
+  return from === 0 ? text : clean + text.slice(from);
+}
+
+function register(value: string, isLasting: boolean): void {
+  if (value.length < SHORTEST) return;
+  if (isLasting) {
+    passing.delete(value);
+    lasting.add(value);
+  } else if (!lasting.has(value)) {
+    passing.delete(value);
+    passing.add(value);
+  }
+  const prefix = value.slice(0, PREFIX);
+  const sharing = byPrefix.get(prefix);
+  if (sharing) sharing.add(value);
+  else byPrefix.set(prefix, new Set([value]));
+  if (passing.size > PASSING_LIMIT) forgetOldest();
+}
+
+function forgetOldest(): void {
+  const [oldest] = passing;
+  if (oldest === undefined) return;
+  passing.delete(oldest);
+  const prefix = oldest.slice(0, PREFIX);
+  const sharing = byPrefix.get(prefix);
+  sharing?.delete(oldest);
+  if (sharing?.size === 0) byPrefix.delete(prefix);
+}
+
+/** JWTs all begin alike, so many values share a prefix: the longest that fits wins, else its tail would stay readable. */
+function longestAt(text: string, at: number): string | undefined {
+  let longest: string | undefined;
+  for (const value of byPrefix.get(text.slice(at, at + PREFIX)) ?? []) {
+    if (value.length > (longest?.length ?? 0) && text.startsWith(value, at)) longest = value;
+  }
+  return longest;
+}
