@@ -1,0 +1,23 @@
+import { createHash } from 'node:crypto';
+import type { Endpoint } from './endpoint.js';
+
+/** Raise it when the pagers' states change their meaning: old checkpoints then start their walks anew. */
+const CHECKPOINT_FORMAT = 1;
+
+/**
+ * SHA-256 over what decides the meaning of a checkpoint and of a record's id. A checkpoint of another fingerprint is not
+ * gone on with. `order` and `deleteGuard` are left out: they judge a walk, and lead it nowhere else.
+ */
+export function fingerprint({ resource, method, path, pager, id, envelope, parent }: Endpoint): string {
+  const parts = { format: CHECKPOINT_FORMAT, resource, method, path, pager, id, envelope, parent: parent ?? null };
+  return createHash('sha256').update(canonical(parts)).digest('hex');
+}
+
+/** JSON with the members of every object in order of their names. */
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_name, part: unknown) =>
+    typeof part === 'object' && part !== null && !Array.isArray(part)
+      ? Object.fromEntries(Object.entries(part).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : part,
+  );
+}

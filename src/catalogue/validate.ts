@@ -1,0 +1,153 @@
+import type { z } from 'zod';
+import { type Fault, FaultsError } from '../core/errors.js';
+import { didYouMean } from './did-you-mean.js';
+import type { Catalogue, Endpoint, PagerSpec } from './endpoint.js';
+import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, PAGER_SCHEMAS } from './entry-schema.js';
+
+/** A resource becomes a table of schema mirror, and stands beside these. */
+const RESERVED_RESOURCES = new Set(['companies', 'changes']);
+const RESOURCE = /^[a-z][a-z0-9_]{0,40}$/;
+
+const EXAMPLES: Readonly<Record<string, string>> = {
+  method: 'GET',
+  path: '/api/companies/{company_id}/absences',
+  pager: '{ style: skip-take, in: query, size: 500 }',
+  style: 'skip-take',
+  in: 'query',
+  size: '500',
+  skipName: 'skip',
+  takeName: 'take',
+  tokenName: 'continuationToken',
+  sizeName: 'pageSize',
+  id: '[uid, id]',
+  envelope: 'value',
+  order: 'stable',
+  parent: 'employees',
+  deleteGuard: '{ share: 0.2, rows: 10 }',
+  share: '0.2',
+  rows: '10',
+};
+const ENTRY_EXAMPLE = `absences: { method: GET, path: ${EXAMPLES['path']}, pager: ${EXAMPLES['pager']} }`;
+
+type RawMap = { readonly [name: string]: unknown };
+
+/** Makes a catalogue of what a file says. Throws FaultsError `invalid_catalogue` with every fault; `source` names the file. */
+export function validateCatalogue(input: unknown, source: string): Catalogue {
+  if (!isMap(input) || Object.keys(input).length === 0) {
+    throw faultsError(source, [{ where: source, problem: 'must be a map with one entry a list', example: ENTRY_EXAMPLE }]);
+  }
+  const faults: Fault[] = [];
+  const endpoints: Endpoint[] = [];
+  for (const [resource, raw] of Object.entries(input)) {
+    const parsed = ENTRY_SCHEMA.safeParse(raw);
+    if (parsed.success) endpoints.push(toEndpoint(resource, parsed.data));
+    else faults.push(...parsed.error.issues.flatMap((issue) => faultsOfIssue(resource, raw, issue)));
+    faults.push(...nameFaults(resource), ...relationFaults(resource, raw, input));
+  }
+  if (faults.length > 0) throw faultsError(source, faults);
+  return catalogueOf(endpoints);
+}
+
+function catalogueOf(endpoints: readonly Endpoint[]): Catalogue {
+  const parentsFirst = [
+    ...endpoints.filter(({ parent }) => parent === undefined),
+    ...endpoints.filter(({ parent }) => parent !== undefined),
+  ];
+  const byResource = new Map(parentsFirst.map((endpoint) => [endpoint.resource, endpoint]));
+  return { endpoints: parentsFirst, get: (resource) => byResource.get(resource) };
+}
+
+function toEndpoint(resource: string, { parent, envelope, ...entry }: CatalogueEntry): Endpoint {
+  const pager: PagerSpec =
+    entry.pager.style === 'odata'
+      ? entry.pager
+      : { ...entry.pager, in: entry.pager.in ?? (entry.method === 'GET' ? 'query' : 'body') };
+  return { resource, ...entry, pager, envelope: envelope ?? '', ...(parent === undefined ? {} : { parent }) };
+}
+
+function nameFaults(resource: string): Fault[] {
+  const example = 'absences';
+  if (RESERVED_RESOURCES.has(resource))
+    return [{ where: resource, problem: 'is the name of a table of its own; choose another', example }];
+  if (RESOURCE.test(resource)) return [];
+  return [
+    { where: resource, problem: 'cannot name a table; use a-z, 0-9 and _, a letter first, at most 41 characters', example },
+  ];
+}
+
+/** What members mean for each other, and entries for each other; read from the raw input, so that no other fault hides these. */
+function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
+  if (!isMap(raw)) return [];
+  const { method, path, parent, envelope } = raw;
+  const pager = isMap(raw['pager']) ? raw['pager'] : {};
+  const faults: Fault[] = [];
+  const fault = (member: string, problem: string, example = EXAMPLES[member.split('.').at(-1) ?? '']) =>
+    faults.push({ where: `${resource}.${member}`, problem, ...(example === undefined ? {} : { example }) });
+
+  if (method === 'GET' && pager['in'] === 'body') fault('pager.in', 'must be query: a GET has no body');
+  if (envelope === 'none' && pager['style'] === 'continuation') {
+    fault('envelope', 'must not be none: a bare array has no place for the page token');
+  }
+  if (typeof path === 'string') {
+    const placeholders = new Set(path.match(/\{[^}]*\}?/g) ?? []);
+    if (!placeholders.has('{company_id}')) fault('path', 'must hold {company_id}');
+    if (parent !== undefined && !placeholders.has('{id}')) {
+      fault('path', 'must hold {id}, since the list has a parent', '/api/companies/{company_id}/employees/{id}/absences');
+    }
+    if (parent === undefined && placeholders.has('{id}')) fault('path', 'holds {id}, which only a list with a parent has');
+    for (const unknown of placeholders) {
+      if (unknown !== '{company_id}' && unknown !== '{id}')
+        fault('path', `holds ${unknown}, but only {company_id} and {id} are known`);
+    }
+    if (/(^|\/)(\.|%2e){1,2}(\/|$)/i.test(path)) fault('path', 'must not hold the segments . and ..');
+  }
+  if (typeof parent === 'string') {
+    const others = Object.keys(all).filter((name) => name !== resource);
+    if (parent === resource) fault('parent', 'must not be the list itself');
+    else if (!others.includes(parent)) fault('parent', `names no list of this catalogue${hint(parent, others)}`);
+    else if (isMap(all[parent]) && all[parent]['parent'] !== undefined)
+      fault('parent', `must have no parent itself; ${parent} has one`);
+  }
+  return faults;
+}
+
+function faultsOfIssue(resource: string, raw: unknown, issue: z.core.$ZodIssue): Fault[] {
+  const where = issue.path.reduce<string>(
+    (place, part) => (typeof part === 'number' ? `${place}[${part}]` : `${place}.${String(part)}`),
+    resource,
+  );
+  if (issue.code === 'unrecognized_keys') {
+    const known = knownMembers(raw, issue.path[0]);
+    return issue.keys.map((key) => ({
+      where: `${where}.${key}`,
+      problem: `is not known${hint(key, known)}`,
+      example: known.join(', '),
+    }));
+  }
+  const member = issue.path.findLast((part) => typeof part === 'string');
+  return [{ where, problem: issue.message, example: member === undefined ? ENTRY_EXAMPLE : (EXAMPLES[member] ?? ENTRY_EXAMPLE) }];
+}
+
+function knownMembers(raw: unknown, member: PropertyKey | undefined): string[] {
+  if (member === 'deleteGuard') return Object.keys(DELETE_GUARD_SCHEMA.shape);
+  if (member !== 'pager') return Object.keys(ENTRY_SCHEMA.shape);
+  const style = isMap(raw) && isMap(raw['pager']) ? raw['pager']['style'] : undefined;
+  return Object.entries(PAGER_SCHEMAS).flatMap(([name, schema]) => (name === style ? Object.keys(schema.shape) : []));
+}
+
+function hint(name: string, known: readonly string[]): string {
+  const meant = didYouMean(name, known);
+  return meant === undefined ? '' : `; did you mean ${meant}?`;
+}
+
+function faultsError(source: string, faults: readonly Fault[]): FaultsError {
+  return new FaultsError(
+    'invalid_catalogue',
+    `The catalogue (${source}) is wrong in ${faults.length} ${faults.length === 1 ? 'place' : 'places'}:`,
+    faults,
+  );
+}
+
+function isMap(value: unknown): value is RawMap {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,101 @@
+import type { Clock } from '../core/clock.js';
+import type { ProviderSettings } from '../core/provider-settings.js';
+import type { Logger } from '../observability/logger.js';
+import { describeRequest, type HttpClient, type HttpResponse } from './http-client.js';
+import { withRetries } from './retry-policy.js';
+import { statusError } from './service-error.js';
+import type { AccessToken, TokenSource } from './token-source.js';
+
+export interface ApiRequest {
+  readonly method: 'GET' | 'POST';
+  /** Path on {base_url}, beginning with a slash. */
+  readonly path: string;
+  readonly query?: Readonly<Record<string, string>> | undefined;
+  readonly body?: Readonly<Record<string, unknown>> | undefined;
+  readonly tokens: TokenSource;
+  readonly signal?: AbortSignal | undefined;
+}
+
+export interface ApiResponse {
+  readonly status: 200;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+export interface ApiClientParts {
+  readonly http: HttpClient;
+  readonly provider: Pick<ProviderSettings, 'baseUrl'>;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/** Reads of the API of one environment: authorized, repeated while that may help, each failure given its code. */
+export class ApiClient {
+  readonly #parts: ApiClientParts;
+
+  constructor(parts: ApiClientParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * Throws ServiceError: `access_token_refused` after a second 401 (the token source was told), `service_refused`
+   * (403 and other 4xx, a redirect; the status in `details`), `service_throttled`, `service_error`, `service_timeout`,
+   * `service_unreachable` after the last attempt, `response_too_large`, `malformed_response`; and whatever `tokens` throws.
+   */
+  request(outgoing: ApiRequest): Promise<ApiResponse> {
+    const { clock, logger } = this.#parts;
+    const url = this.#url(outgoing);
+    const what = describeRequest({ method: outgoing.method, url });
+    // Once a request, not once an attempt: a service that refuses every token must not cost five renewals a page.
+    const renewal = { spent: false };
+    return withRetries(() => this.#attempt(outgoing, url, what, renewal), {
+      clock,
+      signal: outgoing.signal,
+      onRetry: (error, delayMs) =>
+        logger.debug({ error: error.code, status: error.details['status'], delayMs }, `${what} will be repeated`),
+    });
+  }
+
+  async #attempt(outgoing: ApiRequest, url: URL, what: string, renewal: { spent: boolean }): Promise<ApiResponse> {
+    const { tokens } = outgoing;
+    let token = await tokens.get();
+    let response = await this.#send(outgoing, url, token);
+    if (response.status === 401 && !renewal.spent) {
+      renewal.spent = true;
+      token = await tokens.renew(token);
+      response = await this.#send(outgoing, url, token);
+    }
+    if (response.status === 401) await tokens.refused(token);
+    if (response.status !== 200) throw statusError(what, response, this.#parts.clock.now());
+    return { status: 200, headers: response.headers, text: response.text };
+  }
+
+  #send({ method, body, signal }: ApiRequest, url: URL, token: AccessToken): Promise<HttpResponse> {
+    return this.#parts.http.send({
+      method,
+      url,
+      signal,
+      headers: {
+        accept: 'application/json',
+        authorization: `Bearer ${token.value.reveal()}`,
+        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+      },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+  }
+
+  /** The path is set, never resolved: no path of a catalogue can lead to another host with the token. */
+  #url({ path, query }: ApiRequest): URL {
+    const url = new URL(this.#parts.provider.baseUrl);
+    url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`;
+    url.search = encodeQuery(query ?? {});
+    return url;
+  }
+}
+
+/** `$` stays as it is: the service documents `$take`, and not every server decodes names. */
+export function encodeQuery(query: Readonly<Record<string, string>>): string {
+  return Object.entries(query)
+    .map(([name, value]) => `${encodeURIComponent(name).replaceAll('%24', '$')}=${encodeURIComponent(value)}`)
+    .join('&');
+}

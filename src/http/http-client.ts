@@ -1,0 +1,139 @@
+import { Agent, buildConnector, type Dispatcher, request } from 'undici';
+import { readBody } from './read-body.js';
+import { ServiceError } from './service-error.js';
+
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST';
+  readonly url: URL;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+  readonly signal?: AbortSignal | undefined;
+  /** Milliseconds for everything, from the connection to the last byte; 120 s unless said. */
+  readonly deadlineMs?: number;
+  /**
+   * Use a connection of its own. A kept one may have been closed by the other side just now, and then nobody can say
+   * whether the request arrived: harmless for a page, not for a refresh token.
+   */
+  readonly freshConnection?: boolean;
+}
+
+export interface HttpResponse {
+  readonly status: number;
+  /** Names in lower case; repeated headers joined by a comma. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+}
+
+export interface HttpLimits {
+  readonly connectTimeoutMs?: number;
+  /** Longest silence: before the headers, and between two parts of the body. */
+  readonly silenceTimeoutMs?: number;
+  readonly deadlineMs?: number;
+  /** Bytes of a body once decoded. */
+  readonly maxBytes?: number;
+}
+
+const MEGABYTE = 1024 * 1024;
+
+/**
+ * The one way out to the service: a pool of kept connections a process, every wait bounded, redirects never followed.
+ * It knows HTTP only; what a status means is the caller's business. Throws ServiceError `service_unreachable`,
+ * `service_timeout`, `response_too_large` or `malformed_response`, and the signal's reason when it aborts.
+ */
+export class HttpClient {
+  readonly #kept: Agent;
+  readonly #fresh: Agent;
+  readonly #deadlineMs: number;
+  readonly #maxBytes: number;
+  /** Errors of requests that never left, because there was no connection to send them on. */
+  readonly #connectErrors = new WeakSet<Error>();
+
+  constructor(limits: HttpLimits = {}) {
+    const silence = limits.silenceTimeoutMs ?? 30_000;
+    const dial = buildConnector({ timeout: limits.connectTimeoutMs ?? 5_000 });
+    const options: Agent.Options = {
+      headersTimeout: silence,
+      bodyTimeout: silence,
+      connect: (target, done) =>
+        dial(target, (...[error, socket]) => {
+          if (error) {
+            this.#connectErrors.add(error);
+            done(error, null);
+          } else done(null, socket);
+        }),
+    };
+    this.#kept = new Agent(options);
+    this.#fresh = new Agent({ ...options, pipelining: 0 });
+    this.#deadlineMs = limits.deadlineMs ?? 120_000;
+    this.#maxBytes = limits.maxBytes ?? 64 * MEGABYTE;
+  }
+
+  async send(outgoing: HttpRequest): Promise<HttpResponse> {
+    const { signal, deadlineMs = this.#deadlineMs } = outgoing;
+    signal?.throwIfAborted();
+    const what = describeRequest(outgoing);
+    const control = new AbortController();
+    const late = new ServiceError('service_timeout', `${what} took longer than ${deadlineMs} ms`, { sent: true });
+    const timer = setTimeout(() => control.abort(late), deadlineMs);
+    const onAbort = () => control.abort(signal?.reason);
+    signal?.addEventListener('abort', onAbort, { once: true });
+    try {
+      // The race, because undici looks at a signal only once the request has its connection.
+      return await Promise.race([this.#exchange(outgoing, control.signal), rejection(control.signal)]);
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw control.signal.aborted ? late : this.#failure(what, error);
+    } finally {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', onAbort);
+    }
+  }
+
+  /** Waits for requests under way. */
+  async close(): Promise<void> {
+    await Promise.all([this.#kept.close(), this.#fresh.close()]);
+  }
+
+  async #exchange(outgoing: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
+    const { method, url, headers, body, freshConnection } = outgoing;
+    const response = await request(url, {
+      method,
+      signal,
+      dispatcher: freshConnection ? this.#fresh : this.#kept,
+      headers: { 'user-agent': 'muster', 'accept-encoding': 'gzip', ...headers },
+      ...(body === undefined ? {} : { body }),
+    });
+    const received = joinHeaders(response.headers);
+    const text = await readBody(response.body, received['content-encoding'], this.#maxBytes);
+    return { status: response.statusCode, headers: received, text };
+  }
+
+  #failure(what: string, error: unknown): ServiceError {
+    if (error instanceof ServiceError) return error;
+    const sent = !(error instanceof Error && this.#connectErrors.has(error));
+    const code = (error as NodeJS.ErrnoException).code ?? '';
+    if (code.startsWith('UND_ERR_') && code.endsWith('_TIMEOUT'))
+      return new ServiceError('service_timeout', `${what}: no answer in time (${code})`, { sent, cause: error });
+    const problem = sent
+      ? 'the connection broke before the answer was complete'
+      : 'no connection; check the address and the network';
+    return new ServiceError('service_unreachable', `${what}: ${problem}${code && ` (${code})`}`, { sent, cause: error });
+  }
+}
+
+/** Method, host and path: what may be said of a request. The query may hold page tokens and codes. */
+export function describeRequest({ method, url }: Pick<HttpRequest, 'method' | 'url'>): string {
+  return `${method} ${url.host}${url.pathname}`;
+}
+
+function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+}
+
+function joinHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
+  const joined = Object.entries(headers).map(([name, value]) => [
+    name.toLowerCase(),
+    Array.isArray(value) ? value.join(', ') : value,
+  ]);
+  return Object.fromEntries(joined.filter(([, value]) => value !== undefined));
+}

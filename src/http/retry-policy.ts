@@ -1,0 +1,54 @@
+import pRetry from 'p-retry';
+import type { Clock } from '../core/clock.js';
+import { ServiceError } from './service-error.js';
+
+const ATTEMPTS = 5;
+const FIRST_DELAY_MS = 500;
+const LONGEST_DELAY_MS = 60_000;
+/** "Retry-After: 0" means now, but several attempts within one millisecond would burn them all on the same hiccup. */
+const SHORTEST_DELAY_MS = 100;
+
+export interface RetryOptions {
+  readonly clock: Clock;
+  readonly signal?: AbortSignal | undefined;
+  /** 0 to 1; Math.random unless a test owns it. */
+  readonly random?: () => number;
+  readonly onRetry?: (error: ServiceError, delayMs: number) => void;
+}
+
+/**
+ * Repeats idempotent work, at most five times in all, while it fails with a retryable ServiceError: network errors,
+ * timeouts, 408, 429 and 5xx. Other errors, a token source's among them, pass through at once: whoever raised them has
+ * a retry policy of its own. Rejects with the last error, or with the signal's reason as soon as it aborts.
+ */
+export function withRetries<T>(
+  work: () => Promise<T>,
+  { clock, signal, random = Math.random, onRetry }: RetryOptions,
+): Promise<T> {
+  return pRetry(work, {
+    retries: ATTEMPTS - 1,
+    minTimeout: 0,
+    ...(signal ? { signal } : {}),
+    shouldRetry: ({ error }) => isRetryable(error),
+    onFailedAttempt: async ({ error, attemptNumber, retriesLeft }) => {
+      if (retriesLeft === 0 || !isRetryable(error)) return;
+      const delay = delayMs(error, attemptNumber, random());
+      onRetry?.(error, delay);
+      await clock.sleep(delay, signal);
+    },
+  });
+}
+
+/**
+ * The jitter spreads callers that failed at the same moment, or were told the same Retry-After, so that they do not
+ * return at the same moment and fail again together. It never comes back earlier than the service asked.
+ */
+function delayMs(error: ServiceError, attempt: number, random: number): number {
+  const asked = error.retryAfterMs;
+  const delay = asked === undefined ? FIRST_DELAY_MS * 2 ** (attempt - 1) * (0.5 + random) : asked * (1 + random / 10);
+  return Math.min(LONGEST_DELAY_MS, Math.max(SHORTEST_DELAY_MS, delay));
+}
+
+function isRetryable(error: unknown): error is ServiceError {
+  return error instanceof ServiceError && error.retryable;
+}

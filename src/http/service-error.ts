@@ -1,0 +1,57 @@
+import { type ErrorCode, MusterError } from '../core/errors.js';
+import { parseRetryAfter } from './retry-after.js';
+
+type ServiceErrorCode = Extract<
+  ErrorCode,
+  `service_${string}` | 'access_token_refused' | 'response_too_large' | 'malformed_response'
+>;
+
+interface ServiceErrorFacts {
+  /** Whether the request, or a part of it, may have reached the service. */
+  readonly sent: boolean;
+  readonly status?: number;
+  /** Milliseconds that the service asked us to stay away. */
+  readonly retryAfterMs?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/** The service, or the way to it, failed. The cause is kept only from the transport, never from a body. */
+export class ServiceError extends MusterError {
+  readonly sent: boolean;
+  readonly retryAfterMs: number | undefined;
+
+  constructor(code: ServiceErrorCode, message: string, { sent, status, retryAfterMs, cause }: ServiceErrorFacts) {
+    super(code, message, { ...(cause === undefined ? {} : { cause }), details: status === undefined ? {} : { status } });
+    this.name = 'ServiceError';
+    this.sent = sent;
+    this.retryAfterMs = retryAfterMs;
+  }
+}
+
+/** The error that a status other than 200 is. `what` names the request: method, host and path, never the query. */
+export function statusError(
+  what: string,
+  response: { status: number; headers: Readonly<Record<string, string>> },
+  now: number,
+): ServiceError {
+  const { status } = response;
+  const [code, advice] = meaning(status);
+  return new ServiceError(code, `${what} answered ${status}: ${advice}`, {
+    sent: true,
+    status,
+    retryAfterMs: parseRetryAfter(response.headers['retry-after'], now),
+  });
+}
+
+function meaning(status: number): [ServiceErrorCode, string] {
+  if (status === 401) return ['access_token_refused', 'the access token is not accepted'];
+  if (status === 403)
+    return ['service_refused', 'this endpoint is not allowed; check the scopes and roles that the authorization grants'];
+  if (status === 408) return ['service_timeout', 'the service gave up waiting'];
+  if (status === 429) return ['service_throttled', 'too many requests'];
+  if (status >= 500) return ['service_error', 'the service failed'];
+  if (status >= 400) return ['service_refused', 'the request was refused; check the path and parameters in the catalogue'];
+  if (status >= 300)
+    return ['service_refused', 'a redirect, which is not followed, since it could carry the token elsewhere; check the base URL'];
+  return ['malformed_response', 'only 200 carries a page'];
+}

@@ -1,0 +1,143 @@
+import type { PagerSpec } from '../catalogue/endpoint.js';
+import { MusterError } from '../core/errors.js';
+import type { Advance, JsonObject, Page, PageInput, Pager, PassMemory } from './pager.js';
+import { MAX_BARREN_PAGES, maxRequests, passLimitExceeded } from './pass-limits.js';
+
+export type OffsetState = {
+  /** Index of the first record to ask for. */
+  readonly offset: number;
+  /** Records to ask for. */
+  readonly size: number;
+  /** Requests of this pass that were answered so far. */
+  readonly requests: number;
+  /** Width of the last step back since a page counted; 0 while the pages join. */
+  readonly back: number;
+  /** Pages in a row that brought no new record. */
+  readonly barren: number;
+  /** Once pages were too short to overlap: they are taken one after the other, and prove nothing. */
+  readonly plain: boolean;
+  /** Newest totalRecords. */
+  readonly total?: number;
+  /** Requests that this pass may take; known after the first page. */
+  readonly limit?: number;
+};
+
+type OffsetSpec = Extract<PagerSpec, { style: 'skip-take' | 'odata' }>;
+
+/**
+ * Pages by index: skip-take and OData, which differ only in how the parameters are spelt and where they stand.
+ *
+ *     -> { skip: 0, take: 3 }    <- { totalRecords: 5, totalDisplayRecords: 3, data: [A, B, C] }
+ *     -> { skip: 2, take: 3 }    <- { totalRecords: 5, totalDisplayRecords: 3, data: [C, D, E] }      C joins; 5 of 5: done
+ *
+ * An index says nothing once the list has moved. So every page after the first begins one record early and must JOIN:
+ * bring a record that this pass has already received. With an order that the service keeps, all that stands in front of
+ * such a record was received, and the page holds all that follows it: nothing that was there throughout can be missed.
+ * A page that does not join says that records moved towards the front; then the pager steps back, further each time.
+ *
+ *     -> { skip: 0, take: 3 }    <- { totalRecords: 6, data: [A, B, C] }
+ *                                                                         A, B and C are deleted
+ *     -> { skip: 2, take: 3 }    <- { totalRecords: 3, data: [F] }        does not join: D and E would be lost
+ *     -> { skip: 1, take: 3 }    <- { totalRecords: 3, data: [E, F] }     nor does this one
+ *     -> { skip: 0, take: 3 }    <- { totalRecords: 3, data: [D, E, F] }  at the front every page counts; 3 of 3: done
+ *
+ * A bare array tells no total. It ends where a page that joins brings nothing beyond the record it overlaps with:
+ *
+ *     -> { skip: 0, take: 3 }    <- [A, B, C]
+ *     -> { skip: 2, take: 3 }    <- [C, D]
+ *     -> { skip: 3, take: 3 }    <- [D]                                   nothing behind D: done
+ */
+export class OffsetPager implements Pager<OffsetState> {
+  readonly #resource: string;
+  readonly #spec: OffsetSpec;
+
+  constructor(resource: string, spec: OffsetSpec) {
+    this.#resource = resource;
+    this.#spec = spec;
+  }
+
+  first(): OffsetState {
+    return { offset: 0, size: this.#spec.size, requests: 0, back: 0, barren: 0, plain: false };
+  }
+
+  request(state: OffsetState): PageInput {
+    const { skipName, takeName } = this.#spec;
+    return this.#spec.in === 'query'
+      ? { query: { [skipName]: String(state.offset), [takeName]: String(state.size) } }
+      : { body: { [skipName]: state.offset, [takeName]: state.size } };
+  }
+
+  next(state: OffsetState, page: Page, memory: PassMemory): Advance<OffsetState> {
+    const received = page.keys.length;
+    const end = state.offset + received;
+    const { total } = page;
+    this.#refuseContradiction(state, received, total);
+
+    const counts = state.plain || state.offset === 0 || page.keys.some((key) => memory.hasKey(key));
+    if (counts && this.#isEnd(state, received, total)) return { kind: 'done' };
+
+    // The first page tells how many records the service gives at once, whatever it was asked for.
+    const isFirst = state.requests === 0;
+    const size = isFirst ? received : state.size;
+    const requests = state.requests + 1;
+    const limit = state.limit ?? maxRequests(total, size - 1);
+    if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
+    const seen = { size, requests, limit, ...(total === undefined ? {} : { total }) };
+
+    if (!counts) {
+      const back = state.back === 0 ? Math.max(1, Math.floor(size / 2)) : state.back * 2;
+      // Behind the last record there is nothing to join with.
+      const last = total === undefined ? Infinity : total - 1;
+      const offset = Math.max(0, Math.min(state.offset - back, last));
+      return { kind: 'again', state: { ...state, ...seen, offset, back } };
+    }
+
+    const barren = page.keys.every((key) => memory.hasKey(key)) ? state.barren + 1 : 0;
+    if (barren > MAX_BARREN_PAGES)
+      throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
+    // A page of one record is all overlap: beginning early again would stand still.
+    const plain = state.plain || received === 1;
+    return { kind: 'next', state: { ...seen, offset: plain ? end : end - 1, back: 0, barren, plain } };
+  }
+
+  ahead(state: OffsetState, count: number): readonly PageInput[] {
+    if (state.total === undefined || state.back > 0) return [];
+    const inputs: PageInput[] = [];
+    let { offset } = state;
+    while (inputs.length < count && offset + state.size < state.total) {
+      offset += state.plain ? state.size : state.size - 1;
+      inputs.push(this.request({ ...state, offset }));
+    }
+    return inputs;
+  }
+
+  /** Whether a page that counts reaches the end of the list, as the list stood when that page was made. */
+  #isEnd(state: OffsetState, received: number, total: number | undefined): boolean {
+    if (total !== undefined) return state.offset + received >= total;
+    if (received === 0) return true;
+    // On the first page, one record may be all that the service gives at once; later it is the overlap alone.
+    return received === 1 && state.requests > 0 && !state.plain;
+  }
+
+  /** Taking such a page for the end of the list would lose records; taking it for a page in between would go in circles. */
+  #refuseContradiction(state: OffsetState, received: number, total: number | undefined): void {
+    if (total === undefined) return;
+    const missing = received === 0 && state.offset < total;
+    const surplus = received > 0 && state.offset + received > total;
+    if (!missing && !surplus) return;
+    throw new MusterError(
+      'contradicting_envelope',
+      `The list ${this.#resource} says that it has ${total} records, but gave ${received} from index ${state.offset} on. ` +
+        'Ask again; if this repeats, the list cannot be verified until the service counts it rightly.',
+      { details: { resource: this.#resource, total, received, offset: state.offset } },
+    );
+  }
+}
+
+/**
+ * Whether a pass of an offset list was joined throughout, asked with the state whose page ended it. If not, its pages were
+ * too short to overlap, and only two passes in a row that agree prove anything.
+ */
+export function canJoin(state: JsonObject): boolean {
+  return state['plain'] !== true;
+}
