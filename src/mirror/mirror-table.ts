@@ -1,0 +1,24 @@
+import type { Catalogue } from '../catalogue/endpoint.js';
+import type { Database } from '../db/database.js';
+
+const RESOURCE = /^[a-z][a-z0-9_]*$/;
+
+/** The quoted name of a resource's table. Throws on a name that the catalogue would never have let through. */
+export function mirrorTable(resource: string): string {
+  if (!RESOURCE.test(resource)) throw new TypeError(`not the name of a resource: ${JSON.stringify(resource)}`);
+  return `mirror."${resource}"`;
+}
+
+/**
+ * Makes the table of every resource that has none: those that a catalogue file adds to the built-in ones. All tables
+ * have one shape. Safe side by side: the statements wait for each other on the advisory lock.
+ */
+export async function ensureMirrorTables(db: Database, catalogue: Catalogue): Promise<void> {
+  for (const { resource } of catalogue.endpoints) {
+    const table = mirrorTable(resource);
+    await db.prisma.$transaction([
+      db.prisma.$executeRawUnsafe(`SELECT 1 FROM pg_advisory_xact_lock(72707370)`),
+      db.prisma.$executeRawUnsafe(`CREATE TABLE IF NOT EXISTS ${table} (LIKE mirror.employees INCLUDING ALL)`),
+    ]);
+  }
+}
