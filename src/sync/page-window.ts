@@ -1,0 +1,69 @@
+import type { ReceivedPage } from '../pagers/envelope.js';
+import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
+
+/** Asks the service for one page and reads it. */
+export type FetchPage = (input: PageInput, idField: string | undefined, signal: AbortSignal) => Promise<ReceivedPage>;
+
+/**
+ * The requests of one pass that are under way: the page that is wanted next, and those that will be wanted if the list
+ * stays as it is. They are taken in the walk's order, whatever order the answers come in. A guess that proves wrong is
+ * dropped and its answer never looked at, so the window only ever saves time.
+ */
+export class PageWindow {
+  readonly #pager: Pager;
+  readonly #fetch: FetchPage;
+  readonly #signal: AbortSignal;
+  readonly #width: number;
+  readonly #underWay = new Map<string, { page: Promise<ReceivedPage>; abort: AbortController }>();
+
+  /** `width`: pages under way at most, which bounds the memory of a walk. */
+  constructor(pager: Pager, fetch: FetchPage, signal: AbortSignal, width: number) {
+    this.#pager = pager;
+    this.#fetch = fetch;
+    this.#signal = signal;
+    this.#width = width;
+    // One listener a window, and not AbortSignal.any a request: those stay with a signal that lives as long as a run.
+    signal.addEventListener('abort', this.#dropAll);
+  }
+
+  /** Starts what the state asks for and what will follow it; drops what it will not. */
+  aim(state: JsonObject, idField: string | undefined): void {
+    this.#signal.throwIfAborted();
+    const wanted = [this.#pager.request(state), ...this.#pager.ahead(state, this.#width - 1)];
+    const keys = wanted.map((input) => JSON.stringify(input));
+    for (const key of this.#underWay.keys()) if (!keys.includes(key)) this.#drop(key);
+    for (const [n, input] of wanted.entries()) {
+      if (this.#underWay.has(keys[n]!)) continue;
+      const abort = new AbortController();
+      const page = this.#fetch(input, idField, abort.signal);
+      // Its failure is seen where the page is taken, or nowhere.
+      page.catch(() => {});
+      this.#underWay.set(keys[n]!, { page, abort });
+    }
+  }
+
+  /** The page that the state asks for. */
+  async take(state: JsonObject, idField: string | undefined): Promise<ReceivedPage> {
+    this.aim(state, idField);
+    const key = JSON.stringify(this.#pager.request(state));
+    try {
+      return await this.#underWay.get(key)!.page;
+    } finally {
+      this.#underWay.delete(key);
+    }
+  }
+
+  close(): void {
+    this.#signal.removeEventListener('abort', this.#dropAll);
+    this.#dropAll();
+  }
+
+  readonly #dropAll = (): void => {
+    for (const key of this.#underWay.keys()) this.#drop(key);
+  };
+
+  #drop(key: string): void {
+    this.#underWay.get(key)?.abort.abort();
+    this.#underWay.delete(key);
+  }
+}

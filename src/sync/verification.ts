@@ -1,0 +1,76 @@
+/** What one pass over a list has shown, once the list was read to its end. */
+export interface PassFindings {
+  /** How the pages hang together: by their overlap, by the chain of page tokens, or not at all (unstable order, page size one). */
+  readonly linkage: 'join' | 'token-chain' | 'none';
+  /** Number of the pass within the walk, from 1. */
+  readonly pass: number;
+  /** Distinct records received in this pass. */
+  readonly distinct: number;
+  readonly duplicates: number;
+  readonly rejected: number;
+  /**
+   * totalRecords of the pass's last page; where no envelope gives it, the index at which the list ended. Undefined only for
+   * token lists.
+   */
+  readonly total?: number;
+  /** Whether totalRecords was the same on every page of the pass. */
+  readonly totalConstant: boolean;
+  /** The list contradicted its totals, and the pass was read without them. */
+  readonly contradicted?: boolean;
+  /** Order-independent digest of the keys received in this pass, and of the pass before where that was in no other doubt. */
+  readonly digest: string;
+  readonly previousDigest?: string;
+}
+
+export type Proof = 'join' | 'token-chain' | 'two-pass';
+/** Why a walk that ended proves nothing; docs/verification.md explains each. */
+export type UnverifiedReason =
+  | 'rejected_records'
+  | 'duplicate_ids'
+  | 'total_mismatch'
+  | 'total_changed'
+  | 'passes_disagree'
+  | 'contradicting_envelope'
+  | 'never_ended'
+  | 'parent_refused'
+  | 'parents_unverified';
+
+export type Verdict =
+  | { readonly kind: 'verified'; readonly proof: Proof }
+  | { readonly kind: 'another-pass'; readonly doubt?: UnverifiedReason }
+  | { readonly kind: 'unverified'; readonly reason: UnverifiedReason };
+
+/** Passes that a walk may take to be verified. */
+const MAX_PASSES = 3;
+
+/**
+ * Whether the pass proves that every record that existed throughout it was received (CONTRACT 6). Pure.
+ *
+ * Assumes, by proof: `join`, that the service keeps the order of its records; `token-chain`, that a chain of page
+ * tokens misses none; `two-pass`, that no record leaves and comes back within them: of a list of as many records as were received, twice the same,
+ * none can be missing, however it is ordered. All assume that totalRecords, where given, is truthful. Calling an incomplete list verified is the worse error: any doubt is another pass.
+ */
+export function verify(findings: PassFindings): Verdict {
+  if (findings.rejected > 0) return { kind: 'unverified', reason: 'rejected_records' };
+  if (findings.contradicted) return { kind: 'unverified', reason: 'contradicting_envelope' };
+  if (findings.linkage === 'token-chain') return { kind: 'verified', proof: 'token-chain' };
+  const doubt = doubtOf(findings);
+  if (doubt === undefined) return { kind: 'verified', proof: findings.linkage === 'join' ? 'join' : 'two-pass' };
+  return findings.pass < MAX_PASSES ? { kind: 'another-pass', doubt } : { kind: 'unverified', reason: doubt };
+}
+
+function doubtOf({
+  linkage,
+  distinct,
+  duplicates,
+  total,
+  totalConstant,
+  digest,
+  previousDigest,
+}: PassFindings): UnverifiedReason | undefined {
+  if (!totalConstant) return 'total_changed';
+  if (total !== undefined && total !== distinct)
+    return duplicates > 0 && distinct + duplicates === total ? 'duplicate_ids' : 'total_mismatch';
+  if (linkage === 'none' && digest !== previousDigest) return 'passes_disagree';
+  return undefined;
+}

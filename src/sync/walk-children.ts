@@ -1,0 +1,83 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import type { Pager } from '../pagers/pager.js';
+import { pagerFor } from '../pagers/pager-for.js';
+import { ReceivedKeys } from './pass-memory.js';
+import type { Proof } from './verification.js';
+import { firstCheckpoint, type ParentPlace, type WalkCheckpoint } from './walk-checkpoint.js';
+import { type WalkDependencies, walkPass } from './walk-pass.js';
+import type { OpenWalk, WalkOutcome } from './walk-store.js';
+import { carriedOn, judge } from './walk-verdict.js';
+
+/**
+ * Walks a child list: the list of every living parent, one after the other in the order of their ids, as ONE walk with one
+ * checkpoint and one ledger. Every parent's list is proved for itself; the walk is verified when all of them are, and when
+ * the parents were (docs/decisions/0008).
+ */
+export async function walkChildren(
+  opened: OpenWalk,
+  endpoint: Endpoint,
+  deps: WalkDependencies,
+  signal: AbortSignal,
+): Promise<'finished' | 'yielded'> {
+  const pager = pagerFor(endpoint);
+  let walk = opened;
+  let checkpoint = walk.checkpoint ?? (await firstOfNext(walk, endpoint, pager, deps, undefined));
+  let last: ParentPlace | undefined;
+  while (checkpoint) {
+    const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
+    if (end.kind === 'yielded') return 'yielded';
+    const verdict = judge(walk, endpoint, checkpoint, end);
+    if (verdict.kind === 'another-pass') {
+      checkpoint = anotherPass(checkpoint, pager, carriedOn(walk, checkpoint, end, verdict));
+      walk = await deps.store.beginPass(walk, walk.pass, checkpoint);
+      continue;
+    }
+    const read = 'checkpoint' in end ? end.checkpoint : checkpoint;
+    last = settled(walk, read, verdict);
+    checkpoint = await firstOfNext(walk, endpoint, pager, deps, { ...last, pages: read.pages });
+    walk = { ...walk, memory: new ReceivedKeys() };
+    // The checkpoint stands behind the parent that was read.
+    if (checkpoint && deps.shouldYield()) return 'yielded';
+  }
+  const proof = last?.proof ?? (endpoint.pager.style === 'continuation' ? 'token-chain' : 'join');
+  const outcome: WalkOutcome = last?.reason ? { kind: 'unverified', reason: last.reason } : { kind: 'verified', proof };
+  await deps.store.finish(walk, outcome, endpoint);
+  return 'finished';
+}
+
+/** The checkpoint at the beginning of the next parent's list; undefined when there is no further parent. */
+async function firstOfNext(
+  walk: OpenWalk,
+  endpoint: Endpoint,
+  pager: Pager,
+  { store }: WalkDependencies,
+  behind: (ParentPlace & { readonly pages: number }) | undefined,
+): Promise<WalkCheckpoint | undefined> {
+  const id = await store.parentAfter(walk, endpoint.parent!, behind?.id);
+  if (id === undefined) return undefined;
+  const { pages = 0, ...before } = behind ?? {};
+  return {
+    ...firstCheckpoint(pager),
+    pages,
+    parent: { received: 0, duplicates: 0, ...before, id, firstPage: pages, pass: 1 },
+  };
+}
+
+function anotherPass(checkpoint: WalkCheckpoint, pager: Pager, carried: Partial<WalkCheckpoint>): WalkCheckpoint {
+  const parent = checkpoint.parent!;
+  return { ...firstCheckpoint(pager), ...carried, pages: parent.firstPage, parent: { ...parent, pass: parent.pass + 1 } };
+}
+
+/** The parent's place once its list was read, with what came of it added to what came of those before. */
+function settled({ memory }: OpenWalk, { parent, duplicates }: WalkCheckpoint, outcome: WalkOutcome): ParentPlace {
+  const before = parent!;
+  const reason = before.reason ?? (outcome.kind === 'unverified' ? outcome.reason : undefined);
+  const proof: Proof | undefined = outcome.kind === 'verified' && before.proof !== 'two-pass' ? outcome.proof : before.proof;
+  return {
+    ...before,
+    received: before.received + memory.size,
+    duplicates: before.duplicates + duplicates,
+    ...(reason && { reason }),
+    ...(proof && { proof }),
+  };
+}

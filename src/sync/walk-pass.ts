@@ -1,0 +1,162 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import type { Clock } from '../core/clock.js';
+import { isMusterError, type MusterError } from '../core/errors.js';
+import type { ReceivedPage } from '../pagers/envelope.js';
+import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
+import { type FetchPage, PageWindow } from './page-window.js';
+import { digestToken } from './pass-memory.js';
+import { checkpointAfter, type WalkCheckpoint } from './walk-checkpoint.js';
+import type { OpenWalk, WalkStore } from './walk-store.js';
+
+/** What the requests of one pass have in common. */
+export interface PassRequest {
+  /** Record of the parent list that stands for `{id}` in the path. */
+  readonly parent?: string;
+  /** Read the records and leave the totals around them unread. */
+  readonly ignoreTotals?: boolean;
+}
+
+/** What a walk asks of its store between the opening and the end. */
+export type WalkRecord = Pick<WalkStore, 'commitPage' | 'beginPass' | 'noteOrder' | 'parentAfter' | 'finish'>;
+
+export interface WalkDependencies {
+  readonly store: WalkRecord;
+  readonly fetchFor: (pass: PassRequest) => FetchPage;
+  readonly clock: Clock;
+  /** Asked before every commit: whether to stop behind it for now. */
+  readonly shouldYield: () => boolean;
+}
+
+export type PassEnd =
+  /** The list was read to its end. */
+  | { readonly kind: 'end'; readonly checkpoint: WalkCheckpoint }
+  | { readonly kind: 'yielded' }
+  /** The page token expired or led in a circle: only the beginning of the list is left. */
+  | { readonly kind: 'token-lost'; readonly error: MusterError }
+  /** The list contradicts its totals, however often it is asked. */
+  | { readonly kind: 'contradicted' }
+  /** The list did not end within the requests that any list should take. */
+  | { readonly kind: 'endless'; readonly checkpoint: WalkCheckpoint }
+  /** The service knows no such parent any more. */
+  | { readonly kind: 'parent-gone'; readonly checkpoint: WalkCheckpoint };
+
+/** What services answer to a token that they no longer know; which one it is, SERVICE.md does not show. */
+const TOKEN_REFUSED = new Set([400, 404, 410, 422]);
+const GONE = new Set([404, 410]);
+/** Pages of one list under way at once. */
+const WINDOW = 4;
+/** A page that cannot be used is asked for again: it may have been cut from a list that was changing just then. */
+const REPEATS = 2;
+const REPEAT_DELAY_MS = 300;
+
+/** One pass over a list, from the checkpoint to its end, committing page by page. */
+export async function walkPass(
+  walk: OpenWalk,
+  endpoint: Endpoint,
+  pager: Pager,
+  from: WalkCheckpoint,
+  deps: WalkDependencies,
+  signal: AbortSignal,
+): Promise<PassEnd> {
+  if (from.ended) return { kind: 'end', checkpoint: from };
+  const fetch = deps.fetchFor({
+    ...(from.parent && { parent: from.parent.id }),
+    ...(from.distrustsTotal && { ignoreTotals: true }),
+  });
+  const window = new PageWindow(pager, fetch, signal, WINDOW);
+  return readPages(walk, endpoint, pager, from, window, deps, signal).finally(() => window.close());
+}
+
+async function readPages(
+  walk: OpenWalk,
+  endpoint: Endpoint,
+  pager: Pager,
+  from: WalkCheckpoint,
+  window: PageWindow,
+  deps: WalkDependencies,
+  signal: AbortSignal,
+): Promise<PassEnd> {
+  let checkpoint = from;
+  let repeats = 0;
+  for (;;) {
+    let page: ReceivedPage;
+    let advance: Advance<JsonObject>;
+    try {
+      page = await window.take(checkpoint.pager, walk.idField);
+      // Asked for before the first page had shown the id.
+      if (walk.idField !== undefined && page.idField !== undefined && page.idField !== walk.idField) continue;
+      advance = pager.next(checkpoint.pager, page, walk.memory);
+    } catch (error) {
+      if (isWorthRepeating(error) && repeats < REPEATS) {
+        repeats += 1;
+        await deps.clock.sleep(REPEAT_DELAY_MS * repeats, signal);
+        continue;
+      }
+      const end = endBecauseOf(error, endpoint, checkpoint);
+      if (end) return end;
+      throw error;
+    }
+    repeats = 0;
+    if (advance.kind === 'again') {
+      checkpoint = furtherBack(checkpoint, advance.state);
+      continue;
+    }
+    const next = checkpointAfter(
+      checkpoint,
+      page,
+      remember(walk, page, endpoint),
+      advance.kind === 'next' ? advance.state : undefined,
+    );
+    // Nothing is asked for ahead of a commit that is the last for now.
+    const stop = advance.kind === 'done' || deps.shouldYield();
+    if (!stop) window.aim(next.pager, walk.idField ?? page.idField);
+    await deps.store.commitPage(walk, { page, number: checkpoint.pages, checkpoint: next });
+    if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
+    if (stop) return { kind: 'yielded' };
+    checkpoint = next;
+  }
+}
+
+function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpoint {
+  return { ...checkpoint, pager };
+}
+
+/**
+ * Adds the page to the pass's memory. Returns how many of its records shared their id with another one. In an offset list
+ * known records stand at the front of a page: they are its overlap, or were moved there by others. In a list of a stable
+ * order one that stands behind a new record is a second record with that id.
+ */
+function remember({ memory }: OpenWalk, page: ReceivedPage, { pager, order }: Endpoint): number {
+  if (page.nextToken !== undefined) memory.addTokenDigest(digestToken(page.nextToken));
+  let repeated = 0;
+  let fresh = pager.style === 'continuation';
+  const inPage = new Set<string>();
+  for (const key of page.keys) {
+    const isNew = memory.addKey(key);
+    if (!isNew && (inPage.has(key) || (fresh && order === 'stable'))) repeated += 1;
+    inPage.add(key);
+    fresh ||= isNew;
+  }
+  return repeated;
+}
+
+function isWorthRepeating(error: unknown): boolean {
+  return (
+    isMusterError(error, 'contradicting_envelope') ||
+    isMusterError(error, 'malformed_envelope') ||
+    isMusterError(error, 'malformed_response')
+  );
+}
+
+/** The end that an error puts to the pass without putting one to the walk. */
+function endBecauseOf(error: unknown, endpoint: Endpoint, checkpoint: WalkCheckpoint): PassEnd | undefined {
+  if (isMusterError(error, 'walk_limit_exceeded')) return { kind: 'endless', checkpoint };
+  const refusal = isMusterError(error, 'service_refused') ? Number(error.details['status']) : undefined;
+  if (endpoint.pager.style === 'continuation') {
+    if (isMusterError(error, 'page_token_loop')) return { kind: 'token-lost', error };
+    const isLost = checkpoint.pager['token'] !== null && refusal !== undefined && TOKEN_REFUSED.has(refusal);
+    if (isLost) return { kind: 'token-lost', error: error as MusterError };
+  } else if (isMusterError(error, 'contradicting_envelope') && !checkpoint.distrustsTotal) return { kind: 'contradicted' };
+  const isGone = checkpoint.parent !== undefined && refusal !== undefined && GONE.has(refusal);
+  return isGone ? { kind: 'parent-gone', checkpoint } : undefined;
+}

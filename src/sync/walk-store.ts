@@ -1,0 +1,310 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import { fingerprint } from '../catalogue/fingerprint.js';
+import type { Clock } from '../core/clock.js';
+import { MusterError } from '../core/errors.js';
+import type { Database } from '../db/database.js';
+import { inTransaction, type Transaction } from '../db/transaction.js';
+import { Prisma } from '../generated/prisma/client.js';
+import { fenced, holdList, type ListKey, takeList } from '../mirror/list-fence.js';
+import { movedRecords } from '../mirror/list-order.js';
+import { mirrorTable } from '../mirror/mirror-table.js';
+import { writePage } from '../mirror/page-writer.js';
+import { reconcile } from '../mirror/reconcile.js';
+import { recordEvent } from '../notifications/record-event.js';
+import type { ReceivedPage } from '../pagers/envelope.js';
+import { digestToken, ReceivedKeys } from './pass-memory.js';
+import { type ClaimedRun, holdRun } from './run-claims.js';
+import type { ErrorView } from './run-view.js';
+import { CHECKPOINT_MAX_AGE_MS } from './runs.js';
+import type { Verdict } from './verification.js';
+import type { WalkCheckpoint } from './walk-checkpoint.js';
+
+/** A walk that this worker has taken: nobody else can write to its list until somebody takes it again. */
+export interface OpenWalk {
+  readonly id: string;
+  readonly runId: string;
+  readonly list: ListKey;
+  readonly epoch: bigint;
+  /** The record member that is the id, once a page has shown it. */
+  idField?: string;
+  /** The list was seen in another order than in an earlier walk. */
+  unstable: boolean;
+  readonly pass: number;
+  /** Undefined = from the start. */
+  readonly checkpoint?: WalkCheckpoint;
+  readonly memory: ReceivedKeys;
+}
+
+/** A page that counts, with the state to go on from behind it. */
+export interface PageToCommit {
+  readonly page: ReceivedPage;
+  /** Number of the page within the ledger of its pass, from 0. */
+  readonly number: number;
+  readonly checkpoint: WalkCheckpoint;
+}
+
+export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
+
+/** Pages of the ledger that are read at once when a walk is gone on with. */
+const LEDGER_CHUNK = 500;
+
+/** Opening, committing and ending walks in the database. Every write holds the list first. */
+export class WalkStore {
+  readonly #db: Database;
+  readonly #clock: Clock;
+
+  constructor(db: Database, clock: Clock) {
+    this.#db = db;
+    this.#clock = clock;
+  }
+
+  /**
+   * Takes the walk's list, and reads where the walk stood. A checkpoint of another catalogue entry, or too old, is
+   * dropped with its ledger: the walk begins anew. Throws `fenced` when the run is not ours any more, `rekey_required`
+   * when the catalogue would name the list's records by another member.
+   */
+  async open(
+    walk: { readonly id: string; readonly run: Pick<ClaimedRun, 'id' | 'epoch' | 'company'> },
+    endpoint: Endpoint,
+    countAsResumed: boolean,
+  ): Promise<OpenWalk> {
+    const { id, run } = walk;
+    const list = { ...run.company, resource: endpoint.resource };
+    return inTransaction(this.#db, async (tx) => {
+      const epoch = await takeList(tx, list, run.id);
+      await holdRun(tx, run);
+      const row = await tx.walk.findUniqueOrThrow({ where: { id } });
+      if (row.status === 'succeeded') throw fenced(list, 'the walk has ended');
+      const { idField, unstableSince } = await tx.list.findUniqueOrThrow({ where: { environment_companyId_resource: list } });
+      if (idField !== null && !endpoint.id.includes(idField)) throw rekeyRequired(list, idField, endpoint);
+      const usable =
+        row.checkpoint !== null &&
+        row.fingerprint === fingerprint(endpoint) &&
+        row.checkpointAt!.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS;
+      if (!usable) await forgetPass(tx, id);
+      await tx.walk.update({
+        where: { id },
+        data: {
+          status: 'running',
+          epoch,
+          fingerprint: fingerprint(endpoint),
+          error: Prisma.DbNull,
+          ...(row.startedAt === null && { startedAt: new Date(this.#clock.now()) }),
+          ...(usable && countAsResumed && { resumed: true }),
+        },
+      });
+      const pass = usable ? row.pass : 1;
+      const checkpoint = usable ? (row.checkpoint as unknown as WalkCheckpoint) : undefined;
+      return {
+        id,
+        runId: run.id,
+        list,
+        epoch,
+        pass,
+        memory: checkpoint ? await readLedger(tx, id, pass, checkpoint) : new ReceivedKeys(),
+        unstable: unstableSince !== null,
+        ...(idField !== null && { idField }),
+        ...(checkpoint && { checkpoint }),
+      };
+    });
+  }
+
+  /** One page, its ledger row and its checkpoint: all or nothing. */
+  async commitPage(walk: OpenWalk, { page, number, checkpoint }: PageToCommit): Promise<void> {
+    const { parent } = checkpoint;
+    const newIdField = walk.idField === undefined ? page.idField : undefined;
+    await inTransaction(this.#db, async (tx) => {
+      await holdList(tx, walk.list, walk.epoch);
+      if (newIdField !== undefined) {
+        // Fixed from now on.
+        await tx.list.update({ where: { environment_companyId_resource: walk.list }, data: { idField: newIdField } });
+      }
+      await writePage(tx, {
+        list: walk.list,
+        epoch: walk.epoch,
+        runId: walk.runId,
+        walkId: walk.id,
+        pass: walk.pass,
+        number,
+        page,
+        checkpoint,
+        received: (parent?.received ?? 0) + walk.memory.size,
+        duplicates: (parent?.duplicates ?? 0) + checkpoint.duplicates,
+        ...(page.total !== undefined && !parent && { total: page.total }),
+        ...(page.nextToken !== undefined && { tokenDigest: digestToken(page.nextToken) }),
+      });
+    });
+    if (newIdField !== undefined) walk.idField = newIdField;
+  }
+
+  /**
+   * Begins the next pass from the start of the list, with an empty ledger of its own. In a walk over many parents, another
+   * pass over the present parent's list: the pass stays, and only this parent's pages leave the ledger.
+   */
+  async beginPass(walk: OpenWalk, pass: number, checkpoint: WalkCheckpoint): Promise<OpenWalk> {
+    const { parent } = checkpoint;
+    await inTransaction(this.#db, async (tx) => {
+      await holdWalk(tx, walk);
+      await tx.walkPage.deleteMany({
+        where: parent ? { walkId: walk.id, page: { gte: parent.firstPage } } : { walkId: walk.id, pass: { lt: pass } },
+      });
+      await tx.$executeRaw`
+        UPDATE muster.walks SET pass = ${pass}, checkpoint = ${JSON.stringify(checkpoint)}::jsonb, checkpoint_at = now(),
+          received = ${parent?.received ?? 0}, duplicates = ${parent?.duplicates ?? 0}
+        WHERE id = ${walk.id}::uuid`;
+      if (!parent) {
+        await tx.$executeRaw`UPDATE muster.walks SET pass_started_at = now(), rejected = 0 WHERE id = ${walk.id}::uuid`;
+        await tx.rejectedRecord.deleteMany({ where: { walkId: walk.id, pass: { lt: pass } } });
+      }
+    });
+    return { ...walk, pass, checkpoint, memory: new ReceivedKeys() };
+  }
+
+  /**
+   * Looks whether the list stands in another order than in its last verified walk. If so, its order cannot be relied on any
+   * more, and that is kept with the list.
+   */
+  async noteOrder(walk: OpenWalk): Promise<void> {
+    await inTransaction(this.#db, async (tx) => {
+      await holdWalk(tx, walk);
+      if (!(await movedRecords(tx, walk.list, { walkId: walk.id, pass: walk.pass }))) return;
+      await tx.list.update({
+        where: { environment_companyId_resource: walk.list },
+        data: { unstableSince: new Date(this.#clock.now()) },
+      });
+      walk.unstable = true;
+    });
+  }
+
+  /** The living parent that follows in the order of ids; the first one without `after`. */
+  async parentAfter({ list }: OpenWalk, resource: string, after = ''): Promise<string | undefined> {
+    const [row] = await this.#db.prisma.$queryRawUnsafe<{ id: string }[]>(
+      `SELECT id FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid AND id > $3 AND deleted_at IS NULL
+       ORDER BY id LIMIT 1`,
+      list.environment,
+      list.companyId,
+      after,
+    );
+    return row?.id;
+  }
+
+  /** Ends a walk that read its list to the end. Only a verified one deletes. */
+  async finish(walk: OpenWalk, proved: WalkOutcome, endpoint: Endpoint): Promise<void> {
+    const { list, runId, id: walkId, pass } = walk;
+    await inTransaction(this.#db, async (tx) => {
+      await holdWalk(tx, walk);
+      const parents = endpoint.parent === undefined ? undefined : await this.#parentsVerifiedAt(tx, list, endpoint.parent);
+      const outcome: WalkOutcome =
+        parents === null && proved.kind === 'verified' ? { kind: 'unverified', reason: 'parents_unverified' } : proved;
+      if (outcome.kind === 'verified') {
+        const { held, wasHeld } = await reconcile(tx, { list, runId, walkId, pass }, endpoint.deleteGuard);
+        if (held > 0 && !wasHeld) await recordDeletionsHeld(tx, walk, held);
+        // The database's clock: last_verified_at is compared with other times that it made.
+        await tx.$executeRaw`
+          WITH proved AS (
+            UPDATE muster.lists SET last_verified_at = LEAST(w.pass_started_at, ${parents ?? null}::timestamptz), verified_walk_id = w.id FROM muster.walks w
+            WHERE w.id = ${walkId}::uuid AND lists.environment = ${list.environment} AND lists.company_id = ${list.companyId}::uuid AND lists.resource = ${list.resource}
+            RETURNING last_verified_at
+          )
+          UPDATE mirror.companies SET verified_at = verified_at || jsonb_build_object(${list.resource}::text, proved.last_verified_at) FROM proved
+          WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid`;
+      }
+      // The ledger of the last verified walk stays: holds and the next walk refer to it.
+      await tx.$executeRaw`
+        DELETE FROM muster.walk_pages p USING muster.walks w, muster.lists l
+        WHERE p.walk_id = w.id AND w.environment = ${list.environment} AND w.company_id = ${list.companyId}::uuid AND w.resource = ${list.resource}
+          AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource
+          AND p.walk_id IS DISTINCT FROM l.verified_walk_id`;
+      await tx.walk.update({
+        where: { id: walkId },
+        data: {
+          status: 'succeeded',
+          checkpoint: Prisma.DbNull,
+          finishedAt: new Date(this.#clock.now()),
+          verified: outcome.kind === 'verified',
+          ...(outcome.kind === 'verified' ? { proof: outcome.proof } : { unverifiedReason: outcome.reason }),
+        },
+      });
+    });
+  }
+
+  /**
+   * The walk stopped at an error. Its checkpoint stays for the next attempt, unless going on from there would only lead to
+   * the same error: `anew`.
+   */
+  async fail(walk: { readonly id: string; readonly run: Pick<ClaimedRun, 'id' | 'epoch'> }, error: ErrorView, anew: boolean) {
+    await inTransaction(this.#db, async (tx) => {
+      await holdRun(tx, walk.run);
+      const failed = await tx.walk.updateMany({
+        where: { id: walk.id, status: { not: 'succeeded' } },
+        data: { status: 'failed', error: { ...error } },
+      });
+      if (failed.count > 0 && anew) await forgetPass(tx, walk.id);
+    });
+  }
+
+  /**
+   * When the parents were last verified, if that was by their newest walk and not long ago: only then are all of them known,
+   * and a child that was not received is gone. Else null.
+   */
+  async #parentsVerifiedAt(tx: Transaction, list: ListKey, parent: string): Promise<Date | null> {
+    const rows = await tx.$queryRaw<{ verifiedAt: Date }[]>`
+      SELECT l.last_verified_at AS "verifiedAt" FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id AND w.epoch = l.epoch
+      WHERE l.environment = ${list.environment} AND l.company_id = ${list.companyId}::uuid AND l.resource = ${parent}`;
+    const verifiedAt = rows[0]?.verifiedAt;
+    return verifiedAt && verifiedAt.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS ? verifiedAt : null;
+  }
+}
+
+/** Holds the list, and the walk with it: neither was taken by another worker, and the run was not ended behind our back. */
+async function holdWalk(tx: Transaction, { id, list, epoch }: OpenWalk): Promise<void> {
+  await holdList(tx, list, epoch);
+  const rows = await tx.$queryRaw<unknown[]>`
+    SELECT 1 FROM muster.walks WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running' FOR UPDATE`;
+  if (rows.length === 0) throw fenced(list, 'the walk has ended');
+}
+
+/** Back to the beginning of the walk: without a checkpoint the ledger means nothing. */
+async function forgetPass(tx: Transaction, id: string): Promise<void> {
+  await tx.walkPage.deleteMany({ where: { walkId: id } });
+  await tx.rejectedRecord.deleteMany({ where: { walkId: id } });
+  // The database's clock: last_verified_at is compared with other times that it made.
+  await tx.$executeRaw`
+    UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL, pass = 1, pass_started_at = now(),
+      received = 0, duplicates = 0, rejected = 0
+    WHERE id = ${id}::uuid`;
+}
+
+/** What the pass has received so far. Page after page: the ledger of a giant list does not fit into memory at once. */
+async function readLedger(tx: Transaction, walkId: string, pass: number, { parent }: WalkCheckpoint): Promise<ReceivedKeys> {
+  const memory = new ReceivedKeys();
+  for (let page = parent?.firstPage ?? 0; ; ) {
+    const chunk = await tx.walkPage.findMany({
+      where: { walkId, pass, page: { gte: page } },
+      orderBy: { page: 'asc' },
+      take: LEDGER_CHUNK,
+    });
+    for (const { ids, nextToken } of chunk) {
+      for (const id of ids) memory.addKey(id);
+      if (nextToken !== null) memory.addTokenDigest(nextToken);
+    }
+    const last = chunk.at(-1);
+    if (!last) return memory;
+    page = last.page + 1;
+  }
+}
+
+function rekeyRequired({ resource }: ListKey, idField: string, { id }: Endpoint): MusterError {
+  return new MusterError(
+    'rekey_required',
+    `The records of ${resource} are kept under their ${idField}, but the catalogue now names them by ${id.join(' or ')}. ` +
+      `Put ${idField} back into the catalogue, or give up the old ids: muster rekey.`,
+    { details: { resource, id_field: idField } },
+  );
+}
+
+/** People are told of a hold when it opens; that a later walk replaced it is no news. */
+async function recordDeletionsHeld(tx: Transaction, { id, runId, list }: OpenWalk, count: number): Promise<void> {
+  const details = { resource: list.resource, run_id: runId, count };
+  await recordEvent(tx, { type: 'deletions_held', company: list, change: id, details });
+}

@@ -1,0 +1,73 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import { MusterError } from '../core/errors.js';
+import { canJoin } from '../pagers/offset-pager.js';
+import { type PassFindings, type Verdict, verify } from './verification.js';
+import type { WalkCheckpoint } from './walk-checkpoint.js';
+import type { PassEnd } from './walk-pass.js';
+import type { OpenWalk } from './walk-store.js';
+
+/** A page token that is lost again and again is a list that cannot be walked so slowly, or at all. */
+const MAX_TOKEN_RESTARTS = 3;
+
+export type EndOfPass = Exclude<PassEnd, { kind: 'yielded' }>;
+
+/** What a pass that ended proves, or what follows from one that did not get to the end of the list. */
+export function judge(walk: OpenWalk, endpoint: Endpoint, from: WalkCheckpoint, end: EndOfPass): Verdict {
+  switch (end.kind) {
+    case 'end':
+      return verify(findingsOf(walk, endpoint, end.checkpoint));
+    case 'endless':
+      return { kind: 'unverified', reason: 'never_ended' };
+    case 'parent-gone':
+      return { kind: 'unverified', reason: 'parent_refused' };
+    case 'contradicted':
+      return { kind: 'another-pass' };
+    case 'token-lost':
+      if (from.tokenRestarts < MAX_TOKEN_RESTARTS) return { kind: 'another-pass' };
+      throw end.error.code === 'page_token_loop' ? end.error : tokenExpired(endpoint, end.error);
+  }
+}
+
+/** What the next pass has to know of this one. */
+export function carriedOn(
+  walk: OpenWalk,
+  from: WalkCheckpoint,
+  end: EndOfPass,
+  verdict: Verdict,
+): Partial<Pick<WalkCheckpoint, 'tokenRestarts' | 'previousDigest' | 'distrustsTotal'>> {
+  if (end.kind === 'contradicted') return { distrustsTotal: true };
+  if (end.kind === 'token-lost') return { tokenRestarts: from.tokenRestarts + 1 };
+  const isSound = verdict.kind === 'another-pass' && verdict.doubt === 'passes_disagree';
+  return { tokenRestarts: from.tokenRestarts, ...(isSound && { previousDigest: walk.memory.digest }) };
+}
+
+function findingsOf(walk: OpenWalk, endpoint: Endpoint, checkpoint: WalkCheckpoint): PassFindings {
+  const { totalConstant, rejected, duplicates, previousDigest, tokenRestarts } = checkpoint;
+  const total = checkpoint.total ?? checkpoint.endIndex;
+  return {
+    linkage: linkageOf(walk, endpoint, checkpoint),
+    pass: (checkpoint.parent?.pass ?? walk.pass) - tokenRestarts,
+    distinct: walk.memory.size,
+    digest: walk.memory.digest,
+    rejected,
+    duplicates,
+    totalConstant,
+    contradicted: checkpoint.distrustsTotal === true,
+    ...(total !== undefined && { total }),
+    ...(previousDigest !== undefined && { previousDigest }),
+  };
+}
+
+export function linkageOf(walk: OpenWalk, endpoint: Endpoint, checkpoint: WalkCheckpoint): PassFindings['linkage'] {
+  if (endpoint.pager.style === 'continuation') return 'token-chain';
+  return endpoint.order === 'stable' && !walk.unstable && canJoin(checkpoint.pager) ? 'join' : 'none';
+}
+
+function tokenExpired({ resource }: Endpoint, cause: MusterError): MusterError {
+  return new MusterError(
+    'page_token_expired',
+    `The page tokens of the list ${resource} expired before the list was read, ${MAX_TOKEN_RESTARTS + 1} times in a row. ` +
+      'Raise its size in the catalogue, so that the walk takes fewer requests.',
+    { cause, details: { resource } },
+  );
+}

@@ -1,0 +1,36 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import { pagerFor } from '../pagers/pager-for.js';
+import { firstCheckpoint } from './walk-checkpoint.js';
+import { walkChildren } from './walk-children.js';
+import { type WalkDependencies, walkPass } from './walk-pass.js';
+import type { OpenWalk } from './walk-store.js';
+import { carriedOn, judge, linkageOf } from './walk-verdict.js';
+
+/**
+ * Walks a list from its checkpoint to its end, in as many passes as it takes to verify it, committing page by page.
+ * Returns `yielded` when it stopped early: the checkpoint stands.
+ */
+export async function walkList(
+  opened: OpenWalk,
+  endpoint: Endpoint,
+  deps: WalkDependencies,
+  signal: AbortSignal,
+): Promise<'finished' | 'yielded'> {
+  if (endpoint.parent !== undefined) return walkChildren(opened, endpoint, deps, signal);
+  const pager = pagerFor(endpoint);
+  let walk = opened;
+  let checkpoint = walk.checkpoint ?? firstCheckpoint(pager);
+  for (;;) {
+    const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
+    if (end.kind === 'yielded') return 'yielded';
+    const isJoined = end.kind === 'end' && linkageOf(walk, endpoint, end.checkpoint) === 'join';
+    if (isJoined) await deps.store.noteOrder(walk);
+    const verdict = judge(walk, endpoint, checkpoint, end);
+    if (verdict.kind !== 'another-pass') {
+      await deps.store.finish(walk, verdict, endpoint);
+      return 'finished';
+    }
+    checkpoint = { ...firstCheckpoint(pager), ...carriedOn(walk, checkpoint, end, verdict) };
+    walk = await deps.store.beginPass(walk, walk.pass + 1, checkpoint);
+  }
+}
