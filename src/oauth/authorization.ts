@@ -1,0 +1,193 @@
+import type { CompanyKey, Environment } from '../core/company.js';
+import type { ProviderSettings } from '../core/provider-settings.js';
+import { Secret } from '../core/secret.js';
+import type { Transaction } from '../db/transaction.js';
+import { registerSecret } from '../observability/secret-registry.js';
+import { Admission } from './admission.js';
+import { authorizationUrl } from './authorization-url.js';
+import type { ConnectLinkSigner } from './connect-link-signer.js';
+import type { ConnectLink, ConnectLinks } from './connect-links.js';
+import type { KeeperParts } from './refresh-attempt.js';
+import type { Grant, TokenAnswer } from './token-answer.js';
+
+/** How long a member may take from the link to the consent: signing in, perhaps with a second factor, and choosing. */
+const FLOW_MS = 15 * 60_000;
+
+/** Stands for the company of a pair that the service did not name; it is kept in quarantine under this id. */
+const UNNAMED = '00000000-0000-0000-0000-000000000000';
+
+/** Why a flow did not start, or connected nothing. */
+export type AuthorizationFailure =
+  /** No link has this token, or its company was removed. */
+  | 'unknown_link'
+  | 'expired_link'
+  /** The link has connected a company already. */
+  | 'completed_link'
+  /** Its environment is not configured, or the service refuses our client: nobody but the operator can help. */
+  | 'not_configured'
+  /** The service sent the browser back without a code. */
+  | 'cancelled'
+  /** Not signed by us. */
+  | 'unknown_state'
+  /** Started too long ago. */
+  | 'expired_state'
+  /** Its code was exchanged before, or the link was opened again and that flow has come further. */
+  | 'spent_state'
+  /** The service refuses the code. */
+  | 'refused_code'
+  /** Another company was chosen than the link names. */
+  | 'wrong_company'
+  /** The service was not reached, or gave no answer; the code may be spent. */
+  | 'service_down'
+  /** The service granted something that a company cannot be kept with. */
+  | 'unusable_grant';
+
+export type Started = { readonly location: URL } | Failed;
+
+/** A consent that was completed: the company is stored, and may be synced. */
+export interface Connected {
+  readonly company: CompanyKey;
+  /** False when the company was there and got a newer authorization. */
+  readonly created: boolean;
+}
+
+export interface Failed {
+  readonly failure: AuthorizationFailure;
+  readonly environment?: Environment;
+  /** The company that the link names. */
+  readonly companyId?: string;
+  /** Where the flow starts anew, where it can. */
+  readonly again?: string;
+}
+
+interface AuthorizationParts extends KeeperParts {
+  readonly links: ConnectLinks;
+  readonly signer: ConnectLinkSigner;
+  readonly providers: Partial<Record<Environment, ProviderSettings>>;
+}
+
+/**
+ * The authorization code flow (SERVICE 5.2, 5.3) from a connect link to a stored connection. Starting it writes nothing, so a program
+ * that previews links does no harm; the link's fence makes sure that no state, and so no code, is exchanged twice.
+ */
+export class Authorization {
+  readonly #parts: AuthorizationParts;
+  readonly #admission: Admission;
+  readonly #exchanges = new Set<Promise<unknown>>();
+
+  constructor(parts: AuthorizationParts) {
+    this.#parts = parts;
+    this.#admission = new Admission(parts);
+  }
+
+  /** Where the browser that opened a link goes. */
+  async start(token: string): Promise<Started> {
+    const { links, providers, signer, clock } = this.#parts;
+    const link = await links.findByToken(token);
+    if (!link) return { failure: 'unknown_link' };
+    if (link.completedAt) return this.#failed('completed_link', link);
+    if (link.expiresAt.getTime() <= clock.now()) return this.#failed('expired_link', link);
+    const provider = providers[link.environment];
+    if (!provider) return this.#failed('not_configured', link);
+    const state = signer.state({ linkId: link.id, fence: link.fence, startedAt: clock.now() });
+    registerSecret(state);
+    return { location: authorizationUrl(provider, state, link.companyId) };
+  }
+
+  /** What the browser brought back. A code is sent to the service at once, and never again. */
+  async finish({ code, state }: { code?: string | undefined; state?: string | undefined }): Promise<Connected | Failed> {
+    const { links, signer, clock } = this.#parts;
+    const flow = state === undefined ? undefined : signer.readState(state);
+    const link = flow && (await links.find(flow.linkId));
+    if (!code) return link ? this.#failed('cancelled', link) : { failure: 'cancelled' };
+    if (!flow) return { failure: 'unknown_state' };
+    if (!link) return { failure: 'unknown_link' };
+    if (link.completedAt) return this.#failed('completed_link', link);
+    if (flow.fence !== link.fence) return this.#failed('spent_state', link);
+    if (flow.startedAt + FLOW_MS <= clock.now()) return this.#failed('expired_state', link);
+    registerSecret(code);
+    const exchange = this.#exchange(link, new Secret(code));
+    this.#exchanges.add(exchange);
+    return exchange.finally(() => this.#exchanges.delete(exchange));
+  }
+
+  /** Resolves when no exchange is under way in this process; await it before the database is closed. */
+  async settle(): Promise<void> {
+    await Promise.allSettled(this.#exchanges);
+  }
+
+  async #exchange(link: ConnectLink, code: Secret): Promise<Connected | Failed> {
+    const { links, endpoints } = this.#parts;
+    const endpoint = endpoints[link.environment];
+    if (!endpoint) return this.#failed('not_configured', link);
+    if (!(await links.advance(link.id, link.fence))) return this.#failed('spent_state', link);
+    const outcome = await this.#conclude(link, await endpoint.exchangeCode(code));
+    await this.#record(link, outcome);
+    return outcome;
+  }
+
+  async #conclude(link: ConnectLink, answer: TokenAnswer): Promise<Connected | Failed> {
+    switch (answer.kind) {
+      case 'granted':
+        return this.#keep(link, answer);
+      case 'malformed':
+        await this.#admission.quarantine(nameOf(link, link.companyId), answer.refreshToken);
+        return this.#failed('unusable_grant', link);
+      case 'refused':
+        return this.#failed('refused_code', link);
+      case 'client_refused':
+        return this.#failed('not_configured', link);
+      case 'transient':
+      case 'unreachable':
+      case 'ambiguous':
+        return this.#failed('service_down', link);
+    }
+  }
+
+  /** Whatever keeps a pair from being stored for its company, it is not thrown away: it may be that company's only key. */
+  async #keep(link: ConnectLink, { refreshToken, ...grant }: Grant): Promise<Connected | Failed> {
+    if (!refreshToken) return this.#failed('unusable_grant', link);
+    const companyId = grant.companyId ?? link.companyId;
+    const company = nameOf(link, companyId);
+    const isOther = link.companyId !== null && companyId !== link.companyId;
+    if (companyId !== null && !isOther) {
+      const mayCommit = (tx: Transaction) => this.#parts.links.complete(tx, link.id, link.fence);
+      const admitted = await this.#admission.admit(company, { ...grant, refreshToken }, mayCommit);
+      if (admitted) return { company, ...admitted };
+    }
+    await this.#admission.quarantine(company, refreshToken);
+    if (companyId === null) return this.#failed('unusable_grant', link);
+    return this.#failed(isOther ? 'wrong_company' : 'spent_state', link);
+  }
+
+  /** Every exchange is on record, those that connected nothing too. */
+  async #record(link: ConnectLink, outcome: Connected | Failed): Promise<void> {
+    const { db, logger } = this.#parts;
+    const { environment, companyId } = 'company' in outcome ? outcome.company : link;
+    const result = 'company' in outcome ? 'done' : outcome.failure;
+    logger[result === 'done' ? 'info' : 'warn'](
+      { environment, companyId, link: link.id, result },
+      'authorization code exchanged',
+    );
+    const details = { link_id: link.id, outcome: result };
+    await db.prisma.auditEntry
+      .create({ data: { actor: 'connect link', action: 'company.connect', environment, companyId, details } })
+      .catch((error: unknown) =>
+        logger.error({ err: error }, 'the exchange of an authorization code could not be put on record'),
+      );
+  }
+
+  #failed(failure: AuthorizationFailure, link: ConnectLink): Failed {
+    const again = this.#parts.links.urlOf(link);
+    return {
+      failure,
+      environment: link.environment,
+      ...(link.companyId !== null && { companyId: link.companyId }),
+      ...(again !== undefined && { again }),
+    };
+  }
+}
+
+function nameOf({ environment }: ConnectLink, companyId: string | null): CompanyKey {
+  return { environment, companyId: companyId ?? UNNAMED };
+}

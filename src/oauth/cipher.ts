@@ -1,0 +1,89 @@
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { type CompanyKey, describeCompany } from '../core/company.js';
+import { MusterError } from '../core/errors.js';
+import { Secret } from '../core/secret.js';
+import { registerSecret } from '../observability/secret-registry.js';
+import type { Keyring } from './keyring.js';
+
+const VERSION = 'v1';
+const ALGORITHM = 'aes-256-gcm';
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+/** The column a token stands in; bound into the ciphertext, so that one moved to another row or column does not open. */
+export type TokenField = 'access_token' | 'refresh_token';
+
+/** Tokens at rest: `v1.<key id>.<base64url of nonce, ciphertext and tag>`, AES-256-GCM with a random nonce. */
+export class Cipher {
+  readonly #keyring: Keyring;
+
+  constructor(keyring: Keyring) {
+    this.#keyring = keyring;
+  }
+
+  seal(token: Secret, company: CompanyKey, field: TokenField): string {
+    const id = this.#keyring.currentId;
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(ALGORITHM, this.#key(id, company, field), nonce).setAAD(boundTo(company, field));
+    const sealed = Buffer.concat([nonce, cipher.update(token.reveal(), 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return `${VERSION}.${id}.${sealed.toString('base64url')}`;
+  }
+
+  /** Throws `token_unreadable` for a key that is not in the ring, a ciphertext of another row, or a damaged one. */
+  open(text: string, company: CompanyKey, field: TokenField): Secret {
+    const { id, sealed } = parse(text, company, field);
+    const nonce = sealed.subarray(0, NONCE_BYTES);
+    const key = this.#key(id, company, field);
+    try {
+      const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
+      decipher.setAAD(boundTo(company, field)).setAuthTag(sealed.subarray(-TAG_BYTES));
+      const token = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString('utf8');
+      registerSecret(token);
+      return new Secret(token);
+    } catch (error) {
+      const problem = `does not open with key "${id}": it was made for another row, or damaged`;
+      throw unreadable(company, field, problem, { key: id, reason: 'damaged' }, error);
+    }
+  }
+
+  /** Whether the first key of the ring made it. */
+  isCurrent(text: string): boolean {
+    return text.startsWith(`${VERSION}.${this.#keyring.currentId}.`);
+  }
+
+  #key(id: string, company: CompanyKey, field: TokenField): Buffer {
+    const key = this.#keyring.get(id);
+    if (key) return key;
+    throw unreadable(
+      company,
+      field,
+      `is encrypted with key "${id}", which is not among MUSTER_ENCRYPTION_KEYS; add that key back and run "muster rotate-keys" before removing it`,
+      { key: id, reason: 'missing_key' },
+    );
+  }
+}
+
+function boundTo({ environment, companyId }: CompanyKey, field: TokenField): Buffer {
+  return Buffer.from(`${environment}|${companyId}|${field}`);
+}
+
+/** A key id may hold dots; base64url never does. */
+function parse(text: string, company: CompanyKey, field: TokenField): { id: string; sealed: Buffer } {
+  const [, id, payload] = /^v1\.(.+)\.([\w-]+)$/.exec(text) ?? [];
+  const sealed = Buffer.from(payload ?? '', 'base64url');
+  if (id === undefined || sealed.length < NONCE_BYTES + TAG_BYTES)
+    throw unreadable(company, field, 'is no ciphertext of this version', { key: null, reason: 'damaged' });
+  return { id, sealed };
+}
+
+interface Unreadable {
+  readonly key: string | null;
+  readonly reason: 'missing_key' | 'damaged';
+}
+
+function unreadable(company: CompanyKey, field: TokenField, problem: string, why: Unreadable, cause?: unknown): MusterError {
+  return new MusterError('token_unreadable', `The ${field.replace('_', ' ')} of ${describeCompany(company)} ${problem}`, {
+    cause,
+    details: { ...why },
+  });
+}

@@ -1,0 +1,49 @@
+import type pg from 'pg';
+
+/**
+ * Work that only one process at a time may do, named by texts: what a lease is for rows that do not exist yet.
+ * Advisory locks of a session, on a connection that is ours until the work is done. Each piece of work holds a connection
+ * while it needs another, so at most half of the pool is given away; the others wait.
+ */
+export class Exclusive {
+  readonly #pool: pg.Pool;
+  #free: number;
+  readonly #waiting: (() => void)[] = [];
+
+  constructor(pool: pg.Pool) {
+    this.#pool = pool;
+    this.#free = Math.max(1, Math.floor(pool.options.max / 2));
+  }
+
+  /** Undefined, and nothing done, while somebody else has one of the names. */
+  async run<T>(names: readonly string[], work: () => Promise<T>): Promise<{ result: T } | undefined> {
+    if (this.#free > 0) this.#free -= 1;
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    try {
+      return await this.#locked(names, work);
+    } finally {
+      const next = this.#waiting.shift();
+      if (next) next();
+      else this.#free += 1;
+    }
+  }
+
+  async #locked<T>(names: readonly string[], work: () => Promise<T>): Promise<{ result: T } | undefined> {
+    const client = await this.#pool.connect();
+    try {
+      for (const name of names) {
+        const { rows } = await client.query<{ ours: boolean }>('SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS ours', [
+          name,
+        ]);
+        if (!rows[0]?.ours) return undefined;
+      }
+      return { result: await work() };
+    } finally {
+      // A connection that cannot give its locks back is closed, which gives them back.
+      await client.query('SELECT pg_advisory_unlock_all()').then(
+        () => client.release(),
+        (error: Error) => client.release(error),
+      );
+    }
+  }
+}

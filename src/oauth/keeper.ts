@@ -1,0 +1,175 @@
+import { randomUUID } from 'node:crypto';
+import { type CompanyKey, describeCompany } from '../core/company.js';
+import { isMusterError, MusterError } from '../core/errors.js';
+import { inTransaction } from '../db/transaction.js';
+import type { AccessToken, TokenSource } from '../http/token-source.js';
+import { reauthorizationRequired } from './connections.js';
+import { LEASE_MS, lockConnection, NEEDED_MS, putOff, releaseLease, shortenLease, takeLease } from './lease.js';
+import { type KeeperParts, RefreshAttempt } from './refresh-attempt.js';
+import { translated } from './translated.js';
+import type { StoredToken } from './vault.js';
+
+/** Longer than a lease: whoever waits outlives a holder that crashed. */
+const WAIT_MS = LEASE_MS + 5_000;
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 250;
+/** Until a person has given a missing key back. */
+const UNREADABLE_PAUSE_SECONDS = 300;
+
+/**
+ * Keeps every company's access token alive. However many requests, workers and machines need the same company's token
+ * at once, its refresh token is sent by one of them: in this process by sharing one promise, across processes by a lease
+ * on the row. The others wait and read what was stored.
+ */
+export class TokenKeeper {
+  readonly #parts: KeeperParts;
+  readonly #owner = randomUUID();
+  readonly #flights = new Map<string, Promise<AccessToken>>();
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts;
+  }
+
+  /**
+   * The token source of one company. Besides `reauthorization_required` its calls throw `company_not_found`,
+   * `token_unreadable`, `environment_not_configured`, `service_refused` (our client credentials), and, retryable, `database_unavailable`, `token_busy`,
+   * `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server fails.
+   */
+  sourceFor(company: CompanyKey): TokenSource {
+    return {
+      get: () => translated(this.#get(company)),
+      renew: (stale) => translated(this.#renew(company, stale)),
+      refused: (token) => translated(this.#refused(company, token)),
+    };
+  }
+
+  /** What the sweeper calls for each company that is `due`: refreshes if that is still so. Throws like a token source. */
+  async refresh(company: CompanyKey): Promise<void> {
+    const state = await translated(this.#read(company));
+    if (state.due) await translated(this.#share(company, undefined));
+  }
+
+  /**
+   * Companies whose token is to be refreshed now, the longest due first. Paused ones too: a refresh token may die of
+   * disuse, and resuming must work. A company that must authorize again is never among them.
+   */
+  async due(limit: number): Promise<CompanyKey[]> {
+    const environments = Object.keys(this.#parts.endpoints);
+    return translated(this.#parts.db.prisma.$queryRaw<CompanyKey[]>`
+      SELECT environment, company_id::text AS "companyId"
+      FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
+      WHERE t.refresh_at <= now() AND c.reauthorization_reason IS NULL AND environment = ANY(${environments})
+        AND (t.lease_until IS NULL OR t.lease_until <= now())
+      ORDER BY t.refresh_at LIMIT ${limit}::int`);
+  }
+
+  /** Resolves when no refresh is under way in this process; await it before the database is closed. */
+  async settle(): Promise<void> {
+    await Promise.allSettled(this.#flights.values());
+  }
+
+  async #get(company: CompanyKey): Promise<AccessToken> {
+    const state = await this.#read(company);
+    if (!state.usable) return this.#share(company, undefined);
+    const token = this.#parts.vault.openAccess(company, state);
+    if (!state.due) return token;
+    // Refreshing ahead may fail without harm: the token in hand works until it expires.
+    return this.#share(company, undefined).catch((error: unknown) => {
+      if (isMusterError(error, 'reauthorization_required') || isMusterError(error, 'company_not_found')) throw error;
+      return token;
+    });
+  }
+
+  async #renew(company: CompanyKey, stale: AccessToken): Promise<AccessToken> {
+    const state = await this.#read(company);
+    return this.#answers(company, state, stale) ? this.#parts.vault.openAccess(company, state) : this.#share(company, stale);
+  }
+
+  /** What the company was authorized for ends with the token that was refused, not with one that has come since. */
+  async #refused(company: CompanyKey, token: AccessToken): Promise<void> {
+    const { db, vault, connections, logger } = this.#parts;
+    await inTransaction(db, async (tx) => {
+      if (!(await lockConnection(tx, company))) return;
+      const state = await vault.read(tx, company);
+      const isCurrent = state.accessToken !== null && vault.openAccess(company, state).value.reveal() === token.value.reveal();
+      if (!isCurrent || !(await connections.requireReauthorization(company, 'access_token_refused', tx))) return;
+      logger.warn({ ...company, reason: 'access_token_refused' }, 'company must authorize again');
+    });
+  }
+
+  /** One refresh at a time and company in this process. A flight that was begun for another reason may bring the stale token itself. */
+  async #share(company: CompanyKey, stale: AccessToken | undefined): Promise<AccessToken> {
+    const name = `${company.environment}|${company.companyId}`;
+    for (;;) {
+      let flight = this.#flights.get(name);
+      if (!flight) {
+        flight = this.#refresh(company, stale).finally(() => this.#flights.delete(name));
+        this.#flights.set(name, flight);
+      }
+      const token = await flight;
+      if (!stale || token.value.reveal() !== stale.value.reveal()) return token;
+    }
+  }
+
+  /** Refreshes once it has the lease, or takes what another holder has stored meanwhile. */
+  async #refresh(company: CompanyKey, stale: AccessToken | undefined): Promise<AccessToken> {
+    const { db, clock } = this.#parts;
+    const giveUpAt = clock.monotonic() + WAIT_MS;
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
+      const sendBefore = clock.monotonic() + LEASE_MS - NEEDED_MS;
+      const fence = await takeLease(db.prisma, company, this.#owner);
+      if (fence !== undefined) return this.#hold(company, stale, fence, sendBefore);
+      const token = this.#settled(company, await this.#read(company), stale);
+      if (token) return token;
+      if (clock.monotonic() > giveUpAt) {
+        await shortenLease(db.prisma, company);
+        throw new MusterError('token_busy', `The token of ${describeCompany(company)} is being refreshed elsewhere; try again`);
+      }
+      await clock.sleep(pause);
+    }
+  }
+
+  /** Reads after the lease was taken, never before: whoever held it may have stored a pair, or the end of the connection. */
+  async #hold(company: CompanyKey, stale: AccessToken | undefined, fence: bigint, sendBefore: number): Promise<AccessToken> {
+    const { prisma } = this.#parts.db;
+    let attempt: RefreshAttempt | undefined;
+    let unreadable = false;
+    try {
+      const state = await this.#read(company);
+      const token = this.#settled(company, state, stale);
+      if (token) return token;
+      attempt = new RefreshAttempt(this.#parts, company, state, sendBefore);
+    } catch (error) {
+      unreadable = isMusterError(error, 'token_unreadable');
+      if (unreadable) this.#parts.logger.error({ err: error, ...company }, 'token cannot be read');
+      throw error;
+    } finally {
+      if (unreadable) await putOff(prisma, company, fence, UNREADABLE_PAUSE_SECONDS);
+      else if (!attempt) await releaseLease(prisma, company, fence);
+    }
+    return attempt.make();
+  }
+
+  /** The token that makes a refresh needless, or undefined; throws when a refresh must not be tried now. */
+  #settled(company: CompanyKey, state: StoredToken, stale: AccessToken | undefined): AccessToken | undefined {
+    if (this.#answers(company, state, stale)) return this.#parts.vault.openAccess(company, state);
+    const failing = state.transientFailures > 0 || state.accessToken === null;
+    if (!failing || state.due) return undefined;
+    throw new MusterError(
+      'service_unreachable',
+      `The token of ${describeCompany(company)} could not be refreshed; the next attempt is made at ${state.refreshAt.toISOString()}`,
+      { details: { failures: state.transientFailures, retry_at: state.refreshAt.toISOString() } },
+    );
+  }
+
+  #answers(company: CompanyKey, state: StoredToken, stale: AccessToken | undefined): boolean {
+    if (!state.usable) return false;
+    return stale ? this.#parts.vault.openAccess(company, state).value.reveal() !== stale.value.reveal() : !state.due;
+  }
+
+  async #read(company: CompanyKey): Promise<StoredToken> {
+    const state = await this.#parts.vault.read(this.#parts.db.prisma, company);
+    if (state.reauthorizationReason === null) return state;
+    throw reauthorizationRequired(company, state.reauthorizationReason);
+  }
+}

@@ -1,0 +1,107 @@
+import { createHash } from 'node:crypto';
+import { type CompanyKey, describeCompany } from '../core/company.js';
+import { type ErrorCode, MusterError } from '../core/errors.js';
+import type { Secret } from '../core/secret.js';
+import { translateDatabaseError } from '../db/sql-state.js';
+import { registerSecret } from '../observability/secret-registry.js';
+import { Admission } from './admission.js';
+import { Exclusive } from './exclusive.js';
+import type { KeeperParts } from './refresh-attempt.js';
+import type { Grant, TokenAnswer } from './token-answer.js';
+import { endpointOf } from './token-endpoint.js';
+
+export interface OnboardingRequest extends CompanyKey {
+  readonly refreshToken: Secret;
+}
+
+/** Takes companies in. A refresh token that is given to us is spent to prove it, so everything else is checked before. */
+export class Onboarding {
+  readonly #parts: KeeperParts;
+  readonly #exclusive: Exclusive;
+  readonly #admission: Admission;
+
+  constructor(parts: KeeperParts) {
+    this.#parts = parts;
+    this.#exclusive = new Exclusive(parts.db.pool);
+    this.#admission = new Admission(parts);
+  }
+
+  /**
+   * Proves the token by a refresh and stores what it grants; `created` is false when a company that had to authorize again
+   * got its new token. Throws `environment_not_configured`, `already_onboarded`, `token_busy` (the same company or token
+   * is being onboarded right now), `token_refused`, `token_for_another_company` (the pair is then kept in quarantine),
+   * `service_refused` (our client credentials), `service_unreachable`.
+   */
+  async onboard({ environment, companyId, refreshToken }: OnboardingRequest): Promise<{ created: boolean }> {
+    const company = { environment, companyId };
+    const endpoint = endpointOf(this.#parts.endpoints, environment);
+    registerSecret(refreshToken.reveal());
+    const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${digest(refreshToken)}`];
+    const done = await this.#exclusive
+      .run(names, async () => {
+        await this.#refuseOnboarded(company);
+        const answer = await endpoint.refresh(refreshToken);
+        if (answer.kind === 'malformed') await this.#admission.quarantine(company, answer.refreshToken);
+        const grant = granted(company, answer);
+        await this.#refuseOther(company, grant);
+        return this.#admission.admit(company, { refreshToken, ...grant });
+      })
+      .catch((error: unknown) => Promise.reject(translateDatabaseError(error)));
+    if (done) return done.result;
+    throw new MusterError('token_busy', `${describeCompany(company)} is being onboarded right now; look again in a moment`);
+  }
+
+  async #refuseOnboarded(company: CompanyKey): Promise<void> {
+    const found = await this.#parts.connections.find(company);
+    if (!found || found.status === 'reauthorization_required') return;
+    throw new MusterError(
+      'already_onboarded',
+      `${describeCompany(company)} is onboarded already (${found.status}); its token was not used`,
+    );
+  }
+
+  /** The service has used the old token up by now: the new one is the other company's only key, and is kept for it. */
+  async #refuseOther(company: CompanyKey, { companyId, refreshToken }: Grant): Promise<void> {
+    if (companyId === undefined || companyId === company.companyId) return;
+    const other = { ...company, companyId };
+    if (refreshToken) await this.#admission.quarantine(other, refreshToken);
+    throw new MusterError(
+      'token_for_another_company',
+      `The token that was given for ${describeCompany(company)} belongs to ${describeCompany(other)}; nothing was onboarded`,
+    );
+  }
+}
+
+function granted(company: CompanyKey, answer: TokenAnswer): Grant {
+  const refuse = (code: ErrorCode, problem: string, cause?: unknown) => {
+    throw new MusterError(code, `${describeCompany(company)} was not onboarded: ${problem}`, { cause });
+  };
+  switch (answer.kind) {
+    case 'granted':
+      return answer;
+    case 'refused':
+      return refuse(
+        'token_refused',
+        'the service refuses the refresh token; have it authorize again, with a connect link for instance',
+      );
+    case 'client_refused':
+      return refuse(
+        'service_refused',
+        `the service refuses our client (${answer.error}); check client id, client secret and auth URL`,
+      );
+    case 'unreachable':
+      return refuse('service_unreachable', 'the authorization server cannot be reached; the token was not sent', answer.cause);
+    case 'transient':
+      return refuse('service_unreachable', `the authorization server answered ${answer.status}; try again`);
+    case 'malformed':
+    case 'ambiguous':
+      return refuse(
+        'service_unreachable',
+        'the authorization server gave no readable answer; try again, and if the token is refused then, authorize again',
+      );
+  }
+}
+
+function digest(token: Secret): string {
+  return createHash('sha256').update(token.reveal()).digest('base64url');
+}

@@ -1,0 +1,228 @@
+import type { Clock } from '../core/clock.js';
+import { type CompanyKey, describeCompany } from '../core/company.js';
+import { type ErrorCode, MusterError } from '../core/errors.js';
+import type { Secret } from '../core/secret.js';
+import type { Database } from '../db/database.js';
+import { inTransaction } from '../db/transaction.js';
+import type { AccessToken } from '../http/token-source.js';
+import { type Connections, type ReauthorizationReason, reauthorizationRequired } from './connections.js';
+import type { Logger } from '../observability/logger.js';
+import { abandon, beginAttempt, lockConnection, postpone, serviceIsSilent } from './lease.js';
+import { refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
+import type { Grant, TokenAnswer } from './token-answer.js';
+import { endpointOf, type TokenEndpoint, type TokenEndpoints } from './token-endpoint.js';
+import { untilCommitted } from './until-committed.js';
+import type { SealedPair, StoredToken, TokenPair, Vault } from './vault.js';
+
+export interface KeeperParts {
+  readonly db: Database;
+  readonly vault: Vault;
+  readonly connections: Connections;
+  readonly endpoints: TokenEndpoints;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly refreshMarginSeconds?: number | undefined;
+  /** 0 to 1; Math.random unless a test owns it. */
+  readonly random?: () => number;
+}
+
+/** A token whose answer was lost is sent once more, and not a third time. */
+const UNANSWERED_LIMIT = 2;
+
+/**
+ * One refresh under a lease: written down, sent once, and its answer stored before anybody uses it. Where the process
+ * dies in between, the row still counts the attempt among those whose outcome is not known.
+ */
+export class RefreshAttempt {
+  readonly #parts: KeeperParts;
+  readonly #endpoint: TokenEndpoint;
+  readonly #company: CompanyKey;
+  readonly #state: StoredToken;
+  readonly #refreshToken: Secret;
+  readonly #sendBefore: number;
+  /** Attempts with this token whose outcome is not known. */
+  #unanswered: number;
+
+  /**
+   * `sendBefore` is a time of the monotonic clock. Throws `environment_not_configured` and `token_unreadable`; nothing was
+   * done then.
+   */
+  constructor(parts: KeeperParts, company: CompanyKey, state: StoredToken, sendBefore: number) {
+    this.#parts = parts;
+    this.#endpoint = endpointOf(parts.endpoints, company.environment);
+    this.#company = company;
+    this.#state = state;
+    this.#refreshToken = parts.vault.openRefresh(company, state);
+    this.#sendBefore = sendBefore;
+    this.#unanswered = state.unanswered;
+  }
+
+  async make(): Promise<AccessToken> {
+    const { db, clock } = this.#parts;
+    if (await this.#isGivenUp()) return this.#abandon('refresh_outcome_unknown');
+    if (!(await beginAttempt(db.prisma, this.#company, this.#state.fence, this.#unanswered + 1))) throw this.#busy();
+    // The database has just checked the lease by its own clock; this catches a process that was frozen since.
+    if (clock.monotonic() > this.#sendBefore) {
+      await this.#postpone();
+      throw this.#busy();
+    }
+    const sentAt = clock.monotonic();
+    return this.#conclude(await this.#endpoint.refresh(this.#refreshToken), sentAt);
+  }
+
+  async #conclude(answer: TokenAnswer, sentAt: number): Promise<AccessToken> {
+    switch (answer.kind) {
+      case 'granted':
+        return this.#keep(answer, sentAt);
+      case 'refused':
+        return this.#abandon(this.#unanswered > 0 ? 'refresh_outcome_unknown' : 'token_refused');
+      case 'malformed':
+        await this.#store(
+          { accessToken: undefined, refreshToken: answer.refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 60 },
+          sentAt,
+        );
+        throw this.#failed('service_error', 'it granted no usable access token; the refresh token was kept');
+      case 'client_refused':
+        await this.#postpone();
+        throw this.#failed(
+          'service_refused',
+          `it refuses our client (${answer.error}); check client id, client secret and auth URL`,
+        );
+      case 'transient':
+        await this.#postpone(answer.retryAfterMs);
+        throw this.#failed(answer.status === 429 ? 'service_throttled' : 'service_error', `it answered ${answer.status}`);
+      case 'unreachable':
+        await this.#postpone();
+        throw this.#failed('service_unreachable', 'it cannot be reached', answer.cause);
+      case 'ambiguous': {
+        this.#unanswered += 1;
+        if (await this.#isGivenUp()) return this.#abandon('refresh_outcome_unknown');
+        await this.#postpone();
+        const late = answer.cause?.code === 'service_timeout';
+        throw this.#failed(late ? 'service_timeout' : 'service_unreachable', 'it gave no readable answer', answer.cause);
+      }
+    }
+  }
+
+  async #keep(grant: Grant, sentAt: number): Promise<AccessToken> {
+    const { refreshMarginSeconds, random = Math.random, logger } = this.#parts;
+    const { companyId } = grant;
+    if (companyId !== undefined && companyId !== this.#company.companyId) return this.#keepForAnother(companyId, grant);
+    const { lifetimeSeconds } = grant;
+    const fence = await this.#store(
+      {
+        accessToken: grant.accessToken,
+        refreshToken: grant.refreshToken ?? this.#refreshToken,
+        lifetimeSeconds,
+        refreshAfterSeconds: refreshAfterSeconds(lifetimeSeconds, refreshMarginSeconds, random()),
+      },
+      sentAt,
+    );
+    if (fence === undefined) return this.#newest();
+    logger.debug({ ...this.#company, lifetimeSeconds }, 'token refreshed');
+    return { value: grant.accessToken, version: fence };
+  }
+
+  /**
+   * The new fence; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
+   * count from when it was asked for, since the database may let us wait.
+   */
+  #store(pair: TokenPair, sentAt: number): Promise<bigint | undefined> {
+    const { db, vault, connections, clock } = this.#parts;
+    const sealed = vault.seal(this.#company, pair);
+    return untilCommitted(() =>
+      inTransaction(db, async (tx) => {
+        if (!(await lockConnection(tx, this.#company))) return undefined;
+        const fence = await vault.succeed(tx, this.#company, this.#state, aged(sealed, (clock.monotonic() - sentAt) / 1000));
+        if (fence === undefined && pair.refreshToken !== this.#refreshToken)
+          await vault.quarantine(tx, this.#company, pair.refreshToken);
+        // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
+        if (fence !== undefined && fence !== this.#state.fence + 1n) await connections.regain(this.#company, tx);
+        return fence;
+      }),
+    );
+  }
+
+  async #keepForAnother(companyId: string, { refreshToken }: Grant): Promise<AccessToken> {
+    const { db, vault } = this.#parts;
+    if (refreshToken) await untilCommitted(() => vault.quarantine(db.prisma, { ...this.#company, companyId }, refreshToken));
+    return this.#abandon('token_for_another_company');
+  }
+
+  /**
+   * Ends the authorization, unless a newer pair was stored since this attempt began: then that one is the answer. Not given
+   * up when the database is away for a moment: a refusal that is not on record would be asked for again.
+   */
+  async #abandon(reason: ReauthorizationReason): Promise<AccessToken> {
+    const { db, connections, logger } = this.#parts;
+    const abandoned = await untilCommitted(() =>
+      inTransaction(db, async (tx) => {
+        if (!(await lockConnection(tx, this.#company))) return false;
+        if (!(await abandon(tx, this.#company, this.#state.fence))) return false;
+        await connections.requireReauthorization(this.#company, reason, tx);
+        return true;
+      }),
+    );
+    if (!abandoned) return this.#newest();
+    logger.warn({ ...this.#company, reason }, 'company must authorize again');
+    throw reauthorizationRequired(this.#company, reason);
+  }
+
+  async #newest(): Promise<AccessToken> {
+    const { db, vault } = this.#parts;
+    const state = await vault.read(db.prisma, this.#company);
+    if (state.reauthorizationReason !== null) throw reauthorizationRequired(this.#company, state.reauthorizationReason);
+    if (!state.usable) throw this.#busy();
+    return vault.openAccess(this.#company, state);
+  }
+
+  /**
+   * A token that went unanswered twice is given up: it was probably used up. While nobody gets an answer it is the
+   * authorization server that is silent, and its outage must not cost every company its authorization (docs/decisions/0007).
+   */
+  async #isGivenUp(): Promise<boolean> {
+    if (this.#unanswered < UNANSWERED_LIMIT) return false;
+    if (!(await serviceIsSilent(this.#parts.db.prisma, this.#company))) return true;
+    this.#unanswered = UNANSWERED_LIMIT - 1;
+    return false;
+  }
+
+  /** Written until it is on record: an attempt without an outcome would count against the company. */
+  async #postpone(askedMs?: number): Promise<void> {
+    const { db, random = Math.random } = this.#parts;
+    const outcome = {
+      unanswered: this.#unanswered,
+      retryAfterSeconds: retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random()),
+    };
+    await untilCommitted(() => postpone(db.prisma, this.#company, this.#state.fence, outcome));
+  }
+
+  #failed(code: ErrorCode, problem: string, cause?: unknown): MusterError {
+    const failures = this.#state.transientFailures + 1;
+    const error = new MusterError(
+      code,
+      `The authorization server did not refresh the token of ${describeCompany(this.#company)}: ${problem}`,
+      {
+        cause,
+        details: { failures },
+      },
+    );
+    this.#parts.logger.warn({ err: error, ...this.#company }, 'token not refreshed');
+    return error;
+  }
+
+  #busy(): MusterError {
+    return new MusterError(
+      'token_busy',
+      `The token of ${describeCompany(this.#company)} is being refreshed elsewhere; try again`,
+    );
+  }
+}
+
+function aged({ lifetimeSeconds, refreshAfterSeconds: after, ...pair }: SealedPair, seconds: number): SealedPair {
+  return {
+    ...pair,
+    lifetimeSeconds: Math.max(0, lifetimeSeconds - seconds),
+    refreshAfterSeconds: Math.max(0, after - seconds),
+  };
+}

@@ -1,0 +1,22 @@
+const SHORTEST_MARGIN_SECONDS = 60;
+const FIRST_RETRY_SECONDS = 2;
+const LONGEST_RETRY_SECONDS = 300;
+/** However long the service asks us to stay away. */
+export const LONGEST_RETRY_AFTER_SECONDS = 900;
+
+/**
+ * Seconds after which a token of this lifetime is refreshed: ahead of its expiry by the margin (REFRESH_MARGIN_SECONDS,
+ * or a fifth of the lifetime and at least a minute), never by more than half the lifetime, else it would be refreshed
+ * all the time. Up to a tenth of the margin earlier, so that companies onboarded together do not refresh together.
+ */
+export function refreshAfterSeconds(lifetime: number, margin: number | undefined, random: number): number {
+  const ahead = margin ?? Math.max(SHORTEST_MARGIN_SECONDS, lifetime / 5);
+  return lifetime - Math.min(lifetime / 2, ahead * (1 + random / 10));
+}
+
+/** Seconds until the next attempt after so many failures in a row: doubling, up to five minutes, spread by half. */
+export function retryAfterSeconds(failures: number, askedMs: number | undefined, random: number): number {
+  const growing = Math.min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** Math.min(failures - 1, 10));
+  const asked = Math.min(LONGEST_RETRY_AFTER_SECONDS, (askedMs ?? 0) / 1000);
+  return Math.max(growing * (0.5 + random / 2), asked);
+}

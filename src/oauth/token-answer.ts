@@ -1,0 +1,121 @@
+import { z } from 'zod';
+import { parseCompanyId } from '../core/company.js';
+import type { MusterError } from '../core/errors.js';
+import { Secret } from '../core/secret.js';
+import type { HttpResponse } from '../http/http-client.js';
+import { parseRetryAfter } from '../http/retry-after.js';
+import { registerSecret } from '../observability/secret-registry.js';
+
+/** What the service grants: a token pair as SERVICE.md, section 2 describes it. */
+export interface Grant {
+  readonly kind: 'granted';
+  readonly accessToken: Secret;
+  /** Absent: the refresh token that was sent stays in force. */
+  readonly refreshToken?: Secret;
+  readonly lifetimeSeconds: number;
+  /** Lower case; absent where the service does not say. */
+  readonly companyId?: string;
+}
+
+/** What came of one POST to the token endpoint, by what it means for the token that was sent. */
+export type TokenAnswer =
+  | Grant
+  /** The grant is void: a person must authorize again. */
+  | { readonly kind: 'refused'; readonly error: string }
+  /** Our client id, secret or address is wrong: nothing is said of the company. */
+  | { readonly kind: 'client_refused'; readonly error: string }
+  /** Answered, nothing granted, worth another try. */
+  | { readonly kind: 'transient'; readonly status: number; readonly retryAfterMs?: number | undefined }
+  /** Answered with success, but not usable; the refresh token in it replaces the one that was sent. */
+  | { readonly kind: 'malformed'; readonly refreshToken: Secret }
+  /** Sent, and no readable answer: the token may have been used up. */
+  | { readonly kind: 'ambiguous'; readonly cause?: MusterError }
+  /** Never sent. */
+  | { readonly kind: 'unreachable'; readonly cause: MusterError };
+
+const ASSUMED_LIFETIME_SECONDS = 1800;
+/** A longer one is a mistake, and would not fit a date. */
+const LONGEST_LIFETIME_SECONDS = 365 * 24 * 3600;
+
+const filled = z.string().min(1);
+
+/** An unusable expires_in is assumed away: a pair lost over its lifetime would cost the customer a new authorization. */
+const TOKEN_RESPONSE = z.object({
+  access_token: filled,
+  token_type: z
+    .string()
+    .regex(/^bearer$/i)
+    .nullish(),
+  expires_in: z
+    .union([
+      z.number(),
+      z
+        .string()
+        .regex(/^\d+(\.\d+)?$/)
+        .transform(Number),
+    ])
+    .pipe(z.number().positive())
+    .transform((seconds) => Math.min(seconds, LONGEST_LIFETIME_SECONDS))
+    .catch(ASSUMED_LIFETIME_SECONDS),
+  refresh_token: filled.nullish().catch(null),
+  company_id: z
+    .string()
+    .refine((text) => parseCompanyId(text) !== undefined)
+    .nullish(),
+});
+
+/** Error codes of RFC 6749, 5.2: only these are repeated in logs and messages. */
+const OAUTH_ERROR = z.object({
+  error: z.enum([
+    'invalid_grant',
+    'invalid_client',
+    'unauthorized_client',
+    'invalid_request',
+    'unsupported_grant_type',
+    'invalid_scope',
+  ]),
+});
+
+export function readTokenAnswer({ status, headers, text }: HttpResponse, now: number): TokenAnswer {
+  if (status >= 200 && status < 300) return readGrant(parseJson(text));
+  if (status === 408 || status === 429 || status >= 500) {
+    return { kind: 'transient', status, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };
+  }
+  const body = parseJson(text);
+  const error = OAUTH_ERROR.safeParse(body).data?.error;
+  if (error === 'invalid_grant') return { kind: 'refused', error };
+  if (error !== undefined) return { kind: 'client_refused', error };
+  // The service does not document its error format. A 400 in JSON is taken for its refusal of the token; anything else,
+  // a proxy's page for instance, must not cost every company its authorization.
+  if (status === 400 && typeof body === 'object' && body !== null) return { kind: 'refused', error: 'status 400' };
+  return { kind: 'client_refused', error: `status ${status}` };
+}
+
+function readGrant(body: unknown): TokenAnswer {
+  const { data } = TOKEN_RESPONSE.safeParse(body);
+  if (!data) {
+    const refreshToken = z.object({ refresh_token: filled }).safeParse(body).data?.refresh_token;
+    return refreshToken === undefined ? { kind: 'ambiguous' } : { kind: 'malformed', refreshToken: secret(refreshToken) };
+  }
+  const companyId = parseCompanyId(data.company_id ?? '');
+  return {
+    kind: 'granted',
+    accessToken: secret(data.access_token),
+    lifetimeSeconds: data.expires_in,
+    ...(data.refresh_token == null ? {} : { refreshToken: secret(data.refresh_token) }),
+    ...(companyId === undefined ? {} : { companyId }),
+  };
+}
+
+function secret(value: string): Secret {
+  registerSecret(value);
+  return new Secret(value);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,74 @@
+import type { Clock } from '../core/clock.js';
+import type { Environment } from '../core/company.js';
+import { MusterError } from '../core/errors.js';
+import type { ProviderSettings } from '../core/provider-settings.js';
+import type { Secret } from '../core/secret.js';
+import type { HttpClient } from '../http/http-client.js';
+import { ServiceError } from '../http/service-error.js';
+import { registerSecret } from '../observability/secret-registry.js';
+import { readTokenAnswer, type TokenAnswer } from './token-answer.js';
+
+/** Milliseconds for one exchange, all in all: shorter than the lease under which it is made, and than a shutdown may take. */
+export const TOKEN_DEADLINE_MS = 10_000;
+
+/**
+ * POST {auth_url}/auth/token of one environment (SERVICE 5.3 and 5.4). Sends once and says what came of it: only the
+ * caller, who knows what is stored, may decide to send a token again. A client of our own rather than openid-client:
+ * the difference between "never sent", "perhaps sent" and "answered" is what everything hangs on, and an API that
+ * throws for all three hides it.
+ */
+export class TokenEndpoint {
+  readonly #http: HttpClient;
+  readonly #provider: ProviderSettings;
+  readonly #clock: Clock;
+  readonly #url: URL;
+
+  constructor(http: HttpClient, provider: ProviderSettings, clock: Clock) {
+    this.#http = http;
+    this.#provider = provider;
+    this.#clock = clock;
+    this.#url = new URL(provider.authUrl);
+    this.#url.pathname = `${this.#url.pathname.replace(/\/+$/, '')}/auth/token`;
+  }
+
+  refresh(refreshToken: Secret): Promise<TokenAnswer> {
+    return this.#send({ grant_type: 'refresh_token', refresh_token: refreshToken.reveal() });
+  }
+
+  exchangeCode(code: Secret): Promise<TokenAnswer> {
+    return this.#send({ grant_type: 'authorization_code', code: code.reveal(), redirect_uri: this.#provider.redirectUri.href });
+  }
+
+  async #send(fields: Record<string, string>): Promise<TokenAnswer> {
+    const { clientId, clientSecret } = this.#provider;
+    registerSecret(clientSecret.reveal(), { lasting: true });
+    try {
+      const response = await this.#http.send({
+        method: 'POST',
+        url: this.#url,
+        headers: { accept: 'application/json', 'content-type': 'application/x-www-form-urlencoded' },
+        body: new URLSearchParams({ ...fields, client_id: clientId, client_secret: clientSecret.reveal() }).toString(),
+        deadlineMs: TOKEN_DEADLINE_MS,
+        freshConnection: true,
+      });
+      return readTokenAnswer(response, this.#clock.now());
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      return error.sent ? { kind: 'ambiguous', cause: error } : { kind: 'unreachable', cause: error };
+    }
+  }
+}
+
+/** One for each environment that is configured. */
+export type TokenEndpoints = Partial<Record<Environment, TokenEndpoint>>;
+
+/** Throws `environment_not_configured`. */
+export function endpointOf(endpoints: TokenEndpoints, environment: Environment): TokenEndpoint {
+  const endpoint = endpoints[environment];
+  if (endpoint) return endpoint;
+  const prefix = environment.toUpperCase();
+  throw new MusterError(
+    'environment_not_configured',
+    `The ${environment} environment is not configured: set ${prefix}_BASE_URL, ${prefix}_AUTH_URL, ${prefix}_CLIENT_ID and ${prefix}_CLIENT_SECRET`,
+  );
+}
