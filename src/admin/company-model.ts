@@ -1,0 +1,77 @@
+import type { Database } from '../db/database.js';
+import type { List } from '../generated/prisma/client.js';
+import type { CompanyModel } from './models.js';
+import type { ConnectionView, ConnectLinksPort } from './ports.js';
+
+export interface CompanyModelSource {
+  readonly db: Database;
+  readonly connectLinks: ConnectLinksPort;
+}
+
+/** The companies as the API shows them: their connections joined with what is known of their lists, in a handful of queries. */
+export async function presentCompanies(
+  source: CompanyModelSource,
+  connections: readonly ConnectionView[],
+): Promise<CompanyModel[]> {
+  const companyIds = connections.map(({ companyId }) => companyId);
+  const where = { companyId: { in: companyIds } };
+  const blocked = connections.filter(({ status }) => status === 'reauthorization_required');
+  const [lists, companies, paused, authorizeUrls] = await Promise.all([
+    source.db.prisma.list.findMany({ where, orderBy: { resource: 'asc' } }),
+    source.db.prisma.company.findMany({ where, select: { environment: true, companyId: true, name: true } }),
+    source.db.prisma.connection.findMany({ where: { ...where, paused: true }, select: { environment: true, companyId: true } }),
+    source.connectLinks.reauthorizationUrls(blocked),
+  ]);
+  const listsOf = new Map<string, List[]>();
+  for (const list of lists) listsOf.set(nameOf(list), [...(listsOf.get(nameOf(list)) ?? []), list]);
+  const names = new Map(companies.map((company) => [nameOf(company), company.name]));
+  const pausedNames = new Set(paused.map(nameOf));
+  return connections.map((connection) => {
+    const own = nameOf(connection);
+    return present(connection, {
+      name: connection.name ?? names.get(own) ?? null,
+      paused: pausedNames.has(own),
+      lists: listsOf.get(own) ?? [],
+      authorizeUrl: authorizeUrls.get(own),
+    });
+  });
+}
+
+/** What is known of a company beside its connection. */
+interface Surroundings {
+  readonly name: string | null;
+  readonly paused: boolean;
+  readonly lists: readonly List[];
+  readonly authorizeUrl: string | undefined;
+}
+
+function present(connection: ConnectionView, { name, paused, lists, authorizeUrl }: Surroundings): CompanyModel {
+  const { environment, companyId, status, reauthorizationReason, token, nextSyncAt } = connection;
+  const blocked = status === 'reauthorization_required';
+  return {
+    environment,
+    company_id: companyId,
+    name,
+    status,
+    paused,
+    ...(blocked && reauthorizationReason && { reauthorization_reason: reauthorizationReason }),
+    token: { expires_at: iso(token.expiresAt), refreshed_at: iso(token.refreshedAt) },
+    resources: lists.map(({ resource, records, lastVerifiedAt, lastRunId }) => ({
+      resource,
+      records,
+      last_verified_at: iso(lastVerifiedAt),
+      last_run_id: lastRunId,
+    })),
+    next_sync_at: iso(nextSyncAt),
+    ...(authorizeUrl && { authorize_url: authorizeUrl }),
+  };
+}
+
+/** The same company_id may exist in both environments. */
+function nameOf({ environment, companyId }: { environment: string; companyId: string }): string {
+  return `${environment}/${companyId}`;
+}
+
+function iso(date: Date | null | undefined): string | null {
+  return date?.toISOString() ?? null;
+}

@@ -1,0 +1,84 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { Registry } from 'prom-client';
+import { z } from 'zod';
+import { isMusterError } from '../core/errors.js';
+import { watchMethods } from './other-methods.js';
+import type { ReadinessCheck } from './ports.js';
+
+/** A part that takes longer to answer is not one that work can rely on. */
+const CHECK_TIMEOUT_MS = 5_000;
+
+const tags = ['operation'];
+const security: [] = [];
+const Readiness = z.object({
+  ready: z.boolean(),
+  parts: z.record(z.string(), z.object({ ready: z.boolean(), problem: z.string().optional() })),
+});
+
+export interface HealthRoutesDependencies {
+  readonly readiness: readonly ReadinessCheck[];
+  readonly metrics: Registry;
+}
+
+/** For probes and scrapers, which carry no token; nothing secret stands in any of these. */
+export function healthRoutes({ readiness, metrics }: HealthRoutesDependencies): FastifyPluginAsyncZod {
+  return async (app) => {
+    const refuseOtherMethods = watchMethods(app);
+    app.get(
+      '/healthz',
+      {
+        schema: {
+          tags,
+          security,
+          operationId: 'showHealth',
+          summary: 'Whether the process is alive',
+          response: { 200: z.object({ status: z.literal('ok') }) },
+        },
+      },
+      async () => ({ status: 'ok' as const }),
+    );
+
+    app.get(
+      '/readyz',
+      {
+        schema: {
+          tags,
+          security,
+          operationId: 'showReadiness',
+          summary: 'Whether every part is there',
+          description: '503 says which part is missing.',
+          response: { 200: Readiness, 503: Readiness },
+        },
+      },
+      async (_request, reply) => {
+        const parts = Object.fromEntries(
+          await Promise.all(readiness.map(async (part) => [part.name, await probe(part)] as const)),
+        );
+        const ready = Object.values(parts).every((part) => part.ready);
+        return reply.code(ready ? 200 : 503).send({ ready, parts });
+      },
+    );
+
+    app.get(
+      '/metrics',
+      { schema: { tags, security, operationId: 'showMetrics', summary: 'Metrics in the text format of Prometheus' } },
+      async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metrics()),
+    );
+    refuseOtherMethods();
+  };
+}
+
+async function probe(part: ReadinessCheck): Promise<{ ready: boolean; problem?: string }> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(() => resolve('late'), CHECK_TIMEOUT_MS);
+  });
+  try {
+    if ((await Promise.race([part.check(), late])) === 'late') return { ready: false, problem: 'does not answer' };
+    return { ready: true };
+  } catch (error) {
+    return { ready: false, problem: isMusterError(error) ? error.message : 'failed' };
+  } finally {
+    clearTimeout(timer);
+  }
+}

@@ -1,0 +1,54 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
+import { connectionFailure } from '../core/connection-failure.js';
+import { MusterError } from '../core/errors.js';
+
+const LIMIT_MS = 5_000;
+
+/**
+ * Throws `queue_unavailable` when Redis does not answer within five seconds, and says why. BullMQ's own connections try
+ * for ever, which is right while Muster runs and hides a wrong setting at its start.
+ */
+export async function requireRedis(url: string): Promise<void> {
+  const redis = new Redis(url, {
+    lazyConnect: true,
+    retryStrategy: () => null,
+    connectTimeout: LIMIT_MS,
+    maxRetriesPerRequest: 0,
+  });
+  // What a call rejects with says only that the connection is closed.
+  let cause: Error | undefined;
+  redis.on('error', (error: Error) => (cause ??= error));
+  const limit = new AbortController();
+  try {
+    await Promise.race([redis.connect().then(() => redis.ping()), timeout(limit.signal)]);
+  } catch (error) {
+    const why = reason(cause ?? (error as Error));
+    throw new MusterError(
+      'queue_unavailable',
+      `Redis at ${place(url)} cannot be used: ${why}. See that it runs and that REDIS_URL is right, ` +
+        'or leave REDIS_URL out to keep the queue in PostgreSQL.',
+      { cause: cause ?? error },
+    );
+  } finally {
+    limit.abort();
+    redis.disconnect();
+  }
+}
+
+async function timeout(signal: AbortSignal): Promise<never> {
+  await sleep(LIMIT_MS, undefined, { signal });
+  throw new Error('timeout');
+}
+
+function reason(error: Error): string {
+  if (/^(WRONGPASS|NOAUTH|ERR invalid password|ERR AUTH)/.test(error.message)) return 'it refuses the user or the password';
+  if (error.name === 'ParserError') return 'what listens there is not Redis';
+  return connectionFailure(error);
+}
+
+/** Host and port, never the password. */
+function place(url: string): string {
+  const { hostname, port } = new URL(url);
+  return `${hostname}:${port || 6379}`;
+}

@@ -1,0 +1,69 @@
+import type { Clock } from '../core/clock.js';
+import type { Environment } from '../core/company.js';
+import { isMusterError } from '../core/errors.js';
+import type { Database } from '../db/database.js';
+import { removeOldChanges, stampChanges } from '../mirror/change-feed.js';
+import type { Logger } from '../observability/logger.js';
+import type { RunClaims } from '../sync/run-claims.js';
+import type { Runs } from '../sync/runs.js';
+import { nextSyncAt, type Schedule } from '../sync/schedule.js';
+import type { NotificationQueue } from './notification-queue.js';
+import type { RunQueue } from './run-queue.js';
+import type { Sweep } from './sweeper.js';
+import type { TokenQueue } from './token-queue.js';
+
+interface SweepDependencies {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly claims: RunClaims;
+  readonly runs: Runs;
+  readonly runQueue: RunQueue;
+  readonly tokenQueue: TokenQueue;
+  readonly notificationQueue: NotificationQueue;
+  readonly schedule: Schedule;
+  /** Days that a change stays in the feed; undefined = for ever. */
+  readonly changeRetentionDays: number | undefined;
+  readonly logger: Logger;
+}
+
+/** Rows that one occurrence of a sweep handles; the rest is still due at the next. */
+const BATCH = 500;
+
+/** Every sweep of a worker. Their intervals bound how late anything is noticed. */
+export function sweeps(deps: SweepDependencies): Sweep[] {
+  const { db, changeRetentionDays: days } = deps;
+  return [
+    { name: 'orphaned-runs', everyMs: 2_000, run: () => dispatchOrphans(deps) },
+    { name: 'due-syncs', everyMs: 5_000, run: () => startDueSyncs(deps) },
+    { name: 'due-tokens', everyMs: 2_000, run: () => deps.tokenQueue.enqueueDue() },
+    { name: 'change-feed', everyMs: 1_000, run: () => stampChanges(db) },
+    ...(days === undefined ? [] : [{ name: 'old-changes', everyMs: 600_000, run: () => removeOldChanges(db, days) }]),
+    ...deps.notificationQueue.sweeps,
+  ];
+}
+
+/** Runs whose job was lost, whose worker died, or that waited to retry. */
+async function dispatchOrphans({ claims, runQueue }: SweepDependencies): Promise<void> {
+  for (const run of await claims.orphans(BATCH)) await runQueue.dispatch(run);
+}
+
+async function startDueSyncs({ db, clock, runs, schedule, logger }: SweepDependencies): Promise<void> {
+  const due = await db.prisma.$queryRaw<{ environment: Environment; companyId: string; nextSyncAt: Date | null }[]>`
+    SELECT environment, company_id AS "companyId", next_sync_at AS "nextSyncAt" FROM muster.connections
+    WHERE status = 'active' AND (next_sync_at IS NULL OR next_sync_at <= now()) ORDER BY next_sync_at NULLS FIRST LIMIT ${BATCH}`;
+  for (const { environment, companyId, nextSyncAt: dueAt } of due) {
+    const company = { environment, companyId };
+    if (dueAt !== null) {
+      await runs.request({ company, trigger: 'nightly', mode: 'full' }).catch((error: unknown) => {
+        // Paused, removed or disconnected between the query and now: then it is not due.
+        if (!isMusterError(error)) throw error;
+        logger.debug({ err: error, environment, company_id: companyId }, 'nightly run not started');
+      });
+    }
+    // After the request: a crash between the two asks again, and joins the run that is there.
+    await db.prisma.connection.updateMany({
+      where: { ...company, nextSyncAt: dueAt },
+      data: { nextSyncAt: nextSyncAt(schedule, company, clock.now()) },
+    });
+  }
+}

@@ -1,0 +1,68 @@
+import type { Queue, Worker } from 'bullmq';
+import type { CompanyKey } from '../core/company.js';
+import { isMusterError } from '../core/errors.js';
+import type { Service } from '../core/service.js';
+import type { QueueBackend } from './queue-backend.js';
+
+const TOKENS = 'tokens';
+
+/** What refreshes tokens ahead of their expiry; the token keeper. */
+export interface TokenRefresher {
+  /** Companies whose token is due, those due longest first. */
+  due(limit: number): Promise<CompanyKey[]>;
+  refresh(company: CompanyKey): Promise<unknown>;
+}
+
+/** Companies asked for at once; what is left is due at the next sweep. */
+const BATCH = 2_000;
+/** More than one worker finishes between two sweeps. */
+const ENOUGH = 1_000;
+/** Refreshes side by side in one worker. Each is one short request to the authorization server. */
+export const TOKEN_CONCURRENCY = 32;
+
+/** The queue on which tokens are refreshed: the sweeper adds who is due, the worker refreshes. */
+export class TokenQueue implements Service {
+  readonly name = 'token worker';
+  readonly #backend: QueueBackend;
+  readonly #refresher: TokenRefresher;
+  readonly #queue: Queue;
+  #worker: Worker | undefined;
+
+  constructor(backend: QueueBackend, refresher: TokenRefresher) {
+    this.#backend = backend;
+    this.#refresher = refresher;
+    this.#queue = backend.queue(TOKENS);
+  }
+
+  async enqueueDue(): Promise<void> {
+    // Those that wait are due still, and would all be added again, each time for nothing.
+    if ((await this.#queue.getWaitingCount()) > ENOUGH) return;
+    const due = await this.#refresher.due(BATCH);
+    if (due.length === 0) return;
+    await this.#queue.addBulk(
+      due.map((company) => ({
+        name: 'refresh',
+        data: { ...company },
+        opts: { deduplication: { id: `${company.environment}/${company.companyId}` } },
+      })),
+    );
+  }
+
+  async start(): Promise<void> {
+    this.#worker = this.#backend.worker(TOKENS, (job) => this.#refresh(job.data as CompanyKey), {
+      concurrency: TOKEN_CONCURRENCY,
+    });
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker?.close();
+    await this.#queue.close();
+  }
+
+  /** What came of it stands in the token's row. An outage would leave a failed job a company and attempt behind, for a day. */
+  async #refresh(company: CompanyKey): Promise<void> {
+    await this.#refresher.refresh(company).catch((error: unknown) => {
+      if (!isMusterError(error)) throw error;
+    });
+  }
+}
