@@ -1,0 +1,134 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../core/clock.js';
+import { MusterError } from '../core/errors.js';
+import type { Grants, IssuedTokens } from './grants.js';
+
+/** SERVICE 5.2: an authorization code lives for 5 minutes. */
+const CODE_MS = 5 * 60_000;
+
+/** An authorization request that waits for the member's decision. */
+interface Consent {
+  readonly redirectUri: string;
+  readonly state: string | null;
+}
+
+interface Code {
+  readonly redirectUri: string;
+  readonly grantCompany: string;
+  readonly expiresAt: number;
+}
+
+/** What becomes of GET /auth/authorize. */
+export type Authorize =
+  | { readonly kind: 'consent'; readonly consentId: string; readonly companyId: string | null }
+  | { readonly kind: 'redirect'; readonly location: string }
+  | { readonly kind: 'error'; readonly problem: string };
+
+/** The errors of the token endpoint (RFC 6749, 5.2). */
+export interface TokenRefusal {
+  readonly status: 400 | 401;
+  readonly error: 'invalid_request' | 'invalid_client' | 'invalid_grant' | 'unsupported_grant_type';
+  readonly description: string;
+}
+
+export interface Registration {
+  readonly clientId: string;
+  readonly clientSecret: string;
+  readonly redirectUris: readonly string[];
+}
+
+/** The authorization server: one registered application, the members' decisions, the token endpoint. */
+export class Authority {
+  readonly #clock: Clock;
+  readonly #application: Registration;
+  readonly #grants: Grants;
+  readonly #consents = new Map<string, Consent>();
+  readonly #codes = new Map<string, Code>();
+
+  constructor(clock: Clock, application: Registration, grants: Grants) {
+    for (const uri of application.redirectUris) requireSafe(uri);
+    this.#clock = clock;
+    this.#application = application;
+    this.#grants = grants;
+  }
+
+  /**
+   * An unknown client or address is answered with a page: the browser is never sent to an address that is not registered.
+   * Any other failure goes back to redirect_uri, without a code (SERVICE 5.2).
+   */
+  authorize(query: URLSearchParams): Authorize {
+    if (query.get('client_id') !== this.#application.clientId)
+      return { kind: 'error', problem: 'No application has this client_id.' };
+    const redirectUri = query.get('redirect_uri') ?? '';
+    if (!this.#application.redirectUris.includes(redirectUri)) {
+      return { kind: 'error', problem: 'This redirect_uri is not among the registered redirect URLs of the application.' };
+    }
+    const state = query.get('state');
+    if (query.get('response_type') !== 'code') return { kind: 'redirect', location: back({ redirectUri, state }) };
+    const consentId = randomBytes(16).toString('base64url');
+    this.#consents.set(consentId, { redirectUri, state });
+    return { kind: 'consent', consentId, companyId: query.get('company_id') };
+  }
+
+  /** Where the browser goes after the decision (`companyId` undefined: denied), or undefined when nothing was to decide. */
+  decide(consentId: string, companyId: string | undefined): string | undefined {
+    const consent = this.#consents.get(consentId);
+    if (!consent) return undefined;
+    this.#consents.delete(consentId);
+    if (companyId === undefined) return back(consent);
+    const code = randomBytes(24).toString('base64url');
+    this.#codes.set(code, { redirectUri: consent.redirectUri, grantCompany: companyId, expiresAt: this.#clock.now() + CODE_MS });
+    return back(consent, code);
+  }
+
+  /** POST /auth/token. */
+  token(form: URLSearchParams): IssuedTokens | TokenRefusal {
+    const grantType = form.get('grant_type');
+    if (!grantType) return refuse('invalid_request', 'grant_type is missing');
+    if (grantType !== 'authorization_code' && grantType !== 'refresh_token') {
+      return refuse('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token');
+    }
+    const { clientId, clientSecret } = this.#application;
+    if (form.get('client_id') !== clientId || form.get('client_secret') !== clientSecret) {
+      return { status: 401, error: 'invalid_client', description: 'client_id or client_secret is wrong' };
+    }
+    return grantType === 'refresh_token' ? this.#refresh(form) : this.#exchange(form);
+  }
+
+  #refresh(form: URLSearchParams): IssuedTokens | TokenRefusal {
+    const refreshToken = form.get('refresh_token');
+    if (!refreshToken) return refuse('invalid_request', 'refresh_token is missing');
+    return this.#grants.refresh(refreshToken) ?? refuse('invalid_grant', 'the refresh token is unknown, used or revoked');
+  }
+
+  /** Any attempt uses the code up, so that a stolen one cannot be tried against several addresses. */
+  #exchange(form: URLSearchParams): IssuedTokens | TokenRefusal {
+    const text = form.get('code');
+    const redirectUri = form.get('redirect_uri');
+    if (!text || !redirectUri) return refuse('invalid_request', 'code or redirect_uri is missing');
+    const code = this.#codes.get(text);
+    this.#codes.delete(text);
+    if (!code || this.#clock.now() >= code.expiresAt) return refuse('invalid_grant', 'the code is unknown, used or expired');
+    if (code.redirectUri !== redirectUri) return refuse('invalid_grant', 'redirect_uri is not that of the authorization request');
+    const { refreshToken } = this.#grants.open(code.grantCompany);
+    return this.#grants.refresh(refreshToken) ?? refuse('invalid_grant', 'the grant was revoked');
+  }
+}
+
+function refuse(error: TokenRefusal['error'], description: string): TokenRefusal {
+  return { status: 400, error, description };
+}
+
+function back({ redirectUri, state }: Consent, code?: string): string {
+  const location = new URL(redirectUri);
+  if (code !== undefined) location.searchParams.set('code', code);
+  if (state !== null) location.searchParams.set('state', state);
+  return location.href;
+}
+
+function requireSafe(uri: string): void {
+  const url = URL.canParse(uri) ? new URL(uri) : undefined;
+  const loopback = url !== undefined && ['127.0.0.1', '[::1]', 'localhost'].includes(url.hostname);
+  if (url?.protocol === 'https:' || (url?.protocol === 'http:' && loopback)) return;
+  throw new MusterError('invalid_configuration', `Sandbox redirect URI "${uri}" must be https, or http on a loopback address.`);
+}

@@ -1,0 +1,65 @@
+import { html, redirect, refusal } from './answer.js';
+import type { Faults } from './faults.js';
+import type { Grants } from './grants.js';
+import { escapeHtml, htmlPage } from './html-page.js';
+import type { RequestLog } from './request-log.js';
+import type { Route } from './router.js';
+import type { World } from './world.js';
+
+export interface Controls {
+  readonly world: World;
+  readonly grants: Grants;
+  readonly faults: Faults;
+  readonly log: RequestLog;
+}
+
+/** A page for people: who granted access, a button to revoke it, and a way back to the data of the beginning. */
+export function controlRoutes(controls: Controls): Route[] {
+  const { world, grants } = controls;
+  return [
+    { method: 'GET', path: '/sandbox/', handle: () => html(200, controlPage(controls)) },
+    {
+      method: 'POST',
+      path: '/sandbox/companies/{company_id}/revoke',
+      handle({ companyId }) {
+        if (!world.companies.has(companyId)) return refusal(404, 'not_found', 'There is no such company.');
+        grants.revoke(companyId);
+        return redirect('/sandbox/');
+      },
+    },
+    {
+      method: 'POST',
+      path: '/sandbox/reset',
+      handle() {
+        resetSandbox(controls);
+        return redirect('/sandbox/');
+      },
+    },
+  ];
+}
+
+/** Lists as the seed made them, no faults to come, an empty log. What members allowed or revoked stays. */
+export function resetSandbox({ world, faults, log }: Controls): void {
+  world.reset();
+  faults.clear();
+  log.clear();
+}
+
+function controlPage({ world, grants }: Controls): string {
+  const rows = [...world.companies.values()].map(({ companyId, name }) => {
+    const state = grants.authorization(companyId);
+    const revoke = `<form method="post" action="/sandbox/companies/${companyId}/revoke"><button>Revoke</button></form>`;
+    return `<tr><td>${escapeHtml(name)}<br><small>${companyId}</small></td><td class="number">${world.list(companyId, 'employees').size}</td>
+<td>${state}</td><td>${state === 'authorized' ? revoke : ''}</td></tr>`;
+  });
+  return htmlPage(
+    'Sandbox',
+    `<h1>Sandbox</h1>
+<p class="quiet">A made-up provider: authorization server and API at one address.</p>
+<table><thead><tr><th>Company</th><th class="number">Employees</th><th>Access</th><th></th></tr></thead>
+<tbody>
+${rows.join('\n')}
+</tbody></table>
+<div class="row"><form method="post" action="/sandbox/reset"><button>Reset data, faults and log</button></form></div>`,
+  );
+}

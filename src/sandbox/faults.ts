@@ -1,0 +1,81 @@
+/**
+ * What goes wrong with a request. `before`: the service never saw it. `after`: it took effect (a refresh token is spent) and
+ * only the answer is lost.
+ */
+export type Effect =
+  | {
+      readonly kind: 'status';
+      readonly status: number;
+      readonly headers?: Readonly<Record<string, string>>;
+      readonly body?: string;
+    }
+  /** The connection is cut; `midway`: after half of the body. */
+  | { readonly kind: 'drop'; readonly when: 'before' | 'midway' | 'after' }
+  /** No answer ever comes. */
+  | { readonly kind: 'hang'; readonly when: 'before' | 'after' }
+  | { readonly kind: 'delay'; readonly ms: number }
+  /** A whole answer of which the second half is missing. */
+  | { readonly kind: 'truncate' }
+  /** At most `take` records, whatever was asked for. */
+  | { readonly kind: 'clamp'; readonly take: number }
+  /**
+   * Members of the JSON answer (of the envelope, where a list has one) become other values; undefined removes them.
+   * Lies about totals, loops of page tokens, token answers without refresh_token or for another company.
+   */
+  | { readonly kind: 'alter'; readonly members: Readonly<Record<string, unknown>> };
+
+/** Which requests meet the effect. */
+export interface FaultTarget {
+  readonly method?: string;
+  /** Part of the path, or a pattern of it. Default: every path outside /sandbox/. */
+  readonly path?: string | RegExp;
+  /** Matching requests that pass unharmed first. Default 0. */
+  readonly skip?: number;
+  /** Matching requests that are met. Default 1; Infinity: until cleared. */
+  readonly times?: number;
+}
+
+interface Fault {
+  readonly effect: Effect;
+  readonly target: FaultTarget;
+  skip: number;
+  left: number;
+}
+
+/** Faults to come. A request meets at most one: the oldest that matches it. */
+export class Faults {
+  #faults: Fault[] = [];
+
+  add(effect: Effect, target: FaultTarget = {}): void {
+    this.#faults.push({ effect, target, skip: target.skip ?? 0, left: target.times ?? 1 });
+  }
+
+  clear(): void {
+    this.#faults = [];
+  }
+
+  /** How many requests are still to be met. */
+  get pending(): number {
+    return this.#faults.reduce((sum, { left }) => sum + left, 0);
+  }
+
+  /** The effect that this request meets; uses it up. */
+  meet(method: string, path: string): Effect | undefined {
+    for (const fault of this.#faults) {
+      if (!matches(fault.target, method, path)) continue;
+      if (fault.skip > 0) {
+        fault.skip--;
+        continue;
+      }
+      if (--fault.left <= 0) this.#faults = this.#faults.filter((other) => other !== fault);
+      return fault.effect;
+    }
+    return undefined;
+  }
+}
+
+function matches(target: FaultTarget, method: string, path: string): boolean {
+  if (target.method !== undefined && target.method !== method) return false;
+  if (target.path === undefined) return !path.startsWith('/sandbox');
+  return typeof target.path === 'string' ? path.includes(target.path) : target.path.test(path);
+}

@@ -1,0 +1,130 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { Clock } from '../core/clock.js';
+import type { GrantFile } from './grant-file.js';
+import { encode, readSigned, sign } from './signed-text.js';
+
+/** What a member allowed the application to do with one company; every token stems from one. */
+interface Grant {
+  readonly id: string;
+  readonly companyId: string;
+  revoked: boolean;
+}
+
+export interface IssuedTokens {
+  readonly accessToken: string;
+  readonly refreshToken: string;
+  readonly companyId: string;
+}
+
+export type Authorization = 'authorized' | 'revoked' | 'not authorized';
+
+/** Grants and the tokens that live by them. Refresh tokens are used once: each use gives the next. */
+export class Grants {
+  /** How often a refresh token came that was already spent: a client that does this would lose its company. */
+  reusedRefreshTokens = 0;
+  readonly #clock: Clock;
+  readonly #accessTokenSeconds: number;
+  readonly #key = randomBytes(32).toString('hex');
+  readonly #grants = new Map<string, Grant>();
+  /** By the token's hash: the file in which they outlive a restart must be of no use to whoever reads it. */
+  readonly #refreshTokens = new Map<string, { readonly grant: Grant; spent: boolean }>();
+  readonly #file: GrantFile | undefined;
+
+  constructor(clock: Clock, accessTokenSeconds: number, file?: GrantFile) {
+    this.#clock = clock;
+    this.#accessTokenSeconds = accessTokenSeconds;
+    this.#file = file;
+    for (const { refreshTokens, ...grant } of file?.read() ?? []) {
+      this.#grants.set(grant.id, grant);
+      for (const { hash, spent } of refreshTokens) this.#refreshTokens.set(hash, { grant, spent });
+    }
+  }
+
+  /** A new grant and its first refresh token. */
+  open(companyId: string): { grantId: string; refreshToken: string } {
+    const grant: Grant = { id: randomBytes(9).toString('base64url'), companyId, revoked: false };
+    this.#grants.set(grant.id, grant);
+    const refreshToken = this.#issueRefreshToken(grant);
+    this.#save();
+    return { grantId: grant.id, refreshToken };
+  }
+
+  /** Spends a refresh token; undefined when it is unknown, spent or revoked. */
+  refresh(refreshToken: string): IssuedTokens | undefined {
+    const kept = this.#refreshTokens.get(digest(refreshToken));
+    if (!kept) return undefined;
+    if (kept.spent) {
+      this.reusedRefreshTokens++;
+      return undefined;
+    }
+    if (kept.grant.revoked) return undefined;
+    kept.spent = true;
+    const next = this.#issueRefreshToken(kept.grant);
+    this.#save();
+    return { accessToken: this.#issueAccessToken(kept.grant), refreshToken: next, companyId: kept.grant.companyId };
+  }
+
+  /** The company that an access token opens now, or why it opens none. */
+  check(accessToken: string): { companyId: string } | { problem: 'unknown' | 'expired' | 'revoked' } {
+    const claims = readSigned(this.#key, accessToken) as { grant: string; exp: number } | undefined;
+    const grant = claims && this.#grants.get(claims.grant);
+    if (!grant) return { problem: 'unknown' };
+    if (grant.revoked) return { problem: 'revoked' };
+    if (this.#clock.now() >= claims.exp * 1000) return { problem: 'expired' };
+    return { companyId: grant.companyId };
+  }
+
+  /** Every token of the company ends now. */
+  revoke(companyId: string): void {
+    for (const grant of this.#grants.values()) if (grant.companyId === companyId) grant.revoked = true;
+    this.#save();
+  }
+
+  authorization(companyId: string): Authorization {
+    const grants = [...this.#grants.values()].filter((grant) => grant.companyId === companyId);
+    if (grants.length === 0) return 'not authorized';
+    return grants.some(({ revoked }) => !revoked) ? 'authorized' : 'revoked';
+  }
+
+  #issueRefreshToken(grant: Grant): string {
+    const token = randomBytes(32).toString('base64url');
+    this.#refreshTokens.set(digest(token), { grant, spent: false });
+    return token;
+  }
+
+  /** Grants and hashes, before any answer says what changed. Old spent tokens are not worth keeping. */
+  #save(): void {
+    if (!this.#file) return;
+    const tokens = [...this.#refreshTokens].map(([hash, { grant, spent }]) => ({ hash, spent, grant }));
+    this.#file.write(
+      [...this.#grants.values()].map((grant) => ({
+        ...grant,
+        refreshTokens: tokens
+          .filter((token) => token.grant === grant)
+          .slice(-KEPT_TOKENS)
+          .map(({ hash, spent }) => ({ hash, spent })),
+      })),
+    );
+  }
+
+  /** Looks like a JWT, as the service's do; clients must not care. */
+  #issueAccessToken(grant: Grant): string {
+    const issued = Math.floor(this.#clock.now() / 1000);
+    const claims = {
+      iss: 'sandbox',
+      grant: grant.id,
+      company_id: grant.companyId,
+      iat: issued,
+      exp: issued + this.#accessTokenSeconds,
+      jti: randomBytes(9).toString('base64url'),
+    };
+    return sign(this.#key, `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode(claims)}`);
+  }
+}
+
+/** Refresh tokens of one grant that a restart remembers, newest last; all but the last are spent. */
+const KEPT_TOKENS = 20;
+
+function digest(token: string): string {
+  return createHash('sha256').update(token).digest('base64url');
+}

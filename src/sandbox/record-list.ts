@@ -1,0 +1,109 @@
+import { Random } from './random.js';
+
+interface Entry {
+  text: string;
+  /** Where the record stands: ranks only grow along the list, and a record keeps its rank while others come and go. */
+  rank: number;
+  /** What made the text; -1 for a text that a test put in by hand. */
+  readonly serial: number;
+  edition: number;
+}
+
+/** Where a continuation stands: after the record of this rank, as ranks were numbered in this generation. */
+export interface Place {
+  readonly generation: number;
+  readonly rank: number;
+}
+
+/**
+ * The records of one list in their order, as JSON texts. A record keeps its place until it leaves; others may join or leave
+ * anywhere around it.
+ */
+export class RecordList {
+  /** `unstable`: every offset page is cut from another order. Continuations always follow the true order. */
+  order: 'stable' | 'unstable';
+  #entries: Entry[];
+  #nextSerial: number;
+  #generation = 0;
+  readonly #make: (serial: number, edition: number) => string;
+  readonly #shuffle: Random;
+
+  constructor(size: number, order: 'stable' | 'unstable', make: (serial: number, edition: number) => string) {
+    this.order = order;
+    this.#make = make;
+    this.#entries = Array.from({ length: size }, (_, serial) => ({ text: make(serial, 0), rank: serial, serial, edition: 0 }));
+    this.#nextSerial = size;
+    this.#shuffle = new Random('shuffle', size);
+  }
+
+  get size(): number {
+    return this.#entries.length;
+  }
+
+  texts(): string[] {
+    return this.#entries.map(({ text }) => text);
+  }
+
+  /** An offset page. */
+  slice(skip: number, take: number): string[] {
+    if (this.order === 'stable') return this.#entries.slice(skip, skip + take).map(({ text }) => text);
+    const texts = this.texts();
+    for (let i = texts.length - 1; i > 0; i--) {
+      const j = this.#shuffle.below(i + 1);
+      [texts[i], texts[j]] = [texts[j] as string, texts[i] as string];
+    }
+    return texts.slice(skip, skip + take);
+  }
+
+  /**
+   * The page after a place (undefined: the first), and the next place while more records follow. No record that is there
+   * throughout is missed or repeated. Answers undefined for a place of another generation.
+   */
+  after(place: Place | undefined, take: number): { texts: string[]; next: Place | undefined } | undefined {
+    if (place && place.generation !== this.#generation) return undefined;
+    const start = place ? this.#firstBeyond(place.rank) : 0;
+    const page = this.#entries.slice(start, start + take);
+    const last = page.at(-1);
+    const more = last !== undefined && start + take < this.size;
+    return { texts: page.map(({ text }) => text), next: more ? { generation: this.#generation, rank: last.rank } : undefined };
+  }
+
+  /** Puts a record in at `index`; without a text, a new one of the list's own kind. */
+  insert(index: number, text?: string): void {
+    const before = this.#entries[index - 1]?.rank;
+    const behind = this.#entries[index]?.rank;
+    const rank = before === undefined ? (behind ?? 1) - 1 : behind === undefined ? before + 1 : (before + behind) / 2;
+    const serial = text === undefined ? this.#nextSerial++ : -1;
+    this.#entries.splice(index, 0, { text: text ?? this.#make(serial, 0), rank, serial, edition: 0 });
+    if (rank === before || rank === behind) this.#renumber();
+  }
+
+  remove(index: number, count = 1): void {
+    this.#entries.splice(index, count);
+  }
+
+  /** Changes the record at `index`; without a text, to the next edition of what it is. */
+  change(index: number, text?: string): void {
+    const entry = this.#entries[index];
+    if (!entry) throw new RangeError(`No record at ${index} of ${this.size}`);
+    if (text !== undefined) entry.text = text;
+    else if (entry.serial >= 0) entry.text = this.#make(entry.serial, ++entry.edition);
+  }
+
+  #firstBeyond(rank: number): number {
+    let low = 0;
+    let high = this.size;
+    while (low < high) {
+      const middle = (low + high) >>> 1;
+      if ((this.#entries[middle] as Entry).rank > rank) high = middle;
+      else low = middle + 1;
+    }
+    return low;
+  }
+
+  /** Between two ranks no double was left. Old places would now point elsewhere, so the new generation refuses them. */
+  #renumber(): void {
+    this.#generation++;
+    for (const [index, entry] of this.#entries.entries()) entry.rank = index;
+  }
+}

@@ -1,0 +1,151 @@
+import { randomBytes } from 'node:crypto';
+import { type Clock, systemClock } from '../core/clock.js';
+import { Secret } from '../core/secret.js';
+import { Authority } from './authority.js';
+import { authorityRoutes } from './authority-routes.js';
+import { companyRoute } from './company-route.js';
+import { type CompanySpec, EXAMPLE_COMPANIES, planCompany, type Resource } from './company-spec.js';
+import { controlRoutes, resetSandbox } from './control-routes.js';
+import { Faults } from './faults.js';
+import { GrantFile } from './grant-file.js';
+import { Grants } from './grants.js';
+import { listRoutes } from './list-routes.js';
+import { keepAlive } from './live.js';
+import { PageTokens } from './page-tokens.js';
+import type { RecordList } from './record-list.js';
+import { RequestLog } from './request-log.js';
+import { SandboxServer } from './server.js';
+import { type Mutations, World } from './world.js';
+
+export interface SandboxOptions {
+  /** Default 127.0.0.1. */
+  readonly host?: string;
+  /** Default 0: a free one. */
+  readonly port?: number;
+  readonly clock?: Clock;
+  /** The same seed and companies give the same records. Default 1. */
+  readonly seed?: number;
+  /** Lifetime of access tokens. Default 1799. */
+  readonly accessTokenSeconds?: number;
+  /** Lifetime of page tokens. Default 600. */
+  readonly pageTokenSeconds?: number;
+  /** The share of all records that changes, joins or leaves in a minute, e.g. 0.002. Default false: nothing moves by itself. */
+  readonly live?: { readonly changesPerMinute: number } | false;
+  /** Default: five companies with 0, 1, 37, 1,234 and 20,000 employees. */
+  readonly companies?: readonly CompanySpec[];
+  /** The application's registered redirect URLs: https, or http on loopback. Default: Muster's own on port 8080. */
+  readonly redirectUris?: readonly string[];
+  /** More records than this are never answered at once. Default 1000. */
+  readonly maxTake?: number;
+  /** Added to every answer. Default 0. */
+  readonly latencyMs?: number;
+  readonly clientId?: string;
+  readonly clientSecret?: Secret;
+  /** File in which grants outlive a restart; without it, a restart forgets every authorization. */
+  readonly stateFile?: string;
+  /** Lists whose order differs from request to request. */
+  readonly unstable?: readonly Resource[];
+  /** Lists whose envelope stands in a member `value`. */
+  readonly wrapped?: readonly Resource[];
+}
+
+interface SandboxCompany {
+  readonly environment: 'test';
+  readonly companyId: string;
+  readonly name: string;
+  /** Number of employees at the start. */
+  readonly employees: number;
+}
+
+export interface Sandbox {
+  /** Both {base_url} and {auth_url}. */
+  readonly url: URL;
+  readonly clientId: string;
+  readonly clientSecret: Secret;
+  readonly companies: readonly SandboxCompany[];
+  readonly requests: RequestLog;
+  readonly faults: Faults;
+  /** How often a spent refresh token was sent again. */
+  readonly reusedRefreshTokens: number;
+  /** A fresh grant, as if its member had gone through the consent page. */
+  issueRefreshToken(companyId: string): Secret;
+  /** Every token of the company ends now. */
+  revoke(companyId: string): void;
+  /** The truth: the JSON text of every record, in order, with exact digits. */
+  records(companyId: string, resource: Resource | 'companies'): string[];
+  /** One list, to change it by hand. */
+  list(companyId: string, resource: Resource): RecordList;
+  /** Changes, joins and leavers, `count` in all, spread over all lists; the seed decides which. */
+  mutate(count: number): Mutations;
+  /** Lists as the seed made them, no faults, an empty log; authorizations stay. */
+  reset(): void;
+  stop(): Promise<void>;
+}
+
+const DEFAULT_REDIRECT_URIS = ['http://127.0.0.1:8080/oauth/callback', 'http://localhost:8080/oauth/callback'];
+
+/**
+ * Starts an independent provider: everything that the service's interface specification describes, over made-up data.
+ * It shares no code with the client side, so that no common mistake can satisfy both.
+ * Throws MusterError `port_in_use`, or `invalid_configuration` for an unsafe redirect URI or a bad company_id.
+ */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const { clock = systemClock, seed = 1, accessTokenSeconds = 1799, redirectUris = DEFAULT_REDIRECT_URIS } = options;
+  const { clientId = 'muster-sandbox', clientSecret = new Secret(randomBytes(24).toString('base64url')) } = options;
+  const planned = (options.companies ?? EXAMPLE_COMPANIES).map(planCompany);
+
+  const world = new World(planned, seed, options.unstable ?? []);
+  const grants = new Grants(
+    clock,
+    accessTokenSeconds,
+    options.stateFile === undefined ? undefined : new GrantFile(options.stateFile),
+  );
+  const authority = new Authority(clock, { clientId, clientSecret: clientSecret.reveal(), redirectUris }, grants);
+  const tokens = new PageTokens(clock, options.pageTokenSeconds ?? 600);
+  const faults = new Faults();
+  const log = new RequestLog();
+  const controls = { world, grants, faults, log };
+
+  const server = new SandboxServer({
+    host: options.host ?? '127.0.0.1',
+    port: options.port ?? 0,
+    clock,
+    latencyMs: options.latencyMs ?? 0,
+    faults,
+    log,
+    routes: [
+      ...authorityRoutes(authority, world, accessTokenSeconds),
+      companyRoute(world, grants),
+      ...listRoutes({ world, grants, tokens, maxTake: options.maxTake ?? 1000, wrapped: options.wrapped ?? [] }),
+      ...controlRoutes(controls),
+    ],
+  });
+  const url = await server.start();
+
+  const stopping = new AbortController();
+  const living = options.live ? keepAlive(world, options.live.changesPerMinute, clock, stopping.signal) : undefined;
+
+  return {
+    url,
+    clientId,
+    clientSecret,
+    companies: planned.map(({ companyId, name, employees }) => ({ environment: 'test', companyId, name, employees })),
+    requests: log,
+    faults,
+    get reusedRefreshTokens() {
+      return grants.reusedRefreshTokens;
+    },
+    issueRefreshToken: (companyId) => new Secret(grants.open(world.company(companyId).companyId).refreshToken),
+    revoke: (companyId) => grants.revoke(world.company(companyId).companyId),
+    records: (companyId, resource) =>
+      resource === 'companies' ? [world.companyRecord(companyId)] : world.list(companyId, resource).texts(),
+    list: (companyId, resource) => world.list(companyId, resource),
+    mutate: (count) => world.mutate(count),
+    reset: () => resetSandbox(controls),
+    async stop() {
+      stopping.abort();
+      await living;
+      await server.stop();
+    },
+  };
+}
