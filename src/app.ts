@@ -1,0 +1,340 @@
+import { randomBytes } from 'node:crypto';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type AdminServer, createAdminServer } from './admin/server.js';
+import { loadCatalogue } from './catalogue/load-catalogue.js';
+import type { Config } from './config.js';
+import { systemClock } from './core/clock.js';
+import type { CompanyKey, Environment } from './core/company.js';
+import type { EncryptionKey } from './core/encryption-key.js';
+import { MusterError } from './core/errors.js';
+import { keptSecret } from './core/kept-secret.js';
+import type { Secret } from './core/secret.js';
+import type { Service } from './core/service.js';
+import { type Database, openDatabase } from './db/database.js';
+import { startEmbeddedServer } from './db/embedded-server.js';
+import { migrate, pendingMigrations } from './db/migrate.js';
+import { ApiClient } from './http/api-client.js';
+import { HttpClient } from './http/http-client.js';
+import { NotificationQueue } from './jobs/notification-queue.js';
+import { migrateQueue, postgresBackend, type QueueBackend, redisBackend } from './jobs/queue-backend.js';
+import { RunQueue, RunWorker } from './jobs/run-queue.js';
+import { Sweeper } from './jobs/sweeper.js';
+import { sweeps } from './jobs/sweeps.js';
+import { TokenQueue } from './jobs/token-queue.js';
+import { stampChanges } from './mirror/change-feed.js';
+import { Holds } from './mirror/holds.js';
+import { ensureMirrorTables } from './mirror/mirror-table.js';
+import { Deliverer } from './notifications/deliverer.js';
+import { Notifications } from './notifications/notifications.js';
+import { Outbox } from './notifications/outbox.js';
+import { Webhook } from './notifications/webhook.js';
+import { Authorization } from './oauth/authorization.js';
+import { Cipher } from './oauth/cipher.js';
+import { ConnectLinkSigner } from './oauth/connect-link-signer.js';
+import { ConnectLinks } from './oauth/connect-links.js';
+import { Connections } from './oauth/connections.js';
+import { TokenKeeper } from './oauth/keeper.js';
+import { type Rotation, rotateKeys } from './oauth/key-rotation.js';
+import { Keyring } from './oauth/keyring.js';
+import { warnOfMissingKeys } from './oauth/missing-keys.js';
+import { Onboarding } from './oauth/onboarding.js';
+import { TokenEndpoint } from './oauth/token-endpoint.js';
+import { Vault } from './oauth/vault.js';
+import type { Logger } from './observability/logger.js';
+import { createMetrics } from './observability/metrics.js';
+import { registerSecret } from './observability/secret-registry.js';
+import { RunClaims } from './sync/run-claims.js';
+import { RunExecutor } from './sync/run-executor.js';
+import { RunHolder } from './sync/run-holder.js';
+import { Runs } from './sync/runs.js';
+import { WalkStore } from './sync/walk-store.js';
+
+/** What a process does: answer the admin API, work on the queue, or both. */
+export type Role = 'api' | 'worker';
+
+/** A started Muster. */
+export interface App {
+  readonly db: Database;
+  readonly runs: Runs;
+  readonly onboarding: Onboarding;
+  readonly connections: Connections;
+  /** The embedded server's address, password and all; undefined with DATABASE_URL. */
+  readonly embeddedUrl?: URL;
+  /** Where the admin API listens; undefined in a process that does not serve it. */
+  readonly url?: string;
+  /** Stops in the reverse order of the start. May be called twice. */
+  stop(): Promise<void>;
+}
+
+/** Name of the file under MUSTER_HOME that keeps the admin token when no variable gives one. */
+export const ADMIN_TOKEN_FILE = 'admin-token';
+
+/** Brings the database and the queue's tables up to date, starting the embedded server where no other is configured. */
+export async function applyMigrations(config: Config, logger: Logger): Promise<{ applied: string[] }> {
+  const stack = new StopStack(logger);
+  try {
+    return await prepareDatabase(await databaseUrl(config, logger, stack), config, logger);
+  } finally {
+    await stack.stop();
+  }
+}
+
+/** Encrypts the stored tokens again, in the database that a running Muster may be using. */
+export async function rotateStoredKeys(config: Config, logger: Logger): Promise<Rotation> {
+  const stack = new StopStack(logger);
+  try {
+    const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
+    stack.push({ name: 'database', stop: () => db.close() });
+    return await rotateKeys(db, new Cipher(new Keyring(await encryptionKeys(config))));
+  } finally {
+    await stack.stop();
+  }
+}
+
+/** How long a start that was called off may take to notice. */
+const CALLED_OFF_MS = 3_000;
+
+/**
+ * Builds and starts every part that the roles need. What was started is stopped again when a later part fails, or when
+ * `signal` calls the start off: then throws `stopping`.
+ */
+export async function startApp(config: Config, roles: ReadonlySet<Role>, logger: Logger, signal?: AbortSignal): Promise<App> {
+  const stack = new StopStack(logger);
+  const starting = start(config, roles, logger, stack);
+  try {
+    return await (signal ? Promise.race([starting, calledOff(signal)]) : starting);
+  } catch (error) {
+    await stack.stop();
+    await Promise.race([starting.catch(() => {}), sleep(CALLED_OFF_MS, undefined, { ref: false })]);
+    await stack.stop(); // what came late
+    throw error;
+  }
+}
+
+function calledOff(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const callOff = () => reject(new MusterError('stopping', 'The start was called off.'));
+    if (signal.aborted) callOff();
+    else signal.addEventListener('abort', callOff, { once: true });
+  });
+}
+
+async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, stack: StopStack): Promise<App> {
+  const clock = systemClock;
+  const catalogue = loadCatalogue(config.cataloguePath);
+  const url = await databaseUrl(config, logger, stack);
+  await prepareDatabase(url, config, logger);
+
+  const db = openDatabase({ url, poolSize: config.workerConcurrency * 2 + 6 });
+  stack.push({ name: 'database', stop: () => db.close() });
+  await ensureMirrorTables(db, catalogue);
+
+  const http = new HttpClient({ silenceTimeoutMs: config.requestTimeoutSeconds * 1_000 });
+  stack.push({ name: 'HTTP client', stop: () => http.close() });
+  const keyring = new Keyring(await encryptionKeys(config));
+  await warnOfMissingKeys(db, keyring, logger);
+  const vault = new Vault(new Cipher(keyring));
+  const connections = new Connections(db, clock);
+  const { refreshMarginSeconds } = config;
+  const parts = { db, clock, logger, vault, connections, endpoints: tokenEndpoints(config, http), refreshMarginSeconds };
+  const keeper = new TokenKeeper(parts);
+  stack.push({ name: 'token keeper', stop: () => keeper.settle() });
+  const onboarding = new Onboarding(parts);
+  const signer = new ConnectLinkSigner(keyring);
+  const links = new ConnectLinks({ ...parts, signer, publicUrl: config.publicUrl });
+
+  const backend = queueBackend(config, url, logger);
+  stack.push({ name: 'queue backend', stop: () => backend.close() });
+  await backend.requireReachable();
+  const runQueue = new RunQueue(backend, logger);
+  stack.push({ name: 'run queue', stop: () => runQueue.close() });
+  const { schedule } = config;
+  const runs = new Runs({ db, catalogue, schedule, clock, dispatcher: runQueue });
+
+  if (roles.has('worker')) {
+    const claims = new RunClaims(db, `${hostname()}/${process.pid}/${randomBytes(4).toString('hex')}`);
+    const executor = new RunExecutor({
+      db,
+      catalogue,
+      claims,
+      clock,
+      logger,
+      store: new WalkStore(db, clock),
+      tokensOf: (company) => keeper.sourceFor(company),
+      apiOf: apiClients(config, http, logger),
+    });
+    const holder = new RunHolder(claims, logger);
+    const tokenQueue = new TokenQueue(backend, keeper);
+    const webhook = startWebhook(config, stack);
+    const deliverer = new Deliverer({
+      outbox: new Outbox(db),
+      webhook,
+      publicUrl: config.publicUrl,
+      authorizeUrl: async (company) =>
+        (await links.reauthorizationUrls([company])).get(`${company.environment}/${company.companyId}`),
+      logger,
+    });
+    const notificationQueue = new NotificationQueue(backend, deliverer);
+    const worker = new RunWorker({
+      backend,
+      queue: runQueue,
+      executor,
+      holder,
+      clock,
+      logger,
+      concurrency: config.workerConcurrency,
+    });
+    const { changeRetentionDays } = config;
+    const swept = { db, clock, claims, runs, runQueue, tokenQueue, notificationQueue, schedule, changeRetentionDays, logger };
+    const sweeper = new Sweeper(backend, sweeps(swept), logger);
+    for (const service of [tokenQueue, notificationQueue, worker, sweeper]) await stack.start(service);
+  }
+
+  let server: AdminServer | undefined;
+  if (roles.has('api')) {
+    const authorization = new Authorization({ ...parts, signer, links, providers: config.providers });
+    stack.push({ name: 'authorization', stop: () => authorization.settle() });
+    server = createAdminServer({
+      host: config.host,
+      port: config.port,
+      adminToken: await adminToken(config),
+      logger,
+      db,
+      connections,
+      onboarding,
+      runs,
+      holds: new Holds(db),
+      notifications: new Notifications(db),
+      metrics: createMetrics({ db: db.pool, waitingJobs: async () => ({ runs: await runQueue.waiting() }) }),
+      stampChanges: () => stampChanges(db),
+      connectLinks: links,
+      authorization,
+      readiness: [
+        { name: 'database', check: () => db.pool.query('SELECT 1') },
+        { name: 'migrations', check: () => requireNoPendingMigrations(db) },
+        { name: 'queue', check: () => backend.ping() },
+      ],
+    });
+    await stack.start(server);
+  }
+  return {
+    db,
+    runs,
+    onboarding,
+    connections,
+    ...(config.databaseUrl === undefined && { embeddedUrl: new URL(url) }),
+    ...(server && { url: server.url }),
+    stop: () => stack.stop(),
+  };
+}
+
+async function databaseUrl(config: Config, logger: Logger, stack: StopStack): Promise<string> {
+  if (config.databaseUrl !== undefined) return config.databaseUrl;
+  const server = await startEmbeddedServer({ home: config.home, logger });
+  stack.push({ name: 'embedded PostgreSQL', stop: () => server.stop() });
+  return server.url;
+}
+
+async function prepareDatabase(url: string, config: Config, logger: Logger): Promise<{ applied: string[] }> {
+  const result = await migrate(url, logger);
+  if (config.redisUrl === undefined) await migrateQueue(url);
+  return result;
+}
+
+function queueBackend(config: Config, url: string, logger: Logger): QueueBackend {
+  return config.redisUrl === undefined ? postgresBackend(url, logger) : redisBackend(config.redisUrl, logger);
+}
+
+async function requireNoPendingMigrations(db: Database): Promise<void> {
+  const pending = await pendingMigrations(db.pool);
+  if (pending.length > 0)
+    throw new MusterError('migration_failed', `Migrations are pending: ${pending.join(', ')}. Run \`muster migrate\`.`);
+}
+
+function startWebhook({ webhook: settings }: Config, stack: StopStack): Webhook | undefined {
+  if (!settings) return undefined;
+  // Its address, too, may be all that is needed to write there.
+  for (const value of [settings.secret.reveal(), settings.url.href]) registerSecret(value, { lasting: true });
+  const webhook = new Webhook(settings, systemClock);
+  stack.push({ name: 'webhook', stop: () => webhook.close() });
+  return webhook;
+}
+
+function tokenEndpoints({ providers }: Config, http: HttpClient): Partial<Record<Environment, TokenEndpoint>> {
+  return Object.fromEntries(
+    Object.entries(providers).map(([environment, provider]) => [environment, new TokenEndpoint(http, provider, systemClock)]),
+  );
+}
+
+/** A client for the API of each company's environment. */
+function apiClients(config: Config, http: HttpClient, logger: Logger) {
+  return ({ environment }: CompanyKey): ApiClient => {
+    const provider = config.providers[environment];
+    if (!provider) {
+      const prefix = environment.toUpperCase();
+      throw new MusterError(
+        'environment_not_configured',
+        `The ${environment} environment is not configured: set ${prefix}_BASE_URL, ${prefix}_AUTH_URL, ${prefix}_CLIENT_ID and ${prefix}_CLIENT_SECRET.`,
+      );
+    }
+    return new ApiClient({ http, provider, clock: systemClock, logger });
+  };
+}
+
+async function adminToken(config: Config): Promise<Secret> {
+  const token =
+    config.adminToken ?? (await keptSecret(join(config.home, ADMIN_TOKEN_FILE), () => randomBytes(32).toString('base64url')));
+  registerSecret(token.reveal(), { lasting: true });
+  return token;
+}
+
+/** Those of the configuration, or, for the embedded database only, one that is kept beside it. */
+async function encryptionKeys(config: Config): Promise<readonly EncryptionKey[]> {
+  if (config.encryptionKeys) return config.encryptionKeys;
+  const key = await keptSecret(join(config.home, 'encryption-key'), () => randomBytes(32).toString('base64'));
+  registerSecret(key.reveal(), { lasting: true });
+  return [{ id: 'home', key }];
+}
+
+type Stoppable = Pick<Service, 'name' | 'stop'>;
+
+/** What was started, to be stopped in the reverse order; a part that fails to stop does not keep the others from it. */
+class StopStack {
+  readonly #logger: Logger;
+  readonly #parts: Stoppable[] = [];
+  #stopped: Promise<void> | undefined;
+
+  constructor(logger: Logger) {
+    this.#logger = logger;
+  }
+
+  /** Throws `stopping` when all was stopped meanwhile; the part is then stopped, too. */
+  push(part: Stoppable): void {
+    this.#parts.push(part);
+    if (!this.#stopped) return;
+    void this.stop();
+    throw new MusterError('stopping', 'The start was called off.');
+  }
+
+  async start(service: Service): Promise<void> {
+    this.push(service);
+    await service.start();
+  }
+
+  stop(): Promise<void> {
+    this.#stopped = (this.#stopped ?? Promise.resolve()).then(() => this.#stopAll());
+    return this.#stopped;
+  }
+
+  async #stopAll(): Promise<void> {
+    for (let part = this.#parts.pop(); part; part = this.#parts.pop()) {
+      try {
+        await part.stop();
+      } catch (error) {
+        this.#logger.error({ err: error }, `${part.name} did not stop cleanly`);
+      }
+    }
+  }
+}

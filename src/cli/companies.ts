@@ -1,0 +1,64 @@
+import { type Command, Option } from 'commander';
+import { CompanyStatusName, type CompanyModel } from '../admin/models.js';
+import { openAdminClient } from './admin-client.js';
+import {
+  companyOption,
+  companyPath,
+  type CompanyOptions,
+  environmentOption,
+  type OperatorOptions,
+  operatorCommand,
+} from './operator-command.js';
+import { CommandFailure } from './exit-code.js';
+import { type Columns, print, time } from './table.js';
+
+interface CompaniesOptions extends OperatorOptions {
+  readonly environment?: CompanyOptions['environment'];
+  readonly company?: string;
+  readonly status?: string;
+}
+
+export function registerCompanies(program: Command): void {
+  operatorCommand(program, 'companies', 'list the onboarded companies, or show one')
+    .addOption(environmentOption())
+    .addOption(companyOption())
+    .addOption(new Option('--status <status>', 'only companies of this status').choices(CompanyStatusName.options))
+    .action(async ({ environment, company, status, ...options }: CompaniesOptions) => {
+      const client = openAdminClient(options);
+      if (company === undefined) {
+        print(await client.all<CompanyModel>('/api/companies', { environment, status }), COMPANY_COLUMNS, options);
+        return;
+      }
+      if (environment === undefined)
+        throw new CommandFailure('--company needs --environment: the same company may exist in both.', { badUsage: true });
+      const model = await client.get<CompanyModel>(companyPath({ environment, company }));
+      print([model], COMPANY_COLUMNS, options);
+      if (options.json) return;
+      console.log();
+      print(model.resources, RESOURCE_COLUMNS, options);
+      if (model.authorize_url) console.log(`\nauthorize again at ${model.authorize_url}`);
+    });
+}
+
+export const COMPANY_COLUMNS: Columns<CompanyModel> = {
+  ENVIRONMENT: ({ environment }) => environment,
+  COMPANY: ({ company_id }) => company_id,
+  NAME: ({ name }) => name,
+  STATUS: ({ status, reauthorization_reason: reason }) => (reason ? `${status} (${reason})` : status),
+  RECORDS: ({ resources }) => resources.map(({ resource, records }) => `${resource} ${records}`).join(', ') || undefined,
+  'VERIFIED SINCE': ({ resources }) => time(oldestVerified(resources)),
+  'NEXT SYNC': ({ next_sync_at }) => time(next_sync_at),
+};
+
+const RESOURCE_COLUMNS: Columns<CompanyModel['resources'][number]> = {
+  RESOURCE: ({ resource }) => resource,
+  RECORDS: ({ records }) => records,
+  'LAST VERIFIED': ({ last_verified_at }) => time(last_verified_at),
+  'LAST RUN': ({ last_run_id }) => last_run_id,
+};
+
+/** A company is as fresh as its stalest list; undefined while one of them was never verified. */
+export function oldestVerified(resources: CompanyModel['resources']): string | undefined {
+  const times = resources.map(({ last_verified_at }) => last_verified_at);
+  return times.includes(null) ? undefined : (times as string[]).toSorted()[0];
+}

@@ -1,0 +1,48 @@
+import { Command } from 'commander';
+import { VERSION } from '../admin/version.js';
+import { registerApi } from './api.js';
+import { registerChanges } from './changes.js';
+import { registerCompanies } from './companies.js';
+import { registerConnectLink } from './connect-link.js';
+import { exitCodeOf } from './exit-code.js';
+import { registerHolds } from './holds.js';
+import { registerMigrate } from './migrate.js';
+import { registerNotifications } from './notifications.js';
+import { registerOnboard } from './onboard.js';
+import { registerPause } from './pause.js';
+import { registerRekey } from './rekey.js';
+import { registerRemove } from './remove.js';
+import { registerResume } from './resume.js';
+import { registerRotateKeys } from './rotate-keys.js';
+import { registerRuns } from './runs.js';
+import { registerSandbox } from './sandbox.js';
+import { registerStatus } from './status.js';
+import { registerSync } from './sync.js';
+import { registerUp } from './up.js';
+import { registerWorker } from './worker.js';
+
+const program = new Command('muster')
+  .description(
+    'Mirrors company data from an OAuth 2.0 protected HTTP API into PostgreSQL, and proves that each mirror is complete.',
+  )
+  .version(VERSION)
+  .addHelpText('after', '\nExit codes: 0 ok, 1 failed, 2 bad usage or configuration.')
+  .showHelpAfterError('(add --help for how it is used)')
+  .exitOverride();
+
+program.commandsGroup('Run Muster:');
+for (const register of [registerUp, registerApi, registerWorker, registerMigrate, registerSandbox]) register(program);
+program.commandsGroup('Operate a running Muster:');
+for (const register of [registerStatus, registerCompanies, registerOnboard, registerConnectLink]) register(program);
+for (const register of [registerSync, registerRuns, registerHolds, registerNotifications]) register(program);
+for (const register of [registerPause, registerResume, registerRemove, registerChanges, registerRekey, registerRotateKeys])
+  register(program);
+
+// Whoever reads our output may stop early (`muster runs | head`).
+process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
+
+try {
+  await program.parseAsync();
+} catch (error) {
+  process.exitCode = exitCodeOf(error);
+}

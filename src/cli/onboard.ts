@@ -1,0 +1,51 @@
+import { readFile } from 'node:fs/promises';
+import { createInterface } from 'node:readline/promises';
+import { text } from 'node:stream/consumers';
+import { Writable } from 'node:stream';
+import type { Command } from 'commander';
+import type { CompanyModel } from '../admin/models.js';
+import { openAdminClient } from './admin-client.js';
+import { COMPANY_COLUMNS } from './companies.js';
+import { CommandFailure } from './exit-code.js';
+import { companyCommand, type CompanyOptions } from './operator-command.js';
+import { print } from './table.js';
+
+export function registerOnboard(program: Command): void {
+  companyCommand(program, 'onboard', 'onboard a company with its refresh token, read from standard input')
+    .option('--refresh-token-file <file>', 'read the refresh token from this file instead')
+    .addHelpText('after', '\nThe refresh token is never an argument: every process of the machine could read it there.')
+    .action(async ({ refreshTokenFile, ...options }: CompanyOptions & { refreshTokenFile?: string }) => {
+      const client = openAdminClient(options);
+      const refreshToken = refreshTokenFile === undefined ? await readSecret() : await readSecretFile(refreshTokenFile);
+      if (!refreshToken) throw new CommandFailure('No refresh token was given on standard input.', { badUsage: true });
+      const { environment, company } = options;
+      const model = await client.post<CompanyModel>('/api/companies', {
+        environment,
+        company_id: company,
+        refresh_token: refreshToken,
+      });
+      print([model], COMPANY_COLUMNS, options);
+    });
+}
+
+/** From a pipe, or typed unseen. */
+async function readSecret(): Promise<string> {
+  if (!process.stdin.isTTY) return (await text(process.stdin)).trim();
+  process.stderr.write('Refresh token (not shown): ');
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const terminal = createInterface({ input: process.stdin, output: nowhere, terminal: true });
+  try {
+    return (await terminal.question('')).trim();
+  } finally {
+    terminal.close();
+    process.stderr.write('\n');
+  }
+}
+
+async function readSecretFile(file: string): Promise<string> {
+  try {
+    return (await readFile(file, 'utf8')).trim();
+  } catch (cause) {
+    throw new CommandFailure(`The refresh token file ${file} cannot be read.`, { badUsage: true, cause });
+  }
+}

@@ -1,0 +1,13 @@
+import type { Command } from 'commander';
+import type { CompanyModel } from '../admin/models.js';
+import { openAdminClient } from './admin-client.js';
+import { COMPANY_COLUMNS } from './companies.js';
+import { companyCommand, companyPath, type CompanyOptions } from './operator-command.js';
+import { print } from './table.js';
+
+export function registerPause(program: Command): void {
+  companyCommand(program, 'pause', 'stop syncing a company until it is resumed').action(async (options: CompanyOptions) => {
+    const model = await openAdminClient(options).post<CompanyModel>(`${companyPath(options)}/pause`);
+    print([model], COMPANY_COLUMNS, options);
+  });
+}

@@ -1,0 +1,54 @@
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Config } from '../config.js';
+import { CommandFailure } from './exit-code.js';
+
+interface RunningUp {
+  readonly pid: number;
+  readonly url: string;
+}
+
+/**
+ * Throws when a `muster up` serves this MUSTER_HOME already: a second sandbox would not know the tokens that the first one
+ * gives, and cost every example company its authorization. What a killed process left does not count: nobody answers there.
+ */
+export async function refuseSecondUp(config: Config): Promise<void> {
+  const other = read(config);
+  if (!other || !isAlive(other.pid)) return;
+  const isThere = await fetch(`${other.url}/healthz`).then(
+    ({ ok }) => ok,
+    () => false,
+  );
+  if (!isThere) return;
+  throw new CommandFailure(
+    `muster up runs on this MUSTER_HOME already (${config.home}): see ${other.url}/api/docs. ` +
+      `Stop it first (process ${other.pid}), or set MUSTER_HOME to another folder.`,
+  );
+}
+
+/** Leaves word that this process serves MUSTER_HOME. Returns how to take it back. */
+export function announceUp(config: Config, url: string): () => void {
+  writeFileSync(place(config), JSON.stringify({ pid: process.pid, url } satisfies RunningUp));
+  return () => rmSync(place(config), { force: true });
+}
+
+function read(config: Config): RunningUp | undefined {
+  try {
+    return JSON.parse(readFileSync(place(config), 'utf8')) as RunningUp;
+  } catch {
+    return undefined;
+  }
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM';
+  }
+}
+
+function place({ home }: Config): string {
+  return join(home, 'up.json');
+}

@@ -1,0 +1,76 @@
+import { type Command, Option } from 'commander';
+import { RunStatusName, type RunModel } from '../admin/models.js';
+import { openAdminClient } from './admin-client.js';
+import { companyOption, environmentOption, type OperatorOptions, operatorCommand, parseCount } from './operator-command.js';
+import { type Columns, print, time } from './table.js';
+
+interface RunsOptions extends OperatorOptions {
+  readonly environment?: string;
+  readonly company?: string;
+  readonly status?: string;
+  readonly limit: number;
+}
+
+export function registerRuns(program: Command): void {
+  const runs = program.command('runs').description('list, show and cancel runs');
+
+  operatorCommand(runs, 'list', 'list runs, newest first (what `muster runs` does by itself)', { isDefault: true })
+    .addOption(environmentOption())
+    .addOption(companyOption())
+    .addOption(new Option('--status <status>', 'only runs of this status').choices(RunStatusName.options))
+    .addOption(new Option('--limit <count>', 'how many at most, up to 500').argParser(parseCount).default(20))
+    .action(async ({ environment, company, status, limit, ...options }: RunsOptions) => {
+      const page = await openAdminClient(options).get<{ data: RunModel[] }>('/api/runs', {
+        environment,
+        company_id: company,
+        status,
+        limit,
+      });
+      print(page.data, RUN_COLUMNS, options);
+    });
+
+  operatorCommand(runs, 'show', 'show a run and its walks')
+    .argument('<id>', 'id of the run')
+    .action(async (id: string, options: OperatorOptions) => {
+      printRun(await openAdminClient(options).get<RunModel>(`/api/runs/${encodeURIComponent(id)}`), options);
+    });
+
+  operatorCommand(runs, 'cancel', 'cancel a run')
+    .argument('<id>', 'id of the run')
+    .action(async (id: string, options: OperatorOptions) => {
+      printRun(await openAdminClient(options).post<RunModel>(`/api/runs/${encodeURIComponent(id)}/cancel`), options);
+    });
+}
+
+/** With --json the run is one line; for people its walks follow as a table of their own. */
+export function printRun(run: RunModel, options: OperatorOptions): void {
+  print([run], RUN_COLUMNS, options);
+  if (options.json) return;
+  if (run.error) console.log(`\n${run.error.code}: ${run.error.message}`);
+  console.log();
+  print(run.walks, WALK_COLUMNS, options);
+}
+
+const RUN_COLUMNS: Columns<RunModel> = {
+  RUN: ({ id }) => id,
+  ENVIRONMENT: ({ environment }) => environment,
+  COMPANY: ({ company_id }) => company_id,
+  TRIGGER: ({ trigger }) => trigger,
+  STATUS: ({ status }) => status,
+  STARTED: ({ started_at }) => time(started_at),
+  FINISHED: ({ finished_at }) => time(finished_at),
+  VERIFIED: ({ walks }) => `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
+};
+
+const WALK_COLUMNS: Columns<RunModel['walks'][number]> = {
+  RESOURCE: ({ resource }) => resource,
+  STATUS: ({ status }) => status,
+  PAGES: ({ pages }) => pages,
+  RECEIVED: ({ received }) => received,
+  INSERTED: ({ inserted }) => inserted,
+  UPDATED: ({ updated }) => updated,
+  UNCHANGED: ({ unchanged }) => unchanged,
+  DELETED: ({ deleted }) => deleted,
+  TOTAL: ({ total_records }) => total_records,
+  VERIFIED: ({ verified, proof, unverified_reason, error }) => (verified ? (proof ?? 'yes') : (unverified_reason ?? error?.code)),
+};

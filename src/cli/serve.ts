@@ -1,0 +1,75 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { ADMIN_TOKEN_FILE, type App, type Role, startApp } from '../app.js';
+import type { Config } from '../config.js';
+import { makeFolder } from '../db/make-folder.js';
+import { createLogger, type Logger } from '../observability/logger.js';
+
+/** Longest stop; what has not let go by then is left to the next start, which loses nothing. */
+const STOP_LIMIT_MS = 14_000;
+
+/** How long a start has to undo itself; then it ends with the process, as every start may at any moment. */
+const CALLED_OFF_MS = 10_000;
+
+/**
+ * Runs `start` until SIGTERM or SIGINT, then stops what it started. A signal during the start calls it off, by the
+ * AbortSignal. Ctrl-C under npm delivers the signal twice, once to the process group and once by npm: so a second one asks
+ * for nothing more.
+ */
+export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{ stop(): Promise<void> }>): Promise<void> {
+  const stopping = new AbortController();
+  let limit: NodeJS.Timeout | undefined;
+  const signalled = new Promise<void>((resolve) => {
+    const onSignal = () => {
+      limit ??= setTimeout(giveUp, STOP_LIMIT_MS);
+      stopping.abort();
+      resolve();
+    };
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
+  });
+  const calledOff = signalled.then(() => sleep(CALLED_OFF_MS, undefined, { ref: false }));
+  const started = await Promise.race([start(stopping.signal), calledOff]).catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error;
+  });
+  if (!started) process.exit(0);
+  await signalled;
+  await started.stop();
+  clearTimeout(limit);
+}
+
+/** Such as a connection to a Redis that is away. No failure: a process may end at any moment without losing what it committed. */
+function giveUp(): never {
+  console.error('muster: stopping took too long; nothing that was committed is lost, and the rest goes on at the next start.');
+  process.exit(0);
+}
+
+/** Serves one role until a signal. */
+export function serveRole(config: Config, role: Role): Promise<void> {
+  return serveUntilSignal((signal) => startRole(config, role, createLogger({ level: config.logLevel }), signal));
+}
+
+async function startRole(config: Config, role: Role, logger: Logger, signal: AbortSignal): Promise<App> {
+  if (Object.keys(config.providers).length === 0) {
+    logger.warn(
+      'no environment of the service is configured, so no company can be onboarded: set TEST_BASE_URL and its kin, or the PRODUCTION_… ones',
+    );
+  }
+  const app = await startApp(config, new Set([role]), logger, signal);
+  if (app.url) logger.info(`the admin API listens at ${app.url}`);
+  if (app.url && !config.adminToken) logger.info(`the admin token is kept in ${adminTokenPath(config)}`);
+  logger.info(`ready: ${role}`);
+  return app;
+}
+
+export function adminTokenPath(config: Config): string {
+  return join(config.home, ADMIN_TOKEN_FILE);
+}
+
+/** The log of a process that a person watches goes to a file, so that it does not break up what the person reads. */
+export function loggerBesideTerminal(config: Config): { logger: Logger; file?: string } {
+  if (!process.stderr.isTTY) return { logger: createLogger({ level: config.logLevel }) };
+  makeFolder(config.home);
+  const file = join(config.home, 'muster.log');
+  return { logger: createLogger({ level: config.logLevel, destination: pino.destination({ dest: file, sync: true }) }), file };
+}

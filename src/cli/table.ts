@@ -1,0 +1,31 @@
+/** Columns in order: heading and what stands under it. Numbers are aligned to the right. */
+export type Columns<T> = Readonly<Record<string, (item: T) => string | number | null | undefined>>;
+
+/** Prints what was asked for: a table for people, or one JSON object a line. */
+export function print<T extends object>(items: readonly T[], columns: Columns<T>, { json }: { readonly json?: boolean }): void {
+  const lines = json ? items.map((item) => JSON.stringify(item)) : tableLines(items, columns);
+  for (const line of lines) console.log(line);
+}
+
+export function tableLines<T>(items: readonly T[], columns: Columns<T>): string[] {
+  const cells = items.map((item) => Object.values(columns).map((cell) => cell(item) ?? '-'));
+  const rows = [Object.keys(columns), ...cells];
+  const widths = Object.keys(columns).map((_, column) => Math.max(...rows.map((row) => [...String(row[column])].length)));
+  const isNumber = widths.map(
+    (_, column) => cells.length > 0 && cells.every((row) => typeof row[column] === 'number' || row[column] === '-'),
+  );
+  return rows.map((row) =>
+    row
+      .map((cell, column) => {
+        const padding = ' '.repeat(widths[column]! - [...String(cell)].length);
+        return isNumber[column] ? padding + cell : cell + padding;
+      })
+      .join('  ')
+      .trimEnd(),
+  );
+}
+
+/** A time for people: UTC, to the second. */
+export function time(iso: string | null | undefined): string | undefined {
+  return iso ? iso.replace('T', ' ').replace(/\.\d+Z$/, 'Z') : undefined;
+}

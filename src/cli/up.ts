@@ -1,0 +1,28 @@
+import { type Command, InvalidArgumentError } from 'commander';
+import { loadConfig } from '../config.js';
+
+/** Share of the sandbox's records that changes in a minute: a person sees something move, and nothing big. */
+const SANDBOX_CHANGES_PER_MINUTE = 0.001;
+
+export function registerUp(program: Command): void {
+  program
+    .command('up')
+    .description('start everything in one process; with no provider configured, beside a sandbox to try it on')
+    .option(
+      '--sandbox-changes <share>',
+      "share of the sandbox's records that changes in a minute",
+      parseShare,
+      SANDBOX_CHANGES_PER_MINUTE,
+    )
+    .action(async ({ sandboxChanges }: { sandboxChanges: number }) => {
+      const config = loadConfig(process.env);
+      const { serveEverything } = await import('./serve-everything.js');
+      await serveEverything(config, sandboxChanges);
+    });
+}
+
+function parseShare(text: string): number {
+  const share = text.trim() === '' ? Number.NaN : Number(text);
+  if (!(share >= 0 && share <= 1)) throw new InvalidArgumentError('It must be a number from 0 to 1.');
+  return share;
+}
