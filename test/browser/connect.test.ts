@@ -1,0 +1,185 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { type App, startApp } from '../../src/app.js';
+import { loadConfig } from '../../src/config.js';
+import type { CompanyKey, Environment } from '../../src/core/company.js';
+import { createLogger } from '../../src/observability/logger.js';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { waitFor } from '../support/wait-for.js';
+import { hasBrowser, useBrowser } from './browser.js';
+
+const TOKEN = 'an-admin-token-of-tests';
+const PHONE = { viewport: { width: 360, height: 740 } };
+const id = (n: number) => `00000000-0000-4000-8000-00000000000${n}`;
+const COMPANIES = [
+  { companyId: id(1), name: 'Brattskjær Båtbyggeri AS', employees: 3 },
+  { companyId: id(2), name: `<img src=x onerror="document.title='pwned'"> & Sønner`, employees: 2 },
+  { companyId: id(3), name: 'Havgløtt Sjømat AS', employees: 1 },
+  { companyId: id(4), name: 'Ekdal Regnskap', employees: 1 },
+];
+
+describe.skipIf(!hasBrowser())('a customer connects a company', () => {
+  const openPage = useBrowser();
+  const sandboxes = {} as Record<Environment, Sandbox>;
+  const home = mkdtempSync(join(tmpdir(), 'muster-browser-'));
+  let database: TestDatabase;
+  let app: App;
+
+  beforeAll(async () => {
+    const port = await freePort();
+    const callback = `http://127.0.0.1:${port}/oauth/callback`;
+    for (const environment of ['production', 'test'] as const)
+      sandboxes[environment] = await startSandbox({ companies: COMPANIES, redirectUris: [callback] });
+    database = await testDatabase();
+    const settings = Object.entries(sandboxes).flatMap(([environment, { url, clientId, clientSecret }]) => {
+      const prefix = environment.toUpperCase();
+      const values = { BASE_URL: url.href, AUTH_URL: url.href, CLIENT_ID: clientId, CLIENT_SECRET: clientSecret.reveal() };
+      return Object.entries(values).map(([name, value]) => [`${prefix}_${name}`, value]);
+    });
+    const config = loadConfig({
+      ...Object.fromEntries(settings),
+      DATABASE_URL: database.url,
+      MUSTER_HOME: home,
+      MUSTER_ADMIN_TOKEN: TOKEN,
+      MUSTER_ENCRYPTION_KEYS: `k1:${randomBytes(32).toString('base64')}`,
+      PORT: String(port),
+    });
+    app = await startApp(config, new Set(['api', 'worker']), createLogger({ level: 'silent' }));
+  });
+  afterAll(async () => {
+    await app?.stop();
+    for (const sandbox of Object.values(sandboxes)) await sandbox.stop();
+    await database?.close();
+    rmSync(home, { recursive: true });
+  });
+
+  async function newLink(environment: Environment, companyId?: string): Promise<string> {
+    const response = await fetch(`${app.url}/api/connect-links`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ environment, company_id: companyId }),
+    });
+    return ((await response.json()) as { url: string }).url;
+  }
+
+  const title = (page: Page) => page.locator('h1').innerText();
+
+  /** On the consent screen. */
+  async function decide(page: Page, decision: 'Allow' | 'Deny', companyId?: string): Promise<void> {
+    expect(await title(page)).toBe('Muster asks for access to your company');
+    if (companyId) await page.getByLabel('Company').selectOption(companyId);
+    await page.getByRole('button', { name: decision }).click();
+    await page.waitForURL(/\/oauth\/callback\?/);
+  }
+
+  /** No script may run, nothing may be wider than a phone, and everything loads: what a person would call broken. */
+  async function expectSound(page: Page): Promise<void> {
+    expect(await page.evaluate('document.documentElement.scrollWidth <= window.innerWidth')).toBe(true);
+    expect(await page.title()).not.toContain('pwned');
+    // The content security policy lets the style through.
+    expect(await page.evaluate('getComputedStyle(document.querySelector("main")).maxWidth')).toBe('432px');
+  }
+
+  async function mirrored(company: CompanyKey): Promise<void> {
+    await waitFor(async () => (await app.runs.list({ ...company, limit: 1 })).data[0]?.status === 'succeeded', {
+      what: 'the first sync',
+    });
+  }
+
+  it('allows, in both environments side by side', async () => {
+    const companyId = id(1);
+    const pages = { production: await openPage(PHONE), test: await openPage(PHONE) };
+    for (const environment of ['production', 'test'] as const) await pages[environment].goto(await newLink(environment));
+    for (const environment of ['test', 'production'] as const) {
+      const page = pages[environment];
+      expect(page.url().startsWith(sandboxes[environment].url.href)).toBe(true);
+      await expectSound(page);
+      await decide(page, 'Allow', companyId);
+      expect(await title(page)).toBe('The company is connected');
+      expect(await page.getByText('test environment').count()).toBe(environment === 'test' ? 1 : 0);
+      await expectSound(page);
+    }
+    for (const environment of ['test', 'production'] as const) {
+      await mirrored({ environment, companyId });
+      expect(await database.db.prisma.employee.count({ where: { environment, companyId } })).toBe(3);
+    }
+  });
+
+  it('denies, starts again from that page, and allows', async () => {
+    const page = await openPage(PHONE);
+    await page.goto(await newLink('test'));
+    await decide(page, 'Deny');
+    expect(await title(page)).toBe('Access was not granted');
+    await expectSound(page);
+    await page.getByRole('link', { name: 'Start again' }).click();
+    await decide(page, 'Allow', id(2));
+    expect(await title(page)).toBe('The company is connected');
+    await mirrored({ environment: 'test', companyId: id(2) });
+  });
+
+  it('chooses another company than the link names, and then the right one', async () => {
+    const page = await openPage(PHONE);
+    await page.goto(await newLink('test', id(3)));
+    expect(await page.getByLabel('Company').inputValue()).toBe(id(3));
+    await decide(page, 'Allow', id(4));
+    expect(await title(page)).toBe('Another company was chosen');
+    await expectSound(page);
+    expect(await app.connections.find({ environment: 'test', companyId: id(4) })).toBeUndefined();
+    await page.getByRole('link', { name: 'Start again' }).click();
+    await decide(page, 'Allow');
+    expect(await title(page)).toBe('The company is connected');
+    expect(await app.connections.find({ environment: 'test', companyId: id(3) })).toMatchObject({ status: 'active' });
+  });
+
+  it('opens the link again, reloads, goes back: it was used once', async () => {
+    const link = await newLink('test', id(4));
+    const page = await openPage(PHONE);
+    await page.goto(link);
+    await decide(page, 'Allow');
+    expect(await title(page)).toBe('The company is connected');
+    await page.reload();
+    expect(await title(page)).toBe('This link has been used');
+    await page.goto(link);
+    expect(await title(page)).toBe('This link has been used');
+    await expectSound(page);
+    const exchanges = sandboxes.test.requests.all('/auth/token').filter(({ input }) => input.grant_type === 'authorization_code');
+    expect(exchanges.length).toBe(5);
+  });
+
+  it('is asked again after access was revoked, by the address that the API shows', async () => {
+    const company: CompanyKey = { environment: 'test', companyId: id(2) };
+    sandboxes.test.revoke(company.companyId);
+    await app.runs.request({ company, trigger: 'manual' });
+    const shown = async () => {
+      const response = await fetch(`${app.url}/api/companies/test/${company.companyId}`, {
+        headers: { authorization: `Bearer ${TOKEN}` },
+      });
+      return ((await response.json()) as { authorize_url?: string }).authorize_url;
+    };
+    const page = await openPage(PHONE);
+    await page.goto(await waitFor(shown, { what: 'authorize_url' }));
+    await decide(page, 'Allow');
+    expect(await title(page)).toBe('The company is connected again');
+    expect(await page.locator('.company').innerText()).toContain('<img src=x');
+    await expectSound(page);
+    expect(await shown()).toBeUndefined();
+    await mirrored(company);
+  });
+});
+
+function freePort(): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.listen(0, '127.0.0.1', () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}

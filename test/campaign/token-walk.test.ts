@@ -1,0 +1,157 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { systemClock } from '../../src/core/clock.js';
+import { Deployment } from '../process/deployment.js';
+import type { TestProcess } from '../support/process.js';
+import { redisUrl } from '../support/redis.js';
+import { waitFor } from '../support/wait-for.js';
+import { shareOf } from './share.js';
+
+const CATALOGUE = {
+  employees: {
+    method: 'GET',
+    path: '/api/companies/{company_id}/employees',
+    pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: 100 },
+  },
+};
+const backends = (['postgres', 'redis'] as const).filter((backend) => backend === 'postgres' || redisUrl());
+const MINUTE = 60_000;
+
+let deployment: Deployment;
+let processes: TestProcess[];
+
+async function deploy(backend: string, sandbox: object, workers: number): Promise<void> {
+  deployment = await Deployment.open({
+    redisUrl: backend === 'redis' ? redisUrl() : undefined,
+    catalogue: CATALOGUE,
+    sandbox,
+  });
+  processes = [await deployment.startApi()];
+  for (let i = 0; i < workers; i++) processes.push(await deployment.startWorker());
+}
+
+async function tearDown(): Promise<void> {
+  for (const one of processes) one.kill('SIGTERM');
+  await Promise.all(processes.map((one) => one.exit));
+  await deployment.close();
+}
+
+const path = (companyId: string) => `/api/companies/test/${companyId}`;
+const requestSync = (companyId: string) => deployment.call('POST', `${path(companyId)}/sync`, { mode: 'full' });
+
+describe('tokens that live for 5 seconds', () => {
+  beforeAll(() =>
+    deploy(
+      'postgres',
+      {
+        accessTokenSeconds: 5,
+        latencyMs: 20,
+        companies: [
+          { name: 'Large', employees: 20_000 },
+          { name: 'Small', employees: 300 },
+          { name: 'Empty', employees: 0 },
+        ],
+      },
+      2,
+    ),
+  );
+  afterAll(tearDown);
+
+  test('constant syncing: no 401, no token sent twice, every run succeeds', async () => {
+    const { sandbox } = deployment;
+    for (const { companyId } of sandbox.companies) await deployment.onboard(companyId);
+    const until = performance.now() + shareOf(10 * MINUTE);
+    const seen = { runs: 0, refreshes: 0, pages: 0, refused: 0 };
+    // The log is bounded, so it is counted and cleared as it goes.
+    const count = () => {
+      seen.refreshes += sandbox.requests.all('/auth/token').length;
+      seen.pages += sandbox.requests.all('/employees').length;
+      seen.refused += sandbox.requests.all().filter(({ status }) => status === 401).length;
+      sandbox.requests.clear();
+    };
+    await Promise.all(
+      sandbox.companies.map(async ({ companyId }) => {
+        while (performance.now() < until) {
+          expect((await requestSync(companyId)).status).toBe(202);
+          const run = await deployment.runEnd(companyId, 2 * MINUTE);
+          expect(run, JSON.stringify(run)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
+          seen.runs += 1;
+          count();
+        }
+      }),
+    );
+    count();
+    console.log('tokens of 5 s:', JSON.stringify(seen));
+    expect(seen.refused).toBe(0);
+    expect(sandbox.reusedRefreshTokens).toBe(0);
+    expect(seen.refreshes).toBeGreaterThan((shareOf(10 * MINUTE) / 5_000) * 2);
+  });
+});
+
+describe('tokens that the provider ends early', () => {
+  let ahead = 0;
+  beforeAll(() =>
+    deploy(
+      'postgres',
+      {
+        latencyMs: 40,
+        clock: { ...systemClock, now: () => Date.now() + ahead },
+        companies: [{ name: 'Early', employees: 6_000 }],
+      },
+      1,
+    ),
+  );
+  afterAll(tearDown);
+
+  test('pages in flight side by side that all see a 401 cause one renewal, and the walk goes on', async () => {
+    const { sandbox } = deployment;
+    const { companyId } = sandbox.companies[0]!;
+    await deployment.onboard(companyId);
+    for (const [pages, refreshes] of [
+      [10, 2],
+      [30, 3],
+    ] as const) {
+      await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages >= pages, { timeoutMs: 20_000 });
+      ahead += 2 * 60 * MINUTE;
+      await waitFor(() => sandbox.requests.all('/auth/token').length === refreshes);
+    }
+    expect(await deployment.runEnd(companyId)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
+    expect(sandbox.requests.all('/auth/token')).toHaveLength(3);
+    expect(sandbox.requests.all('/employees').filter(({ status }) => status === 401).length).toBeGreaterThan(2);
+  });
+});
+
+describe.each(backends)('a company that is revoked during its walk, with the queue on %s', (backend) => {
+  beforeAll(() => deploy(backend, { latencyMs: 40, companies: [{ name: 'Revoked', employees: 20_000 }] }, 2));
+  afterEach(tearDown);
+
+  test('its state is there within a minute, and the provider sees no further request of it', async () => {
+    const { sandbox } = deployment;
+    const { companyId } = sandbox.companies[0]!;
+    await deployment.onboard(companyId);
+    await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages >= 10, { timeoutMs: 20_000 });
+
+    // A person, in the provider's page.
+    const pressed = await fetch(new URL(`/sandbox/companies/${companyId}/revoke`, sandbox.url), {
+      method: 'POST',
+      redirect: 'manual',
+    });
+    expect(pressed.status).toBe(303);
+    const status = async () => ((await deployment.call('GET', path(companyId))).body as { status: string }).status;
+    await waitFor(async () => (await status()) === 'reauthorization_required', { timeoutMs: MINUTE });
+    expect((await deployment.runEnd(companyId)).status).toBe('failed');
+    const refreshes = sandbox.requests.all('/auth/token').length;
+    // Its first token, and the one refresh that was refused; not one for each page that was in flight.
+    expect(refreshes).toBe(2);
+
+    // Everything that would make a request of a healthy company.
+    const asked = sandbox.requests.all().length;
+    await deployment.database.db.pool.query('UPDATE muster.connections SET next_sync_at = now()');
+    await deployment.database.db.pool.query('UPDATE muster.tokens SET refresh_at = now()');
+    expect((await requestSync(companyId)).status).toBe(409);
+    expect((await deployment.call('POST', `${path(companyId)}/resume`)).status).toBe(409);
+    await sleep(8_000);
+    expect(sandbox.requests.all().length).toBe(asked);
+    expect(sandbox.reusedRefreshTokens).toBe(0);
+  });
+});

@@ -1,0 +1,237 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { RunView } from '../../src/sync/run-view.js';
+import { Deployment } from '../process/deployment.js';
+import { mirrored, upstream } from '../support/mirror-comparison.js';
+import type { TestProcess } from '../support/process.js';
+import { waitFor } from '../support/wait-for.js';
+
+/** Kills at each step; `CAMPAIGN_KILLS=20 npm run test:campaign -- walk-kill` for a real campaign. */
+const ROUNDS = Number(process.env.CAMPAIGN_KILLS ?? 3);
+const RECORDS = 300;
+const CATALOGUE = {
+  employees: {
+    method: 'GET',
+    path: '/api/companies/{company_id}/employees',
+    pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: 20 },
+  },
+};
+/** What the traps below wait for inside the worker's transaction. */
+const TRAP = 4711;
+
+interface Step {
+  readonly name: string;
+  /** Records that leave before the run: below the guard, or far above it. */
+  readonly leavers: number;
+  readonly end: 'SIGKILL' | 'SIGSTOP';
+  /** Prepared before the run begins; undone with `client` and `disarm`. */
+  readonly arm?: (client: pg.Client) => Promise<void>;
+  /** Resolves when the worker stands at the step. */
+  readonly reach: (client: pg.Client, runs: readonly RunView[]) => Promise<void>;
+}
+
+let deployment: Deployment;
+let api: TestProcess;
+
+async function reachPage(runs: readonly RunView[], pages: number): Promise<void> {
+  for (const { id } of runs) await waitFor(async () => (await runOf(id)).walks[0]!.pages >= pages, { intervalMs: 5 });
+}
+
+async function runOf(id: string): Promise<RunView> {
+  return (await deployment.call('GET', `/api/runs/${id}`)).body as RunView;
+}
+
+/** So many walks stand still at a lock that `client` holds. */
+async function reachLock(client: pg.Client, { length }: readonly RunView[]): Promise<void> {
+  await waitFor(
+    async () => {
+      const { rows } = await client.query(
+        'SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND pg_backend_pid() = ANY(pg_blocking_pids(pid))',
+      );
+      return rows.length >= length;
+    },
+    { intervalMs: 10 },
+  );
+}
+
+/** A trigger of the database in which the worker waits for us. */
+const trap = (trigger: string): Pick<Step, 'arm' | 'reach'> => ({
+  arm: async (client) => {
+    await client.query(`SELECT pg_advisory_lock(${TRAP})`);
+    await deployment.database.db.pool.query(`CREATE TRIGGER trap ${trigger} EXECUTE FUNCTION trap()`);
+  },
+  reach: reachLock,
+});
+
+const afterFetch = async (client: pg.Client, runs: readonly RunView[]) => {
+  await reachPage(runs, 3);
+  const companies = runs.map(({ company_id }) => company_id);
+  await client.query('BEGIN');
+  await client.query('SELECT 1 FROM muster.lists WHERE company_id = ANY($1) FOR UPDATE', [companies]);
+  await reachLock(client, runs);
+};
+
+const beforeAcknowledgement = async (client: pg.Client, runs: readonly RunView[]) => {
+  await reachPage(runs, 2);
+  const { rows } = await client.query<{ name: string }>(
+    `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'bullmq'`,
+  );
+  await client.query('BEGIN');
+  for (const { name } of rows) await client.query(`LOCK TABLE bullmq.${name} IN ACCESS EXCLUSIVE MODE`);
+  for (const { id } of runs) await waitFor(async () => (await runOf(id)).status === 'succeeded');
+};
+
+const insideTransaction = trap('BEFORE INSERT ON muster.walk_pages FOR EACH ROW WHEN (NEW.page = 5)');
+const afterCommit = (_: pg.Client, runs: readonly RunView[]) => reachPage(runs, 4);
+
+const steps: readonly Step[] = [
+  { name: 'after a fetch', leavers: 30, end: 'SIGKILL', reach: afterFetch },
+  { name: 'inside the transaction', leavers: 30, end: 'SIGKILL', ...insideTransaction },
+  { name: 'after a commit', leavers: 30, end: 'SIGKILL', reach: afterCommit },
+  { name: "before the queue's acknowledgement", leavers: 30, end: 'SIGKILL', reach: beforeAcknowledgement },
+  {
+    name: 'during tombstones',
+    leavers: 30,
+    end: 'SIGKILL',
+    ...trap('BEFORE UPDATE ON mirror.employees FOR EACH ROW WHEN (NEW.deleted_at IS NOT NULL)'),
+  },
+  { name: 'during a hold', leavers: 150, end: 'SIGKILL', ...trap('BEFORE INSERT ON muster.holds FOR EACH ROW') },
+  { name: 'frozen after a commit', leavers: 30, end: 'SIGSTOP', reach: afterCommit },
+  { name: 'frozen inside the transaction', leavers: 30, end: 'SIGSTOP', ...insideTransaction },
+];
+
+/** For each round of each step a company that is disturbed and its twin that is not. */
+const companyOf = (step: number, round: number, twin: 0 | 1) =>
+  deployment.sandbox.companies[(step * ROUNDS + round) * 2 + twin]!.companyId;
+
+beforeAll(async () => {
+  const companies = Array.from({ length: steps.length * ROUNDS * 2 }, (_, n) => ({ name: `C${n}`, employees: RECORDS }));
+  deployment = await Deployment.open({ catalogue: CATALOGUE, sandbox: { companies, latencyMs: 10 } });
+  await deployment.database.db.pool.query(`
+    CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(${TRAP}); RETURN NEW; END $$`);
+  api = await deployment.startApi();
+  const worker = await deployment.startWorker();
+  for (const { companyId } of companies.map((_, n) => deployment.sandbox.companies[n]!)) await deployment.onboard(companyId);
+  for (const { companyId } of deployment.sandbox.companies) {
+    await deployment.runEnd(companyId, 120_000);
+  }
+  for (const [n, { companyId }] of deployment.sandbox.companies.entries()) disturb(companyId, steps[Math.floor(n / 2 / ROUNDS)]!);
+  for (const [n, { companyId }] of deployment.sandbox.companies.entries()) if (n % 2 === 1) await sync(companyId);
+  for (const [n, { companyId }] of deployment.sandbox.companies.entries())
+    if (n % 2 === 1) await deployment.runEnd(companyId, 120_000);
+  worker.kill('SIGTERM');
+  await worker.exit;
+}, 600_000);
+
+afterAll(async () => {
+  api.kill('SIGTERM');
+  await api.exit;
+  await deployment.close();
+});
+
+/** The same to every company: some change, some leave, some join. */
+function disturb(companyId: string, { leavers }: Step): void {
+  const list = deployment.sandbox.list(companyId, 'employees');
+  for (const index of [0, 77, 150, 299]) list.change(index);
+  list.remove(100, leavers);
+  for (const index of [3, 50, 120]) list.insert(index);
+}
+
+async function sync(companyId: string): Promise<RunView> {
+  const { body } = await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
+  return (body as { run: RunView }).run;
+}
+
+/** Rounds are made side by side, as many as a worker walks at once, less one: each of its walks stands at the step. */
+const batches = Array.from({ length: Math.ceil(ROUNDS / 3) }, (_, batch) => {
+  const rounds = [0, 1, 2].map((n) => batch * 3 + n).filter((round) => round < ROUNDS);
+  return { rounds, name: rounds.join(', ') };
+});
+
+describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended $name', ({ end, arm, reach, index, leavers }) => {
+  test.each(batches)('rounds $name: as if nothing had been', async ({ rounds }) => {
+    const companies = rounds.map((round) => companyOf(index, round, 0));
+    const doomed = await deployment.startWorker();
+    const client = new pg.Client(deployment.database.url);
+    await client.connect();
+    try {
+      await arm?.(client);
+      await reach(client, await Promise.all(companies.map(sync)));
+      doomed.kill(end);
+      if (end === 'SIGKILL') await doomed.exit;
+    } finally {
+      await client.end();
+    }
+
+    const heir = await deployment.startWorker();
+    const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId, 60_000)));
+    if (end === 'SIGSTOP') {
+      doomed.kill('SIGCONT');
+      // It lives on, finds itself fenced, and can be stopped like any other.
+      await sleep(2_000);
+      doomed.kill('SIGTERM');
+      expect(await doomed.exit).toEqual({ code: 0, signal: null });
+    }
+    heir.kill('SIGTERM');
+    await heir.exit;
+    await disarm();
+
+    for (const [n, companyId] of companies.entries()) {
+      const twin = companyOf(index, rounds[n]!, 1);
+      expect(await deployment.lastRun(companyId)).toEqual(runs[n]);
+      expect(counts(runs[n]!)).toEqual(counts(await deployment.lastRun(twin)));
+      expect(await holds(companyId)).toEqual(await holds(twin));
+      expect(await feed(companyId)).toEqual(await feed(twin));
+      expect(await livingCount(companyId)).toEqual(await livingCount(twin));
+      const isHeld = leavers > RECORDS / 5;
+      if (!isHeld)
+        expect(await mirrored(deployment.database.db, 'employees', companyId)).toEqual(
+          upstream(deployment.sandbox, 'employees', companyId),
+        );
+    }
+  });
+});
+
+/** Not before the frozen worker's transaction is over: it holds the table. */
+async function disarm(): Promise<void> {
+  for (const table of ['muster.walk_pages', 'mirror.employees', 'muster.holds'])
+    await deployment.database.db.pool.query(`DROP TRIGGER IF EXISTS trap ON ${table}`);
+}
+
+/** What two equal runs have in common. */
+function counts({ status, attempts, walks }: RunView): object {
+  const apart = new Set(['started_at', 'finished_at', 'resumed']);
+  return { status, attempts, walks: walks.map((walk) => Object.entries(walk).filter(([name]) => !apart.has(name))) };
+}
+
+/** The changes in their order, without ids and times: twins have the same history. */
+async function feed(companyId: string): Promise<string[]> {
+  const stamped = async () => {
+    const { rows } = await deployment.database.db.pool.query('SELECT 1 FROM muster.change_batches WHERE first_seq IS NULL');
+    return rows.length === 0;
+  };
+  await deployment.raw('/api/changes?limit=1');
+  await waitFor(stamped);
+  const { rows } = await deployment.database.db.pool.query<{ op: string; id: string }>(
+    'SELECT op, id FROM mirror.changes WHERE company_id = $1 ORDER BY seq',
+    [companyId],
+  );
+  const names = new Map<string, number>();
+  return rows.map(({ op, id }) => {
+    if (!names.has(id)) names.set(id, names.size);
+    return op === 'delete' ? op : `${op} ${names.get(id)}`;
+  });
+}
+
+async function holds(companyId: string): Promise<object[]> {
+  const found = await deployment.database.db.prisma.hold.findMany({ where: { companyId }, orderBy: { seq: 'asc' } });
+  return found.map(({ status, count, living }) => ({ status, count, living }));
+}
+
+async function livingCount(companyId: string): Promise<object> {
+  const { records } = await deployment.database.db.prisma.list.findFirstOrThrow({ where: { companyId } });
+  const living = await deployment.database.db.prisma.employee.count({ where: { companyId, deletedAt: null } });
+  expect(living).toBe(records);
+  return { records };
+}

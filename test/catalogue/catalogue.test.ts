@@ -1,0 +1,193 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, describe, expect, it } from 'vitest';
+import { parse } from 'yaml';
+import type { Endpoint } from '../../src/catalogue/endpoint.js';
+import { fingerprint } from '../../src/catalogue/fingerprint.js';
+import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
+import { validateCatalogue } from '../../src/catalogue/validate.js';
+import { FaultsError } from '../../src/core/errors.js';
+
+const folder = mkdtempSync(join(tmpdir(), 'catalogue-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+function loadText(text: string, name = 'catalogue.yaml') {
+  const path = join(folder, name);
+  writeFileSync(path, text);
+  return loadCatalogue(path);
+}
+
+const PATH = '/api/companies/{company_id}/absences';
+const ENTRY = { method: 'GET', path: PATH, pager: { style: 'skip-take', size: 5 } };
+
+function faultsOf(input: unknown): Record<string, string> {
+  try {
+    validateCatalogue(input, 'test');
+  } catch (error) {
+    if (!(error instanceof FaultsError)) throw error;
+    expect(error.code).toBe('invalid_catalogue');
+    return Object.fromEntries(error.faults.map(({ where, problem }) => [where, problem]));
+  }
+  return {};
+}
+
+describe('loadCatalogue', () => {
+  it('has employees and departments built in', () => {
+    const { endpoints, get } = loadCatalogue();
+    expect(endpoints.map(({ resource }) => resource)).toEqual(['employees', 'departments']);
+    expect(get('employees')).toEqual({
+      resource: 'employees',
+      method: 'GET',
+      path: '/api/companies/{company_id}/employees',
+      pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: 500 },
+      id: ['uid', 'id'],
+      envelope: '',
+      order: 'stable',
+      deleteGuard: { share: 0.2, rows: 10 },
+    });
+    expect(get('departments')).toMatchObject({ method: 'POST', pager: { in: 'body', skipName: 'skip', takeName: 'take' } });
+    expect(get('absences')).toBeUndefined();
+  });
+
+  it('says in docs/configuration.md what is built in', () => {
+    const doc = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+    const written = /```yaml\n([^`]*)```/.exec(doc)?.[1] ?? '';
+    expect(validateCatalogue(parse(written), 'the documentation').endpoints).toEqual(loadCatalogue().endpoints);
+  });
+
+  it('replaces the built-in catalogue by a YAML file, and fills in the defaults', () => {
+    const { endpoints } = loadText(`
+absences:
+  method: GET
+  path: ${PATH}
+  pager: { style: odata, size: 200 }
+documents:
+  method: POST
+  path: /api/v2.0/companies/{company_id}/documents/list
+  pager: { style: continuation, size: 200 }
+  envelope: value
+  order: unstable
+  deleteGuard: { share: 0.5 }
+`);
+    expect(endpoints).toMatchObject([
+      { resource: 'absences', pager: { style: 'odata', in: 'query', skipName: '$skip', takeName: '$top', size: 200 } },
+      {
+        resource: 'documents',
+        pager: { style: 'continuation', in: 'body', tokenName: 'continuationToken', sizeName: 'pageSize' },
+        envelope: 'value',
+        order: 'unstable',
+        deleteGuard: { share: 0.5, rows: 10 },
+      },
+    ]);
+  });
+
+  it('reads JSON, tabs and all', () => {
+    expect(loadText(JSON.stringify({ absences: ENTRY }, null, '\t'), 'catalogue.json').get('absences')?.pager.size).toBe(5);
+  });
+
+  it('walks parents before children', () => {
+    const child = { ...ENTRY, path: '/c/{company_id}/employees/{id}/notes', parent: 'employees' };
+    const { endpoints } = validateCatalogue({ notes: child, employees: ENTRY, absences: ENTRY }, 'test');
+    expect(endpoints.map(({ resource }) => resource)).toEqual(['employees', 'absences', 'notes']);
+  });
+
+  it.each(['', '[]', 'just text', '{}', 'a: 1\na: 2', 'a: [1'])('refuses the file %j', (text) => {
+    expect(() => loadText(text)).toThrow(FaultsError);
+  });
+
+  it('names a file that it cannot read', () => {
+    expect(() => loadCatalogue(join(folder, 'nowhere.yaml'))).toThrow(/nowhere\.yaml cannot be read/);
+  });
+});
+
+describe('a wrong catalogue', () => {
+  it('is told every fault at once, each with its place and an example', () => {
+    const input = {
+      Absences: { metod: 'GET', path: 'api', pager: { style: 'skip-tak', size: 5 } },
+      companies: { ...ENTRY, pager: { style: 'odata', in: 'body', size: 0, takename: 'x' }, deleteGuard: { share: 2, row: 1 } },
+      docs: { ...ENTRY, pager: { style: 'continuation', in: 'body', size: 10_001 }, envelope: 'none', id: [] },
+    };
+    expect(Object.keys(faultsOf(input)).toSorted()).toEqual(
+      [
+        'Absences',
+        'Absences.method',
+        'Absences.metod',
+        'Absences.path',
+        'Absences.pager.style',
+        'companies',
+        'companies.pager.in',
+        'companies.pager.size',
+        'companies.pager.takename',
+        'companies.deleteGuard.share',
+        'companies.deleteGuard.row',
+        'docs.pager.in',
+        'docs.pager.size',
+        'docs.envelope',
+        'docs.id',
+      ].toSorted(),
+    );
+    expect(() => validateCatalogue(input, 'x.yaml')).toThrow(/x\.yaml.*\n {2}Absences\.method: .*for example: GET/);
+  });
+
+  it('is asked what it meant', () => {
+    const faults = faultsOf({ absences: { ...ENTRY, evelope: 'value', pager: { style: 'skip-take', size: 5, takename: 'x' } } });
+    expect(faults['absences.evelope']).toContain('did you mean envelope?');
+    expect(faults['absences.pager.takename']).toContain('did you mean takeName?');
+  });
+
+  it.each<[string, string, object]>([
+    ['a path without company', 'absences.path', { path: '/api/absences' }],
+    ['a path to another host', 'absences.path', { path: '//evil.example.com/{company_id}' }],
+    ['a path that climbs', 'absences.path', { path: '/api/{company_id}/../x' }],
+    ['a path with a query', 'absences.path', { path: '/api/{company_id}?x=1' }],
+    ['an unknown placeholder', 'absences.path', { path: '/api/{company_id}/{year}' }],
+    ['{id} without parent', 'absences.path', { path: '/api/{company_id}/{id}' }],
+    ['a parent without {id}', 'absences.path', { parent: 'employees' }],
+    ['an unknown parent', 'absences.parent', { parent: 'employes', path: '/api/{company_id}/{id}' }],
+    ['itself as parent', 'absences.parent', { parent: 'absences', path: '/api/{company_id}/{id}' }],
+    ['a parent that has one', 'absences.parent', { parent: 'notes', path: '/api/{company_id}/{id}' }],
+    ['no page size', 'absences.pager.size', { pager: { style: 'odata' } }],
+    ['half a record as page size', 'absences.pager.size', { pager: { style: 'odata', size: 1.5 } }],
+    ['one name for two parameters', 'absences.pager.takeName', { pager: { style: 'skip-take', takeName: 'skip', size: 5 } }],
+    ['no pager', 'absences.pager', { pager: undefined }],
+    ['another order', 'absences.order', { order: 'random' }],
+    ['an empty envelope', 'absences.envelope', { envelope: '' }],
+  ])('is refused for %s', (_what, where, change) => {
+    const notes = { ...ENTRY, path: '/api/{company_id}/{id}/notes', parent: 'employees' };
+    expect(Object.keys(faultsOf({ employees: ENTRY, notes, absences: { ...ENTRY, ...change } }))).toEqual([where]);
+  });
+
+  it.each(['companies', 'changes', 'Absences', '1st', 'a-b', 'a'.repeat(42), 'a"; drop table x; --'])(
+    'is refused for a list named %s',
+    (name) => {
+      expect(Object.keys(faultsOf({ [name]: ENTRY }))).toEqual([name]);
+    },
+  );
+});
+
+describe('fingerprint', () => {
+  const endpoint = loadCatalogue().get('employees') as Endpoint;
+
+  it('does not depend on the order of members', () => {
+    const turned = Object.fromEntries(Object.entries(endpoint).toReversed()) as unknown as Endpoint;
+    const pager = Object.fromEntries(Object.entries(endpoint.pager).toReversed()) as unknown as Endpoint['pager'];
+    expect(fingerprint({ ...turned, pager })).toBe(fingerprint(endpoint));
+  });
+
+  it.each<Partial<Endpoint>>([
+    { resource: 'x' },
+    { method: 'POST' },
+    { path: '/x/{company_id}' },
+    { id: ['id', 'uid'] },
+    { envelope: 'value' },
+    { parent: 'x' },
+    { pager: { ...endpoint.pager, size: 499 } },
+  ])('changes with %j', (change) => {
+    expect(fingerprint({ ...endpoint, ...change })).not.toBe(fingerprint(endpoint));
+  });
+
+  it('stays as long as a checkpoint means the same', () => {
+    expect(fingerprint({ ...endpoint, order: 'unstable', deleteGuard: { share: 1, rows: 0 } })).toBe(fingerprint(endpoint));
+  });
+});

@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import { MusterError } from '../../src/core/errors.js';
+import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../admin/admin-fixture.js';
+import { emptyDatabase } from '../support/database.js';
+import { startMuster } from '../support/process.js';
+import { waitFor } from '../support/wait-for.js';
+import { HOME, runMuster } from './run-muster.js';
+
+let admin: AdminFixture;
+let company: CompanyKey;
+beforeAll(async () => {
+  admin = await startAdmin();
+  company = await admin.addCompany();
+  await admin.db.prisma.list.create({
+    data: { ...company, resource: 'employees', records: 37, lastVerifiedAt: new Date('2026-01-02T03:04:05Z') },
+  });
+});
+afterAll(() => admin.stop());
+
+const operate = (args: readonly string[], input?: string) =>
+  runMuster([...args, '--url', admin.url], { MUSTER_ADMIN_TOKEN: TOKEN }, input);
+const of = ({ environment, companyId }: CompanyKey) => ['--environment', environment, '--company', companyId];
+
+describe('the admin token', () => {
+  it('is found under MUSTER_HOME, and the address in PUBLIC_URL', async () => {
+    const home = path.join(HOME, 'with-token');
+    mkdirSync(home);
+    writeFileSync(path.join(home, 'admin-token'), `${TOKEN}\n`);
+    const { code, stderr } = await runMuster(['companies'], { MUSTER_HOME: home, PUBLIC_URL: admin.url });
+    expect([code, stderr]).toEqual([0, '']);
+  });
+
+  it('is asked for when there is none, and when it is wrong', async () => {
+    const none = await runMuster(['companies', '--url', admin.url], { MUSTER_HOME: path.join(HOME, 'empty') });
+    expect([none.code, none.stderr]).toEqual([2, expect.stringMatching(/^muster: No admin token: set MUSTER_ADMIN_TOKEN/)]);
+    const wrong = await runMuster(['companies', '--url', admin.url], { MUSTER_ADMIN_TOKEN: 'a-wrong-admin-token' });
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/refused the admin token/)]);
+    expect(wrong.stderr).not.toContain('a-wrong-admin-token');
+  });
+});
+
+describe('companies', () => {
+  it('are listed as a table', async () => {
+    const { code, stdout } = await operate(['companies']);
+    const [heading, row] = stdout.split('\n');
+    expect([code, heading]).toEqual([0, expect.stringMatching(/^ENVIRONMENT +COMPANY +NAME +STATUS +RECORDS/)]);
+    expect(row).toMatch(new RegExp(`^test +${company.companyId} +Company \\w+ +active +employees 37 +2026-01-02 03:04:05Z`));
+  });
+
+  it('are listed for programs, and shown one by one', async () => {
+    const list = await operate(['companies', '--json', '--status', 'active']);
+    expect(list.json()).toMatchObject([{ company_id: company.companyId, status: 'active' }]);
+    const one = await operate(['companies', ...of(company)]);
+    expect(one.stdout).toMatch(/^RESOURCE +RECORDS +LAST VERIFIED/m);
+    const none = await operate(['companies', '--environment', 'test', '--company', randomUUID()]);
+    expect([none.code, none.stdout, none.stderr]).toEqual([1, '', expect.stringMatching(/\[company_not_found\]\n$/)]);
+  });
+});
+
+describe('onboard', () => {
+  const REFRESH_TOKEN = 'canary-refresh-token-7c1f';
+  const onboard = (companyId: string) => ['onboard', '--environment', 'test', '--company', companyId];
+
+  it('takes the refresh token from standard input', async () => {
+    const companyId = randomUUID();
+    const { code, stdout, stderr } = await operate([...onboard(companyId.toUpperCase()), '--json'], `${REFRESH_TOKEN}\n`);
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { company_id: companyId, status: 'active' }]);
+    expect(admin.spent.at(-1)).toBe(REFRESH_TOKEN);
+    expect(stdout + stderr + admin.log()).not.toContain(REFRESH_TOKEN);
+  });
+
+  it('takes it from a file', async () => {
+    const file = path.join(HOME, 'refresh-token');
+    writeFileSync(file, 'from-a-file\n');
+    expect((await operate([...onboard(randomUUID()), '--refresh-token-file', file])).code).toBe(0);
+    expect(admin.spent.at(-1)).toBe('from-a-file');
+  });
+
+  it('exits with 1 and says why it was refused', async () => {
+    admin.refusal = new MusterError('token_refused', 'The service refused the refresh token.');
+    const { code, stderr } = await operate(onboard(randomUUID()), REFRESH_TOKEN);
+    admin.refusal = undefined;
+    expect([code, stderr]).toEqual([1, 'muster: The service refused the refresh token. [token_refused]\n']);
+  });
+});
+
+describe('sync', () => {
+  /** Stands in for the worker: ends the company's run. */
+  const endRun = async (status: string) => {
+    const run = await waitFor(() => admin.db.prisma.run.findFirst({ where: { ...company, status: 'queued' } }));
+    await admin.db.prisma.walk.updateMany({
+      where: { runId: run.id },
+      data: { status, verified: status === 'succeeded', proof: 'join' },
+    });
+    await admin.db.prisma.run.update({ where: { id: run.id }, data: { status, finishedAt: new Date() } });
+  };
+
+  it('waits for the end of the run', async () => {
+    const [{ code, stdout }] = await Promise.all([
+      operate(['sync', ...of(company), '--resources', 'employees', '--mode', 'full', '--wait']),
+      endRun('succeeded'),
+    ]);
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/manual +succeeded .* 1 of 1$/m);
+    expect(stdout).toMatch(/^employees +succeeded .*join$/m);
+  });
+
+  it('exits with 1 when the run failed', async () => {
+    const [{ code, stderr, ...outcome }] = await Promise.all([
+      operate(['sync', ...of(company), '--wait', '--json']),
+      endRun('failed'),
+    ]);
+    expect([code, stderr]).toEqual([1, 'muster: The run failed.\n']);
+    expect(outcome.json()).toMatchObject([{ company_id: company.companyId, status: 'failed' }]);
+  });
+
+  it('asks for many without waiting', async () => {
+    expect((await operate(['sync', '--failed', '--json'])).json()).toEqual([{ queued: 1 }]);
+    await endRun('succeeded');
+  });
+});
+
+describe('runs', () => {
+  it('are listed, shown and cancelled', async () => {
+    const { id } = await admin.runs.request({ company, trigger: 'manual' });
+    const list = await operate(['runs', '--json', '--limit', '1']);
+    expect(list.json()).toMatchObject([{ id, status: 'queued' }]);
+    const shown = await operate(['runs', 'show', id]);
+    expect([shown.code, shown.stdout]).toEqual([0, expect.stringMatching(/^RESOURCE +STATUS +PAGES/m)]);
+    const cancelled = await operate(['runs', 'cancel', id, '--json']);
+    expect(cancelled.json()).toMatchObject([{ id, status: 'cancelled' }]);
+    expect((await operate(['runs', 'show', '../companies'])).code).toBe(2);
+    expect((await operate(['runs', 'show', randomUUID()])).code).toBe(1);
+  });
+});
+
+describe('holds', () => {
+  it('are listed, and decided on', async () => {
+    const { id } = await admin.db.prisma.hold.create({
+      data: {
+        ...company,
+        resource: 'employees',
+        runId: randomUUID(),
+        walkId: randomUUID(),
+        count: 30,
+        living: 37,
+        sample: ['a'],
+      },
+    });
+    expect((await operate(['holds', '--status', 'open', '--json'])).json()).toEqual([
+      expect.objectContaining({ id, count: 30, living: 37 }),
+    ]);
+    expect((await operate(['holds', 'reject', id])).stdout).toContain('rejected');
+    const again = await operate(['holds', 'approve', id]);
+    expect([again.code, again.stderr]).toEqual([1, expect.stringContaining('hold_not_open')]);
+  });
+});
+
+describe('pause, resume, remove', () => {
+  it('change one company', async () => {
+    const other = await admin.addCompany();
+    expect((await operate(['pause', ...of(other), '--json'])).json()).toMatchObject([{ status: 'paused' }]);
+    expect((await operate(['sync', ...of(other)])).stderr).toMatch(/\[company_paused\]/);
+    expect((await operate(['resume', ...of(other)])).stdout).toMatch(/active/);
+    expect((await operate(['remove', ...of(other), '--json'])).json()).toEqual([
+      { environment: 'test', company_id: other.companyId, removed: true },
+    ]);
+    expect((await operate(['remove', ...of(other), '--yes'])).code).toBe(1);
+  });
+});
+
+describe('changes', () => {
+  it('are printed with every digit for programs, and as a table for people', async () => {
+    await writeChanges(admin.db, company, [
+      { id: 'a' },
+      { id: 'b', data: '{"id": 9007199254740993}' },
+      { id: 'c', resource: 'departments' },
+    ]);
+    const { stdout } = await operate(['changes', '--json', '--after', '1', '--resource', 'employees']);
+    expect(stdout.split('\n')).toEqual([expect.stringMatching(/^\{"seq":2,.*"data":\{"id": 9007199254740993\}\}$/), '']);
+    const table = await operate(['changes', '--limit', '1']);
+    expect(table.stdout).toMatch(/^SEQ +CHANGED .*\n +1 +2026-01-02 03:04:05Z +insert +employees +test .* a\n$/);
+  });
+});
+
+describe('status', () => {
+  it('gives an overview', async () => {
+    const { code, stdout } = await operate(['status', '--json']);
+    expect([code, JSON.parse(stdout)]).toMatchObject([
+      0,
+      {
+        ready: true,
+        companies: { paused: 0 },
+        lists: { verified: 1, oldest_verified_at: '2026-01-02T03:04:05.000Z' },
+        open_holds: 0,
+      },
+    ]);
+    expect((await operate(['status'])).stdout).toMatch(/^ready +yes\ncompanies +\d+ active, 0 paused/);
+  });
+
+  it('exits with 1 and names the part that is missing', async () => {
+    admin.readiness.push({ name: 'queue', check: () => Promise.reject(new Error('away')) });
+    const { code, stdout, stderr } = await operate(['status']);
+    admin.readiness.pop();
+    expect([code, stdout, stderr]).toEqual([1, 'ready  no: queue failed\n', 'muster: Muster is not ready.\n']);
+  });
+});
+
+describe('sandbox', () => {
+  it('prints what to set, and stops when told to', async () => {
+    const running = startMuster(['sandbox', '--refresh-tokens']);
+    const [, url] = await running.waitForOutput(/TEST_BASE_URL=(\S+) TEST_AUTH_URL=/);
+    await running.waitForOutput(/REFRESH TOKEN[\s\S]*Nordlia/);
+    expect((await fetch(`${url}/sandbox/`)).status).toBe(200);
+    running.kill('SIGTERM');
+    expect(await running.exit).toEqual({ code: 0, signal: null });
+  });
+});
+
+describe('migrate', () => {
+  it('applies what is missing, once', async () => {
+    const { url, close } = await emptyDatabase();
+    const env = { DATABASE_URL: url, MUSTER_ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}` };
+    try {
+      const first = await runMuster(['migrate', '--json'], env);
+      expect([first.code, first.json()]).toEqual([0, expect.arrayContaining([{ migration: expect.stringMatching(/_init$/) }])]);
+      const second = await runMuster(['migrate'], env);
+      expect([second.code, second.stdout]).toEqual([0, 'The database is up to date.\n']);
+    } finally {
+      await close();
+    }
+  });
+});

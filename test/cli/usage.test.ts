@@ -1,0 +1,102 @@
+import path from 'node:path';
+import { describe, expect, it } from 'vitest';
+import { HOME, runMuster } from './run-muster.js';
+
+const NOBODY = 'http://127.0.0.1:1';
+const GUID = '5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10';
+
+describe('help', () => {
+  it('lists the commands and the exit codes', async () => {
+    const { code, stdout, stderr } = await runMuster(['--help']);
+    expect([code, stderr]).toEqual([0, '']);
+    expect(stdout).toMatch(/Exit codes: 0 ok, 1 failed, 2 bad usage or configuration/);
+    const commands = [...stdout.matchAll(/^ {2}([a-z-]+) /gm)].map(([, command]) => command);
+    expect(commands).toEqual(
+      expect.arrayContaining([
+        'up',
+        'api',
+        'worker',
+        'migrate',
+        'sandbox',
+        'onboard',
+        'companies',
+        'sync',
+        'runs',
+        'status',
+        'pause',
+        'resume',
+        'remove',
+        'holds',
+        'changes',
+      ]),
+    );
+  });
+
+  it.concurrent.each([
+    ['up'],
+    ['worker'],
+    ['migrate'],
+    ['sandbox'],
+    ['onboard'],
+    ['sync'],
+    ['runs'],
+    ['runs', 'show'],
+    ['changes'],
+  ])('is there for %s %s', async (...command) => {
+    const words = command.filter((word): word is string => typeof word === 'string');
+    const { code, stdout } = await runMuster([...words, '--help']);
+    expect([code, stdout]).toEqual([0, expect.stringContaining(`Usage: muster ${words.join(' ')}`)]);
+  });
+});
+
+describe('bad usage exits with 2 and says what is wrong', () => {
+  it.concurrent.each<[string[], RegExp]>([
+    [[], /Usage: muster/],
+    [['nonsense'], /unknown command 'nonsense'/],
+    [['companies', '--nonsense'], /unknown option '--nonsense'/],
+    [['companies', 'extra'], /too many arguments/],
+    [['companies', '--environment', 'staging'], /Allowed choices are production, test/],
+    [['companies', '--company', GUID], /--company needs --environment/],
+    [['onboard', '--environment', 'test'], /required option '--company/],
+    [['onboard', '--environment', 'test', '--company', 'acme'], /must be a GUID/],
+    [['onboard', '--environment', 'test', '--company', GUID], /No refresh token was given/],
+    [['onboard', '--environment', 'test', '--company', GUID, '--refresh-token-file', '/nowhere'], /\/nowhere cannot be read/],
+    [['runs', 'show'], /missing required argument 'id'/],
+    [['sync', '--wait'], /name it with --environment and --company/],
+    [['changes', '--after', '-x'], /must be a seq/],
+    [['status', '--url', 'nonsense'], /must be an address/],
+    [['sandbox', '--port', '99999'], /from 0 to 65535/],
+  ])('%s', async (args, message) => {
+    const { code, stdout, stderr } = await runMuster(args);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(message);
+    expect(stderr).not.toMatch(/\n\s+at /);
+  });
+});
+
+describe('bad configuration exits with 2 and one message that lists every fault', () => {
+  it.concurrent.each(['up', 'api', 'migrate', 'companies'])('%s', async (command) => {
+    const { code, stdout, stderr } = await runMuster([command], {
+      DATABASE_URL: 'mysql://x',
+      PORT: 'canary',
+      SYNC_CRON: 'nightly',
+    });
+    expect([code, stdout]).toEqual([2, '']);
+    for (const name of ['DATABASE_URL', 'MUSTER_ENCRYPTION_KEYS', 'PORT', 'SYNC_CRON']) expect(stderr).toContain(`${name}:`);
+    expect(stderr).not.toMatch(/canary|\n\s+at /);
+  });
+});
+
+describe('when nothing listens', () => {
+  it.concurrent.each<[string, string[], Record<string, string>]>([
+    ['with a token', ['companies', '--url', NOBODY], { MUSTER_ADMIN_TOKEN: 'a-token-of-nobody' }],
+    ['without one', ['companies', '--url', NOBODY], {}],
+    ['at PUBLIC_URL', ['status'], { PUBLIC_URL: NOBODY }],
+  ])('says how to start it and exits with 1, %s', async (_what, args, env) => {
+    const { code, stdout, stderr } = await runMuster(args, { MUSTER_HOME: path.join(HOME, 'empty'), ...env });
+    expect([code, stdout]).toEqual([1, '']);
+    expect(stderr).toBe(
+      `muster: muster is not running at ${NOBODY}: start it with \`npm start\`, or name its address with --url.\n`,
+    );
+  });
+});

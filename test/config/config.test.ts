@@ -1,0 +1,206 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { loadConfig, settingsHelp } from '../../src/config.js';
+import { FaultsError } from '../../src/core/errors.js';
+
+const KEY = Buffer.alloc(32, 7).toString('base64');
+const PROVIDER = {
+  PRODUCTION_BASE_URL: 'https://api.example.com/root',
+  PRODUCTION_AUTH_URL: 'https://login.example.com',
+  PRODUCTION_CLIENT_ID: 'muster',
+  PRODUCTION_CLIENT_SECRET: 'hush-hush',
+};
+
+function faultsOf(env: NodeJS.ProcessEnv): Record<string, string> {
+  try {
+    loadConfig(env);
+  } catch (error) {
+    if (!(error instanceof FaultsError)) throw error;
+    expect(error.code).toBe('invalid_configuration');
+    for (const fault of error.faults) {
+      expect(fault.example, fault.where).toBeTruthy();
+      for (const part of [fault.where, fault.problem, fault.example]) expect(error.message).toContain(part);
+    }
+    return Object.fromEntries(error.faults.map(({ where, problem }) => [where, problem]));
+  }
+  return {};
+}
+
+describe('loadConfig', () => {
+  it('needs nothing', () => {
+    const config = loadConfig({});
+    expect(config).toMatchObject({
+      host: '127.0.0.1',
+      port: 8080,
+      schedule: { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 },
+      providers: {},
+      logLevel: 'info',
+    });
+    expect(config.publicUrl.href).toBe('http://127.0.0.1:8080/');
+    for (const name of ['databaseUrl', 'redisUrl', 'adminToken', 'encryptionKeys', 'cataloguePath', 'refreshMarginSeconds']) {
+      expect(config).not.toHaveProperty(name);
+    }
+  });
+
+  it('takes an empty variable for an unset one', () => {
+    const empty = Object.fromEntries(settingsHelp().map(({ name }) => [name, ' ']));
+    expect(loadConfig(empty)).toEqual(loadConfig({}));
+  });
+
+  it('reads what is set', () => {
+    const config = loadConfig({
+      ...PROVIDER,
+      DATABASE_URL: 'postgres://a:b@db/muster',
+      MUSTER_ENCRYPTION_KEYS: ` new:${KEY}, old:${Buffer.alloc(32, 8).toString('base64')}`,
+      PUBLIC_URL: 'https://muster.example.com/',
+      REFRESH_MARGIN_SECONDS: '0',
+      PORT: '0',
+    });
+    expect(config.encryptionKeys?.map(({ id }) => id)).toEqual(['new', 'old']);
+    expect(config.encryptionKeys?.[0]?.key.reveal()).toBe(KEY);
+    expect(config.providers.production?.clientSecret.reveal()).toBe('hush-hush');
+    expect(config.providers.production?.redirectUri.href).toBe('https://muster.example.com/oauth/callback');
+    expect(config.providers).not.toHaveProperty('test');
+    expect(config).toMatchObject({ port: 0, refreshMarginSeconds: 0, databaseUrl: 'postgres://a:b@db/muster' });
+  });
+
+  it('gives a wildcard host an address that a browser can reach', () => {
+    expect(loadConfig({ HOST: '0.0.0.0', PORT: '81' }).publicUrl.href).toBe('http://127.0.0.1:81/');
+    expect(loadConfig({ HOST: '::' }).publicUrl.href).toBe('http://[::1]:8080/');
+  });
+
+  it.each([
+    ['DATABASE_URL', 'mysql://db/x'],
+    ['DATABASE_URL', 'not a url'],
+    ['REDIS_URL', 'http://cache'],
+    ['HOST', 'a b'],
+    ['PORT', '65536'],
+    ['PORT', '-1'],
+    ['PORT', '80a'],
+    ['PORT', '1e3'],
+    ['PUBLIC_URL', 'ftp://x'],
+    ['PUBLIC_URL', 'https://x/?a=b'],
+    ['MUSTER_ADMIN_TOKEN', 'fifteen-letters'],
+    ['MUSTER_ADMIN_TOKEN', 'sixteen letters and more'],
+    ['MUSTER_ENCRYPTION_KEYS', KEY],
+    ['MUSTER_ENCRYPTION_KEYS', `k1:${Buffer.alloc(31).toString('base64')}`],
+    ['MUSTER_ENCRYPTION_KEYS', `k1:${Buffer.alloc(33).toString('base64')}`],
+    ['MUSTER_ENCRYPTION_KEYS', `k1:${KEY},k1:${KEY}`],
+    ['MUSTER_ENCRYPTION_KEYS', `k1:${KEY},`],
+    ['SYNC_CRON', '* *'],
+    ['SYNC_CRON', 'H H * * *'],
+    ['SYNC_CRON', '61 2 * * *'],
+    ['SYNC_CRON', '0 0 30 2 *'],
+    ['SYNC_TIMEZONE', 'Mars/Olympus'],
+    ['SYNC_TIMEZONE', '+01:00'],
+    ['SYNC_SPREAD_MINUTES', '-1'],
+    ['SYNC_SPREAD_MINUTES', '1.5'],
+    ['REFRESH_MARGIN_SECONDS', '-1'],
+    ['WORKER_CONCURRENCY', '0'],
+    ['REQUEST_TIMEOUT_SECONDS', '0'],
+    ['LOG_LEVEL', 'loud'],
+  ])('refuses %s=%s', (name, value) => {
+    expect(Object.keys(faultsOf({ MUSTER_ENCRYPTION_KEYS: `k1:${KEY}`, [name]: value }))).toEqual([name]);
+  });
+
+  it.each([
+    ['PRODUCTION_BASE_URL', 'http://api.example.com'],
+    ['PRODUCTION_BASE_URL', 'http://127.evil.example.com'],
+    ['PRODUCTION_BASE_URL', 'http://localhost.evil.example.com'],
+    ['PRODUCTION_BASE_URL', 'https://user:password@api.example.com'],
+    ['PRODUCTION_AUTH_URL', 'http://login.example.com'],
+    ['PRODUCTION_AUTH_URL', 'https://login.example.com/auth/authentication'],
+    ['PRODUCTION_AUTH_URL', 'https://login.example.com/auth/authentication/token'],
+    ['PRODUCTION_AUTH_URL', 'https://login.example.com/auth/token'],
+    ['PRODUCTION_REDIRECT_URI', 'http://muster.example.com/oauth/callback'],
+    ['PRODUCTION_REDIRECT_URI', 'https://muster.example.com/oauth/callback#here'],
+  ])('refuses %s=%s', (name, value) => {
+    expect(Object.keys(faultsOf({ ...PROVIDER, [name]: value }))).toEqual([name]);
+  });
+
+  it.each(['http://localhost:1', 'http://127.0.0.1:1', 'http://127.9.9.9', 'http://[::1]:1', 'http://app.localhost'])(
+    'takes %s',
+    (url) => {
+      const env = { ...PROVIDER, PRODUCTION_BASE_URL: url, PRODUCTION_AUTH_URL: url, PRODUCTION_REDIRECT_URI: `${url}/cb` };
+      expect(faultsOf(env)).toEqual({});
+    },
+  );
+
+  it('says why an auth URL under /auth/authentication is refused', () => {
+    const faults = faultsOf({ ...PROVIDER, PRODUCTION_AUTH_URL: 'https://login.example.com/auth/authentication' });
+    expect(faults['PRODUCTION_AUTH_URL']).toContain('refuses token requests');
+  });
+
+  it('names what a half-configured environment lacks', () => {
+    expect(Object.keys(faultsOf({ TEST_CLIENT_ID: 'x', TEST_AUTH_URL: 'https://login.example.com' }))).toEqual([
+      'TEST_BASE_URL',
+      'TEST_CLIENT_SECRET',
+    ]);
+    expect(Object.keys(faultsOf({ TEST_REDIRECT_URI: 'https://muster.example.com/cb' }))).toHaveLength(4);
+  });
+
+  it('holds the redirect URL that stands in for an unset one to the same rule', () => {
+    expect(Object.keys(faultsOf({ ...PROVIDER, PUBLIC_URL: 'http://muster.example.com' }))).toEqual(['PRODUCTION_REDIRECT_URI']);
+    expect(faultsOf({ PUBLIC_URL: 'http://muster.example.com' })).toEqual({});
+  });
+
+  it('takes a webhook with its secret, or neither', () => {
+    const [NOTIFY_WEBHOOK_URL, NOTIFY_WEBHOOK_SECRET] = ['https://hooks.example.com/a?b=c', 'sixteen-letters-'];
+    expect(loadConfig({})).not.toHaveProperty('webhook');
+    const { webhook } = loadConfig({ NOTIFY_WEBHOOK_URL, NOTIFY_WEBHOOK_SECRET });
+    expect([webhook?.url.href, webhook?.secret.reveal()]).toEqual([NOTIFY_WEBHOOK_URL, NOTIFY_WEBHOOK_SECRET]);
+    expect(Object.keys(faultsOf({ NOTIFY_WEBHOOK_URL }))).toEqual(['NOTIFY_WEBHOOK_SECRET']);
+    expect(Object.keys(faultsOf({ NOTIFY_WEBHOOK_SECRET }))).toEqual(['NOTIFY_WEBHOOK_URL']);
+    for (const url of ['http://hooks.example.com', 'https://a:b@hooks.example.com', 'ftp://x'])
+      expect(Object.keys(faultsOf({ NOTIFY_WEBHOOK_URL: url, NOTIFY_WEBHOOK_SECRET }))).toEqual(['NOTIFY_WEBHOOK_URL']);
+    expect(faultsOf({ NOTIFY_WEBHOOK_URL: 'http://127.0.0.1:9000/', NOTIFY_WEBHOOK_SECRET })).toEqual({});
+    expect(Object.keys(faultsOf({ NOTIFY_WEBHOOK_URL, NOTIFY_WEBHOOK_SECRET: 'too short' }))).toEqual(['NOTIFY_WEBHOOK_SECRET']);
+  });
+
+  it('requires encryption keys with a database of its own', () => {
+    expect(Object.keys(faultsOf({ DATABASE_URL: 'postgres://db/muster' }))).toEqual(['MUSTER_ENCRYPTION_KEYS']);
+  });
+
+  it('reports every fault at once, and no value', () => {
+    const canary = 'c4n4ry value';
+    const env = Object.fromEntries(settingsHelp().map(({ name }) => [name, canary]));
+    const free = [
+      'MUSTER_HOME',
+      'MUSTER_CATALOGUE',
+      'PRODUCTION_CLIENT_ID',
+      'PRODUCTION_CLIENT_SECRET',
+      'TEST_CLIENT_ID',
+      'TEST_CLIENT_SECRET',
+    ];
+    const wrong = settingsHelp().flatMap(({ name }) => (free.includes(name) ? [] : [name]));
+    expect(Object.keys(faultsOf(env)).toSorted()).toEqual(wrong.toSorted());
+    expect(() => loadConfig(env)).toThrow(expect.not.objectContaining({ message: expect.stringContaining('c4n4ry') }));
+  });
+});
+
+describe('the table of settings', () => {
+  it('has examples that are right', () => {
+    expect(faultsOf(Object.fromEntries(settingsHelp().map(({ name, example }) => [name, example])))).toEqual({});
+  });
+
+  it('stands in docs/configuration.md, row by row', () => {
+    const rows = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8')
+      .split('\n')
+      .filter((line) => /^\| `[A-Z_]+`/.test(line))
+      .map((line) =>
+        line
+          .split('|')
+          .map((cell) => cell.trim())
+          .slice(1, 5),
+      );
+    const bare = (cell: string | undefined) => cell?.replaceAll('`', '');
+    expect(rows.map((row) => row.map(bare))).toEqual(
+      settingsHelp().map((row) => [
+        row.secret ? `${row.name} (secret)` : row.name,
+        bare(row.help),
+        bare(row.unset),
+        bare(row.example),
+      ]),
+    );
+  });
+});

@@ -1,0 +1,128 @@
+import { createHash } from 'node:crypto';
+import { readdirSync, readFileSync } from 'node:fs';
+import pg from 'pg';
+import { pino } from 'pino';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { migrate, pendingMigrations } from '../../src/db/migrate.js';
+import { emptyDatabase } from '../support/database.js';
+
+const FOLDER = new URL('../../prisma/migrations/', import.meta.url);
+const NAMES = readdirSync(FOLDER).filter((name) => name !== 'migration_lock.toml');
+const FIRST = NAMES[0] ?? '';
+const logger = pino({ level: 'silent' });
+
+let database: Awaited<ReturnType<typeof emptyDatabase>>;
+let client: pg.Client;
+
+beforeEach(async () => {
+  database = await emptyDatabase();
+  client = new pg.Client(database.url);
+  await client.connect();
+});
+
+afterEach(async () => {
+  await client.end();
+  await database.close();
+});
+
+test('a fresh database gets every migration once', async () => {
+  expect(await pendingMigrations(client)).toEqual(NAMES);
+  expect(await migrate(database.url, logger)).toEqual({ applied: NAMES });
+  expect(await migrate(database.url, logger)).toEqual({ applied: [] });
+  expect(await pendingMigrations(client)).toEqual([]);
+  expect((await client.query('SELECT FROM mirror.employees')).rowCount).toBe(0);
+});
+
+test('its record is the one that Prisma itself keeps', async () => {
+  await migrate(database.url, logger);
+  const { rows } = await client.query('SELECT * FROM _prisma_migrations ORDER BY migration_name');
+  expect(rows).toEqual(
+    NAMES.map((name) => ({
+      id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      checksum: createHash('sha256')
+        .update(readFileSync(new URL(`${name}/migration.sql`, FOLDER)))
+        .digest('hex'),
+      finished_at: expect.any(Date),
+      migration_name: name,
+      logs: null,
+      rolled_back_at: null,
+      started_at: expect.any(Date),
+      applied_steps_count: 1,
+    })),
+  );
+  const columns = await client.query(
+    `SELECT column_name || ' ' || data_type || coalesce('(' || character_maximum_length || ')', '') || ' ' || is_nullable AS shape
+     FROM information_schema.columns WHERE table_name = '_prisma_migrations' ORDER BY ordinal_position`,
+  );
+  expect(columns.rows.map((row) => row.shape)).toEqual([
+    'id character varying(36) NO',
+    'checksum character varying(64) NO',
+    'finished_at timestamp with time zone YES',
+    'migration_name character varying(255) NO',
+    'logs text YES',
+    'rolled_back_at timestamp with time zone YES',
+    'started_at timestamp with time zone NO',
+    'applied_steps_count integer NO',
+  ]);
+});
+
+test('of four processes at once one migrates, and none fails', async () => {
+  const results = await Promise.all(Array.from({ length: 4 }, () => migrate(database.url, logger)));
+  expect(results.map(({ applied }) => applied.length).toSorted()).toEqual([0, 0, 0, NAMES.length]);
+});
+
+test('a migration that fails is undone as a whole', async () => {
+  await client.query('CREATE SCHEMA muster; CREATE TABLE muster.audit ()'); // in the way of the first migration, far down
+  await expect(migrate(database.url, logger)).rejects.toMatchObject({
+    code: 'migration_failed',
+    message: expect.stringMatching(new RegExp(`${FIRST}.*audit`)),
+  });
+  const { rows } = await client.query(`SELECT to_regclass('mirror.employees') AS employees, to_regclass('muster.runs') AS runs`);
+  expect(rows).toEqual([{ employees: null, runs: null }]);
+  await client.query('DROP SCHEMA muster CASCADE');
+  expect(await migrate(database.url, logger)).toEqual({ applied: NAMES });
+});
+
+test('a migration that was edited after it was applied is refused', async () => {
+  await migrate(database.url, logger);
+  await client.query('UPDATE _prisma_migrations SET checksum = md5(checksum) WHERE migration_name = $1', [FIRST]);
+  await expect(migrate(database.url, logger)).rejects.toMatchObject({
+    code: 'migration_failed',
+    message: expect.stringContaining(`${FIRST} differs`),
+  });
+});
+
+test('a migration that another tool began and did not finish is refused, until it is marked as rolled back', async () => {
+  await migrate(database.url, logger);
+  await client.query('DROP SCHEMA muster CASCADE; DROP SCHEMA mirror CASCADE');
+  await client.query('DELETE FROM _prisma_migrations WHERE migration_name <> $1', [FIRST]);
+  await client.query('UPDATE _prisma_migrations SET finished_at = NULL');
+  await expect(migrate(database.url, logger)).rejects.toMatchObject({
+    code: 'migration_failed',
+    message: expect.stringContaining(`prisma migrate resolve --rolled-back ${FIRST}`),
+  });
+  expect(await pendingMigrations(client)).toEqual(NAMES);
+
+  await client.query('UPDATE _prisma_migrations SET rolled_back_at = now()');
+  expect(await migrate(database.url, logger)).toEqual({ applied: NAMES });
+});
+
+test('a migration of a newer version is let be', async () => {
+  await migrate(database.url, logger);
+  await client.query(
+    `INSERT INTO _prisma_migrations (id, checksum, finished_at, migration_name) VALUES ('newer', 'x', now(), '29990101000000_newer')`,
+  );
+  expect(await migrate(database.url, logger)).toEqual({ applied: [] });
+  expect(await pendingMigrations(client)).toEqual([]);
+});
+
+test('a database that is not there, and a server that is not there, are told apart', async () => {
+  const elsewhere = new URL(database.url);
+  elsewhere.pathname = 'no_such_database';
+  await expect(migrate(elsewhere.href, logger)).rejects.toMatchObject({
+    code: 'invalid_configuration',
+    message: expect.stringContaining('DATABASE_URL: the database does not exist'),
+  });
+  elsewhere.port = '1';
+  await expect(migrate(elsewhere.href, logger)).rejects.toMatchObject({ code: 'database_unavailable' });
+});

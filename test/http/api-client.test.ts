@@ -1,0 +1,145 @@
+import type { ServerResponse } from 'node:http';
+import { pino } from 'pino';
+import { afterEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import { MusterError } from '../../src/core/errors.js';
+import { Secret } from '../../src/core/secret.js';
+import { ApiClient, encodeQuery } from '../../src/http/api-client.js';
+import { HttpClient } from '../../src/http/http-client.js';
+import type { TokenSource } from '../../src/http/token-source.js';
+import { fakeService, type Received } from './fake-service.js';
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+/** Tokens t1, t2, … of which a renewal makes the next, once however many ask. */
+function countingTokens(): TokenSource & { renewals: number; readonly refusals: string[] } {
+  const current = () => ({ value: new Secret(`t${source.renewals + 1}`), version: BigInt(source.renewals + 1) });
+  const source = {
+    renewals: 0,
+    refusals: [] as string[],
+    get: async () => current(),
+    renew: async (stale: { version: bigint }) => {
+      if (stale.version === current().version) source.renewals += 1;
+      return current();
+    },
+    refused: async ({ value }: { value: Secret }) => void source.refusals.push(value.reveal()),
+  };
+  return source;
+}
+
+async function setUp(answer: (request: Received, response: ServerResponse) => void, basePath = '') {
+  const service = await fakeService(answer);
+  closers.push(() => service.close());
+  const clock = { ...systemClock, sleep: async () => {} };
+  const api = new ApiClient({
+    http: new HttpClient(),
+    provider: { baseUrl: new URL(basePath, service.url) },
+    clock,
+    logger: pino({ enabled: false }),
+  });
+  const tokens = countingTokens();
+  const get = (path = '/api/x', query?: Record<string, string>) => api.request({ method: 'GET', path, query, tokens });
+  return { ...service, api, tokens, get };
+}
+
+const always =
+  (status: number, headers: Record<string, string> = {}) =>
+  (_: Received, response: ServerResponse) =>
+    void response.writeHead(status, headers).end('{"a":1}');
+
+test('asks with the bearer token, the base path and literal $ names', async () => {
+  const { get, received } = await setUp(always(200), '/root/');
+  expect(await get('/api/x', { skip: '0', $take: '5', q: 'a&b=ü' })).toMatchObject({ status: 200, text: '{"a":1}' });
+  expect(received[0]).toMatchObject({ method: 'GET', url: '/root/api/x?skip=0&$take=5&q=a%26b%3D%C3%BC' });
+  expect(received[0]?.headers).toMatchObject({ authorization: 'Bearer t1', 'accept-encoding': 'gzip' });
+  expect(encodeQuery({ $skip: '$1' })).toBe('$skip=%241');
+});
+
+test('posts JSON', async () => {
+  const { api, tokens, received } = await setUp(always(200));
+  await api.request({ method: 'POST', path: '/list', body: { skip: 0, take: 5 }, tokens });
+  expect(received[0]).toMatchObject({ method: 'POST', body: '{"skip":0,"take":5}' });
+  expect(received[0]?.headers['content-type']).toBe('application/json');
+});
+
+test('no path leads to another host', async () => {
+  const { get, received } = await setUp(always(200));
+  await get('//elsewhere.example/api');
+  expect(received[0]?.url).toBe('//elsewhere.example/api');
+});
+
+test('401: one renewal for ten requests side by side', async () => {
+  const { get, tokens, received } = await setUp(({ headers }, response) =>
+    response.writeHead(headers.authorization === 'Bearer t2' ? 200 : 401).end('{}'),
+  );
+  const answers = await Promise.all(Array.from({ length: 10 }, () => get()));
+  expect(answers.every(({ status }) => status === 200)).toBe(true);
+  expect(tokens.renewals).toBe(1);
+  expect(received.length).toBeLessThanOrEqual(20);
+});
+
+test('a second 401 is access_token_refused, whatever happens in between', async () => {
+  const { get, tokens, received } = await setUp(always(401));
+  await expect(get()).rejects.toMatchObject({ code: 'access_token_refused', retryable: false, details: { status: 401 } });
+  expect(tokens.refusals).toEqual(['t2']);
+  expect([received.length, tokens.renewals]).toEqual([2, 1]);
+
+  const script = [401, 503, 401];
+  const flaky = await setUp((_, response) => response.writeHead(script.shift() ?? 200).end('{}'));
+  await expect(flaky.get()).rejects.toMatchObject({ code: 'access_token_refused' });
+  expect([flaky.received.length, flaky.tokens.renewals]).toEqual([3, 1]);
+});
+
+test('what the token source throws passes through, and is not repeated', async () => {
+  const { api, received } = await setUp(always(401));
+  for (const code of ['reauthorization_required', 'token_busy', 'service_unreachable'] as const) {
+    let calls = 0;
+    const renew = async () => {
+      calls += 1;
+      throw new MusterError(code, 'x');
+    };
+    await expect(api.request({ method: 'GET', path: '/x', tokens: { ...countingTokens(), renew } })).rejects.toMatchObject({
+      code,
+    });
+    await expect(api.request({ method: 'GET', path: '/x', tokens: { ...countingTokens(), get: renew } })).rejects.toMatchObject({
+      code,
+    });
+    expect(calls).toBe(2);
+  }
+  expect(received).toHaveLength(3);
+});
+
+test.each([
+  [403, 'service_refused', 1],
+  [400, 'service_refused', 1],
+  [410, 'service_refused', 1],
+  [204, 'malformed_response', 1],
+  [307, 'service_refused', 1],
+  [408, 'service_timeout', 5],
+  [429, 'service_throttled', 5],
+  [500, 'service_error', 5],
+])('%i is %s after %i requests', async (status, code, requests) => {
+  const { get, received } = await setUp(always(status, status === 307 ? { location: 'http://127.0.0.1:1/' } : {}));
+  const error = await get('/api/x', { pageToken: 'hush-hush' }).catch((caught: unknown) => caught);
+  expect(error).toMatchObject({ code, details: { status } });
+  expect(String(error)).not.toMatch(/hush|t1|"a"/);
+  expect(received).toHaveLength(requests);
+});
+
+test('a lost connection is service_unreachable', async () => {
+  const { get, received } = await setUp((_, response) => response.socket?.destroy());
+  await expect(get()).rejects.toMatchObject({ code: 'service_unreachable' });
+  expect(received).toHaveLength(5);
+});
+
+test('a page that comes after two failures is a page', async () => {
+  const script = [503, 429];
+  const { get, received } = await setUp((_, response) =>
+    response.writeHead(script.shift() ?? 200, { 'retry-after': '0' }).end('{}'),
+  );
+  expect((await get()).status).toBe(200);
+  expect(received).toHaveLength(3);
+});

@@ -1,0 +1,141 @@
+import type { ServerResponse } from 'node:http';
+import { createServer } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterEach, describe, expect, test } from 'vitest';
+import { HttpClient, type HttpLimits } from '../../src/http/http-client.js';
+import { fakeService, type Received } from './fake-service.js';
+
+const closers: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const close of closers.splice(0)) await close();
+});
+
+async function setUp(answer: (request: Received, response: ServerResponse) => void, limits: HttpLimits = {}) {
+  const service = await fakeService(answer);
+  const http = new HttpClient(limits);
+  closers.push(() => service.close());
+  return { ...service, http, get: () => http.send({ method: 'GET', url: service.url }) };
+}
+
+describe('bodies', () => {
+  test('gzip is undone, also of an error answer', async () => {
+    for (const status of [200, 500]) {
+      const { get } = await setUp((_, response) =>
+        response.writeHead(status, { 'content-encoding': 'gzip' }).end(gzipSync('{"data":["ü"]}')),
+      );
+      expect(await get()).toMatchObject({ status, text: '{"data":["ü"]}' });
+    }
+  });
+
+  test('a small gzip that grows beyond the limit is response_too_large', async () => {
+    const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024, 'a'));
+    const { get } = await setUp((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb), {
+      maxBytes: 1024 * 1024,
+    });
+    expect(bomb.length).toBeLessThan(100_000);
+    await expect(get()).rejects.toMatchObject({ code: 'response_too_large', retryable: false });
+  });
+
+  test('a body of exactly the limit is taken, one byte more is not', async () => {
+    const { http, url } = await setUp(({ url: path }, response) => response.end('a'.repeat(Number(path.slice(1)))), {
+      maxBytes: 1000,
+    });
+    expect((await http.send({ method: 'GET', url: new URL('/1000', url) })).text).toHaveLength(1000);
+    await expect(http.send({ method: 'GET', url: new URL('/1001', url) })).rejects.toMatchObject({ code: 'response_too_large' });
+  });
+
+  test.each([
+    ['half a gzip', { 'content-encoding': 'gzip' }, gzipSync('x'.repeat(1000)).subarray(0, 20)],
+    ['no gzip at all', { 'content-encoding': 'gzip' }, Buffer.from('plain')],
+    ['an encoding nobody asked for', { 'content-encoding': 'br' }, Buffer.from('x')],
+    ['bytes that are not UTF-8', {}, Buffer.from([0x22, 0xc3, 0x28, 0x22])],
+  ])('%s is malformed_response', async (_what, headers, body) => {
+    const { get } = await setUp((_, response) => response.writeHead(200, headers).end(body));
+    await expect(get()).rejects.toMatchObject({ code: 'malformed_response' });
+  });
+});
+
+describe('failures', () => {
+  test('no connection: service_unreachable, and surely not sent', async () => {
+    const { http, url, close } = await setUp(() => {});
+    await close();
+    await expect(http.send({ method: 'GET', url })).rejects.toMatchObject({
+      code: 'service_unreachable',
+      sent: false,
+      retryable: true,
+    });
+    const nowhere = new URL('http://nowhere.invalid/');
+    await expect(http.send({ method: 'GET', url: nowhere })).rejects.toMatchObject({ code: 'service_unreachable', sent: false });
+  });
+
+  test('a TLS handshake that fails: surely not sent', async () => {
+    const server = createServer((socket) => socket.destroy()).listen(0, '127.0.0.1');
+    closers.push(async () => server.close());
+    await new Promise((resolve) => server.once('listening', resolve));
+    const url = new URL(`https://127.0.0.1:${(server.address() as { port: number }).port}/`);
+    await expect(new HttpClient().send({ method: 'POST', url, body: 'x' })).rejects.toMatchObject({
+      code: 'service_unreachable',
+      sent: false,
+    });
+  });
+
+  test('a connection lost after sending: service_unreachable, perhaps sent', async () => {
+    const { get } = await setUp((_, response) => response.socket?.destroy());
+    await expect(get()).rejects.toMatchObject({ code: 'service_unreachable', sent: true });
+  });
+
+  test('a body cut short is no answer', async () => {
+    const { get } = await setUp((_, response) => {
+      response.writeHead(200, { 'content-length': '100' }).write('half', () => response.socket?.destroy());
+    });
+    await expect(get()).rejects.toMatchObject({ code: 'service_unreachable', sent: true });
+  });
+
+  test('silence: service_timeout', async () => {
+    const { get } = await setUp(() => {}, { silenceTimeoutMs: 100 });
+    await expect(get()).rejects.toMatchObject({ code: 'service_timeout', sent: true, retryable: true });
+  });
+
+  test('a body that only trickles meets the deadline', async () => {
+    let trickle: NodeJS.Timeout | undefined;
+    const { get } = await setUp(
+      (_, response) => {
+        trickle = setInterval(() => response.write('x'), 20);
+      },
+      { deadlineMs: 200, silenceTimeoutMs: 5_000 },
+    );
+    await expect(get()).rejects.toMatchObject({ code: 'service_timeout' });
+    clearInterval(trickle);
+  });
+
+  test('an abort rejects with its own reason, before and while sending', async () => {
+    const { http, url, received } = await setUp(() => {});
+    const stop = new Error('stopping');
+    await expect(http.send({ method: 'GET', url, signal: AbortSignal.abort(stop) })).rejects.toBe(stop);
+    const control = new AbortController();
+    const sending = http.send({ method: 'GET', url, signal: control.signal });
+    while (received.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    control.abort(stop);
+    await expect(sending).rejects.toBe(stop);
+  });
+});
+
+test('connections are kept, but not for those who ask for a fresh one', async () => {
+  const ports = new Set<number | undefined>();
+  const { http, url } = await setUp((_, response) => {
+    ports.add(response.socket?.remotePort);
+    response.end('{}');
+  });
+  for (let i = 0; i < 10; i++) await http.send({ method: 'GET', url });
+  const kept = ports.size;
+  expect(kept).toBeLessThanOrEqual(2);
+  for (let i = 0; i < 10; i++) await http.send({ method: 'GET', url, freshConnection: true });
+  expect(ports.size).toBe(kept + 10);
+});
+
+test('redirects are given back, not followed', async () => {
+  const elsewhere = await setUp((_, response) => response.end('{}'));
+  const { get } = await setUp((_, response) => response.writeHead(302, { location: elsewhere.url.href }).end());
+  expect((await get()).status).toBe(302);
+  expect(elsewhere.received).toHaveLength(0);
+});

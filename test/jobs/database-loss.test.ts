@@ -1,0 +1,65 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import { Deployment } from '../process/deployment.js';
+import { mirrored, upstream } from '../support/mirror-comparison.js';
+import type { TestProcess } from '../support/process.js';
+import { waitFor } from '../support/wait-for.js';
+
+let deployment: Deployment;
+let api: TestProcess;
+let worker: TestProcess;
+
+beforeAll(async () => {
+  deployment = await Deployment.open({ sandbox: { companies: [{ name: 'Lossy', employees: 6_000 }], latencyMs: 150 } });
+  api = await deployment.startApi();
+  worker = await deployment.startWorker();
+});
+
+afterAll(async () => {
+  for (const process of [api, worker]) process.kill('SIGTERM');
+  await Promise.all([api.exit, worker.exit]);
+  await deployment.close();
+});
+
+test('a database that ends every connection, again and again, costs a worker neither its run nor its life', async () => {
+  const { companyId } = deployment.sandbox.companies[0]!;
+  await deployment.onboard(companyId);
+  await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages >= 2);
+  for (let loss = 0; loss < 4; loss += 1) {
+    await endConnections();
+    await sleep(400);
+  }
+  const run = await waitFor(
+    async () => {
+      const { rows } = await deployment.database.db.pool.query<{ status: string }>('SELECT status FROM muster.runs');
+      return rows[0]?.status === 'running' ? undefined : deployment.lastRun(companyId);
+    },
+    { timeoutMs: 25_000 },
+  );
+  expect(run).toMatchObject({
+    status: 'succeeded',
+    attempts: 0,
+    walks: [{ verified: true, inserted: 6_000 }, { verified: true }],
+  });
+  expect(await mirrored(deployment.database.db, 'employees', companyId)).toEqual(
+    upstream(deployment.sandbox, 'employees', companyId),
+  );
+  // Whoever works on the queue still does: another run goes through.
+  await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
+  expect(await deployment.runEnd(companyId)).toMatchObject({
+    status: 'succeeded',
+    walks: [{ verified: true, unchanged: 6_000 }, {}],
+  });
+}, 60_000);
+
+/** As a restart of the server does. Our own connections end, too. */
+async function endConnections(): Promise<void> {
+  const admin = new pg.Client(inject('postgres').url);
+  await admin.connect();
+  await admin.query(
+    `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = $1 AND backend_type = 'client backend'`,
+    [new URL(deployment.database.url).pathname.slice(1)],
+  );
+  await admin.end();
+}

@@ -1,0 +1,171 @@
+import { Redis } from 'ioredis';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import { systemClock as clock } from '../../src/core/clock.js';
+import { migrateQueue, postgresBackend, type QueueBackend, redisBackend } from '../../src/jobs/queue-backend.js';
+import { RunQueue, RunWorker } from '../../src/jobs/run-queue.js';
+import { type Sweep, Sweeper } from '../../src/jobs/sweeper.js';
+import type { ClaimedRun } from '../../src/sync/run-claims.js';
+import { RunClaims } from '../../src/sync/run-claims.js';
+import type { RunExecutor } from '../../src/sync/run-executor.js';
+import { RunHolder } from '../../src/sync/run-holder.js';
+import { Runs } from '../../src/sync/runs.js';
+import { onboard } from '../mirror/mirror-fixture.js';
+import { ENTRIES, endpointsOf } from '../sync/company-fixture.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { redisUrl } from '../support/redis.js';
+import { waitFor } from '../support/wait-for.js';
+
+const logger = pino({ level: 'silent' });
+const endpoints = endpointsOf({ departments: ENTRIES.departments });
+const catalogue = { endpoints, get: () => endpoints[0] };
+
+describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redisUrl()))('with the queue on %s', (kind) => {
+  let database: TestDatabase;
+  let backend: QueueBackend;
+  let queue: RunQueue;
+  let runs: Runs;
+  let claims: RunClaims;
+  let company: CompanyKey;
+  let worked: ClaimedRun[];
+  let stops: (() => Promise<unknown>)[];
+
+  beforeAll(async () => {
+    database = await testDatabase();
+    await migrateQueue(database.url);
+  });
+  afterAll(() => database.close());
+
+  beforeEach(async () => {
+    await flush();
+    stops = [];
+    worked = [];
+    backend = open();
+    queue = new RunQueue(backend, logger);
+    stops.push(() => queue.close());
+    claims = new RunClaims(database.db, 'worker');
+    const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
+    runs = new Runs({ db: database.db, catalogue, schedule, clock, dispatcher: queue });
+    company = await onboard(database.db);
+  });
+  afterEach(async () => {
+    for (const stop of stops.toReversed()) await stop();
+    await database.db.prisma.run.deleteMany();
+  });
+
+  function open(): QueueBackend {
+    const opened = kind === 'postgres' ? postgresBackend(database.url, logger) : redisBackend(redisUrl()!, logger);
+    stops.push(() => opened.close());
+    return opened;
+  }
+
+  /** As if the queue had been emptied behind our back. */
+  async function flush(): Promise<void> {
+    if (kind === 'redis') {
+      const redis = new Redis(redisUrl()!);
+      await redis.flushdb();
+      redis.disconnect();
+      return;
+    }
+    const { rows } = await database.db.pool.query<{ name: string }>(
+      `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'bullmq' AND tablename NOT LIKE '%migration%'`,
+    );
+    const truncate = () => database.db.pool.query(`TRUNCATE ${rows.map(({ name }) => `bullmq.${name}`).join(', ')} CASCADE`);
+    // BullMQ holds some of its tables while it waits for others: then one of the two has to give way.
+    await waitFor(() => truncate().then(() => true), { what: 'the tables to be emptied' });
+  }
+
+  /** A worker whose runs end at once. */
+  async function startWorker(): Promise<void> {
+    const execute = async ({ run }: { run: ClaimedRun }) => {
+      worked.push(run);
+      await claims.finish(run, 'succeeded');
+      return 'over';
+    };
+    const worker = new RunWorker({
+      backend,
+      queue,
+      executor: { execute } as unknown as RunExecutor,
+      holder: new RunHolder(claims, logger),
+      clock,
+      logger,
+      concurrency: 2,
+    });
+    stops.push(() => worker.stop());
+    await worker.start();
+  }
+
+  async function startSweeper(sweep: Sweep): Promise<void> {
+    const sweeper = new Sweeper(backend, [sweep], logger);
+    stops.push(() => sweeper.stop());
+    await sweeper.start();
+  }
+
+  const orphans: Sweep = {
+    name: 'orphaned-runs',
+    everyMs: 1_000,
+    run: async () => {
+      for (const run of await claims.orphans(100)) await queue.dispatch(run);
+    },
+  };
+
+  test('asking twice for one claim adds one job, and the next claim gets its own', async () => {
+    const { id } = await runs.request({ company, trigger: 'manual' });
+    for (let n = 0; n < 5; n += 1) await queue.dispatch({ id, epoch: 0n });
+    expect(await queue.waiting()).toBe(1);
+    await queue.dispatch({ id, epoch: 1n });
+    expect(await queue.waiting()).toBe(2);
+    await startWorker();
+    await waitFor(async () => (await queue.waiting()) === 0);
+    await waitFor(() => worked.length > 0);
+    expect(worked).toMatchObject([{ id, epoch: 1n }]);
+  });
+
+  test('a run whose job was lost, and one whose holder died, go on by themselves', async () => {
+    const lost = await runs.request({ company, trigger: 'manual' });
+    const second = await onboard(database.db);
+    const held = await runs.request({ company: second, trigger: 'manual' });
+    const dead = new RunClaims(database.db, 'dead');
+    expect(await dead.claim(held.id)).toBeDefined();
+    await flush();
+    await startWorker();
+    await startSweeper(orphans);
+    await waitFor(() => worked.length === 2, { timeoutMs: 10_000 });
+    expect(worked.map(({ id }) => id).toSorted()).toEqual([lost.id, held.id].toSorted());
+    expect(worked.find(({ id }) => id === held.id)).toMatchObject({ epoch: 2n });
+  });
+
+  test('a job that died before it claimed its run does not keep the run from another', async () => {
+    const doomed = open().worker('runs', () => new Promise(() => {}), { concurrency: 1 });
+    const { id } = await runs.request({ company, trigger: 'manual' });
+    await waitFor(async () => (await queue.waiting()) === 0);
+    await doomed.close(true);
+    await startWorker();
+    await startSweeper(orphans);
+    await waitFor(() => worked.length === 1, { timeoutMs: 10_000 });
+    expect(worked).toMatchObject([{ id }]);
+  });
+
+  test('sweeps go on after the queue was flushed', async () => {
+    let swept = 0;
+    const sweep = async () => {
+      swept += 1;
+    };
+    await startSweeper({ name: 'counting', everyMs: 500, run: sweep });
+    await waitFor(() => swept >= 2, { timeoutMs: 10_000 });
+    await flush();
+    const before = swept;
+    expect(await waitFor(() => swept >= before + 3, { timeoutMs: 15_000 })).toBe(true);
+  });
+
+  test('a sweep that fails is made again', async () => {
+    let swept = 0;
+    const sweep = async () => {
+      swept += 1;
+      throw new Error('the database is away');
+    };
+    await startSweeper({ name: 'failing', everyMs: 300, run: sweep });
+    expect(await waitFor(() => swept >= 4, { timeoutMs: 10_000 })).toBe(true);
+  });
+});

@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import { inTransaction } from '../../src/db/transaction.js';
+import { removeOldChanges, stampChanges } from '../../src/mirror/change-feed.js';
+import { eraseCompany } from '../../src/mirror/company-erasure.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { onboard, openWalk, records, verifiedWalk, write } from './mirror-fixture.js';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database.close());
+
+async function read(after: bigint, limit: number): Promise<{ seq: bigint; company: string; id: string; op: string }[]> {
+  const { rows } = await database.db.pool.query<{ seq: string; company: string; id: string; op: string }>(
+    'SELECT seq, company_id AS company, id, op FROM mirror.changes WHERE seq > $1 ORDER BY seq LIMIT $2',
+    [after, limit],
+  );
+  return rows.map((row) => ({ ...row, seq: BigInt(row.seq) }));
+}
+
+test('a consumer beside four writers and a foreign transaction sees each of 10,000 changes once, in the order of each list', async () => {
+  const foreign = await database.db.pool.connect();
+  await foreign.query('BEGIN');
+  await foreign.query('SELECT txid_current()');
+  const writers = await Promise.all(Array.from({ length: 4 }, () => onboard(database.db)));
+  let writing = writers.length;
+  const work = writers.map(async (company, writer) => {
+    const walk = await openWalk(database.db, company);
+    for (let page = 0; page < 50; page += 1) {
+      await write(database.db, walk, records(50, page * 50 + 1), { number: page });
+      if ((page + writer) % 7 === 0) await stampChanges(database.db);
+    }
+    writing -= 1;
+  });
+  const seen: { seq: bigint; company: string; id: string }[] = [];
+  let after = 0n;
+  for (let last = false; ; ) {
+    await stampChanges(database.db);
+    const rows = await read(after, 137);
+    seen.push(...rows);
+    after = rows.at(-1)?.seq ?? after;
+    if (last && rows.length === 0) break;
+    last = writing === 0 && rows.length === 0;
+  }
+  await Promise.all(work);
+  await foreign.query('ROLLBACK');
+  foreign.release();
+  expect(seen).toHaveLength(10_000);
+  expect(new Set(seen.map(({ company, id }) => `${company}/${id}`)).size).toBe(10_000);
+  expect(seen.map(({ seq }) => seq)).toEqual(seen.map((_, n) => BigInt(n + 1)));
+  for (const { companyId } of writers) {
+    const ids = seen.filter(({ company }) => company === companyId).map(({ id }) => id);
+    expect(ids).toEqual(records(2_500).map((text) => (JSON.parse(text) as { id: string }).id));
+  }
+}, 60_000);
+
+test('two stampers at once give no number twice', async () => {
+  const company = await onboard(database.db);
+  for (let n = 0; n < 10; n += 1) {
+    await verifiedWalk(database.db, company, records(3, n * 3 + 1), { share: 1, rows: 1_000 });
+    await Promise.all([stampChanges(database.db), stampChanges(database.db), stampChanges(database.db)]);
+  }
+  const { rows } = await database.db.pool.query<{ count: string; distinct: string; max: string }>(
+    'SELECT count(*), count(DISTINCT seq) AS distinct, max(seq) FROM mirror.changes',
+  );
+  expect(rows[0]!.distinct).toBe(rows[0]!.count);
+  expect(rows[0]!.max).toBe(rows[0]!.count);
+});
+
+test('old changes go by whole batches, and numbers go on from where they were', async () => {
+  const company = await onboard(database.db);
+  await verifiedWalk(database.db, company, records(5));
+  await stampChanges(database.db);
+  const last = (await read(0n, 100_000)).at(-1)!.seq;
+  await database.db.pool.query(`UPDATE muster.changes SET changed_at = now() - interval '31 days'`);
+  await verifiedWalk(database.db, company, records(6));
+  await removeOldChanges(database.db, 30);
+  await stampChanges(database.db);
+  expect(await read(0n, 100)).toMatchObject([{ seq: last + 1n, id: 'r6', op: 'insert' }]);
+});
+
+test('erasing a company takes its data out of the feed, and tells of every living row', async () => {
+  const [company, other] = [await onboard(database.db), await onboard(database.db)];
+  await verifiedWalk(database.db, company, records(3));
+  await verifiedWalk(database.db, company, records(2));
+  await verifiedWalk(database.db, other, records(3));
+  await inTransaction(database.db, (tx) => eraseCompany(tx, company));
+  await stampChanges(database.db);
+  expect(await dataOf(company)).toEqual(['insert r1', 'insert r2', 'insert r3', 'delete r3', 'delete r1', 'delete r2']);
+  expect(await dataOf(other)).toEqual(['insert r1 with data', 'insert r2 with data', 'insert r3 with data']);
+  expect(await database.db.prisma.employee.count({ where: company })).toBe(0);
+  expect(await database.db.prisma.company.count({ where: company })).toBe(0);
+});
+
+async function dataOf({ companyId }: CompanyKey): Promise<string[]> {
+  const { rows } = await database.db.pool.query<{ op: string; id: string; full: boolean }>(
+    'SELECT op, id, data IS NOT NULL AS full FROM mirror.changes WHERE company_id = $1 ORDER BY seq',
+    [companyId],
+  );
+  return rows.map(({ op, id, full }) => `${op} ${id}${full ? ' with data' : ''}`);
+}

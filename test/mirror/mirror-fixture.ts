@@ -1,0 +1,75 @@
+import { randomUUID } from 'node:crypto';
+import type { CompanyKey } from '../../src/core/company.js';
+import type { Database } from '../../src/db/database.js';
+import { inTransaction } from '../../src/db/transaction.js';
+import { holdList, type ListKey, takeList } from '../../src/mirror/list-fence.js';
+import { type PageToWrite, writePage } from '../../src/mirror/page-writer.js';
+import { reconcile, type Reconciliation } from '../../src/mirror/reconcile.js';
+
+export interface Written {
+  readonly list: ListKey;
+  readonly walkId: string;
+  readonly runId: string;
+  readonly epoch: bigint;
+}
+
+export async function onboard(db: Database): Promise<CompanyKey> {
+  const company: CompanyKey = { environment: 'test', companyId: randomUUID() };
+  await db.prisma.connection.create({ data: company });
+  await db.prisma.company.create({ data: company });
+  return company;
+}
+
+/** A walk of the list as the walk store opens it. */
+export async function openWalk(db: Database, company: CompanyKey, resource = 'employees'): Promise<Written> {
+  const list = { ...company, resource };
+  return inTransaction(db, async (tx) => {
+    const run = await tx.run.create({ data: { ...company, trigger: 'manual', mode: 'full', status: 'succeeded' } });
+    const epoch = await takeList(tx, list, run.id);
+    const walk = await tx.walk.create({ data: { ...list, runId: run.id, position: 0, status: 'running', epoch } });
+    return { list, walkId: walk.id, runId: run.id, epoch };
+  });
+}
+
+/** One page of records, given by their texts; the id is the member `id`. */
+export async function write(
+  db: Database,
+  walk: Written,
+  texts: readonly string[],
+  more: Partial<PageToWrite> = {},
+): Promise<void> {
+  const records = texts.map((text) => ({ id: String((JSON.parse(text) as { id: unknown }).id), text }));
+  const keys = records.map(({ id }) => id);
+  await inTransaction(db, async (tx) => {
+    await holdList(tx, walk.list, walk.epoch);
+    await writePage(tx, {
+      ...walk,
+      pass: 1,
+      number: 0,
+      page: { records, rejected: [], keys },
+      checkpoint: {},
+      received: keys.length,
+      duplicates: 0,
+      ...more,
+    });
+  });
+}
+
+/** A whole walk that was verified. */
+export async function verifiedWalk(
+  db: Database,
+  company: CompanyKey,
+  texts: readonly string[],
+  guard = { share: 0.2, rows: 10 },
+): Promise<Written & Reconciliation> {
+  const walk = await openWalk(db, company);
+  await write(db, walk, texts);
+  const outcome = await inTransaction(db, async (tx) => {
+    await holdList(tx, walk.list, walk.epoch);
+    return reconcile(tx, { ...walk, pass: 1 }, guard);
+  });
+  return { ...walk, ...outcome };
+}
+
+export const records = (count: number, from = 1): string[] =>
+  Array.from({ length: count }, (_, n) => `{"id":"r${from + n}","n":${from + n}}`);

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import { stampChanges } from '../../src/mirror/change-feed.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { onboard, openWalk, records, verifiedWalk, write } from './mirror-fixture.js';
+
+let database: TestDatabase;
+let company: CompanyKey;
+
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database.close());
+beforeEach(async () => {
+  company = await onboard(database.db);
+});
+
+async function rows(): Promise<Record<string, string>> {
+  const found = await database.db.pool.query<{ id: string; text: string; gone: boolean }>(
+    `SELECT id, data::text AS text, deleted_at IS NOT NULL AS gone FROM mirror.employees WHERE company_id = $1 ORDER BY id`,
+    [company.companyId],
+  );
+  return Object.fromEntries(found.rows.map(({ id, text, gone }) => [id, gone ? `(deleted) ${text}` : text]));
+}
+
+async function changes(): Promise<string[]> {
+  await stampChanges(database.db);
+  const found = await database.db.pool.query<{ op: string; id: string }>(
+    `SELECT op, id FROM mirror.changes WHERE company_id = $1 ORDER BY seq`,
+    [company.companyId],
+  );
+  return found.rows.map(({ op, id }) => `${op} ${id}`);
+}
+
+async function living(): Promise<number> {
+  return (await database.db.prisma.list.findFirstOrThrow({ where: company })).records;
+}
+
+test('a record is inserted, left alone, updated, deleted and restored', async () => {
+  await verifiedWalk(database.db, company, ['{"id":"a","n":1}', '{"id":"b","n":1}']);
+  await verifiedWalk(database.db, company, ['{"n":1,"id":"a"}', '{"id":"b","n":2}']);
+  expect(await rows()).toEqual({ a: '{"n": 1, "id": "a"}', b: '{"n": 2, "id": "b"}' });
+  expect(await verifiedWalk(database.db, company, ['{"id":"b","n":2}'])).toMatchObject({ deleted: 1, held: 0 });
+  expect(await rows()).toEqual({ a: '(deleted) {"n": 1, "id": "a"}', b: '{"n": 2, "id": "b"}' });
+  expect(await living()).toBe(1);
+  await verifiedWalk(database.db, company, ['{"id":"a","n":1}', '{"id":"b","n":2}']);
+  expect(await changes()).toEqual(['insert a', 'insert b', 'update b', 'delete a', 'restore a']);
+  expect(await living()).toBe(2);
+});
+
+test('every digit is kept', async () => {
+  const text = '{"id":"a","n":12345678901234567890.10,"e":1e-7,"z":0.10}';
+  const walk = await openWalk(database.db, company);
+  await write(database.db, walk, [text]);
+  expect(await rows()).toEqual({ a: '{"e": 0.0000001, "n": 12345678901234567890.10, "z": 0.10, "id": "a"}' });
+});
+
+test('of two records with one id in a page the last one wins, in one change', async () => {
+  const walk = await openWalk(database.db, company);
+  await write(database.db, walk, ['{"id":"a","n":1}', '{"id":"b"}', '{"id":"a","n":2}']);
+  expect(await rows()).toEqual({ a: '{"n": 2, "id": "a"}', b: '{"id": "b"}' });
+  expect(await changes()).toEqual(['insert b', 'insert a']);
+});
+
+test('the counts of the walk and the list follow', async () => {
+  await verifiedWalk(database.db, company, records(20));
+  const walk = await openWalk(database.db, company);
+  await write(database.db, walk, ['{"id":"r1","n":0}', ...records(4, 2)]);
+  await write(database.db, walk, records(3, 30), { number: 1, received: 8, total: 8 });
+  expect(await database.db.prisma.walk.findUniqueOrThrow({ where: { id: walk.walkId } })).toMatchObject({
+    pages: 2,
+    received: 8,
+    inserted: 3,
+    updated: 1,
+    unchanged: 4,
+    totalRecords: 8,
+  });
+  expect(await living()).toBe(23);
+});
+
+test.each([
+  ['the list was taken by another walk', 'UPDATE muster.lists SET epoch = epoch + 1 WHERE company_id = $1'],
+  ['the walk was opened by another worker', 'UPDATE muster.walks SET epoch = epoch + 1 WHERE company_id = $1'],
+  ['the run was ended meanwhile', `UPDATE muster.walks SET status = 'cancelled' WHERE company_id = $1`],
+  ['the company was removed', 'DELETE FROM muster.lists WHERE company_id = $1'],
+])('nothing is written once %s', async (_, sql) => {
+  const walk = await openWalk(database.db, company);
+  await write(database.db, walk, records(1));
+  await database.db.pool.query(sql, [company.companyId]);
+  await expect(write(database.db, walk, records(2), { number: 1 })).rejects.toMatchObject({ code: 'fenced' });
+  expect(Object.keys(await rows())).toEqual(['r1']);
+  expect(await database.db.prisma.walkPage.count({ where: { walkId: walk.walkId } })).toBe(1);
+});

@@ -1,0 +1,114 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import { pino } from 'pino';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import { Secret } from '../../src/core/secret.js';
+import { inTransaction } from '../../src/db/transaction.js';
+import { NotificationQueue } from '../../src/jobs/notification-queue.js';
+import { migrateQueue, postgresBackend, type QueueBackend, redisBackend } from '../../src/jobs/queue-backend.js';
+import { Sweeper } from '../../src/jobs/sweeper.js';
+import { Deliverer } from '../../src/notifications/deliverer.js';
+import { Outbox } from '../../src/notifications/outbox.js';
+import { recordEvent } from '../../src/notifications/record-event.js';
+import { Webhook } from '../../src/notifications/webhook.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { redisUrl } from '../support/redis.js';
+import { waitFor } from '../support/wait-for.js';
+import { answer, hang, Receiver } from './receiver.js';
+
+const backends = ['postgres', 'redis'] as const;
+const logger = pino({ enabled: false });
+
+describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl()))('with the queue on %s', (kind) => {
+  let database: TestDatabase;
+  let receiver: Receiver;
+  let stops: (() => Promise<void>)[];
+
+  beforeAll(async () => {
+    database = await testDatabase();
+    await migrateQueue(database.url);
+  });
+  beforeEach(async () => {
+    await database.db.pool.query('TRUNCATE muster.notifications');
+    if (kind === 'redis') {
+      const redis = new Redis(redisUrl()!);
+      await redis.flushdb();
+      redis.disconnect();
+    }
+    receiver = await Receiver.start();
+    stops = [() => receiver.goDown()];
+  });
+  afterEach(async () => {
+    for (const stop of stops.toReversed()) await stop();
+  });
+  afterAll(() => database.close());
+
+  /** What a worker process does with notifications; gives how to stop it. */
+  async function startWorker(): Promise<() => Promise<void>> {
+    const backend: QueueBackend = kind === 'redis' ? redisBackend(redisUrl()!, logger) : postgresBackend(database.url, logger);
+    const webhook = new Webhook({ url: receiver.url, secret: new Secret('canary-signing-secret') }, systemClock);
+    const parts = { outbox: new Outbox(database.db), webhook, publicUrl: new URL('http://127.0.0.1'), logger };
+    const queue = new NotificationQueue(backend, new Deliverer({ ...parts, authorizeUrl: () => undefined }));
+    const sweeper = new Sweeper(backend, queue.sweeps, logger);
+    await queue.start();
+    await sweeper.start();
+    let stopped: Promise<void> | undefined;
+    const stop = async () => {
+      await sweeper.stop();
+      await queue.stop();
+      await webhook.close();
+      await backend.close();
+    };
+    const once = () => (stopped ??= stop());
+    stops.push(once);
+    return once;
+  }
+
+  async function record(count: number): Promise<string[]> {
+    const company = { environment: 'test', companyId: randomUUID() } as const;
+    for (let n = 0; n < count; n++)
+      await inTransaction(database.db, (tx) => recordEvent(tx, { type: 'run_failed', company, change: randomUUID() }));
+    const rows = await database.db.prisma.notification.findMany({ where: company, orderBy: { seq: 'asc' } });
+    return rows.map(({ id }) => id);
+  }
+  const statuses = async () =>
+    (await database.db.prisma.notification.findMany({ orderBy: { seq: 'asc' } })).map(({ status }) => status);
+
+  test('every event arrives, and each once, with two workers', async () => {
+    await startWorker();
+    await startWorker();
+    const ids = await record(30);
+    await waitFor(async () => (await statuses()).every((status) => status === 'delivered'), { timeoutMs: 20_000 });
+    expect(receiver.ids.toSorted()).toEqual(ids.toSorted());
+  });
+
+  test('one that the receiver hangs on holds up no other, and is taken over when its worker stops', async () => {
+    const [stuck] = await record(1);
+    receiver.conduct = (response, received) => (received.event.id === stuck ? hang : answer(200))(response, received);
+    const stopFirst = await startWorker();
+    await waitFor(() => receiver.ids.includes(stuck!));
+    const others = await record(12);
+    await waitFor(() => others.every((id) => receiver.ids.includes(id)), { timeoutMs: 9_000 });
+    expect(await statuses()).toContain('pending');
+    await stopFirst();
+    expect(await database.db.prisma.notification.findUnique({ where: { id: stuck! } })).toMatchObject({
+      status: 'pending',
+      attempts: 0,
+    });
+    receiver.conduct = answer(200);
+    await startWorker();
+    await waitFor(async () => (await statuses()).every((status) => status === 'delivered'), { timeoutMs: 20_000 });
+    expect(receiver.ids.filter((id) => id === stuck).length).toBe(2);
+  });
+
+  test('what a worker left behind when it died is sent by the next', async () => {
+    const [id] = await record(1);
+    // Claimed half a minute ago, and never heard of again.
+    await new Outbox(database.db).claim(id!);
+    await database.db.pool.query('UPDATE muster.notifications SET next_attempt_at = now()');
+    await startWorker();
+    await waitFor(async () => (await statuses())[0] === 'delivered', { timeoutMs: 20_000 });
+    expect(receiver.ids).toEqual([id]);
+  });
+});

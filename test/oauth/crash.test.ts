@@ -1,0 +1,148 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import type { Database } from '../../src/db/database.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { alter, EXPIRED, oauthRoom, onboarded } from './fixture.js';
+import { TokenServer } from './token-server.js';
+
+let database: TestDatabase;
+let server: TokenServer;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  server = await TokenServer.start();
+});
+afterAll(async () => {
+  await server.stop();
+  await database.close();
+});
+
+class Crash extends TypeError {}
+
+/**
+ * The database of a process that dies at its n-th visit to it: right before the visit, or right after, when what was
+ * written is there but nobody heard of it. From then on nothing it does has any effect.
+ */
+function dyingDatabase(db: Database, visit: number, when: 'before' | 'after'): Database & { visits: number } {
+  const mortal = { ...db, visits: 0 };
+  const die =
+    (work: (...args: unknown[]) => Promise<unknown>) =>
+    async (...args: unknown[]) => {
+      mortal.visits += 1;
+      if (mortal.visits > visit || (mortal.visits === visit && when === 'before')) throw new Crash('dead');
+      const result = await work(...args);
+      if (mortal.visits === visit) throw new Crash('dead');
+      return result;
+    };
+  const prisma = new Proxy(db.prisma, {
+    get: (target, name) => {
+      const member: unknown = Reflect.get(target, name);
+      return name === '$queryRaw' || name === '$executeRaw' || name === '$transaction'
+        ? die((member as () => Promise<unknown>).bind(target))
+        : member;
+    },
+  });
+  return Object.assign(mortal, { prisma });
+}
+
+/** Half a minute passes, and another process needs the token. */
+async function successor(company: CompanyKey): Promise<string> {
+  await alter(database.db, company, `${EXPIRED}, lease_until = now() - interval '1 second'`);
+  const room = oauthRoom(database.db, server);
+  return room.keeper
+    .sourceFor(company)
+    .get()
+    .then(
+      () => 'renewed',
+      (error: { code: string }) => error.code,
+    );
+}
+
+test('a crash at any step: either the next process goes on, or it says precisely that the outcome is unknown', async () => {
+  const room = oauthRoom(database.db, server);
+  const outcomes: string[] = [];
+  for (let visit = 1; ; visit++) {
+    let visits = 0;
+    for (const when of ['before', 'after'] as const) {
+      const { company, token } = await onboarded(room, server);
+      await alter(database.db, company, EXPIRED);
+      const db = dyingDatabase(database.db, visit, when);
+      await oauthRoom(db, server)
+        .keeper.sourceFor(company)
+        .get()
+        .catch(() => {});
+      visits = db.visits;
+      const wasSent = server.uses(token) > 0;
+      const { rows } = await database.db.pool.query<{ attempted: boolean; stored: boolean }>(
+        `SELECT attempt_started_at IS NOT NULL AS attempted, transient_failures = 0 AND expires_at > now() AS stored
+         FROM muster.tokens WHERE company_id = $1`,
+        [company.companyId],
+      );
+      const [row] = rows;
+      // The one thing that must never be: sent, not stored, and nothing on record.
+      if (wasSent && !row?.stored) expect(row?.attempted).toBe(true);
+      const outcome = await successor(company);
+      const found = await room.connections.find(company);
+      expect(outcome).toBe(wasSent && !row?.stored ? 'reauthorization_required' : 'renewed');
+      expect(found?.reauthorizationReason).toBe(outcome === 'renewed' ? undefined : 'refresh_outcome_unknown');
+      expect(server.uses(token)).toBeLessThanOrEqual(2);
+      outcomes.push(outcome);
+    }
+    if (visits < visit) break;
+  }
+  // Before the answer was stored there is exactly one visit at which the new pair is lost with the process.
+  expect(outcomes.filter((outcome) => outcome !== 'renewed')).toHaveLength(1);
+  expect(outcomes.length).toBeGreaterThan(10);
+});
+
+test('crashed twice with the token sent: it is not sent a third time', async () => {
+  const room = oauthRoom(database.db, server);
+  const { company, token } = await onboarded(room, server);
+  for (let crash = 0; crash < 2; crash++) {
+    await alter(database.db, company, `${EXPIRED}, lease_until = NULL`);
+    // Dies at the statement that would have written down the 503.
+    server.misdeeds.push({ kind: 'answer', status: 503 });
+    await oauthRoom(dyingDatabase(database.db, 5, 'before'), server)
+      .keeper.sourceFor(company)
+      .get()
+      .catch(() => {});
+  }
+  expect(server.uses(token)).toBe(2);
+  expect(await successor(company)).toBe('reauthorization_required');
+  expect(server.uses(token)).toBe(2);
+});
+
+test('a holder whose lease is nearly over does not send', async () => {
+  const room = oauthRoom(database.db, server);
+  const { company, token } = await onboarded(room, server);
+  await alter(database.db, company, EXPIRED);
+  // The clock of a process that was frozen between taking its lease and sending.
+  let jump = 0;
+  const db = dyingDatabase(database.db, 99, 'before');
+  const frozen = oauthRoom(db, server, {
+    now: () => Date.now(),
+    monotonic: () => performance.now() + (db.visits >= 4 ? (jump = 60_000) : jump),
+    sleep: async () => {},
+  });
+  await expect(frozen.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'token_busy' });
+  expect(jump).toBe(60_000);
+  expect(server.uses(token)).toBe(0);
+  await alter(database.db, company, EXPIRED);
+  expect(await successor(company)).toBe('renewed');
+});
+
+test('a holder whose lease was taken over does not send, and what it knew does no harm', async () => {
+  const room = oauthRoom(database.db, server);
+  const { company, token } = await onboarded(room, server);
+  await alter(database.db, company, `${EXPIRED}, lease_owner = 'somebody', lease_until = now() + interval '20 seconds'`);
+  let waited = 0;
+  const waiting = oauthRoom(database.db, server, {
+    now: () => Date.now(),
+    monotonic: () => performance.now() + waited,
+    sleep: async (ms) => {
+      waited += ms * 40;
+    },
+  });
+  await expect(waiting.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'token_busy', retryable: true });
+  expect(server.uses(token)).toBe(0);
+});

@@ -1,0 +1,444 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import { Secret } from '../../src/core/secret.js';
+import { openDatabase } from '../../src/db/database.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { alter, DUE, EXPIRED, newCompany, oauthRoom, onboarded, storedRefreshToken } from './fixture.js';
+import { TokenServer } from './token-server.js';
+
+let database: TestDatabase;
+let server: TokenServer;
+let room: ReturnType<typeof oauthRoom>;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  server = await TokenServer.start();
+});
+beforeEach(async () => {
+  server.misdeeds.length = 0;
+  server.received.length = 0;
+  await database.db.pool.query('DELETE FROM muster.connections');
+  room = oauthRoom(database.db, server);
+});
+afterAll(async () => {
+  await server.stop();
+  await database.close();
+});
+
+const status = async (company: CompanyKey) => {
+  const found = await room.connections.find(company);
+  return [found?.status, found?.reauthorizationReason];
+};
+
+/** A grant that lacks a member. */
+const without = (name: string) => (grant: Record<string, unknown>) =>
+  Object.fromEntries(Object.entries(grant).filter(([member]) => member !== name));
+
+/** What another process does when the company's administrator went through the consent page; gives the new access token. */
+async function authorizeAgain(company: CompanyKey): Promise<string> {
+  const grant = await room.endpoint.refresh(new Secret(server.issue(company.companyId)));
+  if (grant.kind !== 'granted' || !grant.refreshToken) throw new Error(`Not granted: ${grant.kind}`);
+  const pair = { ...grant, refreshToken: grant.refreshToken, refreshAfterSeconds: 900 };
+  await room.vault.store(database.db.prisma, company, room.vault.seal(company, pair));
+  return grant.accessToken.reveal();
+}
+
+describe('a token in force', () => {
+  test('is given without asking the service', async () => {
+    const { company } = await onboarded(room, server);
+    const source = room.keeper.sourceFor(company);
+    const [first, second] = [await source.get(), await source.get()];
+    expect(first.value.reveal()).toMatch(/^access-token-/);
+    expect(second).toEqual(first);
+    expect(server.received).toHaveLength(1);
+  });
+
+  test('is refreshed when due, and the new pair is stored encrypted', async () => {
+    const { company, token } = await onboarded(room, server);
+    const before = await room.keeper.sourceFor(company).get();
+    await alter(database.db, company, DUE);
+    const after = await room.keeper.sourceFor(company).get();
+    expect(after.value.reveal()).not.toBe(before.value.reveal());
+    expect(after.version).toBeGreaterThan(before.version);
+    expect(server.isLive(await storedRefreshToken(room, company))).toBe(true);
+    expect(server.uses(token)).toBe(1);
+    const { rows } = await database.db.pool.query('SELECT * FROM muster.tokens');
+    expect(JSON.stringify(rows, (_, value: unknown) => (typeof value === 'bigint' ? String(value) : value))).not.toMatch(/-of-/);
+    expect(rows[0]).toMatchObject({ lease_owner: null, lease_until: null, attempt_started_at: null, transient_failures: 0 });
+  });
+
+  test('lasts as long as the service says, and is refreshed a fifth before', async () => {
+    server.lifetime = 3000;
+    const { company } = await onboarded(room, server);
+    server.lifetime = 1799;
+    const { rows } = await database.db.pool.query<{ life: number; until: number }>(
+      `SELECT round(extract(epoch FROM expires_at - now()))::int AS life, round(extract(epoch FROM refresh_at - now()))::int AS until FROM muster.tokens`,
+    );
+    expect(rows[0]?.life).toBeGreaterThan(2990);
+    expect(rows[0]?.until).toBeGreaterThan(2360);
+    expect(rows[0]?.until).toBeLessThanOrEqual(2370);
+    expect(company.environment).toBe('test');
+  });
+
+  test('still serves while refreshing ahead fails', async () => {
+    const { company } = await onboarded(room, server);
+    const before = await room.keeper.sourceFor(company).get();
+    await alter(database.db, company, DUE);
+    server.misdeeds.push({ kind: 'answer', status: 503 });
+    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(before.value.reveal());
+    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(before.value.reveal());
+    expect(server.received).toHaveLength(2);
+  });
+});
+
+describe('one refresh for all', () => {
+  test('eight keepers with pools of their own, fifty times', async () => {
+    const { company } = await onboarded(room, server);
+    const databases = Array.from({ length: 8 }, () => openDatabase({ url: database.url, poolSize: 2 }));
+    const sources = databases.map((db) => oauthRoom(db, server).keeper.sourceFor(company));
+    try {
+      for (let round = 0; round < 50; round++) {
+        await alter(database.db, company, round % 2 ? DUE : EXPIRED);
+        const sent = server.received.length;
+        const tokens = await Promise.all(sources.map((source) => source.get()));
+        expect(new Set(tokens.map(({ value }) => value.reveal())).size).toBe(1);
+        expect(server.received.length - sent).toBe(1);
+      }
+    } finally {
+      await Promise.all(databases.map((db) => db.close()));
+    }
+    expect(server.most).toBe(1);
+    expect(await status(company)).toEqual(['active', undefined]);
+  });
+
+  test('ten requests of one process that all saw a 401', async () => {
+    const { company } = await onboarded(room, server);
+    const source = room.keeper.sourceFor(company);
+    const stale = await source.get();
+    const renewed = await Promise.all(Array.from({ length: 10 }, () => source.renew(stale)));
+    expect(new Set(renewed.map(({ value }) => value.reveal())).size).toBe(1);
+    expect(renewed[0]?.value.reveal()).not.toBe(stale.value.reveal());
+    expect(server.received).toHaveLength(2);
+    // One that comes late, with the token of then.
+    expect((await source.renew(stale)).value.reveal()).toBe(renewed[0]?.value.reveal());
+    expect(server.received).toHaveLength(2);
+  });
+
+  test('within a process nobody but the one asks for the lease', async () => {
+    const { company } = await onboarded(room, server);
+    let asked = 0;
+    const prisma = new Proxy(database.db.prisma, {
+      get: (target, name) => {
+        if (name === '$queryRaw') asked += 1;
+        return Reflect.get(target, name) as unknown;
+      },
+    });
+    const source = oauthRoom({ ...database.db, prisma }, server).keeper.sourceFor(company);
+    const stale = await source.get();
+    asked = 0;
+    // The answer waits until all ten have looked at the token.
+    server.misdeeds.push({ kind: 'before', work: () => sleep(200) });
+    await Promise.all(Array.from({ length: 10 }, () => source.renew(stale)));
+    // Ten reads; a lease and a read of the one that refreshes.
+    expect(asked).toBe(12);
+  });
+
+  test('a lease that moved the fence without a renewal does not hide that a token is stale', async () => {
+    const { company } = await onboarded(room, server);
+    const source = room.keeper.sourceFor(company);
+    const stale = await source.get();
+    await alter(database.db, company, 'fence = fence + 5');
+    expect((await source.renew(stale)).value.reveal()).not.toBe(stale.value.reveal());
+  });
+
+  test('side by side for many companies', async () => {
+    const companies = await Promise.all(Array.from({ length: 20 }, () => onboarded(room, server)));
+    await database.db.pool.query('UPDATE muster.tokens SET refresh_at = now()');
+    expect((await room.keeper.due(100)).length).toBe(20);
+    expect((await room.keeper.due(7)).length).toBe(7);
+    await Promise.all(companies.map(({ company }) => room.keeper.refresh(company)));
+    expect(await room.keeper.due(100)).toEqual([]);
+    expect(server.received).toHaveLength(40);
+    await Promise.all(companies.map(({ company }) => room.keeper.refresh(company)));
+    expect(server.received).toHaveLength(40);
+  });
+});
+
+describe('what the answer may lack', () => {
+  test('no refresh_token: the old one stays', async () => {
+    const { company, token } = await onboarded(room, server);
+    await alter(database.db, company, DUE);
+    server.misdeeds.push({ kind: 'change', change: without('refresh_token') });
+    await room.keeper.refresh(company);
+    expect(await storedRefreshToken(room, company)).toBe(token);
+    expect(await status(company)).toEqual(['active', undefined]);
+  });
+
+  test('no expires_in: half an hour', async () => {
+    const { company } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push({ kind: 'change', change: without('expires_in') });
+    await room.keeper.sourceFor(company).get();
+    const minutes = ((await room.connections.find(company))?.token.expiresAt?.getTime() ?? 0) - Date.now();
+    expect(Math.round(minutes / 60_000)).toBe(30);
+  });
+
+  test('bearer in lower case, company_id in upper case or absent', async () => {
+    const { company } = await onboarded(room, server);
+    for (const change of [(grant: Record<string, unknown>) => ({ ...grant, token_type: 'bearer' }), without('company_id')]) {
+      await alter(database.db, company, EXPIRED);
+      server.misdeeds.push({ kind: 'change', change });
+      await room.keeper.sourceFor(company).get();
+    }
+    expect(server.received).toHaveLength(3);
+  });
+
+  test('no access token, or one of another type: the new refresh token is kept all the same', async () => {
+    const { company } = await onboarded(room, server);
+    for (const change of [without('access_token'), (grant: Record<string, unknown>) => ({ ...grant, token_type: 'mac' })]) {
+      await alter(database.db, company, EXPIRED);
+      server.misdeeds.push({ kind: 'change', change });
+      await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_error', retryable: true });
+      expect(server.isLive(await storedRefreshToken(room, company))).toBe(true);
+    }
+    await alter(database.db, company, EXPIRED);
+    await room.keeper.sourceFor(company).get();
+    expect(await status(company)).toEqual(['active', undefined]);
+  });
+
+  test("another company's token: kept in quarantine, and the company must authorize again", async () => {
+    const { company } = await onboarded(room, server);
+    const other = newCompany().companyId;
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push({ kind: 'change', change: (grant) => ({ ...grant, company_id: other }) });
+    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+    expect(await status(company)).toEqual(['reauthorization_required', 'token_for_another_company']);
+    const { rows } = await database.db.pool.query<{ company_id: string; refresh_token: string }>(
+      'SELECT * FROM muster.quarantined_tokens',
+    );
+    expect(rows.map(({ company_id }) => company_id)).toContain(other);
+    const sealed = rows.find(({ company_id }) => company_id === other)?.refresh_token ?? '';
+    expect(server.isLive(room.cipher.open(sealed, { ...company, companyId: other }, 'refresh_token').reveal())).toBe(true);
+  });
+});
+
+describe('refused', () => {
+  test('invalid_grant: no further request is made, by anybody', async () => {
+    const { company } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push({ kind: 'answer', status: 400, body: { error: 'invalid_grant' } });
+    const source = room.keeper.sourceFor(company);
+    await expect(source.get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+    expect(await status(company)).toEqual(['reauthorization_required', 'token_refused']);
+    const sent = server.received.length;
+    await expect(source.get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+    await expect(room.keeper.refresh(company)).rejects.toMatchObject({ code: 'reauthorization_required' });
+    expect(await room.keeper.due(10)).toEqual([]);
+    expect(server.received).toHaveLength(sent);
+  });
+
+  test('invalid_grant after somebody else has renewed: what they stored is the answer', async () => {
+    const { company, token } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    let theirs = '';
+    server.misdeeds.push({
+      kind: 'before',
+      work: async () => {
+        server.revoke(token);
+        theirs = await authorizeAgain(company);
+      },
+    });
+    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(theirs);
+    expect(await status(company)).toEqual(['active', undefined]);
+  });
+
+  test('an access token that API calls refuse: the company must authorize again, and is asked nothing more', async () => {
+    const { company } = await onboarded(room, server);
+    const source = room.keeper.sourceFor(company);
+    await source.refused(await source.get());
+    expect(await status(company)).toEqual(['reauthorization_required', 'access_token_refused']);
+    await expect(source.get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+    expect(server.received).toHaveLength(1);
+  });
+
+  test('a refusal that comes after a new authorization does not undo it', async () => {
+    const { company } = await onboarded(room, server);
+    const source = room.keeper.sourceFor(company);
+    const outdated = await source.get();
+    await authorizeAgain(company);
+    await source.refused(outdated);
+    expect(await status(company)).toEqual(['active', undefined]);
+  });
+
+  test('a late answer never overwrites a newer authorization, and is not thrown away', async () => {
+    const { company } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    let theirs = '';
+    server.misdeeds.push({
+      kind: 'after',
+      work: async () => {
+        theirs = await authorizeAgain(company);
+      },
+    });
+    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(theirs);
+    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(theirs);
+    const { rows } = await database.db.pool.query<{ refresh_token: string }>(
+      'SELECT * FROM muster.quarantined_tokens WHERE company_id = $1',
+      [company.companyId],
+    );
+    expect(rows).toHaveLength(1);
+    const late = room.cipher.open(rows[0]?.refresh_token ?? '', company, 'refresh_token').reveal();
+    expect(server.isLive(late)).toBe(true);
+    expect(await storedRefreshToken(room, company)).not.toBe(late);
+  });
+
+  test('an answer that comes after the company was removed is dropped', async () => {
+    const { company } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push({ kind: 'after', work: () => room.connections.remove(company, 'test') });
+    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'company_not_found' });
+    const { rows } = await database.db.pool.query('SELECT FROM muster.quarantined_tokens WHERE company_id = $1', [
+      company.companyId,
+    ]);
+    expect(rows).toEqual([]);
+  });
+
+  test.each([
+    ['401 invalid_client', 401, { error: 'invalid_client' }],
+    ['400 invalid_request', 400, { error: 'invalid_request' }],
+    ['403 from a proxy', 403, '<html>'],
+    ['400 from a proxy', 400, '<html>'],
+    ['404', 404, ''],
+    ['a redirect', 302, ''],
+  ])('%s is our fault, not the company’s', async (_what, code, body) => {
+    const { company } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push({ kind: 'answer', status: code, body, headers: code === 302 ? { location: '/elsewhere' } : {} });
+    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_refused' });
+    expect(await status(company)).toEqual(['active', undefined]);
+  });
+});
+
+describe('trouble', () => {
+  test('5xx, 429 and no connection never count against the company, and are not hammered', async () => {
+    const { company, token } = await onboarded(room, server);
+    const source = room.keeper.sourceFor(company);
+    for (const [code, expected] of [
+      [500, 'service_error'],
+      [503, 'service_error'],
+      [429, 'service_throttled'],
+      [502, 'service_error'],
+    ] as const) {
+      await alter(database.db, company, EXPIRED);
+      server.misdeeds.push({ kind: 'answer', status: code });
+      await expect(source.get()).rejects.toMatchObject({ code: expected, retryable: true });
+    }
+    const sent = server.received.length;
+    for (let i = 0; i < 20; i++)
+      await expect(source.get()).rejects.toMatchObject({ code: 'service_unreachable', retryable: true });
+    expect(server.received).toHaveLength(sent);
+    const { rows } = await database.db.pool.query('SELECT transient_failures, refresh_at > now() AS later FROM muster.tokens');
+    expect(rows).toEqual([{ transient_failures: 4, later: true }]);
+
+    await alter(database.db, company, EXPIRED);
+    await source.get();
+    expect(server.uses(token)).toBe(5);
+    const after = await database.db.pool.query('SELECT transient_failures FROM muster.tokens');
+    expect(after.rows).toEqual([{ transient_failures: 0 }]);
+  });
+
+  test('Retry-After puts the next attempt off', async () => {
+    const { company } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push({ kind: 'answer', status: 429, headers: { 'retry-after': '120' } });
+    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_throttled' });
+    const { rows } = await database.db.pool.query(
+      "SELECT refresh_at > now() + interval '110 seconds' AS later FROM muster.tokens",
+    );
+    expect(rows).toEqual([{ later: true }]);
+  });
+
+  test('an authorization server that is not there is not counted, however often', async () => {
+    const { company, token } = await onboarded(room, server);
+    const gone = await TokenServer.start();
+    const lonely = oauthRoom(database.db, gone);
+    await gone.stop();
+    for (let i = 0; i < 4; i++) {
+      await alter(database.db, company, EXPIRED);
+      await expect(lonely.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
+    }
+    expect(await status(company)).toEqual(['active', undefined]);
+    await alter(database.db, company, EXPIRED);
+    await room.keeper.sourceFor(company).get();
+    expect(server.uses(token)).toBe(1);
+  });
+
+  test('a lost answer: the token is sent once more, and works if it was not used up', async () => {
+    const { company, token } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push({ kind: 'drop', rotate: false });
+    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable', retryable: true });
+    await alter(database.db, company, EXPIRED);
+    await room.keeper.sourceFor(company).get();
+    expect(server.uses(token)).toBe(2);
+    expect(await status(company)).toEqual(['active', undefined]);
+    const { rows } = await database.db.pool.query('SELECT ambiguous_attempts FROM muster.tokens');
+    expect(rows).toEqual([{ ambiguous_attempts: 0 }]);
+  });
+
+  test('a lost answer that used the token up: authorize again, with that reason', async () => {
+    const { company, token } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push({ kind: 'drop', rotate: true });
+    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
+    await alter(database.db, company, EXPIRED);
+    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+    expect(await status(company)).toEqual(['reauthorization_required', 'refresh_outcome_unknown']);
+    expect(server.uses(token)).toBe(2);
+  });
+
+  test('two lost answers in a row: never a third request', async () => {
+    const { company, token } = await onboarded(room, server);
+    for (const code of ['service_unreachable', 'reauthorization_required']) {
+      await alter(database.db, company, EXPIRED);
+      server.misdeeds.push({ kind: 'drop', rotate: false });
+      await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code });
+    }
+    expect(await status(company)).toEqual(['reauthorization_required', 'refresh_outcome_unknown']);
+    expect(server.uses(token)).toBe(2);
+  });
+
+  test('a server that is silent to everybody costs nobody the authorization', async () => {
+    const companies = await Promise.all(Array.from({ length: 3 }, () => onboarded(room, server)));
+    for (let round = 0; round < 4; round++) {
+      await database.db.pool.query(`UPDATE muster.tokens SET ${EXPIRED}`);
+      for (const { company } of companies) {
+        server.misdeeds.push({ kind: 'drop', rotate: false });
+        await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
+      }
+    }
+    await database.db.pool.query(`UPDATE muster.tokens SET ${EXPIRED}`);
+    for (const { company } of companies) {
+      await room.keeper.sourceFor(company).get();
+      expect(await status(company)).toEqual(['active', undefined]);
+    }
+  });
+
+  test('a paused company is kept alive, an unconfigured environment left alone', async () => {
+    const { company } = await onboarded(room, server);
+    await room.connections.pause(company);
+    await alter(database.db, company, DUE);
+    expect(await room.keeper.due(10)).toEqual([company]);
+    await room.keeper.refresh(company);
+    expect(server.received).toHaveLength(2);
+    await database.db.pool.query(`UPDATE muster.connections SET environment = 'production'`); // and its token with it
+    await alter(database.db, { ...company, environment: 'production' }, DUE);
+    expect(await room.keeper.due(10)).toEqual([]);
+    await expect(room.keeper.refresh({ ...company, environment: 'production' })).rejects.toMatchObject({
+      code: 'environment_not_configured',
+    });
+    expect(server.received).toHaveLength(2);
+    await expect(room.keeper.sourceFor(newCompany()).get()).rejects.toMatchObject({ code: 'company_not_found' });
+  });
+});

@@ -1,0 +1,161 @@
+import { randomBytes } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.js';
+import { openDatabase } from '../../src/db/database.js';
+import { Cipher } from '../../src/oauth/cipher.js';
+import { TokenKeeper } from '../../src/oauth/keeper.js';
+import { rotateKeys } from '../../src/oauth/key-rotation.js';
+import { Keyring } from '../../src/oauth/keyring.js';
+import { warnOfMissingKeys } from '../../src/oauth/missing-keys.js';
+import { Vault } from '../../src/oauth/vault.js';
+import { createLogger } from '../../src/observability/logger.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { oauthRoom, onboarded } from './fixture.js';
+import { TokenServer } from './token-server.js';
+
+let database: TestDatabase;
+let server: TokenServer;
+
+const key = (id: string) => ({ id, key: new Secret(randomBytes(32).toString('base64')) });
+const [old, fresh] = [key('old'), key('new-1')];
+const oldKeys = new Keyring([old]);
+const bothKeys = new Keyring([fresh, old]);
+const newKeys = new Keyring([fresh]);
+
+beforeAll(async () => {
+  database = await testDatabase();
+  server = await TokenServer.start();
+});
+beforeEach(async () => {
+  await database.db.pool.query('DELETE FROM muster.connections');
+  await database.db.pool.query('DELETE FROM muster.quarantined_tokens');
+});
+afterAll(async () => {
+  await server.stop();
+  await database.close();
+});
+
+/** A process with these keys; `companies` are onboarded by it. */
+async function processWith(keyring: Keyring, count = 0, db = database.db) {
+  const vault = new Vault(new Cipher(keyring));
+  const room = oauthRoom(db, server);
+  const parts = { ...room.parts, vault };
+  const keyed = { ...room, vault, parts, keeper: new TokenKeeper(parts) };
+  const companies = [];
+  for (let i = 0; i < count; i++) {
+    const { company } = await onboarded(room, server);
+    const state = await room.vault.read(db.prisma, company);
+    const sealed = vault.seal(company, {
+      accessToken: room.vault.openAccess(company, state).value,
+      refreshToken: room.vault.openRefresh(company, state),
+      lifetimeSeconds: 1800,
+      refreshAfterSeconds: 1500,
+    });
+    await vault.store(db.prisma, company, sealed);
+    companies.push(company);
+  }
+  return { ...keyed, companies };
+}
+
+const keysInUse = async () => {
+  const { rows } = await database.db.pool.query<{ key: string }>(
+    `SELECT DISTINCT split_part(sealed, '.', 2) AS key FROM (
+       SELECT access_token FROM muster.tokens UNION ALL SELECT refresh_token FROM muster.tokens
+       UNION ALL SELECT refresh_token FROM muster.quarantined_tokens) AS t (sealed) ORDER BY key`,
+  );
+  return rows.map((row) => row.key);
+};
+
+test('while keepers refresh: nothing is lost, and everything ends under the new key, quarantine too', async () => {
+  const { companies, vault } = await processWith(oldKeys, 12);
+  for (const company of companies.slice(0, 3))
+    await vault.quarantine(database.db.prisma, company, new Secret(server.issue(company.companyId)));
+  expect(await keysInUse()).toEqual(['old']);
+
+  const others = [1, 2].map(() => openDatabase({ url: database.url, poolSize: 4 }));
+  const workers = await Promise.all(others.map((db) => processWith(bothKeys, 0, db)));
+  server.received.length = 0;
+  const rotating = new AbortController();
+  const refreshing = workers.map(async ({ keeper }) => {
+    for (let round = 0; !rotating.signal.aborted || round < 5; round++) {
+      await database.db.pool.query('UPDATE muster.tokens SET refresh_at = now() WHERE random() < 0.5');
+      await Promise.all(companies.map((company) => keeper.refresh(company)));
+    }
+  });
+  let rotated = 0;
+  for (let i = 0; i < 5; i++) {
+    const rotation = await rotateKeys(database.db, new Cipher(bothKeys));
+    expect(rotation).toMatchObject({ unreadable: [], behind: 0 });
+    rotated += rotation.rotated;
+  }
+  rotating.abort();
+  await Promise.all(refreshing);
+  await Promise.all(others.map((db) => db.close()));
+
+  expect(rotated).toBeGreaterThanOrEqual(3);
+  expect(server.received.length).toBeGreaterThan(companies.length);
+  expect(server.received.length).toBe(new Set(server.received.map((fields) => fields['refresh_token'])).size);
+  expect(await keysInUse()).toEqual(['new-1']);
+  // Without the old key every company goes on.
+  const { keeper, connections } = await processWith(newKeys);
+  await database.db.pool.query('UPDATE muster.tokens SET refresh_at = now(), expires_at = now()');
+  for (const company of companies) {
+    await keeper.sourceFor(company).get();
+    expect((await connections.find(company))?.status).toBe('active');
+  }
+});
+
+test('a missing key and a damaged token are named, and the rest is encrypted again', async () => {
+  const { companies } = await processWith(oldKeys, 2);
+  const lost = await processWith(new Keyring([key('gone')]), 1);
+  await database.db.pool.query("UPDATE muster.tokens SET access_token = 'v1.old.AAAA' WHERE company_id = $1", [
+    companies[1]?.companyId,
+  ]);
+  const { rotated, unreadable, behind } = await rotateKeys(database.db, new Cipher(bothKeys));
+  expect([rotated, behind]).toEqual([3, 0]);
+  const [missing] = lost.companies;
+  expect(unreadable.toSorted((a, b) => a.reason.localeCompare(b.reason) || a.field.localeCompare(b.field))).toEqual([
+    { ...companies[1], table: 'tokens', field: 'access_token', key: null, reason: 'damaged' },
+    { ...missing, table: 'tokens', field: 'access_token', key: 'gone', reason: 'missing_key' },
+    { ...missing, table: 'tokens', field: 'refresh_token', key: 'gone', reason: 'missing_key' },
+  ]);
+});
+
+test('a process that goes on with the old key is noticed', async () => {
+  const { companies, vault } = await processWith(oldKeys, 1);
+  const [company] = companies;
+  if (!company) throw new Error('no company');
+  const pair = {
+    accessToken: new Secret('access-token'),
+    refreshToken: new Secret(server.issue(company.companyId)),
+    lifetimeSeconds: 1800,
+    refreshAfterSeconds: 1500,
+  };
+  // Whatever is read, the old process has just written.
+  const prisma = new Proxy(database.db.prisma, {
+    get: (target, name) =>
+      name === '$queryRaw'
+        ? async (...args: Parameters<typeof target.$queryRaw>) => {
+            await vault.store(target, company, vault.seal(company, pair));
+            return target.$queryRaw(...args);
+          }
+        : (Reflect.get(target, name) as unknown),
+  });
+  const { behind } = await rotateKeys({ prisma }, new Cipher(bothKeys));
+  expect(behind).toBeGreaterThan(0);
+});
+
+test('at the start a missing key is named once, with how many tokens need it', async () => {
+  await processWith(oldKeys, 2);
+  const { companies } = await processWith(new Keyring([key('gone')]), 3);
+  const lines: string[] = [];
+  const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
+  await warnOfMissingKeys(database.db, bothKeys, logger);
+  expect(lines).toHaveLength(1);
+  const line = JSON.parse(lines[0] ?? '') as { example: unknown };
+  expect(line).toMatchObject({ level: 50, key: 'gone', tokens: 6 });
+  expect(companies).toContainEqual(line.example);
+  lines.length = 0;
+  await warnOfMissingKeys(database.db, new Keyring([fresh]), logger);
+  expect(lines.map((text) => (JSON.parse(text) as { key: string }).key)).toEqual(['gone', 'old']);
+});

@@ -1,0 +1,298 @@
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import { Secret } from '../../src/core/secret.js';
+import { inTransaction } from '../../src/db/transaction.js';
+import { TokenKeeper } from '../../src/oauth/keeper.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { alter, newCompany, oauthRoom, storedRefreshToken } from './fixture.js';
+import { readStates } from './states-document.js';
+import { TokenServer } from './token-server.js';
+
+/** Random sequences; the seed is fixed, so that a failure comes again. */
+const SEQUENCES = Number(process.env.CAMPAIGN_ROUNDS ?? 30);
+const SEED = 20_261_120;
+
+let database: TestDatabase;
+let server: TokenServer;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  server = await TokenServer.start();
+});
+afterAll(async () => {
+  await server.stop();
+  await database.close();
+});
+
+const NEXT = new Map(readStates().transitions.map(({ from, event, to }) => [`${from} ${event}`, to]));
+const DAY = 86_400;
+const NO_LEASE = -Infinity;
+/** What the tests' settings make of a lifetime of 1,799 s, of a first failure and of a lease; in seconds. */
+const [REFRESH_AFTER, LEASE] = [1_000, 30];
+
+/** What becomes of a refresh token that is sent. A crash and a lost answer differ in what is written down afterwards. */
+const FATES = ['answered', 'failed', 'lost', 'lost granted', 'crash unsent', 'crash ungranted', 'crash granted'] as const;
+type Fate = (typeof FATES)[number];
+
+/** What an observer expects who knows docs/states.md and what the provider does, but no code of ours. Times in seconds from now. */
+class Model {
+  state = 'active';
+  paused = false;
+  /** The provider has ended the grant, or used up the token that is stored. */
+  dead = false;
+  unanswered = 0;
+  failures = 0;
+  expiresIn = 1_799;
+  dueIn = REFRESH_AFTER;
+  leaseFor = NO_LEASE;
+
+  /** The table says what becomes of the state. */
+  follow(event: string): void {
+    const to = NEXT.get(`${this.state} ${event}`);
+    if (to === undefined) throw new Error(`docs/states.md does not say what "${event}" does to "${this.state}"`);
+    if (event === 'paused') this.paused = true;
+    if (event === 'resumed' && this.state !== 'reauthorization_required') this.paused = false;
+    this.state = to === 'active' && this.paused ? 'paused' : to;
+  }
+
+  get isOver(): boolean {
+    return this.state === 'reauthorization_required';
+  }
+
+  get isDue(): boolean {
+    return this.dueIn <= 0 || (this.failures > 0 && this.dueIn > 900);
+  }
+
+  get isUsable(): boolean {
+    return this.expiresIn > 5;
+  }
+
+  /** A refresh is asked for; gives how many requests the provider sees of it. */
+  attempt(fate: Fate): number {
+    if (this.failures > 0 && !this.isDue) return 0;
+    if (this.leaseFor > 0) {
+      this.leaseFor = Math.min(this.leaseFor, LEASE);
+      return 0;
+    }
+    if (this.unanswered >= 2) {
+      this.leaseFor = NO_LEASE;
+      this.follow('refused');
+      return 0;
+    }
+    if (fate.startsWith('crash')) {
+      this.unanswered += 1;
+      this.leaseFor = LEASE;
+      if (fate === 'crash granted') this.dead = true;
+      return fate === 'crash unsent' ? 0 : 1;
+    }
+    this.leaseFor = NO_LEASE;
+    if (fate === 'failed') this.#putOff();
+    else if (fate === 'answered') this.#answered();
+    else {
+      this.unanswered += 1;
+      if (fate === 'lost granted') this.dead = true;
+      if (this.unanswered >= 2) this.follow('refused');
+      else this.#putOff();
+    }
+    return 1;
+  }
+
+  authorized(): void {
+    this.dead = false;
+    this.#granted();
+    this.leaseFor = NO_LEASE;
+  }
+
+  #answered(): void {
+    if (this.dead) this.follow('refused');
+    else this.#granted();
+  }
+
+  #granted(): void {
+    [this.unanswered, this.failures, this.expiresIn, this.dueIn] = [0, 0, 1_799, REFRESH_AFTER];
+  }
+
+  #putOff(): void {
+    this.failures += 1;
+    this.dueIn = 4;
+  }
+}
+
+interface Real {
+  readonly company: CompanyKey;
+  readonly room: ReturnType<typeof oauthRoom>;
+}
+
+type Command = fc.AsyncCommand<Model, Real>;
+
+/** A command that may come at any time, after which the company stands where the model says. */
+function command(name: string, run: (model: Model, real: Real) => Promise<void>): Command {
+  return {
+    check: () => true,
+    run: async (model, real) => {
+      await run(model, real);
+      const found = await real.room.connections.find(real.company);
+      expect(found?.status).toBe(model.state);
+      expect(found?.reauthorizationReason === undefined).toBe(!model.isOver);
+      const due = await real.room.keeper.due(10);
+      expect(due).toHaveLength(model.dueIn <= 0 && model.leaseFor <= 0 && !model.isOver ? 1 : 0);
+    },
+    toString: () => name,
+  };
+}
+
+/** A process of its own, which dies when its request has this fate. */
+function keeperWith(fate: Fate, { room }: Real): TokenKeeper {
+  let dead = false;
+  const db = {
+    ...database.db,
+    prisma: new Proxy(database.db.prisma, {
+      get: (target, name) => {
+        if (dead) throw new TypeError('killed');
+        return Reflect.get(target, name) as unknown;
+      },
+    }),
+  };
+  const endpoint = {
+    refresh: (token: Secret) => {
+      if (fate === 'failed') server.misdeeds.push({ kind: 'answer', status: 503 });
+      else if (fate !== 'answered') server.misdeeds.push({ kind: 'drop', rotate: fate.endsWith(' granted') });
+      dead = fate.startsWith('crash');
+      if (fate !== 'crash unsent') return room.endpoint.refresh(token);
+      server.misdeeds.length = 0;
+      throw new TypeError('killed');
+    },
+  };
+  let waited = 0;
+  return new TokenKeeper({
+    ...room.parts,
+    db,
+    endpoints: { test: endpoint as unknown as typeof room.endpoint },
+    // Waits for a lease take no time.
+    clock: {
+      now: () => Date.now(),
+      monotonic: () => performance.now() + waited,
+      sleep: async (ms) => void (waited += ms * 200),
+    },
+  });
+}
+
+/** Requests that the provider got meanwhile. */
+async function requestsDuring(work: Promise<unknown>): Promise<number> {
+  const before = server.received.length;
+  await work.catch(() => {});
+  return server.received.length - before;
+}
+
+const commands = {
+  use: (fate: Fate) =>
+    command(`use a token (${fate})`, async (model, real) => {
+      const sent = await requestsDuring(keeperWith(fate, real).sourceFor(real.company).get());
+      expect(sent).toBe(model.isOver || (model.isUsable && !model.isDue) ? 0 : model.attempt(fate));
+    }),
+  sweep: (fate: Fate) =>
+    command(`sweep (${fate})`, async (model, real) => {
+      const keeper = keeperWith(fate, real);
+      const sent = await requestsDuring(
+        (async () => {
+          for (const company of await keeper.due(10)) await keeper.refresh(company);
+        })(),
+      );
+      expect(sent).toBe(model.isOver || model.dueIn > 0 || model.leaseFor > 0 ? 0 : model.attempt(fate));
+    }),
+  unauthorized: (fate: Fate) =>
+    command(`401 (${fate})`, async (model, real) => {
+      const { vault, parts } = real.room;
+      const stale = vault.openAccess(real.company, await vault.read(parts.db.prisma, real.company));
+      const sent = await requestsDuring(keeperWith(fate, real).sourceFor(real.company).renew(stale));
+      expect(sent).toBe(model.isOver ? 0 : model.attempt(fate));
+    }),
+  expire: () =>
+    command('the token expires', async (model, { company }) => {
+      await alter(
+        database.db,
+        company,
+        "expires_at = now() - interval '1 s', refresh_at = now() - interval '1 s', lease_until = NULL",
+      );
+      [model.expiresIn, model.dueIn, model.leaseFor] = [-1, -1, NO_LEASE];
+    }),
+  jump: (days: number) =>
+    command(`the clock jumps by ${days} d`, async (model, { company }) => {
+      const columns = ['expires_at', 'refreshed_at', 'refresh_at', 'lease_until', 'attempt_started_at'];
+      await alter(database.db, company, columns.map((name) => `${name} = ${name} - interval '${days} d'`).join(', '));
+      model.expiresIn -= days * DAY;
+      model.dueIn -= days * DAY;
+      model.leaseFor -= days * DAY;
+    }),
+  revoke: () =>
+    command('the provider revokes', async (model, { company, room }) => {
+      server.revoke(await storedRefreshToken(room, company));
+      model.dead = true;
+    }),
+  authorize: () =>
+    command('authorized (again)', async (model, { company, room }) => {
+      const refreshToken = new Secret(server.issue(company.companyId));
+      const sent = await requestsDuring(room.onboarding.onboard({ ...company, refreshToken }));
+      expect(sent).toBe(model.isOver ? 1 : 0);
+      if (model.isOver) model.authorized();
+      model.follow('onboarded');
+    }),
+  pause: () =>
+    command('paused', async (model, { company, room }) => {
+      await room.connections.pause(company);
+      model.follow('paused');
+    }),
+  resume: () =>
+    command('resumed', async (model, { company, room }) => {
+      await room.connections.resume(company).catch(() => {});
+      model.follow('resumed');
+    }),
+  late: () =>
+    command('an answer that was given up comes', async (model, { company, room }) => {
+      const found = await room.connections.find(company);
+      await inTransaction(database.db, (tx) => room.connections.regain(company, tx));
+      if (found?.reauthorizationReason !== 'refresh_outcome_unknown') return;
+      // With the pair that it brought.
+      const grant = await room.endpoint.refresh(new Secret(server.issue(company.companyId)));
+      if (grant.kind !== 'granted' || !grant.refreshToken) throw new Error('not granted');
+      const pair = { ...grant, refreshToken: grant.refreshToken, refreshAfterSeconds: REFRESH_AFTER };
+      await room.vault.store(database.db.prisma, company, room.vault.seal(company, pair));
+      model.follow('regained');
+      model.authorized();
+    }),
+};
+
+const fate = fc.constantFrom(...FATES);
+const anyCommand = fc.oneof(
+  { weight: 4, arbitrary: fate.map(commands.use) },
+  { weight: 3, arbitrary: fate.map(commands.sweep) },
+  { weight: 2, arbitrary: fate.map(commands.unauthorized) },
+  { weight: 6, arbitrary: fc.constant(commands.expire()) },
+  { weight: 2, arbitrary: fc.constantFrom(-1, 1).map(commands.jump) },
+  { weight: 1, arbitrary: fc.constant(commands.revoke()) },
+  { weight: 2, arbitrary: fc.constant(commands.authorize()) },
+  { weight: 1, arbitrary: fc.constant(commands.pause()) },
+  { weight: 1, arbitrary: fc.constant(commands.resume()) },
+  { weight: 1, arbitrary: fc.constant(commands.late()) },
+);
+
+test('no sequence of refreshes, crashes, losses, revocations, authorizations and clock jumps breaks the state table', async () => {
+  const report = await fc.check(
+    fc.asyncProperty(fc.commands([anyCommand], { maxCommands: 30, size: 'max' }), async (sequence) => {
+      await fc.asyncModelRun(async () => {
+        await database.db.pool.query('DELETE FROM muster.connections');
+        server.misdeeds.length = 0;
+        const plain = oauthRoom(database.db, server);
+        // Slow retries, so that a slow machine does not make one due.
+        const parts = { ...plain.parts, random: () => 3 };
+        const room = { ...plain, parts };
+        const company = newCompany();
+        await room.onboarding.onboard({ ...company, refreshToken: new Secret(server.issue(company.companyId)) });
+        return { model: new Model(), real: { company, room } };
+      }, sequence);
+    }),
+    { numRuns: SEQUENCES, seed: SEED },
+  );
+  expect(report.failed, fc.defaultReportMessage(report)).toBe(false);
+}, 600_000);

@@ -1,0 +1,146 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { alter, CLIENT_SECRET, EXPIRED, newCompany, oauthRoom, onboarded, storedRefreshToken } from './fixture.js';
+import { TokenServer } from './token-server.js';
+
+let database: TestDatabase;
+let server: TokenServer;
+let room: ReturnType<typeof oauthRoom>;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  server = await TokenServer.start();
+  room = oauthRoom(database.db, server);
+});
+beforeEach(() => {
+  server.misdeeds.length = 0;
+  server.received.length = 0;
+});
+afterAll(async () => {
+  await server.stop();
+  await database.close();
+});
+
+const onboard = (company = newCompany(), token = server.issue(company.companyId)) =>
+  room.onboarding.onboard({ ...company, refreshToken: new Secret(token) });
+
+test('proves the token, stores the pair that it brought, and sends what the service asks for', async () => {
+  const company = newCompany();
+  const token = server.issue(company.companyId);
+  expect(await onboard(company, token)).toEqual({ created: true });
+  expect(server.received).toEqual([
+    { grant_type: 'refresh_token', refresh_token: token, client_id: 'client-1', client_secret: CLIENT_SECRET },
+  ]);
+  const stored = await storedRefreshToken(room, company);
+  expect(stored).not.toBe(token);
+  expect(server.isLive(stored)).toBe(true);
+  expect(await room.connections.find(company)).toMatchObject({
+    ...company,
+    status: 'active',
+    token: { expiresAt: expect.any(Date) },
+  });
+  const { rows } = await database.db.pool.query('SELECT environment, company_id FROM mirror.companies WHERE company_id = $1', [
+    company.companyId,
+  ]);
+  expect(rows).toEqual([{ environment: 'test', company_id: company.companyId }]);
+});
+
+test('a company that is active or paused: already_onboarded, and its token is not spent', async () => {
+  const { company } = await onboarded(room, server);
+  const token = server.issue(company.companyId);
+  await expect(onboard(company, token)).rejects.toMatchObject({ code: 'already_onboarded' });
+  await room.connections.pause(company);
+  await expect(onboard(company, token)).rejects.toMatchObject({ code: 'already_onboarded' });
+  expect(server.isLive(token)).toBe(true);
+});
+
+test('a company that must authorize again gets its new token', async () => {
+  const { company } = await onboarded(room, server);
+  await room.connections.requireReauthorization(company, 'token_refused');
+  await alter(database.db, company, `${EXPIRED}, transient_failures = 7, ambiguous_attempts = 2, attempt_started_at = now()`);
+  expect(await onboard(company)).toEqual({ created: false });
+  expect(await room.connections.find(company)).toMatchObject({ status: 'active' });
+  expect((await room.keeper.sourceFor(company).get()).value.reveal()).toMatch(/^access-token/);
+  expect(server.received).toHaveLength(2);
+});
+
+test("another company's token: the new pair is kept for that company, nothing is onboarded", async () => {
+  const [company, other] = [newCompany(), newCompany()];
+  await expect(onboard(company, server.issue(other.companyId))).rejects.toMatchObject({ code: 'token_for_another_company' });
+  expect(await room.connections.find(company)).toBeUndefined();
+  const { rows } = await database.db.pool.query<{ refresh_token: string }>(
+    'SELECT * FROM muster.quarantined_tokens WHERE company_id = $1',
+    [other.companyId],
+  );
+  expect(server.isLive(room.cipher.open(rows[0]?.refresh_token ?? '', other, 'refresh_token').reveal())).toBe(true);
+});
+
+describe('failures store nothing', () => {
+  test.each([
+    [{ status: 400, body: { error: 'invalid_grant' } }, 'token_refused'],
+    [{ status: 401, body: { error: 'invalid_client' } }, 'service_refused'],
+    [{ status: 503 }, 'service_unreachable'],
+    [{ status: 429 }, 'service_unreachable'],
+    [{ status: 200, body: '<html>' }, 'service_unreachable'],
+  ])('%j: %s', async (answer, code) => {
+    const company = newCompany();
+    server.misdeeds.push({ kind: 'answer', ...answer });
+    const error = await onboard(company).catch((caught: unknown) => caught);
+    expect(error).toMatchObject({ code });
+    expect(String(error)).not.toMatch(/refresh-token-|client-secret/);
+    expect(await room.connections.find(company)).toBeUndefined();
+  });
+
+  test('a lost connection, a server that is not there, an environment that is not configured', async () => {
+    server.misdeeds.push({ kind: 'drop', rotate: false });
+    await expect(onboard()).rejects.toMatchObject({ code: 'service_unreachable' });
+    const gone = await TokenServer.start();
+    const lonely = oauthRoom(database.db, gone);
+    await gone.stop();
+    const request = { ...newCompany(), refreshToken: new Secret('refresh-token-x') };
+    await expect(lonely.onboarding.onboard(request)).rejects.toMatchObject({ code: 'service_unreachable' });
+    await expect(room.onboarding.onboard({ ...request, environment: 'production' })).rejects.toMatchObject({
+      code: 'environment_not_configured',
+    });
+  });
+
+  test('a grant without a usable access token is kept in quarantine', async () => {
+    const company = newCompany();
+    server.misdeeds.push({ kind: 'change', change: (grant) => ({ ...grant, access_token: '' }) });
+    await expect(onboard(company)).rejects.toMatchObject({ code: 'service_unreachable' });
+    const { rows } = await database.db.pool.query('SELECT FROM muster.quarantined_tokens WHERE company_id = $1', [
+      company.companyId,
+    ]);
+    expect(rows).toHaveLength(1);
+  });
+});
+
+test('the same company, and the same token, side by side: sent once', async () => {
+  const company = newCompany();
+  const token = server.issue(company.companyId);
+  const twin = oauthRoom(database.db, server);
+  const request = { ...company, refreshToken: new Secret(token) };
+  const results = await Promise.allSettled([
+    room.onboarding.onboard(request),
+    twin.onboarding.onboard(request),
+    twin.onboarding.onboard({ ...request, companyId: randomUUID() }),
+  ]);
+  expect(server.uses(token)).toBeLessThanOrEqual(2);
+  expect(server.most).toBeLessThanOrEqual(1);
+  expect(results.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(1);
+  for (const result of results) {
+    if (result.status === 'rejected')
+      expect(['token_busy', 'already_onboarded', 'token_refused', 'token_for_another_company']).toContain(result.reason.code);
+  }
+});
+
+test('thirty at once do not starve the pool, and leave no lock behind', async () => {
+  const results = await Promise.all(Array.from({ length: 30 }, () => onboard()));
+  expect(results.every(({ created }) => created)).toBe(true);
+  const { rows } = await database.db.pool.query(
+    `SELECT count(*)::int AS locks FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'advisory' AND datname = current_database()`,
+  );
+  expect(rows).toEqual([{ locks: 0 }]);
+});

@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import type { AccessToken } from '../../src/http/token-source.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { alter, DUE, EXPIRED, oauthRoom, onboarded } from './fixture.js';
+import { TokenServer } from './token-server.js';
+
+let database: TestDatabase;
+let server: TokenServer;
+let room: ReturnType<typeof oauthRoom>;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  server = await TokenServer.start();
+});
+beforeEach(async () => {
+  server.misdeeds.length = 0;
+  await database.db.pool.query('DELETE FROM muster.connections');
+  room = oauthRoom(database.db, server);
+});
+afterAll(async () => {
+  await server.stop();
+  await database.close();
+});
+
+const reason = async (company: CompanyKey) => (await room.connections.find(company))?.reauthorizationReason;
+
+/** The company's token comes due, is sent, and no answer comes. */
+async function goesUnanswered(company: CompanyKey, rotate = false): Promise<string> {
+  await alter(database.db, company, EXPIRED);
+  server.misdeeds.push({ kind: 'drop', rotate });
+  return room.keeper
+    .sourceFor(company)
+    .get()
+    .then(
+      () => 'answered',
+      (error: { code: string }) => error.code,
+    );
+}
+
+async function companies(count: number): Promise<CompanyKey[]> {
+  return Promise.all(Array.from({ length: count }, async () => (await onboarded(room, server)).company));
+}
+
+test('while others are granted theirs, a second lost answer is the company’s own, though a third company waits, too', async () => {
+  const [lost, alsoLost, healthy] = (await companies(3)) as [CompanyKey, CompanyKey, CompanyKey];
+  expect(await goesUnanswered(lost)).toBe('service_unreachable');
+  expect(await goesUnanswered(alsoLost)).toBe('service_unreachable');
+  await alter(database.db, healthy, DUE);
+  await room.keeper.refresh(healthy);
+  expect(await goesUnanswered(lost)).toBe('reauthorization_required');
+  expect(await reason(lost)).toBe('refresh_outcome_unknown');
+  expect(await reason(alsoLost)).toBeUndefined();
+});
+
+test('an outage lasts until somebody is answered, and a day at most', async () => {
+  const [first, second] = (await companies(2)) as [CompanyKey, CompanyKey];
+  for (let round = 0; round < 3; round++) {
+    expect(await goesUnanswered(first)).toBe('service_unreachable');
+    expect(await goesUnanswered(second)).toBe('service_unreachable');
+  }
+  await alter(database.db, first, "attempt_started_at = now() - interval '25 hours'");
+  expect(await goesUnanswered(first)).toBe('reauthorization_required');
+  // Now nobody else waits.
+  expect(await goesUnanswered(second)).toBe('reauthorization_required');
+});
+
+test('an answer, a refusal above all, is never asked for again, outage or not', async () => {
+  const [first, second] = (await companies(2)) as [CompanyKey, CompanyKey];
+  expect(await goesUnanswered(first, true)).toBe('service_unreachable');
+  expect(await goesUnanswered(second)).toBe('service_unreachable');
+  expect(await goesUnanswered(second)).toBe('service_unreachable');
+  await alter(database.db, first, EXPIRED);
+  await expect(room.keeper.sourceFor(first).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+  const sent = server.received.length;
+  await expect(room.keeper.sourceFor(first).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+  expect(server.received).toHaveLength(sent);
+});
+
+test('an answer that was given up for lost and comes after all brings the company back', async () => {
+  const [company] = (await companies(1)) as [CompanyKey];
+  await alter(database.db, company, EXPIRED);
+  server.misdeeds.push({
+    kind: 'after',
+    work: async () => {
+      // The holder is frozen for longer than its lease: another process sends the same token, and it is refused.
+      await alter(database.db, company, "lease_until = now() - interval '1 second'");
+      const rival = oauthRoom(database.db, server);
+      await expect(rival.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+      expect(await reason(company)).toBe('refresh_outcome_unknown');
+    },
+  });
+  const late = await room.keeper.sourceFor(company).get();
+  expect(await room.connections.find(company)).toMatchObject({ status: 'active' });
+  expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(late.value.reveal());
+});
+
+test('whoever saw a 401 waits for a renewal that is under way elsewhere', async () => {
+  const [company] = (await companies(1)) as [CompanyKey];
+  const elsewhere = oauthRoom(database.db, server);
+  const stale = await room.keeper.sourceFor(company).get();
+  let waiting: Promise<AccessToken> | undefined;
+  server.misdeeds.push({
+    kind: 'before',
+    work: async () => {
+      waiting = room.keeper.sourceFor(company).renew(stale);
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    },
+  });
+  const sent = server.received.length;
+  const renewed = await elsewhere.keeper.sourceFor(company).renew(stale);
+  expect((await waiting)?.value.reveal()).toBe(renewed.value.reveal());
+  expect(server.received).toHaveLength(sent + 1);
+});
+
+test('a token that cannot be read is looked at only now and then, and the error says which key it needs', async () => {
+  const [company] = (await companies(1)) as [CompanyKey];
+  await alter(database.db, company, `${EXPIRED}, refresh_token = replace(refresh_token, 'v1.k1.', 'v1.gone.')`);
+  for (let i = 0; i < 2; i++) {
+    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({
+      code: 'token_unreadable',
+      message: expect.stringContaining('"gone"') as string,
+    });
+    expect(await room.keeper.due(10)).toEqual([]);
+  }
+});

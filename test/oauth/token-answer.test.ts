@@ -1,0 +1,112 @@
+import { describe, expect, test } from 'vitest';
+import { refreshAfterSeconds, retryAfterSeconds } from '../../src/oauth/refresh-schedule.js';
+import { readTokenAnswer } from '../../src/oauth/token-answer.js';
+
+const read = (status: number, body: unknown, headers: Record<string, string> = {}) =>
+  readTokenAnswer({ status, headers, text: typeof body === 'string' ? body : JSON.stringify(body) }, 0);
+
+const GRANT = {
+  access_token: 'access-1',
+  expires_in: 1799,
+  token_type: 'Bearer',
+  refresh_token: 'refresh-1',
+  company_id: '0F8FAD5B-D9CB-469F-A165-70867728950E',
+};
+
+describe('granted', () => {
+  test('with everything', () => {
+    const answer = read(200, GRANT);
+    expect(answer).toMatchObject({ kind: 'granted', lifetimeSeconds: 1799, companyId: '0f8fad5b-d9cb-469f-a165-70867728950e' });
+    if (answer.kind !== 'granted') return;
+    expect([answer.accessToken.reveal(), answer.refreshToken?.reveal()]).toEqual(['access-1', 'refresh-1']);
+    expect(JSON.stringify(answer)).not.toMatch(/access-1|refresh-1/);
+  });
+
+  test.each([
+    [3600, 3600],
+    ['1799', 1799],
+    ['12.5', 12.5],
+    [undefined, 1800],
+    [null, 1800],
+    ['', 1800],
+    [0, 1800],
+    [-5, 1800],
+    ['soon', 1800],
+    [true, 1800],
+    [1e12, 31_536_000],
+  ])('expires_in %j means %i s', (expires, seconds) => {
+    expect(read(200, { ...GRANT, expires_in: expires })).toMatchObject({ kind: 'granted', lifetimeSeconds: seconds });
+  });
+
+  test.each(['bearer', 'BEARER', undefined, null])('token_type %j', (type) => {
+    expect(read(200, { ...GRANT, token_type: type }).kind).toBe('granted');
+  });
+
+  test.each([undefined, null, '', 5])('refresh_token %j: the old one stays', (token) => {
+    expect(read(200, { ...GRANT, refresh_token: token })).not.toHaveProperty('refreshToken');
+  });
+});
+
+test.each([
+  ['no access token', { ...GRANT, access_token: undefined }],
+  ['an empty one', { ...GRANT, access_token: '' }],
+  ['another token type', { ...GRANT, token_type: 'mac' }],
+  ['a company that is no GUID', { ...GRANT, company_id: '42' }],
+])('malformed: %s; the refresh token is kept', (_what, body) => {
+  const answer = read(200, body);
+  expect(answer.kind === 'malformed' && answer.refreshToken.reveal()).toBe('refresh-1');
+});
+
+test.each([
+  [200, '', 'ambiguous'],
+  [200, '<html>', 'ambiguous'],
+  [200, '[]', 'ambiguous'],
+  [200, '{"access_token":""}', 'ambiguous'],
+  [400, { error: 'invalid_grant' }, 'refused'],
+  [401, { error: 'invalid_grant' }, 'refused'],
+  [400, { message: 'in a format of its own' }, 'refused'],
+  [400, { error: 'invalid_client' }, 'client_refused'],
+  [401, { error: 'invalid_client' }, 'client_refused'],
+  [400, { error: 'unsupported_grant_type' }, 'client_refused'],
+  [400, '<html>', 'client_refused'],
+  [401, '', 'client_refused'],
+  [403, {}, 'client_refused'],
+  [404, '', 'client_refused'],
+  [302, '', 'client_refused'],
+  [408, '', 'transient'],
+  [429, { error: 'invalid_grant' }, 'transient'],
+  [500, { error: 'invalid_grant' }, 'transient'],
+  [503, '', 'transient'],
+])('%i %j is %s', (status, body, kind) => expect(read(status, body).kind).toBe(kind));
+
+test('Retry-After is heard, and unknown error texts are not repeated', () => {
+  expect(read(503, '', { 'retry-after': '7' })).toMatchObject({ retryAfterMs: 7000 });
+  expect(JSON.stringify(read(400, { error: 'secret-1', error_description: 'secret-2' }))).not.toContain('secret');
+});
+
+describe('schedule', () => {
+  test.each([
+    [1800, undefined, 1440],
+    [3600, undefined, 2880],
+    [200, undefined, 140],
+    [100, undefined, 50],
+    [10, undefined, 5],
+    [1800, 300, 1500],
+    [1800, 5000, 900],
+    [60, 10, 50],
+  ])('a token of %i s with margin %s is refreshed after %i s', (lifetime, margin, after) => {
+    expect(refreshAfterSeconds(lifetime, margin, 0)).toBe(after);
+    const earliest = refreshAfterSeconds(lifetime, margin, 1);
+    expect(earliest).toBeLessThanOrEqual(after);
+    expect(earliest).toBeGreaterThanOrEqual(lifetime / 2);
+  });
+
+  test('attempts are put off for ever longer, up to five minutes', () => {
+    expect([1, 2, 3, 4, 8, 9, 100].map((failures) => retryAfterSeconds(failures, undefined, 1))).toEqual([
+      2, 4, 8, 16, 256, 300, 300,
+    ]);
+    expect(retryAfterSeconds(1, undefined, 0)).toBe(1);
+    expect(retryAfterSeconds(1, 60_000, 0)).toBe(60);
+    expect(retryAfterSeconds(1, 86_400_000, 0)).toBe(900);
+  });
+});

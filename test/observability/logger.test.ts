@@ -1,0 +1,120 @@
+import { describe, expect, test } from 'vitest';
+import { MusterError } from '../../src/core/errors.js';
+import { createLogger } from '../../src/observability/logger.js';
+import { registerSecret } from '../../src/observability/secret-registry.js';
+
+/** A value that no key name and no shape gives away: only the registry can catch it. */
+const CANARY = 'q7Zr!canary+4b/9x$WmK';
+registerSecret(CANARY);
+
+function logged(write: (logger: ReturnType<typeof createLogger>) => void): string {
+  const lines: string[] = [];
+  write(createLogger({ level: 'trace', destination: { write: (line) => void lines.push(line) } }));
+  expect(lines).toHaveLength(1);
+  return lines[0] ?? '';
+}
+
+describe('by registered value', () => {
+  const places: Record<string, (logger: ReturnType<typeof createLogger>) => void> = {
+    message: (log) => log.info(`answered ${CANARY} at once`),
+    'formatted message': (log) => log.info('answered %s', CANARY),
+    root: (log) => log.info({ note: CANARY }),
+    'depth 3': (log) => log.info({ a: { b: [{ c: CANARY }] } }),
+    'member name': (log) => log.info({ a: { [CANARY]: 1 } }),
+    'child binding': (log) => log.child({ note: CANARY }).info('x'),
+    'error message': (log) => log.error({ err: new Error(`bad ${CANARY}`) }),
+    'bare error': (log) => log.error(new Error(`bad ${CANARY}`)),
+    cause: (log) => log.error({ err: new Error('outer', { cause: new Error('middle', { cause: new Error(CANARY) }) }) }),
+    'aggregate error': (log) => log.error({ error: new AggregateError([new Error(CANARY)], 'many') }),
+    'error details': (log) => log.error({ err: new MusterError('service_error', 'x', { details: { hint: CANARY } }) }),
+    'encoded in a URL': (log) => log.info({ url: `https://x.test/a?b=${encodeURIComponent(CANARY)}&c=1` }),
+    'glued to other text': (log) => log.info(`<<${CANARY}${CANARY}>>`),
+    'embedded JSON': (log) => log.info(JSON.stringify({ x: CANARY })),
+  };
+  test.each(Object.entries(places))('%s', (_place, write) => {
+    const line = logged(write);
+    expect(line).toContain('[redacted]');
+    expect(line).not.toContain(CANARY);
+    expect(line).not.toContain(encodeURIComponent(CANARY));
+    expect(line).not.toContain('canary');
+    expect(() => JSON.parse(line)).not.toThrow();
+  });
+
+  test('a value that begins like a shorter one disappears whole', () => {
+    registerSecret('prefix-secret');
+    registerSecret('prefix-secret-and-its-tail');
+    expect(logged((log) => log.info('prefix-secret-and-its-tail'))).not.toContain('tail');
+  });
+
+  test('lasting values outlive any number of passing ones, and memory is bounded', () => {
+    registerSecret('lasting-value-1', { lasting: true });
+    registerSecret('first-passing-value');
+    for (let i = 0; i < 10_001; i++) registerSecret(`passing-value-${i}-end`);
+    expect(logged((log) => log.info('lasting-value-1'))).toContain('[redacted]');
+    expect(logged((log) => log.info('passing-value-10000-end'))).toContain('[redacted]');
+    expect(logged((log) => log.info('first-passing-value'))).toContain('first-passing-value');
+  });
+});
+
+describe('by member name', () => {
+  const plain = 'unregistered-opaque';
+  const names = [
+    'refresh_token',
+    'Refresh_Token',
+    'refreshToken',
+    'REFRESH-TOKEN',
+    'access_token',
+    'client_secret',
+    'clientSecret',
+    'Authorization',
+    'code',
+    'password',
+    'cookie',
+    'Set-Cookie',
+    'x-csrf-token',
+    'adminToken',
+    'MUSTER_ENCRYPTION_KEYS',
+  ];
+  test.each(names)('%s', (name) => {
+    for (const object of [
+      { [name]: plain },
+      { a: { b: { c: { [name]: plain } } } },
+      { a: [{ [name]: [plain] }] },
+      { [name]: { value: plain } },
+    ]) {
+      expect(logged((log) => log.info(object))).not.toContain(plain);
+    }
+    expect(logged((log) => log.error({ err: Object.assign(new Error('x'), { [name]: plain }) }))).not.toContain(plain);
+    expect(logged((log) => log.child({ [name]: plain }).info('x'))).not.toContain(plain);
+  });
+
+  test('an error code is no authorization code', () => {
+    expect(JSON.parse(logged((log) => log.error({ err: new MusterError('token_busy', 'x') }))).err.code).toBe('token_busy');
+    for (const code of ['ECONNREFUSED', 'UND_ERR_SOCKET', '40001', '57P01', 'P2010']) {
+      expect(JSON.parse(logged((log) => log.info({ code }))).code).toBe(code);
+    }
+  });
+});
+
+describe('by shape', () => {
+  const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl';
+  test.each([
+    [`got ${jwt}.`, jwt],
+    ['Bearer abcdef123456', 'abcdef123456'],
+    ['authorization: bearer abcdef123456', 'abcdef123456'],
+    ['GET /oauth/callback?code=hush-hush&state=shush-shush', 'hush'],
+    ['POST refresh_token=hush-hush&client_id=x', 'hush'],
+    ['body {"access_token":"hush-hush","expires_in":1}', 'hush'],
+    ['body {\\"refresh_token\\": \\"hush-hush\\"}', 'hush'],
+    ['postgres://muster:hush-hush@db/muster', 'hush'],
+    ['302 /connect/hush-hush', 'hush'],
+  ])('%s', (text, secret) => {
+    expect(logged((log) => log.info(text))).not.toContain(secret);
+    expect(logged((log) => log.error(new Error(text)))).not.toContain(secret);
+  });
+
+  test('ordinary text stays as it is', () => {
+    const text = 'company 0f8fad5b-d9cb-469f-a165-70867728950e (test): page 3 of employees took 12 ms; code 40001';
+    expect(JSON.parse(logged((log) => log.info({ records: 3 }, text)))).toMatchObject({ msg: text, records: 3 });
+  });
+});

@@ -1,0 +1,99 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { createMetrics } from '../../src/observability/metrics.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database.close());
+
+const ours = (text: string) =>
+  text
+    .split('\n')
+    .filter((line) => line.startsWith('muster_'))
+    .toSorted();
+const company = (n: number) => ({ environment: 'test', companyId: `00000000-0000-4000-8000-00000000000${n}` });
+
+test('they show the database as it is at the scrape', async () => {
+  const { prisma, pool } = database.db;
+  const metrics = createMetrics({ db: pool, waitingJobs: async () => ({ runs: 3 }) });
+  expect(ours(await metrics.metrics())).toEqual([
+    'muster_holds_open 0',
+    'muster_lists_unverified 0',
+    'muster_notifications{status="failed"} 0',
+    'muster_notifications{status="pending"} 0',
+    'muster_queue_waiting{queue="runs"} 3',
+    'muster_runs{status="queued"} 0',
+    'muster_runs{status="running"} 0',
+    'muster_tokens_due 0',
+    'muster_tokens_overdue 0',
+  ]);
+  const past = new Date(Date.now() - 3_600_000);
+  const token = { create: { refreshToken: 'encrypted', expiresAt: past, refreshAt: past } };
+  await prisma.connection.create({ data: { ...company(1), token } });
+  await prisma.connection.create({ data: { ...company(2), reauthorizationReason: 'token_refused', token } });
+  await prisma.connection.create({ data: { ...company(3), paused: true } });
+  const run = { trigger: 'nightly', mode: 'full' };
+  await prisma.run.create({ data: { ...company(1), ...run, status: 'succeeded', finishedAt: past } });
+  await prisma.run.create({ data: { ...company(1), ...run, status: 'failed', finishedAt: past } });
+  await prisma.run.create({ data: { ...company(1), ...run, status: 'queued' } });
+  await prisma.list.create({ data: { ...company(1), resource: 'employees', lastVerifiedAt: past } });
+  await prisma.list.create({ data: { ...company(1), resource: 'departments' } });
+  await prisma.list.create({ data: { ...company(3), resource: 'employees' } });
+  await prisma.notification.create({ data: { ...company(1), type: 'run_failed', change: '1' } });
+  await prisma.notification.create({ data: { ...company(1), type: 'run_failed', change: '2', status: 'failed' } });
+  const lines = ours(await metrics.metrics());
+  const age = lines.find((line) => line.startsWith('muster_oldest_verified_seconds '))!.split(' ')[1];
+  expect(Number(age)).toBeCloseTo(3_600, -2);
+  expect(lines).toEqual(
+    [
+      'muster_companies{status="active"} 1',
+      'muster_companies{status="paused"} 1',
+      'muster_companies{status="reauthorization_required"} 1',
+      'muster_companies_last_run{status="failed"} 1',
+      'muster_runs{status="queued"} 1',
+      'muster_runs{status="running"} 0',
+      'muster_tokens_due 1',
+      'muster_tokens_overdue 1',
+      `muster_oldest_verified_seconds ${age}`,
+      'muster_lists_unverified 1',
+      'muster_holds_open 0',
+      'muster_notifications{status="pending"} 1',
+      'muster_notifications{status="failed"} 1',
+      'muster_queue_waiting{queue="runs"} 3',
+    ].toSorted(),
+  );
+  await pool.query('TRUNCATE muster.connections CASCADE');
+  expect(ours(await metrics.metrics()).join()).not.toMatch(/muster_companies|muster_oldest/);
+});
+
+test('what cannot be read is left out, and the rest is there', async () => {
+  let down = false;
+  const db = { query: (sql: string) => (down ? Promise.reject(new Error('down')) : database.db.pool.query(sql)) };
+  const metrics = createMetrics({ db, waitingJobs: () => Promise.reject(new Error('down')) });
+  expect(ours(await metrics.metrics())).toContain('muster_holds_open 0');
+  down = true;
+  const text = await metrics.metrics();
+  expect(ours(text)).toEqual([]);
+  expect(text).toContain('process_cpu_seconds_total');
+});
+
+test('docs/metrics.md lists them, with their labels and the same words', async () => {
+  const document = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
+  const rows = [...document.matchAll(/^\| `(muster_\w+)` \| (?:`(\w+)`)? ?\| (.+) \|$/gm)].map(([, name, label, help]) => ({
+    name,
+    help,
+    labels: label === undefined ? [] : [label],
+  }));
+  const metrics = createMetrics({ db: database.db.pool, waitingJobs: async () => ({}) });
+  const registered = (await metrics.getMetricsAsJSON())
+    .filter(({ name }) => name.startsWith('muster_'))
+    .map(({ name, help }) => ({
+      name,
+      help,
+      labels: (metrics.getSingleMetric(name) as unknown as { labelNames: string[] }).labelNames,
+    }));
+  expect(rows).toEqual(registered);
+});

@@ -1,0 +1,64 @@
+import { describe, expect, it } from 'vitest';
+import { ContinuationPager, type ContinuationState } from '../../src/pagers/continuation-pager.js';
+import type { Page } from '../../src/pagers/pager.js';
+import { Received } from './received.js';
+
+const SPEC = { style: 'continuation', in: 'body', tokenName: 'continuationToken', sizeName: 'pageSize', size: 2 } as const;
+
+function play(pages: Iterable<[keys: string, nextToken: string | undefined]>) {
+  const pager = new ContinuationPager('documents', SPEC);
+  const received = new Received();
+  const asked: unknown[] = [];
+  let state = pager.first();
+  for (const [keys, nextToken] of pages) {
+    asked.push(pager.request(state).body);
+    const page: Page = { keys: keys === '' ? [] : keys.split(' '), ...(nextToken === undefined ? {} : { nextToken }) };
+    const advance = pager.next(state, page, received);
+    received.add(page);
+    if (advance.kind === 'done') return { asked, received };
+    state = JSON.parse(JSON.stringify(advance.state)) as ContinuationState;
+  }
+  throw new Error('the list did not end');
+}
+
+describe('a continuation pager', () => {
+  it('follows the tokens, through empty pages too', () => {
+    const { asked, received } = play([
+      ['A B', 't1'],
+      ['', 't2'],
+      ['C', undefined],
+    ]);
+    expect(asked).toEqual([{ pageSize: 2 }, { pageSize: 2, continuationToken: 't1' }, { pageSize: 2, continuationToken: 't2' }]);
+    expect([...received.keys]).toEqual(['A', 'B', 'C']);
+  });
+
+  it('ends on an empty list', () => {
+    expect(play([['', undefined]]).asked).toHaveLength(1);
+  });
+
+  it('puts its parameters into the query where the catalogue says so', () => {
+    const pager = new ContinuationPager('documents', { ...SPEC, in: 'query', tokenName: 'page' });
+    expect(pager.request({ ...pager.first(), token: 'a+b' })).toEqual({ query: { pageSize: '2', page: 'a+b' } });
+  });
+
+  it.each([
+    ['names itself', ['t1', 't1']],
+    ['leads back', ['t1', 't2', 't3', 't1']],
+  ])('refuses a token that %s', (_what, tokens) => {
+    expect(() => play(tokens.map((token, index) => [`R${index}`, token]))).toThrow(
+      expect.objectContaining({ code: 'page_token_loop' }),
+    );
+  });
+
+  it('gives up on pages that bring nothing new for ever', () => {
+    function* barren(): Generator<[string, string]> {
+      for (let page = 0; ; page += 1) yield [page % 2 === 0 ? '' : 'A B', `t${page}`];
+    }
+    expect(() => play(barren())).toThrow(expect.objectContaining({ code: 'walk_limit_exceeded' }));
+  });
+
+  it('bears a long row of empty pages', () => {
+    const pages = Array.from({ length: 900 }, (_, page): [string, string] => ['', `t${page}`]);
+    expect(play([...pages, ['A', undefined]]).received.size).toBe(1);
+  });
+});

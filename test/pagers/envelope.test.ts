@@ -1,0 +1,193 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Endpoint } from '../../src/catalogue/endpoint.js';
+import { validateCatalogue } from '../../src/catalogue/validate.js';
+import { isMusterError } from '../../src/core/errors.js';
+import { readPage } from '../../src/pagers/envelope.js';
+
+function endpoint(change: object = {}): Endpoint {
+  const entry = { method: 'POST', path: '/{company_id}/list', pager: { style: 'skip-take', size: 5 }, ...change };
+  return validateCatalogue({ absences: entry }, 'test').endpoints[0] as Endpoint;
+}
+
+const RESULT = endpoint();
+const BARE = endpoint({ envelope: 'none' });
+const TOKENS = endpoint({ pager: { style: 'continuation', size: 5 } });
+const CANARY = 'c4n4ry';
+
+function result(data: string, count: number, total = count): string {
+  return `{"totalRecords":${total},"totalDisplayRecords":${count},"data":${data}}`;
+}
+
+function codeOf(text: string, of: Endpoint): string {
+  try {
+    readPage(text, of);
+  } catch (error) {
+    if (!isMusterError(error)) throw error;
+    expect(`${error.message}${JSON.stringify(error.details)}${String(error.cause)}`).not.toContain(CANARY);
+    return error.code;
+  }
+  return 'no error';
+}
+
+describe('the records of a page', () => {
+  it('are the very text that was received', () => {
+    const records = [
+      '{ "uid" : "a", "salary": 1.10, "big":12345678901234567890123, "tiny": 1E-7 }',
+      '{"uid":"b","text":"]}\\",{[\\\\","é":"\\u00e9","nested":[{"uid":"no"},[[]],{}]}',
+      '{\n\t"nested": {"uid": 1, "data": []},\r\n "uid": "c"}',
+    ];
+    const page = readPage(`\uFEFF \n${result(` [ ${records.join(' ,\n')} ] `, 3, 10)} `, RESULT);
+    expect(page.records.map(({ text }) => text)).toEqual(records);
+    expect(page).toMatchObject({ keys: ['a', 'b', 'c'], total: 10, idField: 'uid', rejected: [] });
+    expect(page.records.map(({ position }) => position)).toEqual([0, 1, 2]);
+    expect(page).not.toHaveProperty('nextToken');
+  });
+
+  it('are split rightly, whatever JSON they are', () => {
+    const space = fc.constantFrom('', ' ', '\n', '\t', '\r\n ');
+    fc.assert(
+      fc.property(fc.array(fc.tuple(fc.json(), space, space), { maxLength: 8 }), fc.json(), (parts, other) => {
+        const texts = parts.map(([json]) => json.trim());
+        const data = `[${parts.map(([json, before, after]) => `${before}${json}${after}`).join(',')}]`;
+        const text = `{"other":${other},"data":{"data":null},"d\\u0061ta":${data},"totalRecords":${texts.length},"data2":[1]}`;
+        const page = readPage(text, RESULT);
+        const received = [...page.records, ...page.rejected].toSorted((a, b) => a.position - b.position);
+        expect(received.map((record) => record.text)).toEqual(texts);
+        expect(page.keys).toEqual(received.map(({ key }) => key));
+      }),
+      { numRuns: 500, seed: 1 },
+    );
+  });
+
+  it('stand where the envelope stands', () => {
+    const nested = endpoint({ envelope: 'answer.value' });
+    const text = `{"value":{"data":[{"id":9}]},"data":[],"answer":{"data":[],"value":${result('[{"id":1}]', 1)}}}`;
+    expect(readPage(text, nested).keys).toEqual(['1']);
+    expect(readPage('[{"id":1},{"id":2}]', BARE).keys).toEqual(['1', '2']);
+    expect(readPage('[]', BARE)).toEqual({ records: [], rejected: [], keys: [] });
+  });
+});
+
+describe('the id of a record', () => {
+  it.each([
+    ['{"id":12345678901234567890}', '12345678901234567890'],
+    ['{"id":1.0}', '1.0'],
+    ['{"id": -7 }', '-7'],
+    ['{"i\\u0064":7}', '7'],
+    ['{"id":1,"id":2}', '2'],
+    ['{"x":{"id":3},"id":"\\u00e9\\n\\"\\ud83d\\ude00"}', 'é\n"😀'],
+    ['{"id":"#abc"}', '#abc'],
+  ])('of %s is %j', (text, id) => {
+    expect(readPage(`[${text}]`, BARE).records).toEqual([{ key: id, id, text, position: 0 }]);
+  });
+
+  it('is the first candidate that any record carries', () => {
+    expect(readPage('[{"id":1},{"id":2,"uid":"b"}]', BARE)).toMatchObject({
+      idField: 'uid',
+      keys: [expect.stringMatching(/^#/), 'b'],
+    });
+    expect(readPage('[{"uid":null,"id":1}]', BARE)).toMatchObject({ idField: 'id', keys: ['1'] });
+    expect(readPage('[{"name":"x"}]', BARE)).not.toHaveProperty('idField');
+  });
+
+  it('is the fixed one where one is fixed', () => {
+    expect(readPage('[{"uid":"a","id":1}]', BARE, 'id')).toMatchObject({ idField: 'id', keys: ['1'] });
+    expect(readPage('[{"uid":"a"}]', BARE, 'id').rejected).toMatchObject([{ reason: 'no_id' }]);
+  });
+});
+
+describe('a record that cannot be kept', () => {
+  it.each([
+    ['7', 'not_an_object'],
+    ['null', 'not_an_object'],
+    ['[{"id":1}]', 'not_an_object'],
+    ['{"name":"x"}', 'no_id'],
+    ['{"id":null}', 'no_id'],
+    ['{"id":""}', 'no_id'],
+    ['{"id":true}', 'no_id'],
+    ['{"id":{}}', 'no_id'],
+    [`{"id":"${'é'.repeat(1_001)}"}`, 'unusable_id'],
+    [`{"id":"#${'0'.repeat(32)}"}`, 'unusable_id'],
+    ['{"id":1,"x":"a\\u0000b"}', 'nul'],
+    ['{"id":1,"x\\u0000":1}', 'nul'],
+    ['{"id":"a\\u0000b"}', 'nul'],
+    ['{"id":1,"x":"\\\\\\u0000"}', 'nul'],
+    ['{"id":1,"x":"\\ud800"}', 'lone_surrogate'],
+    ['{"id":1,"x":"\\uDC00\\uD800"}', 'lone_surrogate'],
+    ['{"id":1,"x":"\\ud83d\\ud83d\\ude00"}', 'lone_surrogate'],
+    ['{"id":1,"x":"\ud800"}', 'lone_surrogate'],
+    ['{"id":1,"x":1e999999}', 'number_out_of_range'],
+    ['{"id":1,"x":[1.5E-20000]}', 'number_out_of_range'],
+  ])('%# is rejected: %s (%s)', (text, reason) => {
+    const page = readPage(`[{"id":"good"},${text},{"id":"too"}]`, BARE);
+    expect(page.rejected).toEqual([{ key: expect.stringMatching(/^#[0-9a-f]{32}$/), text, position: 1, reason }]);
+    expect(page.keys).toEqual(['good', page.rejected[0]?.key, 'too']);
+    expect(page.records.map(({ position }) => position)).toEqual([0, 2]);
+  });
+
+  it.each([
+    '{"id":1,"x":"\\\\u0000"}',
+    '{"id":1,"x":"\\\\\\\\u0000"}',
+    '{"id":1,"x":"\\\\ud800"}',
+    '{"id":1,"x":"\\ud83d\\ude00 😀"}',
+    '{"id":1,"x":"1e999999","y":"5e12345-8"}',
+    '{"id":1,"x":1e300}',
+  ])('is not mistaken for %s', (text) => {
+    expect(readPage(`[${text}]`, BARE)).toMatchObject({ rejected: [], records: [{ text }] });
+  });
+
+  it('is known again by its text', () => {
+    const [a, b, c] = readPage('[{"name":"x"},{"name":"x"},{"name":"y"}]', BARE).keys;
+    expect(a).toBe(b);
+    expect(a).not.toBe(c);
+  });
+});
+
+describe('an envelope', () => {
+  it.each<[string, string, Endpoint]>([
+    ['malformed_response', `<html>${CANARY}</html>`, RESULT],
+    ['malformed_response', '', RESULT],
+    ['malformed_response', result(`[{"id":"${CANARY}"}`, 1).slice(0, -3), RESULT],
+    ['malformed_envelope', 'null', RESULT],
+    ['malformed_envelope', `"${CANARY}"`, RESULT],
+    ['malformed_envelope', '[]', RESULT],
+    ['malformed_envelope', '{"totalRecords":0}', RESULT],
+    ['malformed_envelope', '{"totalRecords":0,"data":null}', RESULT],
+    ['malformed_envelope', '{"totalRecords":0,"data":{}}', RESULT],
+    ['malformed_envelope', '{"data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":null,"data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":"0","data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":-1,"data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":1.5,"data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":0,"totalDisplayRecords":null,"data":[]}', RESULT],
+    ['malformed_envelope', '{"data":[],"totalRecords":0}', endpoint({ envelope: 'value' })],
+    ['malformed_envelope', '{"value":[]}', endpoint({ envelope: 'value' })],
+    ['malformed_envelope', '{"data":[]}', BARE],
+    ['contradicting_envelope', result('[{"id":1}]', 2), RESULT],
+    ['contradicting_envelope', result('[]', 1, 5), RESULT],
+    ['contradicting_envelope', result('[{"id":1},{"id":2}]', 2, 1), RESULT],
+    ['malformed_envelope', '{"nextPageToken":null,"data":[]}', TOKENS],
+    ['malformed_envelope', '{"hasNextPage":"false","nextPageToken":null,"data":[]}', TOKENS],
+    ['malformed_envelope', '{"hasNextPage":true,"data":[]}', TOKENS],
+    ['malformed_envelope', '{"hasNextPage":true,"nextPageToken":5,"data":[]}', TOKENS],
+    ['malformed_envelope', `{"hasNextPage":true,"nextPageToken":"${CANARY}\\u0000","data":[]}`, TOKENS],
+    ['malformed_envelope', '{"hasNextPage":false,"nextPageToken":null}', TOKENS],
+    ['contradicting_envelope', '{"hasNextPage":true,"nextPageToken":"","data":[]}', TOKENS],
+  ])('that is wrong is an error, never the end: %s %s', (code, text, of) => {
+    expect(codeOf(text, of)).toBe(code);
+  });
+
+  it.each([
+    [true, '"t1"', 't1'],
+    [true, 'null', undefined],
+    [false, '"t1"', undefined],
+    [false, 'null', undefined],
+  ])('with hasNextPage %s and nextPageToken %s goes on with %s', (hasNextPage, token, next) => {
+    expect(readPage(`{"data":[],"hasNextPage":${hasNextPage},"nextPageToken":${token}}`, TOKENS).nextToken).toBe(next);
+  });
+
+  it('may leave out totalDisplayRecords', () => {
+    expect(readPage('{"totalRecords":4,"data":[{"id":1}]}', RESULT)).toMatchObject({ total: 4, keys: ['1'] });
+  });
+});

@@ -1,0 +1,200 @@
+import { describe, expect, it } from 'vitest';
+import { canJoin, OffsetPager, type OffsetState } from '../../src/pagers/offset-pager.js';
+import type { Page } from '../../src/pagers/pager.js';
+import { Received } from './received.js';
+
+const BODY = { style: 'skip-take', in: 'body', skipName: 'skip', takeName: 'take' } as const;
+
+/** One line an exchange: what is asked for, what the service gives, what follows. Letters are records. */
+interface Exchange {
+  readonly ask: readonly [skip: number, take: number];
+  readonly give: string;
+  readonly total?: number;
+  readonly then: 'next' | 'again' | 'done';
+}
+
+function play(size: number, exchanges: readonly Exchange[]): OffsetState {
+  const pager = new OffsetPager('employees', { ...BODY, size });
+  const received = new Received();
+  let state = pager.first();
+  for (const [index, { ask, give, total, then }] of exchanges.entries()) {
+    const [skip, take] = ask;
+    expect(pager.request(state), `request ${index}`).toEqual({ body: { skip, take } });
+    const page: Page = { keys: [...give], ...(total === undefined ? {} : { total }) };
+    const advance = pager.next(state, page, received);
+    expect(advance.kind, `after request ${index}`).toBe(then);
+    if (advance.kind !== 'again') received.add(page);
+    if (advance.kind === 'done') return state;
+    state = JSON.parse(JSON.stringify(advance.state)) as OffsetState;
+  }
+  return state;
+}
+
+describe('an offset pager', () => {
+  it.each<[string, number, Exchange[]]>([
+    ['ends at once on an empty list', 3, [{ ask: [0, 3], give: '', total: 0, then: 'done' }]],
+    ['ends at once on a list of one page', 3, [{ ask: [0, 3], give: 'ABC', total: 3, then: 'done' }]],
+    [
+      'begins each further page one record early',
+      3,
+      [
+        { ask: [0, 3], give: 'ABC', total: 5, then: 'next' },
+        { ask: [2, 3], give: 'CDE', total: 5, then: 'done' },
+      ],
+    ],
+    [
+      'takes what a clamped first page gives for the page size',
+      500,
+      [
+        { ask: [0, 500], give: 'AB', total: 4, then: 'next' },
+        { ask: [1, 2], give: 'BC', total: 4, then: 'next' },
+        { ask: [2, 2], give: 'CD', total: 4, then: 'done' },
+      ],
+    ],
+    [
+      'advances by what was received where later pages are shorter',
+      4,
+      [
+        { ask: [0, 4], give: 'ABCD', total: 6, then: 'next' },
+        { ask: [3, 4], give: 'DE', total: 6, then: 'next' },
+        { ask: [4, 4], give: 'EF', total: 6, then: 'done' },
+      ],
+    ],
+    [
+      'steps back until a page joins, and never takes an empty page for the end',
+      3,
+      [
+        { ask: [0, 3], give: 'ABC', total: 6, then: 'next' },
+        { ask: [2, 3], give: 'F', total: 3, then: 'again' },
+        { ask: [1, 3], give: 'EF', total: 3, then: 'again' },
+        { ask: [0, 3], give: 'DEF', total: 3, then: 'done' },
+      ],
+    ],
+    [
+      'does not step back beyond the front of a list that has shrunk to nothing',
+      2,
+      [
+        { ask: [0, 2], give: 'AB', total: 4, then: 'next' },
+        { ask: [1, 2], give: '', total: 0, then: 'again' },
+        { ask: [0, 2], give: '', total: 0, then: 'done' },
+      ],
+    ],
+    [
+      'goes on while the newest total says so',
+      3,
+      [
+        { ask: [0, 3], give: 'ABC', total: 4, then: 'next' },
+        { ask: [2, 3], give: 'CDE', total: 6, then: 'next' },
+        { ask: [4, 3], give: 'EF', total: 6, then: 'done' },
+      ],
+    ],
+    [
+      'ends a bare array where nothing is behind the overlap',
+      3,
+      [
+        { ask: [0, 3], give: 'ABC', then: 'next' },
+        { ask: [2, 3], give: 'CD', then: 'next' },
+        { ask: [3, 3], give: 'D', then: 'done' },
+      ],
+    ],
+    ['ends an empty bare array', 3, [{ ask: [0, 3], give: '', then: 'done' }]],
+    [
+      'steps back in a bare array that has become shorter',
+      3,
+      [
+        { ask: [0, 3], give: 'ABC', then: 'next' },
+        { ask: [2, 3], give: '', then: 'again' },
+        { ask: [1, 3], give: 'D', then: 'again' },
+        { ask: [0, 3], give: 'CD', then: 'next' },
+        { ask: [1, 3], give: 'D', then: 'done' },
+      ],
+    ],
+  ])('%s', (_what, size, exchanges) => {
+    expect(canJoin(play(size, exchanges))).toBe(true);
+  });
+
+  it.each<[string, number, Exchange[]]>([
+    [
+      'page size one',
+      1,
+      [
+        { ask: [0, 1], give: 'A', total: 2, then: 'next' },
+        { ask: [1, 1], give: 'B', total: 2, then: 'done' },
+      ],
+    ],
+    [
+      'a bare array of one record, which may be a page size of one',
+      5,
+      [
+        { ask: [0, 5], give: 'A', then: 'next' },
+        { ask: [1, 1], give: '', then: 'done' },
+      ],
+    ],
+    [
+      'a page that holds nothing but the overlap',
+      3,
+      [
+        { ask: [0, 3], give: 'ABC', total: 5, then: 'next' },
+        { ask: [2, 3], give: 'C', total: 5, then: 'next' },
+        { ask: [3, 3], give: 'DE', total: 5, then: 'done' },
+      ],
+    ],
+  ])('cannot join: %s', (_what, size, exchanges) => {
+    expect(canJoin(play(size, exchanges))).toBe(false);
+  });
+
+  it.each<[string, Exchange[]]>([
+    ['an empty first page of a list that has records', [{ ask: [0, 2], give: '', total: 4, then: 'done' }]],
+    [
+      'an empty later page where records stand',
+      [
+        { ask: [0, 2], give: 'AB', total: 4, then: 'next' },
+        { ask: [1, 2], give: '', total: 4, then: 'done' },
+      ],
+    ],
+    [
+      'a page that reaches beyond the total',
+      [
+        { ask: [0, 2], give: 'AB', total: 3, then: 'next' },
+        { ask: [1, 2], give: 'BCD', total: 3, then: 'done' },
+      ],
+    ],
+  ])('refuses %s', (_what, exchanges) => {
+    expect(() => play(2, exchanges)).toThrow(expect.objectContaining({ code: 'contradicting_envelope' }));
+  });
+
+  it('spells its parameters as the catalogue says, where the catalogue says', () => {
+    const odata = new OffsetPager('absences', { style: 'odata', in: 'query', skipName: '$skip', takeName: '$top', size: 200 });
+    expect(odata.request({ ...odata.first(), offset: 199 })).toEqual({ query: { $skip: '199', $top: '200' } });
+  });
+
+  it('knows which requests follow if every page brings what it is asked for', () => {
+    const pager = new OffsetPager('employees', { ...BODY, size: 4 });
+    const first = pager.next(pager.first(), { keys: [...'ABCD'], total: 11 }, new Received());
+    if (first.kind !== 'next') throw new Error('the list is longer than that');
+    expect(pager.request(first.state)).toEqual({ body: { skip: 3, take: 4 } });
+    expect(pager.ahead(first.state, 9)).toEqual([{ body: { skip: 6, take: 4 } }, { body: { skip: 9, take: 4 } }]);
+    expect(pager.ahead(first.state, 1)).toHaveLength(1);
+    expect(pager.ahead(pager.first(), 9)).toEqual([]);
+  });
+
+  it.each([
+    { totals: { total: 1_000 }, code: 'contradicting_envelope' },
+    { totals: {}, code: 'walk_limit_exceeded' },
+  ])('gives up on a service that answers every request with the same page: $code', ({ totals, code }) => {
+    const pager = new OffsetPager('employees', { ...BODY, size: 3 });
+    const received = new Received();
+    const page = { keys: [...'ABC'], ...totals };
+    const walk = () => {
+      let state = pager.first();
+      for (let requests = 0; requests < 2_000; requests += 1) {
+        const advance = pager.next(state, page, received);
+        received.add(page);
+        if (advance.kind === 'done') return;
+        state = advance.state;
+      }
+    };
+    expect(walk).toThrow(expect.objectContaining({ code }));
+    expect(received.size).toBe(3);
+  });
+});

@@ -1,0 +1,122 @@
+import { randomBytes } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.js';
+import type { RunView } from '../../src/sync/run-view.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { startMuster, type TestProcess } from '../support/process.js';
+import { waitFor } from '../support/wait-for.js';
+
+export interface DeploymentOptions {
+  readonly redisUrl?: string | undefined;
+  readonly sandbox?: SandboxOptions;
+  /** Catalogue file as JSON; the built-in one otherwise. */
+  readonly catalogue?: object;
+  readonly env?: Record<string, string>;
+}
+
+/** Muster as it is deployed: real processes around a real database, a real queue and a provider, all for one test file. */
+export class Deployment {
+  readonly adminToken = randomBytes(24).toString('hex');
+  readonly port = String(20_000 + Math.floor(Math.random() * 40_000));
+
+  private constructor(
+    readonly sandbox: Sandbox,
+    readonly database: TestDatabase,
+    readonly home: string,
+    readonly env: Record<string, string>,
+  ) {}
+
+  static async open(options: DeploymentOptions = {}): Promise<Deployment> {
+    if (options.redisUrl) await emptyRedis(options.redisUrl);
+    const sandbox = await startSandbox(options.sandbox);
+    const database = await testDatabase();
+    const home = mkdtempSync(join(tmpdir(), 'muster-'));
+    const cataloguePath = join(home, 'catalogue.json');
+    if (options.catalogue) writeFileSync(cataloguePath, JSON.stringify(options.catalogue));
+    const address = sandbox.url.href.replace(/\/$/, '');
+    return new Deployment(sandbox, database, home, {
+      DATABASE_URL: database.url,
+      ...(options.redisUrl && { REDIS_URL: options.redisUrl }),
+      ...(options.catalogue && { MUSTER_CATALOGUE: cataloguePath }),
+      MUSTER_HOME: home,
+      MUSTER_ENCRYPTION_KEYS: `test:${randomBytes(32).toString('base64')}`,
+      TEST_BASE_URL: address,
+      TEST_AUTH_URL: address,
+      TEST_CLIENT_ID: sandbox.clientId,
+      TEST_CLIENT_SECRET: sandbox.clientSecret.reveal(),
+      ...options.env,
+    });
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  async startApi(): Promise<TestProcess> {
+    const api = startMuster(['api'], { ...this.env, PORT: this.port, MUSTER_ADMIN_TOKEN: this.adminToken });
+    await api.waitForOutput(/ready: api/, 20_000);
+    return api;
+  }
+
+  async startWorker(env: Record<string, string> = {}): Promise<TestProcess> {
+    const worker = startMuster(['worker'], { ...this.env, ...env });
+    await worker.waitForOutput(/ready: worker/, 20_000);
+    return worker;
+  }
+
+  /** A call of the admin API: status, and the answer as JSON where it has one. */
+  async call(method: string, path: string, body?: object): Promise<{ status: number; body: unknown }> {
+    const response = await fetch(this.url + path, {
+      method,
+      headers: { authorization: `Bearer ${this.adminToken}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, body: (text ? JSON.parse(text) : undefined) as unknown };
+  }
+
+  /** The text of any answer. */
+  async raw(path: string): Promise<string> {
+    return (await fetch(this.url + path, { headers: { authorization: `Bearer ${this.adminToken}` } })).text();
+  }
+
+  async onboard(companyId: string): Promise<void> {
+    const refresh_token = this.sandbox.issueRefreshToken(companyId).reveal();
+    const { status, body } = await this.call('POST', '/api/companies', {
+      environment: 'test',
+      company_id: companyId,
+      refresh_token,
+    });
+    if (status !== 201) throw new Error(`onboarding answered ${status}: ${JSON.stringify(body)}`);
+  }
+
+  async lastRun(companyId: string): Promise<RunView> {
+    const { body } = await this.call('GET', `/api/runs?company_id=${companyId}&limit=1`);
+    return (body as { data: RunView[] }).data[0]!;
+  }
+
+  /** The company's newest run, once it has ended. */
+  async runEnd(companyId: string, timeoutMs = 30_000): Promise<RunView> {
+    const ended = async () => {
+      const run = await this.lastRun(companyId);
+      return ['succeeded', 'failed', 'cancelled'].includes(run.status) ? run : undefined;
+    };
+    return waitFor(ended, { timeoutMs });
+  }
+
+  /** Close after every process has ended: a connection left open is a failure. */
+  async close(): Promise<void> {
+    await this.sandbox.stop();
+    await this.database.close();
+    rmSync(this.home, { recursive: true, force: true });
+  }
+}
+
+async function emptyRedis(url: string): Promise<void> {
+  const redis = new Redis(url);
+  await redis.flushdb();
+  redis.disconnect();
+}

@@ -1,0 +1,125 @@
+import { execFile } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import pg from 'pg';
+import { afterAll, expect, test } from 'vitest';
+import { startShell } from '../support/process.js';
+import { redisUrl } from '../support/redis.js';
+import { waitFor } from '../support/wait-for.js';
+import { Deployment } from './deployment.js';
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url));
+const README = readFileSync(join(ROOT, 'README.md'), 'utf8');
+const blocks = (language: string) =>
+  [...README.matchAll(new RegExp(`^\`\`\`${language}\\n(.*?)^\`\`\``, 'gms'))].map(([, text]) => text!);
+const COMMANDS = blocks('sh').flatMap((block) => block.trim().split('\n'));
+const unrun = new Set(COMMANDS);
+
+/** Takes the README's command that begins so, to run it here. */
+function command(beginning: string): string {
+  const found = COMMANDS.find((line) => line.startsWith(beginning));
+  if (!found) throw new Error(`The README has no command that begins with ${beginning}`);
+  unrun.delete(found);
+  return found;
+}
+
+const deployment = await Deployment.open({ redisUrl: redisUrl() });
+afterAll(() => deployment.close());
+
+test('the first command mirrors the sandbox, and the next ones show it', async () => {
+  expect(command('npm ci && npm start')).toBe('npm ci && npm start');
+  const port = String(20_000 + Math.floor(Math.random() * 40_000));
+  const home = join(deployment.home, 'first');
+  const env = { PORT: port, MUSTER_HOME: home };
+  const muster = startShell('npm start', ROOT, env);
+  await muster.waitForOutput(/Ctrl-C stops everything/, 60_000);
+  expect(muster.stdout).toMatch(/SANDBOX/);
+  expect(muster.stdout).toMatch(/Nordlia Helse og Omsorg +employees +20000 +20000 +0 +0 +proved/);
+
+  for (const beginning of [
+    './bin/muster status',
+    './bin/muster companies',
+    './bin/muster sync',
+    './bin/muster runs',
+    './bin/muster changes',
+    'curl',
+  ]) {
+    const line = command(beginning).replaceAll('.muster/', `${home}/`).replaceAll(':8080', `:${port}`);
+    const { stdout } = await promisify(execFile)('sh', ['-c', line], { cwd: ROOT, env: { ...process.env, ...env } });
+    expect(stdout.length, line).toBeGreaterThan(100);
+  }
+
+  const [query] = blocks('sql');
+  const client = new pg.Client(embeddedUrl(readFileSync(join(home, 'pgpass'), 'utf8')));
+  await client.connect();
+  expect((await client.query(query!)).rowCount).toBeGreaterThan(21_000);
+  await client.end();
+
+  // As Ctrl-C does: the signal goes to npm, its shell and muster alike.
+  muster.killGroup('SIGINT');
+  await muster.exit;
+  await waitFor(async () => (await processesOf(home)) === '', { what: 'every process of it to end' });
+});
+
+test('the parts run on their own, and take a company from standard input', async () => {
+  const { sandbox, env, home } = deployment;
+  const company = sandbox.companies[3]!;
+  writeFileSync(join(home, 'refresh-token.txt'), sandbox.issueRefreshToken(company.companyId).reveal());
+  const address = sandbox.url.href;
+  // What the README exports, then what stands for it here.
+  const exports = [
+    command('export PRODUCTION_BASE_URL'),
+    command('export PRODUCTION_CLIENT_ID'),
+    command('export DATABASE_URL'),
+    command('export MUSTER_ENCRYPTION_KEYS'),
+  ];
+  const here = `export PRODUCTION_BASE_URL=${address} PRODUCTION_AUTH_URL=${address} PRODUCTION_CLIENT_ID=${sandbox.clientId} PRODUCTION_CLIENT_SECRET=${sandbox.clientSecret.reveal()}`;
+  const database = `export DATABASE_URL=${env['DATABASE_URL']} REDIS_URL=${env['REDIS_URL'] ?? ''} MUSTER_ADMIN_TOKEN=${deployment.adminToken} MUSTER_ENCRYPTION_KEYS=${env['MUSTER_ENCRYPTION_KEYS']}`;
+  const shell = (line: string) =>
+    startShell([...exports, here, database, line].join('\n'), ROOT, { MUSTER_HOME: home, PORT: deployment.port });
+
+  const migration = shell(command('./bin/muster migrate'));
+  expect(await migration.exit).toEqual({ code: 0, signal: null });
+  const [api, worker] = [shell(`exec ${command('./bin/muster api')}`), shell(`exec ${command('./bin/muster worker')}`)];
+  await Promise.all([api.waitForOutput(/ready: api/), worker.waitForOutput(/ready: worker/)]);
+  const onboarding = shell(command('./bin/muster onboard').replace('refresh-token.txt', join(home, 'refresh-token.txt')));
+  expect(await onboarding.exit, onboarding.stderr).toEqual({ code: 0, signal: null });
+  expect(await deployment.runEnd(company.companyId)).toMatchObject({
+    environment: 'production',
+    status: 'succeeded',
+    walks: [{ received: 1234 }, { received: 78 }],
+  });
+  const link = shell(command('./bin/muster connect-link'));
+  expect(await link.exit, link.stderr).toEqual({ code: 0, signal: null });
+  expect((await fetch(link.stdout.trim(), { redirect: 'manual' })).headers.get('location')).toContain(
+    `${address}auth/authorize?response_type=code`,
+  );
+  const rotation = shell(command('./bin/muster rotate-keys'));
+  expect(await rotation.exit, rotation.stderr).toEqual({ code: 0, signal: null });
+  for (const part of [worker, api]) {
+    part.kill('SIGTERM');
+    expect(await part.exit).toEqual({ code: 0, signal: null });
+  }
+});
+
+test('nothing in it is left untried', () => {
+  // The suite itself, and what no machine without a container engine can run: replay-dockerfile and compose.test.ts stand for it.
+  command('npm ci && npm test');
+  command('docker compose up');
+  expect([...unrun]).toEqual([]);
+});
+
+function embeddedUrl(pgpass: string): string {
+  const [host, port, , user, password] = pgpass.trim().split(':');
+  return `postgres://${user}:${password}@${host}:${port}/muster`;
+}
+
+async function processesOf(home: string): Promise<string> {
+  const { stdout } = await promisify(execFile)('ps', ['-eo', 'args']);
+  return stdout
+    .split('\n')
+    .filter((line) => line.includes(home))
+    .join('\n');
+}

@@ -1,0 +1,153 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createServer, type Server } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { emptyDatabase } from '../support/database.js';
+import { startMuster, type TestProcess } from '../support/process.js';
+import { redisUrl } from '../support/redis.js';
+import { waitFor } from '../support/wait-for.js';
+import { Deployment } from './deployment.js';
+
+const FIFTEEN_SECONDS = 15_000;
+const REDIS_SERVER = 'redis-server';
+
+describe('at the start', () => {
+  let database: Awaited<ReturnType<typeof emptyDatabase>>;
+  let home: string;
+  let env: Record<string, string>;
+
+  beforeAll(async () => {
+    database = await emptyDatabase();
+    home = mkdtempSync(join(tmpdir(), 'muster-start-'));
+    env = {
+      DATABASE_URL: database.url,
+      MUSTER_HOME: home,
+      PORT: '0',
+      MUSTER_ENCRYPTION_KEYS: `test:${Buffer.alloc(32, 7).toString('base64')}`,
+    };
+  });
+
+  afterAll(async () => {
+    await database.close();
+    rmSync(home, { recursive: true, force: true });
+  });
+
+  test.each(['up', 'api', 'worker'])('%s says that Redis cannot be reached, and ends', async (command) => {
+    const muster = startMuster([command], { ...env, REDIS_URL: 'redis://:hunter2@127.0.0.1:1' });
+    expect(await muster.exit).toEqual({ code: 1, signal: null });
+    expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:1 .*refused.*REDIS_URL/);
+    expect(muster.stdout + muster.stderr).not.toContain('hunter2');
+  });
+
+  test('so it does with a Redis that accepts and never answers', async () => {
+    const muster = startMuster(['worker'], { ...env, REDIS_URL: `redis://127.0.0.1:${await deafServer()}` });
+    expect(await muster.exit).toEqual({ code: 1, signal: null });
+    expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:\d+ .*no answer/);
+  });
+
+  test.each(['up', 'api', 'worker'])('a signal ends %s while it waits for a database that does not answer', async (command) => {
+    const { port, connected } = await deafDatabase();
+    const muster = startMuster([command], { ...env, DATABASE_URL: `postgres://muster@127.0.0.1:${port}/muster` });
+    await connected;
+    muster.kill('SIGTERM');
+    expect(await exitWithin(muster, FIFTEEN_SECONDS)).toEqual({ code: 0, signal: null });
+  });
+
+  test.skipIf(process.platform !== 'linux')('a home that nobody can make is named, and ends it', async () => {
+    const muster = startMuster(['up'], { MUSTER_HOME: '/proc/nope', PORT: '0' });
+    expect(await exitWithin(muster, FIFTEEN_SECONDS)).toEqual({ code: 1, signal: null });
+    expect(muster.stderr).toMatch(/muster: The folder \/proc\/nope cannot be made .*MUSTER_HOME/);
+  });
+
+  test.each([
+    ['127.0.0.1:1', /127\.0\.0\.1:1 .*refused.*DATABASE_URL/],
+    ['localhost:1', /localhost:1 .*refused.*DATABASE_URL/],
+    ['nobody.invalid:5432', /nobody\.invalid:5432 .*(no host of that name|could not be looked up).*DATABASE_URL/],
+  ])('a database at %s that cannot be reached is named, and why', async (host, message) => {
+    const muster = startMuster(['migrate'], { ...env, DATABASE_URL: `postgres://muster:hunter2@${host}/muster` });
+    expect(await muster.exit).toEqual({ code: 1, signal: null });
+    expect(muster.stderr).toMatch(message);
+    expect(muster.stdout + muster.stderr).not.toContain('hunter2');
+  });
+
+  /** Accepts connections and says nothing. */
+  async function deafServer(): Promise<number> {
+    return (await deafDatabase()).port;
+  }
+
+  async function deafDatabase(): Promise<{ port: number; connected: Promise<unknown> }> {
+    const server: Server = createServer((socket) => socket.on('error', () => {}));
+    onTestFinished(() => void server.close());
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const address = server.address();
+    return { port: typeof address === 'object' && address ? address.port : 0, connected: once(server, 'connection') };
+  }
+});
+
+describe.skipIf(!redisUrl())('with a Redis that goes down while a worker runs', () => {
+  let redis: ChildProcess | undefined;
+  let deployment: Deployment;
+  const port = 20_000 + Math.floor(Math.random() * 12_000);
+
+  beforeAll(async () => {
+    await startRedis();
+    deployment = await Deployment.open({
+      redisUrl: `redis://127.0.0.1:${port}`,
+      sandbox: { companies: ['One', 'Two'].map((name) => ({ name, employees: 50 })) },
+    });
+  });
+
+  afterEach(() => stopRedis());
+  afterAll(() => deployment.close());
+
+  test('it comes back to work by itself, and logs the outage once', async () => {
+    const [first, second] = deployment.sandbox.companies.map(({ companyId }) => companyId) as [string, string];
+    const api = await deployment.startApi();
+    const worker = await deployment.startWorker();
+    await deployment.onboard(first);
+    expect(await deployment.runEnd(first)).toMatchObject({ status: 'succeeded' });
+
+    await stopRedis();
+    await worker.waitForOutput(/to Redis is lost/);
+    await deployment.onboard(second);
+    await startRedis();
+    expect(await deployment.runEnd(second, 60_000)).toMatchObject({ status: 'succeeded' });
+    await worker.waitForOutput(/Redis is back/);
+    await api.waitForOutput(/Redis is back/);
+    for (const { stdout, stderr } of [api, worker]) {
+      const log = (stdout + stderr).split('\n');
+      expect(log.filter((line) => line.includes('is lost'))).toHaveLength(1);
+      expect(log.filter((line) => line.includes('Redis is back'))).toHaveLength(1);
+      expect(log.filter((line) => line.includes('ECONNREFUSED')).length).toBeLessThan(5);
+    }
+    for (const muster of [worker, api]) {
+      muster.kill('SIGTERM');
+      expect(await muster.exit).toEqual({ code: 0, signal: null });
+    }
+  }, 120_000);
+
+  async function startRedis(): Promise<void> {
+    const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmpdir()];
+    redis = spawn(REDIS_SERVER, args, { stdio: ['ignore', 'pipe', 'ignore'] });
+    let output = '';
+    redis.stdout?.on('data', (text) => (output += String(text)));
+    await waitFor(() => output.includes('Ready to accept connections'), { what: 'redis-server' });
+  }
+
+  async function stopRedis(): Promise<void> {
+    if (!redis) return;
+    const ended = once(redis, 'exit');
+    redis.kill('SIGKILL');
+    redis = undefined;
+    await ended;
+  }
+});
+
+async function exitWithin(muster: TestProcess, limitMs: number): Promise<unknown> {
+  const late = setTimeout(() => muster.kill('SIGKILL'), limitMs);
+  return muster.exit.finally(() => clearTimeout(late));
+}

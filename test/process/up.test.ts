@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, expect, test } from 'vitest';
+import { runMuster } from '../cli/run-muster.js';
+import { startMuster, type TestProcess } from '../support/process.js';
+
+const home = mkdtempSync(join(tmpdir(), 'muster-'));
+afterAll(() => rmSync(home, { recursive: true, force: true }));
+
+const port = () => String(20_000 + Math.floor(Math.random() * 40_000));
+const READY = /Ctrl-C stops everything/;
+const REVOKED = 'c86d41f7-0e35-4b98-a2c6-91e8d7b35f03';
+const REMOVED = '1f3c9d84-6a2b-4c57-8e19-7d5b3f0a4c02';
+const PAUSED = '9a27e5b0-d3f8-4169-b54a-2c60f98e7d04';
+const PATIENCE_MS = 60_000;
+
+let first: TestProcess;
+const firstPort = port();
+
+test('a second one on the same MUSTER_HOME is refused, and harms nothing', async () => {
+  first = startMuster(['up'], { MUSTER_HOME: home, PORT: firstPort });
+  await first.waitForOutput(READY, PATIENCE_MS);
+  const second = startMuster(['up'], { MUSTER_HOME: home, PORT: port() });
+  expect(await second.exit).toEqual({ code: 1, signal: null });
+  expect(second.stderr).toMatch(/muster up runs on this MUSTER_HOME already/);
+  expect(await statuses(firstPort)).toHaveLength(5);
+}, 90_000);
+
+test('what a person removed, paused or revoked stays so at the next start', async () => {
+  const operate = (...args: string[]) => runMuster(args, { MUSTER_HOME: home, PORT: firstPort });
+  const of = (companyId: string) => ['--environment', 'test', '--company', companyId];
+  expect((await operate('remove', ...of(REMOVED), '--yes')).code).toBe(0);
+  expect((await operate('pause', ...of(PAUSED))).code).toBe(0);
+  const sandbox = /SANDBOX at (\S+):/.exec(first.stdout)![1]!;
+  expect(
+    (await fetch(`${sandbox}/sandbox/companies/${REVOKED}/revoke`, { method: 'POST', redirect: 'manual' })).status,
+  ).toBeLessThan(400);
+  await operate('sync', ...of(REVOKED), '--wait');
+  first.kill('SIGINT');
+  expect(await first.exit).toEqual({ code: 0, signal: null });
+
+  const nextPort = port();
+  const next = startMuster(['up'], { MUSTER_HOME: home, PORT: nextPort });
+  await next.waitForOutput(READY, PATIENCE_MS);
+  const after = new Map(await statuses(nextPort));
+  expect(after.get(REMOVED)).toBeUndefined();
+  expect(after.get(PAUSED)).toBe('paused');
+  expect(after.get(REVOKED)).toBe('reauthorization_required');
+  expect([...after.values()].filter((status) => status === 'active')).toHaveLength(2);
+  next.kill('SIGINT');
+  expect(await next.exit).toEqual({ code: 0, signal: null });
+}, 90_000);
+
+async function statuses(onPort: string): Promise<[string, string][]> {
+  const { stdout } = await runMuster(['companies', '--json'], { MUSTER_HOME: home, PORT: onPort });
+  return stdout
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line) as { company_id: string; status: string })
+    .map(({ company_id, status }) => [company_id, status]);
+}

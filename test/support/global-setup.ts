@@ -1,0 +1,108 @@
+import { spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Redis } from 'ioredis';
+import pg from 'pg';
+import { pino } from 'pino';
+import type { TestProject } from 'vitest/node';
+import { startEmbeddedServer } from '../../src/db/embedded-server.js';
+import { migrate } from '../../src/db/migrate.js';
+
+declare module 'vitest' {
+  interface ProvidedContext {
+    /** A superuser's URL, and the migrated database that every test database is a clone of. */
+    postgres: { url: string; template: string };
+    redis: string | undefined;
+  }
+}
+
+type Cleanup = () => Promise<unknown>;
+
+/** Once a run: one PostgreSQL with one migrated template, and one Redis where there is a redis-server. */
+export default async function setup(project: TestProject): Promise<Cleanup> {
+  const cleanups: Cleanup[] = [];
+  const cleanUp = async () => {
+    for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+  };
+  try {
+    const url = process.env.TEST_DATABASE_URL ?? (await startServer(cleanups));
+    project.provide('postgres', { url, template: await makeTemplate(url, cleanups) });
+    project.provide('redis', process.env.TEST_REDIS_URL ?? (await startRedis(cleanups)));
+  } catch (error) {
+    await cleanUp();
+    throw error;
+  }
+  return cleanUp;
+}
+
+async function startServer(cleanups: Cleanup[]): Promise<string> {
+  const home = await mkdtemp(join(tmpdir(), 'muster-test-'));
+  cleanups.push(() => rm(home, { recursive: true, force: true }));
+  const server = await startEmbeddedServer({ home, logger: pino({ level: 'silent' }) });
+  cleanups.push(() => server.stop());
+  // Nothing here need survive a power cut.
+  await asAdmin(server.url, async (admin) => {
+    for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes'])
+      await admin.query(`ALTER SYSTEM SET ${setting} = off`);
+    await admin.query('SELECT pg_reload_conf()');
+  });
+  return server.url;
+}
+
+async function makeTemplate(url: string, cleanups: Cleanup[]): Promise<string> {
+  const template = `muster_template_${randomBytes(6).toString('hex')}`;
+  await asAdmin(url, (admin) => admin.query(`CREATE DATABASE ${template}`));
+  cleanups.push(() => asAdmin(url, (admin) => admin.query(`DROP DATABASE ${template} WITH (FORCE)`)));
+  const target = new URL(url);
+  target.pathname = template;
+  await migrate(target.href, pino({ level: 'silent' }));
+  return template;
+}
+
+async function asAdmin(url: string, work: (admin: pg.Client) => Promise<unknown>): Promise<void> {
+  const admin = new pg.Client(url);
+  await admin.connect();
+  await work(admin).finally(() => admin.end());
+}
+
+/** Ends with its standard input, so that not even a killed test run leaves it behind. */
+const REDIS = 'command -v redis-server >/dev/null || exit 3; redis-server "$@" </dev/null & cat >/dev/null; kill $!; wait';
+
+async function startRedis(cleanups: Cleanup[]): Promise<string | undefined> {
+  const port = await freePort();
+  const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmpdir()];
+  const shell = spawn('/bin/sh', ['-c', REDIS, 'sh', ...args], { stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+  const exited = new Promise<void>((resolve) => void shell.on('exit', () => resolve()));
+  const missing = new Promise<'missing'>((resolve) => void shell.on('exit', (code) => code === 3 && resolve('missing')));
+  const redis = new Redis(port, '127.0.0.1', { retryStrategy: () => 50, maxRetriesPerRequest: null });
+  redis.on('error', () => {});
+  const outcome = await Promise.race([missing, redis.ping()]).finally(() => redis.disconnect());
+  if (outcome === 'missing') {
+    if (process.env.CI) throw new Error('CI runs both halves of the suite: install redis-server, or set TEST_REDIS_URL');
+    cleanups.push(async () =>
+      console.warn(
+        '\nThe Redis half of the suite did NOT run: there is no redis-server here.\n' +
+          'Install it (apt install redis-server, brew install redis), or set TEST_REDIS_URL.\n',
+      ),
+    );
+    return undefined;
+  }
+  cleanups.push(() => {
+    shell.stdin.end();
+    return exited;
+  });
+  return `redis://127.0.0.1:${port}`;
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer().once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => (typeof address === 'object' && address ? resolve(address.port) : reject(new Error('no port'))));
+    });
+  });
+}

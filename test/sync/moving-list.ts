@@ -1,0 +1,107 @@
+import { randomOf } from '../pagers/shifting-list.js';
+
+/** How a simulated list is served. */
+export interface Serving {
+  readonly style: 'total' | 'bare' | 'token';
+  /** Records at once at most, whatever is asked for. */
+  readonly mostAtOnce: number;
+  /** Every offset page is cut from another order. */
+  readonly reorders: boolean;
+}
+
+interface Entry {
+  readonly id: string;
+  readonly place: number;
+  edition: number;
+}
+
+/** A list that changes between any two requests; it shares nothing with the pagers but the spelling of the requests. */
+export class MovingList {
+  #entries: Entry[];
+  #born = 0;
+  #steadfast = new Set<string>();
+  readonly #random: (below: number) => number;
+
+  constructor(
+    seed: number,
+    length: number,
+    readonly serving: Serving,
+  ) {
+    this.#random = randomOf(seed);
+    this.#entries = Array.from({ length }, (_, place) => this.#make(place));
+  }
+
+  get ids(): string[] {
+    return this.#entries.map(({ id }) => id);
+  }
+
+  /** The texts by id, as the list has them now. */
+  get texts(): Map<string, string> {
+    return new Map(this.#entries.map((entry) => [entry.id, textOf(entry)]));
+  }
+
+  /** From now on it is noted which records stay. */
+  watch(): void {
+    this.#steadfast = new Set(this.ids);
+  }
+
+  /** The records that were there at every moment since. */
+  get steadfast(): ReadonlySet<string> {
+    return this.#steadfast;
+  }
+
+  /** One insert, delete or update at a random place; `growth` of ten changes of the length insert. */
+  change(growth: number): void {
+    const at = this.#random(this.#entries.length + 1);
+    const kind = this.#random(3);
+    if (kind === 0 && this.#entries[at]) this.#entries[at].edition += 1;
+    else if (this.#random(10) < growth && this.#entries.length < 80) this.#insert(at);
+    else for (const { id } of this.#entries.splice(at, 1)) this.#steadfast.delete(id);
+  }
+
+  /** The answer as the service would write it. Undefined: the token is not known (any more). */
+  answer(asked: { skip: number; take: number; token?: string | undefined }): string | undefined {
+    if (this.serving.style === 'token') return this.#tokenPage(asked);
+    const take = Math.min(asked.take, this.serving.mostAtOnce);
+    const ordered = this.serving.reorders ? this.#shuffled() : this.#entries;
+    const data = ordered.slice(asked.skip, asked.skip + take).map(textOf);
+    if (this.serving.style === 'bare') return `[${data.join(',')}]`;
+    return `{"totalRecords":${this.#entries.length},"totalDisplayRecords":${data.length},"data":[${data.join(',')}]}`;
+  }
+
+  /** A token names the place behind which the next page begins. */
+  #tokenPage({ take, token }: { take: number; token?: string | undefined }): string | undefined {
+    const behind = token === undefined ? -Infinity : Number(token.split('/')[0]);
+    if (Number.isNaN(behind)) return undefined;
+    const following = this.#entries.filter(({ place }) => place > behind);
+    const page = following.slice(0, Math.min(take, this.serving.mostAtOnce));
+    const hasNextPage = following.length > page.length;
+    // A counter behind the place: no two tokens are equal, even where two pages end at one place.
+    const next = hasNextPage ? JSON.stringify(`${page.at(-1)?.place ?? behind}/${this.#random(1e9)}`) : 'null';
+    return `{"hasNextPage":${hasNextPage},"nextPageToken":${next},"data":[${page.map(textOf).join(',')}]}`;
+  }
+
+  #insert(at: number): void {
+    const before = this.#entries[at - 1]?.place ?? (this.#entries[0]?.place ?? 0) - 2;
+    const behind = this.#entries[at]?.place ?? before + 2;
+    this.#entries.splice(at, 0, this.#make((before + behind) / 2));
+  }
+
+  #make(place: number): Entry {
+    this.#born += 1;
+    return { id: `r${this.#born}`, place, edition: 0 };
+  }
+
+  #shuffled(): Entry[] {
+    const entries = [...this.#entries];
+    for (let i = entries.length - 1; i > 0; i -= 1) {
+      const j = this.#random(i + 1);
+      [entries[i], entries[j]] = [entries[j]!, entries[i]!];
+    }
+    return entries;
+  }
+}
+
+function textOf({ id, edition }: Entry): string {
+  return `{"id":"${id}","edition":${edition}}`;
+}

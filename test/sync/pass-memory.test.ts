@@ -1,0 +1,50 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { digestToken, ReceivedKeys } from '../../src/sync/pass-memory.js';
+
+const keysOf = (keys: readonly string[]) => {
+  const memory = new ReceivedKeys();
+  for (const key of keys) memory.addKey(key);
+  return memory;
+};
+
+test('it holds what a set would hold', () => {
+  fc.assert(
+    fc.property(fc.array(fc.string({ maxLength: 3 })), fc.string({ maxLength: 3 }), (keys, other) => {
+      const memory = new ReceivedKeys();
+      const set = new Set<string>();
+      for (const key of keys) {
+        expect(memory.addKey(key)).toBe(!set.has(key));
+        set.add(key);
+      }
+      expect(memory.size).toBe(set.size);
+      expect(memory.hasKey(other)).toBe(set.has(other));
+    }),
+  );
+});
+
+test('its digest tells sets apart, and no order of them', () => {
+  fc.assert(
+    fc.property(fc.uniqueArray(fc.string(), { maxLength: 20 }), fc.uniqueArray(fc.string(), { maxLength: 20 }), (a, b) => {
+      expect(keysOf([...a, ...a].toReversed()).digest).toBe(keysOf(a).digest);
+      expect(keysOf(a).digest === keysOf(b).digest).toBe(a.length === b.length && a.every((key) => b.includes(key)));
+    }),
+  );
+});
+
+test('a million keys are held in 32 MB and none is lost', () => {
+  const memory = new ReceivedKeys();
+  const before = process.memoryUsage().arrayBuffers;
+  for (let n = 0; n < 1_000_000; n += 1) memory.addKey(`record-${n}`);
+  expect(memory.size).toBe(1_000_000);
+  for (let n = 0; n < 1_000_000; n += 9_973) expect(memory.hasKey(`record-${n}`)).toBe(true);
+  expect(memory.hasKey('record-1000000')).toBe(false);
+  expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(64 * 1024 * 1024);
+});
+
+test('tokens are known by their digest alone', () => {
+  const memory = new ReceivedKeys();
+  memory.addTokenDigest(digestToken('t'.repeat(10_000)));
+  expect(memory.hasToken('t'.repeat(10_000))).toBe(true);
+  expect(memory.hasToken('t')).toBe(false);
+});

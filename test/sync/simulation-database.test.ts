@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import { randomOf } from '../pagers/shifting-list.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { endpointsOf } from './company-fixture.js';
+import { MovingList, type Serving } from './moving-list.js';
+import { syncHarness } from './sync-harness.js';
+
+/** The same lists as in simulation.test.ts, fewer of them, walked into the real database by whole runs. */
+const SEEDS = Math.ceil(Number(process.env.CAMPAIGN_SEEDS ?? 800) / 64);
+const FIRST = Number(process.env.FIRST_SEED ?? 1);
+
+let sandbox: Sandbox;
+let database: TestDatabase;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ companies: [{ name: 'Nobody', employees: 0 }] });
+  database = await testDatabase();
+});
+afterAll(async () => {
+  await sandbox.stop();
+  await database.close();
+});
+
+const styles: Serving['style'][] = ['total', 'bare', 'token'];
+
+test.each(styles)(
+  'runs over a moving %s list',
+  async (style) => {
+    const { companyId } = sandbox.companies[0]!;
+    for (let seed = FIRST; seed < FIRST + SEEDS; seed += 1) {
+      const random = randomOf(seed * 104_729);
+      const list = new MovingList(seed, random(40), { style, reorders: false, mostAtOnce: 1 + random(9) });
+      const size = 2 + random(9);
+      const pager =
+        style === 'token'
+          ? { style: 'continuation', in: 'body', size }
+          : { style: 'skip-take', in: 'body', skipName: 'skip', takeName: 'take', size };
+      const [employees] = endpointsOf({
+        employees: { method: 'POST', path: '/{company_id}/list', pager, ...(style === 'bare' && { envelope: 'none' }) },
+      });
+      const restlessness = random(40);
+      const world = { moves: true };
+      const harness = syncHarness(database.db, sandbox, [employees!], {
+        respond: ({ path, body }) => {
+          if (!path.endsWith('/list')) return '{}';
+          while (world.moves && random(100) < restlessness) list.change(5);
+          const { skip, take, pageSize, continuationToken } = body as Record<string, number & string>;
+          return list.answer({ skip: Number(skip), take: Number(take ?? pageSize), token: continuationToken });
+        },
+      });
+      const company = await harness.onboard(companyId);
+      for (const quiet of [false, false, true]) {
+        world.moves = !quiet;
+        list.watch();
+        let run = await harness.sync(company, { mode: 'full' }, { stopAfterPages: 3 });
+        while (run.status === 'running') run = await harness.work(run.id, { stopAfterPages: 1 + random(3) });
+        const living = await livingRows(company);
+        const context = `seed ${seed}, ${style}, quiet ${quiet}`;
+        if (quiet) expect(run.walks[0], context).toMatchObject({ verified: true });
+        if (quiet && !(await isHeld(company))) expect(living, context).toEqual(list.texts);
+        const buried = list.ids.filter((id) => list.steadfast.has(id) && run.walks[0]!.verified && !living.has(id));
+        expect(buried, context).toEqual([]);
+      }
+      for (const table of [
+        'muster.connections',
+        'muster.lists',
+        'muster.runs',
+        'muster.holds',
+        'mirror.companies',
+        'mirror.employees',
+      ])
+        await database.db.pool.query(`DELETE FROM ${table}`);
+      await harness.close();
+    }
+  },
+  120_000,
+);
+
+async function livingRows({ companyId }: CompanyKey): Promise<Map<string, string>> {
+  const { rows } = await database.db.pool.query<{ id: string; edition: number }>(
+    `SELECT id, data->'edition' AS edition FROM mirror.employees WHERE company_id = $1 AND deleted_at IS NULL`,
+    [companyId],
+  );
+  return new Map(rows.map(({ id, edition }) => [id, `{"id":"${id}","edition":${edition}}`]));
+}
+
+async function isHeld({ companyId }: CompanyKey): Promise<boolean> {
+  return (await database.db.prisma.hold.count({ where: { companyId, status: 'open' } })) > 0;
+}
