@@ -1,0 +1,182 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { pino } from 'pino';
+import pg from 'pg';
+import { startEmbeddedServer } from '../src/db/embedded-server.js';
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url));
+
+export interface BenchOptions {
+  readonly companies: number;
+  /** Records of each company. */
+  readonly records: number;
+  /** Records a page. */
+  readonly size: number;
+  readonly style: 'skip-take' | 'continuation';
+}
+
+/** The provider, PostgreSQL, the admin API and one worker, each a process of its own. */
+export interface Bench {
+  readonly pool: pg.Pool;
+  readonly providerUrl: string;
+  readonly companyIds: readonly string[];
+  /** Tells the provider how to behave; gives what it has counted. */
+  control(query: string): Promise<{ requests: number; firstRequestAt?: number }>;
+  /** Syncs these companies side by side; seconds from the first start to the last end. */
+  sync(companyIds: readonly string[]): Promise<number>;
+  /** Milliseconds from POST …/sync to the first request at the provider. */
+  dispatch(companyId: string): Promise<number>;
+  /** Empties the mirror, as if the companies had never been walked. */
+  forget(): Promise<void>;
+  /** Bytes of WAL written so far. */
+  walBytes(): Promise<bigint>;
+  /** Peak resident memory of the worker so far, in bytes. */
+  workerPeak(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export async function openBench(options: BenchOptions): Promise<Bench> {
+  const home = await mkdtemp(join(tmpdir(), 'muster-bench-'));
+  const server = await startEmbeddedServer({ home, logger: pino({ level: 'silent' }) });
+  const pool = new pg.Pool({ connectionString: server.url });
+  const provider = spawn(
+    process.execPath,
+    ['--import', 'tsx', join(ROOT, 'bench/provider.ts'), String(options.companies), String(options.records)],
+    {
+      stdio: ['pipe', 'pipe', 'inherit'],
+      cwd: ROOT,
+    },
+  );
+  const providerUrl = `http://127.0.0.1:${await lineMatch(provider, /listening (\d+)/)}`;
+  const catalogue = join(home, 'catalogue.json');
+  await writeFile(catalogue, JSON.stringify(catalogueOf(options)));
+
+  const token = randomBytes(16).toString('hex');
+  const port = String(20_000 + Math.floor(Math.random() * 30_000));
+  const env = {
+    PATH: process.env['PATH'],
+    MUSTER_HOME: home,
+    DATABASE_URL: server.url,
+    MUSTER_CATALOGUE: catalogue,
+    MUSTER_ADMIN_TOKEN: token,
+    MUSTER_ENCRYPTION_KEYS: `bench:${randomBytes(32).toString('base64')}`,
+    PORT: port,
+    LOG_LEVEL: 'warn',
+    TEST_BASE_URL: providerUrl,
+    TEST_AUTH_URL: providerUrl,
+    TEST_CLIENT_ID: 'bench',
+    TEST_CLIENT_SECRET: 'bench-secret',
+  };
+  const api = spawn(join(ROOT, 'bin/muster'), ['api'], { env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const worker = spawn(
+    process.execPath,
+    [...(process.env['BENCH_WORKER_FLAGS']?.split(' ') ?? []), join(ROOT, 'bin/muster'), 'worker'],
+    { env, cwd: home, stdio: ['ignore', 'inherit', 'inherit'] },
+  );
+
+  const call = async (method: string, path: string, body?: object): Promise<{ status: number; body: unknown }> => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, ...(body && { 'content-type': 'application/json' }) },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: await response.json() };
+  };
+  const control = async (query: string) =>
+    (await fetch(`${providerUrl}/control?${query}`)).json() as Promise<{
+      requests: number;
+      firstRequestAt?: number;
+      companies: string[];
+    }>;
+  await until(async () => (await fetch(`http://127.0.0.1:${port}/readyz`)).ok);
+  const { companies } = await control('');
+  const activeRuns = async () =>
+    (await pool.query<{ n: number }>(`SELECT count(*)::int AS n FROM muster.runs WHERE status IN ('queued', 'running')`)).rows[0]!
+      .n;
+  for (const company_id of companies)
+    await call('POST', '/api/companies', { environment: 'test', company_id, refresh_token: `${company_id}/0` });
+  await until(async () => (await activeRuns()) === 0);
+
+  return {
+    pool,
+    providerUrl,
+    companyIds: companies,
+    control,
+    async sync(companyIds) {
+      await Promise.all(companyIds.map((id) => call('POST', `/api/companies/test/${id}/sync`, { mode: 'full' })));
+      await until(async () => (await activeRuns()) === 0);
+      const { rows } = await pool.query<{ seconds: number; failed: number }>(
+        `SELECT extract(epoch FROM max(finished_at) - min(started_at))::float AS seconds, count(*) FILTER (WHERE status <> 'succeeded')::int AS failed
+         FROM (SELECT * FROM muster.runs ORDER BY seq DESC LIMIT $1) r`,
+        [companyIds.length],
+      );
+      if (rows[0]!.failed > 0) throw new Error(`${rows[0]!.failed} runs failed`);
+      return rows[0]!.seconds;
+    },
+    async dispatch(companyId) {
+      await control('reset');
+      const began = Date.now();
+      await call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
+      await until(async () => (await activeRuns()) === 0);
+      return (await control('')).firstRequestAt! - began;
+    },
+    async forget() {
+      await pool.query(
+        'TRUNCATE mirror.employees, muster.lists, muster.walk_pages, muster.rejected_records, muster.walks, muster.runs, muster.changes, muster.change_batches RESTART IDENTITY CASCADE',
+      );
+      await pool.query('CHECKPOINT');
+    },
+    walBytes: async () =>
+      BigInt(
+        (await pool.query<{ at: string }>(`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text AS at`)).rows[0]!.at,
+      ),
+    async workerPeak() {
+      const status = await readFile(`/proc/${worker.pid}/status`, 'utf8');
+      return Number(/VmHWM:\s+(\d+) kB/.exec(status)![1]) * 1024;
+    },
+    async stop() {
+      for (const child of [worker, api]) {
+        child.kill('SIGTERM');
+        if (child.exitCode === null) await once(child, 'exit');
+      }
+      provider.stdin.end();
+      await pool.end();
+      await server.stop();
+      await rm(home, { recursive: true, force: true });
+    },
+  };
+}
+
+function catalogueOf({ size, style }: BenchOptions): object {
+  return style === 'skip-take'
+    ? {
+        employees: {
+          method: 'GET',
+          path: '/api/companies/{company_id}/employees',
+          pager: { style, in: 'query', skipName: 'skip', takeName: '$take', size },
+        },
+      }
+    : { employees: { method: 'GET', path: '/api/companies/{company_id}/people', pager: { style, in: 'query', size } } };
+}
+
+async function lineMatch(child: ChildProcess, pattern: RegExp): Promise<string> {
+  for await (const line of createInterface({ input: child.stdout! })) {
+    const match = pattern.exec(line);
+    if (match) return match[1]!;
+  }
+  throw new Error(`a process ended before it wrote ${String(pattern)}`);
+}
+
+async function until(check: () => Promise<boolean>): Promise<void> {
+  for (;;) {
+    if (await check().catch(() => false)) return;
+    await sleep(25);
+  }
+}

@@ -1,0 +1,113 @@
+import { type Bench, type BenchOptions, openBench } from './bench-setup.js';
+import { copyFloor, fetchOnly, fetchOneByOne } from './floors.js';
+
+/** Every value that was measured, by what it is; medians are quoted. */
+export class Measures {
+  readonly values = new Map<string, number[]>();
+
+  note(name: string, value: number): void {
+    this.values.set(name, [...(this.values.get(name) ?? []), value]);
+  }
+
+  median(name: string): number {
+    const sorted = (this.values.get(name) ?? []).toSorted((a, b) => a - b);
+    return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN;
+  }
+}
+
+export interface Scale {
+  readonly rounds: number;
+  /** Records of each of the four companies. */
+  readonly records: number;
+  /** Records of the company whose memory is measured, and a tenth of it. */
+  readonly giant: number;
+}
+
+/** Four companies side by side: floors and syncs in turn within each round, so that a noisy machine is noisy for all of them. */
+export async function measureThroughput(measures: Measures, { rounds, records }: Scale, size: number): Promise<void> {
+  const options: BenchOptions = { companies: 4, records, size, style: 'skip-take' };
+  await withBench(options, async (bench) => {
+    await throughputRound(bench, options, new Measures(), '');
+    for (let n = 0; n < rounds; n++) await throughputRound(bench, options, measures, ` (pages of ${size})`);
+  });
+}
+
+async function throughputRound(bench: Bench, options: BenchOptions, measures: Measures, suffix: string): Promise<void> {
+  const all = bench.companyIds;
+  const total = all.length * options.records;
+  const note = (name: string, value: number) => measures.note(name + suffix, value);
+  await bench.forget();
+  const fetched = await fetchOnly(bench, all, options);
+  const copied = await copyFloor(bench, options);
+  note('COPY, rows/s', total / copied);
+  note('fetch only, rows/s', total / fetched);
+  const first = await bench.sync(all);
+  note('first mirror, rows/s', total / first);
+  note('first mirror / COPY', copied / first);
+  const wal = await bench.walBytes();
+  const unchanged = await bench.sync(all);
+  note('nothing changed, rows/s', total / unchanged);
+  note('nothing changed / fetch only', fetched / unchanged);
+  note('nothing changed, WAL bytes a record', Number((await bench.walBytes()) - wal) / total);
+  await bench.control('change=0.01');
+  // The provider renders the pages anew before anything is measured.
+  const fetchedAgain = await fetchOnly(bench, all, options).then(() => fetchOnly(bench, all, options));
+  const changed = await bench.sync(all);
+  note('1 % changed, rows/s', total / changed);
+  note('1 % changed / fetch only', fetchedAgain / changed);
+  await bench.forget();
+  note('first mirror of one company / COPY', copied / 4 / (await bench.sync(all.slice(0, 1))));
+}
+
+/** One company behind 50 ms a request. */
+export async function measureLatency(measures: Measures, { rounds, records }: Scale): Promise<void> {
+  const options: BenchOptions = { companies: 1, records, size: 500, style: 'skip-take' };
+  await withBench(options, async (bench) => {
+    for (let n = 0; n < rounds; n++) {
+      await bench.control('latency=0');
+      await bench.forget();
+      const near = await bench.sync(bench.companyIds);
+      await bench.control('latency=50');
+      await bench.forget();
+      measures.note('50 ms: first mirror / the same without latency', (await bench.sync(bench.companyIds)) / near);
+      const unchanged = await bench.sync(bench.companyIds);
+      measures.note('50 ms: page after page / nothing changed', (await fetchOneByOne(bench, options)) / unchanged);
+    }
+  });
+  const tokens: BenchOptions = { ...options, style: 'continuation' };
+  await withBench(tokens, async (bench) => {
+    for (let n = 0; n < rounds; n++) {
+      await bench.control('latency=50');
+      await bench.forget();
+      const first = await bench.sync(bench.companyIds);
+      measures.note('50 ms, token list: first mirror / page after page', first / (await fetchOneByOne(bench, tokens)));
+    }
+  });
+}
+
+/** Peak memory of a worker that walks one giant list, and the same for a tenth of it. */
+export async function measureMemory(measures: Measures, { giant }: Scale): Promise<void> {
+  const peaks: number[] = [];
+  for (const records of [giant / 10, giant]) {
+    await withBench({ companies: 1, records, size: 1_000, style: 'skip-take' }, async (bench) => {
+      await bench.forget();
+      await bench.sync(bench.companyIds);
+      peaks.push(await bench.workerPeak());
+    });
+  }
+  measures.note(`worker's peak memory for ${giant} records, MB`, peaks[1]! / 1e6);
+  measures.note("worker's peak memory / the same for a tenth", peaks[1]! / peaks[0]!);
+}
+
+/** From POST …/sync to the first request at the provider. */
+export async function measureDispatch(measures: Measures): Promise<void> {
+  await withBench({ companies: 1, records: 10, size: 500, style: 'skip-take' }, async (bench) => {
+    for (let n = 0; n < 30; n++)
+      measures.note('POST …/sync to the first request, ms', await bench.dispatch(bench.companyIds[0]!));
+  });
+}
+
+async function withBench(options: BenchOptions, work: (bench: Bench) => Promise<void>): Promise<void> {
+  const bench = await openBench(options);
+  await work(bench).finally(() => bench.stop());
+}

@@ -1,0 +1,76 @@
+import { cpus, totalmem } from 'node:os';
+import { readFileSync } from 'node:fs';
+import type { Measures } from './measures.js';
+
+/** What is to be reached, where something is: at least, or at most, so much. */
+const REACH: Readonly<Record<string, { readonly atLeast?: number; readonly atMost?: number }>> = {
+  'first mirror / COPY': { atLeast: 0.6 },
+  'first mirror of one company / COPY': { atLeast: 0.45 },
+  'nothing changed / fetch only': { atLeast: 0.9 },
+  '1 % changed / fetch only': { atLeast: 0.8 },
+  'nothing changed, WAL bytes a record': { atMost: 5 },
+  '50 ms: page after page / nothing changed': { atLeast: 8 },
+  '50 ms: first mirror / the same without latency': { atMost: 1.2 },
+  "worker's peak memory / the same for a tenth": { atMost: 1.3 },
+  "worker's peak memory for 1000000 records, MB": { atMost: 250 },
+  'POST …/sync to the first request, ms': { atMost: 30 },
+};
+
+/** bench/results.md: medians, their spread, what was to be reached, and on which machine. */
+export function markdown(measures: Measures): string {
+  const rows = [...measures.values].map(([name, values]) => {
+    const sorted = values.toSorted((a, b) => a - b);
+    return `| ${name} | ${number(measures.median(name))} | ${number(sorted[0]!)} to ${number(sorted.at(-1)!)} | ${goal(name)} |`;
+  });
+  const { version } = JSON.parse(readFileSync(new URL('../package.json', import.meta.url), 'utf8')) as { version: string };
+  return [
+    '# Benchmark',
+    '',
+    `Muster ${version}, Node ${process.versions.node}, ${cpus().length} cores of ${cpus()[0]?.model.trim()}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, embedded PostgreSQL 18.`,
+    'Provider, PostgreSQL, API and worker share these cores. `npm run bench` makes this page; ratios within one run carry over to other machines, rows/s do not.',
+    '',
+    '| measure | median | spread | to reach |',
+    '|---|---|---|---|',
+    ...rows,
+    '',
+  ].join('\n');
+}
+
+/** bench/ratios.svg: each ratio that has something to reach, as a bar against it. */
+export function ratiosPicture(measures: Measures): string {
+  const bars = [...measures.values.keys()].filter(
+    (name) => name.includes(' / ') && reachOf(name)?.atLeast !== undefined && reachOf(name)!.atLeast! <= 1,
+  );
+  const row = (name: string, n: number) => {
+    const y = 50 + n * 40;
+    const width = (share: number) => Math.min(1.2, share) * 320;
+    const goalAt = 430 + width(reachOf(name)!.atLeast!);
+    return [
+      `<text x="415" y="${y + 15}" text-anchor="end">${escape(name)}</text>`,
+      `<rect x="430" y="${y}" width="${width(measures.median(name)).toFixed(1)}" height="22" rx="4" fill="#3d8b78"/>`,
+      `<line x1="${goalAt}" x2="${goalAt}" y1="${y - 4}" y2="${y + 26}" stroke="#1f3a4d" stroke-width="2" stroke-dasharray="4 3"/>`,
+      `<text x="${(438 + width(measures.median(name))).toFixed(1)}" y="${y + 16}" font-weight="600">${measures.median(name).toFixed(2)}</text>`,
+    ].join('');
+  };
+  const height = 70 + bars.length * 40;
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 ${height}" font-family="ui-sans-serif, system-ui, Helvetica, Arial, sans-serif" font-size="13" fill="#1f3a4d"><rect width="880" height="${height}" rx="14" fill="#fbfaf7"/><text x="430" y="30" font-weight="600">Share of the floor that is reached (dashed: to reach)</text>${bars.map(row).join('')}</svg>\n`;
+}
+
+function reachOf(name: string) {
+  return REACH[name.replace(/ \(pages of \d+\)$/, '')];
+}
+
+function goal(name: string): string {
+  const reach = reachOf(name);
+  if (reach?.atLeast !== undefined) return `at least ${reach.atLeast}`;
+  return reach?.atMost === undefined ? '' : `at most ${reach.atMost}`;
+}
+
+function number(value: number): string {
+  if (value >= 1_000) return Math.round(value).toLocaleString('en-US');
+  return value.toFixed(value >= 20 ? 0 : 2);
+}
+
+function escape(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
+}
