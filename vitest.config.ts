@@ -7,7 +7,7 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks', // a test may not see another file's listeners, timers or open connections
     maxWorkers: 2,
-    testTimeout: 30_000,
-    hookTimeout: 60_000,
+    testTimeout: 90_000, // against a hang; how fast something is, no test says
+    hookTimeout: 120_000,
   },
 });

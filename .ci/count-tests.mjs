@@ -1,7 +1,11 @@
 // usage: node .ci/count-tests.mjs <vitest JSON report>...
-// Prints, last, the line `N passed, N failed` over all reports. A test file that could not be run at all, and a suite that wrote no
-// report, count as one failure each.
+// Prints what failed and why, and last the line `N passed, N failed` over all reports. A test file that could not be run at all,
+// and a suite that wrote no report, count as one failure each.
 import { existsSync, readFileSync } from 'node:fs';
+import { relative } from 'node:path';
+
+/** The first lines of a failure: what was expected, and where. */
+const inset = (text) => text.split('\n').slice(0, 12).join('\n').replace(/^/gm, '        ');
 
 let passed = 0;
 let failed = 0;
@@ -14,7 +18,14 @@ for (const file of process.argv.slice(2)) {
   }
   const report = JSON.parse(readFileSync(file, 'utf8'));
   passed += report.numPassedTests;
-  failed += report.numFailedTests + report.testResults.filter(({ status, assertionResults }) => status === 'failed' && !assertionResults.some((test) => test.status === 'failed')).length;
+  failed += report.numFailedTests;
+  for (const { name, status, message, assertionResults } of report.testResults) {
+    const faults = assertionResults.filter((test) => test.status === 'failed');
+    for (const { fullName, failureMessages } of faults) console.log(`failed: ${relative('.', name)}: ${fullName}\n${inset(failureMessages.join('\n'))}`);
+    if (status !== 'failed' || faults.length > 0) continue;
+    failed += 1;
+    console.log(`could not run: ${relative('.', name)}\n${inset(message)}`);
+  }
   skipped += report.numPendingTests + report.numTodoTests;
 }
 if (skipped > 0) console.log(`${skipped} skipped`);

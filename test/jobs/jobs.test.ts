@@ -131,7 +131,7 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     await flush();
     await startWorker();
     await startSweeper(orphans);
-    await waitFor(() => worked.length === 2, { timeoutMs: 10_000 });
+    await waitFor(() => worked.length === 2);
     expect(worked.map(({ id }) => id).toSorted()).toEqual([lost.id, held.id].toSorted());
     expect(worked.find(({ id }) => id === held.id)).toMatchObject({ epoch: 2n });
   });
@@ -143,7 +143,7 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     await doomed.close(true);
     await startWorker();
     await startSweeper(orphans);
-    await waitFor(() => worked.length === 1, { timeoutMs: 10_000 });
+    await waitFor(() => worked.length === 1);
     expect(worked).toMatchObject([{ id }]);
   });
 
@@ -153,10 +153,10 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
       swept += 1;
     };
     await startSweeper({ name: 'counting', everyMs: 500, run: sweep });
-    await waitFor(() => swept >= 2, { timeoutMs: 10_000 });
+    await waitFor(() => swept >= 2);
     await flush();
     const before = swept;
-    expect(await waitFor(() => swept >= before + 3, { timeoutMs: 15_000 })).toBe(true);
+    expect(await waitFor(() => swept >= before + 3)).toBe(true);
   });
 
   test('a sweep that fails is made again', async () => {
@@ -166,6 +166,6 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
       throw new Error('the database is away');
     };
     await startSweeper({ name: 'failing', everyMs: 300, run: sweep });
-    expect(await waitFor(() => swept >= 4, { timeoutMs: 10_000 })).toBe(true);
+    expect(await waitFor(() => swept >= 4)).toBe(true);
   });
 });

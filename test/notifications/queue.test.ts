@@ -79,7 +79,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     await startWorker();
     await startWorker();
     const ids = await record(30);
-    await waitFor(async () => (await statuses()).every((status) => status === 'delivered'), { timeoutMs: 20_000 });
+    await waitFor(async () => (await statuses()).every((status) => status === 'delivered'));
     expect(receiver.ids.toSorted()).toEqual(ids.toSorted());
   });
 
@@ -98,7 +98,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     });
     receiver.conduct = answer(200);
     await startWorker();
-    await waitFor(async () => (await statuses()).every((status) => status === 'delivered'), { timeoutMs: 20_000 });
+    await waitFor(async () => (await statuses()).every((status) => status === 'delivered'));
     expect(receiver.ids.filter((id) => id === stuck).length).toBe(2);
   });
 
@@ -108,7 +108,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     await new Outbox(database.db).claim(id!);
     await database.db.pool.query('UPDATE muster.notifications SET next_attempt_at = now()');
     await startWorker();
-    await waitFor(async () => (await statuses())[0] === 'delivered', { timeoutMs: 20_000 });
+    await waitFor(async () => (await statuses())[0] === 'delivered');
     expect(receiver.ids).toEqual([id]);
   });
 });

@@ -49,7 +49,7 @@ async function cloneDatabase(template: string): Promise<{ url: string; close(): 
             )
             .then(({ rows }) => rows.map((row) => row.line));
         // A connection that was closed is still listed for a moment.
-        const leaked = await waitFor(async () => (await connections()).length === 0, { timeoutMs: 3_000 }).then(
+        const leaked = await waitFor(async () => (await connections()).length === 0, { timeoutMs: 15_000 }).then(
           () => [],
           connections,
         );
