@@ -15,6 +15,8 @@ const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 250;
 /** Until a person has given a missing key back. */
 const UNREADABLE_PAUSE_SECONDS = 300;
+/** How long a token is given out again without another look at its row: a fast list takes hundreds of pages a second. */
+const SAME_TOKEN_MS = 100;
 
 /**
  * Keeps every company's access token alive. However many requests, workers and machines need the same company's token
@@ -36,10 +38,20 @@ export class TokenKeeper {
    * `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server fails.
    */
   sourceFor(company: CompanyKey): TokenSource {
+    const { clock } = this.#parts;
+    let recent: { readonly token: Promise<AccessToken>; readonly readAt: number } | undefined;
+    const forget = () => (recent = undefined);
     return {
-      get: () => translated(this.#get(company)),
-      renew: (stale) => translated(this.#renew(company, stale)),
-      refused: (token) => translated(this.#refused(company, token)),
+      get: () => {
+        if (!recent || clock.monotonic() - recent.readAt >= SAME_TOKEN_MS) {
+          const token = translated(this.#get(company));
+          recent = { token, readAt: clock.monotonic() };
+          token.catch(forget);
+        }
+        return recent.token;
+      },
+      renew: (stale) => (forget(), translated(this.#renew(company, stale))),
+      refused: (token) => (forget(), translated(this.#refused(company, token))),
     };
   }
 

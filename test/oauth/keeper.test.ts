@@ -96,12 +96,12 @@ describe('one refresh for all', () => {
   test('eight keepers with pools of their own, fifty times', async () => {
     const { company } = await onboarded(room, server);
     const databases = Array.from({ length: 8 }, () => openDatabase({ url: database.url, poolSize: 2 }));
-    const sources = databases.map((db) => oauthRoom(db, server).keeper.sourceFor(company));
+    const keepers = databases.map((db) => oauthRoom(db, server).keeper);
     try {
       for (let round = 0; round < 50; round++) {
         await alter(database.db, company, round % 2 ? DUE : EXPIRED);
         const sent = server.received.length;
-        const tokens = await Promise.all(sources.map((source) => source.get()));
+        const tokens = await Promise.all(keepers.map((keeper) => keeper.sourceFor(company).get()));
         expect(new Set(tokens.map(({ value }) => value.reveal())).size).toBe(1);
         expect(server.received.length - sent).toBe(1);
       }
