@@ -110,7 +110,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
     companyIds: companies,
     control,
     async sync(companyIds) {
-      await Promise.all(companyIds.map((id) => call('POST', `/api/companies/test/${id}/sync`, { mode: 'full' })));
+      await Promise.all(companyIds.map((id) => call('POST', `/api/companies/test/${id}/sync`, {})));
       await until(async () => (await activeRuns()) === 0);
       const { rows } = await pool.query<{ seconds: number; failed: number }>(
         `SELECT extract(epoch FROM max(finished_at) - min(started_at))::float AS seconds, count(*) FILTER (WHERE status <> 'succeeded')::int AS failed
@@ -123,13 +123,13 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
     async dispatch(companyId) {
       await control('reset');
       const began = Date.now();
-      await call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
+      await call('POST', `/api/companies/test/${companyId}/sync`, {});
       await until(async () => (await activeRuns()) === 0);
       return (await control('')).firstRequestAt! - began;
     },
     async forget() {
       await pool.query(
-        'TRUNCATE mirror.employees, muster.lists, muster.walk_pages, muster.rejected_records, muster.walks, muster.runs, muster.changes, muster.change_batches RESTART IDENTITY CASCADE',
+        'TRUNCATE mirror.employees, muster.lists, muster.walk_pages, muster.page_contents, muster.rejected_records, muster.walks, muster.runs, muster.changes, muster.change_batches RESTART IDENTITY CASCADE',
       );
       await pool.query('CHECKPOINT');
     },

@@ -1,7 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { Endpoint } from './endpoint.js';
 
-/** Raise it when the pagers' states change their meaning: old checkpoints then start their walks anew. */
+/**
+ * Raise it when the pagers' states, or the ledger's hashes and digests, change their meaning: old checkpoints then start their
+ * walks anew, and no walk goes by the ledger of an old one.
+ */
 const CHECKPOINT_FORMAT = 1;
 
 /**

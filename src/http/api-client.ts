@@ -16,11 +16,7 @@ export interface ApiRequest {
   readonly signal?: AbortSignal | undefined;
 }
 
-export interface ApiResponse {
-  readonly status: 200;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly text: string;
-}
+export type ApiResponse = HttpResponse & { readonly status: 200 };
 
 export interface ApiClientParts {
   readonly http: HttpClient;
@@ -67,7 +63,7 @@ export class ApiClient {
     }
     if (response.status === 401) await tokens.refused(token);
     if (response.status !== 200) throw statusError(what, response, this.#parts.clock.now());
-    return { status: 200, headers: response.headers, text: response.text };
+    return response as ApiResponse;
   }
 
   #send({ method, body, signal }: ApiRequest, url: URL, token: AccessToken): Promise<HttpResponse> {

@@ -21,6 +21,9 @@ export interface HttpResponse {
   readonly status: number;
   /** Names in lower case; repeated headers joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
+  /** The body: UTF-8. */
+  readonly bytes: Buffer;
+  /** The body without a byte order mark. */
   readonly text: string;
 }
 
@@ -104,8 +107,15 @@ export class HttpClient {
       ...(body === undefined ? {} : { body }),
     });
     const received = joinHeaders(response.headers);
-    const text = await readBody(response.body, received['content-encoding'], this.#maxBytes);
-    return { status: response.statusCode, headers: received, text };
+    const bytes = await readBody(response.body, received['content-encoding'], this.#maxBytes);
+    return {
+      status: response.statusCode,
+      headers: received,
+      bytes,
+      get text() {
+        return new TextDecoder().decode(bytes);
+      },
+    };
   }
 
   #failure(what: string, error: unknown): ServiceError {

@@ -1,13 +1,14 @@
+import { isUtf8 } from 'node:buffer';
 import { pipeline, type Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
 import { ServiceError } from './service-error.js';
 
 /**
- * The whole body as text, gzip undone, at most `maxBytes` once decoded: what is counted is what fills the memory, for a
+ * The whole body, which is UTF-8, gzip undone, at most `maxBytes` once decoded: what is counted is what fills the memory, for a
  * small gzip can become any size. Done here and not by undici, whose own limit counts compressed bytes and whose
  * decompressing interceptor is experimental and leaves error answers encoded.
  */
-export async function readBody(body: Readable, encoding: string | undefined, maxBytes: number): Promise<string> {
+export async function readBody(body: Readable, encoding: string | undefined, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
   try {
@@ -22,12 +23,13 @@ export async function readBody(body: Readable, encoding: string | undefined, max
       }
       chunks.push(chunk);
     }
-    return new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(chunks, size));
+    const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
+    if (!isUtf8(bytes)) throw malformed('is not UTF-8', undefined);
+    return bytes;
   } catch (error) {
     body.on('error', () => {}).destroy();
     const code = (error as NodeJS.ErrnoException).code ?? '';
     if (code.startsWith('Z_')) throw malformed('is no whole gzip', error);
-    if (code === 'ERR_ENCODING_INVALID_ENCODED_DATA') throw malformed('is not UTF-8', error);
     throw error;
   }
 }

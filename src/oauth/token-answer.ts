@@ -76,7 +76,10 @@ const OAUTH_ERROR = z.object({
   ]),
 });
 
-export function readTokenAnswer({ status, headers, text }: HttpResponse, now: number): TokenAnswer {
+export function readTokenAnswer(
+  { status, headers, text }: Pick<HttpResponse, 'status' | 'headers' | 'text'>,
+  now: number,
+): TokenAnswer {
   if (status >= 200 && status < 300) return readGrant(parseJson(text));
   if (status === 408 || status === 429 || status >= 500) {
     return { kind: 'transient', status, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };

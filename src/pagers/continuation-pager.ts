@@ -57,7 +57,7 @@ export class ContinuationPager implements Pager<ContinuationState> {
       );
     }
     if (requests >= MAX_REQUESTS_WITHOUT_TOTAL) throw passLimitExceeded(this.#resource, requests, 'every page named another');
-    const barren = page.keys.every((key) => memory.hasKey(key)) ? state.barren + 1 : 0;
+    const barren = memory.hasAll(page.keys) ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_PAGES)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
     return { kind: 'next', state: { token, requests, barren } };

@@ -11,7 +11,7 @@ export interface Envelope {
 type Members = { readonly [name: string]: unknown };
 
 /** The members that lead from the response to its records; [] = the response is the array. */
-export function dataPath({ envelope }: Endpoint): readonly string[] {
+export function dataPath({ envelope }: Pick<Endpoint, 'envelope'>): readonly string[] {
   if (envelope === 'none') return [];
   return envelope === '' ? ['data'] : [...envelope.split('.'), 'data'];
 }
@@ -19,9 +19,15 @@ export function dataPath({ envelope }: Endpoint): readonly string[] {
 /**
  * Reads the envelope of a parsed response. Whatever is missing, of another type or in contradiction is an error and
  * never "the end of the list": throws MusterError `malformed_envelope` or `contradicting_envelope`. `ignoreTotals` reads the
- * records of a result envelope and leaves its totals unread, as if the answer were a bare array.
+ * records of a result envelope and leaves its totals unread, as if the answer were a bare array. `known`: how many records the
+ * response held before they were cut out of it.
  */
-export function readEnvelope(response: unknown, endpoint: Endpoint, ignoreTotals = false): Envelope {
+export function readEnvelope(
+  response: unknown,
+  endpoint: Pick<Endpoint, 'resource' | 'envelope' | 'pager'>,
+  ignoreTotals = false,
+  known?: number,
+): Envelope {
   const fail = (code: ErrorCode, problem: string): never => {
     throw new MusterError(code, `The answer of the list ${endpoint.resource} cannot be used as a page: ${problem}.`, {
       details: { resource: endpoint.resource },
@@ -41,21 +47,26 @@ export function readEnvelope(response: unknown, endpoint: Endpoint, ignoreTotals
 
   const envelope = holder as Members;
   if (endpoint.pager.style === 'continuation') return readTokens(envelope, data, fail);
-  return ignoreTotals ? { data } : readTotals(envelope, data, fail);
+  return ignoreTotals ? { data } : readTotals(envelope, data, known ?? data.length, fail);
 }
 
 type Fail = (code: ErrorCode, problem: string) => never;
 
-function readTotals({ totalRecords, totalDisplayRecords }: Members, data: readonly unknown[], fail: Fail): Envelope {
+function readTotals(
+  { totalRecords, totalDisplayRecords }: Members,
+  data: readonly unknown[],
+  count: number,
+  fail: Fail,
+): Envelope {
   if (!isCount(totalRecords)) return fail('malformed_envelope', 'totalRecords is missing or no whole number of 0 or more');
   if (totalDisplayRecords !== undefined && !isCount(totalDisplayRecords)) {
     return fail('malformed_envelope', 'totalDisplayRecords is no whole number of 0 or more');
   }
-  if (totalDisplayRecords !== undefined && totalDisplayRecords !== data.length) {
-    return fail('contradicting_envelope', `totalDisplayRecords is ${totalDisplayRecords}, but data holds ${data.length}`);
+  if (totalDisplayRecords !== undefined && totalDisplayRecords !== count) {
+    return fail('contradicting_envelope', `totalDisplayRecords is ${totalDisplayRecords}, but data holds ${count}`);
   }
-  if (totalRecords < data.length) {
-    return fail('contradicting_envelope', `totalRecords is ${totalRecords}, but data alone holds ${data.length}`);
+  if (totalRecords < count) {
+    return fail('contradicting_envelope', `totalRecords is ${totalRecords}, but data alone holds ${count}`);
   }
   return { data, total: totalRecords };
 }

@@ -3,6 +3,8 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import { MusterError } from '../core/errors.js';
 import { dataPath, readEnvelope } from './envelope-members.js';
 import type { Page } from './pager.js';
+import { KeyHashes } from './hashes.js';
+import { digestRecords } from './record-digests.js';
 import { elementSpans, memberSpan, skipSpace } from './record-scanner.js';
 import { mayBeUnstorable, type UnstorableReason, unstorableReason } from './unstorable.js';
 
@@ -30,59 +32,94 @@ export interface RejectedRecord {
   readonly reason: RejectionReason;
 }
 
+/** The records of a page that an earlier walk read: all that is kept of them outside the database. */
+export interface KnownContent {
+  /** Row of muster.page_contents. */
+  readonly id: bigint;
+  readonly keys: KeyHashes;
+  readonly texts: Uint32Array;
+}
+
 export interface ReceivedPage extends Page {
+  /** The records to be compared with the mirror: all that can be kept, but for those that are known to stand there as they are. */
   readonly records: readonly ReceivedRecord[];
   readonly rejected: readonly RejectedRecord[];
+  /** Keys of all records: the id, or a hash of the text where a record has none. Or the page that has the same. */
+  readonly ids: readonly string[] | KnownContent;
+  /** The page that is the same in everything. */
+  readonly content?: KnownContent;
+  /** The page with nothing left out of `records`. */
+  readonly full?: () => ReadPage;
   /** The record member taken for the id; absent when no record of the page carries a candidate. */
   readonly idField?: string;
+  /** Hashes and lengths of the records' texts (record-digests.ts). */
+  readonly texts: Uint32Array;
+  /** SHA-256 of the text of the array of records. */
+  readonly digest: Buffer;
 }
+
+/** A page that was read without regard to any other. */
+export type ReadPage = ReceivedPage & { readonly ids: readonly string[] };
+
+/** What of an endpoint says how its pages are written. */
+export type PageShape = Pick<Endpoint, 'resource' | 'envelope' | 'id' | 'pager'>;
 
 /** Bytes of an id: a row of a PostgreSQL index holds 2,700, and environment and company_id stand beside the id. */
 const MAX_ID_BYTES = 2_000;
 const REJECTED_KEY = /^#[0-9a-f]{32}$/;
-const BYTE_ORDER_MARK = 0xfeff;
 
 /**
- * Reads one page from the text of a response. `idField` fixes the member that is the id; without it, the first candidate
+ * Reads one page from a response in UTF-8. `idField` fixes the member that is the id; without it, the first candidate
  * of the endpoint that any record carries is taken. `ignoreTotals`: of a list that was caught lying about its totals.
  *
  * Throws MusterError `malformed_response` (no JSON), `malformed_envelope` or `contradicting_envelope`.
  */
-export function readPage(response: string, endpoint: Endpoint, idField?: string, ignoreTotals = false): ReceivedPage {
-  const text = response.charCodeAt(0) === BYTE_ORDER_MARK ? response.slice(1) : response;
+export function readPage(response: Buffer, endpoint: PageShape, idField?: string, ignoreTotals = false): ReadPage {
+  const bytes = withoutMark(response);
+  const text = bytes.toString();
   const parsed = parse(text, endpoint);
   const { data, total, nextToken } = readEnvelope(parsed, endpoint, ignoreTotals);
-  const spans = elementSpans(text, dataStart(text, endpoint));
+  const dataAt = dataStart(text, endpoint);
+  const spans = elementSpans(text, dataAt);
   const field = idField ?? endpoint.id.find((candidate) => data.some((record) => carries(record, candidate)));
+  const { digest, texts } = digestRecords(bytes, text, dataAt, spans);
   const isSuspicious = mayBeUnstorable(text);
 
   const records: ReceivedRecord[] = [];
   const rejected: RejectedRecord[] = [];
-  const keys: string[] = [];
+  const ids: string[] = [];
   for (const [position, { start, end }] of spans.entries()) {
     const recordText = text.slice(start, end);
     const id = idOf(data[position], recordText, field);
     const reason = (isSuspicious ? unstorableReason(recordText) : undefined) ?? (typeof id === 'string' ? undefined : id.reason);
     if (reason === undefined && typeof id === 'string') {
       records.push({ key: id, id, text: recordText, position });
-      keys.push(id);
+      ids.push(id);
     } else if (reason !== undefined) {
       const key = rejectedKey(recordText);
       rejected.push({ key, text: recordText, position, reason });
-      keys.push(key);
+      ids.push(key);
     }
   }
   return {
     records,
     rejected,
-    keys,
+    ids,
+    keys: KeyHashes.of(ids),
+    texts,
+    digest,
     ...(total === undefined ? {} : { total }),
     ...(nextToken === undefined ? {} : { nextToken }),
     ...(field === undefined ? {} : { idField: field }),
   };
 }
 
-function parse(text: string, { resource }: Endpoint): unknown {
+/** The response without the byte order mark that some servers put before it. */
+export function withoutMark(response: Buffer): Buffer {
+  return response[0] === 0xef && response[1] === 0xbb && response[2] === 0xbf ? response.subarray(3) : response;
+}
+
+function parse(text: string, { resource }: PageShape): unknown {
   try {
     return JSON.parse(text);
   } catch {
@@ -95,7 +132,7 @@ function parse(text: string, { resource }: Endpoint): unknown {
   }
 }
 
-function dataStart(text: string, endpoint: Endpoint): number {
+function dataStart(text: string, endpoint: PageShape): number {
   let at = skipSpace(text, 0);
   for (const name of dataPath(endpoint)) at = memberSpan(text, at, name)?.start ?? at;
   return at;

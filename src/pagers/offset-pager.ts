@@ -73,7 +73,7 @@ export class OffsetPager implements Pager<OffsetState> {
     const { total } = page;
     this.#refuseContradiction(state, received, total);
 
-    const counts = state.plain || state.offset === 0 || page.keys.some((key) => memory.hasKey(key));
+    const counts = state.plain || state.offset === 0 || memory.hasAny(page.keys);
     if (counts && this.#isEnd(state, received, total)) return { kind: 'done' };
 
     // The first page tells how many records the service gives at once, whatever it was asked for.
@@ -92,7 +92,7 @@ export class OffsetPager implements Pager<OffsetState> {
       return { kind: 'again', state: { ...state, ...seen, offset, back } };
     }
 
-    const barren = page.keys.every((key) => memory.hasKey(key)) ? state.barren + 1 : 0;
+    const barren = memory.hasAll(page.keys) ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_PAGES)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
     // A page of one record is all overlap: beginning early again would stand still.

@@ -1,3 +1,5 @@
+import type { KeyHashes } from './hashes.js';
+
 /** Any value that JSON can hold; a pager's state is one, because the state IS the checkpoint. */
 export type JsonObject = { readonly [key: string]: unknown };
 
@@ -9,8 +11,8 @@ export interface PageInput {
 
 /** What a page says of itself, once its envelope was read and found consistent. */
 export interface Page {
-  /** Keys of the records in the order received: the id, or a hash of the text where a record has none. */
-  readonly keys: readonly string[];
+  /** What its records are known by, in the order received. */
+  readonly keys: KeyHashes;
   /** totalRecords, where the envelope gives it. */
   readonly total?: number;
   /** The token of the next page; undefined = this was the last page of a token list, or the list has no tokens. */
@@ -19,7 +21,8 @@ export interface Page {
 
 /** What this pass has received so far; rebuilt from the ledger after a restart. */
 export interface PassMemory {
-  hasKey(key: string): boolean;
+  hasAny(keys: KeyHashes): boolean;
+  hasAll(keys: KeyHashes): boolean;
   hasToken(token: string): boolean;
   /** Distinct keys received in this pass. */
   readonly size: number;

@@ -51,6 +51,31 @@ export function memberSpan(text: string, index: number, name: string): Span | un
   return found;
 }
 
+/**
+ * Where the array begins to which `path` leads, taking the first member of each name. The text may be cut off anywhere:
+ * undefined when the array does not begin before that, or when there is something else.
+ */
+export function arrayStart(text: string, path: readonly string[]): number | undefined {
+  let at: number | undefined = skipSpace(text, 0);
+  for (const name of path) {
+    at = firstMemberStart(text, at, name);
+    if (at === undefined) return undefined;
+  }
+  return text.charCodeAt(at) === OPEN_BRACKET ? at : undefined;
+}
+
+function firstMemberStart(text: string, index: number, name: string): number | undefined {
+  if (text.charCodeAt(index) !== OPEN_BRACE) return undefined;
+  let at = skipSpace(text, index + 1);
+  while (text.charCodeAt(at) === QUOTE) {
+    const keyEnd = stringEnd(text, at);
+    const start = skipSpace(text, skipSpace(text, keyEnd) + 1);
+    if (text.slice(at + 1, keyEnd - 1) === name) return start;
+    at = skipSeparator(text, valueEnd(text, start));
+  }
+  return undefined;
+}
+
 function skipSeparator(text: string, index: number): number {
   const at = skipSpace(text, index);
   return text.charCodeAt(at) === COMMA ? skipSpace(text, at + 1) : at;
@@ -62,7 +87,8 @@ function isKey(text: string, start: number, end: number, name: string): boolean 
   return key.includes('\\') && JSON.parse(key) === name;
 }
 
-function valueEnd(text: string, index: number): number {
+/** Behind the value at `index`. */
+export function valueEnd(text: string, index: number): number {
   switch (text.charCodeAt(index)) {
     case QUOTE:
       return stringEnd(text, index);

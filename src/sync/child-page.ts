@@ -1,4 +1,5 @@
-import type { ReceivedPage, ReceivedRecord, RejectedRecord } from '../pagers/envelope.js';
+import type { ReadPage, ReceivedRecord, RejectedRecord } from '../pagers/envelope.js';
+import { KeyHashes } from '../pagers/hashes.js';
 
 /** As for every id: a row of a PostgreSQL index holds 2,700 bytes. */
 const MAX_ID_BYTES = 2_000;
@@ -7,15 +8,17 @@ const MAX_ID_BYTES = 2_000;
  * The page with ids that are unique over all parents: `<parent's id>/<id>`, the parent's encoded as in a path, so that no
  * two pairs give the same id. Two parents may well have a child 1 each, and one row would then hide the other.
  */
-export function childPage(parent: string, page: ReceivedPage): ReceivedPage {
+export function childPage(parent: string, page: ReadPage): ReadPage {
   const prefix = `${encodeURIComponent(parent)}/`;
   const tooLong = ({ id }: ReceivedRecord) => Buffer.byteLength(prefix + id) > MAX_ID_BYTES;
   const unusable: RejectedRecord[] = page.records
     .filter(tooLong)
     .map(({ key, text, position }) => ({ key, text, position, reason: 'unusable_id' }));
+  const ids = page.ids.map((key) => prefix + key);
   return {
     ...page,
-    keys: page.keys.map((key) => prefix + key),
+    ids,
+    keys: KeyHashes.of(ids),
     records: page.records
       .filter((record) => !tooLong(record))
       .map((record) => ({ ...record, id: prefix + record.id, key: prefix + record.id })),

@@ -1,17 +1,24 @@
 import { createHash } from 'node:crypto';
+import type { KeyHashes } from '../pagers/hashes.js';
+import { TEXT_WORDS } from '../pagers/record-digests.js';
 import type { PassMemory } from '../pagers/pager.js';
 
+/** Whether a key is new to the pass, was received before with the same text, or with another one. */
+export type Receipt = 'new' | 'same' | 'differs';
+
 /**
- * The keys and page tokens that one pass has received: 64-bit hashes in open addressing, 16 bytes a record at most, whatever
- * the length of its id. Two of a million keys collide with a probability of 3 in 10^8; a collision would make the distinct
- * count fall short of the total, so it costs another pass and never hides a record.
+ * The records and page tokens that one pass has received: the 64-bit hash of each key and half of its text's hash in open
+ * addressing, 24 bytes a record at most, whatever the length of its id. Two of a million keys collide with a probability of 3
+ * in 10^8; a collision would make the distinct count fall short of the total, so it costs another pass and never hides a record.
  */
 export class ReceivedKeys implements PassMemory {
   /** The two halves of each hash; 0 and 0 = free. */
   #high = new Uint32Array(1024);
   #low = new Uint32Array(1024);
+  #text = new Uint32Array(1024);
   #size = 0;
   #sum: readonly [high: number, low: number] = [0, 0];
+  #isSteady = true;
   readonly #tokens = new Set<string>();
 
   get size(): number {
@@ -23,29 +30,53 @@ export class ReceivedKeys implements PassMemory {
     return [this.#size, ...this.#sum].map((part) => part.toString(16)).join(':');
   }
 
-  hasKey(key: string): boolean {
-    const slot = this.#find(...hashKey(key));
-    return this.#high[slot] !== 0 || this.#low[slot] !== 0;
+  /** Whether every record that came more than once came with the same text. */
+  get isSteady(): boolean {
+    return this.#isSteady;
+  }
+
+  hasAny({ words }: KeyHashes): boolean {
+    for (let at = 0; at < words.length; at += 2) if (this.#has(words[at]!, words[at + 1]!)) return true;
+    return false;
+  }
+
+  hasAll({ words }: KeyHashes): boolean {
+    for (let at = 0; at < words.length; at += 2) if (!this.#has(words[at]!, words[at + 1]!)) return false;
+    return true;
   }
 
   hasToken(token: string): boolean {
     return this.#tokens.has(digestToken(token));
   }
 
-  /** Returns whether the key is new to this pass. */
-  addKey(key: string): boolean {
-    const [high, low] = hashKey(key);
+  /** Adds record `n` of a page whose keys and texts have these hashes. */
+  add({ words }: KeyHashes, texts: Uint32Array, n: number): Receipt {
+    const high = words[2 * n]!;
+    const low = words[2 * n + 1]!;
+    const text = texts[TEXT_WORDS * n]!;
     const slot = this.#find(high, low);
-    if (this.#high[slot] === high && this.#low[slot] === low) return false;
-    this.#put(slot, high, low);
+    if (this.#high[slot] === high && this.#low[slot] === low) {
+      if (this.#text[slot] === text) return 'same';
+      this.#isSteady = false;
+      this.#text[slot] = text;
+      return 'differs';
+    }
+    this.#high[slot] = high;
+    this.#low[slot] = low;
+    this.#text[slot] = text;
     this.#size += 1;
     this.#sum = [(this.#sum[0] + high) >>> 0, (this.#sum[1] + low) >>> 0];
     if (this.#size * 2 > this.#low.length) this.#grow();
-    return true;
+    return 'new';
   }
 
   addTokenDigest(digest: string): void {
     this.#tokens.add(digest);
+  }
+
+  #has(high: number, low: number): boolean {
+    const slot = this.#find(high, low);
+    return this.#high[slot] !== 0 || this.#low[slot] !== 0;
   }
 
   /** The slot that holds the hash, or the free one where it belongs. */
@@ -58,17 +89,17 @@ export class ReceivedKeys implements PassMemory {
     return slot;
   }
 
-  #put(slot: number, high: number, low: number): void {
-    this.#high[slot] = high;
-    this.#low[slot] = low;
-  }
-
   #grow(): void {
-    const [high, low] = [this.#high, this.#low];
+    const [high, low, text] = [this.#high, this.#low, this.#text];
     this.#high = new Uint32Array(high.length * 2);
     this.#low = new Uint32Array(low.length * 2);
-    for (let slot = 0; slot < low.length; slot++) {
-      if (high[slot] !== 0 || low[slot] !== 0) this.#put(this.#find(high[slot]!, low[slot]!), high[slot]!, low[slot]!);
+    this.#text = new Uint32Array(text.length * 2);
+    for (let from = 0; from < low.length; from++) {
+      if (high[from] === 0 && low[from] === 0) continue;
+      const slot = this.#find(high[from]!, low[from]!);
+      this.#high[slot] = high[from]!;
+      this.#low[slot] = low[from]!;
+      this.#text[slot] = text[from]!;
     }
   }
 }
@@ -76,29 +107,4 @@ export class ReceivedKeys implements PassMemory {
 /** What the ledger keeps of a page token: enough to see it again, short whatever the token's length. */
 export function digestToken(token: string): string {
   return createHash('sha256').update(token).digest('base64url').slice(0, 16);
-}
-
-/**
- * Two lanes of multiply and xor over the key's characters, mixed at the end (after MurmurHash3's finalizer). Not
- * cryptographic: ids are not chosen to collide, and a page's worth of sha256 took as long as reading the page.
- * Never 0 and 0, which marks a free slot.
- */
-function hashKey(key: string): [high: number, low: number] {
-  let high = 0xdeadbeef ^ key.length;
-  let low = 0x41c6ce57 ^ key.length;
-  for (let at = 0; at < key.length; at++) {
-    const code = key.charCodeAt(at);
-    high = Math.imul(high ^ code, 0x9e3779b1);
-    low = Math.imul(low ^ code, 0x5f356495);
-    high ^= high >>> 15;
-    low ^= low >>> 13;
-  }
-  const mixed = mix(high ^ Math.imul(low, 0xc2b2ae35));
-  return [mixed, mix(low ^ Math.imul(mixed, 0x85ebca6b)) || 1];
-}
-
-function mix(value: number): number {
-  let mixed = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
-  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
 }

@@ -116,9 +116,12 @@ export class RunClaims {
  * Holds the run's claim until the transaction ends, or throws `fenced` when the run is over or somebody else has claimed
  * it since. Without it a worker that was frozen could begin, on waking, a walk that its successor has finished.
  */
-export async function holdRun(tx: Transaction, { id, epoch }: Pick<ClaimedRun, 'id' | 'epoch'>): Promise<void> {
-  const rows = await tx.$queryRaw<unknown[]>`
-    SELECT 1 FROM muster.runs WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running' FOR SHARE`;
-  if (rows.length === 0)
-    throw new MusterError('fenced', `The run ${id} is no longer ours: another worker claimed it, or it is over.`);
+export async function holdRun(
+  tx: Transaction,
+  { id, epoch }: Pick<ClaimedRun, 'id' | 'epoch'>,
+): Promise<{ readonly trigger: string; readonly mode: string }> {
+  const [row] = await tx.$queryRaw<{ trigger: string; mode: string }[]>`
+    SELECT trigger, mode FROM muster.runs WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running' FOR SHARE`;
+  if (!row) throw new MusterError('fenced', `The run ${id} is no longer ours: another worker claimed it, or it is over.`);
+  return row;
 }

@@ -9,6 +9,7 @@ import type { TokenSource } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import type { Logger } from '../observability/logger.js';
 import { readPage } from '../pagers/envelope.js';
+import { readAgainst } from '../pagers/known-page.js';
 import { childPage } from './child-page.js';
 import type { FetchPage } from './page-window.js';
 import type { ClaimedRun, RunClaims } from './run-claims.js';
@@ -111,13 +112,15 @@ export class RunExecutor {
   #fetcher(run: ClaimedRun, endpoint: Endpoint, tokens: TokenSource): (pass: PassRequest) => FetchPage {
     const api = this.#deps.apiOf(run.company);
     const { method } = endpoint;
-    return ({ parent, ignoreTotals }) => {
+    return ({ parent, ignoreTotals, known }) => {
       const path = endpoint.path
         .replace('{company_id}', run.company.companyId)
         .replace('{id}', () => encodeURIComponent(parent ?? ''));
       return async (input, idField, signal) => {
-        const { text } = await api.request({ method, path, ...input, tokens, signal });
-        const page = readPage(text, endpoint, idField, ignoreTotals);
+        const { bytes } = await api.request({ method, path, ...input, tokens, signal });
+        const reference = known?.();
+        if (reference) return readAgainst(reference, bytes, endpoint, idField, ignoreTotals);
+        const page = readPage(bytes, endpoint, idField, ignoreTotals);
         return parent === undefined ? page : childPage(parent, page);
       };
     };

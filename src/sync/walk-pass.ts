@@ -2,9 +2,11 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
 import type { ReceivedPage } from '../pagers/envelope.js';
+import type { KnownPages } from '../pagers/known-page.js';
 import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
 import { type FetchPage, PageWindow } from './page-window.js';
 import { digestToken } from './pass-memory.js';
+import { SharedCommit } from './shared-commit.js';
 import { checkpointAfter, type WalkCheckpoint } from './walk-checkpoint.js';
 import type { OpenWalk, WalkStore } from './walk-store.js';
 
@@ -14,10 +16,15 @@ export interface PassRequest {
   readonly parent?: string;
   /** Read the records and leave the totals around them unread. */
   readonly ignoreTotals?: boolean;
+  /** What need not be compared with the mirror; undefined once that cannot be told any more. */
+  readonly known?: () => KnownPages | undefined;
 }
 
 /** What a walk asks of its store between the opening and the end. */
-export type WalkRecord = Pick<WalkStore, 'commitPage' | 'beginPass' | 'noteOrder' | 'parentAfter' | 'finish'>;
+export type WalkRecord = Pick<
+  WalkStore,
+  'commitPage' | 'commitKnownPages' | 'beginPass' | 'noteOrder' | 'parentAfter' | 'finish'
+>;
 
 export interface WalkDependencies {
   readonly store: WalkRecord;
@@ -62,9 +69,16 @@ export async function walkPass(
   const fetch = deps.fetchFor({
     ...(from.parent && { parent: from.parent.id }),
     ...(from.distrustsTotal && { ignoreTotals: true }),
+    ...(walk.reference && { known: () => (walk.memory.isSteady ? walk.reference : undefined) }),
   });
   const window = new PageWindow(pager, fetch, signal, WINDOW);
-  return readPages(walk, endpoint, pager, from, window, deps, signal).finally(() => window.close());
+  const known = new SharedCommit(walk, deps);
+  try {
+    return await readPages(walk, endpoint, pager, from, window, known, deps, signal);
+  } finally {
+    window.close();
+    await known.commit();
+  }
 }
 
 async function readPages(
@@ -73,6 +87,7 @@ async function readPages(
   pager: Pager,
   from: WalkCheckpoint,
   window: PageWindow,
+  known: SharedCommit,
   deps: WalkDependencies,
   signal: AbortSignal,
 ): Promise<PassEnd> {
@@ -101,16 +116,19 @@ async function readPages(
       checkpoint = furtherBack(checkpoint, advance.state);
       continue;
     }
-    const next = checkpointAfter(
-      checkpoint,
-      page,
-      remember(walk, page, endpoint),
-      advance.kind === 'next' ? advance.state : undefined,
-    );
+    const repeated = remember(walk, page, endpoint);
+    // A record that came with two texts may have been written with the other one.
+    if (page.full && !walk.memory.isSteady) page = page.full();
+    const next = checkpointAfter(checkpoint, page, repeated, advance.kind === 'next' ? advance.state : undefined);
     // Nothing is asked for ahead of a commit that is the last for now.
     const stop = advance.kind === 'done' || deps.shouldYield();
     if (!stop) window.aim(next.pager, walk.idField ?? page.idField);
-    await deps.store.commitPage(walk, { page, number: checkpoint.pages, checkpoint: next });
+    const { content } = page;
+    if (content) await known.add({ page, content, number: checkpoint.pages }, next);
+    else {
+      await known.commit();
+      await deps.store.commitPage(walk, { page, number: checkpoint.pages, checkpoint: next });
+    }
     if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
     if (stop) return { kind: 'yielded' };
     checkpoint = next;
@@ -126,15 +144,13 @@ function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpo
  * known records stand at the front of a page: they are its overlap, or were moved there by others. In a list of a stable
  * order one that stands behind a new record is a second record with that id.
  */
-function remember({ memory }: OpenWalk, page: ReceivedPage, { pager, order }: Endpoint): number {
-  if (page.nextToken !== undefined) memory.addTokenDigest(digestToken(page.nextToken));
+function remember({ memory }: OpenWalk, { keys, texts, nextToken }: ReceivedPage, { pager, order }: Endpoint): number {
+  if (nextToken !== undefined) memory.addTokenDigest(digestToken(nextToken));
   let repeated = 0;
   let fresh = pager.style === 'continuation';
-  const inPage = new Set<string>();
-  for (const key of page.keys) {
-    const isNew = memory.addKey(key);
-    if (!isNew && (inPage.has(key) || (fresh && order === 'stable'))) repeated += 1;
-    inPage.add(key);
+  for (let n = 0; n < keys.length; n += 1) {
+    const isNew = memory.add(keys, texts, n) === 'new';
+    if (!isNew && ((fresh && order === 'stable') || keys.indexOf(n) < n)) repeated += 1;
     fresh ||= isNew;
   }
   return repeated;

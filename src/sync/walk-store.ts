@@ -8,10 +8,12 @@ import { Prisma } from '../generated/prisma/client.js';
 import { fenced, holdList, type ListKey, takeList } from '../mirror/list-fence.js';
 import { movedRecords } from '../mirror/list-order.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
-import { writePage } from '../mirror/page-writer.js';
+import { type KnownPageToWrite, type WalkWrite, writeKnownPages, writePage } from '../mirror/page-writer.js';
 import { reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/record-event.js';
-import type { ReceivedPage } from '../pagers/envelope.js';
+import type { KnownContent, ReceivedPage } from '../pagers/envelope.js';
+import type { KnownPages } from '../pagers/known-page.js';
+import { findReference, readLedger, readReference } from './ledger.js';
 import { digestToken, ReceivedKeys } from './pass-memory.js';
 import { type ClaimedRun, holdRun } from './run-claims.js';
 import type { ErrorView } from './run-view.js';
@@ -33,6 +35,10 @@ export interface OpenWalk {
   /** Undefined = from the start. */
   readonly checkpoint?: WalkCheckpoint;
   readonly memory: ReceivedKeys;
+  /** What need not be compared with the mirror, as long as this pass receives every record with one text. */
+  readonly reference?: KnownPages | undefined;
+  /** A person asked for everything anew: rows are compared with the service's records, whatever earlier walks have proved. */
+  readonly comparesAll?: boolean;
 }
 
 /** A page that counts, with the state to go on from behind it. */
@@ -43,10 +49,20 @@ export interface PageToCommit {
   readonly checkpoint: WalkCheckpoint;
 }
 
-export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
+/** A page that an earlier walk has read, and its number within the pass. */
+export interface KnownPage {
+  readonly page: ReceivedPage;
+  readonly content: KnownContent;
+  readonly number: number;
+}
 
-/** Pages of the ledger that are read at once when a walk is gone on with. */
-const LEDGER_CHUNK = 500;
+/** Known pages in a row, with the state to go on from behind them. */
+export interface KnownPagesToCommit {
+  readonly pages: readonly KnownPage[];
+  readonly checkpoint: WalkCheckpoint;
+}
+
+export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
 
 /** Opening, committing and ending walks in the database. Every write holds the list first. */
 export class WalkStore {
@@ -70,9 +86,9 @@ export class WalkStore {
   ): Promise<OpenWalk> {
     const { id, run } = walk;
     const list = { ...run.company, resource: endpoint.resource };
-    return inTransaction(this.#db, async (tx) => {
+    const { referenceId, ...opened } = await inTransaction(this.#db, async (tx) => {
       const epoch = await takeList(tx, list, run.id);
-      await holdRun(tx, run);
+      const { trigger, mode } = await holdRun(tx, run);
       const row = await tx.walk.findUniqueOrThrow({ where: { id } });
       if (row.status === 'succeeded') throw fenced(list, 'the walk has ended');
       const { idField, unstableSince } = await tx.list.findUniqueOrThrow({ where: { environment_companyId_resource: list } });
@@ -82,12 +98,18 @@ export class WalkStore {
         row.fingerprint === fingerprint(endpoint) &&
         row.checkpointAt!.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS;
       if (!usable) await forgetPass(tx, id);
+      // Nobody took the list since this walk had it, or since the walk that it may go by.
+      const unbroken = row.epoch === epoch - 1n ? row.referenceWalkId : null;
+      const comparesAll = trigger === 'manual' && mode === 'full';
+      const mayRefer = endpoint.parent === undefined && !comparesAll;
+      const reference = usable ? unbroken : mayRefer ? await findReference(tx, list, epoch, endpoint) : null;
       await tx.walk.update({
         where: { id },
         data: {
           status: 'running',
           epoch,
           fingerprint: fingerprint(endpoint),
+          referenceWalkId: reference,
           error: Prisma.DbNull,
           ...(row.startedAt === null && { startedAt: new Date(this.#clock.now()) }),
           ...(usable && countAsResumed && { resumed: true }),
@@ -101,17 +123,19 @@ export class WalkStore {
         list,
         epoch,
         pass,
+        comparesAll,
+        referenceId: pass === 1 ? reference : null,
         memory: checkpoint ? await readLedger(tx, id, pass, checkpoint) : new ReceivedKeys(),
         unstable: unstableSince !== null,
         ...(idField !== null && { idField }),
         ...(checkpoint && { checkpoint }),
       };
     });
+    return referenceId === null ? opened : { ...opened, reference: await readReference(this.#db, referenceId) };
   }
 
   /** One page, its ledger row and its checkpoint: all or nothing. */
   async commitPage(walk: OpenWalk, { page, number, checkpoint }: PageToCommit): Promise<void> {
-    const { parent } = checkpoint;
     const newIdField = walk.idField === undefined ? page.idField : undefined;
     await inTransaction(this.#db, async (tx) => {
       await holdList(tx, walk.list, walk.epoch);
@@ -119,22 +143,20 @@ export class WalkStore {
         // Fixed from now on.
         await tx.list.update({ where: { environment_companyId_resource: walk.list }, data: { idField: newIdField } });
       }
-      await writePage(tx, {
-        list: walk.list,
-        epoch: walk.epoch,
-        runId: walk.runId,
-        walkId: walk.id,
-        pass: walk.pass,
-        number,
-        page,
-        checkpoint,
-        received: (parent?.received ?? 0) + walk.memory.size,
-        duplicates: (parent?.duplicates ?? 0) + checkpoint.duplicates,
-        ...(page.total !== undefined && !parent && { total: page.total }),
-        ...(page.nextToken !== undefined && { tokenDigest: digestToken(page.nextToken) }),
-      });
+      await writePage(tx, { ...writeOf(walk, checkpoint, page), number, page, ...tokenDigestOf(page) });
     });
     if (newIdField !== undefined) walk.idField = newIdField;
+  }
+
+  /** Pages that need no look at their records: their ledger rows and the checkpoint behind the last of them. */
+  async commitKnownPages(walk: OpenWalk, { pages, checkpoint }: KnownPagesToCommit): Promise<void> {
+    const rows = pages.map(
+      ({ page, content, number }): KnownPageToWrite => ({ number, contentId: content.id, ...tokenDigestOf(page) }),
+    );
+    await inTransaction(this.#db, async (tx) => {
+      await holdList(tx, walk.list, walk.epoch);
+      await writeKnownPages(tx, writeOf(walk, checkpoint, pages.at(-1)!.page), rows);
+    });
   }
 
   /**
@@ -157,7 +179,7 @@ export class WalkStore {
         await tx.rejectedRecord.deleteMany({ where: { walkId: walk.id, pass: { lt: pass } } });
       }
     });
-    return { ...walk, pass, checkpoint, memory: new ReceivedKeys() };
+    return { ...walk, pass, checkpoint, memory: new ReceivedKeys(), reference: undefined };
   }
 
   /**
@@ -197,7 +219,8 @@ export class WalkStore {
       const outcome: WalkOutcome =
         parents === null && proved.kind === 'verified' ? { kind: 'unverified', reason: 'parents_unverified' } : proved;
       if (outcome.kind === 'verified') {
-        const { held, wasHeld } = await reconcile(tx, { list, runId, walkId, pass }, endpoint.deleteGuard);
+        const trustsCounts = !walk.comparesAll;
+        const { held, wasHeld } = await reconcile(tx, { list, runId, walkId, pass, trustsCounts }, endpoint.deleteGuard);
         if (held > 0 && !wasHeld) await recordDeletionsHeld(tx, walk, held);
         // The database's clock: last_verified_at is compared with other times that it made.
         await tx.$executeRaw`
@@ -215,10 +238,15 @@ export class WalkStore {
         WHERE p.walk_id = w.id AND w.environment = ${list.environment} AND w.company_id = ${list.companyId}::uuid AND w.resource = ${list.resource}
           AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource
           AND p.walk_id IS DISTINCT FROM l.verified_walk_id`;
+      await tx.$executeRaw`
+        DELETE FROM muster.page_contents c
+        WHERE c.environment = ${list.environment} AND c.company_id = ${list.companyId}::uuid AND c.resource = ${list.resource}
+          AND NOT EXISTS (SELECT 1 FROM muster.walk_pages p WHERE p.content_id = c.id)`;
       await tx.walk.update({
         where: { id: walkId },
         data: {
           status: 'succeeded',
+          reusable: outcome.kind === 'verified' && walk.memory.isSteady && endpoint.parent === undefined,
           checkpoint: Prisma.DbNull,
           finishedAt: new Date(this.#clock.now()),
           verified: outcome.kind === 'verified',
@@ -275,23 +303,23 @@ async function forgetPass(tx: Transaction, id: string): Promise<void> {
     WHERE id = ${id}::uuid`;
 }
 
-/** What the pass has received so far. Page after page: the ledger of a giant list does not fit into memory at once. */
-async function readLedger(tx: Transaction, walkId: string, pass: number, { parent }: WalkCheckpoint): Promise<ReceivedKeys> {
-  const memory = new ReceivedKeys();
-  for (let page = parent?.firstPage ?? 0; ; ) {
-    const chunk = await tx.walkPage.findMany({
-      where: { walkId, pass, page: { gte: page } },
-      orderBy: { page: 'asc' },
-      take: LEDGER_CHUNK,
-    });
-    for (const { ids, nextToken } of chunk) {
-      for (const id of ids) memory.addKey(id);
-      if (nextToken !== null) memory.addTokenDigest(nextToken);
-    }
-    const last = chunk.at(-1);
-    if (!last) return memory;
-    page = last.page + 1;
-  }
+function writeOf(walk: OpenWalk, checkpoint: WalkCheckpoint, { total }: { readonly total?: number }): WalkWrite {
+  const { parent } = checkpoint;
+  return {
+    list: walk.list,
+    epoch: walk.epoch,
+    runId: walk.runId,
+    walkId: walk.id,
+    pass: walk.pass,
+    checkpoint,
+    received: (parent?.received ?? 0) + walk.memory.size,
+    duplicates: (parent?.duplicates ?? 0) + checkpoint.duplicates,
+    ...(total !== undefined && !parent && { total }),
+  };
+}
+
+function tokenDigestOf({ nextToken }: { readonly nextToken?: string }): { readonly tokenDigest?: string } {
+  return nextToken === undefined ? {} : { tokenDigest: digestToken(nextToken) };
 }
 
 function rekeyRequired({ resource }: ListKey, idField: string, { id }: Endpoint): MusterError {

@@ -18,6 +18,7 @@ interface Column {
 
 const TYPES: Record<string, string> = {
   BigInt: 'bigint',
+  Bytes: 'bytea',
   Boolean: 'boolean',
   DateTime: 'timestamp with time zone',
   Int: 'integer',

@@ -3,6 +3,7 @@ import type { CompanyKey } from '../../src/core/company.js';
 import type { Database } from '../../src/db/database.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { holdList, type ListKey, takeList } from '../../src/mirror/list-fence.js';
+import { KeyHashes } from '../../src/pagers/hashes.js';
 import { type PageToWrite, writePage } from '../../src/mirror/page-writer.js';
 import { reconcile, type Reconciliation } from '../../src/mirror/reconcile.js';
 
@@ -39,16 +40,23 @@ export async function write(
   more: Partial<PageToWrite> = {},
 ): Promise<void> {
   const records = texts.map((text) => ({ id: String((JSON.parse(text) as { id: unknown }).id), text }));
-  const keys = records.map(({ id }) => id);
+  const ids = records.map(({ id }) => id);
   await inTransaction(db, async (tx) => {
     await holdList(tx, walk.list, walk.epoch);
     await writePage(tx, {
       ...walk,
       pass: 1,
       number: 0,
-      page: { records, rejected: [], keys },
+      page: {
+        records,
+        rejected: [],
+        ids,
+        keys: KeyHashes.of(ids),
+        texts: new Uint32Array(3 * ids.length),
+        digest: Buffer.from(texts.join()),
+      },
       checkpoint: {},
-      received: keys.length,
+      received: ids.length,
       duplicates: 0,
       ...more,
     });

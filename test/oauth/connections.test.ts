@@ -97,7 +97,14 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
       [rows[0]?.id, companyId],
     );
     const walkId = walk.rows[0]?.id;
-    await pool.query(`INSERT INTO muster.walk_pages VALUES ($1, 1, 1, '{a}', NULL)`, [walkId]);
+    await pool.query(
+      `WITH content AS (
+         INSERT INTO muster.page_contents (environment, company_id, resource, digest, ids, keys, texts)
+         VALUES ('test', $2, 'employees', '', '{a}', '', '') RETURNING id
+       )
+       INSERT INTO muster.walk_pages SELECT $1, 1, 1, id, NULL FROM content`,
+      [walkId, companyId],
+    );
     await pool.query(
       `INSERT INTO muster.rejected_records (walk_id, pass, page, position, reason, text) VALUES ($1, 1, 1, 0, 'x', 'x')`,
       [walkId],
@@ -129,6 +136,7 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
       'muster.lists',
       'muster.holds',
       'muster.connect_links',
+      'muster.page_contents',
     ].concat(['mirror.employees', 'mirror.departments', 'mirror.companies', 'mirror."odd ""name"']);
     const found: Record<string, number> = {};
     for (const table of tables) found[table] = await count(`SELECT count(*) AS n FROM ${table} WHERE company_id = $1`);

@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { ContinuationPager, type ContinuationState } from '../../src/pagers/continuation-pager.js';
-import type { Page } from '../../src/pagers/pager.js';
-import { Received } from './received.js';
+import { pageOf, Received } from './received.js';
 
 const SPEC = { style: 'continuation', in: 'body', tokenName: 'continuationToken', sizeName: 'pageSize', size: 2 } as const;
 
@@ -12,7 +11,7 @@ function play(pages: Iterable<[keys: string, nextToken: string | undefined]>) {
   let state = pager.first();
   for (const [keys, nextToken] of pages) {
     asked.push(pager.request(state).body);
-    const page: Page = { keys: keys === '' ? [] : keys.split(' '), ...(nextToken === undefined ? {} : { nextToken }) };
+    const page = pageOf(keys === '' ? [] : keys.split(' '), nextToken === undefined ? {} : { nextToken });
     const advance = pager.next(state, page, received);
     received.add(page);
     if (advance.kind === 'done') return { asked, received };
@@ -29,7 +28,7 @@ describe('a continuation pager', () => {
       ['C', undefined],
     ]);
     expect(asked).toEqual([{ pageSize: 2 }, { pageSize: 2, continuationToken: 't1' }, { pageSize: 2, continuationToken: 't2' }]);
-    expect([...received.keys]).toEqual(['A', 'B', 'C']);
+    expect([...received.names]).toEqual(['A', 'B', 'C']);
   });
 
   it('ends on an empty list', () => {

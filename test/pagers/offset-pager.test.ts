@@ -1,7 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { canJoin, OffsetPager, type OffsetState } from '../../src/pagers/offset-pager.js';
-import type { Page } from '../../src/pagers/pager.js';
-import { Received } from './received.js';
+import { pageOf, Received } from './received.js';
 
 const BODY = { style: 'skip-take', in: 'body', skipName: 'skip', takeName: 'take' } as const;
 
@@ -20,7 +19,7 @@ function play(size: number, exchanges: readonly Exchange[]): OffsetState {
   for (const [index, { ask, give, total, then }] of exchanges.entries()) {
     const [skip, take] = ask;
     expect(pager.request(state), `request ${index}`).toEqual({ body: { skip, take } });
-    const page: Page = { keys: [...give], ...(total === undefined ? {} : { total }) };
+    const page = pageOf(give, total === undefined ? {} : { total });
     const advance = pager.next(state, page, received);
     expect(advance.kind, `after request ${index}`).toBe(then);
     if (advance.kind !== 'again') received.add(page);
@@ -170,7 +169,7 @@ describe('an offset pager', () => {
 
   it('knows which requests follow if every page brings what it is asked for', () => {
     const pager = new OffsetPager('employees', { ...BODY, size: 4 });
-    const first = pager.next(pager.first(), { keys: [...'ABCD'], total: 11 }, new Received());
+    const first = pager.next(pager.first(), pageOf('ABCD', { total: 11 }), new Received());
     if (first.kind !== 'next') throw new Error('the list is longer than that');
     expect(pager.request(first.state)).toEqual({ body: { skip: 3, take: 4 } });
     expect(pager.ahead(first.state, 9)).toEqual([{ body: { skip: 6, take: 4 } }, { body: { skip: 9, take: 4 } }]);
@@ -184,7 +183,7 @@ describe('an offset pager', () => {
   ])('gives up on a service that answers every request with the same page: $code', ({ totals, code }) => {
     const pager = new OffsetPager('employees', { ...BODY, size: 3 });
     const received = new Received();
-    const page = { keys: [...'ABC'], ...totals };
+    const page = pageOf('ABC', totals.total === undefined ? {} : { total: totals.total });
     const walk = () => {
       let state = pager.first();
       for (let requests = 0; requests < 2_000; requests += 1) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { canJoin, OffsetPager, type OffsetState } from '../../src/pagers/offset-pager.js';
 import type { PageInput } from '../../src/pagers/pager.js';
-import { Received } from './received.js';
+import { pageOf, Received } from './received.js';
 import { type ListAnswer, randomOf, ShiftingList } from './shifting-list.js';
 
 interface Outcome {
@@ -40,7 +40,7 @@ function pass(list: ShiftingList, size: number, shift: () => void, width = 1): O
 }
 
 function missed({ steadfast }: ShiftingList, { received }: Outcome): string[] {
-  return [...steadfast].filter((key) => !received.hasKey(key));
+  return [...steadfast].filter((key) => !received.names.has(key));
 }
 
 describe('a pass over a quiet list', () => {
@@ -57,7 +57,7 @@ describe('a pass over a quiet list', () => {
         ] as const) {
           const list = new ShiftingList(length, tellsTotal, mostAtOnce);
           const outcome = pass(list, size, () => {});
-          expect([...outcome.received.keys], `${length} records by ${size}`).toEqual(list.records);
+          expect([...outcome.received.names], `${length} records by ${size}`).toEqual(list.records);
           const step = Math.max(1, Math.min(size, mostAtOnce) - 1);
           expect(outcome.requests).toBeLessThanOrEqual(Math.ceil(length / step) + 2);
         }
@@ -129,9 +129,7 @@ describe('a pass over a list that grows as fast as it is read', () => {
     const pager = new OffsetPager('list', { style: 'skip-take', in: 'body', skipName: 'from', takeName: 'count', size: 3 });
     const state = { ...pager.first(), offset: 2, requests: 99_999 };
     const received = new Received();
-    received.add({ keys: ['A'] });
-    expect(() => pager.next(state, { keys: ['A', 'B', 'C'] }, received)).toThrow(
-      expect.objectContaining({ code: 'walk_limit_exceeded' }),
-    );
+    received.add(pageOf('A'));
+    expect(() => pager.next(state, pageOf('ABC'), received)).toThrow(expect.objectContaining({ code: 'walk_limit_exceeded' }));
   });
 });

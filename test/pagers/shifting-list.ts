@@ -1,4 +1,5 @@
 import type { PageInput } from '../../src/pagers/pager.js';
+import { type NamedPage, pageOf } from './received.js';
 
 /** Small, fast and seeded (mulberry32): a seed replays its walk. */
 export function randomOf(seed: number): (below: number) => number {
@@ -11,10 +12,7 @@ export function randomOf(seed: number): (below: number) => number {
   };
 }
 
-export interface ListAnswer {
-  readonly keys: readonly string[];
-  readonly total?: number;
-}
+export type ListAnswer = NamedPage;
 
 /**
  * A list that changes between requests and keeps its order: records stand where they were put until they are deleted.
@@ -50,7 +48,7 @@ export class ShiftingList {
   answer({ body }: PageInput): ListAnswer {
     const [from, count] = [Number(body?.['from']), Number(body?.['count'])];
     const keys = this.#records.slice(from, from + Math.min(count, this.mostAtOnce));
-    return this.tellsTotal ? { keys, total: this.#records.length } : { keys };
+    return pageOf(keys, this.tellsTotal ? { total: this.#records.length } : {});
   }
 
   #name(): string {

@@ -1,7 +1,17 @@
+import type { KeyHashes } from '../../src/pagers/hashes.js';
+import { Reference } from '../../src/sync/ledger.js';
 import { digestToken, ReceivedKeys } from '../../src/sync/pass-memory.js';
 import type { WalkCheckpoint } from '../../src/sync/walk-checkpoint.js';
 import type { WalkRecord } from '../../src/sync/walk-pass.js';
-import type { OpenWalk, PageToCommit, WalkOutcome } from '../../src/sync/walk-store.js';
+import type { KnownPagesToCommit, OpenWalk, PageToCommit, WalkOutcome } from '../../src/sync/walk-store.js';
+
+interface LedgerPage {
+  readonly ids: readonly string[];
+  readonly keys: KeyHashes;
+  readonly texts: Uint32Array;
+  readonly digest: Buffer;
+  readonly token: string | undefined;
+}
 
 /** A mirror in memory that does what the database's does, written down a second time, so that thousands of walks take seconds. */
 export class MemoryMirror implements WalkRecord {
@@ -11,7 +21,12 @@ export class MemoryMirror implements WalkRecord {
   deleted: string[] = [];
   outcome: WalkOutcome | undefined;
   unstable = false;
-  #ledger: { ids: readonly string[]; token: string | undefined }[] = [];
+  /** Pages that were not looked into, and records of others that were not compared. */
+  skipped = 0;
+  spared = 0;
+  #ledger: LedgerPage[] = [];
+  /** Pages of the walk just before, if that was verified and steady. */
+  #known: readonly LedgerPage[] = [];
   #lastOrder: readonly string[] | undefined;
   #saved: { pass: number; checkpoint: string } | undefined;
   #idField: string | undefined;
@@ -19,8 +34,8 @@ export class MemoryMirror implements WalkRecord {
   /** The walk as a worker finds it that was not there before: from the checkpoint's text and the ledger. */
   open(): OpenWalk {
     const memory = new ReceivedKeys();
-    for (const { ids, token } of this.#ledger) {
-      for (const id of ids) memory.addKey(id);
+    for (const { keys, texts, token } of this.#ledger) {
+      for (let n = 0; n < keys.length; n += 1) memory.add(keys, texts, n);
       if (token !== undefined) memory.addTokenDigest(digestToken(token));
     }
     return {
@@ -31,6 +46,7 @@ export class MemoryMirror implements WalkRecord {
       unstable: this.unstable,
       pass: this.#saved?.pass ?? 1,
       memory,
+      ...((this.#saved?.pass ?? 1) === 1 && { reference: this.#reference() }),
       ...(this.#idField !== undefined && { idField: this.#idField }),
       ...(this.#saved && { checkpoint: JSON.parse(this.#saved.checkpoint) as WalkCheckpoint }),
     };
@@ -38,16 +54,25 @@ export class MemoryMirror implements WalkRecord {
 
   async commitPage(walk: OpenWalk, { page, checkpoint }: PageToCommit): Promise<void> {
     for (const { id, text } of page.records) this.rows.set(id, text);
-    this.#ledger.push({ ids: page.keys, token: page.nextToken });
+    const { keys, texts, digest, nextToken } = page;
+    const ids = 'id' in page.ids ? this.#known[Number(page.ids.id)]!.ids : page.ids;
+    this.#ledger.push({ ids, keys, texts, digest, token: nextToken });
+    this.spared += page.keys.length - page.records.length - page.rejected.length;
     this.#saved = { pass: walk.pass, checkpoint: JSON.stringify(checkpoint) };
     this.#idField ??= page.idField;
     if (this.#idField !== undefined) walk.idField = this.#idField;
   }
 
+  async commitKnownPages(walk: OpenWalk, { pages, checkpoint }: KnownPagesToCommit): Promise<void> {
+    for (const { page, content } of pages) this.#ledger.push({ ...this.#known[Number(content.id)]!, token: page.nextToken });
+    this.#saved = { pass: walk.pass, checkpoint: JSON.stringify(checkpoint) };
+    this.skipped += pages.length;
+  }
+
   async beginPass(walk: OpenWalk, pass: number, checkpoint: WalkCheckpoint): Promise<OpenWalk> {
     this.#ledger = [];
     this.#saved = { pass, checkpoint: JSON.stringify(checkpoint) };
-    return { ...walk, pass, checkpoint, memory: new ReceivedKeys() };
+    return { ...walk, pass, checkpoint, memory: new ReceivedKeys(), reference: undefined };
   }
 
   async noteOrder(walk: OpenWalk): Promise<void> {
@@ -61,9 +86,10 @@ export class MemoryMirror implements WalkRecord {
 
   async parentAfter(): Promise<undefined> {}
 
-  async finish(_walk: OpenWalk, outcome: WalkOutcome): Promise<void> {
+  async finish(walk: OpenWalk, outcome: WalkOutcome): Promise<void> {
     this.outcome = outcome;
     this.deleted = [];
+    this.#known = outcome.kind === 'verified' && walk.memory.isSteady ? this.#ledger : [];
     if (outcome.kind === 'verified') {
       const received = new Set(this.received());
       this.deleted = [...this.rows.keys()].filter((id) => !received.has(id));
@@ -72,8 +98,9 @@ export class MemoryMirror implements WalkRecord {
     }
   }
 
-  /** Forgets the walk that ended; the rows stay. */
+  /** Forgets the walk that ended, or failed, so that the next one cannot go by what was before it; the rows stay. */
   nextWalk(): void {
+    if (!this.outcome) this.#known = [];
     this.#ledger = [];
     this.#saved = undefined;
     this.outcome = undefined;
@@ -82,6 +109,12 @@ export class MemoryMirror implements WalkRecord {
   /** Ids of the ledger. */
   received(): string[] {
     return this.#ledger.flatMap(({ ids }) => ids);
+  }
+
+  #reference(): Reference {
+    const reference = new Reference();
+    for (const [n, { digest, keys, texts }] of this.#known.entries()) reference.add(digest, { id: BigInt(n), keys, texts });
+    return reference;
   }
 
   /** Every id at its last place. */

@@ -50,11 +50,11 @@ export class MovingList {
     return this.#steadfast;
   }
 
-  /** One insert, delete or update at a random place; `growth` of ten changes of the length insert. */
+  /** One insert, delete or update at a random place; the second update brings the first text back; `growth` of ten changes of the length insert. */
   change(growth: number): void {
     const at = this.#random(this.#entries.length + 1);
     const kind = this.#random(3);
-    if (kind === 0 && this.#entries[at]) this.#entries[at].edition += 1;
+    if (kind === 0 && this.#entries[at]) this.#entries[at].edition = 1 - this.#entries[at].edition;
     else if (this.#random(10) < growth && this.#entries.length < 80) this.#insert(at);
     else for (const { id } of this.#entries.splice(at, 1)) this.#steadfast.delete(id);
   }

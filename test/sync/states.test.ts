@@ -8,6 +8,7 @@ import { RunClaims } from '../../src/sync/run-claims.js';
 import { Runs } from '../../src/sync/runs.js';
 import { firstCheckpoint } from '../../src/sync/walk-checkpoint.js';
 import { WalkStore } from '../../src/sync/walk-store.js';
+import { readPage } from '../../src/pagers/envelope.js';
 import { pagerFor } from '../../src/pagers/pager-for.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -91,7 +92,7 @@ describe('a walk', () => {
     opened: ({ walk }) => store.open(walk, endpoint!, true),
     committed: ({ opened }) =>
       store.commitPage(opened!, {
-        page: { records: [], rejected: [], keys: [] },
+        page: readPage(Buffer.from('{"totalRecords":0,"data":[]}'), endpoint!),
         number: 0,
         checkpoint: firstCheckpoint(pagerFor(endpoint!)),
       }),

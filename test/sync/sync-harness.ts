@@ -76,7 +76,7 @@ export function syncHarness(
       request: async (request) => {
         await beforeRequest(request);
         const text = respond(request);
-        return text === undefined ? api.request(request) : { status: 200, headers: {}, text };
+        return text === undefined ? api.request(request) : { status: 200, headers: {}, text, bytes: Buffer.from(text) };
       },
     }),
   });

@@ -165,6 +165,8 @@ CREATE TABLE "muster"."walks" (
     "total_records" INTEGER,
     "resumed" BOOLEAN NOT NULL DEFAULT false,
     "verified" BOOLEAN NOT NULL DEFAULT false,
+    "reusable" BOOLEAN NOT NULL DEFAULT false,
+    "reference_walk_id" UUID,
     "proof" TEXT,
     "unverified_reason" TEXT,
     "error" JSONB,
@@ -179,10 +181,24 @@ CREATE TABLE "muster"."walk_pages" (
     "walk_id" UUID NOT NULL,
     "pass" INTEGER NOT NULL,
     "page" INTEGER NOT NULL,
-    "ids" TEXT[],
+    "content_id" BIGINT NOT NULL,
     "next_token" TEXT,
 
     CONSTRAINT "walk_pages_pkey" PRIMARY KEY ("walk_id","pass","page")
+);
+
+-- CreateTable
+CREATE TABLE "muster"."page_contents" (
+    "id" BIGSERIAL NOT NULL,
+    "environment" TEXT NOT NULL,
+    "company_id" UUID NOT NULL,
+    "resource" TEXT NOT NULL,
+    "digest" BYTEA NOT NULL,
+    "ids" TEXT[],
+    "keys" BYTEA NOT NULL,
+    "texts" BYTEA NOT NULL,
+
+    CONSTRAINT "page_contents_pkey" PRIMARY KEY ("id")
 );
 
 -- CreateTable
@@ -287,6 +303,12 @@ CREATE INDEX "walks_environment_company_id_resource_idx" ON "muster"."walks"("en
 CREATE UNIQUE INDEX "walks_run_id_position_key" ON "muster"."walks"("run_id", "position");
 
 -- CreateIndex
+CREATE INDEX "walk_pages_content_id_idx" ON "muster"."walk_pages"("content_id");
+
+-- CreateIndex
+CREATE INDEX "page_contents_environment_company_id_resource_idx" ON "muster"."page_contents"("environment", "company_id", "resource");
+
+-- CreateIndex
 CREATE INDEX "rejected_records_walk_id_idx" ON "muster"."rejected_records"("walk_id");
 
 -- CreateIndex
@@ -312,6 +334,9 @@ ALTER TABLE "muster"."walks" ADD CONSTRAINT "walks_run_id_fkey" FOREIGN KEY ("ru
 
 -- AddForeignKey
 ALTER TABLE "muster"."walk_pages" ADD CONSTRAINT "walk_pages_walk_id_fkey" FOREIGN KEY ("walk_id") REFERENCES "muster"."walks"("id") ON DELETE CASCADE ON UPDATE CASCADE;
+
+-- AddForeignKey
+ALTER TABLE "muster"."walk_pages" ADD CONSTRAINT "walk_pages_content_id_fkey" FOREIGN KEY ("content_id") REFERENCES "muster"."page_contents"("id") ON DELETE RESTRICT ON UPDATE CASCADE;
 
 -- AddForeignKey
 ALTER TABLE "muster"."rejected_records" ADD CONSTRAINT "rejected_records_walk_id_fkey" FOREIGN KEY ("walk_id") REFERENCES "muster"."walks"("id") ON DELETE CASCADE ON UPDATE CASCADE;

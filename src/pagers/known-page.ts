@@ -1,0 +1,135 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import { type KnownContent, type PageShape, type ReceivedPage, type ReceivedRecord, readPage, withoutMark } from './envelope.js';
+import { dataPath, readEnvelope } from './envelope-members.js';
+import { hashBytes, type KeyHashes } from './hashes.js';
+import { digestArray, TEXT_WORDS } from './record-digests.js';
+import { arrayStart, valueEnd } from './record-scanner.js';
+
+/** What an earlier walk received, all of which stands in the mirror as it was received then. */
+export interface KnownPages {
+  /** The page with this digest of its array of records. */
+  withDigest(digest: Buffer): KnownContent | undefined;
+  /** A page that begins with this key. */
+  beginningWith(key: KeyHashes): KnownContent | undefined;
+  /** Whether any page held a record with this text; `texts` and `n` as of a page. */
+  hasText(texts: Uint32Array, n: number): boolean;
+}
+
+/** Bytes of a response in which its array of records must begin for the page to be recognized. */
+const HEAD_BYTES = 4_096;
+/** How much longer than before a changed record may have become. */
+const GROWTH_BYTES = 8_192;
+const COMMA = 0x2c;
+const OPEN_BRACKET = 0x5b;
+const CLOSE_BRACKET = 0x5d;
+const SPACE = 0x20;
+
+/**
+ * Reads a page against what an earlier walk received, so that its cost follows what changed. A page that is the same is known
+ * by its digest, and only what stands around its records is parsed; of a page that holds the same records, only those whose text
+ * is another are; of any other, all are, and those that are known are left out of `records`.
+ */
+export function readAgainst(
+  known: KnownPages,
+  response: Buffer,
+  endpoint: Endpoint,
+  idField: string | undefined,
+  ignoreTotals = false,
+): ReceivedPage {
+  const full = () => readPage(response, endpoint, idField, ignoreTotals);
+  const recognized = idField === undefined ? undefined : recognize(known, response, endpoint, idField, ignoreTotals);
+  if (recognized) return { ...recognized, full };
+  const page = full();
+  const records = page.records.filter(({ position }) => !known.hasText(page.texts, position));
+  return { ...page, records, full: () => page };
+}
+
+/** Undefined, too, where anything about the response is unusual: reading all of it will tell what. */
+function recognize(
+  known: KnownPages,
+  response: Buffer,
+  endpoint: Endpoint,
+  idField: string,
+  ignoreTotals: boolean,
+): ReceivedPage | undefined {
+  const bytes = withoutMark(response);
+  const start = arrayStart(bytes.toString('latin1', 0, HEAD_BYTES), dataPath(endpoint));
+  // A guess; a wrong one has no known digest, and does not end where the last record does.
+  const end = bytes.lastIndexOf(CLOSE_BRACKET) + 1;
+  if (start === undefined || end <= start) return undefined;
+  try {
+    const digest = digestArray(bytes.subarray(start, end));
+    const same = known.withDigest(digest);
+    const records = same
+      ? { content: same, ids: same, keys: same.keys, texts: same.texts, records: [] }
+      : readChanged(known, bytes, start, end, idField);
+    if (!records) return undefined;
+    const around: unknown = JSON.parse(`${bytes.toString('utf8', 0, start)}[]${bytes.toString('utf8', end)}`);
+    const { total, nextToken } = readEnvelope(around, endpoint, ignoreTotals, records.keys.length);
+    return {
+      ...records,
+      rejected: [],
+      digest,
+      ...(total === undefined ? {} : { total }),
+      ...(nextToken === undefined ? {} : { nextToken }),
+    };
+  } catch {
+    return undefined;
+  }
+}
+
+type Records = Pick<ReceivedPage, 'ids' | 'keys' | 'texts' | 'records'>;
+
+/** The records of the array from `start` to `end`, if they are those of a known page in its order; those with a new text are read. */
+function readChanged(known: KnownPages, bytes: Buffer, start: number, end: number, idField: string): Records | undefined {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  const records: ReceivedRecord[] = [];
+  let before: KnownContent | undefined;
+  let texts = new Uint32Array(TEXT_WORDS);
+  let at = start;
+  for (let n = 0; before === undefined || n < before.keys.length; n += 1) {
+    if (bytes[at] !== (n === 0 ? OPEN_BRACKET : COMMA)) return undefined;
+    at = skipSpace(bytes, at + 1);
+    const wasEnd = before && at + before.texts[TEXT_WORDS * n + 2]!;
+    if (wasEnd !== undefined && wasEnd < end && isSame(view, at, wasEnd, before!.texts, texts, n)) {
+      at = skipSpace(bytes, wasEnd);
+      continue;
+    }
+    const piece = bytes.toString('latin1', at, Math.min(end, (wasEnd ?? at) + GROWTH_BYTES));
+    const recordEnd = at + valueEnd(piece, 0);
+    const { records: read, keys } = readRecord(bytes.subarray(at, recordEnd), idField);
+    before ??= known.beginningWith(keys);
+    if (!before || !read[0] || keys.words[0] !== before.keys.words[2 * n] || keys.words[1] !== before.keys.words[2 * n + 1])
+      return undefined;
+    if (n === 0) texts = new Uint32Array(before.texts.length);
+    if (!isSame(view, at, recordEnd, before.texts, texts, n)) records.push({ ...read[0], position: n });
+    at = skipSpace(bytes, recordEnd);
+  }
+  return at === end - 1 ? { ids: before, keys: before.keys, texts, records } : undefined;
+}
+
+/** One record as the only one of a page. */
+function readRecord(record: Buffer, idField: string) {
+  const page = Buffer.concat([Buffer.from('['), record, Buffer.from(']')]);
+  return readPage(page, ONE_RECORD, idField);
+}
+
+const ONE_RECORD: PageShape = {
+  resource: 'record',
+  envelope: 'none',
+  id: [],
+  pager: { style: 'skip-take', in: 'body', skipName: 'skip', takeName: 'take', size: 1 },
+};
+
+/** Hashes the text into record `n` of `texts`, and says whether it is that of `before`. */
+function isSame(view: DataView, start: number, end: number, before: Uint32Array, texts: Uint32Array, n: number): boolean {
+  const at = TEXT_WORDS * n;
+  hashBytes(view, start, end, texts, at);
+  texts[at + 2] = end - start;
+  return texts[at] === before[at] && texts[at + 1] === before[at + 1] && texts[at + 2] === before[at + 2];
+}
+
+function skipSpace(bytes: Buffer, index: number): number {
+  while (bytes[index]! <= SPACE) index += 1;
+  return index;
+}

@@ -1,0 +1,143 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import type { Endpoint } from '../../src/catalogue/endpoint.js';
+import { validateCatalogue } from '../../src/catalogue/validate.js';
+import { type KnownContent, readPage } from '../../src/pagers/envelope.js';
+import { readAgainst } from '../../src/pagers/known-page.js';
+import { Reference } from '../../src/sync/ledger.js';
+
+const entry = { method: 'POST', path: '/{company_id}/list', pager: { style: 'skip-take', size: 5 } };
+const [LIST] = validateCatalogue({ list: entry }, 'test').endpoints as [Endpoint];
+const [TOKENS] = validateCatalogue({ list: { ...entry, pager: { style: 'continuation', size: 5 } } }, 'test').endpoints as [
+  Endpoint,
+];
+const [WRAPPED] = validateCatalogue({ list: { ...entry, envelope: 'value.page' } }, 'test').endpoints as [Endpoint];
+const [BARE] = validateCatalogue({ list: { ...entry, envelope: 'none' } }, 'test').endpoints as [Endpoint];
+
+const totals = (records: readonly string[], total = 50) =>
+  `{"totalRecords":${total},"totalDisplayRecords":${records.length},"data":[${records.join(',')}]}`;
+
+/** What a walk keeps of a page. */
+function knownOf(text: string, endpoint = LIST): { reference: Reference; content: KnownContent } {
+  const { digest, keys, texts } = readPage(Buffer.from(text), endpoint, 'id');
+  const reference = new Reference();
+  const content = { id: 7n, keys, texts };
+  reference.add(digest, content);
+  return { reference, content };
+}
+
+const A = '{"id":"a","n":1}';
+const B = '{"id":"b","n":1}';
+const C = '{"id":"c","name":"Zoë ]}, \\" [{","n":1}';
+
+describe('a page that was received before', () => {
+  it.each([
+    ['totals around it', LIST, totals([A, B, C]), totals([A, B, C], 60), { total: 60 }],
+    ['its records first', LIST, `{"data":[${A}],"totalRecords":1}`, `{"data":[${A}],"totalRecords":2}`, { total: 2 }],
+    [
+      'another token behind it',
+      TOKENS,
+      `{"data":[${A},${B}],"hasNextPage":true,"nextPageToken":"t1"}`,
+      `{"data":[${A},${B}],"hasNextPage":true,"nextPageToken":"t2 ëé"}`,
+      { nextToken: 't2 ëé' },
+    ],
+    [
+      'an envelope around it',
+      WRAPPED,
+      `{"other":[1,{"data":[2]}],"value":{"x":"]","page":{"totalRecords":1,"data":[${A}]}}}`,
+      `{"other":[1,{"data":[2]}],"value":{"x":"]","page":{"totalRecords":9,"data":[${A}]}}}`,
+      { total: 9 },
+    ],
+    ['nothing around it', BARE, `[${A}, ${B}]`, ` [${A}, ${B}]\n`, {}],
+    ['a byte order mark before it', LIST, totals([A]), `\uFEFF${totals([A])}`, { total: 50 }],
+    ['no record in it', LIST, totals([]), totals([], 0), { total: 0 }],
+  ])('is known again: %s', (_, endpoint, before, now, around) => {
+    const { reference, content } = knownOf(before, endpoint);
+    const page = readAgainst(reference, Buffer.from(now), endpoint, 'id');
+    expect(page).toMatchObject({ content, records: [], rejected: [], ...around });
+    expect(page.full!()).toMatchObject({ ...around, ids: readPage(Buffer.from(now), endpoint, 'id').ids });
+  });
+
+  it('is an error where its envelope is', () => {
+    const { reference } = knownOf(totals([A, B]));
+    const wrong = totals([A, B]).replace('"totalDisplayRecords":2', '"totalDisplayRecords":3');
+    expect(() => readAgainst(reference, Buffer.from(wrong), LIST, 'id')).toThrow(
+      expect.objectContaining({ code: 'contradicting_envelope' }),
+    );
+    const cut = totals([A, B]).slice(0, -1);
+    expect(() => readAgainst(reference, Buffer.from(cut), LIST, 'id')).toThrow(
+      expect.objectContaining({ code: 'malformed_response' }),
+    );
+    const twice = totals([A, B]).replace(/}$/, ',"data":null}');
+    expect(() => readAgainst(reference, Buffer.from(twice), LIST, 'id')).toThrow(
+      expect.objectContaining({ code: 'malformed_envelope' }),
+    );
+  });
+});
+
+describe('a page that holds the same records', () => {
+  const { reference, content } = knownOf(totals([A, B, C]));
+
+  it('brings those with another text', () => {
+    const changed = '{"id":"b","n":2,"more":"ë"}';
+    const page = readAgainst(reference, Buffer.from(totals([A, changed, C])), LIST, 'id');
+    expect(page).toMatchObject({ ids: content, records: [{ id: 'b', text: changed, position: 1 }], total: 50 });
+    expect(page).not.toHaveProperty('content');
+    expect(page.texts).toEqual(readPage(Buffer.from(totals([A, changed, C])), LIST, 'id').texts);
+  });
+
+  it.each([
+    ['is no object', 'null', 'not_an_object'],
+    ['has a NUL in it', '{"id":"b","n":"\\u0000"}', 'nul'],
+    ['has lost its id', '{"n":2}', 'no_id'],
+  ])('is read whole where one of them %s', (_, text, reason) => {
+    const page = readAgainst(reference, Buffer.from(totals([A, text, C])), LIST, 'id');
+    expect(page).toMatchObject({ records: [], rejected: [{ reason, text, position: 1 }] });
+    expect(page.ids).toHaveLength(3);
+  });
+
+  it.each([
+    ['a record has become no JSON', totals([A, '{"id":"b","n":tru}', C])],
+    ['a comma is missing', totals([A, B, C]).replace('},{', '} {')],
+    ['a record is followed by something else', totals([A, B, C]).replace('"n":1},{"id":"c"', '"n":1}x,{"id":"c"')],
+    ['it ends early', totals([A, B, C]).slice(0, -12)],
+  ])('is an error where %s', (_, text) => {
+    expect(() => readAgainst(reference, Buffer.from(text), LIST, 'id')).toThrow(
+      expect.objectContaining({ code: 'malformed_response' }),
+    );
+  });
+});
+
+it('says of every page what reading all of it says', () => {
+  const record = fc.record({ id: fc.nat(12).map(String), n: fc.nat(2), text: fc.constantFrom('', 'é', ']', '},{', '\\"') });
+  const textOf = ({ id, n, text }: { id: string; n: number; text: string }, pad: string) =>
+    `{"id":"${id}",${pad}"n":${n},"text":"${text}"}`;
+  const page = fc.tuple(fc.array(record, { maxLength: 6 }), fc.constantFrom('', ' ', '\n'), fc.constantFrom('', ' '));
+  let spared = 0;
+  fc.assert(
+    fc.property(
+      page,
+      page,
+      fc.array(fc.nat(5), { maxLength: 2 }),
+      fc.boolean(),
+      ([before, pad], [other, gap], touched, isOther) => {
+        const { reference } = knownOf(totals(before.map((each) => textOf(each, pad))));
+        const now = isOther ? other : before.map((each, n) => (touched.includes(n) ? { ...each, n: each.n + 1 } : each));
+        const response = Buffer.from(totals(now.map((each) => `${gap}${textOf(each, pad)}${gap}`)));
+        const whole = readPage(response, LIST, 'id');
+        const read = readAgainst(reference, response, LIST, 'id');
+        expect(read.keys).toEqual(whole.keys);
+        expect(read.texts).toEqual(whole.texts);
+        expect(read.digest).toEqual(whole.digest);
+        expect(read.total).toBe(whole.total);
+        expect(read.full!().records).toEqual(whole.records);
+        // What is left out was there before, with this very text.
+        const left = whole.records.filter(({ position }) => !read.records.some((each) => each.position === position));
+        for (const { text } of left) expect(before.map((each) => textOf(each, pad))).toContain(text);
+        spared += left.length;
+      },
+    ),
+    { numRuns: 2_000, seed: 4 },
+  );
+  expect(spared).toBeGreaterThan(1_000);
+});
