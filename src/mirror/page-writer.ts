@@ -69,7 +69,7 @@ export async function writePage(tx: Transaction, write: PageToWrite): Promise<vo
     list.resource,
     pass,
     number,
-    'id' in page.ids ? null : page.ids,
+    'id' in page.ids || page.ids.length === ids.length ? null : page.ids,
     write.tokenDigest ?? null,
     JSON.stringify(write.checkpoint),
     write.received,
@@ -151,7 +151,7 @@ WITH incoming AS (
   FROM batch, difference d
 ), content AS (
   INSERT INTO muster.page_contents (environment, company_id, resource, digest, ids, keys, texts)
-  VALUES ($1, $2::uuid, $7, $18, COALESCE($10::text[], (SELECT ids FROM muster.page_contents WHERE id = $21::bigint)), $19, $20) RETURNING id
+  VALUES ($1, $2::uuid, $7, $18, COALESCE($10::text[], (SELECT ids FROM muster.page_contents WHERE id = $21::bigint), $3::text[]), $19, $20) RETURNING id
 ), ledger AS (
   INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token) SELECT $5::uuid, $8, $9, content.id, $11 FROM content
 ), living AS (

@@ -4,24 +4,33 @@ import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 /** Asks the service for one page and reads it. */
 export type FetchPage = (input: PageInput, idField: string | undefined, signal: AbortSignal) => Promise<ReceivedPage>;
 
+/** Pages of one list under way at once: what keeps a near service busy, and the most that a distant one is asked for. */
+const NARROWEST = 4;
+const WIDEST = 12;
+
+interface PageUnderWay {
+  readonly page: Promise<ReceivedPage>;
+  readonly abort: AbortController;
+  hasCome: boolean;
+}
+
 /**
  * The requests of one pass that are under way: the page that is wanted next, and those that will be wanted if the list
  * stays as it is. They are taken in the walk's order, whatever order the answers come in. A guess that proves wrong is
- * dropped and its answer never looked at, so the window only ever saves time.
+ * dropped and its answer never looked at, so the window only ever saves time. It grows while pages are waited for, and
+ * shrinks while they wait: an answer that nobody has time for only takes memory.
  */
 export class PageWindow {
   readonly #pager: Pager;
   readonly #fetch: FetchPage;
   readonly #signal: AbortSignal;
-  readonly #width: number;
-  readonly #underWay = new Map<string, { page: Promise<ReceivedPage>; abort: AbortController }>();
+  #width = NARROWEST;
+  readonly #underWay = new Map<string, PageUnderWay>();
 
-  /** `width`: pages under way at most, which bounds the memory of a walk. */
-  constructor(pager: Pager, fetch: FetchPage, signal: AbortSignal, width: number) {
+  constructor(pager: Pager, fetch: FetchPage, signal: AbortSignal) {
     this.#pager = pager;
     this.#fetch = fetch;
     this.#signal = signal;
-    this.#width = width;
     // One listener a window, and not AbortSignal.any a request: those stay with a signal that lives as long as a run.
     signal.addEventListener('abort', this.#dropAll);
   }
@@ -35,10 +44,10 @@ export class PageWindow {
     for (const [n, input] of wanted.entries()) {
       if (this.#underWay.has(keys[n]!)) continue;
       const abort = new AbortController();
-      const page = this.#fetch(input, idField, abort.signal);
+      const underWay: PageUnderWay = { page: this.#fetch(input, idField, abort.signal), abort, hasCome: false };
       // Its failure is seen where the page is taken, or nowhere.
-      page.catch(() => {});
-      this.#underWay.set(keys[n]!, { page, abort });
+      underWay.page.catch(() => {}).finally(() => (underWay.hasCome = true));
+      this.#underWay.set(keys[n]!, underWay);
     }
   }
 
@@ -46,8 +55,10 @@ export class PageWindow {
   async take(state: JsonObject, idField: string | undefined): Promise<ReceivedPage> {
     this.aim(state, idField);
     const key = JSON.stringify(this.#pager.request(state));
+    const { page, hasCome } = this.#underWay.get(key)!;
+    this.#width = hasCome ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 2);
     try {
-      return await this.#underWay.get(key)!.page;
+      return await page;
     } finally {
       this.#underWay.delete(key);
     }

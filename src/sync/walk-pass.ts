@@ -50,8 +50,6 @@ export type PassEnd =
 /** What services answer to a token that they no longer know; which one it is, SERVICE.md does not show. */
 const TOKEN_REFUSED = new Set([400, 404, 410, 422]);
 const GONE = new Set([404, 410]);
-/** Pages of one list under way at once. */
-const WINDOW = 4;
 /** A page that cannot be used is asked for again: it may have been cut from a list that was changing just then. */
 const REPEATS = 2;
 const REPEAT_DELAY_MS = 300;
@@ -71,7 +69,7 @@ export async function walkPass(
     ...(from.distrustsTotal && { ignoreTotals: true }),
     ...(walk.reference && { known: () => (walk.memory.isSteady ? walk.reference : undefined) }),
   });
-  const window = new PageWindow(pager, fetch, signal, WINDOW);
+  const window = new PageWindow(pager, fetch, signal);
   const known = new SharedCommit(walk, deps);
   try {
     return await readPages(walk, endpoint, pager, from, window, known, deps, signal);
