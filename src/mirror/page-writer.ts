@@ -19,7 +19,7 @@ export interface WalkWrite {
 }
 
 /** A page as the walk hands it over, and what the ledger says of it. */
-export interface PageToWrite extends WalkWrite {
+export interface PageToWrite {
   /** Number of the page within its pass, from 0. */
   readonly number: number;
   /** Digest of the token that leads on, for token lists. */
@@ -31,6 +31,8 @@ export interface PageToWrite extends WalkWrite {
     readonly rejected: readonly { readonly position: number; readonly reason: string; readonly text: string }[];
     /** Keys of all records of the page, in the order received; or the content of an earlier page that has the same. */
     readonly ids: readonly string[] | { readonly id: bigint };
+    /** The content of an earlier page that is the same in everything. */
+    readonly content?: { readonly id: bigint };
     /** Hashes of the keys, and of the records' texts. */
     readonly keys: { readonly words: Uint32Array };
     readonly texts: Uint32Array;
@@ -38,57 +40,55 @@ export interface PageToWrite extends WalkWrite {
   };
 }
 
-/** A page whose records all stand in the mirror already, and in the ledger of an earlier walk. */
-export interface KnownPageToWrite {
-  readonly number: number;
-  readonly contentId: bigint;
-  readonly tokenDigest?: string;
-}
-
 /**
- * Writes one page: the rows that are new, differ or had been deleted; their change feed rows; the ledger row; the
- * walk's checkpoint and counts. One statement, so that one round trip and one snapshot serve all of it. The caller
- * has made the transaction and holds the list. Throws `fenced` when the walk was ended meanwhile. Of two records with one id the last one wins.
+ * Writes pages that follow each other, the last of which alone may have ids of its own: the rows that are new, differ or had been
+ * deleted; their change feed rows; the ledger rows; the walk's checkpoint and counts. One statement, so that one round trip
+ * and one snapshot serve all of it. The caller has made the transaction and holds the list. Throws `fenced` when the walk was
+ * ended meanwhile. Of two records with one id the last one wins.
  *
  * Unchanged rows are not even locked: the difference is taken before the INSERT, by one look-up a record. LATERAL with OFFSET
  * keeps it look-ups: left to the planner, which knows neither the page's length nor, in a new table, the table's, it became a scan
  * of the whole table for every page, and a walk of 50,000 records five times as long. New rows need no ON CONFLICT, which would
  * cost them a quarter more: whoever holds the list is the only one to insert.
  */
-export async function writePage(tx: Transaction, write: PageToWrite): Promise<void> {
-  const { list, page, walkId, pass, number } = write;
-  const ids = page.records.map(({ id }) => id);
+export async function writePages(tx: Transaction, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
+  const { list, walkId, pass } = write;
+  const records = pages.flatMap(({ page }) => page.records);
+  const ids = records.map(({ id }) => id);
+  const own = pages.at(-1)!.page.ids;
+  const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
   const walks = await tx.$executeRawUnsafe(
     pageStatement(mirrorTable(list.resource), new Set(ids).size === ids.length),
     list.environment,
     list.companyId,
     ids,
-    `[${page.records.map(({ text }) => text).join(',')}]`,
+    `[${records.map(({ text }) => text).join(',')}]`,
     walkId,
     write.runId,
     list.resource,
     pass,
-    number,
-    'id' in page.ids || page.ids.length === ids.length ? null : page.ids,
-    write.tokenDigest ?? null,
+    pages.map(({ number }) => number),
+    pages.map(({ tokenDigest }) => tokenDigest ?? null),
+    pages.map(({ page }) => page.content?.id ?? null),
+    pages.map(({ page }) => ('id' in page.ids ? page.ids.id : null)),
+    pages.map(({ page }) => base64(page.digest)),
+    pages.map(({ page }) => ('id' in page.ids ? null : base64(page.keys.words))),
+    pages.map(({ page }) => (page.content ? null : base64(page.texts))),
+    'id' in own || own.length === ids.length ? null : own,
     JSON.stringify(write.checkpoint),
     write.received,
     write.duplicates,
     write.total ?? null,
-    page.rejected.length,
+    rejected.length,
     write.epoch,
-    page.digest,
-    bytesOf(page.keys.words),
-    bytesOf(page.texts),
-    'id' in page.ids ? page.ids.id : null,
   );
   if (walks === 0) throw fenced(list, 'the walk has ended');
-  if (page.rejected.length === 0) return;
+  if (rejected.length === 0) return;
   await tx.rejectedRecord.createMany({
-    data: page.rejected.map(({ position, reason, text }) => ({
+    data: rejected.map(({ page, position, reason, text }) => ({
       walkId,
       pass,
-      page: number,
+      page,
       position,
       reason,
       text: Buffer.from(text, 'utf8').toString('base64'),
@@ -96,25 +96,8 @@ export async function writePage(tx: Transaction, write: PageToWrite): Promise<vo
   });
 }
 
-/** Writes pages without looking at their records: their ledger rows, the walk's checkpoint and counts. As writePage otherwise. */
-export async function writeKnownPages(tx: Transaction, write: WalkWrite, pages: readonly KnownPageToWrite[]): Promise<void> {
-  const walks = await tx.$executeRaw`
-    WITH ledger AS (
-      INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token)
-      SELECT ${write.walkId}::uuid, ${write.pass}, u.* FROM unnest(
-        ${pages.map(({ number }) => number)}::int[], ${pages.map(({ contentId }) => contentId)}::bigint[],
-        ${pages.map(({ tokenDigest }) => tokenDigest ?? null)}::text[]) u
-    )
-    UPDATE muster.walks w
-    SET checkpoint = ${JSON.stringify(write.checkpoint)}::jsonb, checkpoint_at = now(), pages = w.pages + ${pages.length},
-        received = ${write.received}, duplicates = ${write.duplicates}, total_records = COALESCE(${write.total ?? null}::int, w.total_records),
-        unchanged = GREATEST(0, ${write.received} - w.inserted - w.updated - w.rejected)
-    WHERE w.id = ${write.walkId}::uuid AND w.epoch = ${write.epoch} AND w.status = 'running'`;
-  if (walks === 0) throw fenced(write.list, 'the walk has ended');
-}
-
-function bytesOf({ buffer, byteOffset, byteLength }: Uint32Array): Uint8Array {
-  return new Uint8Array(buffer, byteOffset, byteLength);
+function base64({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 }
 
 const pageStatement = (table: string, idsAreDistinct: boolean) => `
@@ -149,19 +132,29 @@ WITH incoming AS (
   INSERT INTO muster.changes (batch_id, position, resource, environment, company_id, record_id, op, data, changed_at, run_id)
   SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, $7, $1, $2::uuid, d.id, d.op, d.data, now(), $6::uuid
   FROM batch, difference d
+), page AS (
+  SELECT p.page, p.next_token, p.like_id, p.digest, p.keys, p.texts, p.content_id IS NULL AS is_new,
+         COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS content_id
+  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[])
+       AS p(page, next_token, content_id, like_id, digest, keys, texts)
 ), content AS (
-  INSERT INTO muster.page_contents (environment, company_id, resource, digest, ids, keys, texts)
-  VALUES ($1, $2::uuid, $7, $18, COALESCE($10::text[], (SELECT ids FROM muster.page_contents WHERE id = $21::bigint), $3::text[]), $19, $20) RETURNING id
+  INSERT INTO muster.page_contents (id, environment, company_id, resource, digest, ids, keys, texts)
+  SELECT page.content_id, $1, $2::uuid, $7, decode(page.digest, 'base64'),
+         COALESCE((SELECT ids FROM muster.page_contents WHERE id = page.like_id), $16::text[], $3::text[]),
+         COALESCE((SELECT keys FROM muster.page_contents WHERE id = page.like_id), decode(page.keys, 'base64')),
+         decode(page.texts, 'base64')
+  FROM page WHERE is_new
 ), ledger AS (
-  INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token) SELECT $5::uuid, $8, $9, content.id, $11 FROM content
+  INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token)
+  SELECT $5::uuid, $8, page.page, page.content_id, page.next_token FROM page
 ), living AS (
   UPDATE muster.lists l SET records = l.records + counted.risen FROM counted
   WHERE counted.risen > 0 AND l.environment = $1 AND l.company_id = $2::uuid AND l.resource = $7
 )
 UPDATE muster.walks w
-SET checkpoint = $12::jsonb, checkpoint_at = now(), pages = w.pages + 1, received = $13, duplicates = $14,
-    total_records = COALESCE($15::int, w.total_records), rejected = w.rejected + $16,
+SET checkpoint = $17::jsonb, checkpoint_at = now(), pages = w.pages + cardinality($9), received = $18, duplicates = $19,
+    total_records = COALESCE($20::int, w.total_records), rejected = w.rejected + $21,
     inserted = w.inserted + counted.inserted, updated = w.updated + counted.updated,
-    unchanged = GREATEST(0, $13 - w.inserted - counted.inserted - w.updated - counted.updated - w.rejected - $16)
+    unchanged = GREATEST(0, $18 - w.inserted - counted.inserted - w.updated - counted.updated - w.rejected - $21)
 FROM counted
-WHERE w.id = $5::uuid AND w.epoch = $17 AND w.status = 'running'`;
+WHERE w.id = $5::uuid AND w.epoch = $22 AND w.status = 'running'`;

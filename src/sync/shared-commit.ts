@@ -1,21 +1,26 @@
 import type { Clock } from '../core/clock.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
-import type { KnownPage, OpenWalk, WalkStore } from './walk-store.js';
+import type { CountedPage, OpenWalk, WalkStore } from './walk-store.js';
 
-/** Pages that share a commit, and how long the first of them waits for it: what a crash makes the next worker ask for again. */
+/** Pages and records that share a commit, and how long the first waits for it: what a crash makes the next worker ask for again. */
 const PAGES_AT_ONCE = 16;
+const RECORDS_AT_ONCE = 1_000;
 const WAIT_MS = 200;
 
 export interface SharedCommitDependencies {
-  readonly store: Pick<WalkStore, 'commitKnownPages'>;
+  readonly store: Pick<WalkStore, 'commitPages'>;
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-/** Pages that need no comparing, on their way into the ledger: a commit each would take longer than receiving them. */
+/**
+ * Pages on their way into the database. One that brings little beside what an earlier walk has proved waits for the next ones: a
+ * commit each would take longer than receiving them. One that goes by no other is committed at once.
+ */
 export class SharedCommit {
   readonly #walk: OpenWalk;
   readonly #deps: SharedCommitDependencies;
-  #pages: KnownPage[] = [];
+  #pages: CountedPage[] = [];
+  #records = 0;
   #checkpoint: WalkCheckpoint | undefined;
   #since = 0;
 
@@ -25,17 +30,21 @@ export class SharedCommit {
   }
 
   /** Takes a page with the checkpoint behind it, and commits when enough wait. */
-  async add(page: KnownPage, checkpoint: WalkCheckpoint): Promise<void> {
+  async add({ page, number }: CountedPage, checkpoint: WalkCheckpoint): Promise<void> {
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
-    this.#pages.push(page);
+    this.#pages.push({ page, number });
+    this.#records += page.records.length;
     this.#checkpoint = checkpoint;
-    if (this.#pages.length >= PAGES_AT_ONCE || now - this.#since >= WAIT_MS) await this.commit();
+    const isEnough = this.#pages.length >= PAGES_AT_ONCE || this.#records >= RECORDS_AT_ONCE || now - this.#since >= WAIT_MS;
+    if (isEnough || !('id' in page.ids)) await this.now();
   }
 
-  async commit(): Promise<void> {
+  /** Commits what waits. */
+  async now(): Promise<void> {
     const [pages, checkpoint] = [this.#pages, this.#checkpoint];
     this.#pages = [];
-    if (checkpoint && pages.length > 0) await this.#deps.store.commitKnownPages(this.#walk, { pages, checkpoint });
+    this.#records = 0;
+    if (checkpoint && pages.length > 0) await this.#deps.store.commitPages(this.#walk, { pages, checkpoint });
   }
 }

@@ -21,10 +21,7 @@ export interface PassRequest {
 }
 
 /** What a walk asks of its store between the opening and the end. */
-export type WalkRecord = Pick<
-  WalkStore,
-  'commitPage' | 'commitKnownPages' | 'beginPass' | 'noteOrder' | 'parentAfter' | 'finish'
->;
+export type WalkRecord = Pick<WalkStore, 'commitPages' | 'beginPass' | 'noteOrder' | 'parentAfter' | 'finish'>;
 
 export interface WalkDependencies {
   readonly store: WalkRecord;
@@ -70,12 +67,12 @@ export async function walkPass(
     ...(walk.reference && { known: () => (walk.memory.isSteady ? walk.reference : undefined) }),
   });
   const window = new PageWindow(pager, fetch, signal);
-  const known = new SharedCommit(walk, deps);
+  const commit = new SharedCommit(walk, deps);
   try {
-    return await readPages(walk, endpoint, pager, from, window, known, deps, signal);
+    return await readPages(walk, endpoint, pager, from, window, commit, deps, signal);
   } finally {
     window.close();
-    await known.commit();
+    await commit.now();
   }
 }
 
@@ -85,7 +82,7 @@ async function readPages(
   pager: Pager,
   from: WalkCheckpoint,
   window: PageWindow,
-  known: SharedCommit,
+  commit: SharedCommit,
   deps: WalkDependencies,
   signal: AbortSignal,
 ): Promise<PassEnd> {
@@ -121,12 +118,7 @@ async function readPages(
     // Nothing is asked for ahead of a commit that is the last for now.
     const stop = advance.kind === 'done' || deps.shouldYield();
     if (!stop) window.aim(next.pager, walk.idField ?? page.idField);
-    const { content } = page;
-    if (content) await known.add({ page, content, number: checkpoint.pages }, next);
-    else {
-      await known.commit();
-      await deps.store.commitPage(walk, { page, number: checkpoint.pages, checkpoint: next });
-    }
+    await commit.add({ page, number: checkpoint.pages }, next);
     if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
     if (stop) return { kind: 'yielded' };
     checkpoint = next;

@@ -8,10 +8,10 @@ import { Prisma } from '../generated/prisma/client.js';
 import { fenced, holdList, type ListKey, takeList } from '../mirror/list-fence.js';
 import { movedRecords } from '../mirror/list-order.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
-import { type KnownPageToWrite, type WalkWrite, writeKnownPages, writePage } from '../mirror/page-writer.js';
+import { type WalkWrite, writePages } from '../mirror/page-writer.js';
 import { reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/record-event.js';
-import type { KnownContent, ReceivedPage } from '../pagers/envelope.js';
+import type { ReceivedPage } from '../pagers/envelope.js';
 import type { KnownPages } from '../pagers/known-page.js';
 import { findReference, readLedger, readReference } from './ledger.js';
 import { digestToken, ReceivedKeys } from './pass-memory.js';
@@ -41,24 +41,16 @@ export interface OpenWalk {
   readonly comparesAll?: boolean;
 }
 
-/** A page that counts, with the state to go on from behind it. */
-export interface PageToCommit {
+/** A page that counts. */
+export interface CountedPage {
   readonly page: ReceivedPage;
-  /** Number of the page within the ledger of its pass, from 0. */
-  readonly number: number;
-  readonly checkpoint: WalkCheckpoint;
-}
-
-/** A page that an earlier walk has read, and its number within the pass. */
-export interface KnownPage {
-  readonly page: ReceivedPage;
-  readonly content: KnownContent;
+  /** Its number within the ledger of its pass, from 0. */
   readonly number: number;
 }
 
-/** Known pages in a row, with the state to go on from behind them. */
-export interface KnownPagesToCommit {
-  readonly pages: readonly KnownPage[];
+/** Pages in a row, with the state to go on from behind them. Only the last may be one that goes by no other. */
+export interface PagesToCommit {
+  readonly pages: readonly CountedPage[];
   readonly checkpoint: WalkCheckpoint;
 }
 
@@ -134,29 +126,23 @@ export class WalkStore {
     return referenceId === null ? opened : { ...opened, reference: await readReference(this.#db, referenceId) };
   }
 
-  /** One page, its ledger row and its checkpoint: all or nothing. */
-  async commitPage(walk: OpenWalk, { page, number, checkpoint }: PageToCommit): Promise<void> {
-    const newIdField = walk.idField === undefined ? page.idField : undefined;
+  /** Pages, their ledger rows and the checkpoint behind them: all or nothing. */
+  async commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): Promise<void> {
+    const { page: last } = pages.at(-1)!;
+    const newIdField = walk.idField === undefined ? last.idField : undefined;
     await inTransaction(this.#db, async (tx) => {
       await holdList(tx, walk.list, walk.epoch);
       if (newIdField !== undefined) {
         // Fixed from now on.
         await tx.list.update({ where: { environment_companyId_resource: walk.list }, data: { idField: newIdField } });
       }
-      await writePage(tx, { ...writeOf(walk, checkpoint, page), number, page, ...tokenDigestOf(page) });
+      await writePages(
+        tx,
+        writeOf(walk, checkpoint, last),
+        pages.map(({ page, number }) => ({ page, number, ...tokenDigestOf(page) })),
+      );
     });
     if (newIdField !== undefined) walk.idField = newIdField;
-  }
-
-  /** Pages that need no look at their records: their ledger rows and the checkpoint behind the last of them. */
-  async commitKnownPages(walk: OpenWalk, { pages, checkpoint }: KnownPagesToCommit): Promise<void> {
-    const rows = pages.map(
-      ({ page, content, number }): KnownPageToWrite => ({ number, contentId: content.id, ...tokenDigestOf(page) }),
-    );
-    await inTransaction(this.#db, async (tx) => {
-      await holdList(tx, walk.list, walk.epoch);
-      await writeKnownPages(tx, writeOf(walk, checkpoint, pages.at(-1)!.page), rows);
-    });
   }
 
   /**

@@ -4,7 +4,7 @@ import type { Database } from '../../src/db/database.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { holdList, type ListKey, takeList } from '../../src/mirror/list-fence.js';
 import { KeyHashes } from '../../src/pagers/hashes.js';
-import { type PageToWrite, writePage } from '../../src/mirror/page-writer.js';
+import { type PageToWrite, type WalkWrite, writePages } from '../../src/mirror/page-writer.js';
 import { reconcile, type Reconciliation } from '../../src/mirror/reconcile.js';
 
 export interface Written {
@@ -37,29 +37,22 @@ export async function write(
   db: Database,
   walk: Written,
   texts: readonly string[],
-  more: Partial<PageToWrite> = {},
+  { number = 0, ...more }: Partial<PageToWrite & WalkWrite> = {},
 ): Promise<void> {
   const records = texts.map((text) => ({ id: String((JSON.parse(text) as { id: unknown }).id), text }));
   const ids = records.map(({ id }) => id);
   await inTransaction(db, async (tx) => {
     await holdList(tx, walk.list, walk.epoch);
-    await writePage(tx, {
-      ...walk,
-      pass: 1,
-      number: 0,
-      page: {
-        records,
-        rejected: [],
-        ids,
-        keys: KeyHashes.of(ids),
-        texts: new Uint32Array(3 * ids.length),
-        digest: Buffer.from(texts.join()),
-      },
-      checkpoint: {},
-      received: ids.length,
-      duplicates: 0,
-      ...more,
-    });
+    const page = {
+      records,
+      rejected: [],
+      ids,
+      keys: KeyHashes.of(ids),
+      texts: new Uint32Array(3 * ids.length),
+      digest: Buffer.from(texts.join()),
+    };
+    const counts = { checkpoint: {}, received: ids.length, duplicates: 0 };
+    await writePages(tx, { ...walk, pass: 1, ...counts, ...more }, [{ page, number }]);
   });
 }
 

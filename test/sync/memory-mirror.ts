@@ -3,7 +3,7 @@ import { Reference } from '../../src/sync/ledger.js';
 import { digestToken, ReceivedKeys } from '../../src/sync/pass-memory.js';
 import type { WalkCheckpoint } from '../../src/sync/walk-checkpoint.js';
 import type { WalkRecord } from '../../src/sync/walk-pass.js';
-import type { KnownPagesToCommit, OpenWalk, PageToCommit, WalkOutcome } from '../../src/sync/walk-store.js';
+import type { CountedPage, OpenWalk, PagesToCommit, WalkOutcome } from '../../src/sync/walk-store.js';
 
 interface LedgerPage {
   readonly ids: readonly string[];
@@ -21,8 +21,7 @@ export class MemoryMirror implements WalkRecord {
   deleted: string[] = [];
   outcome: WalkOutcome | undefined;
   unstable = false;
-  /** Pages that were not looked into, and records of others that were not compared. */
-  skipped = 0;
+  /** Records that were not compared. */
   spared = 0;
   #ledger: LedgerPage[] = [];
   /** Pages of the walk just before, if that was verified and steady. */
@@ -52,21 +51,19 @@ export class MemoryMirror implements WalkRecord {
     };
   }
 
-  async commitPage(walk: OpenWalk, { page, checkpoint }: PageToCommit): Promise<void> {
+  async commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): Promise<void> {
+    for (const { page } of pages) this.#commit(walk, page);
+    this.#saved = { pass: walk.pass, checkpoint: JSON.stringify(checkpoint) };
+  }
+
+  #commit(walk: OpenWalk, page: CountedPage['page']): void {
     for (const { id, text } of page.records) this.rows.set(id, text);
     const { keys, texts, digest, nextToken } = page;
     const ids = 'id' in page.ids ? this.#known[Number(page.ids.id)]!.ids : page.ids;
     this.#ledger.push({ ids, keys, texts, digest, token: nextToken });
     this.spared += page.keys.length - page.records.length - page.rejected.length;
-    this.#saved = { pass: walk.pass, checkpoint: JSON.stringify(checkpoint) };
     this.#idField ??= page.idField;
     if (this.#idField !== undefined) walk.idField = this.#idField;
-  }
-
-  async commitKnownPages(walk: OpenWalk, { pages, checkpoint }: KnownPagesToCommit): Promise<void> {
-    for (const { page, content } of pages) this.#ledger.push({ ...this.#known[Number(content.id)]!, token: page.nextToken });
-    this.#saved = { pass: walk.pass, checkpoint: JSON.stringify(checkpoint) };
-    this.skipped += pages.length;
   }
 
   async beginPass(walk: OpenWalk, pass: number, checkpoint: WalkCheckpoint): Promise<OpenWalk> {

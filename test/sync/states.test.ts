@@ -91,9 +91,8 @@ describe('a walk', () => {
   const events: Record<string, (given: Awaited<ReturnType<typeof walkIn>>) => Promise<unknown>> = {
     opened: ({ walk }) => store.open(walk, endpoint!, true),
     committed: ({ opened }) =>
-      store.commitPage(opened!, {
-        page: readPage(Buffer.from('{"totalRecords":0,"data":[]}'), endpoint!),
-        number: 0,
+      store.commitPages(opened!, {
+        pages: [{ page: readPage(Buffer.from('{"totalRecords":0,"data":[]}'), endpoint!), number: 0 }],
         checkpoint: firstCheckpoint(pagerFor(endpoint!)),
       }),
     ended: ({ opened }) => store.finish(opened!, { kind: 'verified', proof: 'join' }, endpoint!),
