@@ -21,6 +21,8 @@ export interface Scale {
   readonly records: number;
   /** Records of the company whose memory is measured, and a tenth of it. */
   readonly giant: number;
+  /** The most companies that are synced in one go. */
+  readonly manyCompanies: number;
 }
 
 /** Four companies side by side: floors and syncs in turn within each round, so that a noisy machine is noisy for all of them. */
@@ -105,6 +107,25 @@ export async function measureDispatch(measures: Measures): Promise<void> {
     for (let n = 0; n < 30; n++)
       measures.note('POST …/sync to the first request, ms', await bench.dispatch(bench.companyIds[0]!));
   });
+}
+
+/** One company of growing size, then a growing number of small ones: what a record and what a company cost. */
+export async function measureScale(measures: Measures, { giant, manyCompanies }: Scale): Promise<void> {
+  for (const records of [giant / 100, giant / 10, giant]) {
+    const size = `${records.toLocaleString('en-US')} records`;
+    await withBench({ companies: 1, records, size: 1_000, style: 'skip-take' }, async (bench) => {
+      await bench.forget();
+      measures.note(`${size}: first mirror, µs a record`, ((await bench.sync(bench.companyIds)) * 1e6) / records);
+      // The provider has rendered its pages, and the next walk has one to go by.
+      measures.note(`${size}: nothing changed, µs a record`, ((await bench.sync(bench.companyIds)) * 1e6) / records);
+    });
+  }
+  for (const companies of [manyCompanies / 1_000, manyCompanies / 10, manyCompanies]) {
+    const number = `${companies.toLocaleString('en-US')} companies of 20 records`;
+    await withBench({ companies, records: 20, size: 500, style: 'skip-take' }, async (bench) => {
+      measures.note(`${number}: nothing changed, ms a company`, ((await bench.syncAll()) * 1e3) / companies);
+    });
+  }
 }
 
 async function withBench(options: BenchOptions, work: (bench: Bench) => Promise<void>): Promise<void> {

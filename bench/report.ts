@@ -52,8 +52,35 @@ export function ratiosPicture(measures: Measures): string {
       `<text x="${(438 + width(measures.median(name))).toFixed(1)}" y="${y + 16}" font-weight="600">${measures.median(name).toFixed(2)}</text>`,
     ].join('');
   };
-  const height = 70 + bars.length * 40;
-  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 ${height}" font-family="ui-sans-serif, system-ui, Helvetica, Arial, sans-serif" font-size="13" fill="#1f3a4d"><rect width="880" height="${height}" rx="14" fill="#fbfaf7"/><text x="430" y="30" font-weight="600">Share of the floor that is reached (dashed: to reach)</text>${bars.map(row).join('')}</svg>\n`;
+  const title = '<text x="430" y="30" font-weight="600">Share of the floor that is reached (dashed: to reach)</text>';
+  return picture(70 + bars.length * 40, title + bars.map(row).join(''));
+}
+
+/** bench/scale.svg: what a record and what a company cost, against how many there are, as bars of one scale a group. */
+export function scalePicture(measures: Measures): string {
+  const groups = [', µs a record', ', ms a company'].map((unit) =>
+    [...measures.values.keys()].filter((name) => name.endsWith(unit)),
+  );
+  const rows: string[] = [];
+  let y = 20;
+  for (const names of groups) {
+    const most = Math.max(...names.map((name) => measures.median(name)));
+    for (const name of names) {
+      const width = (measures.median(name) / most) * 360;
+      rows.push(
+        `<text x="415" y="${y + 15}" text-anchor="end">${escape(name)}</text>` +
+          `<rect x="430" y="${y}" width="${width.toFixed(1)}" height="22" rx="4" fill="${name.includes('first mirror') ? '#1f3a4d' : '#3d8b78'}"/>` +
+          `<text x="${(438 + width).toFixed(1)}" y="${y + 16}" font-weight="600">${number(measures.median(name))}</text>`,
+      );
+      y += 32;
+    }
+    y += 16;
+  }
+  return picture(y, rows.join(''));
+}
+
+function picture(height: number, content: string): string {
+  return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 880 ${height}" font-family="ui-sans-serif, system-ui, Helvetica, Arial, sans-serif" font-size="13" fill="#1f3a4d"><rect width="880" height="${height}" rx="14" fill="#fbfaf7"/>${content}</svg>\n`;
 }
 
 function reachOf(name: string) {

@@ -1,13 +1,14 @@
 import { writeFileSync } from 'node:fs';
-import { Measures, measureDispatch, measureLatency, measureMemory, measureThroughput } from './measures.js';
-import { markdown, ratiosPicture } from './report.js';
+import { Measures, measureDispatch, measureLatency, measureMemory, measureScale, measureThroughput } from './measures.js';
+import { markdown, ratiosPicture, scalePicture } from './report.js';
 
-// npm run bench: BENCH_ROUNDS, BENCH_RECORDS (of each of four companies) and BENCH_GIANT make it shorter or longer;
+// npm run bench: BENCH_ROUNDS, BENCH_RECORDS (of each of four companies), BENCH_GIANT and BENCH_COMPANIES make it shorter or longer;
 // BENCH_ONLY names the parts to measure, and then nothing is written.
 const scale = {
   rounds: Number(process.env['BENCH_ROUNDS'] ?? 5),
   records: Number(process.env['BENCH_RECORDS'] ?? 50_000),
   giant: Number(process.env['BENCH_GIANT'] ?? 1_000_000),
+  manyCompanies: Number(process.env['BENCH_COMPANIES'] ?? 10_000),
 };
 const only = process.env['BENCH_ONLY']?.split(',');
 const measures = new Measures();
@@ -17,6 +18,7 @@ const parts = {
   latency: () => measureLatency(measures, scale),
   dispatch: () => measureDispatch(measures),
   memory: () => measureMemory(measures, scale),
+  scale: () => measureScale(measures, scale),
 };
 for (const [name, measure] of Object.entries(parts)) {
   if (only && !only.includes(name)) continue;
@@ -27,4 +29,5 @@ console.log(markdown(measures));
 if (!only) {
   writeFileSync(new URL('results.md', import.meta.url), markdown(measures));
   writeFileSync(new URL('ratios.svg', import.meta.url), ratiosPicture(measures));
+  writeFileSync(new URL('scale.svg', import.meta.url), scalePicture(measures));
 }

@@ -19,8 +19,8 @@ export interface VerifiedPass {
   readonly runId: string;
   readonly walkId: string;
   readonly pass: number;
-  /** Compare nothing where as many records were received as rows are living, by the counts that are kept of both. */
-  readonly trustsCounts?: boolean;
+  /** Digest of the keys received, if that may be compared with what the walk before received. */
+  readonly keysDigest?: string;
 }
 
 const SAMPLE = 20;
@@ -36,8 +36,8 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
     data: { status: 'superseded', closedAt: new Date() },
   });
   const wasHeld = replaced.count > 0;
-  if (verified.trustsCounts && (await isComplete(tx, verified))) return { deleted: 0, held: 0, wasHeld };
-  const [gone] = await tx.$queryRawUnsafe<{ count: number; living: number; sample: string[] }[]>(
+  if (await receivedTheSame(tx, verified)) return { deleted: 0, held: 0, wasHeld };
+  const [found] = await tx.$queryRawUnsafe<{ count: number; living: number; sample: string[] }[]>(
     `WITH gone AS (${goneRows(list)})
      SELECT (SELECT count(*)::int FROM gone) AS count,
             (SELECT count(*)::int FROM ${mirrorTable(list.resource)} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL) AS living,
@@ -47,7 +47,10 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
     walkId,
     pass,
   );
-  if (!gone || gone.count === 0) return { deleted: 0, held: 0, wasHeld };
+  const gone = found!;
+  // The count is kept by differences; here it is known.
+  await tx.list.updateMany({ where: list, data: { records: gone.living } });
+  if (gone.count === 0) return { deleted: 0, held: 0, wasHeld };
   if (mustHold(gone, guard)) {
     await tx.hold.create({ data: { ...list, runId, walkId, count: gone.count, living: gone.living, sample: gone.sample } });
     return { deleted: 0, held: gone.count, wasHeld };
@@ -55,12 +58,16 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
   return { deleted: await deleteGoneRows(tx, verified), held: 0, wasHeld };
 }
 
-/** Every record received is a living row: when there are as many rows, there is no other. */
-async function isComplete(tx: Transaction, { list, walkId }: VerifiedPass): Promise<boolean> {
+/**
+ * Whether the first pass of the walk received the very records of the walk that it goes by, which left no other row living. Then
+ * there is none now, and neither has to be looked through.
+ */
+async function receivedTheSame(tx: Transaction, { walkId, pass, keysDigest }: VerifiedPass): Promise<boolean> {
+  if (pass !== 1 || keysDigest === undefined) return false;
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT 1 FROM muster.lists l JOIN muster.walks w ON w.id = ${walkId}::uuid
-    WHERE l.environment = ${list.environment} AND l.company_id = ${list.companyId}::uuid AND l.resource = ${list.resource}
-      AND l.records = w.received`;
+    SELECT 1 FROM muster.walks w JOIN muster.walks r ON r.id = w.reference_walk_id
+    WHERE w.id = ${walkId}::uuid AND r.keys_digest = ${keysDigest}
+      AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = r.id)`;
   return rows.length > 0;
 }
 

@@ -49,7 +49,7 @@ export interface ReceivedPage extends Page {
   /** The page that is the same in everything. */
   readonly content?: KnownContent;
   /** The page with nothing left out of `records`. */
-  readonly full?: () => ReadPage;
+  readonly full?: (() => ReadPage) | undefined;
   /** The record member taken for the id; absent when no record of the page carries a candidate. */
   readonly idField?: string;
   /** Hashes and lengths of the records' texts (record-digests.ts). */

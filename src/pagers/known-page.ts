@@ -22,7 +22,7 @@ const GROWTH_BYTES = 8_192;
 const COMMA = 0x2c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
-const SPACE = 0x20;
+const WHITE_SPACE = new Set([0x20, 0x0a, 0x0d, 0x09]);
 
 /**
  * Reads a page against what an earlier walk received, so that its cost follows what changed. A page that is the same is known
@@ -130,6 +130,6 @@ function isSame(view: DataView, start: number, end: number, before: Uint32Array,
 }
 
 function skipSpace(bytes: Buffer, index: number): number {
-  while (bytes[index]! <= SPACE) index += 1;
+  while (WHITE_SPACE.has(bytes[index]!)) index += 1;
   return index;
 }

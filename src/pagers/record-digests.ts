@@ -31,7 +31,7 @@ export function digestRecords(bytes: Buffer, text: string, start: number, spans:
   return { digest: digestArray(bytes.subarray(from, offsetOf(end))), texts };
 }
 
-/** Index in the bytes of an index in the text; to be asked in rising order. */
+/** Index in the bytes, which must be valid UTF-8, of an index in the text; to be asked in rising order. */
 function byteOffsets(bytes: Buffer, text: string): (index: number) => number {
   if (bytes.length === text.length) return (index) => index;
   let at = 0;

@@ -33,7 +33,8 @@ export class SharedCommit {
   async add({ page, number }: CountedPage, checkpoint: WalkCheckpoint): Promise<void> {
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
-    this.#pages.push({ page, number });
+    // The response itself is not kept waiting.
+    this.#pages.push({ page: { ...page, full: undefined }, number });
     this.#records += page.records.length;
     this.#checkpoint = checkpoint;
     const isEnough = this.#pages.length >= PAGES_AT_ONCE || this.#records >= RECORDS_AT_ONCE || now - this.#since >= WAIT_MS;

@@ -37,8 +37,6 @@ export interface OpenWalk {
   readonly memory: ReceivedKeys;
   /** What need not be compared with the mirror, as long as this pass receives every record with one text. */
   readonly reference?: KnownPages | undefined;
-  /** A person asked for everything anew: rows are compared with the service's records, whatever earlier walks have proved. */
-  readonly comparesAll?: boolean;
 }
 
 /** A page that counts. */
@@ -92,8 +90,8 @@ export class WalkStore {
       if (!usable) await forgetPass(tx, id);
       // Nobody took the list since this walk had it, or since the walk that it may go by.
       const unbroken = row.epoch === epoch - 1n ? row.referenceWalkId : null;
-      const comparesAll = trigger === 'manual' && mode === 'full';
-      const mayRefer = endpoint.parent === undefined && !comparesAll;
+      // A person who asks for everything anew wants every record compared, whatever earlier walks have proved.
+      const mayRefer = endpoint.parent === undefined && !(trigger === 'manual' && mode === 'full');
       const reference = usable ? unbroken : mayRefer ? await findReference(tx, list, epoch, endpoint) : null;
       await tx.walk.update({
         where: { id },
@@ -115,7 +113,6 @@ export class WalkStore {
         list,
         epoch,
         pass,
-        comparesAll,
         referenceId: pass === 1 ? reference : null,
         memory: checkpoint ? await readLedger(tx, id, pass, checkpoint) : new ReceivedKeys(),
         unstable: unstableSince !== null,
@@ -199,14 +196,14 @@ export class WalkStore {
   /** Ends a walk that read its list to the end. Only a verified one deletes. */
   async finish(walk: OpenWalk, proved: WalkOutcome, endpoint: Endpoint): Promise<void> {
     const { list, runId, id: walkId, pass } = walk;
+    const keysDigest = walk.memory.digest;
     await inTransaction(this.#db, async (tx) => {
       await holdWalk(tx, walk);
       const parents = endpoint.parent === undefined ? undefined : await this.#parentsVerifiedAt(tx, list, endpoint.parent);
       const outcome: WalkOutcome =
         parents === null && proved.kind === 'verified' ? { kind: 'unverified', reason: 'parents_unverified' } : proved;
       if (outcome.kind === 'verified') {
-        const trustsCounts = !walk.comparesAll;
-        const { held, wasHeld } = await reconcile(tx, { list, runId, walkId, pass, trustsCounts }, endpoint.deleteGuard);
+        const { held, wasHeld } = await reconcile(tx, { list, runId, walkId, pass, keysDigest }, endpoint.deleteGuard);
         if (held > 0 && !wasHeld) await recordDeletionsHeld(tx, walk, held);
         // The database's clock: last_verified_at is compared with other times that it made.
         await tx.$executeRaw`
@@ -232,6 +229,7 @@ export class WalkStore {
         where: { id: walkId },
         data: {
           status: 'succeeded',
+          keysDigest,
           reusable: outcome.kind === 'verified' && walk.memory.isSteady && endpoint.parent === undefined,
           checkpoint: Prisma.DbNull,
           finishedAt: new Date(this.#clock.now()),

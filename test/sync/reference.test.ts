@@ -150,7 +150,30 @@ describe('everything is compared', () => {
     expect(await mirrorOf()).toEqual(service());
   });
 
-  test('then, also rows that nobody received and that no count knows of are found', async () => {
+  test('after rows were made by hand, nothing that leaves is overlooked', async () => {
+    const insert = `INSERT INTO mirror.employees (environment, company_id, id, data) VALUES ('test', $1, 'by hand', '{}')`;
+    await database.db.pool.query(insert, [company.companyId]);
+    await harness.sync(company, { mode: 'full' });
+    for (const request of [NIGHTLY, NIGHTLY, { mode: 'full' }, NIGHTLY] as const) {
+      list().remove(5, 1);
+      expect((await harness.sync(company, request)).walks[0]).toMatchObject({ verified: true, deleted: 1 });
+    }
+    expect(await mirrorOf()).toEqual(service());
+    expect((await database.db.prisma.list.findFirstOrThrow({ where: company })).records).toBe(list().size);
+  });
+
+  test('a tombstone undone by hand hides no record that leaves in the night when its own comes back', async () => {
+    const text = list().texts()[7]!;
+    list().remove(7, 1);
+    await harness.sync(company, NIGHTLY);
+    await database.db.pool.query('UPDATE mirror.employees SET deleted_at = NULL WHERE company_id = $1', [company.companyId]);
+    list().insert(7, text);
+    list().remove(20, 1);
+    await harness.sync(company, NIGHTLY);
+    expect(await mirrorOf()).toEqual(service());
+  });
+
+  test('then, also rows that nobody received are found', async () => {
     await database.db.pool.query(
       `INSERT INTO mirror.employees (environment, company_id, id, data) VALUES ('test', $1, 'by hand', '{}')`,
       [company.companyId],

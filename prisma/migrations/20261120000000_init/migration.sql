@@ -166,6 +166,7 @@ CREATE TABLE "muster"."walks" (
     "resumed" BOOLEAN NOT NULL DEFAULT false,
     "verified" BOOLEAN NOT NULL DEFAULT false,
     "reusable" BOOLEAN NOT NULL DEFAULT false,
+    "keys_digest" TEXT,
     "reference_walk_id" UUID,
     "proof" TEXT,
     "unverified_reason" TEXT,
@@ -344,6 +345,9 @@ ALTER TABLE "muster"."rejected_records" ADD CONSTRAINT "rejected_records_walk_id
 
 
 -- What follows is beyond the schema language of Prisma.
+
+-- A content without its ids would make every row look gone.
+ALTER TABLE "muster"."page_contents" ADD CONSTRAINT "page_contents_has_ids" CHECK ("ids" IS NOT NULL);
 
 -- At most one run of a company is queued or running.
 CREATE UNIQUE INDEX "runs_one_active" ON "muster"."runs"("environment", "company_id") WHERE "status" IN ('queued', 'running');
