@@ -55,7 +55,9 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
   const { list, walkId, pass } = write;
   const records = pages.flatMap(({ page }) => page.records);
   const ids = records.map(({ id }) => id);
-  const own = pages.at(-1)!.page.ids;
+  const last = pages.at(-1)!.page;
+  const own = 'id' in last.ids ? null : last.ids;
+  const areTheRecords = own?.length === ids.length && last.records.length === ids.length;
   const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
   const walks = await tx.$executeRawUnsafe(
     pageStatement(mirrorTable(list.resource), new Set(ids).size === ids.length),
@@ -74,7 +76,7 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     pages.map(({ page }) => base64(page.digest)),
     pages.map(({ page }) => ('id' in page.ids ? null : base64(page.keys.words))),
     pages.map(({ page }) => (page.content ? null : base64(page.texts))),
-    'id' in own || own.length === ids.length ? null : own,
+    areTheRecords ? null : own,
     JSON.stringify(write.checkpoint),
     write.received,
     write.duplicates,
