@@ -16,7 +16,7 @@ const REACH: Readonly<Record<string, { readonly atLeast?: number; readonly atMos
   'POST …/sync to the first request, ms': { atMost: 30 },
 };
 
-/** bench/results.md: medians, their spread, what was to be reached, and on which machine. */
+/** bench/results.md: medians, their spread, what was to be reached, on which machine, and notes.md. */
 export function markdown(measures: Measures): string {
   const rows = [...measures.values].map(([name, values]) => {
     const sorted = values.toSorted((a, b) => a - b);
@@ -33,6 +33,9 @@ export function markdown(measures: Measures): string {
     '|---|---|---|---|',
     ...rows,
     '',
+    '![What a record and what a company cost](scale.svg)',
+    '',
+    readFileSync(new URL('notes.md', import.meta.url), 'utf8'),
   ].join('\n');
 }
 

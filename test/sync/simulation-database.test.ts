@@ -7,8 +7,12 @@ import { endpointsOf } from './company-fixture.js';
 import { MovingList, type Serving } from './moving-list.js';
 import { syncHarness } from './sync-harness.js';
 
-/** The same lists as in simulation.test.ts, fewer of them, walked into the real database by whole runs. */
-const SEEDS = Math.ceil(Number(process.env.CAMPAIGN_SEEDS ?? 800) / 64);
+/**
+ * The same lists as in simulation.test.ts, fewer of them, walked into the real database by whole runs, night after night: each
+ * goes by the one before, unless that was cancelled, or a person asked for everything anew.
+ */
+const SEEDS = Math.ceil(Number(process.env.CAMPAIGN_SEEDS ?? 800) / 100);
+const NIGHTS = 8;
 const FIRST = Number(process.env.FIRST_SEED ?? 1);
 
 let sandbox: Sandbox;
@@ -51,23 +55,34 @@ test.each(styles)(
         },
       });
       const company = await harness.onboard(companyId);
-      for (const quiet of [false, false, true]) {
+      for (let night = 1; night <= NIGHTS; night += 1) {
+        const quiet = night === NIGHTS || random(2) === 0;
         world.moves = !quiet;
+        for (let changes = random(8); changes > 0; changes -= 1) list.change(5);
         list.watch();
-        let run = await harness.sync(company, { mode: 'full' }, { stopAfterPages: 3 });
+        const trigger = random(6) === 0 ? 'manual' : 'nightly';
+        let run = await harness.sync(company, { trigger, mode: 'full' }, { stopAfterPages: 1 + random(4) });
+        if (run.status === 'running' && night < NIGHTS && random(3) === 0) {
+          await harness.runs.cancel(run.id);
+          await harness.work(run.id);
+          continue;
+        }
         while (run.status === 'running') run = await harness.work(run.id, { stopAfterPages: 1 + random(3) });
         const living = await livingRows(company);
-        const context = `seed ${seed}, ${style}, quiet ${quiet}`;
+        const context = `seed ${seed}, ${style}, night ${night}, quiet ${quiet}`;
         if (quiet) expect(run.walks[0], context).toMatchObject({ verified: true });
         if (quiet && !(await isHeld(company))) expect(living, context).toEqual(list.texts);
         const buried = list.ids.filter((id) => list.steadfast.has(id) && run.walks[0]!.verified && !living.has(id));
         expect(buried, context).toEqual([]);
+        if (run.walks[0]!.verified && !(await isHeld(company)))
+          expect(await ledgerIds(run.id), context).toEqual([...living.keys()].toSorted());
       }
       for (const table of [
         'muster.connections',
         'muster.lists',
         'muster.runs',
         'muster.holds',
+        'muster.page_contents',
         'mirror.companies',
         'mirror.employees',
       ])
@@ -84,6 +99,17 @@ async function livingRows({ companyId }: CompanyKey): Promise<Map<string, string
     [companyId],
   );
   return new Map(rows.map(({ id, edition }) => [id, `{"id":"${id}","edition":${edition}}`]));
+}
+
+/** Ids of what the run's walk received. */
+async function ledgerIds(runId: string): Promise<string[]> {
+  const { rows } = await database.db.pool.query<{ id: string }>(
+    `SELECT DISTINCT unnest(c.ids) AS id FROM muster.walks w
+     JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass JOIN muster.page_contents c ON c.id = p.content_id
+     WHERE w.run_id = $1`,
+    [runId],
+  );
+  return rows.map(({ id }) => id).toSorted();
 }
 
 async function isHeld({ companyId }: CompanyKey): Promise<boolean> {
