@@ -14,7 +14,7 @@ import { MemoryMirror } from './memory-mirror.js';
 import { MovingList, type Serving } from './moving-list.js';
 
 /** Seeds of each kind; `CAMPAIGN_SEEDS=100000 npx vitest run test/sync/simulation.test.ts` for more, `FIRST_SEED` to replay one. */
-const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? 800);
+const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? 500);
 const FIRST = Number(process.env.FIRST_SEED ?? 1);
 const CHANGES = { skipName: 'skip', takeName: 'take' };
 const clock: Clock = { now: () => 0, monotonic: () => 0, sleep: async () => {} };
