@@ -36,7 +36,7 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
     data: { status: 'superseded', closedAt: new Date() },
   });
   const wasHeld = replaced.count > 0;
-  if (await receivedTheSame(tx, verified)) return { deleted: 0, held: 0, wasHeld };
+  if (await isNothingGone(tx, verified)) return { deleted: 0, held: 0, wasHeld };
   const [found] = await tx.$queryRawUnsafe<{ count: number; living: number; sample: string[] }[]>(
     `WITH gone AS (${goneRows(list)})
      SELECT (SELECT count(*)::int FROM gone) AS count,
@@ -59,15 +59,15 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
 }
 
 /**
- * Whether the first pass of the walk received the very records of the walk that it goes by, which left no other row living. Then
- * there is none now, and neither has to be looked through.
+ * Whether no row can be gone, so that none need be looked for: the walk, in its first pass, has filled an empty list, or has received
+ * the very records of the walk that it goes by, which left no other row living.
  */
-async function receivedTheSame(tx: Transaction, { walkId, pass, keysDigest }: VerifiedPass): Promise<boolean> {
+async function isNothingGone(tx: Transaction, { walkId, pass, keysDigest }: VerifiedPass): Promise<boolean> {
   if (pass !== 1 || keysDigest === undefined) return false;
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT 1 FROM muster.walks w JOIN muster.walks r ON r.id = w.reference_walk_id
-    WHERE w.id = ${walkId}::uuid AND r.keys_digest = ${keysDigest}
-      AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = r.id)`;
+    SELECT 1 FROM muster.walks w LEFT JOIN muster.walks r ON r.id = w.reference_walk_id
+    WHERE w.id = ${walkId}::uuid
+      AND (w.started_empty OR r.keys_digest = ${keysDigest} AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = r.id))`;
   return rows.length > 0;
 }
 

@@ -103,6 +103,7 @@ export class WalkStore {
           error: Prisma.DbNull,
           ...(row.startedAt === null && { startedAt: new Date(this.#clock.now()) }),
           ...(usable && countAsResumed && { resumed: true }),
+          ...(!usable && { startedEmpty: await isEmpty(tx, list) }),
         },
       });
       const pass = usable ? row.pass : 1;
@@ -266,6 +267,15 @@ export class WalkStore {
     const verifiedAt = rows[0]?.verifiedAt;
     return verifiedAt && verifiedAt.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS ? verifiedAt : null;
   }
+}
+
+async function isEmpty(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
+  const rows = await tx.$queryRawUnsafe<unknown[]>(
+    `SELECT 1 FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid LIMIT 1`,
+    environment,
+    companyId,
+  );
+  return rows.length === 0;
 }
 
 /** Holds the list, and the walk with it: neither was taken by another worker, and the run was not ended behind our back. */

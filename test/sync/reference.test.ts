@@ -294,6 +294,18 @@ describe('everything is compared', () => {
   });
 });
 
+test('a first walk of two passes marks deleted what left between them', async () => {
+  const other = await harness.onboard(sandbox.companies.at(-2)!.companyId);
+  const shrinkingList = sandbox.list(other.companyId, 'employees');
+  let requests = 0;
+  const shrinking = syncHarness(database.db, sandbox, endpointsOf({ employees }), {
+    beforeRequest: ({ query }) => (query?.['skip'] === '45' && requests++ === 0 ? shrinkingList.remove(3, 1) : undefined),
+  });
+  expect((await shrinking.sync(other, NIGHTLY)).walks[0]).toMatchObject({ verified: true, inserted: 60, deleted: 1 });
+  await shrinking.close();
+  expect(await mirrored(database.db, 'employees', other.companyId)).toEqual(upstream(sandbox, 'employees', other.companyId));
+});
+
 test('a token list goes by its last walk, too', async () => {
   const endpoints = endpointsOf({ documents });
   await ensureMirrorTables(database.db, { endpoints, get: () => undefined });
