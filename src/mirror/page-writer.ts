@@ -55,9 +55,7 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
   const { list, walkId, pass } = write;
   const records = pages.flatMap(({ page }) => page.records);
   const ids = records.map(({ id }) => id);
-  const last = pages.at(-1)!.page;
-  const own = 'id' in last.ids ? null : last.ids;
-  const areTheRecords = own?.length === ids.length && last.records.length === ids.length;
+  const { ids: lastIds } = pages.at(-1)!.page;
   const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
   const walks = await tx.$executeRawUnsafe(
     pageStatement(mirrorTable(list.resource), new Set(ids).size === ids.length),
@@ -76,7 +74,7 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     pages.map(({ page }) => base64(page.digest)),
     pages.map(({ page }) => ('id' in page.ids ? null : base64(page.keys.words))),
     pages.map(({ page }) => (page.content ? null : base64(page.texts))),
-    areTheRecords ? null : own,
+    'id' in lastIds ? null : lastIds,
     JSON.stringify(write.checkpoint),
     write.received,
     write.duplicates,
@@ -142,7 +140,7 @@ WITH incoming AS (
 ), content AS (
   INSERT INTO muster.page_contents (id, environment, company_id, resource, digest, ids, keys, texts)
   SELECT page.content_id, $1, $2::uuid, $7, decode(page.digest, 'base64'),
-         COALESCE((SELECT ids FROM muster.page_contents WHERE id = page.like_id), $16::text[], $3::text[]),
+         COALESCE((SELECT ids FROM muster.page_contents WHERE id = page.like_id), $16::text[]),
          COALESCE((SELECT keys FROM muster.page_contents WHERE id = page.like_id), decode(page.keys, 'base64')),
          decode(page.texts, 'base64')
   FROM page WHERE is_new

@@ -34,7 +34,7 @@ export interface RejectedRecord {
 
 /** The records of a page that an earlier walk read: all that is kept of them outside the database. */
 export interface KnownContent {
-  /** Row of muster.page_contents. */
+  /** What the ledger calls it. */
   readonly id: bigint;
   readonly keys: KeyHashes;
   readonly texts: Uint32Array;
