@@ -1,5 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Database } from '../db/database.js';
+import type { Transaction } from '../db/transaction.js';
+import type { ListKey } from './list-fence.js';
 
 const RESOURCE = /^[a-z][a-z0-9_]*$/;
 
@@ -21,4 +23,14 @@ export async function ensureMirrorTables(db: Database, catalogue: Catalogue): Pr
       db.prisma.$executeRawUnsafe(`CREATE TABLE IF NOT EXISTS ${table} (LIKE mirror.employees INCLUDING ALL)`),
     ]);
   }
+}
+
+/** Whether the list has no row, deleted ones included. */
+export async function isEmptyList(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
+  const rows = await tx.$queryRawUnsafe<unknown[]>(
+    `SELECT 1 FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid LIMIT 1`,
+    environment,
+    companyId,
+  );
+  return rows.length === 0;
 }

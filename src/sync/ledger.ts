@@ -1,12 +1,5 @@
-import { fingerprint } from '../catalogue/fingerprint.js';
-import type { Endpoint } from '../catalogue/endpoint.js';
-import type { Database } from '../db/database.js';
 import type { Transaction } from '../db/transaction.js';
-import type { ListKey } from '../mirror/list-fence.js';
 import { KeyHashes } from '../pagers/hashes.js';
-import type { KnownContent } from '../pagers/envelope.js';
-import type { KnownPages } from '../pagers/known-page.js';
-import { TEXT_WORDS } from '../pagers/record-digests.js';
 import { ReceivedKeys } from './pass-memory.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 
@@ -28,62 +21,7 @@ export async function readLedger(
   return memory;
 }
 
-/** The pages that a reusable walk received: 20 bytes a record, and 8 more once single records are looked for. */
-export class Reference implements KnownPages {
-  readonly #byDigest = new Map<string, KnownContent>();
-  readonly #byFirstKey = new Map<number, KnownContent>();
-  #texts: Set<number> | undefined;
-
-  add(digest: Uint8Array, content: KnownContent): void {
-    this.#byDigest.set(nameOf(digest), content);
-    if (content.keys.length > 0) this.#byFirstKey.set(numberOf(content.keys.words, 0), content);
-  }
-
-  withDigest(digest: Buffer): KnownContent | undefined {
-    return this.#byDigest.get(nameOf(digest));
-  }
-
-  beginningWith(key: KeyHashes): KnownContent | undefined {
-    return this.#byFirstKey.get(numberOf(key.words, 0));
-  }
-
-  hasText(texts: Uint32Array, n: number): boolean {
-    this.#texts ??= new Set(this.#numbersOfTexts());
-    return this.#texts.has(numberOf(texts, TEXT_WORDS * n));
-  }
-
-  *#numbersOfTexts(): Iterable<number> {
-    for (const { texts } of this.#byDigest.values()) {
-      for (let at = 0; at < texts.length; at += TEXT_WORDS) yield numberOf(texts, at);
-    }
-  }
-}
-
-export async function readReference({ prisma }: Database, walkId: string): Promise<Reference> {
-  const { pass } = await prisma.walk.findUniqueOrThrow({ where: { id: walkId }, select: { pass: true } });
-  const reference = new Reference();
-  for await (const { digest, ...content } of ledgerPages(prisma, walkId, pass)) reference.add(digest, content);
-  return reference;
-}
-
-/**
- * The walk that one opened at this epoch may go by: reusable, the very last to write to the list, and of the same catalogue
- * entry. Then every record it received stands in the mirror with the text it had.
- */
-export async function findReference(
-  tx: Transaction,
-  { environment, companyId, resource }: ListKey,
-  epoch: bigint,
-  endpoint: Endpoint,
-): Promise<string | null> {
-  const [row] = await tx.$queryRaw<{ id: string }[]>`
-    SELECT w.id FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id
-    WHERE l.environment = ${environment} AND l.company_id = ${companyId}::uuid AND l.resource = ${resource}
-      AND w.reusable AND w.epoch = ${epoch - 1n} AND w.fingerprint = ${fingerprint(endpoint)}`;
-  return row?.id ?? null;
-}
-
-async function* ledgerPages(tx: Pick<Transaction, 'walkPage'>, walkId: string, pass: number, first = 0) {
+export async function* ledgerPages(tx: Pick<Transaction, 'walkPage'>, walkId: string, pass: number, first = 0) {
   for (let from = first; ; ) {
     const chunk = await tx.walkPage.findMany({
       where: { walkId, pass, page: { gte: from } },
@@ -99,15 +37,6 @@ async function* ledgerPages(tx: Pick<Transaction, 'walkPage'>, walkId: string, p
     if (!last) return;
     from = last.page + 1;
   }
-}
-
-function nameOf(digest: Uint8Array): string {
-  return Buffer.from(digest).toString('base64');
-}
-
-/** 53 bits of a hash, which are a whole number: two of a million differing texts look the same with a probability of 10^-10. */
-function numberOf(hashes: Uint32Array, at: number): number {
-  return hashes[at]! * 2 ** 21 + (hashes[at + 1]! >>> 11);
 }
 
 function words(bytes: Uint8Array): Uint32Array {

@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
+import type { OpenWalk } from './open-walk.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
-import type { CountedPage, OpenWalk, WalkStore } from './walk-store.js';
+import type { CountedPage, WalkStore } from './walk-store.js';
 
 /** Pages and records that share a commit, and how long the first waits for it: what a crash makes the next worker ask for again. */
 const PAGES_AT_ONCE = 16;

@@ -1,11 +1,12 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Pager } from '../pagers/pager.js';
 import { pagerFor } from '../pagers/pager-for.js';
+import type { OpenWalk } from './open-walk.js';
 import { ReceivedKeys } from './pass-memory.js';
 import type { Proof } from './verification.js';
 import { firstCheckpoint, type ParentPlace, type WalkCheckpoint } from './walk-checkpoint.js';
+import type { WalkOutcome } from './walk-end.js';
 import { type WalkDependencies, walkPass } from './walk-pass.js';
-import type { OpenWalk, WalkOutcome } from './walk-store.js';
 import { carriedOn, judge } from './walk-verdict.js';
 
 /**

@@ -4,11 +4,12 @@ import { isMusterError, type MusterError } from '../core/errors.js';
 import type { ReceivedPage } from '../pagers/envelope.js';
 import type { KnownPages } from '../pagers/known-page.js';
 import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
+import type { OpenWalk } from './open-walk.js';
 import { type FetchPage, PageWindow } from './page-window.js';
 import { digestToken } from './pass-memory.js';
 import { SharedCommit } from './shared-commit.js';
 import { checkpointAfter, type WalkCheckpoint } from './walk-checkpoint.js';
-import type { OpenWalk, WalkStore } from './walk-store.js';
+import type { WalkStore } from './walk-store.js';
 
 /** What the requests of one pass have in common. */
 export interface PassRequest {

@@ -7,37 +7,18 @@ import { inTransaction, type Transaction } from '../db/transaction.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { fenced, holdList, type ListKey, takeList } from '../mirror/list-fence.js';
 import { movedRecords } from '../mirror/list-order.js';
-import { mirrorTable } from '../mirror/mirror-table.js';
+import { isEmptyList, mirrorTable } from '../mirror/mirror-table.js';
 import { type WalkWrite, writePages } from '../mirror/page-writer.js';
-import { reconcile } from '../mirror/reconcile.js';
-import { recordEvent } from '../notifications/record-event.js';
 import type { ReceivedPage } from '../pagers/envelope.js';
-import type { KnownPages } from '../pagers/known-page.js';
-import { findReference, readLedger, readReference } from './ledger.js';
+import { readLedger } from './ledger.js';
+import { holdWalk, type OpenWalk } from './open-walk.js';
 import { digestToken, ReceivedKeys } from './pass-memory.js';
+import { findReference, readReference } from './reference.js';
 import { type ClaimedRun, holdRun } from './run-claims.js';
 import type { ErrorView } from './run-view.js';
 import { CHECKPOINT_MAX_AGE_MS } from './runs.js';
-import type { Verdict } from './verification.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
-
-/** A walk that this worker has taken: nobody else can write to its list until somebody takes it again. */
-export interface OpenWalk {
-  readonly id: string;
-  readonly runId: string;
-  readonly list: ListKey;
-  readonly epoch: bigint;
-  /** The record member that is the id, once a page has shown it. */
-  idField?: string;
-  /** The list was seen in another order than in an earlier walk. */
-  unstable: boolean;
-  readonly pass: number;
-  /** Undefined = from the start. */
-  readonly checkpoint?: WalkCheckpoint;
-  readonly memory: ReceivedKeys;
-  /** What need not be compared with the mirror, as long as this pass receives every record with one text. */
-  readonly reference?: KnownPages | undefined;
-}
+import { endWalk, type WalkOutcome } from './walk-end.js';
 
 /** A page that counts. */
 export interface CountedPage {
@@ -51,8 +32,6 @@ export interface PagesToCommit {
   readonly pages: readonly CountedPage[];
   readonly checkpoint: WalkCheckpoint;
 }
-
-export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
 
 /** Opening, committing and ending walks in the database. Every write holds the list first. */
 export class WalkStore {
@@ -103,7 +82,7 @@ export class WalkStore {
           error: Prisma.DbNull,
           ...(row.startedAt === null && { startedAt: new Date(this.#clock.now()) }),
           ...(usable && countAsResumed && { resumed: true }),
-          ...(!usable && { startedEmpty: await isEmpty(tx, list) }),
+          ...(!usable && { startedEmpty: await isEmptyList(tx, list) }),
         },
       });
       const pass = usable ? row.pass : 1;
@@ -196,49 +175,7 @@ export class WalkStore {
 
   /** Ends a walk that read its list to the end. Only a verified one deletes. */
   async finish(walk: OpenWalk, proved: WalkOutcome, endpoint: Endpoint): Promise<void> {
-    const { list, runId, id: walkId, pass } = walk;
-    const keysDigest = walk.memory.digest;
-    await inTransaction(this.#db, async (tx) => {
-      await holdWalk(tx, walk);
-      const parents = endpoint.parent === undefined ? undefined : await this.#parentsVerifiedAt(tx, list, endpoint.parent);
-      const outcome: WalkOutcome =
-        parents === null && proved.kind === 'verified' ? { kind: 'unverified', reason: 'parents_unverified' } : proved;
-      if (outcome.kind === 'verified') {
-        const { held, wasHeld } = await reconcile(tx, { list, runId, walkId, pass, keysDigest }, endpoint.deleteGuard);
-        if (held > 0 && !wasHeld) await recordDeletionsHeld(tx, walk, held);
-        // The database's clock: last_verified_at is compared with other times that it made.
-        await tx.$executeRaw`
-          WITH proved AS (
-            UPDATE muster.lists SET last_verified_at = LEAST(w.pass_started_at, ${parents ?? null}::timestamptz), verified_walk_id = w.id FROM muster.walks w
-            WHERE w.id = ${walkId}::uuid AND lists.environment = ${list.environment} AND lists.company_id = ${list.companyId}::uuid AND lists.resource = ${list.resource}
-            RETURNING last_verified_at
-          )
-          UPDATE mirror.companies SET verified_at = verified_at || jsonb_build_object(${list.resource}::text, proved.last_verified_at) FROM proved
-          WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid`;
-      }
-      // The ledger of the last verified walk stays: holds and the next walk refer to it.
-      await tx.$executeRaw`
-        DELETE FROM muster.walk_pages p USING muster.walks w, muster.lists l
-        WHERE p.walk_id = w.id AND w.environment = ${list.environment} AND w.company_id = ${list.companyId}::uuid AND w.resource = ${list.resource}
-          AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource
-          AND p.walk_id IS DISTINCT FROM l.verified_walk_id`;
-      await tx.$executeRaw`
-        DELETE FROM muster.page_contents c
-        WHERE c.environment = ${list.environment} AND c.company_id = ${list.companyId}::uuid AND c.resource = ${list.resource}
-          AND NOT EXISTS (SELECT 1 FROM muster.walk_pages p WHERE p.content_id = c.id)`;
-      await tx.walk.update({
-        where: { id: walkId },
-        data: {
-          status: 'succeeded',
-          keysDigest,
-          reusable: outcome.kind === 'verified' && walk.memory.isSteady && endpoint.parent === undefined,
-          checkpoint: Prisma.DbNull,
-          finishedAt: new Date(this.#clock.now()),
-          verified: outcome.kind === 'verified',
-          ...(outcome.kind === 'verified' ? { proof: outcome.proof } : { unverifiedReason: outcome.reason }),
-        },
-      });
-    });
+    await inTransaction(this.#db, (tx) => endWalk(tx, walk, proved, endpoint, this.#clock.now()));
   }
 
   /**
@@ -255,35 +192,6 @@ export class WalkStore {
       if (failed.count > 0 && anew) await forgetPass(tx, walk.id);
     });
   }
-
-  /**
-   * When the parents were last verified, if that was by their newest walk and not long ago: only then are all of them known,
-   * and a child that was not received is gone. Else null.
-   */
-  async #parentsVerifiedAt(tx: Transaction, list: ListKey, parent: string): Promise<Date | null> {
-    const rows = await tx.$queryRaw<{ verifiedAt: Date }[]>`
-      SELECT l.last_verified_at AS "verifiedAt" FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id AND w.epoch = l.epoch
-      WHERE l.environment = ${list.environment} AND l.company_id = ${list.companyId}::uuid AND l.resource = ${parent}`;
-    const verifiedAt = rows[0]?.verifiedAt;
-    return verifiedAt && verifiedAt.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS ? verifiedAt : null;
-  }
-}
-
-async function isEmpty(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
-  const rows = await tx.$queryRawUnsafe<unknown[]>(
-    `SELECT 1 FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid LIMIT 1`,
-    environment,
-    companyId,
-  );
-  return rows.length === 0;
-}
-
-/** Holds the list, and the walk with it: neither was taken by another worker, and the run was not ended behind our back. */
-async function holdWalk(tx: Transaction, { id, list, epoch }: OpenWalk): Promise<void> {
-  await holdList(tx, list, epoch);
-  const rows = await tx.$queryRaw<unknown[]>`
-    SELECT 1 FROM muster.walks WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running' FOR UPDATE`;
-  if (rows.length === 0) throw fenced(list, 'the walk has ended');
 }
 
 /** Back to the beginning of the walk: without a checkpoint the ledger means nothing. */
@@ -323,10 +231,4 @@ function rekeyRequired({ resource }: ListKey, idField: string, { id }: Endpoint)
       `Put ${idField} back into the catalogue, or give up the old ids: muster rekey.`,
     { details: { resource, id_field: idField } },
   );
-}
-
-/** People are told of a hold when it opens; that a later walk replaced it is no news. */
-async function recordDeletionsHeld(tx: Transaction, { id, runId, list }: OpenWalk, count: number): Promise<void> {
-  const details = { resource: list.resource, run_id: runId, count };
-  await recordEvent(tx, { type: 'deletions_held', company: list, change: id, details });
 }

@@ -1,10 +1,10 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { MusterError } from '../core/errors.js';
 import { canJoin } from '../pagers/offset-pager.js';
+import type { OpenWalk } from './open-walk.js';
 import { type PassFindings, type Verdict, verify } from './verification.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 import type { PassEnd } from './walk-pass.js';
-import type { OpenWalk } from './walk-store.js';
 
 /** A page token that is lost again and again is a list that cannot be walked so slowly, or at all. */
 const MAX_TOKEN_RESTARTS = 3;

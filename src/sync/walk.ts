@@ -1,9 +1,9 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { pagerFor } from '../pagers/pager-for.js';
+import type { OpenWalk } from './open-walk.js';
 import { firstCheckpoint } from './walk-checkpoint.js';
 import { walkChildren } from './walk-children.js';
 import { type WalkDependencies, walkPass } from './walk-pass.js';
-import type { OpenWalk } from './walk-store.js';
 import { carriedOn, judge, linkageOf } from './walk-verdict.js';
 
 /**

@@ -4,7 +4,7 @@ import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { type KnownContent, readPage } from '../../src/pagers/envelope.js';
 import { readAgainst } from '../../src/pagers/known-page.js';
-import { Reference } from '../../src/sync/ledger.js';
+import { Reference } from '../../src/sync/reference.js';
 
 const entry = { method: 'POST', path: '/{company_id}/list', pager: { style: 'skip-take', size: 5 } };
 const [LIST] = validateCatalogue({ list: entry }, 'test').endpoints as [Endpoint];

@@ -1,9 +1,11 @@
 import type { KeyHashes } from '../../src/pagers/hashes.js';
-import { Reference } from '../../src/sync/ledger.js';
+import type { OpenWalk } from '../../src/sync/open-walk.js';
 import { digestToken, ReceivedKeys } from '../../src/sync/pass-memory.js';
+import { Reference } from '../../src/sync/reference.js';
 import type { WalkCheckpoint } from '../../src/sync/walk-checkpoint.js';
+import type { WalkOutcome } from '../../src/sync/walk-end.js';
 import type { WalkRecord } from '../../src/sync/walk-pass.js';
-import type { CountedPage, OpenWalk, PagesToCommit, WalkOutcome } from '../../src/sync/walk-store.js';
+import type { CountedPage, PagesToCommit } from '../../src/sync/walk-store.js';
 
 interface LedgerPage {
   readonly ids: readonly string[];

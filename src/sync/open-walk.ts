@@ -1,0 +1,31 @@
+import type { Transaction } from '../db/transaction.js';
+import { fenced, holdList, type ListKey } from '../mirror/list-fence.js';
+import type { KnownPages } from '../pagers/known-page.js';
+import type { ReceivedKeys } from './pass-memory.js';
+import type { WalkCheckpoint } from './walk-checkpoint.js';
+
+/** A walk that this worker has taken: nobody else can write to its list until somebody takes it again. */
+export interface OpenWalk {
+  readonly id: string;
+  readonly runId: string;
+  readonly list: ListKey;
+  readonly epoch: bigint;
+  /** The record member that is the id, once a page has shown it. */
+  idField?: string;
+  /** The list was seen in another order than in an earlier walk. */
+  unstable: boolean;
+  readonly pass: number;
+  /** Undefined = from the start. */
+  readonly checkpoint?: WalkCheckpoint;
+  readonly memory: ReceivedKeys;
+  /** What need not be compared with the mirror, as long as this pass receives every record with one text. */
+  readonly reference?: KnownPages | undefined;
+}
+
+/** Holds the list, and the walk with it: neither was taken by another worker, and the run was not ended behind our back. */
+export async function holdWalk(tx: Transaction, { id, list, epoch }: OpenWalk): Promise<void> {
+  await holdList(tx, list, epoch);
+  const rows = await tx.$queryRaw<unknown[]>`
+    SELECT 1 FROM muster.walks WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running' FOR UPDATE`;
+  if (rows.length === 0) throw fenced(list, 'the walk has ended');
+}

@@ -1,0 +1,91 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import type { Transaction } from '../db/transaction.js';
+import { Prisma } from '../generated/prisma/client.js';
+import type { ListKey } from '../mirror/list-fence.js';
+import { reconcile } from '../mirror/reconcile.js';
+import { recordEvent } from '../notifications/record-event.js';
+import { holdWalk, type OpenWalk } from './open-walk.js';
+import { CHECKPOINT_MAX_AGE_MS } from './runs.js';
+import type { Verdict } from './verification.js';
+
+export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
+
+/** Ends a walk that read its list to the end, with the deletions that it proved and the ledgers that nobody refers to any more. */
+export async function endWalk(
+  tx: Transaction,
+  walk: OpenWalk,
+  proved: WalkOutcome,
+  endpoint: Endpoint,
+  now: number,
+): Promise<void> {
+  await holdWalk(tx, walk);
+  const { list } = walk;
+  const parents = endpoint.parent === undefined ? undefined : await parentsVerifiedAt(tx, list, endpoint.parent, now);
+  const outcome: WalkOutcome =
+    parents === null && proved.kind === 'verified' ? { kind: 'unverified', reason: 'parents_unverified' } : proved;
+  const keysDigest = walk.memory.digest;
+  if (outcome.kind === 'verified') {
+    const verified = { list, runId: walk.runId, walkId: walk.id, pass: walk.pass, keysDigest };
+    const { held, wasHeld } = await reconcile(tx, verified, endpoint.deleteGuard);
+    if (held > 0 && !wasHeld) await recordDeletionsHeld(tx, walk, held);
+    await noteVerified(tx, walk, parents);
+  }
+  await clearLedgers(tx, list);
+  await tx.walk.update({
+    where: { id: walk.id },
+    data: {
+      status: 'succeeded',
+      keysDigest,
+      reusable: outcome.kind === 'verified' && walk.memory.isSteady && endpoint.parent === undefined,
+      checkpoint: Prisma.DbNull,
+      finishedAt: new Date(now),
+      verified: outcome.kind === 'verified',
+      ...(outcome.kind === 'verified' ? { proof: outcome.proof } : { unverifiedReason: outcome.reason }),
+    },
+  });
+}
+
+/**
+ * When the parents were last verified, if that was by their newest walk and not long ago: only then are all of them known,
+ * and a child that was not received is gone. Else null.
+ */
+async function parentsVerifiedAt(tx: Transaction, list: ListKey, parent: string, now: number): Promise<Date | null> {
+  const rows = await tx.$queryRaw<{ verifiedAt: Date }[]>`
+    SELECT l.last_verified_at AS "verifiedAt" FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id AND w.epoch = l.epoch
+    WHERE l.environment = ${list.environment} AND l.company_id = ${list.companyId}::uuid AND l.resource = ${parent}`;
+  const verifiedAt = rows[0]?.verifiedAt;
+  return verifiedAt && verifiedAt.getTime() > now - CHECKPOINT_MAX_AGE_MS ? verifiedAt : null;
+}
+
+/** People are told of a hold when it opens; that a later walk replaced it is no news. */
+async function recordDeletionsHeld(tx: Transaction, { id, runId, list }: OpenWalk, count: number): Promise<void> {
+  const details = { resource: list.resource, run_id: runId, count };
+  await recordEvent(tx, { type: 'deletions_held', company: list, change: id, details });
+}
+
+/** As of the pass's start, by the database's clock: the time is compared with others that it made. */
+async function noteVerified(tx: Transaction, { id, list }: OpenWalk, parents: Date | undefined | null): Promise<void> {
+  const { environment, companyId, resource } = list;
+  await tx.$executeRaw`
+    WITH proved AS (
+      UPDATE muster.lists l SET last_verified_at = LEAST(w.pass_started_at, ${parents ?? null}::timestamptz), verified_walk_id = w.id
+      FROM muster.walks w
+      WHERE w.id = ${id}::uuid AND l.environment = ${environment} AND l.company_id = ${companyId}::uuid AND l.resource = ${resource}
+      RETURNING last_verified_at
+    )
+    UPDATE mirror.companies SET verified_at = verified_at || jsonb_build_object(${resource}::text, proved.last_verified_at) FROM proved
+    WHERE environment = ${environment} AND company_id = ${companyId}::uuid`;
+}
+
+/** The ledger of the last verified walk stays: holds and the next walk refer to it. */
+async function clearLedgers(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<void> {
+  await tx.$executeRaw`
+    DELETE FROM muster.walk_pages p USING muster.walks w, muster.lists l
+    WHERE p.walk_id = w.id AND w.environment = ${environment} AND w.company_id = ${companyId}::uuid AND w.resource = ${resource}
+      AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource
+      AND p.walk_id IS DISTINCT FROM l.verified_walk_id`;
+  await tx.$executeRaw`
+    DELETE FROM muster.page_contents c
+    WHERE c.environment = ${environment} AND c.company_id = ${companyId}::uuid AND c.resource = ${resource}
+      AND NOT EXISTS (SELECT 1 FROM muster.walk_pages p WHERE p.content_id = c.id)`;
+}
