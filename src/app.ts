@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AdminServer, createAdminServer } from './admin/server.js';
 import { loadCatalogue } from './catalogue/load-catalogue.js';
-import type { Config } from './config.js';
+import type { Config } from './config/config.js';
 import { systemClock } from './core/clock.js';
 import type { CompanyKey, Environment } from './core/company.js';
 import type { EncryptionKey } from './core/encryption-key.js';

@@ -1,7 +1,7 @@
 /**
  * The rooms of src/ from the bottom up. A room may import itself and the rooms of lower ranks, never one of its own rank or
  * above: that is what keeps every part replaceable and makes a cycle between rooms impossible.
- * `config` and `app` are the files src/config.ts and src/app.ts.
+ * `app` is the file src/app.ts.
  */
 const RANKS: readonly (readonly string[])[] = [
   ['core', 'generated'],

@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { loadConfig } from '../config.js';
+import { loadConfig } from '../config/config.js';
 import type { Rotation, UnreadableToken } from '../oauth/key-rotation.js';
 import { CommandFailure } from './exit-code.js';
 import { type Columns, tableLines } from './table.js';

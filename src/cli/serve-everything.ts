@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type App, startApp } from '../app.js';
-import type { Config } from '../config.js';
+import type { Config } from '../config/config.js';
 import { isMusterError } from '../core/errors.js';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.js';
 import { showFirstMirror } from './first-mirror.js';

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { ADMIN_TOKEN_FILE, type App, type Role, startApp } from '../app.js';
-import type { Config } from '../config.js';
+import type { Config } from '../config/config.js';
 import { makeFolder } from '../db/make-folder.js';
 import { createLogger, type Logger } from '../observability/logger.js';
 

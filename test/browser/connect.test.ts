@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { type App, startApp } from '../../src/app.js';
-import { loadConfig } from '../../src/config.js';
+import { loadConfig } from '../../src/config/config.js';
 import type { CompanyKey, Environment } from '../../src/core/company.js';
 import { createLogger } from '../../src/observability/logger.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';

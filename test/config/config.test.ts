@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { loadConfig, settingsHelp } from '../../src/config.js';
+import { loadConfig } from '../../src/config/config.js';
+import { settingsHelp } from '../../src/config/settings.js';
 import { FaultsError } from '../../src/core/errors.js';
 
 const KEY = Buffer.alloc(32, 7).toString('base64');

@@ -41,9 +41,9 @@ describe('imports between rooms', () => {
       'src/admin/page.tsx': [],
       'src/admin/server.ts': ['src/oauth/keeper.ts', 'src/admin/page.tsx'],
       'src/sandbox/authority.ts': ['src/core/clock.ts'],
-      'src/config.ts': ['src/core/clock.ts'],
-      'src/app.ts': ['src/config.ts', 'src/admin/server.ts', 'src/sandbox/authority.ts'],
-      'src/cli/main.ts': ['src/app.ts', 'src/config.ts'],
+      'src/config/config.ts': ['src/core/clock.ts'],
+      'src/app.ts': ['src/config/config.ts', 'src/admin/server.ts', 'src/sandbox/authority.ts'],
+      'src/cli/main.ts': ['src/app.ts', 'src/config/config.ts'],
     };
     expect(violationsOf(tree)).toEqual([]);
   });
@@ -56,7 +56,7 @@ describe('imports between rooms', () => {
     ['src/db/a.ts', 'src/catalogue/b.ts', 'db may not import catalogue, which is of the same rank'],
     ['src/jobs/a.ts', 'src/app.ts', 'jobs may not import app, which is above it'],
     ['src/sandbox/a.ts', 'src/pagers/b.ts', 'sandbox imports only core: '],
-    ['src/jobs/a.ts', 'src/config.ts', 'only app, cli import config: '],
+    ['src/jobs/a.ts', 'src/config/config.ts', 'only app, cli import config: '],
     ['src/http/a.ts', 'src/generated/prisma/client.ts', 'only db, mirror, oauth, sync, admin, jobs import generated: '],
     ['src/core/a.ts', 'test/support/b.ts', 'src/ imports only src/'],
   ])('refuses that %s imports %s', (from, to, rule) => {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { pairs, parseDockerfile } from '../../scripts/docker/dockerfile.js';
-import { settingsHelp } from '../../src/config.js';
+import { settingsHelp } from '../../src/config/settings.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(PROJECT, file), 'utf8');

@@ -1,55 +1,22 @@
 import { resolve } from 'node:path';
+import type { Environment } from '../core/company.js';
+import { Secret } from '../core/secret.js';
 import {
   authUrlOf,
   cronOf,
-  defaultPublicUrl,
   encryptionKeysOf,
   hostOf,
   httpsUrlOf,
-  isSafe,
   logLevelOf,
-  Problem,
   rootUrlOf,
   safeUrlOf,
   secretTextOf,
   timezoneOf,
   urlOf,
   wholeNumber,
-} from './config/setting-values.js';
-import { ENVIRONMENTS, type Environment } from './core/company.js';
-import type { EncryptionKey } from './core/encryption-key.js';
-import { type Fault, FaultsError } from './core/errors.js';
-import type { ProviderSettings } from './core/provider-settings.js';
-import { Secret } from './core/secret.js';
+} from './setting-values.js';
 
-export interface Config {
-  /** Folder of what Muster keeps beside the database: embedded server, generated keys and token. */
-  readonly home: string;
-  /** Unset: an embedded PostgreSQL under `home`. */
-  readonly databaseUrl?: string;
-  /** Unset: BullMQ's PostgreSQL backend. */
-  readonly redisUrl?: string;
-  readonly host: string;
-  readonly port: number;
-  readonly publicUrl: URL;
-  /** Unset: generated under `home`. */
-  readonly adminToken?: Secret;
-  /** The first encrypts, all decrypt. Unset, which only the embedded database allows: generated under `home`. */
-  readonly encryptionKeys?: readonly EncryptionKey[];
-  readonly providers: Partial<Record<Environment, ProviderSettings>>;
-  readonly cataloguePath?: string;
-  readonly schedule: { readonly cron: string; readonly timezone: string; readonly spreadMinutes: number };
-  readonly refreshMarginSeconds?: number;
-  /** Who is told of what a person should know. Unset: nobody. */
-  readonly webhook?: { readonly url: URL; readonly secret: Secret };
-  /** Companies that one worker walks side by side. */
-  readonly workerConcurrency: number;
-  readonly requestTimeoutSeconds: number;
-  readonly changeRetentionDays?: number;
-  readonly logLevel: string;
-}
-
-/** A row of the table of settings, as --help and docs/configuration.md show it. */
+/** A row of the table of settings, as docs/configuration.md shows it. */
 export interface SettingHelp {
   readonly name: string;
   readonly help: string;
@@ -60,13 +27,13 @@ export interface SettingHelp {
   readonly secret: boolean;
 }
 
-interface Setting<T> extends SettingHelp {
+export interface Setting<T> extends SettingHelp {
   /** Throws Problem. The text is never empty, and has no white space around it. */
   readonly parse: (text: string) => T;
 }
 
 /** A setting with a default, which stands in `unset` and is parsed like any value. */
-interface DefaultedSetting<T> extends Setting<T> {
+export interface DefaultedSetting<T> extends Setting<T> {
   readonly defaulted: true;
 }
 
@@ -74,7 +41,8 @@ const open = { secret: false } as const;
 const secret = { secret: true } as const;
 const defaulted = { secret: false, defaulted: true } as const;
 
-const SETTINGS = {
+/** Every setting but those of an environment of the service. */
+export const SETTINGS = {
   databaseUrl: setting(secret, 'DATABASE_URL', 'PostgreSQL 15 or newer.', {
     unset: 'an embedded PostgreSQL under `MUSTER_HOME`',
     example: 'postgres://muster:password@db.example.com:5432/muster',
@@ -182,7 +150,11 @@ const SETTINGS = {
   }),
 };
 
-const PROVIDERS = { production: providerTable('PRODUCTION'), test: providerTable('TEST') } satisfies Record<Environment, unknown>;
+/** The settings of each environment of the service; their variables begin with its name. */
+export const PROVIDERS = {
+  production: providerTable('PRODUCTION'),
+  test: providerTable('TEST'),
+} satisfies Record<Environment, unknown>;
 
 function providerTable(prefix: string) {
   const environment = prefix.toLowerCase();
@@ -234,92 +206,6 @@ export function settingsHelp(): SettingHelp[] {
   return all.map(({ name, help, unset, example, secret: isSecret }) => ({ name, help, unset, example, secret: isSecret }));
 }
 
-/** Reads the settings; an empty variable counts as unset. Throws FaultsError `invalid_configuration` with every fault. */
-export function loadConfig(env: NodeJS.ProcessEnv): Config {
-  const faults: Fault[] = [];
-  const fault = ({ name, example }: SettingHelp, problem: string) => faults.push({ where: name, problem, example });
-  const isSet = ({ name }: SettingHelp) => (env[name] ?? '').trim() !== '';
-
-  function read<T>(wanted: DefaultedSetting<T>): T;
-  function read<T>(wanted: Setting<T>): T | undefined;
-  function read<T>(wanted: Setting<T> | DefaultedSetting<T>): T | undefined {
-    const fallback = () => ('defaulted' in wanted ? wanted.parse(wanted.unset) : undefined);
-    if (!isSet(wanted)) return fallback();
-    try {
-      return wanted.parse((env[wanted.name] ?? '').trim());
-    } catch (error) {
-      if (!(error instanceof Problem)) throw error;
-      fault(wanted, error.message);
-      return fallback();
-    }
-  }
-
-  const databaseUrl = read(SETTINGS.databaseUrl);
-  const host = read(SETTINGS.host);
-  const port = read(SETTINGS.port);
-  const publicUrl = read(SETTINGS.publicUrl) ?? defaultPublicUrl(host, port);
-  if (isSet(SETTINGS.databaseUrl) && !isSet(SETTINGS.encryptionKeys)) {
-    fault(SETTINGS.encryptionKeys, 'is missing; with DATABASE_URL set, the tokens in that database need keys that you keep');
-  }
-
-  function readProvider(environment: Environment): ProviderSettings | undefined {
-    const { redirectUri: redirect, ...needed } = PROVIDERS[environment];
-    const table: Setting<unknown>[] = Object.values<Setting<unknown>>(needed);
-    if (!table.some(isSet) && !isSet(redirect)) return undefined;
-    const names = table.map(({ name }) => name).join(', ');
-    for (const missing of table.filter((one) => !isSet(one))) {
-      fault(missing, `is missing; the ${environment} environment is configured by ${names} together, or by none of them`);
-    }
-    const [baseUrl, authUrl, clientId, clientSecret] = [
-      read(needed.baseUrl),
-      read(needed.authUrl),
-      read(needed.clientId),
-      read(needed.clientSecret),
-    ];
-    const derived = new URL(`${publicUrl.href.replace(/\/$/, '')}/oauth/callback`);
-    if (!isSet(redirect) && !isSafe(derived)) {
-      fault(redirect, 'is missing, and PUBLIC_URL/oauth/callback, which stands in for it, is not https');
-    }
-    const redirectUri = read(redirect) ?? derived;
-    if (!baseUrl || !authUrl || !clientId || !clientSecret) return undefined;
-    return { baseUrl, authUrl, clientId, clientSecret, redirectUri };
-  }
-
-  function readWebhook(): Config['webhook'] {
-    const { webhookUrl, webhookSecret } = SETTINGS;
-    for (const [one, other] of [[webhookUrl, webhookSecret] as const, [webhookSecret, webhookUrl] as const]) {
-      if (isSet(one) && !isSet(other)) fault(other, `is missing; ${webhookUrl.name} and ${webhookSecret.name} are set together`);
-    }
-    const [url, signingSecret] = [read(webhookUrl), read(webhookSecret)];
-    return url && signingSecret && { url, secret: signingSecret };
-  }
-
-  const config: Config = {
-    home: read(SETTINGS.home),
-    host,
-    port,
-    publicUrl,
-    schedule: { cron: read(SETTINGS.cron), timezone: read(SETTINGS.timezone), spreadMinutes: read(SETTINGS.spreadMinutes) },
-    providers: present(Object.fromEntries(ENVIRONMENTS.map((environment) => [environment, readProvider(environment)]))),
-    workerConcurrency: read(SETTINGS.workerConcurrency),
-    requestTimeoutSeconds: read(SETTINGS.requestTimeoutSeconds),
-    logLevel: read(SETTINGS.logLevel),
-    ...present({
-      databaseUrl,
-      redisUrl: read(SETTINGS.redisUrl),
-      adminToken: read(SETTINGS.adminToken),
-      encryptionKeys: read(SETTINGS.encryptionKeys),
-      cataloguePath: read(SETTINGS.cataloguePath),
-      refreshMarginSeconds: read(SETTINGS.refreshMarginSeconds),
-      changeRetentionDays: read(SETTINGS.changeRetentionDays),
-      webhook: readWebhook(),
-    }),
-  };
-  if (faults.length === 0) return config;
-  const count = `${faults.length} ${faults.length === 1 ? 'setting is' : 'settings are'} wrong or missing`;
-  throw new FaultsError('invalid_configuration', `Muster cannot start: ${count}.`, faults);
-}
-
 function setting<T, Kind extends { readonly secret: boolean }>(
   kind: Kind,
   name: string,
@@ -327,9 +213,4 @@ function setting<T, Kind extends { readonly secret: boolean }>(
   rest: { readonly unset: string; readonly example: string; readonly parse: (text: string) => T },
 ): Setting<T> & Kind {
   return { ...kind, name, help, ...rest };
-}
-
-/** Without the members that are undefined. */
-function present<T extends object>(members: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
-  return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
 }
