@@ -11,7 +11,7 @@ import type { EncryptionKey } from './core/encryption-key.js';
 import { MusterError } from './core/errors.js';
 import { keptSecret } from './core/kept-secret.js';
 import type { Secret } from './core/secret.js';
-import type { Service } from './core/service.js';
+import { StopStack } from './core/stop-stack.js';
 import { type Database, openDatabase } from './db/database.js';
 import { startEmbeddedServer } from './db/embedded-server.js';
 import { migrate, pendingMigrations } from './db/migrate.js';
@@ -73,7 +73,7 @@ export const ADMIN_TOKEN_FILE = 'admin-token';
 
 /** Brings the database and the queue's tables up to date, starting the embedded server where no other is configured. */
 export async function applyMigrations(config: Config, logger: Logger): Promise<{ applied: string[] }> {
-  const stack = new StopStack(logger);
+  const stack = stopStack(logger);
   try {
     return await prepareDatabase(await databaseUrl(config, logger, stack), config, logger);
   } finally {
@@ -83,7 +83,7 @@ export async function applyMigrations(config: Config, logger: Logger): Promise<{
 
 /** Encrypts the stored tokens again, in the database that a running Muster may be using. */
 export async function rotateStoredKeys(config: Config, logger: Logger): Promise<Rotation> {
-  const stack = new StopStack(logger);
+  const stack = stopStack(logger);
   try {
     const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
     stack.push({ name: 'database', stop: () => db.close() });
@@ -101,7 +101,7 @@ const CALLED_OFF_MS = 3_000;
  * `signal` calls the start off: then throws `stopping`.
  */
 export async function startApp(config: Config, roles: ReadonlySet<Role>, logger: Logger, signal?: AbortSignal): Promise<App> {
-  const stack = new StopStack(logger);
+  const stack = stopStack(logger);
   const starting = start(config, roles, logger, stack);
   try {
     return await (signal ? Promise.race([starting, calledOff(signal)]) : starting);
@@ -230,6 +230,10 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
   };
 }
 
+function stopStack(logger: Logger): StopStack {
+  return new StopStack((error, name) => logger.error({ err: error }, `${name} did not stop cleanly`));
+}
+
 async function databaseUrl(config: Config, logger: Logger, stack: StopStack): Promise<string> {
   if (config.databaseUrl !== undefined) return config.databaseUrl;
   const server = await startEmbeddedServer({ home: config.home, logger });
@@ -296,45 +300,4 @@ async function encryptionKeys(config: Config): Promise<readonly EncryptionKey[]>
   const key = await keptSecret(join(config.home, 'encryption-key'), () => randomBytes(32).toString('base64'));
   registerSecret(key.reveal(), { lasting: true });
   return [{ id: 'home', key }];
-}
-
-type Stoppable = Pick<Service, 'name' | 'stop'>;
-
-/** What was started, to be stopped in the reverse order; a part that fails to stop does not keep the others from it. */
-class StopStack {
-  readonly #logger: Logger;
-  readonly #parts: Stoppable[] = [];
-  #stopped: Promise<void> | undefined;
-
-  constructor(logger: Logger) {
-    this.#logger = logger;
-  }
-
-  /** Throws `stopping` when all was stopped meanwhile; the part is then stopped, too. */
-  push(part: Stoppable): void {
-    this.#parts.push(part);
-    if (!this.#stopped) return;
-    void this.stop();
-    throw new MusterError('stopping', 'The start was called off.');
-  }
-
-  async start(service: Service): Promise<void> {
-    this.push(service);
-    await service.start();
-  }
-
-  stop(): Promise<void> {
-    this.#stopped = (this.#stopped ?? Promise.resolve()).then(() => this.#stopAll());
-    return this.#stopped;
-  }
-
-  async #stopAll(): Promise<void> {
-    for (let part = this.#parts.pop(); part; part = this.#parts.pop()) {
-      try {
-        await part.stop();
-      } catch (error) {
-        this.#logger.error({ err: error }, `${part.name} did not stop cleanly`);
-      }
-    }
-  }
 }
