@@ -1,16 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AdminServer, createAdminServer } from './admin/server.js';
 import { loadCatalogue } from './catalogue/load-catalogue.js';
 import type { Config } from './config/config.js';
+import { adminToken, encryptionKeys } from './config/kept-secrets.js';
 import { systemClock } from './core/clock.js';
 import type { CompanyKey, Environment } from './core/company.js';
-import type { EncryptionKey } from './core/encryption-key.js';
 import { MusterError } from './core/errors.js';
-import { keptSecret } from './core/kept-secret.js';
-import type { Secret } from './core/secret.js';
 import { StopStack } from './core/stop-stack.js';
 import { type Database, openDatabase } from './db/database.js';
 import { startEmbeddedServer } from './db/embedded-server.js';
@@ -67,9 +64,6 @@ export interface App {
   /** Stops in the reverse order of the start. May be called twice. */
   stop(): Promise<void>;
 }
-
-/** Name of the file under MUSTER_HOME that keeps the admin token when no variable gives one. */
-export const ADMIN_TOKEN_FILE = 'admin-token';
 
 /** Brings the database and the queue's tables up to date, starting the embedded server where no other is configured. */
 export async function applyMigrations(config: Config, logger: Logger): Promise<{ applied: string[] }> {
@@ -285,19 +279,4 @@ function apiClients(config: Config, http: HttpClient, logger: Logger) {
     }
     return new ApiClient({ http, provider, clock: systemClock, logger });
   };
-}
-
-async function adminToken(config: Config): Promise<Secret> {
-  const token =
-    config.adminToken ?? (await keptSecret(join(config.home, ADMIN_TOKEN_FILE), () => randomBytes(32).toString('base64url')));
-  registerSecret(token.reveal(), { lasting: true });
-  return token;
-}
-
-/** Those of the configuration, or, for the embedded database only, one that is kept beside it. */
-async function encryptionKeys(config: Config): Promise<readonly EncryptionKey[]> {
-  if (config.encryptionKeys) return config.encryptionKeys;
-  const key = await keptSecret(join(config.home, 'encryption-key'), () => randomBytes(32).toString('base64'));
-  registerSecret(key.reveal(), { lasting: true });
-  return [{ id: 'home', key }];
 }

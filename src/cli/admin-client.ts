@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { type Dispatcher, request } from 'undici';
 import { type Config, loadConfig } from '../config/config.js';
+import { adminTokenPath } from '../config/kept-secrets.js';
 import { CommandFailure } from './exit-code.js';
 
 type Query = Readonly<Record<string, string | number | undefined>>;
@@ -94,10 +94,9 @@ async function reach(
   }
 }
 
-async function adminToken({ adminToken: configured, home }: Config, base: string): Promise<string> {
-  if (configured) return configured.reveal();
-  const { ADMIN_TOKEN_FILE } = await import('../app.js');
-  const file = join(home, ADMIN_TOKEN_FILE);
+async function adminToken(config: Config, base: string): Promise<string> {
+  if (config.adminToken) return config.adminToken.reveal();
+  const file = adminTokenPath(config);
   try {
     return (await readFile(file, 'utf8')).trim();
   } catch {

@@ -2,11 +2,12 @@ import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type App, startApp } from '../app.js';
 import type { Config } from '../config/config.js';
+import { adminTokenPath } from '../config/kept-secrets.js';
 import { isMusterError } from '../core/errors.js';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.js';
 import { showFirstMirror } from './first-mirror.js';
 import { announceUp, refuseSecondUp } from './running-up.js';
-import { adminTokenPath, loggerBesideTerminal, serveUntilSignal } from './serve.js';
+import { loggerBesideTerminal, serveUntilSignal } from './serve.js';
 
 /** Serves every role until a signal, beside a sandbox when no environment of the service is configured. */
 export function serveEverything(config: Config, sandboxChangesPerMinute: number): Promise<void> {

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { ADMIN_TOKEN_FILE, type App, type Role, startApp } from '../app.js';
+import { type App, type Role, startApp } from '../app.js';
 import type { Config } from '../config/config.js';
+import { adminTokenPath } from '../config/kept-secrets.js';
 import { makeFolder } from '../db/make-folder.js';
 import { createLogger, type Logger } from '../observability/logger.js';
 
@@ -60,10 +61,6 @@ async function startRole(config: Config, role: Role, logger: Logger, signal: Abo
   if (app.url && !config.adminToken) logger.info(`the admin token is kept in ${adminTokenPath(config)}`);
   logger.info(`ready: ${role}`);
   return app;
-}
-
-export function adminTokenPath(config: Config): string {
-  return join(config.home, ADMIN_TOKEN_FILE);
 }
 
 /** The log of a process that a person watches goes to a file, so that it does not break up what the person reads. */

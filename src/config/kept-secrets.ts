@@ -1,0 +1,30 @@
+import { randomBytes } from 'node:crypto';
+import { join } from 'node:path';
+import type { EncryptionKey } from '../core/encryption-key.js';
+import { keptSecret } from '../core/kept-secret.js';
+import type { Secret } from '../core/secret.js';
+import { registerSecret } from '../observability/secret-registry.js';
+import type { Config } from './config.js';
+
+/** The file that keeps the admin token when no variable gives one. */
+export function adminTokenPath({ home }: Pick<Config, 'home'>): string {
+  return join(home, 'admin-token');
+}
+
+/** That of the configuration, or one that is made at first use and kept under `home`. Throws errors of the file system. */
+export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>): Promise<Secret> {
+  const token = config.adminToken ?? (await keptSecret(adminTokenPath(config), () => randomBytes(32).toString('base64url')));
+  registerSecret(token.reveal(), { lasting: true });
+  return token;
+}
+
+/**
+ * Those of the configuration, or, for the embedded database only, one that is made at first use and kept beside it. Throws
+ * errors of the file system.
+ */
+export async function encryptionKeys(config: Pick<Config, 'home' | 'encryptionKeys'>): Promise<readonly EncryptionKey[]> {
+  if (config.encryptionKeys) return config.encryptionKeys;
+  const key = await keptSecret(join(config.home, 'encryption-key'), () => randomBytes(32).toString('base64'));
+  registerSecret(key.reveal(), { lasting: true });
+  return [{ id: 'home', key }];
+}
