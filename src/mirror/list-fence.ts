@@ -27,11 +27,12 @@ export async function takeList(tx: Transaction, list: ListKey, runId: string): P
 /**
  * The first statement of everything that writes to a list's rows: holds the list until the transaction ends, or throws
  * `fenced` when somebody else has taken it since. A statement of its own, because a statement that waits for the lock
- * goes on with the snapshot it had before.
+ * goes on with the snapshot it had before. What follows is planned once and its plan kept (statement-names.ts): a plan made while
+ * the list's table was small must not scan all of it once it is large.
  */
 export async function holdList(tx: Transaction, list: ListKey, epoch: bigint): Promise<void> {
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT 1 FROM muster.lists
+    SELECT set_config('enable_seqscan', 'off', true) FROM muster.lists
     WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid AND resource = ${list.resource} AND epoch = ${epoch}
     FOR UPDATE`;
   if (rows.length === 0) throw fenced(list, 'another worker has taken it over');
