@@ -42,7 +42,7 @@ export function openDatabase({ url, poolSize = 10, applicationName = 'muster' }:
   pool.on('error', () => {});
   pool.on('connect', (client) => void client.on('error', () => {}));
 
-  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator: statementNames() as (query: { sql: string }) => string }) });
+  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator: statementNames() }) });
   let closed: Promise<void> | undefined;
   return {
     prisma,
