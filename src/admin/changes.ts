@@ -22,15 +22,15 @@ interface ChangeRow {
 }
 
 /**
- * What the view mirror.changes shows, from the batch on that holds $1: written on the tables, because the view's number
+ * What the view mirror.changes shows, from the batch on that holds $1: asked of what is beneath it, because the view's number
  * is a sum that no index knows, and a consumer at the end of a long feed must not read all of it again.
  */
 const CHANGES = `
-  SELECT b.first_seq + c.position AS seq, c.resource, c.environment, c.company_id, c.record_id AS id, c.op, c.data::text AS data, c.changed_at, c.run_id
-  FROM muster.change_batches b JOIN muster.changes c ON c.batch_id = b.id
-  WHERE b.first_seq >= COALESCE((SELECT max(first_seq) FROM muster.change_batches WHERE first_seq <= $1), 0)
-    AND b.first_seq + c.position > $1 AND ($2::text IS NULL OR c.resource = $2)
-  ORDER BY b.first_seq, c.position LIMIT $3`;
+  SELECT first_seq + position AS seq, resource, environment, company_id, record_id AS id, op, data::text AS data, changed_at, run_id
+  FROM muster.stamped_changes
+  WHERE first_seq >= COALESCE((SELECT max(first_seq) FROM muster.change_batches WHERE first_seq <= $1), 0)
+    AND first_seq + position > $1 AND ($2::text IS NULL OR resource = $2)
+  ORDER BY first_seq, position LIMIT $3`;
 
 const NDJSON = 'application/x-ndjson';
 

@@ -36,7 +36,7 @@ export async function removeOldChanges(db: Database, days: number): Promise<void
       WITH oldest AS (
         SELECT id FROM muster.change_batches WHERE first_seq IS NOT NULL ORDER BY id LIMIT ${REMOVED_AT_ONCE}
       )
-      DELETE FROM muster.change_batches b USING oldest, muster.changes c
-      WHERE b.id = oldest.id AND c.batch_id = b.id AND c.position = 0 AND c.changed_at < now() - make_interval(days => ${days}::int)`;
+      DELETE FROM muster.change_batches b USING oldest
+      WHERE b.id = oldest.id AND b.changed_at < now() - make_interval(days => ${days}::int)`;
   }
 }

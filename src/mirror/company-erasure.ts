@@ -16,7 +16,9 @@ export async function eraseCompany(tx: Transaction, company: CompanyKey): Promis
     HAVING count(*) FILTER (WHERE c.column_name IN ('environment', 'company_id')) = 2
     ORDER BY t.table_name`;
   await tx.$executeRaw`
-    UPDATE muster.changes SET data = NULL WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND data IS NOT NULL`;
+    UPDATE muster.changes c SET data = NULL FROM muster.change_batches b
+    WHERE c.batch_id = b.id AND b.environment = ${environment} AND b.company_id = ${companyId}::uuid AND c.data IS NOT NULL`;
+  await tx.changeBatch.updateMany({ where: { ...company, inserted: { not: null } }, data: { inserted: null } });
   for (const { resource, quoted, isList } of tables) {
     if (isList) await tx.$executeRawUnsafe(feedDeletes(quoted), environment, companyId, resource);
     await tx.$executeRawUnsafe(
@@ -31,7 +33,8 @@ const feedDeletes = (table: string) => `
 WITH living AS (
   SELECT id FROM mirror.${table} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL
 ), batch AS (
-  INSERT INTO muster.change_batches (size) SELECT count(*)::int FROM living HAVING count(*) > 0 RETURNING id
+  INSERT INTO muster.change_batches (size, environment, company_id, resource, changed_at)
+  SELECT count(*)::int, $1, $2::uuid, $3, now() FROM living HAVING count(*) > 0 RETURNING id
 )
-INSERT INTO muster.changes (batch_id, position, resource, environment, company_id, record_id, op, changed_at)
-SELECT batch.id, row_number() OVER (ORDER BY living.id) - 1, $3, $1, $2::uuid, living.id, 'delete', now() FROM batch, living`;
+INSERT INTO muster.changes (batch_id, position, record_id, op)
+SELECT batch.id, row_number() OVER (ORDER BY living.id) - 1, living.id, 'delete' FROM batch, living`;

@@ -54,6 +54,7 @@ export interface PageToWrite {
 export async function writePages(tx: Transaction, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
   const { list, walkId, pass } = write;
   const records = pages.flatMap(({ page }) => page.records);
+  const texts = arrayOf(records);
   const ids = records.map(({ id }) => id);
   const { ids: lastIds } = pages.at(-1)!.page;
   const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
@@ -62,7 +63,7 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     list.environment,
     list.companyId,
     ids,
-    `[${records.map(({ text }) => text).join(',')}]`,
+    texts.bytes,
     walkId,
     write.runId,
     list.resource,
@@ -81,6 +82,8 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     write.total ?? null,
     rejected.length,
     write.epoch,
+    texts.starts,
+    texts.lengths,
   );
   if (walks === 0) throw fenced(list, 'the walk has ended');
   if (rejected.length === 0) return;
@@ -96,18 +99,27 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
   });
 }
 
+/** The texts as the JSON array of them, in UTF-8, and where in it each begins, its first byte being 1. */
+function arrayOf(records: readonly { readonly text: string }[]) {
+  const bytes = Buffer.from(`[${records.map(({ text }) => text).join(',')}]`);
+  const lengths = records.map(({ text }) => Buffer.byteLength(text));
+  let end = 0;
+  const starts = lengths.map((length) => (end += length + 1) - length + 1);
+  return { bytes, starts, lengths };
+}
+
 function base64({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): string {
   return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
 }
 
 const pageStatement = (table: string, idsAreDistinct: boolean) => `
 WITH incoming AS (
-  SELECT ${idsAreDistinct ? '' : 'DISTINCT ON (i.id)'} i.id, r.data, i.n
-  FROM unnest($3::text[]) WITH ORDINALITY AS i(id, n)
-  JOIN jsonb_array_elements($4::jsonb) WITH ORDINALITY AS r(data, n) ON r.n = i.n
+  SELECT ${idsAreDistinct ? '' : 'DISTINCT ON (i.id)'} i.id, r.data, i.start, i.length, i.n
+  FROM unnest($3::text[], $23::int[], $24::int[]) WITH ORDINALITY AS i(id, start, length, n)
+  JOIN jsonb_array_elements(convert_from($4::bytea, 'UTF8')::jsonb) WITH ORDINALITY AS r(data, n) ON r.n = i.n
   ${idsAreDistinct ? '' : 'ORDER BY i.id, i.n DESC'}
 ), difference AS (
-  SELECT s.id, s.data, s.n,
+  SELECT s.id, s.data, s.start, s.length, s.n,
          CASE WHEN t.id IS NULL THEN 'insert' WHEN t.deleted_at IS NOT NULL THEN 'restore' ELSE 'update' END AS op
   FROM incoming s
   LEFT JOIN LATERAL (
@@ -127,11 +139,19 @@ WITH incoming AS (
          (count(*) FILTER (WHERE op <> 'insert'))::int AS updated, (count(*) FILTER (WHERE op <> 'update'))::int AS risen
   FROM difference
 ), batch AS (
-  INSERT INTO muster.change_batches (size) SELECT size FROM counted WHERE size > 0 RETURNING id
+  INSERT INTO muster.change_batches
+    (size, environment, company_id, resource, run_id, changed_at, inserted, inserted_ids, inserted_starts, inserted_lengths)
+  SELECT size, $1, $2::uuid, $7, $6::uuid, now(), whole.*
+  FROM counted
+  LEFT JOIN LATERAL (
+    SELECT $4::bytea, array_agg(id ORDER BY n), array_agg(start ORDER BY n), array_agg(length ORDER BY n) FROM difference
+    HAVING inserted = size AND 2 * size >= cardinality($3)
+  ) whole ON true
+  WHERE size > 0
+  RETURNING id, inserted IS NOT NULL AS is_whole
 ), fed AS (
-  INSERT INTO muster.changes (batch_id, position, resource, environment, company_id, record_id, op, data, changed_at, run_id)
-  SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, $7, $1, $2::uuid, d.id, d.op, d.data, now(), $6::uuid
-  FROM batch, difference d
+  INSERT INTO muster.changes (batch_id, position, record_id, op, data)
+  SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, d.id, d.op, d.data FROM batch, difference d WHERE NOT batch.is_whole
 ), page AS (
   SELECT p.page, p.next_token, p.like_id, p.digest, p.keys, p.texts, p.content_id IS NULL AS is_new,
          COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS content_id

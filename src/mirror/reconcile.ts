@@ -87,11 +87,11 @@ export async function deleteGoneRows(tx: Transaction, { list, runId, walkId, pas
      ), counted AS (
        SELECT count(*)::int AS deleted FROM marked
      ), batch AS (
-       INSERT INTO muster.change_batches (size) SELECT deleted FROM counted WHERE deleted > 0 RETURNING id
+       INSERT INTO muster.change_batches (size, environment, company_id, resource, run_id, changed_at)
+       SELECT deleted, $1, $2::uuid, $5, $6::uuid, now() FROM counted WHERE deleted > 0 RETURNING id
      ), fed AS (
-       INSERT INTO muster.changes (batch_id, position, resource, environment, company_id, record_id, op, data, changed_at, run_id)
-       SELECT batch.id, row_number() OVER (ORDER BY m.id) - 1, $5, $1, $2::uuid, m.id, 'delete', m.data, now(), $6::uuid
-       FROM batch, marked m
+       INSERT INTO muster.changes (batch_id, position, record_id, op, data)
+       SELECT batch.id, row_number() OVER (ORDER BY m.id) - 1, m.id, 'delete', m.data FROM batch, marked m
      ), living AS (
        UPDATE muster.lists l SET records = l.records - counted.deleted FROM counted
        WHERE l.environment = $1 AND l.company_id = $2::uuid AND l.resource = $5

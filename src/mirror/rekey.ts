@@ -28,11 +28,11 @@ export async function rekeyList(db: Database, list: ListKey): Promise<number> {
          UPDATE ${mirrorTable(resource)} SET deleted_at = now(), changed_at = now()
          WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL RETURNING id, data
        ), batch AS (
-         INSERT INTO muster.change_batches (size) SELECT count(*)::int FROM marked HAVING count(*) > 0 RETURNING id
+         INSERT INTO muster.change_batches (size, environment, company_id, resource, changed_at)
+         SELECT count(*)::int, $1, $2::uuid, $3, now() FROM marked HAVING count(*) > 0 RETURNING id
        ), fed AS (
-         INSERT INTO muster.changes (batch_id, position, resource, environment, company_id, record_id, op, data, changed_at)
-         SELECT batch.id, row_number() OVER (ORDER BY marked.id) - 1, $3, $1, $2::uuid, marked.id, 'delete', marked.data, now()
-         FROM batch, marked
+         INSERT INTO muster.changes (batch_id, position, record_id, op, data)
+         SELECT batch.id, row_number() OVER (ORDER BY marked.id) - 1, marked.id, 'delete', marked.data FROM batch, marked
        )
        SELECT count(*)::int AS deleted FROM marked`,
       environment,

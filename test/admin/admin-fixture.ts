@@ -169,18 +169,22 @@ export async function startAdmin(
 export async function writeChanges(
   db: Database,
   company: CompanyKey,
-  changes: readonly { id: string; resource?: string; data?: string | null }[],
+  changes: readonly { id: string; data?: string | null }[],
+  resource = 'employees',
 ) {
   await db.pool.query(
-    `WITH batch AS (INSERT INTO muster.change_batches (size) VALUES ($1) RETURNING id)
-     INSERT INTO muster.changes (batch_id, position, resource, environment, company_id, record_id, op, data, changed_at)
-     SELECT batch.id, ordinality - 1, c.resource, $2, $3, c.id, 'insert', c.data::jsonb, '2026-01-02T03:04:05.678Z'
-     FROM batch, unnest($4::text[], $5::text[], $6::text[]) WITH ORDINALITY AS c(resource, id, data, ordinality)`,
+    `WITH batch AS (
+       INSERT INTO muster.change_batches (size, environment, company_id, resource, changed_at)
+       VALUES ($1, $2, $3, $4, '2026-01-02T03:04:05.678Z') RETURNING id
+     )
+     INSERT INTO muster.changes (batch_id, position, record_id, op, data)
+     SELECT batch.id, ordinality - 1, c.id, 'insert', c.data::jsonb
+     FROM batch, unnest($5::text[], $6::text[]) WITH ORDINALITY AS c(id, data, ordinality)`,
     [
       changes.length,
       company.environment,
       company.companyId,
-      changes.map(({ resource }) => resource ?? 'employees'),
+      resource,
       changes.map(({ id }) => id),
       changes.map(({ data }) => (data === undefined ? '{"n":1}' : data)),
     ],

@@ -100,7 +100,8 @@ describe('changes', () => {
   beforeAll(async () => {
     own = await startAdmin();
     const companyKey = await own.addCompany();
-    await writeChanges(own.db, companyKey, [{ id: 'a', data: EXACT }, { id: 'b' }, { id: 'c', resource: 'departments' }]);
+    await writeChanges(own.db, companyKey, [{ id: 'a', data: EXACT }, { id: 'b' }]);
+    await writeChanges(own.db, companyKey, [{ id: 'c' }], 'departments');
     await writeChanges(own.db, companyKey, [{ id: 'd', data: null }, { id: 'e "quoted"\n' }]);
   });
   afterAll(() => own.stop());

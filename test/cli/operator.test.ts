@@ -175,11 +175,8 @@ describe('pause, resume, remove', () => {
 
 describe('changes', () => {
   it('are printed with every digit for programs, and as a table for people', async () => {
-    await writeChanges(admin.db, company, [
-      { id: 'a' },
-      { id: 'b', data: '{"id": 9007199254740993}' },
-      { id: 'c', resource: 'departments' },
-    ]);
+    await writeChanges(admin.db, company, [{ id: 'a' }, { id: 'b', data: '{"id": 9007199254740993}' }]);
+    await writeChanges(admin.db, company, [{ id: 'c' }], 'departments');
     const { stdout } = await operate(['changes', '--json', '--after', '1', '--resource', 'employees']);
     expect(stdout.split('\n')).toEqual([expect.stringMatching(/^\{"seq":2,.*"data":\{"id": 9007199254740993\}\}$/), '']);
     const table = await operate(['changes', '--limit', '1']);

@@ -33,6 +33,23 @@ test('a fresh database gets every migration once', async () => {
   expect((await client.query('SELECT FROM mirror.employees')).rowCount).toBe(0);
 });
 
+test('changes that were fed before batches said whose they are read as before', async () => {
+  const until = NAMES.indexOf('20261122000000_change_batches');
+  for (const name of NAMES.slice(0, until)) await client.query(readFileSync(new URL(`${name}/migration.sql`, FOLDER), 'utf8'));
+  await client.query(
+    `INSERT INTO muster.change_batches (size, first_seq) VALUES (2, 1), (1, NULL), (1, 3);
+     INSERT INTO muster.changes (batch_id, position, resource, environment, company_id, record_id, op, data, changed_at, run_id)
+     SELECT b, p, r, 'test', c::uuid, 'id' || p, o, d::jsonb, '2026-01-02', NULL
+     FROM (VALUES (1, 0, 'employees', 'insert', '{"a":1}'), (1, 1, 'employees', 'delete', NULL), (2, 0, 'cats', 'insert', '{}'),
+                  (3, 0, 'departments', 'update', '{"b":2}')) AS v(b, p, r, o, d), gen_random_uuid() c`,
+  );
+  const feed = async () => (await client.query('SELECT * FROM mirror.changes ORDER BY seq')).rows;
+  const before = await feed();
+  await client.query(readFileSync(new URL(`${NAMES[until]}/migration.sql`, FOLDER), 'utf8'));
+  expect(before).toHaveLength(3);
+  expect(await feed()).toEqual(before);
+});
+
 test('its record is the one that Prisma itself keeps', async () => {
   await migrate(database.url, logger);
   const { rows } = await client.query('SELECT * FROM _prisma_migrations ORDER BY migration_name');

@@ -22,6 +22,7 @@ const TYPES: Record<string, string> = {
   Boolean: 'boolean',
   DateTime: 'timestamp with time zone',
   Int: 'integer',
+  'Int[]': 'integer[]',
   Json: 'jsonb',
   String: 'text',
   'String[]': 'text[]',

@@ -75,7 +75,7 @@ test('old changes go by whole batches, and numbers go on from where they were', 
   await verifiedWalk(database.db, company, records(5));
   await stampChanges(database.db);
   const last = (await read(0n, 100_000)).at(-1)!.seq;
-  await database.db.pool.query(`UPDATE muster.changes SET changed_at = now() - interval '31 days'`);
+  await database.db.pool.query(`UPDATE muster.change_batches SET changed_at = now() - interval '31 days'`);
   await verifiedWalk(database.db, company, records(6));
   await removeOldChanges(database.db, 30);
   await stampChanges(database.db);
@@ -93,6 +93,28 @@ test('erasing a company takes its data out of the feed, and tells of every livin
   expect(await dataOf(other)).toEqual(['insert r1 with data', 'insert r2 with data', 'insert r3 with data']);
   expect(await database.db.prisma.employee.count({ where: company })).toBe(0);
   expect(await database.db.prisma.company.count({ where: company })).toBe(0);
+});
+
+test('a page of inserts reads as what was inserted, whatever became of its records since', async () => {
+  const company = await onboard(database.db);
+  const texts = ['{"id":"é","n":1.50}', '{"id":"日本","n":12345678901234567890}', '{"id":"x","t":"\\u20ac 😀, \\"]"}'];
+  const walk = await openWalk(database.db, company);
+  await write(database.db, walk, texts);
+  await write(database.db, walk, ['{"id":"é","n":2}', '{"id":"y"}'], { number: 1 });
+  await stampChanges(database.db);
+  const { rows } = await database.db.pool.query<{ op: string; id: string; data: string }>(
+    'SELECT op, id, data::text FROM mirror.changes WHERE company_id = $1 ORDER BY seq',
+    [company.companyId],
+  );
+  const asJsonb = await database.db.pool.query<{ data: string }>('SELECT t::jsonb::text AS data FROM unnest($1::text[]) t', [
+    texts,
+  ]);
+  expect(rows.slice(0, 3)).toEqual(['é', '日本', 'x'].map((id, n) => ({ op: 'insert', id, data: asJsonb.rows[n]!.data })));
+  expect(rows.slice(3)).toEqual([
+    { op: 'update', id: 'é', data: '{"n": 2, "id": "é"}' },
+    { op: 'insert', id: 'y', data: '{"id": "y"}' },
+  ]);
+  expect(await database.db.prisma.change.count({ where: { batch: company } })).toBe(2);
 });
 
 async function dataOf({ companyId }: CompanyKey): Promise<string[]> {

@@ -77,7 +77,7 @@ test('approving twice at once deletes once', async () => {
   const [hold] = await holdRows();
   const outcomes = await Promise.allSettled([holds.approve(hold!.id), holds.approve(hold!.id)]);
   expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
-  const deletes = await database.db.prisma.change.count({ where: { companyId: company.companyId, op: 'delete' } });
+  const deletes = await database.db.prisma.change.count({ where: { batch: company, op: 'delete' } });
   expect(deletes).toBe(20);
 });
 

@@ -158,9 +158,10 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
     [company.companyId],
   );
   expect(runs.rows).toEqual([{ run: 'cancelled', ended: true, walk: 'cancelled', checkpoint: null }]);
-  const feed = await pool.query('SELECT resource, op, data FROM muster.changes WHERE company_id = $1 ORDER BY resource', [
-    company.companyId,
-  ]);
+  const feed = await pool.query(
+    'SELECT resource, op, data FROM muster.changes c JOIN muster.change_batches b ON b.id = c.batch_id WHERE company_id = $1 ORDER BY resource',
+    [company.companyId],
+  );
   const gone = { op: 'delete', data: null };
   expect(feed.rows).toEqual(['departments', 'employees', 'odd "name'].map((resource) => ({ resource, ...gone })));
   const audit = await pool.query('SELECT actor, action FROM muster.audit WHERE company_id = $1', [company.companyId]);
