@@ -25,10 +25,10 @@ export interface PageToWrite {
   /** Digest of the token that leads on, for token lists. */
   readonly tokenDigest?: string;
   readonly page: {
-    /** The records to compare: their ids, and their JSON texts as received. */
-    readonly records: readonly { readonly id: string; readonly text: string }[];
+    /** The records to compare: their ids, and their JSON texts as received, in UTF-8. */
+    readonly records: readonly { readonly id: string; readonly text: Buffer }[];
     /** Those that cannot be kept, and why. */
-    readonly rejected: readonly { readonly position: number; readonly reason: string; readonly text: string }[];
+    readonly rejected: readonly { readonly position: number; readonly reason: string; readonly text: Buffer }[];
     /** Keys of all records of the page, in the order received; or the content of an earlier page that has the same. */
     readonly ids: readonly string[] | { readonly id: bigint };
     /** The content of an earlier page that is the same in everything. */
@@ -94,18 +94,19 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
       page,
       position,
       reason,
-      text: Buffer.from(text, 'utf8').toString('base64'),
+      text: text.toString('base64'),
     })),
   });
 }
 
+const [OPEN, COMMA, CLOSE] = [Buffer.from('['), Buffer.from(','), Buffer.from(']')];
+
 /** The texts as the JSON array of them, in UTF-8, and where in it each begins, its first byte being 1. */
-function arrayOf(records: readonly { readonly text: string }[]) {
-  const bytes = Buffer.from(`[${records.map(({ text }) => text).join(',')}]`);
-  const lengths = records.map(({ text }) => Buffer.byteLength(text));
-  let end = 0;
-  const starts = lengths.map((length) => (end += length + 1) - length + 1);
-  return { bytes, starts, lengths };
+function arrayOf(records: readonly { readonly text: Buffer }[]) {
+  const bytes = Buffer.concat([OPEN, ...records.flatMap(({ text }, n) => (n === 0 ? [text] : [COMMA, text])), CLOSE]);
+  let next = 2;
+  const starts = records.map(({ text }) => (next += text.length + 1) - text.length - 1);
+  return { bytes, starts, lengths: records.map(({ text }) => text.length) };
 }
 
 function base64({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): string {

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { MusterError } from '../core/errors.js';
-import { dataPath, readEnvelope } from './envelope-members.js';
+import { dataPath, noArray, readEnvelope } from './envelope-members.js';
 import type { Page } from './pager.js';
 import { KeyHashes } from './hashes.js';
 import { digestRecords } from './record-digests.js';
-import { elementSpans, memberSpan, skipSpace } from './record-scanner.js';
-import { mayBeUnstorable, type UnstorableReason, unstorableReason } from './unstorable.js';
+import { type ScannedRecord, scanJson, type Span } from './json-scanner.js';
+import { type UnstorableReason, unstorableReason } from './unstorable.js';
 
 /** A record as it was received. */
 export interface ReceivedRecord {
@@ -14,8 +14,8 @@ export interface ReceivedRecord {
   readonly key: string;
   /** A string as decoded, a number with its digits as written. */
   readonly id: string;
-  /** Exactly the text that was received. */
-  readonly text: string;
+  /** Exactly the text that was received, in UTF-8. */
+  readonly text: Buffer;
   /** Index in the page's data. */
   readonly position: number;
 }
@@ -27,7 +27,7 @@ export type RejectionReason = 'not_an_object' | 'no_id' | 'unusable_id' | Unstor
 export interface RejectedRecord {
   /** `#` and a hash of the text; no id looks like it. */
   readonly key: string;
-  readonly text: string;
+  readonly text: Buffer;
   readonly position: number;
   readonly reason: RejectionReason;
 }
@@ -66,6 +66,10 @@ export type PageShape = Pick<Endpoint, 'resource' | 'envelope' | 'id' | 'pager'>
 
 /** Bytes of an id: a row of a PostgreSQL index holds 2,700, and environment and company_id stand beside the id. */
 const MAX_ID_BYTES = 2_000;
+const EMPTY_ARRAY = Buffer.from('[]');
+const QUOTE = 0x22;
+const OPEN_BRACE = 0x7b;
+const NUMBER_STARTS = new Set(Buffer.from('-0123456789'));
 const REJECTED_KEY = /^#[0-9a-f]{32}$/;
 
 /**
@@ -76,31 +80,36 @@ const REJECTED_KEY = /^#[0-9a-f]{32}$/;
  */
 export function readPage(response: Buffer, endpoint: PageShape, idField?: string, ignoreTotals = false): ReadPage {
   const bytes = withoutMark(response);
-  const text = bytes.toString();
-  const parsed = parse(text, endpoint);
-  const { data, total, nextToken } = readEnvelope(parsed, endpoint, ignoreTotals);
-  const dataAt = dataStart(text, endpoint);
-  const spans = elementSpans(text, dataAt);
-  const field = idField ?? endpoint.id.find((candidate) => data.some((record) => carries(record, candidate)));
-  const { digest, texts } = digestRecords(bytes, text, dataAt, spans);
-  const isSuspicious = mayBeUnstorable(text);
+  const candidates = idField === undefined ? endpoint.id : [idField];
+  const { array, isSuspicious } = scanned(bytes, endpoint, candidates);
+  const { total, nextToken } = readEnvelope(
+    JSON.parse(around(bytes, array).toString()),
+    endpoint,
+    ignoreTotals,
+    array.records.length,
+  );
+  const n =
+    idField === undefined ? candidates.findIndex((_, each) => array.records.some((record) => idAt(bytes, record, each))) : 0;
+  const { digest, texts } = digestRecords(bytes, array);
 
   const records: ReceivedRecord[] = [];
   const rejected: RejectedRecord[] = [];
   const ids: string[] = [];
-  for (const [position, { start, end }] of spans.entries()) {
-    const recordText = text.slice(start, end);
-    const id = idOf(data[position], recordText, field);
-    const reason = (isSuspicious ? unstorableReason(recordText) : undefined) ?? (typeof id === 'string' ? undefined : id.reason);
+  for (const [position, record] of array.records.entries()) {
+    const text = bytes.subarray(record.start, record.end);
+    const id = idOf(bytes, record, n);
+    const reason =
+      (isSuspicious ? unstorableReason(text.toString()) : undefined) ?? (typeof id === 'string' ? undefined : id.reason);
     if (reason === undefined && typeof id === 'string') {
-      records.push({ key: id, id, text: recordText, position });
+      records.push({ key: id, id, text, position });
       ids.push(id);
     } else if (reason !== undefined) {
-      const key = rejectedKey(recordText);
-      rejected.push({ key, text: recordText, position, reason });
+      const key = rejectedKey(text);
+      rejected.push({ key, text, position, reason });
       ids.push(key);
     }
   }
+  const field = candidates[n];
   return {
     records,
     rejected,
@@ -119,50 +128,43 @@ export function withoutMark(response: Buffer): Buffer {
   return response[0] === 0xef && response[1] === 0xbb && response[2] === 0xbf ? response.subarray(3) : response;
 }
 
-function parse(text: string, { resource }: PageShape): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    // The parser's own message quotes the body, so it goes neither into the message nor into `cause`.
+/** What stands around the records: the answer with an empty array in their place. */
+export function around(bytes: Buffer, { start, end }: Span): Buffer {
+  return Buffer.concat([bytes.subarray(0, start), EMPTY_ARRAY, bytes.subarray(end)]);
+}
+
+function scanned(bytes: Buffer, endpoint: PageShape, members: readonly string[]) {
+  const found = scanJson(bytes, dataPath(endpoint), members);
+  if (!found) {
+    const { resource } = endpoint;
+    // Not even a parser's message: it would quote the body.
     throw new MusterError(
       'malformed_response',
-      `The answer of the list ${resource} is not JSON (${text.length} characters). Check path and base URL of this list.`,
-      { details: { resource, length: text.length } },
+      `The answer of the list ${resource} is not JSON (${bytes.length} bytes). Check path and base URL of this list.`,
+      { details: { resource, length: bytes.length } },
     );
   }
+  const { array, isSuspicious } = found;
+  if (!array) throw noArray(JSON.parse(bytes.toString()), endpoint);
+  return { array, isSuspicious };
 }
 
-function dataStart(text: string, endpoint: PageShape): number {
-  let at = skipSpace(text, 0);
-  for (const name of dataPath(endpoint)) at = memberSpan(text, at, name)?.start ?? at;
-  return at;
+/** Where the value is that may be an id, by the place of its name among those looked for. */
+function idAt(bytes: Buffer, { members }: ScannedRecord, n: number): Span | undefined {
+  const value = members[n];
+  return value && (bytes[value.start] === QUOTE || NUMBER_STARTS.has(bytes[value.start]!)) ? value : undefined;
 }
 
-function carries(record: unknown, candidate: string): boolean {
-  const value = member(record, candidate);
-  return typeof value === 'string' || typeof value === 'number';
-}
-
-function member(record: unknown, name: string): unknown {
-  return isRecord(record) && Object.hasOwn(record, name) ? record[name] : undefined;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function idOf(record: unknown, text: string, field: string | undefined): string | { readonly reason: RejectionReason } {
-  if (!isRecord(record)) return { reason: 'not_an_object' };
-  const value = field === undefined ? undefined : member(record, field);
-  if (value === '' || (typeof value !== 'string' && typeof value !== 'number')) return { reason: 'no_id' };
-  const id = typeof value === 'string' ? value : numberAsWritten(text, field as string);
+/** A string as decoded; a number as written, for JSON.parse would round 12345678901234567890. */
+function idOf(bytes: Buffer, record: ScannedRecord, n: number): string | { readonly reason: RejectionReason } {
+  if (bytes[record.start] !== OPEN_BRACE) return { reason: 'not_an_object' };
+  const value = idAt(bytes, record, n);
+  if (!value) return { reason: 'no_id' };
+  const written = bytes.toString('utf8', value.start, value.end);
+  const id =
+    bytes[value.start] !== QUOTE ? written : written.includes('\\') ? (JSON.parse(written) as string) : written.slice(1, -1);
+  if (id === '') return { reason: 'no_id' };
   return isUsable(id) ? id : { reason: 'unusable_id' };
-}
-
-/** JSON.parse would round 12345678901234567890. */
-function numberAsWritten(recordText: string, field: string): string {
-  const span = memberSpan(recordText, 0, field);
-  return span === undefined ? '' : recordText.slice(span.start, span.end);
 }
 
 function isUsable(id: string): boolean {
@@ -170,6 +172,6 @@ function isUsable(id: string): boolean {
   return !REJECTED_KEY.test(id);
 }
 
-function rejectedKey(text: string): string {
+function rejectedKey(text: Buffer): string {
   return `#${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
 }

@@ -1,9 +1,17 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import { type KnownContent, type PageShape, type ReceivedPage, type ReceivedRecord, readPage, withoutMark } from './envelope.js';
+import {
+  around,
+  type KnownContent,
+  type PageShape,
+  type ReceivedPage,
+  type ReceivedRecord,
+  readPage,
+  withoutMark,
+} from './envelope.js';
 import { dataPath, readEnvelope } from './envelope-members.js';
 import { hashBytes, type KeyHashes } from './hashes.js';
 import { digestArray, TEXT_WORDS } from './record-digests.js';
-import { arrayStart, valueEnd } from './record-scanner.js';
+import { arrayStart, scanJson, skipSpace, valueEnd } from './json-scanner.js';
 
 /** What an earlier walk received, all of which stands in the mirror as it was received then. */
 export interface KnownPages {
@@ -17,12 +25,9 @@ export interface KnownPages {
 
 /** Bytes of a response in which its array of records must begin for the page to be recognized. */
 const HEAD_BYTES = 4_096;
-/** How much longer than before a changed record may have become. */
-const GROWTH_BYTES = 8_192;
 const COMMA = 0x2c;
 const OPEN_BRACKET = 0x5b;
 const CLOSE_BRACKET = 0x5d;
-const WHITE_SPACE = new Set([0x20, 0x0a, 0x0d, 0x09]);
 
 /**
  * Reads a page against what an earlier walk received, so that its cost follows what changed. A page that is the same is known
@@ -53,7 +58,7 @@ function recognize(
   ignoreTotals: boolean,
 ): ReceivedPage | undefined {
   const bytes = withoutMark(response);
-  const start = arrayStart(bytes.toString('latin1', 0, HEAD_BYTES), dataPath(endpoint));
+  const start = arrayStart(bytes.subarray(0, HEAD_BYTES), dataPath(endpoint));
   // A guess; a wrong one has no known digest, and does not end where the last record does.
   const end = bytes.lastIndexOf(CLOSE_BRACKET) + 1;
   if (start === undefined || end <= start) return undefined;
@@ -64,8 +69,10 @@ function recognize(
       ? { content: same, ids: same, keys: same.keys, texts: same.texts, records: [] }
       : readChanged(known, bytes, start, end, idField);
     if (!records) return undefined;
-    const around: unknown = JSON.parse(`${bytes.toString('utf8', 0, start)}[]${bytes.toString('utf8', end)}`);
-    const { total, nextToken } = readEnvelope(around, endpoint, ignoreTotals, records.keys.length);
+    const rest = around(bytes, { start, end });
+    // Another array there, behind the first one, is the one that counts.
+    if (scanJson(rest, dataPath(endpoint), [])?.array?.start !== start) return undefined;
+    const { total, nextToken } = readEnvelope(JSON.parse(rest.toString()), endpoint, ignoreTotals, records.keys.length);
     return {
       ...records,
       rejected: [],
@@ -95,8 +102,8 @@ function readChanged(known: KnownPages, bytes: Buffer, start: number, end: numbe
       at = skipSpace(bytes, wasEnd);
       continue;
     }
-    const piece = bytes.toString('latin1', at, Math.min(end, (wasEnd ?? at) + GROWTH_BYTES));
-    const recordEnd = at + valueEnd(piece, 0);
+    const recordEnd = valueEnd(bytes, at);
+    if (recordEnd === undefined) return undefined;
     const { records: read, keys } = readRecord(bytes.subarray(at, recordEnd), idField);
     before ??= known.beginningWith(keys);
     if (!before || !read[0] || keys.words[0] !== before.keys.words[2 * n] || keys.words[1] !== before.keys.words[2 * n + 1])
@@ -127,9 +134,4 @@ function isSame(view: DataView, start: number, end: number, before: Uint32Array,
   hashBytes(view, start, end, texts, at);
   texts[at + 2] = end - start;
   return texts[at] === before[at] && texts[at + 1] === before[at + 1] && texts[at + 2] === before[at + 2];
-}
-
-function skipSpace(bytes: Buffer, index: number): number {
-  while (WHITE_SPACE.has(bytes[index]!)) index += 1;
-  return index;
 }

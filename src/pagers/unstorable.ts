@@ -1,20 +1,14 @@
 /** Why PostgreSQL could not keep a record's text as jsonb. One such record would otherwise fail its whole page. */
 export type UnstorableReason = 'nul' | 'lone_surrogate' | 'number_out_of_range';
 
-const ESCAPED_SURROGATE = /\\u[dD][89a-fA-F]/;
 /** numeric holds exponents from -16383 to 131071: five digits are refused, which no real number has. Also matches inside strings. */
 const LARGE_EXPONENT = /[0-9][eE][+-]?0*[1-9][0-9]{4}/;
-
-/** Quick look at a whole page: false = every record in it can be kept. The usual page pays for this and nothing else. */
-export function mayBeUnstorable(text: string): boolean {
-  return text.includes('\\u0000') || ESCAPED_SURROGATE.test(text) || LARGE_EXPONENT.test(text);
-}
 
 /** In JSON a backslash stands only in strings, so reading escapes one after the other tells `\u0000` from `\\u0000`. */
 const ESCAPES = /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([0-9a-fA-F]{4})|[^u])/g;
 const STRINGS = /"(?:[^"\\]+|\\.)*"/g;
 
-/** Exact look at the text of one record, which came as UTF-8 and which JSON.parse has accepted. */
+/** Exact look at the text of one record, which came as UTF-8 and is JSON. */
 export function unstorableReason(text: string): UnstorableReason | undefined {
   for (const [, unit] of text.matchAll(ESCAPES)) {
     if (unit === '0000') return 'nul';

@@ -39,7 +39,7 @@ export async function write(
   texts: readonly string[],
   { number = 0, ...more }: Partial<PageToWrite & WalkWrite> = {},
 ): Promise<void> {
-  const records = texts.map((text) => ({ id: String((JSON.parse(text) as { id: unknown }).id), text }));
+  const records = texts.map((text) => ({ id: String((JSON.parse(text) as { id: unknown }).id), text: Buffer.from(text) }));
   const ids = records.map(({ id }) => id);
   await inTransaction(db, async (tx) => {
     await holdList(tx, walk.list, walk.epoch);

@@ -59,7 +59,7 @@ export class MemoryMirror implements WalkRecord {
   }
 
   #commit(walk: OpenWalk, page: CountedPage['page']): void {
-    for (const { id, text } of page.records) this.rows.set(id, text);
+    for (const { id, text } of page.records) this.rows.set(id, text.toString());
     const { keys, texts, digest, nextToken } = page;
     const ids = 'id' in page.ids ? this.#known[Number(page.ids.id)]!.ids : page.ids;
     this.#ledger.push({ ids, keys, texts, digest, token: nextToken });

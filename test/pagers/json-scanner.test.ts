@@ -1,0 +1,169 @@
+import fc from 'fast-check';
+import { describe, expect, it } from 'vitest';
+import { arrayStart, scanJson, valueEnd } from '../../src/pagers/json-scanner.js';
+
+const isJson = (text: string) => {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+};
+const accepts = (text: string) => scanJson(Buffer.from(text), [], []) !== undefined;
+
+describe('what is JSON', () => {
+  it.each([
+    ...[
+      '',
+      ' ',
+      '1',
+      '-0',
+      '-',
+      '+1',
+      '01',
+      '-01',
+      '1.',
+      '.5',
+      '1.5e',
+      '1e+',
+      '1E-07',
+      '1e5.',
+      '0e0',
+      '0x1',
+      'NaN',
+      '1 2',
+      '- 1',
+    ],
+    ...['true', 'tru', 'truex', 'nul', 'null ', 'False', '\u00a0null', '\u000b1', 'null\0'],
+    ...[
+      '"',
+      '"a',
+      '"\\',
+      '"\\x"',
+      '"\\u12"',
+      '"\\u12g4"',
+      '"\\u 123"',
+      '"\\ud800"',
+      '"\t"',
+      '"\u007f"',
+      '"é😀"',
+      '"\\/\\b\\f\\n\\r\\t\\""',
+    ],
+    ...[
+      '[',
+      ']',
+      '[]',
+      '[1,]',
+      '[,1]',
+      '[1 2]',
+      '[1,2',
+      '[[],[[]]]',
+      '[1}',
+      '{',
+      '{}',
+      '{]',
+      '{"a"}',
+      '{"a":}',
+      '{"a":1,}',
+      '{,"a":1}',
+    ],
+    ...[
+      '{"a":1 "b":2}',
+      "{'a':1}",
+      '{a:1}',
+      '{"a":1}}',
+      '{"a" : [ {"b":{}} ] } ',
+      '{1:2}',
+      '{"":""}',
+      '{"a":1,"a":2}',
+      '{null:1}',
+    ],
+  ])('%j is told as JSON.parse tells it', (text) => {
+    expect(accepts(text)).toBe(isJson(text));
+  });
+
+  it('is told as JSON.parse tells it, whatever is done to a text', () => {
+    const piece = fc.constantFrom(...'{}[]:,"\\ \n\t0123456789.eE+-utrufalsn/\u0001é'.split(''), '\\u00', '"a"', 'null');
+    const edit = fc.tuple(fc.nat(), fc.nat(3), fc.array(piece, { maxLength: 3 }));
+    let broken = 0;
+    fc.assert(
+      fc.property(fc.json({ maxDepth: 4 }), fc.array(edit, { maxLength: 3 }), (json, edits) => {
+        const text = edits.reduce((whole, [at, cut, put]) => {
+          const index = at % (whole.length + 1);
+          return whole.slice(0, index) + put.join('') + whole.slice(index + cut);
+        }, json);
+        const whole = isJson(text);
+        if (!whole) broken += 1;
+        expect(accepts(text)).toBe(whole);
+        const inside = scanJson(Buffer.from(`{"x":${text}}`), ['y'], []);
+        expect(inside !== undefined).toBe(isJson(`{"x":${text}}`));
+      }),
+      { numRuns: 20_000, seed: 3 },
+    );
+    expect(broken).toBeGreaterThan(5_000);
+  });
+
+  it('is nested no deeper than 1,000', () => {
+    const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
+    expect([accepts(nested(1_000)), accepts(nested(1_002)), accepts(nested(1_000_000))]).toEqual([true, false, false]);
+    expect(accepts('{"a":'.repeat(1_000_000))).toBe(false);
+  });
+});
+
+describe('the array of records', () => {
+  const arrayOf = (text: string, path: readonly string[], members: readonly string[] = []) => {
+    const bytes = Buffer.from(text);
+    const array = scanJson(bytes, path, members)?.array;
+    const textOf = (span: { start: number; end: number } | undefined) => span && bytes.toString('utf8', span.start, span.end);
+    return array?.records.map((record) => [textOf(record), ...record.members.map(textOf)]);
+  };
+
+  it.each([
+    ['[1, {"é":2} ]', [], [['1'], ['{"é":2}']]],
+    ['{"data":[]}', ['data'], []],
+    ['{"data":[1],"data":[2]}', ['data'], [['2']]],
+    ['{"data":[1],"d\\u0061ta":[2]}', ['data'], [['2']]],
+    ['{"data":[1],"data":null}', ['data'], undefined],
+    ['{"a":{"data":[1]},"a":{}}', ['a', 'data'], undefined],
+    ['{"a":{"data":[1]},"b":{"data":[2]}}', ['a', 'data'], [['1']]],
+    ['{"a":[{"data":[1]}]}', ['a', 'data'], undefined],
+    ['{"data":{"data":[1]}}', ['data'], undefined],
+    ['7', [], undefined],
+  ])('of %s at %j', (text, path, records) => {
+    expect(arrayOf(text, path)).toEqual(records);
+  });
+
+  it('comes with the members asked for, of each record by itself', () => {
+    const text = '[{"id":1,"x":{"id":2}},{"uid":"a","id":"b"},{"i\\u0064":3,"id ":4},{"id":5,"id":[6]},7,["id"],{}]';
+    expect(arrayOf(text, [], ['uid', 'id'])!.map(([, ...members]) => members)).toEqual([
+      [undefined, '1'],
+      ['"a"', '"b"'],
+      [undefined, '3'],
+      [undefined, '[6]'],
+      [undefined, undefined],
+      [undefined, undefined],
+      [undefined, undefined],
+    ]);
+  });
+});
+
+it.each([
+  ['{"a":"x]","data":[1', ['data'], 17],
+  [' {"a":{"data":0},"b":{"c":1,"data":[', ['b', 'data'], 35],
+  ['{"data":{"a":[', ['data'], undefined],
+  ['{"data":', ['data'], undefined],
+  ['{"a":"never ends', ['data'], undefined],
+  ['', [], undefined],
+])('the array of a text that is cut off: %s', (text, path, start) => {
+  expect(arrayStart(Buffer.from(text), path)).toBe(start);
+});
+
+it.each([
+  ['[1,2],3', 0, 5],
+  ['[1,2],3', 6, 7],
+  ['[1,2', 0, undefined],
+  ['1', 1, undefined],
+])('the end of the value of %s at %i', (text, index, end) => {
+  expect(valueEnd(Buffer.from(text), index)).toBe(end);
+});
