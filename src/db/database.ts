@@ -1,6 +1,6 @@
-import { PrismaPg } from '@prisma/adapter-pg';
 import pg from 'pg';
 import { PrismaClient } from '../generated/prisma/client.js';
+import { BulkAdapter } from './bulk-statement.js';
 import { statementNames } from './statement-names.js';
 
 /** One pool of connections, seen twice: as typed models through Prisma, and as plain `pg` for SQL of our own. */
@@ -42,7 +42,7 @@ export function openDatabase({ url, poolSize = 10, applicationName = 'muster' }:
   pool.on('error', () => {});
   pool.on('connect', (client) => void client.on('error', () => {}));
 
-  const prisma = new PrismaClient({ adapter: new PrismaPg(pool, { statementNameGenerator: statementNames() }) });
+  const prisma = new PrismaClient({ adapter: new BulkAdapter(pool, { statementNameGenerator: statementNames() }) });
   let closed: Promise<void> | undefined;
   return {
     prisma,

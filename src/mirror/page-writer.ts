@@ -1,3 +1,4 @@
+import { executeBulk } from '../db/bulk-statement.js';
 import type { Transaction } from '../db/transaction.js';
 import { fenced, type ListKey } from './list-fence.js';
 import { mirrorTable } from './mirror-table.js';
@@ -58,8 +59,7 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
   const ids = records.map(({ id }) => id);
   const { ids: lastIds } = pages.at(-1)!.page;
   const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
-  const walks = await tx.$executeRawUnsafe(
-    pageStatement(mirrorTable(list.resource), new Set(ids).size === ids.length),
+  const walks = await executeBulk(tx, pageStatement(mirrorTable(list.resource), new Set(ids).size === ids.length), [
     list.environment,
     list.companyId,
     ids,
@@ -72,9 +72,9 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     pages.map(({ tokenDigest }) => tokenDigest ?? null),
     pages.map(({ page }) => page.content?.id ?? null),
     pages.map(({ page }) => ('id' in page.ids ? page.ids.id : null)),
-    pages.map(({ page }) => base64(page.digest)),
-    pages.map(({ page }) => ('id' in page.ids ? null : base64(page.keys.words))),
-    pages.map(({ page }) => (page.content ? null : base64(page.texts))),
+    pages.map(({ page }) => bytesOf(page.digest)),
+    pages.map(({ page }) => ('id' in page.ids ? null : bytesOf(page.keys.words))),
+    pages.map(({ page }) => (page.content ? null : bytesOf(page.texts))),
     'id' in lastIds ? null : lastIds,
     JSON.stringify(write.checkpoint),
     write.received,
@@ -84,7 +84,7 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     write.epoch,
     texts.starts,
     texts.lengths,
-  );
+  ]);
   if (walks === 0) throw fenced(list, 'the walk has ended');
   if (rejected.length === 0) return;
   await tx.rejectedRecord.createMany({
@@ -109,8 +109,8 @@ function arrayOf(records: readonly { readonly text: Buffer }[]) {
   return { bytes, starts, lengths: records.map(({ text }) => text.length) };
 }
 
-function base64({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString('base64');
+function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): Buffer {
+  return Buffer.from(buffer, byteOffset, byteLength);
 }
 
 const pageStatement = (table: string, idsAreDistinct: boolean) => `
@@ -156,14 +156,14 @@ WITH incoming AS (
 ), page AS (
   SELECT p.page, p.next_token, p.like_id, p.digest, p.keys, p.texts, p.content_id IS NULL AS is_new,
          COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS content_id
-  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::text[], $14::text[], $15::text[])
+  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[], $15::bytea[])
        AS p(page, next_token, content_id, like_id, digest, keys, texts)
 ), content AS (
   INSERT INTO muster.page_contents (id, environment, company_id, resource, digest, ids, keys, texts)
-  SELECT page.content_id, $1, $2::uuid, $7, decode(page.digest, 'base64'),
+  SELECT page.content_id, $1, $2::uuid, $7, page.digest,
          COALESCE((SELECT ids FROM muster.page_contents WHERE id = page.like_id), $16::text[]),
-         COALESCE((SELECT keys FROM muster.page_contents WHERE id = page.like_id), decode(page.keys, 'base64')),
-         decode(page.texts, 'base64')
+         COALESCE((SELECT keys FROM muster.page_contents WHERE id = page.like_id), page.keys),
+         page.texts
   FROM page WHERE is_new
 ), ledger AS (
   INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token)
