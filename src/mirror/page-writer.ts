@@ -25,9 +25,11 @@ export interface PageToWrite {
   readonly number: number;
   /** Digest of the token that leads on, for token lists. */
   readonly tokenDigest?: string;
+  /** Position from which on all of its records are new to the mirror. */
+  readonly newFrom?: number | undefined;
   readonly page: {
     /** The records to compare: their ids, and their JSON texts as received, in UTF-8. */
-    readonly records: readonly { readonly id: string; readonly text: Buffer }[];
+    readonly records: readonly { readonly id: string; readonly text: Buffer; readonly position: number }[];
     /** Those that cannot be kept, and why. */
     readonly rejected: readonly { readonly position: number; readonly reason: string; readonly text: Buffer }[];
     /** Keys of all records of the page, in the order received; or the content of an earlier page that has the same. */
@@ -49,7 +51,8 @@ export interface PageToWrite {
  *
  * Unchanged rows are not even locked: the difference is taken before the INSERT, by one look-up a record. LATERAL with OFFSET
  * keeps it look-ups: left to the planner, which knows neither the page's length nor, in a new table, the table's, it became a scan
- * of the whole table for every page, and a walk of 50,000 records five times as long. New rows need no ON CONFLICT, which would
+ * of the whole table for every page, and a walk of 50,000 records five times as long. Records that are known to be new are not looked
+ * up; one that somebody else has put there meanwhile fails the statement with SQLSTATE 23505. New rows need no ON CONFLICT, which would
  * cost them a quarter more: whoever holds the list is the only one to insert.
  */
 export async function writePages(tx: Transaction, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
@@ -84,6 +87,7 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     write.epoch,
     texts.starts,
     texts.lengths,
+    lookUps(pages),
   ]);
   if (walks === 0) throw fenced(list, 'the walk has ended');
   if (rejected.length === 0) return;
@@ -97,6 +101,12 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
       text: text.toString('base64'),
     })),
   });
+}
+
+/** How many of the records, from the first, may stand in the mirror. */
+function lookUps(pages: readonly PageToWrite[]): number {
+  const mayStand = pages.flatMap(({ page, newFrom = Infinity }) => page.records.map(({ position }) => position < newFrom));
+  return mayStand.lastIndexOf(true) + 1;
 }
 
 const [OPEN, COMMA, CLOSE] = [Buffer.from('['), Buffer.from(','), Buffer.from(']')];
@@ -115,16 +125,17 @@ function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): 
 
 const pageStatement = (table: string, idsAreDistinct: boolean) => `
 WITH incoming AS (
-  SELECT ${idsAreDistinct ? '' : 'DISTINCT ON (i.id)'} i.id, r.data, i.start, i.length, i.n
-  FROM unnest($3::text[], $23::int[], $24::int[]) WITH ORDINALITY AS i(id, start, length, n)
-  JOIN jsonb_array_elements(convert_from($4::bytea, 'UTF8')::jsonb) WITH ORDINALITY AS r(data, n) ON r.n = i.n
+  SELECT ${idsAreDistinct ? '' : 'DISTINCT ON (i.id)'} i.id, i.data, i.start, i.length, i.n
+  FROM ROWS FROM (
+    unnest($3::text[]), jsonb_array_elements(convert_from($4::bytea, 'UTF8')::jsonb), unnest($23::int[]), unnest($24::int[])
+  ) WITH ORDINALITY AS i(id, data, start, length, n)
   ${idsAreDistinct ? '' : 'ORDER BY i.id, i.n DESC'}
 ), difference AS (
   SELECT s.id, s.data, s.start, s.length, s.n,
          CASE WHEN t.id IS NULL THEN 'insert' WHEN t.deleted_at IS NOT NULL THEN 'restore' ELSE 'update' END AS op
   FROM incoming s
   LEFT JOIN LATERAL (
-    SELECT t.id, t.data, t.deleted_at FROM ${table} t WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = s.id OFFSET 0
+    SELECT t.id, t.data, t.deleted_at FROM ${table} t WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = s.id AND s.n <= $25 OFFSET 0
   ) t ON true
   WHERE t.id IS NULL OR t.deleted_at IS NOT NULL OR t.data <> s.data
 ), inserted AS (
@@ -145,7 +156,7 @@ WITH incoming AS (
   SELECT size, $1, $2::uuid, $7, $6::uuid, now(), whole.*
   FROM counted
   LEFT JOIN LATERAL (
-    SELECT $4::bytea, array_agg(id ORDER BY n), array_agg(start ORDER BY n), array_agg(length ORDER BY n) FROM difference
+    SELECT $4::bytea, array_agg(id), array_agg(start), array_agg(length) FROM (SELECT * FROM difference ORDER BY n) d
     HAVING inserted = size AND 2 * size >= cardinality($3)
   ) whole ON true
   WHERE size > 0

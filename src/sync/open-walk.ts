@@ -18,6 +18,8 @@ export interface OpenWalk {
   /** Undefined = from the start. */
   readonly checkpoint?: WalkCheckpoint;
   readonly memory: ReceivedKeys;
+  /** Whether the mirror holds nothing of the list but what this pass has received. */
+  fillsEmptyList: boolean;
   /** What need not be compared with the mirror, as long as this pass receives every record with one text. */
   readonly reference?: KnownPages | undefined;
 }

@@ -31,11 +31,11 @@ export class SharedCommit {
   }
 
   /** Takes a page with the checkpoint behind it, and commits when enough wait. */
-  async add({ page, number }: CountedPage, checkpoint: WalkCheckpoint): Promise<void> {
+  async add({ page, ...more }: CountedPage, checkpoint: WalkCheckpoint): Promise<void> {
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
     // The response itself is not kept waiting.
-    this.#pages.push({ page: { ...page, full: undefined }, number });
+    this.#pages.push({ page: { ...page, full: undefined }, ...more });
     this.#records += page.records.length;
     this.#checkpoint = checkpoint;
     const isEnough = this.#pages.length >= PAGES_AT_ONCE || this.#records >= RECORDS_AT_ONCE || now - this.#since >= WAIT_MS;

@@ -112,14 +112,14 @@ async function readPages(
       checkpoint = furtherBack(checkpoint, advance.state);
       continue;
     }
-    const repeated = remember(walk, page, endpoint);
+    const { repeated, newFrom } = remember(walk, page, endpoint);
     // A record that came with two texts may have been written with the other one.
     if (page.full && !walk.memory.isSteady) page = page.full();
     const next = checkpointAfter(checkpoint, page, repeated, advance.kind === 'next' ? advance.state : undefined);
     // Nothing is asked for ahead of a commit that is the last for now.
     const stop = advance.kind === 'done' || deps.shouldYield();
     if (!stop) window.aim(next.pager, walk.idField ?? page.idField);
-    await commit.add({ page, number: checkpoint.pages }, next);
+    await commit.add({ page, number: checkpoint.pages, newFrom }, next);
     if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
     if (stop) return { kind: 'yielded' };
     checkpoint = next;
@@ -131,20 +131,23 @@ function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpo
 }
 
 /**
- * Adds the page to the pass's memory. Returns how many of its records shared their id with another one. In an offset list
+ * Adds the page to the pass's memory. Returns from which position on all its records are new to the pass, and how many shared
+ * their id with another one. In an offset list
  * known records stand at the front of a page: they are its overlap, or were moved there by others. In a list of a stable
  * order one that stands behind a new record is a second record with that id.
  */
-function remember({ memory }: OpenWalk, { keys, texts, nextToken }: ReceivedPage, { pager, order }: Endpoint): number {
+function remember({ memory }: OpenWalk, { keys, texts, nextToken }: ReceivedPage, { pager, order }: Endpoint) {
   if (nextToken !== undefined) memory.addTokenDigest(digestToken(nextToken));
   let repeated = 0;
+  let newFrom = 0;
   let fresh = pager.style === 'continuation';
   for (let n = 0; n < keys.length; n += 1) {
     const isNew = memory.add(keys, texts, n) === 'new';
+    if (!isNew) newFrom = n + 1;
     if (!isNew && ((fresh && order === 'stable') || keys.indexOf(n) < n)) repeated += 1;
     fresh ||= isNew;
   }
-  return repeated;
+  return { repeated, newFrom };
 }
 
 function isWorthRepeating(error: unknown): boolean {

@@ -3,6 +3,7 @@ import { fingerprint } from '../catalogue/fingerprint.js';
 import type { Clock } from '../core/clock.js';
 import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
+import { sqlState } from '../db/sql-state.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { fenced, holdList, type ListKey, takeList } from '../mirror/list-fence.js';
@@ -25,6 +26,8 @@ export interface CountedPage {
   readonly page: ReceivedPage;
   /** Its number within the ledger of its pass, from 0. */
   readonly number: number;
+  /** Position from which on none of its records was received before in this pass. */
+  readonly newFrom: number;
 }
 
 /** Pages in a row, with the state to go on from behind them. Only the last may be one that goes by no other. */
@@ -32,6 +35,8 @@ export interface PagesToCommit {
   readonly pages: readonly CountedPage[];
   readonly checkpoint: WalkCheckpoint;
 }
+
+const UNIQUE_VIOLATION = '23505';
 
 /** Opening, committing and ending walks in the database. Every write holds the list first. */
 export class WalkStore {
@@ -72,6 +77,7 @@ export class WalkStore {
       // A person who asks for everything anew wants every record compared, whatever earlier walks have proved.
       const mayRefer = endpoint.parent === undefined && !(trigger === 'manual' && mode === 'full');
       const reference = usable ? unbroken : mayRefer ? await findReference(tx, list, epoch, endpoint) : null;
+      const startedEmpty = usable ? row.startedEmpty : await isEmptyList(tx, list);
       await tx.walk.update({
         where: { id },
         data: {
@@ -82,7 +88,7 @@ export class WalkStore {
           error: Prisma.DbNull,
           ...(row.startedAt === null && { startedAt: new Date(this.#clock.now()) }),
           ...(usable && countAsResumed && { resumed: true }),
-          ...(!usable && { startedEmpty: await isEmptyList(tx, list) }),
+          startedEmpty,
         },
       });
       const pass = usable ? row.pass : 1;
@@ -95,6 +101,7 @@ export class WalkStore {
         pass,
         referenceId: pass === 1 ? reference : null,
         memory: checkpoint ? await readLedger(tx, id, pass, checkpoint) : new ReceivedKeys(),
+        fillsEmptyList: startedEmpty && pass === 1 && endpoint.parent === undefined,
         unstable: unstableSince !== null,
         ...(idField !== null && { idField }),
         ...(checkpoint && { checkpoint }),
@@ -104,7 +111,19 @@ export class WalkStore {
   }
 
   /** Pages, their ledger rows and the checkpoint behind them: all or nothing. */
-  async commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): Promise<void> {
+  async commitPages(walk: OpenWalk, commit: PagesToCommit): Promise<void> {
+    try {
+      await this.#commitPages(walk, commit);
+    } catch (error) {
+      if (!walk.fillsEmptyList || sqlState(error) !== UNIQUE_VIOLATION) throw error;
+      // Somebody put records into the mirror by hand.
+      walk.fillsEmptyList = false;
+      await this.#db.prisma.walk.update({ where: { id: walk.id }, data: { startedEmpty: false } });
+      await this.#commitPages(walk, commit);
+    }
+  }
+
+  async #commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): Promise<void> {
     const { page: last } = pages.at(-1)!;
     const newIdField = walk.idField === undefined ? last.idField : undefined;
     await inTransaction(this.#db, async (tx) => {
@@ -116,7 +135,12 @@ export class WalkStore {
       await writePages(
         tx,
         writeOf(walk, checkpoint, last),
-        pages.map(({ page, number }) => ({ page, number, ...tokenDigestOf(page) })),
+        pages.map(({ page, number, newFrom }) => ({
+          page,
+          number,
+          newFrom: walk.fillsEmptyList ? newFrom : undefined,
+          ...tokenDigestOf(page),
+        })),
       );
     });
     if (newIdField !== undefined) walk.idField = newIdField;
@@ -142,7 +166,7 @@ export class WalkStore {
         await tx.rejectedRecord.deleteMany({ where: { walkId: walk.id, pass: { lt: pass } } });
       }
     });
-    return { ...walk, pass, checkpoint, memory: new ReceivedKeys(), reference: undefined };
+    return { ...walk, pass, checkpoint, memory: new ReceivedKeys(), fillsEmptyList: false, reference: undefined };
   }
 
   /**

@@ -37,9 +37,13 @@ export async function write(
   db: Database,
   walk: Written,
   texts: readonly string[],
-  { number = 0, ...more }: Partial<PageToWrite & WalkWrite> = {},
+  { number = 0, newFrom, ...more }: Partial<PageToWrite & WalkWrite> = {},
 ): Promise<void> {
-  const records = texts.map((text) => ({ id: String((JSON.parse(text) as { id: unknown }).id), text: Buffer.from(text) }));
+  const records = texts.map((text, position) => ({
+    id: String((JSON.parse(text) as { id: unknown }).id),
+    text: Buffer.from(text),
+    position,
+  }));
   const ids = records.map(({ id }) => id);
   await inTransaction(db, async (tx) => {
     await holdList(tx, walk.list, walk.epoch);
@@ -52,7 +56,7 @@ export async function write(
       digest: Buffer.from(texts.join()),
     };
     const counts = { checkpoint: {}, received: ids.length, duplicates: 0 };
-    await writePages(tx, { ...walk, pass: 1, ...counts, ...more }, [{ page, number }]);
+    await writePages(tx, { ...walk, pass: 1, ...counts, ...more }, [{ page, number, newFrom }]);
   });
 }
 

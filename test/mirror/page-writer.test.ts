@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { stampChanges } from '../../src/mirror/change-feed.js';
+import { sqlState } from '../../src/db/sql-state.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { onboard, openWalk, records, verifiedWalk, write } from './mirror-fixture.js';
 
@@ -46,6 +47,17 @@ test('a record is inserted, left alone, updated, deleted and restored', async ()
   await verifiedWalk(database.db, company, ['{"id":"a","n":1}', '{"id":"b","n":2}']);
   expect(await changes()).toEqual(['insert a', 'insert b', 'update b', 'delete a', 'restore a']);
   expect(await living()).toBe(2);
+});
+
+test('a record said to be new is not looked up, and is refused where it is not', async () => {
+  const walk = await openWalk(database.db, company);
+  await write(database.db, walk, ['{"id":"a"}', '{"id":"b"}'], { newFrom: 0 });
+  await write(database.db, walk, ['{"id":"b","n":2}', '{"id":"c"}'], { number: 1, newFrom: 1 });
+  expect(await changes()).toEqual(['insert a', 'insert b', 'update b', 'insert c']);
+  const wrong = write(database.db, walk, ['{"id":"c","n":2}'], { number: 2, newFrom: 0 });
+  await expect(wrong).rejects.toSatisfy((error) => sqlState(error) === '23505');
+  await write(database.db, walk, ['{"id":"c","n":2}'], { number: 2 });
+  expect(await changes()).toEqual(['insert a', 'insert b', 'update b', 'insert c', 'update c']);
 });
 
 test('every digit is kept', async () => {

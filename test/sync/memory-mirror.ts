@@ -31,10 +31,12 @@ export class MemoryMirror implements WalkRecord {
   #lastOrder: readonly string[] | undefined;
   #saved: { pass: number; checkpoint: string } | undefined;
   #idField: string | undefined;
+  #startedEmpty = true;
 
   /** The walk as a worker finds it that was not there before: from the checkpoint's text and the ledger. */
   open(): OpenWalk {
     const memory = new ReceivedKeys();
+    if (!this.#saved) this.#startedEmpty = this.rows.size === 0;
     for (const { keys, texts, token } of this.#ledger) {
       for (let n = 0; n < keys.length; n += 1) memory.add(keys, texts, n);
       if (token !== undefined) memory.addTokenDigest(digestToken(token));
@@ -47,6 +49,7 @@ export class MemoryMirror implements WalkRecord {
       unstable: this.unstable,
       pass: this.#saved?.pass ?? 1,
       memory,
+      fillsEmptyList: this.#startedEmpty && (this.#saved?.pass ?? 1) === 1,
       ...((this.#saved?.pass ?? 1) === 1 && { reference: this.#reference() }),
       ...(this.#idField !== undefined && { idField: this.#idField }),
       ...(this.#saved && { checkpoint: JSON.parse(this.#saved.checkpoint) as WalkCheckpoint }),
@@ -54,11 +57,13 @@ export class MemoryMirror implements WalkRecord {
   }
 
   async commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): Promise<void> {
-    for (const { page } of pages) this.#commit(walk, page);
+    for (const page of pages) this.#commit(walk, page);
     this.#saved = { pass: walk.pass, checkpoint: JSON.stringify(checkpoint) };
   }
 
-  #commit(walk: OpenWalk, page: CountedPage['page']): void {
+  #commit(walk: OpenWalk, { page, newFrom }: CountedPage): void {
+    const isThere = ({ id, position }: { id: string; position: number }) => position >= newFrom && this.rows.has(id);
+    if (walk.fillsEmptyList && page.records.some(isThere)) throw new Error('a record that is there was said to be new');
     for (const { id, text } of page.records) this.rows.set(id, text.toString());
     const { keys, texts, digest, nextToken } = page;
     const ids = 'id' in page.ids ? this.#known[Number(page.ids.id)]!.ids : page.ids;
@@ -71,7 +76,7 @@ export class MemoryMirror implements WalkRecord {
   async beginPass(walk: OpenWalk, pass: number, checkpoint: WalkCheckpoint): Promise<OpenWalk> {
     this.#ledger = [];
     this.#saved = { pass, checkpoint: JSON.stringify(checkpoint) };
-    return { ...walk, pass, checkpoint, memory: new ReceivedKeys(), reference: undefined };
+    return { ...walk, pass, checkpoint, memory: new ReceivedKeys(), fillsEmptyList: false, reference: undefined };
   }
 
   async noteOrder(walk: OpenWalk): Promise<void> {

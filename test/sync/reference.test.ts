@@ -294,6 +294,23 @@ describe('everything is compared', () => {
   });
 });
 
+test('a first walk takes over rows that were made by hand beside it', async () => {
+  const { companyId } = sandbox.companies[next++]!;
+  const fresh = await harness.onboard(companyId);
+  const { id } = await harness.sync(fresh, {}, { stopAfterPages: 2 });
+  const ids = sandbox
+    .list(companyId, 'employees')
+    .texts()
+    .map((text) => (JSON.parse(text) as { uid: string }).uid);
+  await database.db.pool.query(
+    `INSERT INTO mirror.employees (environment, company_id, id, data) SELECT 'test', $1, id, '{}' FROM unnest($2::text[]) id`,
+    [companyId, [ids[40], 'by hand']],
+  );
+  for (let slice = 0; slice < 5; slice += 1) await harness.work(id, { stopAfterPages: 2 });
+  expect(await harness.runs.find(id)).toMatchObject({ walks: [{ verified: true, inserted: 59, updated: 1, deleted: 1 }] });
+  expect(await mirrored(database.db, 'employees', companyId)).toEqual(upstream(sandbox, 'employees', companyId));
+});
+
 test('a first walk of two passes marks deleted what left between them', async () => {
   const other = await harness.onboard(sandbox.companies.at(-2)!.companyId);
   const shrinkingList = sandbox.list(other.companyId, 'employees');

@@ -92,7 +92,7 @@ describe('a walk', () => {
     opened: ({ walk }) => store.open(walk, endpoint!, true),
     committed: ({ opened }) =>
       store.commitPages(opened!, {
-        pages: [{ page: readPage(Buffer.from('{"totalRecords":0,"data":[]}'), endpoint!), number: 0 }],
+        pages: [{ page: readPage(Buffer.from('{"totalRecords":0,"data":[]}'), endpoint!), number: 0, newFrom: 0 }],
         checkpoint: firstCheckpoint(pagerFor(endpoint!)),
       }),
     ended: ({ opened }) => store.finish(opened!, { kind: 'verified', proof: 'join' }, endpoint!),
