@@ -78,7 +78,7 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     pages.map(({ page }) => bytesOf(page.digest)),
     pages.map(({ page }) => ('id' in page.ids ? null : bytesOf(page.keys.words))),
     pages.map(({ page }) => (page.content ? null : bytesOf(page.texts))),
-    'id' in lastIds ? null : lastIds,
+    'id' in lastIds || isSame(lastIds, ids) ? null : lastIds,
     JSON.stringify(write.checkpoint),
     write.received,
     write.duplicates,
@@ -101,6 +101,10 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
       text: text.toString('base64'),
     })),
   });
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((each, n) => each === others[n]);
 }
 
 /** How many of the records, from the first, may stand in the mirror. */
@@ -148,7 +152,8 @@ WITH incoming AS (
   SET data = EXCLUDED.data, changed_at = EXCLUDED.changed_at, deleted_at = NULL
 ), counted AS (
   SELECT count(*)::int AS size, (count(*) FILTER (WHERE op = 'insert'))::int AS inserted,
-         (count(*) FILTER (WHERE op <> 'insert'))::int AS updated, (count(*) FILTER (WHERE op <> 'update'))::int AS risen
+         (count(*) FILTER (WHERE op <> 'insert'))::int AS updated, (count(*) FILTER (WHERE op <> 'update'))::int AS risen,
+         set_config('synchronous_commit', 'off', true)
   FROM difference
 ), batch AS (
   INSERT INTO muster.change_batches
@@ -172,7 +177,7 @@ WITH incoming AS (
 ), content AS (
   INSERT INTO muster.page_contents (id, environment, company_id, resource, digest, ids, keys, texts)
   SELECT page.content_id, $1, $2::uuid, $7, page.digest,
-         COALESCE((SELECT ids FROM muster.page_contents WHERE id = page.like_id), $16::text[]),
+         COALESCE((SELECT ids FROM muster.page_contents WHERE id = page.like_id), $16::text[], $3::text[]),
          COALESCE((SELECT keys FROM muster.page_contents WHERE id = page.like_id), page.keys),
          page.texts
   FROM page WHERE is_new
