@@ -113,7 +113,7 @@ class JsonScanner {
   }
 
   value(at: number, depth: number): number {
-    switch (this.#text[at]) {
+    switch (this.#text[at]!) {
       case QUOTE:
         return this.#string(at);
       case OPEN_BRACE:

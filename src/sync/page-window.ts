@@ -6,7 +6,7 @@ export type FetchPage = (input: PageInput, idField: string | undefined, signal: 
 
 /** Pages of one list under way at once: what keeps a near service busy, and the most that a distant one is asked for. */
 const NARROWEST = 4;
-const WIDEST = 12;
+const WIDEST = 16;
 
 interface PageUnderWay {
   readonly page: Promise<ReceivedPage>;
@@ -56,7 +56,7 @@ export class PageWindow {
     this.aim(state, idField);
     const key = JSON.stringify(this.#pager.request(state));
     const { page, hasCome } = this.#underWay.get(key)!;
-    this.#width = hasCome ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 2);
+    this.#width = hasCome ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
     try {
       return await page;
     } finally {

@@ -39,6 +39,13 @@ export interface ExecutorDependencies {
  */
 const RETRY_DELAYS_SECONDS = [10, 30, 120, 600, 1_800];
 
+interface RunContext {
+  readonly tokens: TokenSource;
+  /** The company's own record on its way: asked for beside the first page, and there before any page is committed. */
+  readonly record: Promise<void>;
+  readonly shouldYield: () => boolean;
+}
+
 type WalkEnd = 'succeeded' | 'failed' | 'failed-for-now' | 'yielded';
 
 /** Works on one claimed run: its walks in order, from their checkpoints, until the end or until it must yield. */
@@ -60,14 +67,17 @@ export class RunExecutor {
       if (run.cancelRequested) return await this.#cancel(run);
       const tokens = this.#deps.tokensOf(run.company);
       const walks = await this.#walksToDo(run);
-      const isBegun = walks[0]?.position !== 0 || walks[0].startedAt !== null;
-      if (!isBegun) await this.#mirrorCompanyRecord(run, tokens, held.signal, log);
+      const isBegun = walks[0]?.position !== 0 || walks[0].pages > 0;
+      const record = isBegun ? Promise.resolve() : this.#mirrorCompanyRecord(run, tokens, held.signal, log);
+      // Its failure is seen by whoever waits for it.
+      record.catch(() => {});
       const ends: WalkEnd[] = [];
       for (const walk of walks) {
-        const end = await this.#walk(run, walk, tokens, held, shouldYield, log);
+        const end = await this.#walk(run, walk, { tokens, record, shouldYield }, held, log);
         if (end === 'yielded') return (await claims.release(run)) ? 'continue' : 'over';
         ends.push(end);
       }
+      await record;
       await this.#conclude(run, ends, log);
       return 'over';
     } catch (error) {
@@ -79,16 +89,15 @@ export class RunExecutor {
     return this.#deps.db.prisma.walk.findMany({
       where: { runId: run.id, status: { not: 'succeeded' } },
       orderBy: { position: 'asc' },
-      select: { id: true, resource: true, position: true, startedAt: true },
+      select: { id: true, resource: true, position: true, pages: true },
     });
   }
 
   async #walk(
     run: ClaimedRun,
     { id, resource }: { id: string; resource: string },
-    tokens: TokenSource,
+    { tokens, record, shouldYield }: RunContext,
     held: HeldRun,
-    shouldYield: () => boolean,
     log: Logger,
   ): Promise<WalkEnd> {
     const endpoint = this.#deps.catalogue.get(resource);
@@ -96,7 +105,7 @@ export class RunExecutor {
       if (!endpoint) throw new Error(`resource ${resource} is no longer in the catalogue`);
       const { store, clock } = this.#deps;
       const opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
-      const fetchFor = this.#fetcher(run, endpoint, tokens);
+      const fetchFor = this.#fetcher(run, endpoint, tokens, record);
       const end = await walkList(opened, endpoint, { store, clock, shouldYield, fetchFor }, held.signal);
       if (end === 'yielded') this.#parked.add(id);
       return end === 'yielded' ? 'yielded' : 'succeeded';
@@ -109,7 +118,7 @@ export class RunExecutor {
     }
   }
 
-  #fetcher(run: ClaimedRun, endpoint: Endpoint, tokens: TokenSource): (pass: PassRequest) => FetchPage {
+  #fetcher(run: ClaimedRun, endpoint: Endpoint, tokens: TokenSource, record: Promise<void>): (pass: PassRequest) => FetchPage {
     const api = this.#deps.apiOf(run.company);
     const { method } = endpoint;
     return ({ parent, ignoreTotals, known }) => {
@@ -117,7 +126,7 @@ export class RunExecutor {
         .replace('{company_id}', run.company.companyId)
         .replace('{id}', () => encodeURIComponent(parent ?? ''));
       return async (input, idField, signal) => {
-        const { bytes } = await api.request({ method, path, ...input, tokens, signal });
+        const [{ bytes }] = await Promise.all([api.request({ method, path, ...input, tokens, signal }), record]);
         const reference = known?.();
         if (reference) return readAgainst(reference, bytes, endpoint, idField, ignoreTotals);
         const page = readPage(bytes, endpoint, idField, ignoreTotals);

@@ -31,7 +31,7 @@ test('values arrive as they are, in the transaction', async () => {
 });
 
 test('a statement that fails leaves nothing behind, and other statements have their own values', async () => {
-  await expect(within((tx) => executeBulk(tx, 'SELECT $1::int', ['x']))).rejects.toThrow();
+  await expect(within((tx) => executeBulk(tx, 'SELECT $1::int', ['x']))).rejects.toThrow('invalid input syntax');
   const key = '00000000-0000-4000-8000-000000000000';
   await within(async (tx) => {
     const both = await Promise.all([
