@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
-import type { Transaction } from './transaction.js';
+import type { Prisma } from '../generated/prisma/client.js';
 
 /** Values of statements under way, by the key that stands for them. */
 const VALUES = new Map<string, readonly unknown[]>();
@@ -9,7 +9,11 @@ const VALUES = new Map<string, readonly unknown[]>();
  * Executes a statement whose values are large: they go to the driver (`pg`) as they are. Prisma would write them into a JSON text,
  * bytes as base64, and parse that again, which takes it longer than all else it does for a page. Returns the number of rows.
  */
-export async function executeBulk(tx: Transaction, sql: string, values: readonly unknown[]): Promise<number> {
+export async function executeBulk(
+  tx: Pick<Prisma.TransactionClient, '$executeRawUnsafe'>,
+  sql: string,
+  values: readonly unknown[],
+): Promise<number> {
   const key = randomUUID();
   VALUES.set(key, values);
   try {
