@@ -76,8 +76,8 @@ export class HttpClient {
     signal?.throwIfAborted();
     const what = describeRequest(outgoing);
     const control = new AbortController();
-    const late = new ServiceError('service_timeout', `${what} took longer than ${deadlineMs} ms`, { sent: true });
-    const timer = setTimeout(() => control.abort(late), deadlineMs);
+    const late = () => new ServiceError('service_timeout', `${what} took longer than ${deadlineMs} ms`, { sent: true });
+    const timer = setTimeout(() => control.abort(late()), deadlineMs);
     const onAbort = () => control.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
@@ -85,7 +85,7 @@ export class HttpClient {
       return await Promise.race([this.#exchange(outgoing, control.signal), rejection(control.signal)]);
     } catch (error) {
       signal?.throwIfAborted();
-      throw control.signal.aborted ? late : this.#failure(what, error);
+      throw control.signal.aborted ? control.signal.reason : this.#failure(what, error);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);
