@@ -5,7 +5,7 @@ import { dataPath, noArray, readEnvelope } from './envelope-members.js';
 import type { Page } from './pager.js';
 import { KeyHashes } from './hashes.js';
 import { digestRecords } from './record-digests.js';
-import { type ScannedRecord, scanJson, type Span } from './json-scanner.js';
+import { MAX_DEPTH, type ScannedRecord, scanJson, type Span } from './json-scanner.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
 
 /** A record as it was received. */
@@ -140,7 +140,7 @@ function scanned(bytes: Buffer, endpoint: PageShape, members: readonly string[])
     // Not even a parser's message: it would quote the body.
     throw new MusterError(
       'malformed_response',
-      `The answer of the list ${resource} is not JSON (${bytes.length} bytes). Check path and base URL of this list.`,
+      `The answer of the list ${resource} is not JSON, or nested deeper than ${MAX_DEPTH} (${bytes.length} bytes). Check path and base URL of this list.`,
       { details: { resource, length: bytes.length } },
     );
   }

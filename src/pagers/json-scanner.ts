@@ -26,9 +26,10 @@ const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= SPACE && by
 const ESCAPED = new Set(Buffer.from('"\\/bfnrt'));
 
 /** No record of people's data is nested deeper, and PostgreSQL's own parser gives up at some thousands. */
-const MAX_DEPTH = 1_000;
-/** Digits of an exponent that numeric may not hold: see unstorable.ts. */
+export const MAX_DEPTH = 1_000;
+/** Digits of an exponent, and characters of a number, that numeric may not hold: see unstorable.ts. */
 const LARGE_EXPONENT_DIGITS = 5;
+const LONG_NUMBER = 6_000;
 
 /** A value of the text: from its first byte to behind its last one. */
 export interface Span {
@@ -254,6 +255,7 @@ class JsonScanner {
     const text = this.#text;
     let at = text[index] === ZERO ? index + 1 : this.#digits(index);
     if (at !== NONE && text[at] === POINT) at = this.#digits(at + 1);
+    if (at - index > LONG_NUMBER) this.#isSuspicious = true;
     if (at === NONE || (text[at]! | SPACE) !== LETTER_E) return at;
     const sign = text[at + 1];
     const digits = sign === PLUS || sign === MINUS ? at + 2 : at + 1;

@@ -1,8 +1,11 @@
 /** Why PostgreSQL could not keep a record's text as jsonb. One such record would otherwise fail its whole page. */
 export type UnstorableReason = 'nul' | 'lone_surrogate' | 'number_out_of_range';
 
-/** numeric holds exponents from -16383 to 131071: five digits are refused, which no real number has. Also matches inside strings. */
-const LARGE_EXPONENT = /[0-9][eE][+-]?0*[1-9][0-9]{4}/;
+/**
+ * numeric holds 131,072 digits before the point and 16,383 behind it: exponents of five digits and numbers of more than 6,000 characters
+ * are refused, which no real number has. Also matches inside strings.
+ */
+const LARGE_NUMBER = /[0-9][eE][+-]?0*[1-9][0-9]{4}|[0-9.]{6001}/;
 
 /** In JSON a backslash stands only in strings, so reading escapes one after the other tells `\u0000` from `\\u0000`. */
 const ESCAPES = /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([0-9a-fA-F]{4})|[^u])/g;
@@ -14,6 +17,6 @@ export function unstorableReason(text: string): UnstorableReason | undefined {
     if (unit === '0000') return 'nul';
     if (unit !== undefined && /^[dD][89a-fA-F]/.test(unit)) return 'lone_surrogate';
   }
-  if (LARGE_EXPONENT.test(text) && LARGE_EXPONENT.test(text.replace(STRINGS, ''))) return 'number_out_of_range';
+  if (LARGE_NUMBER.test(text) && LARGE_NUMBER.test(text.replace(STRINGS, ''))) return 'number_out_of_range';
   return undefined;
 }

@@ -120,6 +120,8 @@ describe('a record that cannot be kept', () => {
     ['{"id":1,"x":"\\ud83d\\ud83d\\ude00"}', 'lone_surrogate'],
     ['{"id":1,"x":1e999999}', 'number_out_of_range'],
     ['{"id":1,"x":[1.5E-20000]}', 'number_out_of_range'],
+    [`{"id":1,"x":1${'0'.repeat(140_000)}}`, 'number_out_of_range'],
+    [`{"id":1,"x":-0.${'3'.repeat(20_000)}}`, 'number_out_of_range'],
   ])('%# is rejected: %s (%s)', (text, reason) => {
     const page = readPage(`[{"id":"good"},${text},{"id":"too"}]`, BARE);
     expect(page.rejected).toEqual([
@@ -136,6 +138,7 @@ describe('a record that cannot be kept', () => {
     '{"id":1,"x":"\\ud83d\\ude00 😀"}',
     '{"id":1,"x":"1e999999","y":"5e12345-8"}',
     '{"id":1,"x":1e300}',
+    `{"id":1,"x":"${'7'.repeat(7_000)}","y":1.${'5'.repeat(5_900)}e-9999}`,
   ])('is not mistaken for %s', (text) => {
     expect(readPage(`[${text}]`, BARE)).toMatchObject({ rejected: [], records: [{ text: Buffer.from(text) }] });
   });
