@@ -16,6 +16,8 @@ SET "environment" = c."environment", "company_id" = c."company_id", "resource" =
 FROM "muster"."changes" c
 WHERE c."batch_id" = b."id" AND c."position" = 0;
 
+-- A batch without changes says nothing.
+DELETE FROM "muster"."change_batches" WHERE "environment" IS NULL;
 ALTER TABLE "muster"."change_batches"
   ALTER COLUMN "environment" SET NOT NULL,
   ALTER COLUMN "company_id" SET NOT NULL,
