@@ -10,6 +10,8 @@ export interface WalkWrite {
   readonly epoch: bigint;
   readonly runId: string;
   readonly walkId: string;
+  /** Pages that the walk has committed so far, as the writer knows it: fewer in the database mean that it has lost some. */
+  readonly pagesBefore: number;
   readonly pass: number;
   /** totalRecords, where it is that of the whole walk. */
   readonly total?: number;
@@ -88,8 +90,9 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     texts.starts,
     texts.lengths,
     lookUps(pages),
+    write.pagesBefore,
   ]);
-  if (walks === 0) throw fenced(list, 'the walk has ended');
+  if (walks === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
   if (rejected.length === 0) return;
   await tx.rejectedRecord.createMany({
     data: rejected.map(({ page, position, reason, text }) => ({
@@ -152,8 +155,7 @@ WITH incoming AS (
   SET data = EXCLUDED.data, changed_at = EXCLUDED.changed_at, deleted_at = NULL
 ), counted AS (
   SELECT count(*)::int AS size, (count(*) FILTER (WHERE op = 'insert'))::int AS inserted,
-         (count(*) FILTER (WHERE op <> 'insert'))::int AS updated, (count(*) FILTER (WHERE op <> 'update'))::int AS risen,
-         set_config('synchronous_commit', 'off', true)
+         (count(*) FILTER (WHERE op <> 'insert'))::int AS updated, (count(*) FILTER (WHERE op <> 'update'))::int AS risen
   FROM difference
 ), batch AS (
   INSERT INTO muster.change_batches
@@ -194,4 +196,4 @@ SET checkpoint = $17::jsonb, checkpoint_at = now(), pages = w.pages + cardinalit
     inserted = w.inserted + counted.inserted, updated = w.updated + counted.updated,
     unchanged = GREATEST(0, $18 - w.inserted - counted.inserted - w.updated - counted.updated - w.rejected - $21)
 FROM counted
-WHERE w.id = $5::uuid AND w.epoch = $22 AND w.status = 'running'`;
+WHERE w.id = $5::uuid AND w.epoch = $22 AND w.status = 'running' AND w.pages = $26`;

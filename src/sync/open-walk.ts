@@ -15,6 +15,8 @@ export interface OpenWalk {
   /** The list was seen in another order than in an earlier walk. */
   unstable: boolean;
   readonly pass: number;
+  /** Pages that it has committed. The database must know them too: one that crashed or was replaced by its replica may have lost some. */
+  pages: number;
   /** Undefined = from the start. */
   readonly checkpoint?: WalkCheckpoint;
   readonly memory: ReceivedKeys;
@@ -25,9 +27,9 @@ export interface OpenWalk {
 }
 
 /** Holds the list, and the walk with it: neither was taken by another worker, and the run was not ended behind our back. */
-export async function holdWalk(tx: Transaction, { id, list, epoch }: OpenWalk): Promise<void> {
+export async function holdWalk(tx: Transaction, { id, list, epoch, pages }: OpenWalk): Promise<void> {
   await holdList(tx, list, epoch);
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT 1 FROM muster.walks WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running' FOR UPDATE`;
-  if (rows.length === 0) throw fenced(list, 'the walk has ended');
+    SELECT 1 FROM muster.walks WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running' AND pages = ${pages} FOR UPDATE`;
+  if (rows.length === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
 }

@@ -63,12 +63,14 @@ export class RunExecutor {
     const { run } = held;
     const { claims, logger } = this.#deps;
     const log = logger.child({ run_id: run.id, environment: run.company.environment, company_id: run.company.companyId });
+    const over = new AbortController();
+    let record = Promise.resolve();
     try {
       if (run.cancelRequested) return await this.#cancel(run);
       const tokens = this.#deps.tokensOf(run.company);
       const walks = await this.#walksToDo(run);
       const isBegun = walks[0]?.position !== 0 || walks[0].pages > 0;
-      const record = isBegun ? Promise.resolve() : this.#mirrorCompanyRecord(run, tokens, held.signal, log);
+      if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([held.signal, over.signal]), log);
       // Its failure is seen by whoever waits for it.
       record.catch(() => {});
       const ends: WalkEnd[] = [];
@@ -81,6 +83,8 @@ export class RunExecutor {
       await this.#conclude(run, ends, log);
       return 'over';
     } catch (error) {
+      over.abort();
+      await record.catch(() => {});
       return this.#interrupted(held, error, log);
     }
   }

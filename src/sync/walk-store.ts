@@ -77,7 +77,8 @@ export class WalkStore {
       // A person who asks for everything anew wants every record compared, whatever earlier walks have proved.
       const mayRefer = endpoint.parent === undefined && !(trigger === 'manual' && mode === 'full');
       const reference = usable ? unbroken : mayRefer ? await findReference(tx, list, epoch, endpoint) : null;
-      const startedEmpty = usable ? row.startedEmpty : await isEmptyList(tx, list);
+      // Other passes over a parent's list count as one with the first.
+      const startedEmpty = usable ? row.startedEmpty : endpoint.parent === undefined && (await isEmptyList(tx, list));
       await tx.walk.update({
         where: { id },
         data: {
@@ -99,9 +100,10 @@ export class WalkStore {
         list,
         epoch,
         pass,
+        pages: row.pages,
         referenceId: pass === 1 ? reference : null,
         memory: checkpoint ? await readLedger(tx, id, pass, checkpoint) : new ReceivedKeys(),
-        fillsEmptyList: startedEmpty && pass === 1 && endpoint.parent === undefined,
+        fillsEmptyList: startedEmpty && pass === 1,
         unstable: unstableSince !== null,
         ...(idField !== null && { idField }),
         ...(checkpoint && { checkpoint }),
@@ -143,6 +145,7 @@ export class WalkStore {
         })),
       );
     });
+    walk.pages += pages.length;
     if (newIdField !== undefined) walk.idField = newIdField;
   }
 
@@ -236,6 +239,7 @@ function writeOf(walk: OpenWalk, checkpoint: WalkCheckpoint, { total }: { readon
     epoch: walk.epoch,
     runId: walk.runId,
     walkId: walk.id,
+    pagesBefore: walk.pages,
     pass: walk.pass,
     checkpoint,
     received: (parent?.received ?? 0) + walk.memory.size,

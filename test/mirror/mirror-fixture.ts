@@ -55,7 +55,8 @@ export async function write(
       texts: new Uint32Array(3 * ids.length),
       digest: Buffer.from(texts.join()),
     };
-    const counts = { checkpoint: {}, received: ids.length, duplicates: 0 };
+    const { pages: pagesBefore } = await tx.walk.findUniqueOrThrow({ where: { id: walk.walkId } });
+    const counts = { pagesBefore, checkpoint: {}, received: ids.length, duplicates: 0 };
     await writePages(tx, { ...walk, pass: 1, ...counts, ...more }, [{ page, number, newFrom }]);
   });
 }

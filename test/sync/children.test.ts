@@ -27,6 +27,8 @@ let next = 0;
 let tasks: Map<string, number>;
 let gone: Set<string>;
 let asked: string[];
+/** The department whose first task leaves once its first page was given. */
+let shrinking: string | undefined;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
@@ -49,6 +51,7 @@ beforeEach(async () => {
   tasks = new Map(ids.map((id, n) => [id, n]));
   gone = new Set();
   asked = [];
+  shrinking = undefined;
 });
 
 function idOf(text: string): string {
@@ -63,9 +66,10 @@ function tasksPage({ path, query }: ApiRequest): string | undefined {
   const id = decodeURIComponent(department);
   asked.push(id);
   if (gone.has(id)) throw new MusterError('service_refused', 'no such department', { details: { status: 404 } });
-  const total = tasks.get(id)!;
+  const left = id === shrinking && asked.indexOf(id) < asked.length - 1 ? 1 : 0;
+  const total = tasks.get(id)! - left;
   const [skip, take] = [Number(query!['skip']), Number(query!['take'])];
-  const data = Array.from({ length: total }, (_, n) => ({ id: n + 1, of: id })).slice(skip, skip + take);
+  const data = Array.from({ length: total }, (_, n) => ({ id: n + 1 + left, of: id })).slice(skip, skip + take);
   return JSON.stringify({ totalRecords: total, totalDisplayRecords: data.length, data });
 }
 
@@ -109,6 +113,13 @@ test('interrupted anywhere, it goes on with the parent where it stopped', async 
   expect(await living()).toEqual(expected());
   const undisturbed = await harness.sync(company);
   expect(run.walks[1]!.pages).toBe(undisturbed.walks[1]!.pages);
+});
+
+test('a child that leaves while its parent is first walked is marked deleted', async () => {
+  shrinking = [...tasks.keys()][8]!;
+  const first = `${encodeURIComponent(shrinking)}/1`;
+  expect((await harness.sync(company)).walks[1]).toMatchObject({ verified: true, received: 65, inserted: 66, deleted: 1 });
+  expect(await living()).toEqual(expected().filter((id) => id !== first));
 });
 
 test('a parent that the service no longer knows makes the walk unverified, and costs no other parent', async () => {

@@ -49,6 +49,7 @@ export class MemoryMirror implements WalkRecord {
       unstable: this.unstable,
       pass: this.#saved?.pass ?? 1,
       memory,
+      pages: this.#ledger.length,
       fillsEmptyList: this.#startedEmpty && (this.#saved?.pass ?? 1) === 1,
       ...((this.#saved?.pass ?? 1) === 1 && { reference: this.#reference() }),
       ...(this.#idField !== undefined && { idField: this.#idField }),

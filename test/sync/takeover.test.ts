@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
+import { MusterError } from '../../src/core/errors.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
@@ -17,6 +18,7 @@ let quick: SyncHarness;
 let company: CompanyKey;
 /** What happens before a request of the slow worker. */
 let before: (path: string) => Promise<void> | void = () => {};
+let beforeRecord: (signal: AbortSignal | undefined) => Promise<void> | void = () => {};
 let next = 0;
 
 beforeAll(async () => {
@@ -24,7 +26,10 @@ beforeAll(async () => {
     companies: Array.from({ length: 12 }, (_, n) => ({ name: `C${n}`, employees: 35, departments: 8 })),
   });
   database = await testDatabase();
-  slow = syncHarness(database.db, sandbox, ENDPOINTS, { holder: 'slow', beforeRequest: ({ path }) => before(path) });
+  slow = syncHarness(database.db, sandbox, ENDPOINTS, {
+    holder: 'slow',
+    beforeRequest: ({ path, signal }) => (path.endsWith(company.companyId) ? beforeRecord(signal) : before(path)),
+  });
   quick = syncHarness(database.db, sandbox, ENDPOINTS, { holder: 'quick' });
 });
 
@@ -37,6 +42,7 @@ afterAll(async () => {
 
 beforeEach(async () => {
   before = () => {};
+  beforeRecord = () => {};
   company = await slow.onboard(sandbox.companies[next++]!.companyId);
 });
 
@@ -88,6 +94,47 @@ test('a worker that wakes up at the end of a walk whose ledger was taken over de
   const run = await quick.work(successor.id);
   expect(run).toMatchObject({ status: 'succeeded', walks: [{ verified: true, deleted: 0, resumed: true, received: 35 }] });
   expect(await mirrored(database.db, 'employees', company.companyId)).toEqual(upstream(sandbox, 'employees', company.companyId));
+});
+
+test('a worker whose last page the database has lost proves nothing by what it remembers', async () => {
+  const frozen = freezeAt('/employees', 4);
+  const { id } = await slow.runs.request({ company, trigger: 'manual' });
+  const work = slow.work(id);
+  await frozen.committed(id);
+  // As after a crash of a server that had not flushed it, or a failover to a replica that had not received it.
+  const { rows } = await database.db.pool.query<{ id: string }>(
+    `UPDATE muster.walks SET pages = pages - 1, checkpoint = NULL WHERE run_id = $1 AND position = 0 RETURNING id`,
+    [id],
+  );
+  await database.db.pool.query('DELETE FROM muster.walk_pages WHERE walk_id = $1 AND page = 2', [rows[0]!.id]);
+  await database.db.pool.query(
+    `DELETE FROM mirror.employees WHERE company_id = $1 AND ctid IN (
+    SELECT ctid FROM mirror.employees WHERE company_id = $1 ORDER BY ctid DESC LIMIT 8)`,
+    [company.companyId],
+  );
+  frozen.thaw();
+  expect(await work).toMatchObject({ status: 'running', walks: [{ status: 'running', pages: 2 }, {}] });
+  await lapse(id);
+  expect(await quick.work(id)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, received: 35, deleted: 0 }, {}] });
+  expect(await mirrored(database.db, 'employees', company.companyId)).toEqual(upstream(sandbox, 'employees', company.companyId));
+});
+
+test('the company record that is on its way ends with its run', async () => {
+  const aborted = new Promise<void>((resolve) => {
+    beforeRecord = (signal) =>
+      new Promise((_, reject) =>
+        signal!.addEventListener('abort', () => {
+          resolve();
+          reject(signal!.reason);
+        }),
+      );
+  });
+  before = (path) => {
+    if (path.endsWith('/employees')) throw new MusterError('company_not_found', 'gone');
+  };
+  const { id } = await slow.runs.request({ company, trigger: 'manual' });
+  expect(await slow.work(id)).toMatchObject({ status: 'failed' });
+  await aborted;
 });
 
 test('a run that was cancelled takes no further page from a worker that slept through it', async () => {
