@@ -43,6 +43,8 @@ export class Deployment {
       ...(options.catalogue && { MUSTER_CATALOGUE: cataloguePath }),
       MUSTER_HOME: home,
       MUSTER_ENCRYPTION_KEYS: `test:${randomBytes(32).toString('base64')}`,
+      // No nightly run comes between, at whatever hour the tests are run.
+      SYNC_CRON: '0 0 29 2 *',
       TEST_BASE_URL: address,
       TEST_AUTH_URL: address,
       TEST_CLIENT_ID: sandbox.clientId,
