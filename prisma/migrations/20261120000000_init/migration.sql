@@ -165,7 +165,6 @@ CREATE TABLE "muster"."walks" (
     "total_records" INTEGER,
     "resumed" BOOLEAN NOT NULL DEFAULT false,
     "verified" BOOLEAN NOT NULL DEFAULT false,
-    "started_empty" BOOLEAN NOT NULL DEFAULT false,
     "reusable" BOOLEAN NOT NULL DEFAULT false,
     "keys_digest" TEXT,
     "reference_walk_id" UUID,
