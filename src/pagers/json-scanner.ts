@@ -137,23 +137,16 @@ class JsonScanner {
   }
 
   #records(index: number, depth: number, names: readonly Buffer[]): number {
-    const text = this.#text;
     const records: ScannedRecord[] = [];
-    let at = skipSpace(text, index + 1);
-    if (text[at] !== CLOSE_BRACKET) {
-      for (;;) {
-        const members: (Span | undefined)[] = names.map(() => undefined);
-        const end = text[at] === OPEN_BRACE ? this.#record(at, depth + 2, names, members) : this.value(at, depth + 1);
-        if (end === NONE) return NONE;
-        records.push({ start: at, end, members });
-        at = skipSpace(text, end);
-        if (text[at] === CLOSE_BRACKET) break;
-        if (text[at] !== COMMA) return NONE;
-        at = skipSpace(text, at + 1);
-      }
-    }
-    this.#array = { start: index, end: at + 1, records };
-    return at + 1;
+    const end = this.#elements(index, depth + 1, (start) => {
+      const members: (Span | undefined)[] = names.map(() => undefined);
+      const recordEnd =
+        this.#text[start] === OPEN_BRACE ? this.#record(start, depth + 2, names, members) : this.value(start, depth + 1);
+      records.push({ start, end: recordEnd, members });
+      return recordEnd;
+    });
+    if (end !== NONE) this.#array = { start: index, end, records };
+    return end;
   }
 
   #record(index: number, depth: number, names: readonly Buffer[], members: (Span | undefined)[]): number {
@@ -184,12 +177,13 @@ class JsonScanner {
     }
   }
 
-  #elements(index: number, depth: number): number {
+  /** `element` reads an element and says where it ends. */
+  #elements(index: number, depth: number, element?: (start: number) => number): number {
     const text = this.#text;
     let at = skipSpace(text, index + 1);
     if (text[at] === CLOSE_BRACKET) return at + 1;
     for (;;) {
-      const end = this.value(at, depth);
+      const end = element ? element(at) : this.value(at, depth);
       if (end === NONE) return NONE;
       at = skipSpace(text, end);
       if (text[at] === CLOSE_BRACKET) return at + 1;
