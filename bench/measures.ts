@@ -51,6 +51,13 @@ async function throughputRound(bench: Bench, options: BenchOptions, measures: Me
   note('nothing changed, rows/s', total / unchanged);
   note('nothing changed / fetch only', fetched / unchanged);
   note('nothing changed, WAL bytes a record', Number((await bench.walBytes()) - wal) / total);
+  await bench.control('etags=on');
+  // The first one learns the ETags.
+  await bench.sync(all);
+  const notSent = await bench.sync(all);
+  note('nothing changed, with ETags, rows/s', total / notSent);
+  note('nothing changed, with ETags / fetch only', fetched / notSent);
+  await bench.control('etags=off');
   await bench.control('change=0.01');
   // The provider renders the pages anew before anything is measured.
   const fetchedAgain = await fetchOnly(bench, all, options).then(() => fetchOnly(bench, all, options));

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 
 /**
@@ -8,13 +9,19 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
  */
 const [companies = 4, records = 50_000] = process.argv.slice(2).map(Number);
 
+interface Page {
+  readonly body: Buffer;
+  readonly etag: string;
+}
+
 interface Company {
   readonly id: string;
   readonly texts: string[];
-  readonly pages: Map<string, Buffer>;
+  readonly pages: Map<string, Page>;
 }
 
 let latencyMs = 0;
+let givesEtags = false;
 let edition = 0;
 let requests = 0;
 let firstRequestAt: number | undefined;
@@ -62,30 +69,35 @@ function recordText(company: number, record: number, version: number): string {
   });
 }
 
-function page({ texts, pages }: Company, skip: number, take: number): Buffer {
+function rendered(text: string): Page {
+  const body = Buffer.from(text);
+  return { body, etag: `"${createHash('sha256').update(body).digest('base64url')}"` };
+}
+
+function page({ texts, pages }: Company, skip: number, take: number): Page {
   const key = `${skip}+${take}`;
-  let body = pages.get(key);
-  if (!body) {
+  let kept = pages.get(key);
+  if (!kept) {
     const slice = texts.slice(skip, skip + take);
-    body = Buffer.from(`{"totalRecords":${texts.length},"totalDisplayRecords":${slice.length},"data":[${slice.join(',')}]}`);
-    pages.set(key, body);
+    kept = rendered(`{"totalRecords":${texts.length},"totalDisplayRecords":${slice.length},"data":[${slice.join(',')}]}`);
+    pages.set(key, kept);
   }
-  return body;
+  return kept;
 }
 
 /** The same by token: the token is the index, as text. */
-function tokenPage({ texts, pages }: Company, pageToken: string | null, size: number): Buffer {
+function tokenPage({ texts, pages }: Company, pageToken: string | null, size: number): Page {
   const skip = Number(pageToken ?? 0);
   const key = `token ${skip}+${size}`;
-  let body = pages.get(key);
-  if (!body) {
+  let kept = pages.get(key);
+  if (!kept) {
     const next = skip + size < texts.length ? JSON.stringify(String(skip + size)) : 'null';
-    body = Buffer.from(
+    kept = rendered(
       `{"hasNextPage":${next !== 'null'},"nextPageToken":${next},"data":[${texts.slice(skip, skip + size).join(',')}]}`,
     );
-    pages.set(key, body);
+    pages.set(key, kept);
   }
-  return body;
+  return kept;
 }
 
 /** Changes a share of every company's records, spread evenly. */
@@ -108,18 +120,21 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
   const [, , , id, resource] = url.pathname.split('/');
   const company = byId.get(id!);
   if (!company) return send(response, 404, Buffer.from('{}'));
-  const body =
+  const { body, etag } =
     resource === undefined
-      ? Buffer.from(JSON.stringify({ id, name: `Company ${id}` }))
+      ? rendered(JSON.stringify({ id, name: `Company ${id}` }))
       : resource === 'people'
         ? tokenPage(company, url.searchParams.get('continuationToken'), Number(url.searchParams.get('pageSize')))
         : page(company, Number(url.searchParams.get('skip')), Number(url.searchParams.get('$take')));
-  if (latencyMs > 0) setTimeout(() => send(response, 200, body), latencyMs);
-  else send(response, 200, body);
+  const isKept = givesEtags && request.headers['if-none-match'] === etag;
+  const reply = () => (isKept ? response.writeHead(304, { etag }).end() : send(response, 200, body, givesEtags ? { etag } : {}));
+  if (latencyMs > 0) setTimeout(reply, latencyMs);
+  else reply();
 }
 
 function control(url: URL, response: ServerResponse): void {
   if (url.searchParams.has('latency')) latencyMs = Number(url.searchParams.get('latency'));
+  if (url.searchParams.has('etags')) givesEtags = url.searchParams.get('etags') === 'on';
   if (url.searchParams.has('change')) change(Number(url.searchParams.get('change')));
   const state = JSON.stringify({ requests, firstRequestAt, companies: list.map((company) => company.id) });
   if (url.searchParams.has('reset')) {
@@ -146,8 +161,8 @@ function token(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
-function send(response: ServerResponse, status: number, body: Buffer): void {
-  response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length });
+function send(response: ServerResponse, status: number, body: Buffer, headers: object = {}): void {
+  response.writeHead(status, { 'content-type': 'application/json', 'content-length': body.length, ...headers });
   response.end(body);
 }
 

@@ -37,6 +37,8 @@ export interface Endpoint {
   /** Dot path to the paging envelope in the response; '' = the response itself; 'none' = a bare array. */
   readonly envelope: string;
   readonly order: 'stable' | 'unstable';
+  /** `ignore`: of a service whose ETags do not change with every change of a page. */
+  readonly etag: 'use' | 'ignore';
   readonly parent?: string;
   readonly deleteGuard: DeleteGuard;
 }

@@ -74,6 +74,7 @@ export const ENTRY_SCHEMA = z.strictObject(
       .regex(/^[^.\s]+(\.[^.\s]+)*$/, must('a dot path, or none'))
       .optional(),
     order: z.enum(['stable', 'unstable'], must('stable or unstable')).default('stable'),
+    etag: z.enum(['use', 'ignore'], must('use or ignore')).default('use'),
     parent: z.string(must('the name of another list')).optional(),
     deleteGuard: DELETE_GUARD_SCHEMA.prefault({}),
   },

@@ -12,11 +12,14 @@ export interface ApiRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>> | undefined;
   readonly body?: Readonly<Record<string, unknown>> | undefined;
+  /** The ETag of an answer that is kept: 304 instead of 200 when it is still the answer. */
+  readonly ifNoneMatch?: string | undefined;
   readonly tokens: TokenSource;
   readonly signal?: AbortSignal | undefined;
 }
 
-export type ApiResponse = HttpResponse & { readonly status: 200 };
+/** 304 only where the request had `ifNoneMatch`; its body is empty. */
+export type ApiResponse = HttpResponse & { readonly status: 200 | 304 };
 
 export interface ApiClientParts {
   readonly http: HttpClient;
@@ -62,11 +65,12 @@ export class ApiClient {
       response = await this.#send(outgoing, url, token);
     }
     if (response.status === 401) await tokens.refused(token);
-    if (response.status !== 200) throw statusError(what, response, this.#parts.clock.now());
+    const isStillKept = response.status === 304 && outgoing.ifNoneMatch !== undefined;
+    if (response.status !== 200 && !isStillKept) throw statusError(what, response, this.#parts.clock.now());
     return response as ApiResponse;
   }
 
-  #send({ method, body, signal }: ApiRequest, url: URL, token: AccessToken): Promise<HttpResponse> {
+  #send({ method, body, ifNoneMatch, signal }: ApiRequest, url: URL, token: AccessToken): Promise<HttpResponse> {
     return this.#parts.http.send({
       method,
       url,
@@ -75,6 +79,8 @@ export class ApiClient {
         accept: 'application/json',
         authorization: `Bearer ${token.value.reveal()}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+        // The service itself is asked, not a cache on the way.
+        ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch, 'cache-control': 'no-cache' }),
       },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });

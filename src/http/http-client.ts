@@ -107,7 +107,9 @@ export class HttpClient {
       ...(body === undefined ? {} : { body }),
     });
     const received = joinHeaders(response.headers);
-    const bytes = await readBody(response.body, received['content-encoding'], this.#maxBytes);
+    // 304 has no body, whatever encoding it speaks of.
+    const encoding = response.statusCode === 304 ? undefined : received['content-encoding'];
+    const bytes = await readBody(response.body, encoding, this.#maxBytes);
     return {
       status: response.statusCode,
       headers: received,

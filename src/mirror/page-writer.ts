@@ -42,6 +42,8 @@ export interface PageToWrite {
     readonly keys: { readonly words: Uint32Array };
     readonly texts: Uint32Array;
     readonly digest: Uint8Array;
+    /** How to ask whether the page is as it was, where the service lets us. */
+    readonly answer?: object | undefined;
   };
 }
 
@@ -91,6 +93,7 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     texts.lengths,
     lookUps(pages),
     write.pagesBefore,
+    pages.map(({ page }) => (page.answer ? JSON.stringify(page.answer) : null)),
   ]);
   if (walks === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
   if (rejected.length === 0) return;
@@ -172,10 +175,10 @@ WITH incoming AS (
   INSERT INTO muster.changes (batch_id, position, record_id, op, data)
   SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, d.id, d.op, d.data FROM batch, difference d WHERE NOT batch.is_whole
 ), page AS (
-  SELECT p.page, p.next_token, p.like_id, p.digest, p.keys, p.texts, p.content_id IS NULL AS is_new,
+  SELECT p.page, p.next_token, p.like_id, p.digest, p.keys, p.texts, p.answer, p.content_id IS NULL AS is_new,
          COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS content_id
-  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[], $15::bytea[])
-       AS p(page, next_token, content_id, like_id, digest, keys, texts)
+  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[], $15::bytea[], $27::jsonb[])
+       AS p(page, next_token, content_id, like_id, digest, keys, texts, answer)
 ), content AS (
   INSERT INTO muster.page_contents (id, environment, company_id, resource, digest, ids, keys, texts)
   SELECT page.content_id, $1, $2::uuid, $7, page.digest,
@@ -184,8 +187,8 @@ WITH incoming AS (
          page.texts
   FROM page WHERE is_new
 ), ledger AS (
-  INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token)
-  SELECT $5::uuid, $8, page.page, page.content_id, page.next_token FROM page
+  INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token, answer)
+  SELECT $5::uuid, $8, page.page, page.content_id, page.next_token, page.answer FROM page
 ), living AS (
   UPDATE muster.lists l SET records = l.records + counted.risen FROM counted
   WHERE counted.risen > 0 AND l.environment = $1 AND l.company_id = $2::uuid AND l.resource = $7

@@ -40,6 +40,15 @@ export interface KnownContent {
   readonly texts: Uint32Array;
 }
 
+/** The answer that brought a page, so that the service can be asked whether it still is the answer (RFC 9110, 13.1.2). */
+export interface KeptAnswer {
+  /** What was asked: the PageInput as JSON. */
+  readonly request: string;
+  readonly etag: string;
+  readonly total?: number;
+  readonly nextToken?: string;
+}
+
 export interface ReceivedPage extends Page {
   /** The records to be compared with the mirror: all that can be kept, but for those that are known to stand there as they are. */
   readonly records: readonly ReceivedRecord[];
@@ -48,8 +57,10 @@ export interface ReceivedPage extends Page {
   readonly ids: readonly string[] | KnownContent;
   /** The page that is the same in everything. */
   readonly content?: KnownContent;
-  /** The page with nothing left out of `records`. */
+  /** The page with nothing left out of `records`; undefined where only the service has them. */
   readonly full?: (() => ReadPage) | undefined;
+  /** Undefined where the service gives no ETag. */
+  readonly answer?: KeptAnswer | undefined;
   /** The record member taken for the id; absent when no record of the page carries a candidate. */
   readonly idField?: string;
   /** Hashes and lengths of the records' texts (record-digests.ts). */

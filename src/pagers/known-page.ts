@@ -1,6 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import {
   around,
+  type KeptAnswer,
   type KnownContent,
   type PageShape,
   type ReceivedPage,
@@ -21,6 +22,31 @@ export interface KnownPages {
   beginningWith(key: KeyHashes): KnownContent | undefined;
   /** Whether any page held a record with this text; `texts` and `n` as of a page. */
   hasText(texts: Uint32Array, n: number): boolean;
+  /** What this request, a PageInput as JSON, was answered with. */
+  answerTo(request: string): KnownAnswer | undefined;
+}
+
+export interface KnownAnswer {
+  readonly answer: KeptAnswer;
+  readonly content: KnownContent;
+  readonly digest: Buffer;
+}
+
+/** The page of an answer that is still the answer, without having received it again. */
+export function pageOf({ answer, content, digest }: KnownAnswer): ReceivedPage {
+  const { total, nextToken } = answer;
+  return {
+    ...same(content),
+    rejected: [],
+    digest,
+    answer,
+    ...(total === undefined ? {} : { total }),
+    ...(nextToken === undefined ? {} : { nextToken }),
+  };
+}
+
+function same(content: KnownContent): Records & Pick<ReceivedPage, 'content'> {
+  return { content, ids: content, keys: content.keys, texts: content.texts, records: [] };
 }
 
 /** Bytes of a response in which its array of records must begin for the page to be recognized. */
@@ -64,10 +90,8 @@ function recognize(
   if (start === undefined || end <= start) return undefined;
   try {
     const digest = digestArray(bytes.subarray(start, end));
-    const same = known.withDigest(digest);
-    const records = same
-      ? { content: same, ids: same, keys: same.keys, texts: same.texts, records: [] }
-      : readChanged(known, bytes, start, end, idField);
+    const content = known.withDigest(digest);
+    const records = content ? same(content) : readChanged(known, bytes, start, end, idField);
     if (!records) return undefined;
     const rest = around(bytes, { start, end });
     // Another array there, behind the first one, is the one that counts.

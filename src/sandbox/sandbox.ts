@@ -39,6 +39,8 @@ export interface SandboxOptions {
   readonly maxTake?: number;
   /** Added to every answer. Default 0. */
   readonly latencyMs?: number;
+  /** GET answers of the API carry an ETag, and one that was asked for with it is 304 without a body. Default false. */
+  readonly etags?: boolean;
   readonly clientId?: string;
   readonly clientSecret?: Secret;
   /** File in which grants outlive a restart; without it, a restart forgets every authorization. */
@@ -111,6 +113,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     port: options.port ?? 0,
     clock,
     latencyMs: options.latencyMs ?? 0,
+    etags: options.etags ?? false,
     faults,
     log,
     routes: [

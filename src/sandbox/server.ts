@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../core/clock.js';
@@ -15,6 +16,7 @@ export interface ServerOptions {
   readonly port: number;
   readonly clock: Clock;
   readonly latencyMs: number;
+  readonly etags: boolean;
   readonly routes: readonly Route[];
   readonly faults: Faults;
   readonly log: RequestLog;
@@ -56,7 +58,7 @@ export class SandboxServer {
   }
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { clock, latencyMs, log, faults } = this.#options;
+    const { clock, latencyMs, etags, log, faults } = this.#options;
     const method = request.method ?? 'GET';
     const { pathname: path, searchParams: query } = new URL(`http://sandbox${request.url}`);
     const entry = log.add({ at: clock.now(), method, path, input: {} });
@@ -76,7 +78,8 @@ export class SandboxServer {
         : this.#answer(entry, request, query, body, effect);
     if (effect?.kind === 'hang') return;
     if (effect?.kind === 'drop' && effect.when === 'after') return void response.destroy();
-    send(response, entry, answer, effect);
+    const hasEtag = etags && method === 'GET' && path.startsWith('/api/') && answer.status === 200;
+    send(response, entry, answer, effect, hasEtag ? (request.headers['if-none-match'] ?? '') : undefined);
   }
 
   #answer(
@@ -133,11 +136,29 @@ function loggedInput({ method, path }: ServedRequest, query: URLSearchParams, bo
   return method === 'GET' ? Object.fromEntries(query) : (readObject(body) ?? {});
 }
 
-function send(response: ServerResponse, entry: ServedRequest, answer: Answer, effect: Effect | undefined): void {
+/** `kept`: the ETag that the client has, where the answer gets one. */
+function send(
+  response: ServerResponse,
+  entry: ServedRequest,
+  answer: Answer,
+  effect: Effect | undefined,
+  kept: string | undefined,
+): void {
   const whole = Buffer.from(bodyOf(answer, effect?.kind === 'alter' ? effect.members : {}));
+  const etag = kept === undefined ? undefined : `"${createHash('sha256').update(whole).digest('base64url')}"`;
+  if (etag !== undefined && etag === kept) {
+    entry.status = 304;
+    response.writeHead(304, { etag }).end();
+    return;
+  }
   const half = whole.subarray(0, whole.length >> 1);
   const body = effect?.kind === 'truncate' ? half : whole;
-  const headers = { 'content-type': 'application/json; charset=utf-8', 'content-length': String(body.length), ...answer.headers };
+  const headers = {
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': String(body.length),
+    ...(etag !== undefined && { etag }),
+    ...answer.headers,
+  };
   if (effect?.kind === 'drop') {
     response.writeHead(answer.status, headers);
     response.write(half, () => response.destroy());

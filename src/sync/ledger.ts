@@ -1,4 +1,6 @@
 import type { Transaction } from '../db/transaction.js';
+import type { Prisma } from '../generated/prisma/client.js';
+import type { KeptAnswer } from '../pagers/envelope.js';
 import { KeyHashes } from '../pagers/hashes.js';
 import { ReceivedKeys } from './pass-memory.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
@@ -27,16 +29,25 @@ export async function* ledgerPages(tx: Pick<Transaction, 'walkPage'>, walkId: st
       where: { walkId, pass, page: { gte: from } },
       orderBy: { page: 'asc' },
       take: CHUNK,
-      select: { page: true, nextToken: true, content: { select: { id: true, digest: true, keys: true, texts: true } } },
+      select: {
+        page: true,
+        nextToken: true,
+        answer: true,
+        content: { select: { id: true, digest: true, keys: true, texts: true } },
+      },
     });
-    for (const { nextToken, content } of chunk) {
+    for (const { nextToken, answer, content } of chunk) {
       const { id, digest, keys, texts } = content;
-      yield { id, digest, keys: new KeyHashes(words(keys)), texts: words(texts), nextToken };
+      yield { id, digest, keys: new KeyHashes(words(keys)), texts: words(texts), nextToken, answer: keptAnswer(answer) };
     }
     const last = chunk.at(-1);
     if (!last) return;
     from = last.page + 1;
   }
+}
+
+function keptAnswer(answer: Prisma.JsonValue): KeptAnswer | undefined {
+  return answer === null ? undefined : (answer as unknown as KeptAnswer);
 }
 
 function words(bytes: Uint8Array): Uint32Array {

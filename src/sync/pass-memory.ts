@@ -70,6 +70,16 @@ export class ReceivedKeys implements PassMemory {
     return 'new';
   }
 
+  /** Whether every record so far came with one text, also if these come next. */
+  agreesWith({ words, length }: KeyHashes, texts: Uint32Array): boolean {
+    for (let n = 0; n < length && this.#isSteady; n += 1) {
+      const slot = this.#find(words[2 * n]!, words[2 * n + 1]!);
+      const isKnown = this.#high[slot] !== 0 || this.#low[slot] !== 0;
+      if (isKnown && this.#text[slot] !== texts[TEXT_WORDS * n]) this.#isSteady = false;
+    }
+    return this.#isSteady;
+  }
+
   addTokenDigest(digest: string): void {
     this.#tokens.add(digest);
   }

@@ -3,9 +3,9 @@ import { fingerprint } from '../catalogue/fingerprint.js';
 import type { Database } from '../db/database.js';
 import type { Transaction } from '../db/transaction.js';
 import type { ListKey } from '../mirror/list-fence.js';
-import type { KnownContent } from '../pagers/envelope.js';
+import type { KeptAnswer, KnownContent } from '../pagers/envelope.js';
 import type { KeyHashes } from '../pagers/hashes.js';
-import type { KnownPages } from '../pagers/known-page.js';
+import type { KnownAnswer, KnownPages } from '../pagers/known-page.js';
 import { TEXT_WORDS } from '../pagers/record-digests.js';
 import { ledgerPages } from './ledger.js';
 
@@ -13,10 +13,12 @@ import { ledgerPages } from './ledger.js';
 export class Reference implements KnownPages {
   readonly #byDigest = new Map<string, KnownContent>();
   readonly #byFirstKey = new Map<number, KnownContent>();
+  readonly #byRequest = new Map<string, KnownAnswer>();
   #texts: Set<number> | undefined;
 
-  add(digest: Uint8Array, content: KnownContent): void {
+  add(digest: Uint8Array, content: KnownContent, answer?: KeptAnswer): void {
     this.#byDigest.set(nameOf(digest), content);
+    if (answer) this.#byRequest.set(answer.request, { answer, content, digest: Buffer.from(digest) });
     if (content.keys.length > 0) this.#byFirstKey.set(numberOf(content.keys.words, 0), content);
   }
 
@@ -26,6 +28,10 @@ export class Reference implements KnownPages {
 
   beginningWith(key: KeyHashes): KnownContent | undefined {
     return this.#byFirstKey.get(numberOf(key.words, 0));
+  }
+
+  answerTo(request: string): KnownAnswer | undefined {
+    return this.#byRequest.get(request);
   }
 
   hasText(texts: Uint32Array, n: number): boolean {
@@ -43,7 +49,7 @@ export class Reference implements KnownPages {
 export async function readReference({ prisma }: Database, walkId: string): Promise<Reference> {
   const { pass } = await prisma.walk.findUniqueOrThrow({ where: { id: walkId }, select: { pass: true } });
   const reference = new Reference();
-  for await (const { digest, ...content } of ledgerPages(prisma, walkId, pass)) reference.add(digest, content);
+  for await (const { digest, answer, ...content } of ledgerPages(prisma, walkId, pass)) reference.add(digest, content, answer);
   return reference;
 }
 

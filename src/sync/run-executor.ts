@@ -1,4 +1,4 @@
-import type { Catalogue, Endpoint } from '../catalogue/endpoint.js';
+import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
@@ -8,15 +8,11 @@ import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import type { Logger } from '../observability/logger.js';
-import { readPage } from '../pagers/envelope.js';
-import { readAgainst } from '../pagers/known-page.js';
-import { childPage } from './child-page.js';
-import type { FetchPage } from './page-window.js';
+import { pageSource } from './page-source.js';
 import type { ClaimedRun, RunClaims } from './run-claims.js';
 import type { HeldRun } from './run-holder.js';
 import type { ErrorView } from './run-view.js';
 import { walkList } from './walk.js';
-import type { PassRequest } from './walk-pass.js';
 import type { WalkStore } from './walk-store.js';
 
 /** Requests to the API of the company's environment. */
@@ -109,7 +105,10 @@ export class RunExecutor {
       if (!endpoint) throw new Error(`resource ${resource} is no longer in the catalogue`);
       const { store, clock } = this.#deps;
       const opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
-      const fetchFor = this.#fetcher(run, endpoint, tokens, record);
+      const fetchFor = pageSource(
+        { api: this.#apiBehind(record, run.company), companyId: run.company.companyId, tokens },
+        endpoint,
+      );
       const end = await walkList(opened, endpoint, { store, clock, shouldYield, fetchFor }, held.signal);
       if (end === 'yielded') this.#parked.add(id);
       return end === 'yielded' ? 'yielded' : 'succeeded';
@@ -122,21 +121,10 @@ export class RunExecutor {
     }
   }
 
-  #fetcher(run: ClaimedRun, endpoint: Endpoint, tokens: TokenSource, record: Promise<void>): (pass: PassRequest) => FetchPage {
-    const api = this.#deps.apiOf(run.company);
-    const { method } = endpoint;
-    return ({ parent, ignoreTotals, known }) => {
-      const path = endpoint.path
-        .replace('{company_id}', run.company.companyId)
-        .replace('{id}', () => encodeURIComponent(parent ?? ''));
-      return async (input, idField, signal) => {
-        const [{ bytes }] = await Promise.all([api.request({ method, path, ...input, tokens, signal }), record]);
-        const reference = known?.();
-        if (reference) return readAgainst(reference, bytes, endpoint, idField, ignoreTotals);
-        const page = readPage(bytes, endpoint, idField, ignoreTotals);
-        return parent === undefined ? page : childPage(parent, page);
-      };
-    };
+  /** Answers are there once the company's record is, too. */
+  #apiBehind(record: Promise<void>, company: CompanyKey): Pick<ApiClient, 'request'> {
+    const api = this.#deps.apiOf(company);
+    return { request: async (request) => (await Promise.all([api.request(request), record]))[0] };
   }
 
   /** The company's own record. The lists matter more: a service that does not give it fails no run. */

@@ -94,6 +94,8 @@ async function readPages(
     let advance: Advance<JsonObject>;
     try {
       page = await window.take(checkpoint.pager, walk.idField);
+      // Only the service has its records, and now they are compared.
+      if (page.content && !page.full && !walk.memory.agreesWith(page.keys, page.texts)) continue;
       // Asked for before the first page had shown the id.
       if (walk.idField !== undefined && page.idField !== undefined && page.idField !== walk.idField) continue;
       advance = pager.next(checkpoint.pager, page, walk.memory);

@@ -143,3 +143,16 @@ test('a page that comes after two failures is a page', async () => {
   expect((await get()).status).toBe(200);
   expect(received).toHaveLength(3);
 });
+
+test('a kept answer that still holds is 304 without a body, whatever encoding it speaks of', async () => {
+  const { api, tokens, received } = await setUp(always(304, { etag: '"a"', 'content-encoding': 'gzip' }));
+  const answer = await api.request({ method: 'GET', path: '/api/x', tokens, ifNoneMatch: '"a"' });
+  expect(answer).toMatchObject({ status: 304, headers: { etag: '"a"' } });
+  expect(answer.bytes).toHaveLength(0);
+  expect(received[0]?.headers).toMatchObject({ 'if-none-match': '"a"', 'cache-control': 'no-cache' });
+});
+
+test('304 that nobody asked for carries no page', async () => {
+  const { get } = await setUp(always(304));
+  await expect(get()).rejects.toMatchObject({ code: 'service_refused', details: { status: 304 } });
+});

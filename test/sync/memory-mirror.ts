@@ -1,3 +1,4 @@
+import type { KeptAnswer } from '../../src/pagers/envelope.js';
 import type { KeyHashes } from '../../src/pagers/hashes.js';
 import type { OpenWalk } from '../../src/sync/open-walk.js';
 import { digestToken, ReceivedKeys } from '../../src/sync/pass-memory.js';
@@ -13,6 +14,7 @@ interface LedgerPage {
   readonly texts: Uint32Array;
   readonly digest: Buffer;
   readonly token: string | undefined;
+  readonly answer: KeptAnswer | undefined;
 }
 
 /** A mirror in memory that does what the database's does, written down a second time, so that thousands of walks take seconds. */
@@ -66,9 +68,9 @@ export class MemoryMirror implements WalkRecord {
     const isThere = ({ id, position }: { id: string; position: number }) => position >= newFrom && this.rows.has(id);
     if (walk.fillsEmptyList && page.records.some(isThere)) throw new Error('a record that is there was said to be new');
     for (const { id, text } of page.records) this.rows.set(id, text.toString());
-    const { keys, texts, digest, nextToken } = page;
+    const { keys, texts, digest, nextToken, answer } = page;
     const ids = 'id' in page.ids ? this.#known[Number(page.ids.id)]!.ids : page.ids;
-    this.#ledger.push({ ids, keys, texts, digest, token: nextToken });
+    this.#ledger.push({ ids, keys, texts, digest, token: nextToken, answer });
     this.spared += page.keys.length - page.records.length - page.rejected.length;
     this.#idField ??= page.idField;
     if (this.#idField !== undefined) walk.idField = this.#idField;
@@ -118,7 +120,8 @@ export class MemoryMirror implements WalkRecord {
 
   #reference(): Reference {
     const reference = new Reference();
-    for (const [n, { digest, keys, texts }] of this.#known.entries()) reference.add(digest, { id: BigInt(n), keys, texts });
+    for (const [n, { digest, keys, texts, answer }] of this.#known.entries())
+      reference.add(digest, { id: BigInt(n), keys, texts }, answer);
     return reference;
   }
 

@@ -7,6 +7,8 @@ export interface Serving {
   readonly mostAtOnce: number;
   /** Every offset page is cut from another order. */
   readonly reorders: boolean;
+  /** The same place has the same token whenever it is asked for. */
+  readonly lastingTokens?: boolean;
 }
 
 interface Entry {
@@ -76,8 +78,10 @@ export class MovingList {
     const following = this.#entries.filter(({ place }) => place > behind);
     const page = following.slice(0, Math.min(take, this.serving.mostAtOnce));
     const hasNextPage = following.length > page.length;
-    // A counter behind the place: no two tokens are equal, even where two pages end at one place.
-    const next = hasNextPage ? JSON.stringify(`${page.at(-1)?.place ?? behind}/${this.#random(1e9)}`) : 'null';
+    // A number behind the place: no two tokens are equal, even where two pages end at one place.
+    const next = hasNextPage
+      ? JSON.stringify(`${page.at(-1)?.place ?? behind}/${this.serving.lastingTokens ? 0 : this.#random(1e9)}`)
+      : 'null';
     return `{"hasNextPage":${hasNextPage},"nextPageToken":${next},"data":[${page.map(textOf).join(',')}]}`;
   }
 

@@ -5,7 +5,7 @@ import { randomOf } from '../pagers/shifting-list.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { endpointsOf } from './company-fixture.js';
 import { MovingList, type Serving } from './moving-list.js';
-import { syncHarness } from './sync-harness.js';
+import { answerOf, syncHarness } from './sync-harness.js';
 
 /**
  * The same lists as in simulation.test.ts, fewer of them, walked into the real database by whole runs, night after night: each
@@ -33,25 +33,38 @@ test.each(styles)(
   'runs over a moving %s list',
   async (style) => {
     const { companyId } = sandbox.companies[0]!;
+    let notSent = 0;
     for (let seed = FIRST; seed < FIRST + SEEDS; seed += 1) {
       const random = randomOf(seed * 104_729);
-      const list = new MovingList(seed, random(40), { style, reorders: false, mostAtOnce: 1 + random(9) });
+      const etags = seed % 2 === 0;
+      const list = new MovingList(seed, random(40), {
+        style,
+        reorders: false,
+        mostAtOnce: 1 + random(9),
+        lastingTokens: etags,
+      });
       const size = 2 + random(9);
       const pager =
-        style === 'token'
-          ? { style: 'continuation', in: 'body', size }
-          : { style: 'skip-take', in: 'body', skipName: 'skip', takeName: 'take', size };
+        style === 'token' ? { style: 'continuation', size } : { style: 'skip-take', skipName: 'skip', takeName: 'take', size };
       const [employees] = endpointsOf({
-        employees: { method: 'POST', path: '/{company_id}/list', pager, ...(style === 'bare' && { envelope: 'none' }) },
+        employees: {
+          method: etags ? 'GET' : 'POST',
+          path: '/{company_id}/list',
+          pager,
+          ...(style === 'bare' && { envelope: 'none' }),
+        },
       });
       const restlessness = random(40);
       const world = { moves: true };
       const harness = syncHarness(database.db, sandbox, [employees!], {
-        respond: ({ path, body }) => {
+        etags,
+        respond: ({ path, body, query, ifNoneMatch }) => {
           if (!path.endsWith('/list')) return '{}';
           while (world.moves && random(100) < restlessness) list.change(5);
-          const { skip, take, pageSize, continuationToken } = body as Record<string, number & string>;
-          return list.answer({ skip: Number(skip), take: Number(take ?? pageSize), token: continuationToken });
+          const { skip, take, pageSize, continuationToken } = (body ?? query) as Record<string, number & string>;
+          const text = list.answer({ skip: Number(skip), take: Number(take ?? pageSize), token: continuationToken });
+          if (text !== undefined && answerOf(text, etags, { ifNoneMatch }).status === 304) notSent += 1;
+          return text;
         },
       });
       const company = await harness.onboard(companyId);
@@ -89,6 +102,7 @@ test.each(styles)(
         await database.db.pool.query(`DELETE FROM ${table}`);
       await harness.close();
     }
+    expect(notSent).toBeGreaterThan(SEEDS / 2);
   },
   120_000,
 );

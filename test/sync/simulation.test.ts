@@ -4,26 +4,33 @@ import { validateCatalogue } from '../../src/catalogue/validate.js';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import type { Clock } from '../../src/core/clock.js';
 import { MusterError } from '../../src/core/errors.js';
-import { readPage } from '../../src/pagers/envelope.js';
-import { readAgainst } from '../../src/pagers/known-page.js';
-import type { PageInput } from '../../src/pagers/pager.js';
+import type { ApiRequest } from '../../src/http/api-client.js';
+import type { TokenSource } from '../../src/http/token-source.js';
+import { pageSource } from '../../src/sync/page-source.js';
 import { walkList } from '../../src/sync/walk.js';
-import type { PassRequest } from '../../src/sync/walk-pass.js';
 import { randomOf } from '../pagers/shifting-list.js';
 import { MemoryMirror } from './memory-mirror.js';
 import { MovingList, type Serving } from './moving-list.js';
+import { answerOf } from './sync-harness.js';
 
 /** Seeds of each kind; `CAMPAIGN_SEEDS=100000 npx vitest run test/sync/simulation.test.ts` for more, `FIRST_SEED` to replay one. */
 const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? 500);
 const FIRST = Number(process.env.FIRST_SEED ?? 1);
 const CHANGES = { skipName: 'skip', takeName: 'take' };
+const NO_TOKENS = {} as TokenSource;
 const clock: Clock = { now: () => 0, monotonic: () => 0, sleep: async () => {} };
+
+interface Requests {
+  readonly made: number;
+  readonly notModified: number;
+}
 
 interface World {
   readonly list: MovingList;
   readonly endpoint: Endpoint;
   /** What happens before a request is answered. */
   stir: () => void;
+  readonly etags: boolean;
   /** How likely, in a hundred, a page token has expired. */
   readonly forgetful: number;
   readonly random: (below: number) => number;
@@ -37,31 +44,37 @@ function world(
   forgetful: number,
 ): World {
   const random = randomOf(seed * 7919);
-  const list = new MovingList(seed, random(45), { style, reorders, mostAtOnce: 1 + random(12) });
+  const lastingTokens = seed % 4 < 2;
+  const list = new MovingList(seed, random(45), { style, reorders, mostAtOnce: 1 + random(12), lastingTokens });
+  const etags = seed % 2 === 0;
   const size = 1 + random(12);
-  const pager =
-    style === 'token' ? { style: 'continuation', in: 'body', size } : { style: 'skip-take', in: 'body', ...CHANGES, size };
-  const entry = { method: 'POST', path: '/{company_id}', pager, order: declared, ...(style === 'bare' && { envelope: 'none' }) };
-  return { list, endpoint: validateCatalogue({ list: entry }, 'test').endpoints[0]!, stir: () => {}, forgetful, random };
+  const pager = style === 'token' ? { style: 'continuation', size } : { style: 'skip-take', ...CHANGES, size };
+  const entry = {
+    method: etags ? 'GET' : 'POST',
+    path: '/{company_id}',
+    pager,
+    order: declared,
+    ...(style === 'bare' && { envelope: 'none' }),
+  };
+  return { list, endpoint: validateCatalogue({ list: entry }, 'test').endpoints[0]!, stir: () => {}, etags, forgetful, random };
 }
 
 /** One walk, interrupted now and then and gone on with from what was kept. */
-async function walk(mirror: MemoryMirror, { list, endpoint, stir, forgetful, random }: World): Promise<number> {
-  let requests = 0;
-  const answer = async ({ body }: PageInput, idField: string | undefined, { ignoreTotals, known }: PassRequest) => {
-    requests += 1;
+async function walk(mirror: MemoryMirror, { list, endpoint, stir, etags, forgetful, random }: World): Promise<Requests> {
+  const requests = { made: 0, notModified: 0 };
+  const request = async ({ query, body, ifNoneMatch }: ApiRequest) => {
+    requests.made += 1;
     stir();
-    const token = body?.['continuationToken'] as string | undefined;
+    const asked = (body ?? query)!;
+    const token = asked['continuationToken'] as string | undefined;
     const expired = token !== undefined && random(100) < forgetful;
-    const text = list.answer({ skip: Number(body?.['skip']), take: Number(body?.['take'] ?? body?.['pageSize']), token });
+    const text = list.answer({ skip: Number(asked['skip']), take: Number(asked['take'] ?? asked['pageSize']), token });
     if (expired || text === undefined) throw new MusterError('service_refused', 'expired', { details: { status: 400 } });
-    const bytes = Buffer.from(text);
-    const reference = known?.();
-    return reference
-      ? readAgainst(reference, bytes, endpoint, idField, ignoreTotals)
-      : readPage(bytes, endpoint, idField, ignoreTotals);
+    const answer = answerOf(text, etags, { ifNoneMatch });
+    if (answer.status === 304) requests.notModified += 1;
+    return answer;
   };
-  const fetchFor = (pass: PassRequest) => (input: PageInput, idField: string | undefined) => answer(input, idField, pass);
+  const fetchFor = pageSource({ api: { request }, companyId: 'company', tokens: NO_TOKENS }, endpoint);
   const shouldYield = () => random(8) === 0;
   mirror.nextWalk();
   list.watch();
@@ -100,6 +113,7 @@ test.each(kinds)('$style list, declared $declared, reordered: $reorders', async 
   let verified = 0;
   let unverified = 0;
   let spared = 0;
+  let notModified = 0;
   for (let seed = FIRST; seed < FIRST + SEEDS; seed += 1) {
     const here = world(seed, style, declared, reorders, seed % 3 === 0 ? 4 : 0);
     const mirror = new MemoryMirror();
@@ -110,7 +124,7 @@ test.each(kinds)('$style list, declared $declared, reordered: $reorders', async 
         while (here.random(100) < restlessness) here.list.change(growth);
       };
       try {
-        await walk(mirror, here);
+        notModified += (await walk(mirror, here)).notModified;
       } catch (error) {
         // A token that expires too often ends the walk, which then proves nothing.
         if (!(error instanceof MusterError) || error.code !== 'page_token_expired') throw error;
@@ -130,6 +144,7 @@ test.each(kinds)('$style list, declared $declared, reordered: $reorders', async 
   }
   // Were all walks of one kind, the test would say nothing.
   expect(spared).toBeGreaterThan(SEEDS / 4);
+  if (!reorders) expect(notModified).toBeGreaterThan(SEEDS / 4);
   expect(verified).toBeGreaterThan(SEEDS / 20);
   if (style !== 'token') expect(unverified).toBeGreaterThan(SEEDS / 20);
 });

@@ -1,10 +1,11 @@
+import { createHash } from 'node:crypto';
 import { pino } from 'pino';
 import type { Catalogue, Endpoint } from '../../src/catalogue/endpoint.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import type { Database } from '../../src/db/database.js';
-import { ApiClient, type ApiRequest } from '../../src/http/api-client.js';
+import { ApiClient, type ApiRequest, type ApiResponse } from '../../src/http/api-client.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import type { AccessToken, TokenSource } from '../../src/http/token-source.js';
 import type { Sandbox } from '../../src/sandbox/sandbox.js';
@@ -40,6 +41,8 @@ export interface HarnessOptions {
   readonly beforeRequest?: (request: ApiRequest) => Promise<void> | void;
   /** A provider of the test's own for some paths: the text of the answer, or undefined for what the sandbox serves. */
   readonly respond?: (request: ApiRequest) => string | undefined;
+  /** Whether that provider gives ETags. */
+  readonly etags?: boolean;
 }
 
 /** The sync room with its real parts around a real database and a real provider, without the queue. */
@@ -47,7 +50,7 @@ export function syncHarness(
   db: Database,
   sandbox: Sandbox,
   endpoints: readonly Endpoint[],
-  { holder: name = 'harness', beforeRequest = () => {}, respond = () => undefined }: HarnessOptions = {},
+  { holder: name = 'harness', beforeRequest = () => {}, respond = () => undefined, etags = false }: HarnessOptions = {},
 ): SyncHarness {
   const logger = pino({ level: process.env.TEST_LOG ?? 'silent' });
   const clock = systemClock;
@@ -76,7 +79,7 @@ export function syncHarness(
       request: async (request) => {
         await beforeRequest(request);
         const text = respond(request);
-        return text === undefined ? api.request(request) : { status: 200, headers: {}, text, bytes: Buffer.from(text) };
+        return text === undefined ? api.request(request) : answerOf(text, etags, request);
       },
     }),
   });
@@ -103,6 +106,15 @@ export function syncHarness(
     },
     close: () => http.close(),
   };
+}
+
+/** What a provider answers whose page has this text. */
+export function answerOf(text: string, etags: boolean, { ifNoneMatch }: Pick<ApiRequest, 'ifNoneMatch'>): ApiResponse {
+  if (!etags) return { status: 200, headers: {}, text, bytes: Buffer.from(text) };
+  const etag = `"${createHash('sha256').update(text).digest('hex')}"`;
+  const isSame = etag === ifNoneMatch;
+  const sent = isSame ? '' : text;
+  return { status: isSame ? 304 : 200, headers: { etag }, text: sent, bytes: Buffer.from(sent) };
 }
 
 function tokenSource(sandbox: Sandbox, companyId: string): TokenSource {
