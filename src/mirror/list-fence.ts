@@ -7,21 +7,30 @@ export interface ListKey extends CompanyKey {
   readonly resource: string;
 }
 
+export interface TakenList {
+  /** Under which its holder writes. */
+  readonly epoch: bigint;
+  /** The record member that is the id, once a walk has fixed it. */
+  readonly idField: string | null;
+  /** Since when the list is known to change its order. */
+  readonly unstableSince: Date | null;
+}
+
 /**
  * Takes the list for a walk: from here on every earlier holder's writes fail. A company that was removed has no list to
  * take, so that a slow worker cannot bring it back.
  */
-export async function takeList(tx: Transaction, list: ListKey, runId: string): Promise<bigint> {
-  const rows = await tx.$queryRaw<{ epoch: bigint }[]>`
+export async function takeList(tx: Transaction, list: ListKey, runId: string): Promise<TakenList> {
+  const rows = await tx.$queryRaw<TakenList[]>`
     INSERT INTO muster.lists AS l (environment, company_id, resource, epoch, last_run_id)
     SELECT c.environment, c.company_id, ${list.resource}, 1, ${runId}::uuid
     FROM (SELECT environment, company_id FROM muster.connections
           WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid FOR SHARE) c
     ON CONFLICT (environment, company_id, resource) DO UPDATE SET epoch = l.epoch + 1, last_run_id = EXCLUDED.last_run_id
-    RETURNING epoch`;
+    RETURNING epoch, id_field AS "idField", unstable_since AS "unstableSince"`;
   const [row] = rows;
   if (!row) throw fenced(list, 'the company was removed');
-  return row.epoch;
+  return row;
 }
 
 /**

@@ -7,7 +7,7 @@ import type { ListKey } from './list-fence.js';
  * page holds the same records as then, and nothing need be sorted to see it.
  */
 export async function movedRecords(
-  tx: Transaction,
+  tx: Pick<Transaction, '$queryRaw'>,
   { environment, companyId, resource }: ListKey,
   { walkId, pass }: { readonly walkId: string; readonly pass: number },
 ): Promise<boolean> {

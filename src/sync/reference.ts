@@ -47,9 +47,8 @@ export class Reference implements KnownPages {
 }
 
 export async function readReference({ prisma }: Database, walkId: string): Promise<Reference> {
-  const { pass } = await prisma.walk.findUniqueOrThrow({ where: { id: walkId }, select: { pass: true } });
   const reference = new Reference();
-  for await (const { digest, answer, ...content } of ledgerPages(prisma, walkId, pass)) reference.add(digest, content, answer);
+  for await (const { digest, answer, ...content } of ledgerPages(prisma, walkId)) reference.add(digest, content, answer);
   return reference;
 }
 

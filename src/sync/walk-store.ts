@@ -5,7 +5,6 @@ import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { sqlState } from '../db/sql-state.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
-import { Prisma } from '../generated/prisma/client.js';
 import { fenced, holdList, type ListKey, takeList } from '../mirror/list-fence.js';
 import { movedRecords } from '../mirror/list-order.js';
 import { isEmptyList, mirrorTable } from '../mirror/mirror-table.js';
@@ -61,37 +60,31 @@ export class WalkStore {
     const { id, run } = walk;
     const list = { ...run.company, resource: endpoint.resource };
     const { referenceId, ...opened } = await inTransaction(this.#db, async (tx) => {
-      const epoch = await takeList(tx, list, run.id);
+      const { epoch, idField, unstableSince } = await takeList(tx, list, run.id);
       const { trigger, mode } = await holdRun(tx, run);
       const row = await tx.walk.findUniqueOrThrow({ where: { id } });
       if (row.status === 'succeeded') throw fenced(list, 'the walk has ended');
-      const { idField, unstableSince } = await tx.list.findUniqueOrThrow({ where: { environment_companyId_resource: list } });
       if (idField !== null && !endpoint.id.includes(idField)) throw rekeyRequired(list, idField, endpoint);
       const usable =
         row.checkpoint !== null &&
         row.fingerprint === fingerprint(endpoint) &&
         row.checkpointAt!.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS;
-      if (!usable) await forgetPass(tx, id);
+      if (!usable && row.startedAt !== null) await forgetPass(tx, id);
       // Nobody took the list since this walk had it, or since the walk that it may go by.
       const unbroken = row.epoch === epoch - 1n ? row.referenceWalkId : null;
       // A person who asks for everything anew wants every record compared, whatever earlier walks have proved.
       const mayRefer = endpoint.parent === undefined && !(trigger === 'manual' && mode === 'full');
       const reference = usable ? unbroken : mayRefer ? await findReference(tx, list, epoch, endpoint) : null;
       // Other passes over a parent's list count as one with the first.
-      const startedEmpty = usable ? row.startedEmpty : endpoint.parent === undefined && (await isEmptyList(tx, list));
-      await tx.walk.update({
-        where: { id },
-        data: {
-          status: 'running',
-          epoch,
-          fingerprint: fingerprint(endpoint),
-          referenceWalkId: reference,
-          error: Prisma.DbNull,
-          ...(row.startedAt === null && { startedAt: new Date(this.#clock.now()) }),
-          ...(usable && countAsResumed && { resumed: true }),
-          startedEmpty,
-        },
-      });
+      const mayBeEmpty = endpoint.parent === undefined && reference === null;
+      const startedEmpty = usable ? row.startedEmpty : mayBeEmpty && (await isEmptyList(tx, list));
+      // Passes by the database's clock: last_verified_at is compared with other times that it made.
+      await tx.$executeRaw`
+        UPDATE muster.walks
+        SET status = 'running', epoch = ${epoch}, fingerprint = ${fingerprint(endpoint)}, reference_walk_id = ${reference}::uuid,
+          error = NULL, started_at = COALESCE(started_at, ${new Date(this.#clock.now())}), resumed = resumed OR ${usable && countAsResumed},
+          started_empty = ${startedEmpty}, pass_started_at = CASE WHEN ${usable} THEN pass_started_at ELSE now() END
+        WHERE id = ${id}::uuid`;
       const pass = usable ? row.pass : 1;
       const checkpoint = usable ? (row.checkpoint as unknown as WalkCheckpoint) : undefined;
       return {
@@ -102,7 +95,7 @@ export class WalkStore {
         pass,
         pages: row.pages,
         referenceId: pass === 1 ? reference : null,
-        memory: checkpoint ? await readLedger(tx, id, pass, checkpoint) : new ReceivedKeys(),
+        memory: checkpoint ? await readLedger(tx, id, checkpoint) : new ReceivedKeys(),
         fillsEmptyList: startedEmpty && pass === 1,
         unstable: unstableSince !== null,
         ...(idField !== null && { idField }),
@@ -177,15 +170,15 @@ export class WalkStore {
    * more, and that is kept with the list.
    */
   async noteOrder(walk: OpenWalk): Promise<void> {
+    if (!(await movedRecords(this.#db.prisma, walk.list, { walkId: walk.id, pass: walk.pass }))) return;
     await inTransaction(this.#db, async (tx) => {
       await holdWalk(tx, walk);
-      if (!(await movedRecords(tx, walk.list, { walkId: walk.id, pass: walk.pass }))) return;
       await tx.list.update({
         where: { environment_companyId_resource: walk.list },
         data: { unstableSince: new Date(this.#clock.now()) },
       });
-      walk.unstable = true;
     });
+    walk.unstable = true;
   }
 
   /** The living parent that follows in the order of ids; the first one without `after`. */
@@ -225,10 +218,8 @@ export class WalkStore {
 async function forgetPass(tx: Transaction, id: string): Promise<void> {
   await tx.walkPage.deleteMany({ where: { walkId: id } });
   await tx.rejectedRecord.deleteMany({ where: { walkId: id } });
-  // The database's clock: last_verified_at is compared with other times that it made.
   await tx.$executeRaw`
-    UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL, pass = 1, pass_started_at = now(),
-      received = 0, duplicates = 0, rejected = 0
+    UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL, pass = 1, received = 0, duplicates = 0, rejected = 0
     WHERE id = ${id}::uuid`;
 }
 

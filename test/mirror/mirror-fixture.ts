@@ -26,7 +26,7 @@ export async function openWalk(db: Database, company: CompanyKey, resource = 'em
   const list = { ...company, resource };
   return inTransaction(db, async (tx) => {
     const run = await tx.run.create({ data: { ...company, trigger: 'manual', mode: 'full', status: 'succeeded' } });
-    const epoch = await takeList(tx, list, run.id);
+    const { epoch } = await takeList(tx, list, run.id);
     const walk = await tx.walk.create({ data: { ...list, runId: run.id, position: 0, status: 'running', epoch } });
     return { list, walkId: walk.id, runId: run.id, epoch };
   });
