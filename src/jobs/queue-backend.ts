@@ -1,17 +1,9 @@
 import type { EventEmitter } from 'node:events';
-import {
-  createPostgresBackend,
-  type PgPool,
-  type Processor,
-  Queue,
-  runMigrations,
-  withBackend,
-  Worker,
-  type WorkerOptions,
-} from 'bullmq';
+import { type PgPool, type Processor, Queue, runMigrations, withBackend, Worker, type WorkerOptions } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { Logger } from '../observability/logger.js';
+import { createBackend, PacedClient } from './postgres-queue.js';
 import { QueueOutage } from './queue-outage.js';
 import { requireRedis } from './redis-reach.js';
 
@@ -37,6 +29,7 @@ export interface QueueBackend {
 /** Makes BullMQ's tables, or brings them up to date. Safe side by side. */
 export async function migrateQueue(databaseUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: databaseUrl });
+  client.on('error', () => {}); // the query under way reports it
   await client.connect();
   try {
     await runMigrations(client, SCHEMA);
@@ -53,11 +46,12 @@ export function postgresBackend(databaseUrl: string, logger: Logger): QueueBacke
     keepAlive: true,
     options: `-c search_path=${SCHEMA} -c TimeZone=UTC`,
     application_name: 'muster queue',
+    Client: PacedClient,
   });
   const ping = async () => void (await pool.query('SELECT 1'));
   const outage = new QueueOutage('PostgreSQL', ping, logger);
   pool.on('error', (error) => void outage.report(error));
-  const bound = withBackend(createPostgresBackend);
+  const bound = withBackend(createBackend);
   // pg's own type of the pool is wider than BullMQ's picture of it.
   const connection = pool as unknown as PgPool;
   // The classes are the same whatever the backend; only their type parameters tell it.

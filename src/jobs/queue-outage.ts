@@ -12,7 +12,7 @@ export class QueueOutage {
   readonly #ping: () => Promise<unknown>;
   readonly #server: string;
   readonly #logger: Logger;
-  #answer: Promise<boolean> | undefined;
+  #isAsked = false;
   #lasts = false;
   #closed = false;
 
@@ -22,17 +22,17 @@ export class QueueOutage {
     this.#logger = logger;
   }
 
-  /** Takes an error of the queue: part of an outage, or logged by itself. */
+  /** Takes an error of the queue: part of an outage, or logged by itself. One that comes while the queue is asked adds nothing. */
   async report(error: Error, of: object = {}): Promise<void> {
-    if (this.#closed || this.#lasts) return;
-    this.#answer ??= this.#answers();
-    const answered = await this.#answer;
-    this.#answer = undefined;
+    if (this.#closed || this.#lasts || this.#isAsked) return;
+    this.#isAsked = true;
+    const answered = await this.#answers();
+    this.#isAsked = false;
     if (answered) {
       this.#logger.warn({ err: error, ...of }, 'queue error');
       return;
     }
-    if (this.#lasts || this.#closed) return;
+    if (this.#closed) return;
     this.#lasts = true;
     this.#logger.warn(
       { err: error },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RunView } from '../../src/sync/run-view.js';
 import { Deployment } from '../process/deployment.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
@@ -153,6 +153,7 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
   test.each(batches)('rounds $name: as if nothing had been', async ({ rounds }) => {
     const companies = rounds.map((round) => companyOf(index, round, 0));
     const doomed = await deployment.startWorker();
+    onTestFinished(() => doomed.kill('SIGKILL'));
     const client = new pg.Client(deployment.database.url);
     await client.connect();
     try {
@@ -165,6 +166,7 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
     }
 
     const heir = await deployment.startWorker();
+    onTestFinished(() => heir.kill('SIGKILL'));
     const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId, 60_000)));
     if (end === 'SIGSTOP') {
       doomed.kill('SIGCONT');

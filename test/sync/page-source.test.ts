@@ -1,5 +1,4 @@
 import { expect, test } from 'vitest';
-import type { ApiRequest } from '../../src/http/api-client.js';
 import { pageSource } from '../../src/sync/page-source.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';
 
@@ -15,7 +14,7 @@ test.each([
 ])('the ETag %s is kept: %s', async (etag, isKept) => {
   const [endpoint] = endpointsOf({ employees: ENTRIES.employees });
   const text = '{"totalRecords":1,"totalDisplayRecords":1,"data":[{"id":"1"}]}';
-  const request = async (_: ApiRequest) => ({ status: 200 as const, headers: { etag }, text, bytes: Buffer.from(text) });
+  const request = async () => ({ status: 200 as const, headers: { etag }, text, bytes: Buffer.from(text) });
   const fetch = pageSource({ api: { request }, companyId: 'company', tokens: undefined as never }, endpoint!)({});
   const { answer } = await fetch({ query: { skip: '0' } }, 'id', new AbortController().signal);
   expect(answer).toEqual(isKept ? { request: '{"query":{"skip":"0"}}', etag, total: 1 } : undefined);
