@@ -2,24 +2,31 @@ import { randomUUID } from 'node:crypto';
 import { PrismaPg } from '@prisma/adapter-pg';
 import type { Prisma } from '../generated/prisma/client.js';
 
-/** Values of statements under way, by the key that stands for them. */
-const VALUES = new Map<string, readonly unknown[]>();
+interface Bulk {
+  readonly values: readonly unknown[];
+  readonly onSent: () => void;
+}
+
+/** Statements under way, by the key that stands for their values. */
+const UNDER_WAY = new Map<string, Bulk>();
 
 /**
  * Executes a statement whose values are large: they go to the driver (`pg`) as they are. Prisma would write them into a JSON text,
- * bytes as base64, and parse that again, which takes it longer than all else it does for a page. Returns the number of rows.
+ * bytes as base64, and parse that again, which takes it longer than all else it does for a page. `onSent` is called when the statement
+ * is on its way: what is done from then on, is done while the server works. Returns the number of rows.
  */
 export async function executeBulk(
   tx: Pick<Prisma.TransactionClient, '$executeRawUnsafe'>,
   sql: string,
   values: readonly unknown[],
+  onSent: () => void = () => {},
 ): Promise<number> {
   const key = randomUUID();
-  VALUES.set(key, values);
+  UNDER_WAY.set(key, { values, onSent });
   try {
     return await tx.$executeRawUnsafe(sql, key);
   } finally {
-    VALUES.delete(key);
+    UNDER_WAY.delete(key);
   }
 }
 
@@ -35,14 +42,19 @@ export class BulkAdapter extends PrismaPg {
       startTransaction: async (...options: Parameters<Adapter['startTransaction']>) => {
         const transaction = await startTransaction(...options);
         const executeRaw = transaction.executeRaw.bind(transaction);
-        return Object.assign(transaction, { executeRaw: (statement: Statement) => executeRaw(withValues(statement)) });
+        return Object.assign(transaction, {
+          executeRaw: (statement: Statement) => {
+            const bulk = statement.args.length === 1 ? UNDER_WAY.get(statement.args[0] as string) : undefined;
+            const rows = executeRaw(bulk ? withValues(statement, bulk) : statement);
+            bulk?.onSent();
+            return rows;
+          },
+        });
       },
     });
   }
 }
 
-function withValues(statement: Statement): Statement {
-  const values = statement.args.length === 1 ? VALUES.get(statement.args[0] as string) : undefined;
-  if (!values) return statement;
+function withValues(statement: Statement, { values }: Bulk): Statement {
   return { ...statement, args: [...values], argTypes: values.map(() => ({ scalarType: 'unknown', arity: 'scalar' })) };
 }

@@ -58,15 +58,23 @@ export interface PageToWrite {
  * of the whole table for every page, and a walk of 50,000 records five times as long. Records that are known to be new are not looked
  * up; one that somebody else has put there meanwhile fails the statement with SQLSTATE 23505. New rows need no ON CONFLICT, which would
  * cost them a quarter more: whoever holds the list is the only one to insert.
+ *
+ * `onSent` is called when the statement is on its way to the database.
  */
-export async function writePages(tx: Transaction, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
+export async function writePages(
+  tx: Transaction,
+  write: WalkWrite,
+  pages: readonly PageToWrite[],
+  onSent?: () => void,
+): Promise<void> {
   const { list, walkId, pass } = write;
   const records = pages.flatMap(({ page }) => page.records);
   const texts = arrayOf(records);
   const ids = records.map(({ id }) => id);
   const { ids: lastIds } = pages.at(-1)!.page;
   const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
-  const walks = await executeBulk(tx, pageStatement(mirrorTable(list.resource), new Set(ids).size === ids.length), [
+  const statement = pageStatement(mirrorTable(list.resource), new Set(ids).size === ids.length);
+  const values = [
     list.environment,
     list.companyId,
     ids,
@@ -94,7 +102,8 @@ export async function writePages(tx: Transaction, write: WalkWrite, pages: reado
     lookUps(pages),
     write.pagesBefore,
     pages.map(({ page }) => (page.answer ? JSON.stringify(page.answer) : null)),
-  ]);
+  ];
+  const walks = await executeBulk(tx, statement, values, onSent);
   if (walks === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
   if (rejected.length === 0) return;
   await tx.rejectedRecord.createMany({

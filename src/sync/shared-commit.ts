@@ -15,7 +15,8 @@ export interface SharedCommitDependencies {
 
 /**
  * Pages on their way into the database. One that brings little beside what an earlier walk has proved waits for the next ones: a
- * commit each would take longer than receiving them. One that goes by no other is committed at once.
+ * commit each would take longer than receiving them. One that goes by no other is committed at once. While the database
+ * works on a commit, the pages of the next one are received and read.
  */
 export class SharedCommit {
   readonly #walk: OpenWalk;
@@ -24,13 +25,14 @@ export class SharedCommit {
   #records = 0;
   #checkpoint: WalkCheckpoint | undefined;
   #since = 0;
+  #underWay: Promise<void> = Promise.resolve();
 
   constructor(walk: OpenWalk, deps: SharedCommitDependencies) {
     this.#walk = walk;
     this.#deps = deps;
   }
 
-  /** Takes a page with the checkpoint behind it, and commits when enough wait. */
+  /** Takes a page with the checkpoint behind it. Commits when enough wait: then returns once the database works on it. */
   async add({ page, ...more }: CountedPage, checkpoint: WalkCheckpoint): Promise<void> {
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
@@ -39,14 +41,27 @@ export class SharedCommit {
     this.#records += page.records.length;
     this.#checkpoint = checkpoint;
     const isEnough = this.#pages.length >= PAGES_AT_ONCE || this.#records >= RECORDS_AT_ONCE || now - this.#since >= WAIT_MS;
-    if (isEnough || !('id' in page.ids)) await this.now();
+    if (isEnough || !('id' in page.ids)) await this.#send();
   }
 
-  /** Commits what waits. */
+  /** Commits what waits, to the end. */
   async now(): Promise<void> {
+    await this.#send();
+    await this.#underWay;
+  }
+
+  async #send(): Promise<void> {
+    await this.#underWay;
     const [pages, checkpoint] = [this.#pages, this.#checkpoint];
+    if (!checkpoint || pages.length === 0) return;
     this.#pages = [];
     this.#records = 0;
-    if (checkpoint && pages.length > 0) await this.#deps.store.commitPages(this.#walk, { pages, checkpoint });
+    const sent = new Promise<void>((onSent) => {
+      this.#underWay = this.#deps.store.commitPages(this.#walk, { pages, checkpoint }, onSent);
+    });
+    // The first page fixes which member is the id: the next ones are read by it.
+    await (this.#walk.idField === undefined ? this.#underWay : Promise.race([sent, this.#underWay]));
+    // Its failure is seen by the next commit, or at the end.
+    this.#underWay.catch(() => {});
   }
 }

@@ -118,9 +118,7 @@ async function readPages(
     // A record that came with two texts may have been written with the other one.
     if (page.full && !walk.memory.isSteady) page = page.full();
     const next = checkpointAfter(checkpoint, page, repeated, advance.kind === 'next' ? advance.state : undefined);
-    // Nothing is asked for ahead of a commit that is the last for now.
     const stop = advance.kind === 'done' || deps.shouldYield();
-    if (!stop) window.aim(next.pager, walk.idField ?? page.idField);
     await commit.add({ page, number: checkpoint.pages, newFrom }, next);
     if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
     if (stop) return { kind: 'yielded' };

@@ -105,20 +105,24 @@ export class WalkStore {
     return referenceId === null ? opened : { ...opened, reference: await readReference(this.#db, referenceId) };
   }
 
-  /** Pages, their ledger rows and the checkpoint behind them: all or nothing. */
-  async commitPages(walk: OpenWalk, commit: PagesToCommit): Promise<void> {
+  /**
+   * Pages, their ledger rows and the checkpoint behind them: all or nothing. `onSent` is called once the database works on them: from
+   * then on the walk's memory may take in further pages.
+   */
+  async commitPages(walk: OpenWalk, commit: PagesToCommit, onSent?: () => void): Promise<void> {
+    const write = writeOf(walk, commit);
     try {
-      await this.#commitPages(walk, commit);
+      await this.#commitPages(walk, commit, write, onSent);
     } catch (error) {
       if (!walk.fillsEmptyList || sqlState(error) !== UNIQUE_VIOLATION) throw error;
       // Somebody put records into the mirror by hand.
       walk.fillsEmptyList = false;
       await this.#db.prisma.walk.update({ where: { id: walk.id }, data: { startedEmpty: false } });
-      await this.#commitPages(walk, commit);
+      await this.#commitPages(walk, commit, write);
     }
   }
 
-  async #commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): Promise<void> {
+  async #commitPages(walk: OpenWalk, { pages }: PagesToCommit, write: WalkWrite, onSent?: () => void): Promise<void> {
     const { page: last } = pages.at(-1)!;
     const newIdField = walk.idField === undefined ? last.idField : undefined;
     await inTransaction(this.#db, async (tx) => {
@@ -129,13 +133,14 @@ export class WalkStore {
       }
       await writePages(
         tx,
-        writeOf(walk, checkpoint, last),
+        write,
         pages.map(({ page, number, newFrom }) => ({
           page,
           number,
           newFrom: walk.fillsEmptyList ? newFrom : undefined,
           ...tokenDigestOf(page),
         })),
+        onSent,
       );
     });
     walk.pages += pages.length;
@@ -223,8 +228,9 @@ async function forgetPass(tx: Transaction, id: string): Promise<void> {
     WHERE id = ${id}::uuid`;
 }
 
-function writeOf(walk: OpenWalk, checkpoint: WalkCheckpoint, { total }: { readonly total?: number }): WalkWrite {
+function writeOf(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): WalkWrite {
   const { parent } = checkpoint;
+  const { total } = pages.at(-1)!.page;
   return {
     list: walk.list,
     epoch: walk.epoch,

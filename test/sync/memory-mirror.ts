@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { KeptAnswer } from '../../src/pagers/envelope.js';
 import type { KeyHashes } from '../../src/pagers/hashes.js';
 import type { OpenWalk } from '../../src/sync/open-walk.js';
@@ -59,7 +60,9 @@ export class MemoryMirror implements WalkRecord {
     };
   }
 
-  async commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): Promise<void> {
+  async commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit, onSent = () => {}): Promise<void> {
+    onSent();
+    await nextTurn();
     for (const page of pages) this.#commit(walk, page);
     this.#saved = { pass: walk.pass, checkpoint: JSON.stringify(checkpoint) };
   }
