@@ -21,6 +21,13 @@ export interface WalkWrite {
   readonly duplicates: number;
 }
 
+interface WrittenRecord {
+  readonly id: string;
+  readonly text: Buffer;
+  /** Index in its page. */
+  readonly position: number;
+}
+
 /** A page as the walk hands it over, and what the ledger says of it. */
 export interface PageToWrite {
   /** Number of the page within its pass, from 0. */
@@ -31,7 +38,7 @@ export interface PageToWrite {
   readonly newFrom?: number | undefined;
   readonly page: {
     /** The records to compare: their ids, and their JSON texts as received, in UTF-8. */
-    readonly records: readonly { readonly id: string; readonly text: Buffer; readonly position: number }[];
+    readonly records: readonly WrittenRecord[];
     /** Those that cannot be kept, and why. */
     readonly rejected: readonly { readonly position: number; readonly reason: string; readonly text: Buffer }[];
     /** Keys of all records of the page, in the order received; or the content of an earlier page that has the same. */
@@ -48,7 +55,7 @@ export interface PageToWrite {
 }
 
 /**
- * Writes pages that follow each other, the last of which alone may have ids of its own: the rows that are new, differ or had been
+ * Writes pages that follow each other: the rows that are new, differ or had been
  * deleted; their change feed rows; the ledger rows; the walk's checkpoint and counts. One statement, so that one round trip
  * and one snapshot serve all of it. The caller has made the transaction and holds the list. Throws `fenced` when the walk was
  * ended meanwhile. Of two records with one id the last one wins.
@@ -68,12 +75,12 @@ export async function writePages(
   onSent?: () => void,
 ): Promise<void> {
   const { list, walkId, pass } = write;
-  const records = pages.flatMap(({ page }) => page.records);
+  const { records, lookUps } = recordsOf(pages);
   const texts = arrayOf(records);
   const ids = records.map(({ id }) => id);
-  const { ids: lastIds } = pages.at(-1)!.page;
+  const { ownIds, spans } = idsOf(pages);
   const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
-  const statement = pageStatement(mirrorTable(list.resource), new Set(ids).size === ids.length);
+  const statement = pageStatement(mirrorTable(list.resource));
   const values = [
     list.environment,
     list.companyId,
@@ -90,7 +97,7 @@ export async function writePages(
     pages.map(({ page }) => bytesOf(page.digest)),
     pages.map(({ page }) => ('id' in page.ids ? null : bytesOf(page.keys.words))),
     pages.map(({ page }) => (page.content ? null : bytesOf(page.texts))),
-    'id' in lastIds || isSame(lastIds, ids) ? null : lastIds,
+    isSame(ownIds, ids) ? null : ownIds,
     JSON.stringify(write.checkpoint),
     write.received,
     write.duplicates,
@@ -99,9 +106,11 @@ export async function writePages(
     write.epoch,
     texts.starts,
     texts.lengths,
-    lookUps(pages),
+    lookUps,
     write.pagesBefore,
     pages.map(({ page }) => (page.answer ? JSON.stringify(page.answer) : null)),
+    spans.map(({ first }) => first),
+    spans.map(({ last }) => last),
   ];
   const walks = await executeBulk(tx, statement, values, onSent);
   if (walks === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
@@ -118,14 +127,39 @@ export async function writePages(
   });
 }
 
+/**
+ * The keys of all pages that have some of their own, and where among them those of each page stand: from 1, the last one included.
+ * A key with which one page ends and the next begins stands there once.
+ */
+function idsOf(pages: readonly PageToWrite[]) {
+  const ownIds: string[] = [];
+  const spans = pages.map(({ page: { ids } }) => {
+    if ('id' in ids) return { first: 1, last: 0 };
+    const overlap = ownIds.length > 0 && ids[0] === ownIds.at(-1) ? 1 : 0;
+    const first = ownIds.length + 1 - overlap;
+    for (let n = overlap; n < ids.length; n += 1) ownIds.push(ids[n]!);
+    return { first, last: ownIds.length };
+  });
+  return { ownIds, spans };
+}
+
 function isSame(some: readonly string[], others: readonly string[]): boolean {
   return some.length === others.length && some.every((each, n) => each === others[n]);
 }
 
-/** How many of the records, from the first, may stand in the mirror. */
-function lookUps(pages: readonly PageToWrite[]): number {
-  const mayStand = pages.flatMap(({ page, newFrom = Infinity }) => page.records.map(({ position }) => position < newFrom));
-  return mayStand.lastIndexOf(true) + 1;
+/** The records, each id once and with its last text, and how many of them, from the first, may stand in the mirror. */
+function recordsOf(pages: readonly PageToWrite[]) {
+  const byId = new Map<string, { readonly record: WrittenRecord; readonly mayStand: boolean }>();
+  for (const { page, newFrom = Infinity } of pages) {
+    for (const record of page.records) {
+      const earlier = byId.get(record.id);
+      // Back to the end: the order is that in which the texts came.
+      if (earlier) byId.delete(record.id);
+      byId.set(record.id, { record, mayStand: record.position < newFrom && (earlier?.mayStand ?? true) });
+    }
+  }
+  const kept = [...byId.values()];
+  return { records: kept.map(({ record }) => record), lookUps: kept.findLastIndex(({ mayStand }) => mayStand) + 1 };
 }
 
 const [OPEN, COMMA, CLOSE] = [Buffer.from('['), Buffer.from(','), Buffer.from(']')];
@@ -142,13 +176,12 @@ function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): 
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-const pageStatement = (table: string, idsAreDistinct: boolean) => `
+const pageStatement = (table: string) => `
 WITH incoming AS (
-  SELECT ${idsAreDistinct ? '' : 'DISTINCT ON (i.id)'} i.id, i.data, i.start, i.length, i.n
+  SELECT i.id, i.data, i.start, i.length, i.n
   FROM ROWS FROM (
     unnest($3::text[]), jsonb_array_elements(convert_from($4::bytea, 'UTF8')::jsonb), unnest($23::int[]), unnest($24::int[])
   ) WITH ORDINALITY AS i(id, data, start, length, n)
-  ${idsAreDistinct ? '' : 'ORDER BY i.id, i.n DESC'}
 ), difference AS (
   SELECT s.id, s.data, s.start, s.length, s.n,
          CASE WHEN t.id IS NULL THEN 'insert' WHEN t.deleted_at IS NOT NULL THEN 'restore' ELSE 'update' END AS op
@@ -184,14 +217,14 @@ WITH incoming AS (
   INSERT INTO muster.changes (batch_id, position, record_id, op, data)
   SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, d.id, d.op, d.data FROM batch, difference d WHERE NOT batch.is_whole
 ), page AS (
-  SELECT p.page, p.next_token, p.like_id, p.digest, p.keys, p.texts, p.answer, p.content_id IS NULL AS is_new,
+  SELECT p.page, p.next_token, p.like_id, p.digest, p.keys, p.texts, p.answer, p.first_id, p.last_id, p.content_id IS NULL AS is_new,
          COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS content_id
-  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[], $15::bytea[], $27::jsonb[])
-       AS p(page, next_token, content_id, like_id, digest, keys, texts, answer)
+  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[], $15::bytea[], $27::jsonb[], $28::int[], $29::int[])
+       AS p(page, next_token, content_id, like_id, digest, keys, texts, answer, first_id, last_id)
 ), content AS (
   INSERT INTO muster.page_contents (id, environment, company_id, resource, digest, ids, keys, texts)
   SELECT page.content_id, $1, $2::uuid, $7, page.digest,
-         COALESCE((SELECT ids FROM muster.page_contents WHERE id = page.like_id), $16::text[], $3::text[]),
+         COALESCE((SELECT ids FROM muster.page_contents WHERE id = page.like_id), (COALESCE($16::text[], $3::text[]))[first_id:last_id]),
          COALESCE((SELECT keys FROM muster.page_contents WHERE id = page.like_id), page.keys),
          page.texts
   FROM page WHERE is_new

@@ -64,6 +64,11 @@ export class PageWindow {
     }
   }
 
+  /** Whether the page that the state asks for is there already. */
+  hasCome(state: JsonObject): boolean {
+    return this.#underWay.get(JSON.stringify(this.#pager.request(state)))?.hasCome ?? false;
+  }
+
   close(): void {
     this.#signal.removeEventListener('abort', this.#dropAll);
     this.#dropAll();

@@ -15,8 +15,8 @@ export interface SharedCommitDependencies {
 
 /**
  * Pages on their way into the database. One that brings little beside what an earlier walk has proved waits for the next ones: a
- * commit each would take longer than receiving them. One that goes by no other is committed at once. While the database
- * works on a commit, the pages of the next one are received and read.
+ * commit each would take longer than receiving them. One that goes by no other waits only for what has come already. While the
+ * database works on a commit, the pages of the next one are received and read.
  */
 export class SharedCommit {
   readonly #walk: OpenWalk;
@@ -32,8 +32,11 @@ export class SharedCommit {
     this.#deps = deps;
   }
 
-  /** Takes a page with the checkpoint behind it. Commits when enough wait: then returns once the database works on it. */
-  async add({ page, ...more }: CountedPage, checkpoint: WalkCheckpoint): Promise<void> {
+  /**
+   * Takes a page with the checkpoint behind it, and whether the next one has come. Commits when enough wait: then returns once
+   * the database works on it.
+   */
+  async add({ page, ...more }: CountedPage, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
     // The response itself is not kept waiting.
@@ -41,7 +44,8 @@ export class SharedCommit {
     this.#records += page.records.length;
     this.#checkpoint = checkpoint;
     const isEnough = this.#pages.length >= PAGES_AT_ONCE || this.#records >= RECORDS_AT_ONCE || now - this.#since >= WAIT_MS;
-    if (isEnough || !('id' in page.ids)) await this.#send();
+    const mayWait = 'id' in page.ids || nextHasCome;
+    if (isEnough || !mayWait) await this.#send();
   }
 
   /** Commits what waits, to the end. */

@@ -119,7 +119,7 @@ async function readPages(
     if (page.full && !walk.memory.isSteady) page = page.full();
     const next = checkpointAfter(checkpoint, page, repeated, advance.kind === 'next' ? advance.state : undefined);
     const stop = advance.kind === 'done' || deps.shouldYield();
-    await commit.add({ page, number: checkpoint.pages, newFrom }, next);
+    await commit.add({ page, number: checkpoint.pages, newFrom }, next, !stop && window.hasCome(next.pager));
     if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
     if (stop) return { kind: 'yielded' };
     checkpoint = next;

@@ -29,7 +29,7 @@ export interface CountedPage {
   readonly newFrom: number;
 }
 
-/** Pages in a row, with the state to go on from behind them. Only the last may be one that goes by no other. */
+/** Pages in a row, with the state to go on from behind them. */
 export interface PagesToCommit {
   readonly pages: readonly CountedPage[];
   readonly checkpoint: WalkCheckpoint;

@@ -33,32 +33,49 @@ export async function openWalk(db: Database, company: CompanyKey, resource = 'em
 }
 
 /** One page of records, given by their texts; the id is the member `id`. */
-export async function write(
+export function write(
   db: Database,
   walk: Written,
   texts: readonly string[],
   { number = 0, newFrom, ...more }: Partial<PageToWrite & WalkWrite> = {},
 ): Promise<void> {
-  const records = texts.map((text, position) => ({
-    id: String((JSON.parse(text) as { id: unknown }).id),
-    text: Buffer.from(text),
-    position,
-  }));
-  const ids = records.map(({ id }) => id);
+  return writeTogether(db, walk, [{ texts, number, newFrom }], more);
+}
+
+/** Pages that share a commit. */
+export async function writeTogether(
+  db: Database,
+  walk: Written,
+  pages: readonly (Omit<PageToWrite, 'page'> & { readonly texts: readonly string[] })[],
+  more: Partial<WalkWrite> = {},
+): Promise<void> {
+  const received = new Set(pages.flatMap(({ texts }) => texts.map(idOf))).size;
   await inTransaction(db, async (tx) => {
     await holdList(tx, walk.list, walk.epoch);
-    const page = {
-      records,
-      rejected: [],
-      ids,
-      keys: KeyHashes.of(ids),
-      texts: new Uint32Array(3 * ids.length),
-      digest: Buffer.from(texts.join()),
-    };
     const { pages: pagesBefore } = await tx.walk.findUniqueOrThrow({ where: { id: walk.walkId } });
-    const counts = { pagesBefore, checkpoint: {}, received: ids.length, duplicates: 0 };
-    await writePages(tx, { ...walk, pass: 1, ...counts, ...more }, [{ page, number, newFrom }]);
+    const counts = { pagesBefore, checkpoint: {}, received, duplicates: 0 };
+    await writePages(
+      tx,
+      { ...walk, pass: 1, ...counts, ...more },
+      pages.map(({ texts, ...page }) => ({ ...page, page: pageOf(texts) })),
+    );
   });
+}
+
+function pageOf(texts: readonly string[]): PageToWrite['page'] {
+  const ids = texts.map(idOf);
+  return {
+    records: texts.map((text, position) => ({ id: ids[position]!, text: Buffer.from(text), position })),
+    rejected: [],
+    ids,
+    keys: KeyHashes.of(ids),
+    texts: new Uint32Array(3 * ids.length),
+    digest: Buffer.from(texts.join()),
+  };
+}
+
+function idOf(text: string): string {
+  return String((JSON.parse(text) as { id: unknown }).id);
 }
 
 /** A whole walk that was verified. */

@@ -3,7 +3,7 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { stampChanges } from '../../src/mirror/change-feed.js';
 import { sqlState } from '../../src/db/sql-state.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { onboard, openWalk, records, verifiedWalk, write } from './mirror-fixture.js';
+import { onboard, openWalk, records, verifiedWalk, write, writeTogether } from './mirror-fixture.js';
 
 let database: TestDatabase;
 let company: CompanyKey;
@@ -58,6 +58,47 @@ test('a record said to be new is not looked up, and is refused where it is not',
   await expect(wrong).rejects.toSatisfy((error) => sqlState(error) === '23505');
   await write(database.db, walk, ['{"id":"c","n":2}'], { number: 2 });
   expect(await changes()).toEqual(['insert a', 'insert b', 'update b', 'insert c', 'update c']);
+});
+
+/** Ids of each page in the ledger. */
+async function ledger(): Promise<string[][]> {
+  const found = await database.db.pool.query<{ ids: string[] }>(
+    `SELECT c.ids FROM muster.walk_pages p JOIN muster.page_contents c ON c.id = p.content_id WHERE c.company_id = $1 ORDER BY page`,
+    [company.companyId],
+  );
+  return found.rows.map(({ ids }) => ids);
+}
+
+test('pages that share a commit are told apart in the ledger, and what they have in common is written once', async () => {
+  const walk = await openWalk(database.db, company);
+  await writeTogether(database.db, walk, [
+    { number: 0, newFrom: 0, texts: ['{"id":"a"}', '{"id":"b","n":1}'] },
+    { number: 1, newFrom: 1, texts: ['{"id":"b","n":2}', '{"id":"c"}', '{"id":"d"}'] },
+    { number: 2, newFrom: 0, texts: [] },
+    { number: 3, newFrom: 1, texts: ['{"id":"d"}', '{"id":"e"}'] },
+    { number: 4, newFrom: 0, texts: ['{"id":"f"}'] },
+  ]);
+  expect(await ledger()).toEqual([['a', 'b'], ['b', 'c', 'd'], [], ['d', 'e'], ['f']]);
+  expect(await changes()).toEqual(['insert a', 'insert b', 'insert c', 'insert d', 'insert e', 'insert f']);
+  expect((await rows())['b']).toBe('{"n": 2, "id": "b"}');
+  expect(await living()).toBe(6);
+});
+
+test('a record that an earlier page of the commit brought is not looked up either', async () => {
+  const walk = await openWalk(database.db, company);
+  const insert = `INSERT INTO mirror.employees (environment, company_id, id, data) VALUES ('test', $1, 'b', '{}')`;
+  await database.db.pool.query(insert, [company.companyId]);
+  const pages = [
+    { number: 0, newFrom: 0, texts: ['{"id":"a"}', '{"id":"b"}'] },
+    { number: 1, newFrom: 1, texts: ['{"id":"b"}', '{"id":"c"}'] },
+  ];
+  await expect(writeTogether(database.db, walk, pages)).rejects.toSatisfy((error) => sqlState(error) === '23505');
+  await writeTogether(
+    database.db,
+    walk,
+    pages.map((page) => ({ ...page, newFrom: undefined })),
+  );
+  expect(await changes()).toEqual(['insert a', 'update b', 'insert c']);
 });
 
 test('every digit is kept', async () => {
