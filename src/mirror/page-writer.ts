@@ -1,6 +1,7 @@
 import { executeBulk } from '../db/bulk-statement.js';
 import type { Transaction } from '../db/transaction.js';
 import { fenced, type ListKey } from './list-fence.js';
+import { joinTexts } from './joined-texts.js';
 import { mirrorTable } from './mirror-table.js';
 
 /** A walk that writes, and where it stands once the write has taken effect. */
@@ -76,7 +77,7 @@ export async function writePages(
 ): Promise<void> {
   const { list, walkId, pass } = write;
   const { records, lookUps } = recordsOf(pages);
-  const texts = arrayOf(records);
+  const texts = joinTexts(records.map(({ text }) => text));
   const ids = records.map(({ id }) => id);
   const { ownIds, spans } = idsOf(pages);
   const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
@@ -160,16 +161,6 @@ function recordsOf(pages: readonly PageToWrite[]) {
   }
   const kept = [...byId.values()];
   return { records: kept.map(({ record }) => record), lookUps: kept.findLastIndex(({ mayStand }) => mayStand) + 1 };
-}
-
-const [OPEN, COMMA, CLOSE] = [Buffer.from('['), Buffer.from(','), Buffer.from(']')];
-
-/** The texts as the JSON array of them, in UTF-8, and where in it each begins, its first byte being 1. */
-function arrayOf(records: readonly { readonly text: Buffer }[]) {
-  const bytes = Buffer.concat([OPEN, ...records.flatMap(({ text }, n) => (n === 0 ? [text] : [COMMA, text])), CLOSE]);
-  let next = 2;
-  const starts = records.map(({ text }) => (next += text.length + 1) - text.length - 1);
-  return { bytes, starts, lengths: records.map(({ text }) => text.length) };
 }
 
 function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): Buffer {
