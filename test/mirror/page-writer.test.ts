@@ -101,6 +101,18 @@ test('a record that an earlier page of the commit brought is not looked up eithe
   expect(await changes()).toEqual(['insert a', 'update b', 'insert c']);
 });
 
+test('ids are kept whatever stands in them', async () => {
+  const ids = ['a"b', 'c\\d', '\\', '"', 'NULL', 'null', '{x,y}', ' ', 'e,f', "g'h", 'ø €', '\n'];
+  const walk = await openWalk(database.db, company);
+  await write(
+    database.db,
+    walk,
+    ids.map((id) => JSON.stringify({ id })),
+  );
+  expect(Object.keys(await rows()).toSorted()).toEqual(ids.toSorted());
+  expect(await ledger()).toEqual([ids]);
+});
+
 test('every digit is kept', async () => {
   const text = '{"id":"a","n":12345678901234567890.10,"e":1e-7,"z":0.10}';
   const walk = await openWalk(database.db, company);
