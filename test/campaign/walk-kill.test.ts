@@ -17,6 +17,9 @@ const CATALOGUE = {
     pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: 20 },
   },
 };
+/** The walk is held up half-way, at this request and for so long: else it is over before anybody could end its worker. */
+const HALF_WAY = 8;
+const HELD_UP_MS = 1_000;
 /** What the traps below wait for inside the worker's transaction. */
 const TRAP = 4711;
 
@@ -156,12 +159,17 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
     onTestFinished(() => doomed.kill('SIGKILL'));
     const client = new pg.Client(deployment.database.url);
     await client.connect();
+    for (const companyId of companies) {
+      const path = `/api/companies/${companyId}/employees`;
+      deployment.sandbox.faults.add({ kind: 'delay', ms: HELD_UP_MS }, { path, skip: HALF_WAY, times: Infinity });
+    }
     try {
       await arm?.(client);
       await reach(client, await Promise.all(companies.map(sync)));
       doomed.kill(end);
       if (end === 'SIGKILL') await doomed.exit;
     } finally {
+      deployment.sandbox.faults.clear();
       await client.end();
     }
 
