@@ -37,8 +37,8 @@ export interface Endpoint {
   /** Dot path to the paging envelope in the response; '' = the response itself; 'none' = a bare array. */
   readonly envelope: string;
   readonly order: 'stable' | 'unstable';
-  /** `ignore`: of a service whose ETags do not change with every change of a page. */
-  readonly etag: 'use' | 'ignore';
+  /** Which ETags stand for an answer that has not changed in anything, its totals and tokens included. */
+  readonly etag: 'strong' | 'weak' | 'ignore';
   readonly parent?: string;
   readonly deleteGuard: DeleteGuard;
 }

@@ -74,7 +74,7 @@ export const ENTRY_SCHEMA = z.strictObject(
       .regex(/^[^.\s]+(\.[^.\s]+)*$/, must('a dot path, or none'))
       .optional(),
     order: z.enum(['stable', 'unstable'], must('stable or unstable')).default('stable'),
-    etag: z.enum(['use', 'ignore'], must('use or ignore')).default('use'),
+    etag: z.enum(['strong', 'weak', 'ignore'], must('strong, weak or ignore')).default('strong'),
     parent: z.string(must('the name of another list')).optional(),
     deleteGuard: DELETE_GUARD_SCHEMA.prefault({}),
   },

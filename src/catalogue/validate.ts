@@ -22,7 +22,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   id: '[uid, id]',
   envelope: 'value',
   order: 'stable',
-  etag: 'use',
+  etag: 'strong',
   parent: 'employees',
   deleteGuard: '{ share: 0.2, rows: 10 }',
   share: '0.2',

@@ -36,6 +36,11 @@ export class ApiClient {
     this.#parts = parts;
   }
 
+  /** {base_url}. */
+  get address(): string {
+    return String(this.#parts.provider.baseUrl);
+  }
+
   /**
    * Throws ServiceError: `access_token_refused` after a second 401 (the token source was told), `service_refused`
    * (403 and other 4xx, a redirect; the status in `details`), `service_throttled`, `service_error`, `service_timeout`,

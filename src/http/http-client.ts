@@ -107,9 +107,10 @@ export class HttpClient {
       ...(body === undefined ? {} : { body }),
     });
     const received = joinHeaders(response.headers);
-    // 304 has no body, whatever encoding it speaks of.
-    const encoding = response.statusCode === 304 ? undefined : received['content-encoding'];
-    const bytes = await readBody(response.body, encoding, this.#maxBytes);
+    const bytes =
+      response.statusCode === 304
+        ? await noBody(response.body)
+        : await readBody(response.body, received['content-encoding'], this.#maxBytes);
     return {
       status: response.statusCode,
       headers: received,
@@ -140,6 +141,12 @@ export function describeRequest({ method, url }: Pick<HttpRequest, 'method' | 'u
 
 function rejection(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+}
+
+/** 304 has none, whatever encoding and length it speaks of (RFC 9110, 8.6); undici takes such a length for a broken connection. */
+async function noBody(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
+  await body.dump();
+  return Buffer.alloc(0);
 }
 
 function joinHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {

@@ -42,7 +42,7 @@ export interface KnownContent {
 
 /** The answer that brought a page, so that the service can be asked whether it still is the answer (RFC 9110, 13.1.2). */
 export interface KeptAnswer {
-  /** What was asked: the PageInput as JSON. */
+  /** What was asked: the address of the API and the PageInput, as JSON. */
   readonly request: string;
   readonly etag: string;
   readonly total?: number;

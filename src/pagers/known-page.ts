@@ -22,7 +22,7 @@ export interface KnownPages {
   beginningWith(key: KeyHashes): KnownContent | undefined;
   /** Whether any page held a record with this text; `texts` and `n` as of a page. */
   hasText(texts: Uint32Array, n: number): boolean;
-  /** What this request, a PageInput as JSON, was answered with. */
+  /** What this request (KeptAnswer) was answered with. */
   answerTo(request: string): KnownAnswer | undefined;
 }
 

@@ -8,13 +8,16 @@ import type { FetchPage } from './page-window.js';
 import type { PassRequest } from './walk-pass.js';
 
 export interface PageSourceParts {
-  readonly api: Pick<ApiClient, 'request'>;
+  readonly api: Pick<ApiClient, 'request' | 'address'>;
   readonly companyId: string;
   readonly tokens: TokenSource;
 }
 
 /** ETags that can be sent back as they came (RFC 9110, 8.8.3), short enough to be kept with every page. */
-const ETAG = /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/;
+const ETAGS = {
+  strong: /^"[\x21\x23-\x7e]{0,500}"$/,
+  weak: /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/,
+};
 
 /**
  * Asks the service for the pages of a list. A page that the walk just before received with an ETag is asked for with it; when it is
@@ -22,11 +25,15 @@ const ETAG = /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/;
  */
 export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint: Endpoint): (pass: PassRequest) => FetchPage {
   const { method } = endpoint;
+  // What 304 means for other methods, no specification says.
+  const usable = method === 'GET' && endpoint.etag !== 'ignore' ? ETAGS[endpoint.etag] : undefined;
   return ({ parent, ignoreTotals, known }) => {
     const path = endpoint.path.replace('{company_id}', companyId).replace('{id}', () => encodeURIComponent(parent ?? ''));
     return async (input, idField, signal) => {
-      const request = JSON.stringify(input);
-      const before = usesEtags(endpoint) && !ignoreTotals ? known?.()?.answerTo(request) : undefined;
+      // An ETag says something only of the address that gave it.
+      const request = JSON.stringify([api.address, input]);
+      const kept = ignoreTotals ? undefined : known?.()?.answerTo(request);
+      const before = kept && usable?.test(kept.answer.etag) ? kept : undefined;
       const ifNoneMatch = before?.answer.etag;
       const { status, headers, bytes } = await api.request({ method, path, ...input, tokens, signal, ifNoneMatch });
       if (status === 304) return pageOf(before!);
@@ -37,7 +44,7 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
 
       function withAnswer(received: ReceivedPage): ReceivedPage {
         const { etag } = headers;
-        if (etag === undefined || !usesEtags(endpoint) || !ETAG.test(etag)) return received;
+        if (etag === undefined || !usable?.test(etag)) return received;
         const { total, nextToken } = received;
         const answer: KeptAnswer = {
           request,
@@ -49,9 +56,4 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
       }
     };
   };
-}
-
-/** What 304 means for other methods, no specification says. */
-function usesEtags({ method, etag }: Endpoint): boolean {
-  return method === 'GET' && etag === 'use';
 }

@@ -11,7 +11,7 @@ const WIDEST = 16;
 interface PageUnderWay {
   readonly page: Promise<ReceivedPage>;
   readonly abort: AbortController;
-  hasCome: boolean;
+  state: 'coming' | 'here' | 'failed';
 }
 
 /**
@@ -44,9 +44,12 @@ export class PageWindow {
     for (const [n, input] of wanted.entries()) {
       if (this.#underWay.has(keys[n]!)) continue;
       const abort = new AbortController();
-      const underWay: PageUnderWay = { page: this.#fetch(input, idField, abort.signal), abort, hasCome: false };
+      const underWay: PageUnderWay = { page: this.#fetch(input, idField, abort.signal), abort, state: 'coming' };
       // Its failure is seen where the page is taken, or nowhere.
-      underWay.page.catch(() => {}).finally(() => (underWay.hasCome = true));
+      underWay.page.then(
+        () => (underWay.state = 'here'),
+        () => (underWay.state = 'failed'),
+      );
       this.#underWay.set(keys[n]!, underWay);
     }
   }
@@ -55,8 +58,8 @@ export class PageWindow {
   async take(state: JsonObject, idField: string | undefined): Promise<ReceivedPage> {
     this.aim(state, idField);
     const key = JSON.stringify(this.#pager.request(state));
-    const { page, hasCome } = this.#underWay.get(key)!;
-    this.#width = hasCome ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
+    const { page, state: arrival } = this.#underWay.get(key)!;
+    this.#width = arrival !== 'coming' ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
     try {
       return await page;
     } finally {
@@ -66,7 +69,7 @@ export class PageWindow {
 
   /** Whether the page that the state asks for is there already. */
   hasCome(state: JsonObject): boolean {
-    return this.#underWay.get(JSON.stringify(this.#pager.request(state)))?.hasCome ?? false;
+    return this.#underWay.get(JSON.stringify(this.#pager.request(state)))?.state === 'here';
   }
 
   close(): void {

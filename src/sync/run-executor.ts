@@ -8,7 +8,7 @@ import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import type { Logger } from '../observability/logger.js';
-import { pageSource } from './page-source.js';
+import { type PageSourceParts, pageSource } from './page-source.js';
 import type { ClaimedRun, RunClaims } from './run-claims.js';
 import type { HeldRun } from './run-holder.js';
 import type { ErrorView } from './run-view.js';
@@ -16,7 +16,7 @@ import { walkList } from './walk.js';
 import type { WalkStore } from './walk-store.js';
 
 /** Requests to the API of the company's environment. */
-export type ApiOf = (company: CompanyKey) => Pick<ApiClient, 'request'>;
+export type ApiOf = (company: CompanyKey) => Pick<ApiClient, 'request' | 'address'>;
 
 export interface ExecutorDependencies {
   readonly db: Database;
@@ -122,9 +122,9 @@ export class RunExecutor {
   }
 
   /** Answers are there once the company's record is, too. */
-  #apiBehind(record: Promise<void>, company: CompanyKey): Pick<ApiClient, 'request'> {
+  #apiBehind(record: Promise<void>, company: CompanyKey): PageSourceParts['api'] {
     const api = this.#deps.apiOf(company);
-    return { request: async (request) => (await Promise.all([api.request(request), record]))[0] };
+    return { address: api.address, request: async (request) => (await Promise.all([api.request(request), record]))[0] };
   }
 
   /** The company's own record. The lists matter more: a service that does not give it fails no run. */

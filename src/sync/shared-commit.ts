@@ -6,6 +6,8 @@ import type { CountedPage, WalkStore } from './walk-store.js';
 /** Pages and records that share a commit, and how long the first waits for it: what a crash makes the next worker ask for again. */
 const PAGES_AT_ONCE = 16;
 const RECORDS_AT_ONCE = 1_000;
+/** PostgreSQL takes no JSON array of more than 256 MB, and a worker holds such a commit several times. */
+const BYTES_AT_ONCE = 16 * 1024 * 1024;
 const WAIT_MS = 200;
 
 export interface SharedCommitDependencies {
@@ -23,6 +25,7 @@ export class SharedCommit {
   readonly #deps: SharedCommitDependencies;
   #pages: CountedPage[] = [];
   #records = 0;
+  #bytes = 0;
   #checkpoint: WalkCheckpoint | undefined;
   #since = 0;
   #underWay: Promise<void> = Promise.resolve();
@@ -42,9 +45,15 @@ export class SharedCommit {
     // The response itself is not kept waiting.
     this.#pages.push({ page: { ...page, full: undefined }, ...more });
     this.#records += page.records.length;
+    for (const { text } of page.records) this.#bytes += text.length;
     this.#checkpoint = checkpoint;
-    const isEnough = this.#pages.length >= PAGES_AT_ONCE || this.#records >= RECORDS_AT_ONCE || now - this.#since >= WAIT_MS;
-    const mayWait = 'id' in page.ids || nextHasCome;
+    const isEnough =
+      this.#pages.length >= PAGES_AT_ONCE ||
+      this.#records >= RECORDS_AT_ONCE ||
+      this.#bytes >= BYTES_AT_ONCE ||
+      now - this.#since >= WAIT_MS;
+    // A commit fixes which member is the id; until then, pages may have been read by different ones.
+    const mayWait = this.#walk.idField !== undefined && ('id' in page.ids || nextHasCome);
     if (isEnough || !mayWait) await this.#send();
   }
 
@@ -60,6 +69,7 @@ export class SharedCommit {
     if (!checkpoint || pages.length === 0) return;
     this.#pages = [];
     this.#records = 0;
+    this.#bytes = 0;
     const sent = new Promise<void>((onSent) => {
       this.#underWay = this.#deps.store.commitPages(this.#walk, { pages, checkpoint }, onSent);
     });

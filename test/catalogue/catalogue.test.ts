@@ -44,7 +44,7 @@ describe('loadCatalogue', () => {
       id: ['uid', 'id'],
       envelope: '',
       order: 'stable',
-      etag: 'use',
+      etag: 'strong',
       deleteGuard: { share: 0.2, rows: 10 },
     });
     expect(get('departments')).toMatchObject({ method: 'POST', pager: { in: 'body', skipName: 'skip', takeName: 'take' } });

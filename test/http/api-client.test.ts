@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { type AddressInfo, createServer } from 'node:net';
 import { pino } from 'pino';
 import { afterEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
@@ -151,6 +152,26 @@ test('a kept answer that still holds is 304 without a body, whatever encoding it
   expect(answer.bytes).toHaveLength(0);
   expect(received[0]?.headers).toMatchObject({ 'if-none-match': '"a"', 'cache-control': 'no-cache' });
 });
+
+test.each(['content-length: 1000\r\n', 'content-encoding: gzip\r\ncontent-length: 1000\r\n', 'transfer-encoding: chunked\r\n'])(
+  '304 with the header %j has no body',
+  async (header) => {
+    const server = createServer((socket) =>
+      socket.on('error', () => {}).on('data', () => socket.write(`HTTP/1.1 304 Not Modified\r\netag: "a"\r\n${header}\r\n`)),
+    );
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const http = new HttpClient();
+    closers.push(
+      () => http.close(),
+      async () => server.close(),
+    );
+    const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}/`);
+    for (let n = 0; n < 2; n += 1) {
+      const { status, bytes } = await http.send({ method: 'GET', url, headers: { 'if-none-match': '"a"' } });
+      expect([status, bytes.length]).toEqual([304, 0]);
+    }
+  },
+);
 
 test('304 that nobody asked for carries no page', async () => {
   const { get } = await setUp(always(304));

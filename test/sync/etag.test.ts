@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
+import { Secret } from '../../src/core/secret.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { fakeService } from '../http/fake-service.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';
 import { type SyncHarness, syncHarness } from './sync-harness.js';
@@ -105,3 +107,30 @@ test('once a record came with two texts, pages that were not sent are asked for 
   expect(walk).toMatchObject({ verified: true });
   expect(await mirrored(database.db, 'employees', company.companyId)).toEqual(upstream(sandbox, 'employees', company.companyId));
 });
+
+test('what another address answered with an ETag is no answer of this one', async () => {
+  const [before, now] = [await serviceWith('{"id":"1","name":"old"}'), await serviceWith('{"id":"1","name":"new"}')];
+  const key = await before.harness.onboard('00000000-0000-4000-8000-00000000000b');
+  await before.harness.sync(key);
+  const run = await now.harness.sync(key, NIGHTLY);
+  await before.close();
+  await now.close();
+  expect(run.walks[0]).toMatchObject({ verified: true, updated: 1 });
+});
+
+/** A service of one record, whose ETags count its versions from 1. */
+async function serviceWith(record: string) {
+  const service = await fakeService(({ url, headers }, response) => {
+    if (url.startsWith('/auth')) response.end('{"access_token":"t"}');
+    else if (!url.includes('/employees')) response.end('{}');
+    else if (headers['if-none-match'] === '"1"') response.writeHead(304, { etag: '"1"' }).end();
+    else response.writeHead(200, { etag: '"1"' }).end(`{"totalRecords":1,"data":[${record}]}`);
+  });
+  const at = { ...sandbox, url: service.url, issueRefreshToken: () => new Secret('r') };
+  const by = syncHarness(database.db, at, endpointsOf({ employees }));
+  const close = async () => {
+    await by.close();
+    await service.close();
+  };
+  return { harness: by, close };
+}

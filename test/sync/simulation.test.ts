@@ -74,7 +74,10 @@ async function walk(mirror: MemoryMirror, { list, endpoint, stir, etags, forgetf
     if (answer.status === 304) requests.notModified += 1;
     return answer;
   };
-  const fetchFor = pageSource({ api: { request }, companyId: 'company', tokens: NO_TOKENS }, endpoint);
+  const fetchFor = pageSource(
+    { api: { request, address: 'http://service/' }, companyId: 'company', tokens: NO_TOKENS },
+    endpoint,
+  );
   const shouldYield = () => random(8) === 0;
   mirror.nextWalk();
   list.watch();

@@ -76,6 +76,7 @@ export function syncHarness(
     store,
     tokensOf: ({ companyId }) => tokenSource(sandbox, companyId),
     apiOf: () => ({
+      address: api.address,
       request: async (request) => {
         await beforeRequest(request);
         const text = respond(request);

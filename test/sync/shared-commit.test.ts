@@ -1,0 +1,72 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import type { OpenWalk } from '../../src/sync/open-walk.js';
+import { SharedCommit } from '../../src/sync/shared-commit.js';
+import type { CountedPage, PagesToCommit } from '../../src/sync/walk-store.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { ENTRIES, endpointsOf } from './company-fixture.js';
+import { syncHarness } from './sync-harness.js';
+
+let sandbox: Sandbox;
+let database: TestDatabase;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({
+    companies: [
+      { name: 'A', employees: 0 },
+      { name: 'B', employees: 0 },
+    ],
+  });
+  database = await testDatabase();
+});
+afterAll(async () => {
+  await sandbox.stop();
+  await database.close();
+});
+
+const both = (n: number) => `{"id":"${n}","uid":"u${n}"}`;
+
+test.each([
+  [0, 1, ['{}', '{"id":"1"}', both(2), both(3), both(4), both(5)]],
+  [1, 3, ['{}', '{}', '{}', '{"id":"1"}', '{"id":"2"}', both(3), '{}', both(5), both(6), both(7)]],
+])('pages that differ in the id that they show are all named by one (%i)', async (n, most, records) => {
+  const second = most === 1 ? '1' : '2';
+  const harness = syncHarness(database.db, sandbox, endpointsOf({ employees: ENTRIES.employees }), {
+    // The second page comes behind the third one.
+    beforeRequest: async ({ query }) => void (query?.['skip'] === second && (await sleep(100))),
+    respond: ({ path, query }) => {
+      if (!path.endsWith('/employees')) return undefined;
+      const skip = Number(query!['skip']);
+      const data = records.slice(skip, skip + Math.min(most, Number(query!['$take'])));
+      return `{"totalRecords":${records.length},"totalDisplayRecords":${data.length},"data":[${data.join(',')}]}`;
+    },
+  });
+  const company = await harness.onboard(sandbox.companies[n]!.companyId);
+  await harness.sync(company);
+  await harness.close();
+  const rows = await database.db.prisma.employee.findMany({ where: company });
+  const { idField } = await database.db.prisma.list.findFirstOrThrow({ where: company });
+  expect(rows.length).toBeGreaterThan(0);
+  expect(rows.map(({ id }) => id)).toEqual(rows.map(({ data }) => (data as Record<string, string>)[idField!]));
+});
+
+/** How many pages go into each commit, of pages with a record of so many bytes each, all of which have come. */
+async function commitsOf(sizes: readonly number[]): Promise<number[]> {
+  const commits: number[] = [];
+  const store = { commitPages: async (_: OpenWalk, { pages }: PagesToCommit) => void commits.push(pages.length) };
+  const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 } });
+  for (const [number, size] of sizes.entries()) {
+    const page = { records: [{ text: { length: size } }], ids: ['1'] } as unknown as CountedPage['page'];
+    await commit.add({ page, number, newFrom: 0 }, {} as never, true);
+  }
+  await commit.now();
+  return commits;
+}
+
+test('a commit is large enough, and never too large for the database', async () => {
+  const MB = 1024 * 1024;
+  expect(await commitsOf(Array(20).fill(100))).toEqual([16, 4]);
+  expect(await commitsOf(Array(5).fill(10 * MB))).toEqual([2, 2, 1]);
+  expect(await commitsOf([60 * MB, 60 * MB])).toEqual([1, 1]);
+});
