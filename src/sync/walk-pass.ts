@@ -119,7 +119,10 @@ async function readPages(
     if (page.full && !walk.memory.isSteady) page = page.full();
     const next = checkpointAfter(checkpoint, page, repeated, advance.kind === 'next' ? advance.state : undefined);
     const stop = advance.kind === 'done' || deps.shouldYield();
-    await commit.add({ page, number: checkpoint.pages, newFrom }, next, !stop && window.hasCome(next.pager));
+    const nextHasCome = !stop && window.hasCome(next.pager);
+    // What is waited for is asked for at once; what need not be, while the database works.
+    if (!stop && !nextHasCome) window.aim(next.pager, walk.idField ?? page.idField);
+    await commit.add({ page, number: checkpoint.pages, newFrom }, next, nextHasCome);
     if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
     if (stop) return { kind: 'yielded' };
     checkpoint = next;
