@@ -8,9 +8,8 @@ import type { Endpoint } from './endpoint.js';
 const CHECKPOINT_FORMAT = 1;
 
 /**
- * SHA-256 over what decides the meaning of a checkpoint and of a record's id. A checkpoint of another fingerprint is not
- * gone on with. `order`, `etag` and `deleteGuard` are left out: they judge a walk or
- * spare it work, and lead it nowhere else.
+ * SHA-256 over what decides the meaning of a checkpoint and of a record's id. A checkpoint of another fingerprint is not gone on
+ * with. `order`, `etag` and `deleteGuard` are left out: they judge a walk or spare it work, and lead it nowhere else.
  */
 export function fingerprint({ resource, method, path, pager, id, envelope, parent }: Endpoint): string {
   const parts = { format: CHECKPOINT_FORMAT, resource, method, path, pager, id, envelope, parent: parent ?? null };

@@ -30,6 +30,16 @@ export async function executeBulk(
   }
 }
 
+/** A text[] as PostgreSQL reads it. The driver's own way takes a microsecond an element. */
+export function textArray(values: readonly string[]): string {
+  return `{${values.map((value) => `"${value.replaceAll(/["\\]/g, '\\$&')}"`).join(',')}}`;
+}
+
+/** An array of numbers as PostgreSQL reads it. */
+export function numberArray(values: readonly number[]): string {
+  return `{${values.join(',')}}`;
+}
+
 type Adapter = Awaited<ReturnType<PrismaPg['connect']>>;
 type Statement = Parameters<Adapter['executeRaw']>[0];
 

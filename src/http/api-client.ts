@@ -37,7 +37,7 @@ export class ApiClient {
   }
 
   /** {base_url}. */
-  get address(): string {
+  get baseUrl(): string {
     return String(this.#parts.provider.baseUrl);
   }
 
@@ -70,8 +70,8 @@ export class ApiClient {
       response = await this.#send(outgoing, url, token);
     }
     if (response.status === 401) await tokens.refused(token);
-    const isStillKept = response.status === 304 && outgoing.ifNoneMatch !== undefined;
-    if (response.status !== 200 && !isStillKept) throw statusError(what, response, this.#parts.clock.now());
+    const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
+    if (response.status !== 200 && !isNotModified) throw statusError(what, response, this.#parts.clock.now());
     return response as ApiResponse;
   }
 

@@ -1,4 +1,4 @@
-import { executeBulk } from '../db/bulk-statement.js';
+import { executeBulk, numberArray, textArray } from '../db/bulk-statement.js';
 import type { Transaction } from '../db/transaction.js';
 import { fenced, type ListKey } from './list-fence.js';
 import { joinTexts } from './joined-texts.js';
@@ -56,10 +56,9 @@ export interface PageToWrite {
 }
 
 /**
- * Writes pages that follow each other: the rows that are new, differ or had been
- * deleted; their change feed rows; the ledger rows; the walk's checkpoint and counts. One statement, so that one round trip
- * and one snapshot serve all of it. The caller has made the transaction and holds the list. Throws `fenced` when the walk was
- * ended meanwhile. Of two records with one id the last one wins.
+ * Writes pages that follow each other: the rows that are new, differ or had been deleted; their change feed rows; the ledger rows;
+ * the walk's checkpoint and counts. One statement, so that one round trip and one snapshot serve all of it. The caller has made the
+ * transaction and holds the list. Throws `fenced` when the walk was ended meanwhile. Of two records with one id the last one wins.
  *
  * Unchanged rows are not even locked: the difference is taken before the INSERT, by one look-up a record. LATERAL with OFFSET
  * keeps it look-ups: left to the planner, which knows neither the page's length nor, in a new table, the table's, it became a scan
@@ -168,17 +167,6 @@ function recordsOf(pages: readonly PageToWrite[]) {
   const kept = records.filter((record) => record !== undefined);
   return { records: kept, lookUps: Math.min(lookUps, kept.length) };
 }
-
-/** An array as PostgreSQL reads it. The driver's own way takes a microsecond an element, most of it in two patterns. */
-function textArray(values: readonly string[]): string {
-  return `{${values.map((value) => `"${NEEDS_ESCAPE.test(value) ? value.replaceAll(/["\\]/g, '\\$&') : value}"`).join(',')}}`;
-}
-
-function numberArray(values: readonly number[]): string {
-  return `{${values.join(',')}}`;
-}
-
-const NEEDS_ESCAPE = /["\\]/;
 
 function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);

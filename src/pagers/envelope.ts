@@ -42,11 +42,11 @@ export interface KnownContent {
 
 /** The answer that brought a page, so that the service can be asked whether it still is the answer (RFC 9110, 13.1.2). */
 export interface KeptAnswer {
-  /** What was asked: the address of the API and the PageInput, as JSON. */
+  /** What was asked: the base URL of the API and the PageInput, as JSON. */
   readonly request: string;
   readonly etag: string;
-  readonly total?: number;
-  readonly nextToken?: string;
+  readonly total?: number | undefined;
+  readonly nextToken?: string | undefined;
 }
 
 export interface ReceivedPage extends Page {

@@ -79,7 +79,8 @@ export class SandboxServer {
     if (effect?.kind === 'hang') return;
     if (effect?.kind === 'drop' && effect.when === 'after') return void response.destroy();
     const hasEtag = etags && method === 'GET' && path.startsWith('/api/') && answer.status === 200;
-    send(response, entry, answer, effect, hasEtag ? (request.headers['if-none-match'] ?? '') : undefined);
+    const whole = Buffer.from(bodyOf(answer, effect?.kind === 'alter' ? effect.members : {}));
+    send(response, entry, hasEtag ? withEtag(answer, whole, request.headers['if-none-match']) : answer, whole, effect);
   }
 
   #answer(
@@ -136,34 +137,31 @@ function loggedInput({ method, path }: ServedRequest, query: URLSearchParams, bo
   return method === 'GET' ? Object.fromEntries(query) : (readObject(body) ?? {});
 }
 
-/** `kept`: the ETag that the client has, where the answer gets one. */
+/** The answer with its ETag, and with status 304, by which the server leaves the body out, where the client has it already. */
+function withEtag(answer: Answer, whole: Buffer, ifNoneMatch: string | undefined): Answer {
+  const etag = `"${createHash('sha256').update(whole).digest('base64url')}"`;
+  return { status: etag === ifNoneMatch ? 304 : answer.status, headers: { etag, ...answer.headers } };
+}
+
 function send(
   response: ServerResponse,
   entry: ServedRequest,
-  answer: Answer,
+  { status, headers: own }: Answer,
+  whole: Buffer,
   effect: Effect | undefined,
-  kept: string | undefined,
 ): void {
-  const whole = Buffer.from(bodyOf(answer, effect?.kind === 'alter' ? effect.members : {}));
-  const etag = kept === undefined ? undefined : `"${createHash('sha256').update(whole).digest('base64url')}"`;
-  if (etag !== undefined && etag === kept) {
-    entry.status = 304;
-    response.writeHead(304, { etag }).end();
-    return;
-  }
   const half = whole.subarray(0, whole.length >> 1);
   const body = effect?.kind === 'truncate' ? half : whole;
   const headers = {
     'content-type': 'application/json; charset=utf-8',
     'content-length': String(body.length),
-    ...(etag !== undefined && { etag }),
-    ...answer.headers,
+    ...own,
   };
   if (effect?.kind === 'drop') {
-    response.writeHead(answer.status, headers);
+    response.writeHead(status, headers);
     response.write(half, () => response.destroy());
     return;
   }
-  entry.status = answer.status;
-  response.writeHead(answer.status, headers).end(body);
+  entry.status = status;
+  response.writeHead(status, headers).end(body);
 }

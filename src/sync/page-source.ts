@@ -1,14 +1,14 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
-import { type KeptAnswer, type ReceivedPage, readPage } from '../pagers/envelope.js';
+import { readPage } from '../pagers/envelope.js';
 import { pageOf, readAgainst } from '../pagers/known-page.js';
 import { childPage } from './child-page.js';
 import type { FetchPage } from './page-window.js';
 import type { PassRequest } from './walk-pass.js';
 
 export interface PageSourceParts {
-  readonly api: Pick<ApiClient, 'request' | 'address'>;
+  readonly api: Pick<ApiClient, 'request' | 'baseUrl'>;
   readonly companyId: string;
   readonly tokens: TokenSource;
 }
@@ -25,35 +25,28 @@ const ETAGS = {
  */
 export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint: Endpoint): (pass: PassRequest) => FetchPage {
   const { method } = endpoint;
-  // What 304 means for other methods, no specification says.
-  const usable = method === 'GET' && endpoint.etag !== 'ignore' ? ETAGS[endpoint.etag] : undefined;
   return ({ parent, ignoreTotals, known }) => {
     const path = endpoint.path.replace('{company_id}', companyId).replace('{id}', () => encodeURIComponent(parent ?? ''));
+    // What 304 means for other methods, no specification says. Child lists are too short to be worth it.
+    const isUsed = method === 'GET' && endpoint.etag !== 'ignore' && parent === undefined;
+    const usable = isUsed ? ETAGS[endpoint.etag] : undefined;
     return async (input, idField, signal) => {
       // An ETag says something only of the address that gave it.
-      const request = JSON.stringify([api.address, input]);
+      const request = JSON.stringify([api.baseUrl, input]);
       const kept = ignoreTotals ? undefined : known?.()?.answerTo(request);
       const before = kept && usable?.test(kept.answer.etag) ? kept : undefined;
-      const ifNoneMatch = before?.answer.etag;
-      const { status, headers, bytes } = await api.request({ method, path, ...input, tokens, signal, ifNoneMatch });
-      if (status === 304) return pageOf(before!);
-      const reference = known?.();
-      if (reference) return withAnswer(readAgainst(reference, bytes, endpoint, idField, ignoreTotals));
-      const page = readPage(bytes, endpoint, idField, ignoreTotals);
-      return parent === undefined ? withAnswer(page) : childPage(parent, page);
+      const response = await api.request({ method, path, ...input, tokens, signal, ifNoneMatch: before?.answer.etag });
+      if (response.status === 304) return pageOf(before!);
 
-      function withAnswer(received: ReceivedPage): ReceivedPage {
-        const { etag } = headers;
-        if (etag === undefined || !usable?.test(etag)) return received;
-        const { total, nextToken } = received;
-        const answer: KeptAnswer = {
-          request,
-          etag,
-          ...(total !== undefined && { total }),
-          ...(nextToken !== undefined && { nextToken }),
-        };
-        return { ...received, answer };
-      }
+      const { bytes, headers } = response;
+      if (parent !== undefined) return childPage(parent, readPage(bytes, endpoint, idField, ignoreTotals));
+      const reference = known?.();
+      const page = reference
+        ? readAgainst(reference, bytes, endpoint, idField, ignoreTotals)
+        : readPage(bytes, endpoint, idField, ignoreTotals);
+      const { etag } = headers;
+      if (etag === undefined || !usable?.test(etag)) return page;
+      return { ...page, answer: { request, etag, total: page.total, nextToken: page.nextToken } };
     };
   };
 }

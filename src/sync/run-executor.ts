@@ -16,7 +16,7 @@ import { walkList } from './walk.js';
 import type { WalkStore } from './walk-store.js';
 
 /** Requests to the API of the company's environment. */
-export type ApiOf = (company: CompanyKey) => Pick<ApiClient, 'request' | 'address'>;
+export type ApiOf = (company: CompanyKey) => Pick<ApiClient, 'request' | 'baseUrl'>;
 
 export interface ExecutorDependencies {
   readonly db: Database;
@@ -124,7 +124,7 @@ export class RunExecutor {
   /** Answers are there once the company's record is, too. */
   #apiBehind(record: Promise<void>, company: CompanyKey): PageSourceParts['api'] {
     const api = this.#deps.apiOf(company);
-    return { address: api.address, request: async (request) => (await Promise.all([api.request(request), record]))[0] };
+    return { baseUrl: api.baseUrl, request: async (request) => (await Promise.all([api.request(request), record]))[0] };
   }
 
   /** The company's own record. The lists matter more: a service that does not give it fails no run. */

@@ -19,7 +19,7 @@ test.each<[string, boolean, string?]>([
   const text = '{"totalRecords":1,"totalDisplayRecords":1,"data":[{"id":"1"}]}';
   const request = async () => ({ status: 200 as const, headers: { etag }, text, bytes: Buffer.from(text) });
   const fetch = pageSource(
-    { api: { request, address: 'http://service/' }, companyId: 'company', tokens: undefined as never },
+    { api: { request, baseUrl: 'http://service/' }, companyId: 'company', tokens: undefined as never },
     endpoint!,
   )({});
   const { answer } = await fetch({ query: { skip: '0' } }, 'id', new AbortController().signal);

@@ -75,7 +75,7 @@ async function walk(mirror: MemoryMirror, { list, endpoint, stir, etags, forgetf
     return answer;
   };
   const fetchFor = pageSource(
-    { api: { request, address: 'http://service/' }, companyId: 'company', tokens: NO_TOKENS },
+    { api: { request, baseUrl: 'http://service/' }, companyId: 'company', tokens: NO_TOKENS },
     endpoint,
   );
   const shouldYield = () => random(8) === 0;

@@ -76,7 +76,7 @@ export function syncHarness(
     store,
     tokensOf: ({ companyId }) => tokenSource(sandbox, companyId),
     apiOf: () => ({
-      address: api.address,
+      baseUrl: api.baseUrl,
       request: async (request) => {
         await beforeRequest(request);
         const text = respond(request);
