@@ -7,7 +7,7 @@ import { migrate, pendingMigrations } from '../../src/db/migrate.js';
 import { emptyDatabase } from '../support/database.js';
 
 const FOLDER = new URL('../../prisma/migrations/', import.meta.url);
-const NAMES = readdirSync(FOLDER).filter((name) => name !== 'migration_lock.toml');
+const NAMES = readdirSync(FOLDER, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
 const FIRST = NAMES[0] ?? '';
 const logger = pino({ level: 'silent' });
 
@@ -98,6 +98,15 @@ test('a migration that fails is undone as a whole', async () => {
   expect(rows).toEqual([{ employees: null, runs: null }]);
   await client.query('DROP SCHEMA muster CASCADE');
   expect(await migrate(database.url, logger)).toEqual({ applied: NAMES });
+});
+
+test('no migration was edited that has been released', () => {
+  const released = readFileSync(new URL('released.sha256', FOLDER), 'utf8').trim().split('\n');
+  const files = NAMES.map((name) => {
+    const sql = readFileSync(new URL(`${name}/migration.sql`, FOLDER));
+    return `${createHash('sha256').update(sql).digest('hex')}  ${name}`;
+  });
+  expect(files).toEqual(expect.arrayContaining(released));
 });
 
 test('a migration that was edited after it was applied is refused', async () => {
