@@ -55,12 +55,17 @@ export class KeeperProcess {
 
 /** A provider with single-use refresh tokens, a database, and any number of processes that keep tokens in it. */
 export class KeeperFleet {
+  /** One, as in the API: it sees to it that its work does not take every connection of the pool. */
+  readonly #onboarding: Onboarding;
+
   private constructor(
     readonly sandbox: Sandbox,
     readonly database: TestDatabase,
     readonly settings: KeeperSettings,
     readonly parts: ReturnType<typeof keeperParts>,
-  ) {}
+  ) {
+    this.#onboarding = new Onboarding(parts);
+  }
 
   static async open(companies: number): Promise<KeeperFleet> {
     const sandbox = await startSandbox({
@@ -75,14 +80,21 @@ export class KeeperFleet {
       key: randomBytes(32).toString('base64'),
     };
     const fleet = new KeeperFleet(sandbox, database, settings, keeperParts(settings));
-    const onboarding = new Onboarding(fleet.parts);
-    for (const { environment, companyId } of sandbox.companies)
-      await onboarding.onboard({ environment, companyId, refreshToken: sandbox.issueRefreshToken(companyId) });
+    for (const { companyId } of sandbox.companies) await fleet.onboard(companyId);
     return fleet;
   }
 
   start(): Promise<KeeperProcess> {
     return KeeperProcess.start(this.settings);
+  }
+
+  /** A person authorizes. */
+  async onboard(companyId: string): Promise<void> {
+    await this.#onboarding.onboard({
+      environment: 'test',
+      companyId,
+      refreshToken: this.sandbox.issueRefreshToken(companyId),
+    });
   }
 
   /** Refreshes that the provider was asked for. */

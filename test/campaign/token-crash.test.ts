@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import pg from 'pg';
-import { Onboarding } from '../../src/oauth/onboarding.js';
 import { waitFor } from '../support/wait-for.js';
 import { KeeperFleet } from './keeper-fleet.js';
 import { shareOf } from './share.js';
@@ -113,15 +112,6 @@ async function afterwards(companyId: string): Promise<Outcome> {
   return outcome;
 }
 
-/** A person authorizes again where that is needed. */
-async function restore(companyId: string): Promise<void> {
-  await new Onboarding(fleet.parts).onboard({
-    environment: 'test',
-    companyId,
-    refreshToken: fleet.sandbox.issueRefreshToken(companyId),
-  });
-}
-
 const STEPS: { step: string; kills: number; kill: (companyId: string) => Promise<void>; outcome: Outcome }[] = [
   {
     step: 'before the request, the attempt on record',
@@ -166,7 +156,7 @@ test.each(STEPS)('kill -9 $step: $outcome', async ({ kills, kill, outcome }) => 
         await fleet.expire(companyId);
         await kill(companyId);
         outcomes.push(await afterwards(companyId));
-        if (outcomes.at(-1) === 'must authorize again') await restore(companyId);
+        if (outcomes.at(-1) === 'must authorize again') await fleet.onboard(companyId);
       }
     }),
   );
