@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { setMaxListeners } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { type Clock, systemClock } from '../core/clock.js';
@@ -30,6 +31,8 @@ export class SandboxServer {
 
   constructor(options: ServerOptions) {
     this.#options = options;
+    // One for each answer that is late on purpose, however many these are.
+    setMaxListeners(0, this.#stopping.signal);
     this.#server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
       // A client that went away in the middle is no fault of ours.
       this.#serve(request, response).catch(() => response.destroy());

@@ -67,6 +67,16 @@ test('a request hangs until its client gives up', async () => {
   expect(sandbox.requests.all()[0]?.status).toBeUndefined();
 });
 
+test('many late answers at once are no reason for a warning', async () => {
+  const warnings: string[] = [];
+  const note = ({ name }: Error) => warnings.push(name);
+  process.on('warning', note);
+  sandbox.faults.add({ kind: 'delay', ms: 100 }, { times: 20 });
+  await Promise.all(Array.from({ length: 20 }, page));
+  process.off('warning', note);
+  expect(warnings).toEqual([]);
+});
+
 test('a delayed answer is whole', async () => {
   sandbox.faults.add({ kind: 'delay', ms: 30 });
   expect((await page()).status).toBe(200);
