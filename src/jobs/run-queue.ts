@@ -1,5 +1,6 @@
 import type { Queue, Worker } from 'bullmq';
 import type { Clock } from '../core/clock.js';
+import { Repetition } from '../core/repetition.js';
 import type { Service } from '../core/service.js';
 import type { Logger } from '../observability/logger.js';
 import type { RunExecutor } from '../sync/run-executor.js';
@@ -39,6 +40,8 @@ export class RunQueue implements RunDispatcher {
 
 /** How long a run keeps its slot while others wait. */
 const SLICE_MS = 5_000;
+/** How often a worker looks whether others wait. */
+const POLL_MS = 1_000;
 /** How long a stop waits for the pages in flight before it interrupts their requests. */
 const STOP_PATIENCE_MS = 5_000;
 
@@ -53,7 +56,7 @@ export class RunWorker implements Service {
   readonly #logger: Logger;
   readonly #concurrency: number;
   #worker: Worker | undefined;
-  #poll: NodeJS.Timeout | undefined;
+  readonly #poll = new Repetition(POLL_MS, () => this.#look());
   #othersWait = false;
   #stopping = false;
 
@@ -78,12 +81,12 @@ export class RunWorker implements Service {
   async start(): Promise<void> {
     await this.#holder.start();
     this.#worker = this.#backend.worker(RUNS, (job) => this.#work(String(job.data.runId)), { concurrency: this.#concurrency });
-    this.#poll = setInterval(() => void this.#look(), 1_000);
+    this.#poll.start();
   }
 
   async stop(): Promise<void> {
     this.#stopping = true;
-    clearInterval(this.#poll);
+    void this.#poll.stop(); // may be waiting for a queue that is not there
     const patience = setTimeout(() => this.#holder.interruptAll(), STOP_PATIENCE_MS);
     await this.#worker?.close();
     clearTimeout(patience);

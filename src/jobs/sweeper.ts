@@ -1,4 +1,5 @@
 import type { Queue, Worker } from 'bullmq';
+import { Repetition } from '../core/repetition.js';
 import type { Service } from '../core/service.js';
 import type { Logger } from '../observability/logger.js';
 import type { QueueBackend } from './queue-backend.js';
@@ -26,7 +27,7 @@ export class Sweeper implements Service {
   readonly #logger: Logger;
   readonly #queue: Queue;
   #worker: Worker | undefined;
-  #guard: NodeJS.Timeout | undefined;
+  readonly #guard = new Repetition(GUARD_MS, () => this.#check());
 
   constructor(backend: QueueBackend, sweeps: readonly Sweep[], logger: Logger) {
     this.#backend = backend;
@@ -38,15 +39,21 @@ export class Sweeper implements Service {
   async start(): Promise<void> {
     this.#worker = this.#backend.worker(SWEEPS, (job) => this.#sweep(job.name), { concurrency: this.#sweeps.size });
     await this.#schedule();
-    this.#guard = setInterval(() => {
-      this.#schedule().catch((error: unknown) => this.#logger.warn({ err: error }, 'schedules could not be checked'));
-    }, GUARD_MS);
+    this.#guard.start();
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#guard);
+    void this.#guard.stop(); // may be waiting for a queue that is not there
     await this.#worker?.close();
     await this.#queue.close();
+  }
+
+  async #check(): Promise<void> {
+    try {
+      await this.#schedule();
+    } catch (error) {
+      this.#logger.warn({ err: error }, 'schedules could not be checked');
+    }
   }
 
   /** Only what is missing or differs is put: putting a schedule again while its job waits loses that occurrence. */

@@ -1,3 +1,4 @@
+import { Repetition } from '../core/repetition.js';
 import type { Logger } from '../observability/logger.js';
 import type { ClaimedRun, RunClaims } from './run-claims.js';
 
@@ -21,8 +22,7 @@ export class RunHolder {
   readonly #claims: RunClaims;
   readonly #logger: Logger;
   readonly #held = new Map<string, Held>();
-  #timer: NodeJS.Timeout | undefined;
-  #beating: Promise<void> | undefined;
+  readonly #heartbeat = new Repetition(HEARTBEAT_MS, () => this.#beat());
 
   constructor(claims: RunClaims, logger: Logger) {
     this.#claims = claims;
@@ -30,16 +30,11 @@ export class RunHolder {
   }
 
   async start(): Promise<void> {
-    this.#timer = setInterval(() => {
-      this.#beating ??= this.#beat().finally(() => {
-        this.#beating = undefined;
-      });
-    }, HEARTBEAT_MS);
+    this.#heartbeat.start();
   }
 
   async stop(): Promise<void> {
-    clearInterval(this.#timer);
-    await this.#beating;
+    await this.#heartbeat.stop();
   }
 
   /** Claims the run and works on it. Undefined when it is not to be had. */

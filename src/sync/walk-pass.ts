@@ -135,9 +135,8 @@ function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpo
 
 /**
  * Adds the page to the pass's memory. Returns from which position on all its records are new to the pass, and how many shared
- * their id with another one. In an offset list
- * known records stand at the front of a page: they are its overlap, or were moved there by others. In a list of a stable
- * order one that stands behind a new record is a second record with that id.
+ * their id with another one. In an offset list known records stand at the front of a page: they are its overlap, or were moved
+ * there by others. In a list of a stable order one that stands behind a new record is a second record with that id.
  */
 function remember({ memory }: OpenWalk, { keys, texts, nextToken }: ReceivedPage, { pager, order }: Endpoint) {
   if (nextToken !== undefined) memory.addTokenDigest(digestToken(nextToken));
