@@ -9,7 +9,7 @@ function found({ bytes, starts, lengths }: ReturnType<typeof joinTexts>): string
 
 /** In memory of its own, as a response of a usual size. */
 function large(text: string): Buffer {
-  const buffer = Buffer.alloc(20_000);
+  const buffer = Buffer.alloc(Buffer.poolSize + 20_000);
   return buffer.subarray(0, buffer.write(text));
 }
 
