@@ -66,17 +66,19 @@ function readTotals({ totalRecords, totalDisplayRecords }: Members, count: numbe
   return { total: totalRecords };
 }
 
-function readTokens({ hasNextPage, nextPageToken }: Members, fail: Fail): Envelope {
+function readTokens({ hasNextPage, nextPageToken, totalRecords }: Members, fail: Fail): Envelope {
   if (typeof hasNextPage !== 'boolean') return fail('malformed_envelope', 'hasNextPage is missing or neither true nor false');
   if (nextPageToken !== null && typeof nextPageToken !== 'string') {
     return fail('malformed_envelope', 'nextPageToken is missing or neither a string nor null');
   }
-  // Either of the two ends the list (SERVICE 4.3, rule 3).
-  if (!hasNextPage || nextPageToken === null) return {};
+  // A token list need not say how many records it has; where it does, that is held against it.
+  const totals = isCount(totalRecords) ? { total: totalRecords } : {};
+  // Either of the two ends the list.
+  if (!hasNextPage || nextPageToken === null) return totals;
   if (nextPageToken === '') return fail('contradicting_envelope', 'hasNextPage is true, but nextPageToken is empty');
   // The token becomes a part of the checkpoint, and PostgreSQL keeps no NUL.
   if (nextPageToken.includes('\0')) return fail('malformed_envelope', 'nextPageToken holds a NUL');
-  return { nextToken: nextPageToken };
+  return { ...totals, nextToken: nextPageToken };
 }
 
 function isObject(value: unknown): value is Members {

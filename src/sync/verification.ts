@@ -9,11 +9,11 @@ export interface PassFindings {
   readonly duplicates: number;
   readonly rejected: number;
   /**
-   * totalRecords of the pass's last page; where no envelope gives it, the index at which the list ended. Undefined only for
-   * token lists.
+   * totalRecords as the pass said it last; where no envelope gives it, the index at which the list ended. Undefined only for
+   * token lists, which need not give it.
    */
   readonly total?: number;
-  /** Whether totalRecords was the same on every page of the pass. */
+  /** Whether totalRecords was the same on every page of the pass that gave it. */
   readonly totalConstant: boolean;
   /** The list contradicted its totals, and the pass was read without them. */
   readonly contradicted?: boolean;
@@ -44,18 +44,18 @@ export type Verdict =
 const MAX_PASSES = 3;
 
 /**
- * Whether the pass proves that every record that existed throughout it was received (CONTRACT 6). Pure.
+ * Whether the pass proves that every record that existed throughout it was received . Pure.
  *
- * Assumes, by proof: `join`, that the service keeps the order of its records; `token-chain`, that a chain of page
- * tokens misses none; `two-pass`, that no record leaves and comes back within them: of a list of as many records as were received, twice the same,
- * none can be missing, however it is ordered. All assume that totalRecords, where given, is truthful. Calling an incomplete list verified is the worse error: any doubt is another pass.
+ * Assumes, by proof: `join`, that the service keeps the order of its records; `token-chain`, that a chain of page tokens misses
+ * none; `two-pass`, that no record leaves and comes back within them: of a list of as many records as were received, twice the
+ * same, none can be missing, however it is ordered. All assume that totalRecords, where given, is truthful. Calling an incomplete
+ * list verified is the worse error: any doubt is another pass.
  */
 export function verify(findings: PassFindings): Verdict {
   if (findings.rejected > 0) return { kind: 'unverified', reason: 'rejected_records' };
   if (findings.contradicted) return { kind: 'unverified', reason: 'contradicting_envelope' };
-  if (findings.linkage === 'token-chain') return { kind: 'verified', proof: 'token-chain' };
   const doubt = doubtOf(findings);
-  if (doubt === undefined) return { kind: 'verified', proof: findings.linkage === 'join' ? 'join' : 'two-pass' };
+  if (doubt === undefined) return { kind: 'verified', proof: findings.linkage === 'none' ? 'two-pass' : findings.linkage };
   return findings.pass < MAX_PASSES ? { kind: 'another-pass', doubt } : { kind: 'unverified', reason: doubt };
 }
 

@@ -54,7 +54,7 @@ export function checkpointAfter(
   pager: JsonObject | undefined,
 ): WalkCheckpoint {
   const offset = before.pager['offset'];
-  const sameTotal = before.total === undefined || before.total === page.total;
+  const sameTotal = before.total === undefined || page.total === undefined || before.total === page.total;
   return {
     ...before,
     pager: pager ?? before.pager,

@@ -9,6 +9,8 @@ export interface Serving {
   readonly reorders: boolean;
   /** The same place has the same token whenever it is asked for. */
   readonly lastingTokens?: boolean;
+  /** A token list says how many records it has. */
+  readonly tellsTotal?: boolean;
 }
 
 interface Entry {
@@ -82,7 +84,8 @@ export class MovingList {
     const next = hasNextPage
       ? JSON.stringify(`${page.at(-1)?.place ?? behind}/${this.serving.lastingTokens ? 0 : this.#random(1e9)}`)
       : 'null';
-    return `{"hasNextPage":${hasNextPage},"nextPageToken":${next},"data":[${page.map(textOf).join(',')}]}`;
+    const total = this.serving.tellsTotal ? `"totalRecords":${this.#entries.length},` : '';
+    return `{${total}"hasNextPage":${hasNextPage},"nextPageToken":${next},"data":[${page.map(textOf).join(',')}]}`;
   }
 
   #insert(at: number): void {

@@ -45,7 +45,8 @@ function world(
 ): World {
   const random = randomOf(seed * 7919);
   const lastingTokens = seed % 4 < 2;
-  const list = new MovingList(seed, random(45), { style, reorders, mostAtOnce: 1 + random(12), lastingTokens });
+  const tellsTotal = seed % 8 < 4;
+  const list = new MovingList(seed, random(45), { style, reorders, mostAtOnce: 1 + random(12), lastingTokens, tellsTotal });
   const etags = seed % 2 === 0;
   const size = 1 + random(12);
   const pager = style === 'token' ? { style: 'continuation', size } : { style: 'skip-take', ...CHANGES, size };

@@ -119,7 +119,29 @@ describe('page tokens', () => {
     await expectEqual('documents');
   });
 
-  test('that lead in a circle fail the walk at once', async () => {
+  test('of a list that says how many records it has lead to all of them, or prove nothing', async () => {
+    const say = (totalRecords: unknown) =>
+      sandbox.faults.add({ kind: 'alter', members: { totalRecords } }, { path: '/documents', times: Infinity });
+    say(35);
+    expect(await harnesses.documents.sync(company)).toMatchObject({
+      walks: [{ verified: true, proof: 'token-chain', passes: 1, total_records: 35 }],
+    });
+    sandbox.faults.clear();
+    say(36);
+    expect(await harnesses.documents.sync(company)).toMatchObject({
+      walks: [{ verified: false, unverified_reason: 'total_mismatch', passes: 3, received: 35, deleted: 0 }],
+    });
+    sandbox.faults.clear();
+    say(-1);
+    expect(await harnesses.documents.sync(company)).toMatchObject({ walks: [{ verified: true, proof: 'token-chain' }] });
+  });
+
+  test('of a list that says on its first page alone how many records it has lead to all of them', async () => {
+    sandbox.faults.add({ kind: 'alter', members: { totalRecords: 35 } }, { path: '/documents' });
+    expect(await harnesses.documents.sync(company)).toMatchObject({ walks: [{ verified: true, passes: 1, total_records: 35 }] });
+  });
+
+  test('that lead in a circle fail the walk after three new beginnings', async () => {
     sandbox.requests.clear();
     await harnesses.documents.sync(company);
     const { continuationToken } = sandbox.requests.all('/documents')[1]!.input as { continuationToken: string };
