@@ -4,7 +4,8 @@ import { ServiceError } from './service-error.js';
 
 const ATTEMPTS = 5;
 const FIRST_DELAY_MS = 500;
-const LONGEST_DELAY_MS = 60_000;
+/** A service that asks for more patience is left alone by the whole run: waiting here would keep a worker from others. */
+const LONGEST_WAIT_MS = 60_000;
 /** "Retry-After: 0" means now, but several attempts within one millisecond would burn them all on the same hiccup. */
 const SHORTEST_DELAY_MS = 100;
 
@@ -18,7 +19,7 @@ export interface RetryOptions {
 
 /**
  * Repeats idempotent work, at most five times in all, while it fails with a retryable ServiceError: network errors,
- * timeouts, 408, 429 and 5xx. Other errors, a token source's among them, pass through at once: whoever raised them has
+ * timeouts, 408, 429 and 5xx, with a Retry-After of a minute at most. Other errors, a token source's among them, pass through at once: whoever raised them has
  * a retry policy of its own. Rejects with the last error, or with the signal's reason as soon as it aborts.
  */
 export function withRetries<T>(
@@ -43,12 +44,11 @@ export function withRetries<T>(
  * The jitter spreads callers that failed at the same moment, or were told the same Retry-After, so that they do not
  * return at the same moment and fail again together. It never comes back earlier than the service asked.
  */
-function delayMs(error: ServiceError, attempt: number, random: number): number {
-  const asked = error.retryAfterMs;
+function delayMs({ retryAfterMs: asked }: ServiceError, attempt: number, random: number): number {
   const delay = asked === undefined ? FIRST_DELAY_MS * 2 ** (attempt - 1) * (0.5 + random) : asked * (1 + random / 10);
-  return Math.min(LONGEST_DELAY_MS, Math.max(SHORTEST_DELAY_MS, delay));
+  return Math.max(SHORTEST_DELAY_MS, delay);
 }
 
 function isRetryable(error: unknown): error is ServiceError {
-  return error instanceof ServiceError && error.retryable;
+  return error instanceof ServiceError && error.retryable && (error.retryAfterMs ?? 0) <= LONGEST_WAIT_MS;
 }

@@ -5,6 +5,7 @@ import { isMusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { isPassingTrouble } from '../db/sql-state.js';
 import type { ApiClient } from '../http/api-client.js';
+import { ServiceError } from '../http/service-error.js';
 import type { TokenSource } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import type { Logger } from '../observability/logger.js';
@@ -34,6 +35,8 @@ export interface ExecutorDependencies {
  * up: the next nightly run starts anew anyway.
  */
 const RETRY_DELAYS_SECONDS = [10, 30, 120, 600, 1_800];
+/** The longest that a service is left alone because it asked for it. */
+const LONGEST_RETRY_AFTER_SECONDS = 86_400;
 
 interface RunContext {
   readonly tokens: TokenSource;
@@ -42,7 +45,7 @@ interface RunContext {
   readonly shouldYield: () => boolean;
 }
 
-type WalkEnd = 'succeeded' | 'failed' | 'failed-for-now' | 'yielded';
+type WalkEnd = 'succeeded' | 'yielded' | { readonly failed: unknown };
 
 /** Works on one claimed run: its walks in order, from their checkpoints, until the end or until it must yield. */
 export class RunExecutor {
@@ -69,14 +72,14 @@ export class RunExecutor {
       if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([held.signal, over.signal]), log);
       // Its failure is seen by whoever waits for it.
       record.catch(() => {});
-      const ends: WalkEnd[] = [];
+      const failures: unknown[] = [];
       for (const walk of walks) {
         const end = await this.#walk(run, walk, { tokens, record, shouldYield }, held, log);
         if (end === 'yielded') return (await claims.release(run)) ? 'continue' : 'over';
-        ends.push(end);
+        if (end !== 'succeeded') failures.push(end.failed);
       }
       await record;
-      await this.#conclude(run, ends, log);
+      await this.#conclude(run, failures, log);
       return 'over';
     } catch (error) {
       over.abort();
@@ -117,7 +120,7 @@ export class RunExecutor {
       const view = viewError(error);
       log.warn({ resource, err: error }, `walk of ${resource} failed: ${view.code}`);
       await this.#deps.store.fail({ id, run }, view, leadsNowhere(error));
-      return mayPass(error) ? 'failed-for-now' : 'failed';
+      return { failed: error };
     }
   }
 
@@ -140,17 +143,14 @@ export class RunExecutor {
     }
   }
 
-  async #conclude(run: ClaimedRun, ends: readonly WalkEnd[], log: Logger): Promise<void> {
-    if (ends.every((end) => end === 'succeeded')) {
+  async #conclude(run: ClaimedRun, failures: readonly unknown[], log: Logger): Promise<void> {
+    if (failures.length === 0) {
       await this.#deps.claims.finish(run, 'succeeded');
       log.info('run succeeded');
       return;
     }
-    const delay = ends.includes('failed-for-now') ? RETRY_DELAYS_SECONDS[run.attempts] : undefined;
-    const error = {
-      code: 'walks_failed',
-      message: `${ends.filter((end) => end !== 'succeeded').length} of the run's lists could not be walked.`,
-    };
+    const delay = retryDelay(run, failures);
+    const error = { code: 'walks_failed', message: `${failures.length} of the run's lists could not be walked.` } as const;
     if (delay !== undefined) {
       await this.#deps.claims.postpone(run, delay, error);
       log.warn({ retry_in_seconds: delay }, 'run waits to retry');
@@ -196,7 +196,7 @@ export class RunExecutor {
       return 'over';
     }
     const view = viewError(error);
-    const delay = mayPass(error) ? RETRY_DELAYS_SECONDS[run.attempts] : undefined;
+    const delay = retryDelay(run, [error]);
     if (delay !== undefined) {
       log.warn({ err: error, retry_in_seconds: delay }, `run waits to retry: ${view.code}`);
       await claims.postpone(run, delay, view);
@@ -221,6 +221,15 @@ function endsTheRun(error: unknown): boolean {
 /** Whether another attempt may fare better without anybody doing anything. */
 function mayPass(error: unknown): boolean {
   return !isMusterError(error) || error.retryable;
+}
+
+/** Seconds until another attempt, not before the service asked for it; undefined when none is worth it, or none is left. */
+function retryDelay({ attempts }: ClaimedRun, failures: readonly unknown[]): number | undefined {
+  const passing = failures.filter(mayPass);
+  const delay = RETRY_DELAYS_SECONDS[attempts];
+  if (passing.length === 0 || delay === undefined) return undefined;
+  const asked = passing.map((error) => (error instanceof ServiceError ? (error.retryAfterMs ?? 0) / 1_000 : 0));
+  return Math.max(delay, Math.min(LONGEST_RETRY_AFTER_SECONDS, Math.ceil(Math.max(...asked))));
 }
 
 /** Errors that the same checkpoint would only lead to again. */

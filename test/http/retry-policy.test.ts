@@ -82,8 +82,10 @@ describe('Retry-After', () => {
     expect(await run(errors)).toMatchObject({ calls: 5, slept: [100, 100, 100, 100] });
   });
 
-  test('is capped at a minute', async () => {
-    expect((await run([failure(503, '86400')])).slept).toEqual([60_000]);
+  test('of more than a minute is for the whole run to wait out', async () => {
+    expect((await run([failure(503, '60')])).slept).toEqual([63_000]);
+    const error = failure(503, '61');
+    expect(await run([error])).toEqual({ result: error, calls: 1, slept: [] });
   });
 });
 

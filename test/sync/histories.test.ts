@@ -134,6 +134,17 @@ test('an interrupted run of three resources, resumed, asks for nothing that was 
   expect(sandbox.requests.all('/departments').map(({ input }) => (input as { skip: number }).skip)).toEqual([9, 18]);
 });
 
+test('a service that asks to be left alone for long is, by the whole run', async () => {
+  sandbox.requests.clear();
+  sandbox.faults.add({ kind: 'status', status: 429, headers: { 'retry-after': '900' } }, { path: '/employees' });
+  const run = await harness.sync(company, { resources: ['employees'] });
+  expect(run).toMatchObject({ status: 'queued', attempts: 1, walks: [{ error: { code: 'service_throttled' } }] });
+  const wait = new Date(run.retry_at!).getTime() - Date.now();
+  expect(wait).toBeGreaterThan(890_000);
+  expect(wait).toBeLessThan(960_000);
+  expect(sandbox.requests.all('/employees').filter(({ status }) => status === 429)).toHaveLength(1);
+});
+
 test('a service that is gone for a while costs an attempt and no page; the delay grows, and then the run is given up', async () => {
   let requests = 0;
   before = ({ path }) => {
