@@ -23,14 +23,17 @@ export interface PlanInput {
 }
 
 /**
- * The walks of a new run, in catalogue order. `resume` goes on with what the last run left unfinished and asks for
- * nothing that it completed; when it left nothing unfinished, or in mode `full`, everything is walked from the start.
+ * The walks of a new run, in catalogue order. `resume` goes on with what the last run left unfinished, walks what that run did
+ * not have, and asks for nothing that it completed; when it left nothing unfinished, or in mode `full`, everything is walked from
+ * the start. So a list that fails again and again keeps no other list waiting.
  */
 export function planWalks({ catalogue, mode, resources, lastWalks }: PlanInput): PlannedWalk[] {
   const wanted = catalogue.endpoints.map(({ resource }) => resource).filter((resource) => resources?.includes(resource) ?? true);
   if (mode === 'full') return wanted.map((resource) => ({ resource }));
-  const unfinished = new Map(lastWalks.filter(({ succeeded }) => !succeeded).map(({ resource, id }) => [resource, id]));
-  const resumed = wanted.filter((resource) => unfinished.has(resource));
-  if (resumed.length === 0) return wanted.map((resource) => ({ resource }));
-  return resumed.map((resource) => ({ resource, continues: unfinished.get(resource)! }));
+  const last = new Map(lastWalks.map((walk) => [walk.resource, walk]));
+  const isUnfinished = wanted.some((resource) => last.get(resource)?.succeeded === false);
+  if (!isUnfinished) return wanted.map((resource) => ({ resource }));
+  return wanted
+    .filter((resource) => !last.get(resource)?.succeeded)
+    .map((resource) => ({ resource, ...(last.has(resource) && { continues: last.get(resource)!.id }) }));
 }

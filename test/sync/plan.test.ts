@@ -24,8 +24,15 @@ describe('resume', () => {
       undefined,
       [
         { resource: 'employees', continues: 'employees-walk' },
+        { resource: 'departments' },
         { resource: 'absences', continues: 'absences-walk' },
       ],
+    ],
+    [
+      'it had not every list',
+      [walk('departments', false), walk('absences', true)],
+      undefined,
+      [{ resource: 'employees' }, { resource: 'departments', continues: 'departments-walk' }],
     ],
     ['another list is asked for', [walk('departments', false)], ['absences'], [{ resource: 'absences' }]],
     ['a list that the catalogue no longer has', [walk('gone', false)], undefined, everything],
