@@ -29,8 +29,8 @@ const CHANGES = `
   SELECT first_seq + position AS seq, resource, environment, company_id, record_id AS id, op, data::text AS data, changed_at, run_id
   FROM muster.stamped_changes
   WHERE first_seq >= COALESCE((SELECT max(first_seq) FROM muster.change_batches WHERE first_seq <= $1), 0)
-    AND first_seq + position > $1 AND ($2::text IS NULL OR resource = $2)
-  ORDER BY first_seq, position LIMIT $3`;
+    AND first_seq + position > $1 AND ($2::text IS NULL OR resource = $2) AND ($3::text IS NULL OR environment = $3)
+  ORDER BY first_seq, position LIMIT $4`;
 
 const NDJSON = 'application/x-ndjson';
 
@@ -48,9 +48,9 @@ export function changeRoutes({ db, stampChanges }: ChangeRoutesDependencies): Fa
           response: answers({ 200: z.object({ data: z.array(Change), next_after: z.int() }) }),
         },
       },
-      async ({ query: { after, resource, limit }, headers }, reply) => {
+      async ({ query: { after, resource, environment, limit }, headers }, reply) => {
         await stampChanges();
-        const { rows } = await db.pool.query<ChangeRow>(CHANGES, [after, resource ?? null, limit]);
+        const { rows } = await db.pool.query<ChangeRow>(CHANGES, [after, resource ?? null, environment ?? null, limit]);
         const lines = rows.map(changeText);
         // Already JSON: read and written again, its numbers would lose digits.
         reply.serializer((text: string) => text);

@@ -4,7 +4,7 @@ import { NOTIFICATION_STATUSES } from '../notifications/notifications.js';
 import { EVENT_TYPES } from '../notifications/record-event.js';
 import { limit, queryOf } from './query.js';
 
-// What the admin API takes and gives (CONTRACT 4). Inputs are checked against these; answers are described by them.
+// What the admin API takes and gives . Inputs are checked against these; answers are described by them.
 
 const EnvironmentName = z.enum(ENVIRONMENTS);
 const CompanyId = z
@@ -101,6 +101,7 @@ export const ChangeQuery = queryOf({
     .default('0')
     .meta({ description: 'next_after of the previous answer; 0 begins at the beginning.' }),
   resource: ResourceName.optional(),
+  environment: EnvironmentName.optional(),
   limit: limit(1000, 10_000),
 });
 

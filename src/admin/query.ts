@@ -1,8 +1,16 @@
+import type { FastifyInstance } from 'fastify';
 import { z } from 'zod';
 
 /** The model of a query. A parameter without a value counts as absent: addresses are built by filling in a template. */
 export function queryOf<T extends z.ZodRawShape>(shape: T) {
-  return z.preprocess(withoutEmpty, z.object(shape));
+  return z.preprocess(withoutEmpty, z.strictObject(shape));
+}
+
+/** Routes of this scope that name no model of a query take none: `POST /api/syncs?environment=test` must not sync everything. */
+export function refuseUnknownQueries(api: FastifyInstance): void {
+  api.addHook('onRoute', (route) => {
+    route.schema = { querystring: queryOf({}), ...route.schema };
+  });
 }
 
 /** How many to give: `standard` unless said, and `most` where more is said, since the answer says where it goes on. */

@@ -21,6 +21,7 @@ import { describeApi } from './openapi.js';
 import { watchMethods } from './other-methods.js';
 import type { HoldsPort, NotificationsPort, ReadinessCheck } from './ports.js';
 import { answerError, answerNotFound } from './problem.js';
+import { refuseUnknownQueries } from './query.js';
 import { rekeyRoutes } from './rekey.js';
 import { runEventRoutes } from './run-events.js';
 import { runRoutes } from './runs.js';
@@ -113,6 +114,7 @@ function build(deps: AdminDependencies): FastifyInstance {
     async (api) => {
       requireToken(api, deps.adminToken);
       api.setNotFoundHandler(answerNotFound);
+      refuseUnknownQueries(api);
       const refuseOtherMethods = watchMethods(api);
       for (const routes of [
         companyRoutes,

@@ -11,7 +11,8 @@ export const compileValidator: FastifySchemaCompiler<z.ZodType> =
       error: httpPart === 'querystring' ? sayOfQuery : sayOf,
     });
     if (success) return { value: data };
-    const errors = error.issues.map(({ path, message }) => ({ path: path.join('.') || 'body', message }));
+    const whole = httpPart === 'querystring' ? 'query' : 'body';
+    const errors = error.issues.map(({ path, message }) => ({ path: path.join('.') || whole, message }));
     const faults = errors.map(({ path, message }) => `${path}: ${message}`).join('; ');
     return { error: new MusterError('invalid_request', `The request is not valid: ${faults}`, { details: { errors } }) };
   };
@@ -20,7 +21,7 @@ type Issue = z.core.$ZodRawIssue;
 
 /** A parameter that is there twice arrives as a list. */
 function sayOfQuery(issue: Issue): string {
-  return Array.isArray(issue.input) ? 'given twice' : sayOf(issue);
+  return Array.isArray(issue.input) ? 'given twice' : sayOf(issue).replace('members', 'parameters');
 }
 
 function sayOf(issue: Issue): string {

@@ -140,12 +140,16 @@ describe('changes', () => {
     expect(json.data.map(({ seq, id }: { seq: number; id: string }) => ({ seq: String(seq), id }))).toEqual(rows);
   });
 
-  it('filters by resource and begins after a number in the middle of a batch', async () => {
+  it('filters by resource and environment, and begins after a number in the middle of a batch', async () => {
     const departments = await own.call('GET', '/api/changes?resource=departments');
     expect(departments.json.data.map(({ id }: { id: string }) => id)).toEqual(['c']);
     const rest = await own.call('GET', '/api/changes?after=2&resource=employees');
     expect(rest.json.data.map(({ id }: { id: string }) => id)).toEqual(['d', 'e "quoted"\n']);
     expect((await own.call('GET', '/api/changes?resource=cats')).json).toEqual({ data: [], next_after: 0 });
+    const counts = ['test', 'production'].map(
+      async (name) => (await own.call('GET', `/api/changes?environment=${name}`)).json.data.length,
+    );
+    expect(await Promise.all(counts)).toEqual([5, 0]);
   });
 
   it('gives one change a line when asked for that', async () => {

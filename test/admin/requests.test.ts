@@ -112,6 +112,7 @@ describe('what is wrong with a request', () => {
     ['/companies', { ...right, canary: 1 }, 'body', 'has members that this call does not know: canary'],
     ['/companies', { ...right, 'canary here': 1 }, 'body', 'has members that this call does not know'],
     ['/syncs', { status: 'canary' }, 'status', 'must be failed'],
+    ['/syncs?environment=test', undefined, 'query', 'has parameters that this call does not know: environment'],
     ['/syncs', '"canary"', 'body', 'must be an object'],
     ['/companies/test/5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10/sync', { resources: 'canary' }, 'resources', 'must be a list'],
     ['/companies/test/5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10/sync', { resources: [] }, 'resources', 'must not be empty'],
@@ -128,6 +129,7 @@ describe('what is wrong with a request', () => {
     ['changes?resource=employees&resource=departments', 'resource', 'given twice'],
     ['changes?after=1&after=2', 'after', 'given twice'],
     ['changes?after=canary', 'after', 'must be the next_after of an earlier answer, or 0'],
+    ['runs?compnay_id=canary', 'query', 'has parameters that this call does not know: compnay_id'],
     ['runs/canary', 'id', 'must be a GUID'],
   ])('is said in plain words: %s', async (path, where, message) => {
     const { status, json } = await admin.call('GET', `/api/${path}`);
