@@ -4,7 +4,7 @@ import { type CompanyKey, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { Secret } from '../core/secret.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { ACTOR, audited } from './audit.js';
+import { ACTOR, audited, auditedRefusal } from './audit.js';
 import { type CompanyModelSource, presentCompanies } from './company-model.js';
 import { requestFirstSync } from './first-sync.js';
 import { answers, Company, CompanyParams, CompanyQuery, type CompanyModel, Onboard, pageOf, Run, SyncCompany } from './models.js';
@@ -140,7 +140,8 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
         },
       },
       async ({ params }, reply) => {
-        await connections.remove(keyOf(params), ACTOR);
+        const company = keyOf(params);
+        await auditedRefusal(db, { action: 'company.remove', company }, () => connections.remove(company, ACTOR));
         return reply.code(204).send();
       },
     );

@@ -53,10 +53,9 @@ export function holdRoutes({ db, holds }: { readonly db: Database; readonly hold
           },
         },
         async ({ params: { id } }) => {
-          const { environment, companyId } = await find(id);
-          await audited(db, { action: `hold.${verb}`, details: { hold_id: id, environment, company_id: companyId } }, () =>
-            holds[verb](id),
-          );
+          const hold = await db.prisma.hold.findUnique({ where: { id }, select: { environment: true, companyId: true } });
+          const details = { hold_id: id, environment: hold?.environment, company_id: hold?.companyId };
+          await audited(db, { action: `hold.${verb}`, details }, () => holds[verb](id));
           return present(await find(id));
         },
       );

@@ -271,8 +271,10 @@ describe('pause, resume, DELETE', () => {
     ['POST', '/pause'],
     ['POST', '/resume'],
     ['DELETE', ''],
-  ])('%s %s of an unknown company is 404', async (method, verb) => {
-    const answer = await admin.call(method, `/api/companies/test/${randomUUID()}${verb}`);
+  ])('%s %s of an unknown company is 404, and in the audit', async (method, verb) => {
+    const companyId = randomUUID();
+    const answer = await admin.call(method, `/api/companies/test/${companyId}${verb}`);
     expect([answer.status, answer.json.code]).toEqual([404, 'company_not_found']);
+    expect(await audit({ environment: 'test', companyId })).toMatchObject([{ details: { outcome: 'company_not_found' } }]);
   });
 });
