@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { loadConfig } from '../config/config.js';
+import { loadServerConfig } from '../config/server-config.js';
 
 /** Share of the sandbox's records that changes in a minute: a person sees something move, and nothing big. */
 const SANDBOX_CHANGES_PER_MINUTE = 0.001;
@@ -15,7 +15,7 @@ export function registerUp(program: Command): void {
       SANDBOX_CHANGES_PER_MINUTE,
     )
     .action(async ({ sandboxChanges }: { sandboxChanges: number }) => {
-      const config = loadConfig(process.env);
+      const config = loadServerConfig(process.env);
       const { serveEverything } = await import('./serve-everything.js');
       await serveEverything(config, sandboxChanges);
     });

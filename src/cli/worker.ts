@@ -1,12 +1,12 @@
 import type { Command } from 'commander';
-import { loadConfig } from '../config/config.js';
+import { loadServerConfig } from '../config/server-config.js';
 
 export function registerWorker(program: Command): void {
   program
     .command('worker')
     .description('mirror companies and refresh tokens; any number of workers share the work')
     .action(async () => {
-      const config = loadConfig(process.env);
+      const config = loadServerConfig(process.env);
       const { serveRole } = await import('./serve.js');
       await serveRole(config, 'worker');
     });

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { loadConfig } from '../../src/config/config.js';
+import { loadServerConfig } from '../../src/config/server-config.js';
 import { settingsHelp } from '../../src/config/settings.js';
 import { FaultsError } from '../../src/core/errors.js';
 
@@ -11,6 +12,22 @@ const PROVIDER = {
   PRODUCTION_CLIENT_ID: 'muster',
   PRODUCTION_CLIENT_SECRET: 'hush-hush',
 };
+
+describe('loadServerConfig', () => {
+  const missing = '/nowhere/catalogue.yaml';
+
+  it('says at once what is wrong with the settings and with the catalogue', () => {
+    const wrong = () => loadServerConfig({ PORT: 'canary', MUSTER_CATALOGUE: missing });
+    expect(wrong).toThrow(expect.objectContaining({ code: 'invalid_configuration' }));
+    for (const where of ['PORT: ', 'MUSTER_CATALOGUE: ']) expect(wrong).toThrow(where);
+  });
+
+  it('says what is wrong with either', () => {
+    expect(() => loadServerConfig({ PORT: 'canary' })).toThrow(/^Muster cannot start: 1 setting is wrong or missing\.\n {2}PORT: /);
+    expect(() => loadServerConfig({ MUSTER_CATALOGUE: missing })).toThrow(expect.objectContaining({ code: 'invalid_catalogue' }));
+    expect(loadServerConfig({ MUSTER_CATALOGUE: ' ' })).toEqual(loadConfig({}));
+  });
+});
 
 function faultsOf(env: NodeJS.ProcessEnv): Record<string, string> {
   try {
