@@ -1,7 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
-import { isMusterError } from '../core/errors.js';
+import { isMusterError, MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { isPassingTrouble } from '../db/sql-state.js';
 import type { ApiClient } from '../http/api-client.js';
@@ -105,7 +105,11 @@ export class RunExecutor {
   ): Promise<WalkEnd> {
     const endpoint = this.#deps.catalogue.get(resource);
     try {
-      if (!endpoint) throw new Error(`resource ${resource} is no longer in the catalogue`);
+      if (!endpoint)
+        throw new MusterError(
+          'unknown_resource',
+          `The catalogue has no list ${resource} any more: put it back, or ask for a new run.`,
+        );
       const { store, clock } = this.#deps;
       const opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
       const fetchFor = pageSource(
@@ -218,9 +222,9 @@ function endsTheRun(error: unknown): boolean {
   );
 }
 
-/** Whether another attempt may fare better without anybody doing anything. */
+/** Whether another attempt may fare better: later, or in a worker that has the settings which this one lacks. */
 function mayPass(error: unknown): boolean {
-  return !isMusterError(error) || error.retryable;
+  return !isMusterError(error) || error.retryable || isMusterError(error, 'environment_not_configured');
 }
 
 /** Seconds until another attempt, not before the service asked for it; undefined when none is worth it, or none is left. */

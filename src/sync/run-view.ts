@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../core/errors.js';
 import { isUuid, pageCursor, readCursor } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
 import type { Run, Walk } from '../generated/prisma/client.js';
@@ -7,7 +8,7 @@ export type RunTrigger = 'onboarding' | 'nightly' | 'manual' | 'reauthorization'
 
 /** What went wrong, for people and for programs. */
 export interface ErrorView {
-  readonly code: string;
+  readonly code: ErrorCode;
   readonly message: string;
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
+import type { ErrorCode } from '../../src/core/errors.js';
 import { Secret } from '../../src/core/secret.js';
 import { type Database, openDatabase } from '../../src/db/database.js';
 import { inTransaction } from '../../src/db/transaction.js';
@@ -117,7 +118,7 @@ describe('the loss of an authorization', () => {
 
 describe('the end of a run', () => {
   /** A run of the company that is worked on and ends. */
-  async function run(company: CompanyKey, status: 'succeeded' | 'failed' | 'cancelled', code?: string): Promise<string> {
+  async function run(company: CompanyKey, status: 'succeeded' | 'failed' | 'cancelled', code?: ErrorCode): Promise<string> {
     const { id } = await database.db.prisma.run.create({ data: { ...company, trigger: 'manual', mode: 'full' } });
     const claims = new RunClaims(database.db, 'a worker');
     const claimed = (await claims.claim(id))!;
@@ -150,7 +151,7 @@ describe('the end of a run', () => {
     expect([await told(one), await told(other)]).toEqual([[expect.objectContaining({ run_id: failed })], []]);
   });
 
-  test.each(['reauthorization_required', 'access_token_refused', 'company_not_found'])(
+  test.each(['reauthorization_required', 'access_token_refused', 'company_not_found'] as const)(
     'is not told when %s was the reason',
     async (code) => {
       const company = newCompany();

@@ -23,7 +23,7 @@ let next = 0;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 8 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25, absences: 45 })),
+    companies: Array.from({ length: 9 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25, absences: 45 })),
   });
   database = await testDatabase();
   const { employees, departments, absences } = ENTRIES;
@@ -134,6 +134,15 @@ test('an interrupted run of three resources, resumed, asks for nothing that was 
   expect(sandbox.requests.all('/departments').map(({ input }) => (input as { skip: number }).skip)).toEqual([9, 18]);
 });
 
+test('a run that a worker without settings for its environment took waits for one that has them', async () => {
+  before = () => {
+    throw new MusterError('environment_not_configured', 'none');
+  };
+  expect(await harness.sync(company)).toMatchObject({ status: 'queued', attempts: 1, error: { code: 'walks_failed' } });
+  before = () => {};
+  expect(await harness.sync(company)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }, {}, {}] });
+});
+
 test('a service that asks to be left alone for long is, by the whole run', async () => {
   sandbox.requests.clear();
   sandbox.faults.add({ kind: 'status', status: 429, headers: { 'retry-after': '900' } }, { path: '/employees' });
@@ -166,6 +175,12 @@ test('a service that is gone for a while costs an attempt and no page; the delay
   expect(delays).toEqual(delays.toSorted((a, b) => a - b));
   expect(delays.at(-1)!).toBeGreaterThan(20 * 60_000);
   before = () => {};
-  expect(await harness.sync(company)).toMatchObject({ walks: [{ verified: true, resumed: true, received: 60 }] });
+  expect(await harness.sync(company)).toMatchObject({
+    walks: [
+      { resource: 'employees', verified: true, resumed: true, received: 60 },
+      { resource: 'departments' },
+      { resource: 'absences' },
+    ],
+  });
   await expectEqual();
 });

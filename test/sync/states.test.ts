@@ -40,7 +40,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-const failure = { code: 'x', message: 'x' };
+const failure = { code: 'internal_error', message: 'x' } as const;
 
 /** A run of a new company in the given state, claimed where that state can only be reached so. */
 async function runIn(status: string) {

@@ -70,9 +70,11 @@ test('a worker that wakes up does not begin a walk that its successor has finish
   const run = await quick.work(id);
   const { id: walkId } = await database.db.prisma.walk.findFirstOrThrow({ where: { runId: id } });
   await expect(slow.store.open({ id: walkId, run: claim }, ENDPOINTS[0]!, true)).rejects.toMatchObject({ code: 'fenced' });
-  await expect(slow.store.fail({ id: walkId, run: claim }, { code: 'x', message: 'x' }, true)).rejects.toMatchObject({
-    code: 'fenced',
-  });
+  await expect(slow.store.fail({ id: walkId, run: claim }, { code: 'internal_error', message: 'x' }, true)).rejects.toMatchObject(
+    {
+      code: 'fenced',
+    },
+  );
   expect(await quick.runs.find(id)).toEqual(run);
 });
 
