@@ -22,6 +22,9 @@ export interface WalkWrite {
   readonly duplicates: number;
 }
 
+/** What the column holds. Some services say that they do not know their total by the largest number that they have. */
+const MOST_RECORDS = 2 ** 31 - 1;
+
 interface WrittenRecord {
   readonly id: string;
   readonly text: Buffer;
@@ -66,6 +69,8 @@ export interface PageToWrite {
  * up; one that somebody else has put there meanwhile fails the statement with SQLSTATE 23505. New rows need no ON CONFLICT, which would
  * cost them a quarter more: whoever holds the list is the only one to insert.
  *
+ * Data is compared by its bytes (`record_image_ne`): as values, 1.5 and 1.50 are equal.
+ *
  * `onSent` is called when the statement is on its way to the database.
  */
 export async function writePages(
@@ -101,7 +106,7 @@ export async function writePages(
     JSON.stringify(write.checkpoint),
     write.received,
     write.duplicates,
-    write.total ?? null,
+    write.total === undefined ? null : Math.min(write.total, MOST_RECORDS),
     rejected.length,
     write.epoch,
     numberArray(texts.starts),
@@ -115,17 +120,19 @@ export async function writePages(
   const walks = await executeBulk(tx, statement, values, onSent);
   if (walks === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
   if (rejected.length === 0) return;
-  await tx.rejectedRecord.createMany({
-    data: rejected.map(({ page, position, reason, text }) => ({
-      walkId,
-      pass,
-      page,
-      position,
-      reason,
-      text: text.toString('base64'),
-    })),
-  });
+  await executeBulk(tx, REJECTED, [
+    walkId,
+    pass,
+    numberArray(rejected.map(({ page }) => page)),
+    numberArray(rejected.map(({ position }) => position)),
+    textArray(rejected.map(({ reason }) => reason)),
+    textArray(rejected.map(({ text }) => text.toString('base64'))),
+  ]);
 }
+
+const REJECTED = `
+INSERT INTO muster.rejected_records (walk_id, pass, page, position, reason, text)
+SELECT $1::uuid, $2, r.* FROM unnest($3::int[], $4::int[], $5::text[], $6::text[]) AS r`;
 
 /**
  * The keys of all pages that have some of their own, and where among them those of each page stand: from 1, the last one included.
@@ -185,7 +192,7 @@ WITH incoming AS (
   LEFT JOIN LATERAL (
     SELECT t.id, t.data, t.deleted_at FROM ${table} t WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = s.id AND s.n <= $25 OFFSET 0
   ) t ON true
-  WHERE t.id IS NULL OR t.deleted_at IS NOT NULL OR t.data <> s.data
+  WHERE t.id IS NULL OR t.deleted_at IS NOT NULL OR record_image_ne(ROW(t.data), ROW(s.data))
 ), inserted AS (
   INSERT INTO ${table} (environment, company_id, id, data, first_seen_at, changed_at)
   SELECT $1, $2::uuid, id, data, now(), now() FROM difference WHERE op = 'insert'

@@ -76,8 +76,9 @@ function readTokens({ hasNextPage, nextPageToken, totalRecords }: Members, fail:
   // Either of the two ends the list.
   if (!hasNextPage || nextPageToken === null) return totals;
   if (nextPageToken === '') return fail('contradicting_envelope', 'hasNextPage is true, but nextPageToken is empty');
-  // The token becomes a part of the checkpoint, and PostgreSQL keeps no NUL.
-  if (nextPageToken.includes('\0')) return fail('malformed_envelope', 'nextPageToken holds a NUL');
+  // The token becomes a part of the checkpoint, in which PostgreSQL keeps neither.
+  if (/[\0\p{Surrogate}]/u.test(nextPageToken))
+    return fail('malformed_envelope', 'nextPageToken holds a NUL or half of a surrogate pair');
   return { ...totals, nextToken: nextPageToken };
 }
 

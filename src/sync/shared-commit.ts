@@ -44,8 +44,9 @@ export class SharedCommit {
     if (this.#pages.length === 0) this.#since = now;
     // The response itself is not kept waiting.
     this.#pages.push({ page: { ...page, full: undefined }, ...more });
-    this.#records += page.records.length;
-    for (const { text } of page.records) this.#bytes += text.length;
+    const received = [...page.records, ...page.rejected];
+    this.#records += received.length;
+    this.#bytes += bytesOf(received);
     this.#checkpoint = checkpoint;
     const isEnough =
       this.#pages.length >= PAGES_AT_ONCE ||
@@ -78,4 +79,10 @@ export class SharedCommit {
     // Its failure is seen by the next commit, or at the end.
     this.#underWay.catch(() => {});
   }
+}
+
+/** Bytes that the records keep from being given back: one that stands in its response keeps all of it. */
+function bytesOf(records: readonly { readonly text: Buffer }[]): number {
+  const buffers = new Set(records.map(({ text }) => text.buffer));
+  return [...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0);
 }

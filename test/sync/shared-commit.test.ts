@@ -51,13 +51,14 @@ test.each([
   expect(rows.map(({ id }) => id)).toEqual(rows.map(({ data }) => (data as Record<string, string>)[idField!]));
 });
 
-/** How many pages go into each commit, of pages with a record of so many bytes each, all of which have come. */
-async function commitsOf(sizes: readonly number[]): Promise<number[]> {
+/** How many pages go into each commit, of pages with records of so many bytes, all of which have come. */
+async function commitsOf(sizes: readonly number[], { records = 1, isKept = true } = {}): Promise<number[]> {
   const commits: number[] = [];
   const store = { commitPages: async (_: OpenWalk, { pages }: PagesToCommit) => void commits.push(pages.length) };
   const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 } });
   for (const [number, size] of sizes.entries()) {
-    const page = { records: [{ text: { length: size } }], ids: ['1'] } as unknown as CountedPage['page'];
+    const texts = Array.from({ length: records }, () => ({ text: Buffer.alloc(Math.ceil(size / records)) }));
+    const page = { records: isKept ? texts : [], rejected: isKept ? [] : texts, ids: ['1'] } as unknown as CountedPage['page'];
     await commit.add({ page, number, newFrom: 0 }, {} as never, true);
   }
   await commit.now();
@@ -69,4 +70,11 @@ test('a commit is large enough, and never too large for the database', async () 
   expect(await commitsOf(Array(20).fill(100))).toEqual([16, 4]);
   expect(await commitsOf(Array(5).fill(10 * MB))).toEqual([2, 2, 1]);
   expect(await commitsOf([60 * MB, 60 * MB])).toEqual([1, 1]);
+  expect(await commitsOf(Array(5).fill(MB), { records: 500 })).toEqual([2, 2, 1]);
+});
+
+test('records that cannot be kept count as well', async () => {
+  const MB = 1024 * 1024;
+  expect(await commitsOf(Array(5).fill(10 * MB), { isKept: false })).toEqual([2, 2, 1]);
+  expect(await commitsOf(Array(5).fill(MB), { records: 500, isKept: false })).toEqual([2, 2, 1]);
 });
