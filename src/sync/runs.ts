@@ -118,7 +118,13 @@ export class Runs {
   }
 
   async #lastWalks(tx: Transaction, company: CompanyKey): Promise<EarlierWalk[]> {
-    const last = await tx.run.findFirst({ where: company, orderBy: { seq: 'desc' }, include: { walks: true } });
+    const { createdAt: since } = await tx.connection.findUniqueOrThrow({ where: { environment_companyId: company } });
+    // What was before a company was removed is gone.
+    const last = await tx.run.findFirst({
+      where: { ...company, createdAt: { gte: since } },
+      orderBy: { seq: 'desc' },
+      include: { walks: true },
+    });
     if (!last?.finishedAt || last.finishedAt.getTime() < this.#clock.now() - CHECKPOINT_MAX_AGE_MS) return [];
     return last.walks.map(({ id, resource, status }) => ({ id, resource, succeeded: status === 'succeeded' }));
   }
