@@ -2,6 +2,7 @@
 export class KeyHashes {
   /** Two 32-bit words a key, never both 0. */
   readonly words: Uint32Array;
+  #repeats: Set<number> | undefined;
 
   constructor(words: Uint32Array) {
     this.words = words;
@@ -17,10 +18,22 @@ export class KeyHashes {
     return this.words.length / 2;
   }
 
-  /** Index of the first key that is the same as key `n`. */
-  indexOf(n: number): number {
-    const { words } = this;
-    for (let at = 0; ; at += 2) if (words[at] === words[2 * n] && words[at + 1] === words[2 * n + 1]) return at / 2;
+  /** Whether an earlier key is the same as key `n`. */
+  isRepeat(n: number): boolean {
+    if (n === 0) return false;
+    this.#repeats ??= this.#findRepeats();
+    return this.#repeats.has(n);
+  }
+
+  #findRepeats(): Set<number> {
+    const seen = new Set<bigint>();
+    const repeats = new Set<number>();
+    for (let n = 0; n < this.length; n += 1) {
+      const key = (BigInt(this.words[2 * n]!) << 32n) | BigInt(this.words[2 * n + 1]!);
+      if (seen.has(key)) repeats.add(n);
+      seen.add(key);
+    }
+    return repeats;
   }
 }
 

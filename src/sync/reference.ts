@@ -14,7 +14,8 @@ export class Reference implements KnownPages {
   readonly #byDigest = new Map<string, KnownContent>();
   readonly #byFirstKey = new Map<number, KnownContent>();
   readonly #byRequest = new Map<string, KnownAnswer>();
-  #texts: Set<number> | undefined;
+  /** In ascending order. */
+  #texts: Float64Array | undefined;
 
   add(digest: Uint8Array, content: KnownContent, answer?: KeptAnswer): void {
     this.#byDigest.set(nameOf(digest), content);
@@ -35,14 +36,17 @@ export class Reference implements KnownPages {
   }
 
   hasText(texts: Uint32Array, n: number): boolean {
-    this.#texts ??= new Set(this.#numbersOfTexts());
-    return this.#texts.has(numberOf(texts, TEXT_WORDS * n));
+    this.#texts ??= this.#numbersOfTexts();
+    return includes(this.#texts, numberOf(texts, TEXT_WORDS * n));
   }
 
-  *#numbersOfTexts(): Iterable<number> {
-    for (const { texts } of this.#byDigest.values()) {
-      for (let at = 0; at < texts.length; at += TEXT_WORDS) yield numberOf(texts, at);
-    }
+  #numbersOfTexts(): Float64Array {
+    const pages = [...this.#byDigest.values()];
+    const numbers = new Float64Array(pages.reduce((sum, { texts }) => sum + texts.length / TEXT_WORDS, 0));
+    let next = 0;
+    for (const { texts } of pages) for (let at = 0; at < texts.length; at += TEXT_WORDS) numbers[next++] = numberOf(texts, at);
+    numbers.sort();
+    return numbers;
   }
 }
 
@@ -67,6 +71,17 @@ export async function findReference(
     WHERE l.environment = ${environment} AND l.company_id = ${companyId}::uuid AND l.resource = ${resource}
       AND w.reusable AND w.epoch = ${epoch - 1n} AND w.fingerprint = ${fingerprint(endpoint)}`;
   return row?.id ?? null;
+}
+
+/** Binary search. */
+function includes(ascending: Float64Array, number: number): boolean {
+  let [low, high] = [0, ascending.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ascending[middle]! < number) low = middle + 1;
+    else high = middle;
+  }
+  return ascending[low] === number;
 }
 
 function nameOf(digest: Uint8Array): string {

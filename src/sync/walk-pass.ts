@@ -146,7 +146,7 @@ function remember({ memory }: OpenWalk, { keys, texts, nextToken }: ReceivedPage
   for (let n = 0; n < keys.length; n += 1) {
     const isNew = memory.add(keys, texts, n) === 'new';
     if (!isNew) newFrom = n + 1;
-    if (!isNew && ((fresh && order === 'stable') || keys.indexOf(n) < n)) repeated += 1;
+    if (!isNew && ((fresh && order === 'stable') || keys.isRepeat(n))) repeated += 1;
     fresh ||= isNew;
   }
   return { repeated, newFrom };

@@ -120,6 +120,7 @@ describe('a record that cannot be kept', () => {
     ['{"id":1,"x":"\\ud83d\\ud83d\\ude00"}', 'lone_surrogate'],
     ['{"id":1,"x":1e999999}', 'number_out_of_range'],
     ['{"id":1,"x":[1.5E-20000]}', 'number_out_of_range'],
+    ['{"id":1,"y":"\\"1E99999\\\\","x":1E99999}', 'number_out_of_range'],
     [`{"id":1,"x":1${'0'.repeat(140_000)}}`, 'number_out_of_range'],
     [`{"id":1,"x":-0.${'3'.repeat(20_000)}}`, 'number_out_of_range'],
   ])('%# is rejected: %s (%s)', (text, reason) => {
