@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
-import { readPage } from '../pagers/envelope.js';
+import { type KeptAnswer, readPage } from '../pagers/envelope.js';
 import { pageOf, readAgainst } from '../pagers/known-page.js';
 import { childPage } from './child-page.js';
 import type { FetchPage } from './page-window.js';
@@ -35,9 +35,12 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
       const request = JSON.stringify([api.baseUrl, input]);
       const kept = ignoreTotals ? undefined : known?.()?.answerTo(request);
       const before = kept && usable?.test(kept.answer.etag) ? kept : undefined;
-      const response = await api.request({ method, path, ...input, tokens, signal, ifNoneMatch: before?.answer.etag });
-      if (response.status === 304) return pageOf(before!);
-
+      const ask = (ifNoneMatch?: string) => api.request({ method, path, ...input, tokens, signal, ifNoneMatch });
+      let response = await ask(before?.answer.etag);
+      if (response.status === 304) {
+        if (isEtagOf(before!.answer, response.headers.etag)) return pageOf(before!);
+        response = await ask();
+      }
       const { bytes, headers } = response;
       if (parent !== undefined) return childPage(parent, readPage(bytes, endpoint, idField, ignoreTotals));
       const reference = known?.();
@@ -49,4 +52,9 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
       return { ...page, answer: { request, etag, total: page.total, nextToken: page.nextToken } };
     };
   };
+}
+
+/** A 304 with another ETag speaks of another page (RFC 9111, 4.3.4). */
+function isEtagOf({ etag }: KeptAnswer, confirmed = etag): boolean {
+  return confirmed.replace(/^W\//, '') === etag.replace(/^W\//, '');
 }

@@ -23,7 +23,9 @@ describe('loadServerConfig', () => {
   });
 
   it('says what is wrong with either', () => {
-    expect(() => loadServerConfig({ PORT: 'canary' })).toThrow(/^Muster cannot start: 1 setting is wrong or missing\.\n {2}PORT: /);
+    expect(() => loadServerConfig({ PORT: 'canary' })).toThrow(
+      /^Muster cannot start: 1 setting is wrong or missing\.\n {2}PORT: /,
+    );
     expect(() => loadServerConfig({ MUSTER_CATALOGUE: missing })).toThrow(expect.objectContaining({ code: 'invalid_catalogue' }));
     expect(loadServerConfig({ MUSTER_CATALOGUE: ' ' })).toEqual(loadConfig({}));
   });

@@ -21,7 +21,7 @@ let next = 0;
 beforeAll(async () => {
   sandbox = await startSandbox({
     etags: true,
-    companies: Array.from({ length: 8 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25 })),
+    companies: Array.from({ length: 9 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25 })),
   });
   database = await testDatabase();
   const endpoints = endpointsOf({ employees, departments });
@@ -134,3 +134,24 @@ async function serviceWith(record: string) {
   };
   return { harness: by, close };
 }
+
+test('304 with another ETag confirms nothing: the page is asked for without one', async () => {
+  let version = 1;
+  const service = await fakeService(({ url, headers }, response) => {
+    const etag = `"${version}"`;
+    if (url.startsWith('/auth')) response.end('{"access_token":"t"}');
+    else if (!url.includes('/employees')) response.end('{}');
+    else if (headers['if-none-match'] !== undefined) response.writeHead(304, { etag }).end();
+    else response.writeHead(200, { etag }).end(`{"totalRecords":1,"data":[{"id":"1","name":"v${version}"}]}`);
+  });
+  const own = { ...sandbox, url: service.url, issueRefreshToken: () => new Secret('r') };
+  const other = syncHarness(database.db, own, endpointsOf({ employees }));
+  const theirs = await other.onboard('00000000-0000-4000-8000-00000000000c');
+  await other.sync(theirs);
+  version = 2;
+  const { walks } = await other.sync(theirs, NIGHTLY);
+  await other.close();
+  await service.close();
+  expect(walks).toMatchObject([{ verified: true, updated: 1 }]);
+  expect(await mirrored(database.db, 'employees', theirs.companyId)).toEqual(['{"id": "1", "name": "v2"}']);
+});

@@ -23,7 +23,7 @@ let next = 0;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 9 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25, absences: 45 })),
+    companies: Array.from({ length: 11 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25, absences: 45 })),
   });
   database = await testDatabase();
   const { employees, departments, absences } = ENTRIES;
@@ -132,6 +132,30 @@ test('an interrupted run of three resources, resumed, asks for nothing that was 
   const asked = sandbox.requests.all().filter(({ path }) => path.includes('employees') || path.includes('absences'));
   expect(asked).toEqual([]);
   expect(sandbox.requests.all('/departments').map(({ input }) => (input as { skip: number }).skip)).toEqual([9, 18]);
+});
+
+test('a company that was removed in its second list comes back with its first one, too', async () => {
+  await harness.sync(company, {}, { stopAfterPages: 9 });
+  await inTransaction(database.db, (tx) => removeCompany(tx, company, 'test'));
+  await harness.onboard(company.companyId);
+  expect((await harness.sync(company, { trigger: 'onboarding' })).walks).toMatchObject([{ inserted: 60 }, {}, {}]);
+  await expectEqual();
+});
+
+test('a number that comes with other digits is written, by a walk that goes by another and by one that does not', async () => {
+  const list = sandbox.list(company.companyId, 'employees');
+  const was = list.texts()[3]!;
+  const write = (number: string) => list.change(3, was.replace('{', `{"pay":${number},`));
+  write('1.50');
+  await harness.sync(company);
+  for (const [number, request] of [
+    ['1.5', { mode: 'full' }],
+    ['1.500', { mode: 'full', trigger: 'nightly' }],
+  ] as const) {
+    write(number);
+    expect((await harness.sync(company, request)).walks[0]).toMatchObject({ verified: true, updated: 1, unchanged: 59 });
+    await expectEqual();
+  }
 });
 
 test('a run that a worker without settings for its environment took waits for one that has them', async () => {
