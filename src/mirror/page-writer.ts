@@ -64,10 +64,10 @@ export interface PageToWrite {
  * transaction and holds the list. Throws `fenced` when the walk was ended meanwhile. Of two records with one id the last one wins.
  *
  * Unchanged rows are not even locked: the difference is taken before the INSERT, by one look-up a record. LATERAL with OFFSET
- * keeps it look-ups: left to the planner, which knows neither the page's length nor, in a new table, the table's, it became a scan
- * of the whole table for every page, and a walk of 50,000 records five times as long. Records that are known to be new are not looked
- * up; one that somebody else has put there meanwhile fails the statement with SQLSTATE 23505. New rows need no ON CONFLICT, which would
- * cost them a quarter more: whoever holds the list is the only one to insert.
+ * keeps it look-ups: the planner, which knows neither the page's length nor, in a new table, the table's, may choose a scan of the
+ * whole table for every page. Records that are known to be new are not looked up; one that somebody else has put there meanwhile fails
+ * the statement with SQLSTATE 23505. New rows need no ON CONFLICT, which would cost them a quarter more: whoever holds the list is the
+ * only one to insert.
  *
  * Data is compared by its bytes (`record_image_ne`): as values, 1.5 and 1.50 are equal.
  *

@@ -110,7 +110,7 @@ export async function deleteGoneRows(tx: Transaction, { list, runId, walkId, pas
 
 /**
  * Ids of the living rows that are not in the ledger of the pass. $1 environment, $2 company, $3 walk, $4 pass. EXCEPT,
- * because whatever the planner expects, it hashes or sorts both sides once; an anti-join became a loop over 20,000 x 20,000.
+ * because whatever the planner expects, it hashes or sorts both sides once; of an anti-join it may make a loop over all pairs.
  */
 const goneRows = (list: ListKey) => `
   SELECT id FROM ${mirrorTable(list.resource)} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL
