@@ -65,7 +65,7 @@ const UNAVAILABLE_SYSTEM = new Set([
   'ETIMEDOUT',
 ]);
 
-/** `pg` gives these no code at all: the one place where a text must do. */
+/** `pg` gives these no code at all: only their texts tell what they are. */
 const UNAVAILABLE_TEXT = new Set([
   'Client has encountered a connection error and is not queryable',
   'Client was closed and is not queryable',

@@ -8,7 +8,7 @@ export interface AccessToken {
 
 /**
  * Where requests of one company get their access token. `http` declares it, the token keeper implements it.
- * Both calls throw MusterError `reauthorization_required` when a person must act first.
+ * `get` and `renew` throw MusterError `reauthorization_required` when a person must act first.
  */
 export interface TokenSource {
   /** A token that is still valid for a while; renews first when it is about to expire. */

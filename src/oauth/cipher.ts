@@ -67,7 +67,7 @@ function boundTo({ environment, companyId }: CompanyKey, field: TokenField): Buf
   return Buffer.from(`${environment}|${companyId}|${field}`);
 }
 
-/** A key id may hold dots; base64url never does. */
+/** The payload is what follows the last dot: base64url holds none. */
 function parse(text: string, company: CompanyKey, field: TokenField): { id: string; sealed: Buffer } {
   const [, id, payload] = /^v1\.(.+)\.([\w-]+)$/.exec(text) ?? [];
   const sealed = Buffer.from(payload ?? '', 'base64url');

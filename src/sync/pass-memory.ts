@@ -8,7 +8,7 @@ export type Receipt = 'new' | 'same' | 'differs';
 
 /**
  * The records and page tokens that one pass has received: the 64-bit hash of each key and half of its text's hash in open
- * addressing, 24 bytes a record at most, whatever the length of its id. Two of a million keys collide with a probability of 3
+ * addressing, 24 to 48 bytes a record, whatever the length of its id. Two of a million keys collide with a probability of 3
  * in 10^8; a collision would make the distinct count fall short of the total, so it costs another pass and never hides a record.
  */
 export class ReceivedKeys implements PassMemory {

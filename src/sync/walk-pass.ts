@@ -45,14 +45,14 @@ export type PassEnd =
   /** The service knows no such parent any more. */
   | { readonly kind: 'parent-gone'; readonly checkpoint: WalkCheckpoint };
 
-/** What services answer to a token that they no longer know; which one it is, SERVICE.md does not show. */
+/** What services answer to a page token that they no longer know: no standard says which one it is. */
 const TOKEN_REFUSED = new Set([400, 404, 410, 422]);
 const GONE = new Set([404, 410]);
 /** A page that cannot be used is asked for again: it may have been cut from a list that was changing just then. */
 const REPEATS = 2;
 const REPEAT_DELAY_MS = 300;
 
-/** One pass over a list, from the checkpoint to its end, committing page by page. */
+/** One pass over a list, from the checkpoint to its end. Pages are committed in order, several at once where they have come. */
 export async function walkPass(
   walk: OpenWalk,
   endpoint: Endpoint,

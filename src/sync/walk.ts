@@ -7,8 +7,8 @@ import { type WalkDependencies, walkPass } from './walk-pass.js';
 import { carriedOn, judge, linkageOf } from './walk-verdict.js';
 
 /**
- * Walks a list from its checkpoint to its end, in as many passes as it takes to verify it, committing page by page.
- * Returns `yielded` when it stopped early: the checkpoint stands.
+ * Walks a list from its checkpoint to its end, in as many passes as it takes to verify it. Pages are committed in order, several
+ * at once where they have come. Returns `yielded` when it stopped early: the checkpoint stands.
  */
 export async function walkList(
   opened: OpenWalk,
