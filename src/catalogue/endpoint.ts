@@ -1,4 +1,4 @@
-/** How a list is paged (SERVICE 4.3) and how its parameters are spelt. Sizes are records a page. */
+/** How a list is paged and how its parameters are spelt. Sizes are records a page. */
 export type PagerSpec =
   | {
       readonly style: 'skip-take';

@@ -1,6 +1,6 @@
 import type { Secret } from './secret.js';
 
-/** Where one environment of the service is, and the application that was registered there (SERVICE 1 and 5.1). */
+/** Where one environment of the service is, and the application that was registered there. */
 export interface ProviderSettings {
   /** Root of the API, {base_url}. */
   readonly baseUrl: URL;

@@ -1,7 +1,7 @@
 import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
 
-/** Members of the company's record that may hold its name; SERVICE.md does not show them. */
+/** Members of the company's record that may hold its name: which one does is not specified. */
 const NAME_MEMBERS = ['name', 'companyName', 'displayName', 'company_name'];
 
 /** Keeps the company's own record, as the text that the service sent, when it differs from what is kept. */

@@ -1,6 +1,6 @@
 import type { ProviderSettings } from '../core/provider-settings.js';
 
-/** GET {auth_url}/auth/authorize (SERVICE 4.1); `companyId`, where known, is chosen there beforehand. */
+/** GET {auth_url}/auth/authorize, the consent screen; `companyId`, where known, is chosen there beforehand. */
 export function authorizationUrl(provider: ProviderSettings, state: string, companyId: string | null): URL {
   const url = new URL(provider.authUrl);
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/auth/authorize`;

@@ -67,8 +67,8 @@ interface AuthorizationParts extends KeeperParts {
 }
 
 /**
- * The authorization code flow (SERVICE 5.2, 5.3) from a connect link to a stored connection. Starting it writes nothing, so a program
- * that previews links does no harm; the link's fence makes sure that no state, and so no code, is exchanged twice.
+ * The authorization code flow from a connect link to a stored connection (docs/authorization.md). Starting it writes nothing, so a
+ * program that previews links does no harm; the link's fence makes sure that no state, and so no code, is exchanged twice.
  */
 export class Authorization {
   readonly #parts: AuthorizationParts;

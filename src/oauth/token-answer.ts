@@ -6,7 +6,7 @@ import type { HttpResponse } from '../http/http-client.js';
 import { parseRetryAfter } from '../http/retry-after.js';
 import { registerSecret } from '../observability/secret-registry.js';
 
-/** What the service grants: a token pair as SERVICE.md, section 2 describes it. */
+/** What the service grants: a token pair, or an access token alone. */
 export interface Grant {
   readonly kind: 'granted';
   readonly accessToken: Secret;

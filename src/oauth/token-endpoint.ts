@@ -12,7 +12,7 @@ import { readTokenAnswer, type TokenAnswer } from './token-answer.js';
 export const TOKEN_DEADLINE_MS = 10_000;
 
 /**
- * POST {auth_url}/auth/token of one environment (SERVICE 5.3 and 5.4). Sends once and says what came of it: only the
+ * POST {auth_url}/auth/token of one environment: refreshes and code exchanges. Sends once and says what came of it: only the
  * caller, who knows what is stored, may decide to send a token again. A client of our own rather than openid-client:
  * the difference between "never sent", "perhaps sent" and "answered" is what everything hangs on, and an API that
  * throws for all three hides it.

@@ -8,7 +8,7 @@ import type { World } from './world.js';
 const FORM = 'application/x-www-form-urlencoded';
 const UNSTORED = { 'cache-control': 'no-store', pragma: 'no-cache' };
 
-/** SERVICE 4.1 and 5: what stands on {auth_url}. */
+/** What stands on {auth_url}: the consent screen and the token endpoint. */
 export function authorityRoutes(authority: Authority, world: World, accessTokenSeconds: number): Route[] {
   let answered = 0;
 
@@ -43,7 +43,7 @@ export function authorityRoutes(authority: Authority, world: World, accessTokenS
       {
         access_token: outcome.accessToken,
         expires_in: accessTokenSeconds,
-        // SERVICE 2: documented as Bearer, sampled in lower case; so clients meet both.
+        // The service writes it both ways, so clients meet both.
         token_type: answered++ % 2 === 0 ? 'bearer' : 'Bearer',
         refresh_token: outcome.refreshToken,
         company_id: outcome.companyId,

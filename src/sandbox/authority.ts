@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js';
 import { MusterError } from '../core/errors.js';
 import type { Grants, IssuedTokens } from './grants.js';
 
-/** SERVICE 5.2: an authorization code lives for 5 minutes. */
+/** How long an authorization code lives: 5 minutes, as with the service. */
 const CODE_MS = 5 * 60_000;
 
 /** An authorization request that waits for the member's decision. */
@@ -54,7 +54,7 @@ export class Authority {
 
   /**
    * An unknown client or address is answered with a page: the browser is never sent to an address that is not registered.
-   * Any other failure goes back to redirect_uri, without a code (SERVICE 5.2).
+   * Any other failure goes back to redirect_uri, without a code.
    */
   authorize(query: URLSearchParams): Authorize {
     if (query.get('client_id') !== this.#application.clientId)

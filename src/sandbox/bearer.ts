@@ -2,7 +2,7 @@ import { type Answer, refusal } from './answer.js';
 import type { Grants } from './grants.js';
 import type { Asked } from './router.js';
 
-/** Refuses a request whose access token does not open its company; undefined lets it pass (SERVICE 5.5 and 7). */
+/** Refuses a request whose access token does not open its company; undefined lets it pass. */
 export function access(grants: Grants, { authorization, companyId }: Asked): Answer | undefined {
   const [, token] = /^bearer +(\S+)$/i.exec(authorization ?? '') ?? [];
   if (token === undefined) return unauthorized('The request carries no bearer token.', 'Bearer realm="sandbox"');

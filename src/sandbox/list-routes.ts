@@ -15,7 +15,7 @@ interface List {
   readonly skip?: string;
   /** Continuation lists: the page token. */
   readonly token?: string;
-  /** How many records; without it the request is refused (SERVICE 8: paging is mandatory). */
+  /** How many records; without it the request is refused, since the service enforces paging. */
   readonly size: string;
   /** The answer is an array and nothing else. */
   readonly bare?: true;
@@ -60,7 +60,7 @@ export interface ListOptions {
 /** A paging input that cannot be served. */
 class PagingFault extends Error {}
 
-/** SERVICE 4.2 and 4.3: the lists on {base_url}. */
+/** The lists on {base_url}, one in each paging style and place. docs/configuration.md shows how to mirror them. */
 export function listRoutes(options: ListOptions): Route[] {
   return LISTS.map((list) => ({
     method: list.method,

@@ -12,7 +12,7 @@ export interface ErrorView {
   readonly message: string;
 }
 
-/** A walk as the admin API shows it (CONTRACT 4). Counts are records, `pages` are requests that brought a page. */
+/** A walk as the admin API shows it (docs/admin-api.md). Counts are records, `pages` are requests that brought a page. */
 export interface WalkView {
   readonly resource: string;
   readonly status: RunStatus;
@@ -35,7 +35,7 @@ export interface WalkView {
   readonly error?: ErrorView;
 }
 
-/** A run as the admin API shows it (CONTRACT 4). Times are ISO 8601 in UTC. */
+/** A run as the admin API shows it (docs/admin-api.md). Times are ISO 8601 in UTC. */
 export interface RunView {
   readonly id: string;
   readonly environment: string;
