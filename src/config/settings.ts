@@ -63,7 +63,7 @@ export const SETTINGS = {
     example: '0.0.0.0',
     parse: hostOf,
   }),
-  port: setting(defaulted, 'PORT', 'Port on which they listen; 0 takes a free one.', {
+  port: setting(defaulted, 'PORT', 'Port on which it listens; 0 takes a free one.', {
     unset: '8080',
     example: '8080',
     parse: wholeNumber(0, 65_535),
