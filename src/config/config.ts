@@ -28,6 +28,7 @@ export interface Config {
   readonly webhook?: { readonly url: URL; readonly secret: Secret };
   /** Companies that one worker walks side by side. */
   readonly workerConcurrency: number;
+  /** Longest silence of the service within one request. */
   readonly requestTimeoutSeconds: number;
   readonly changeRetentionDays?: number;
   readonly logLevel: string;

@@ -118,11 +118,16 @@ export const SETTINGS = {
     example: '8',
     parse: wholeNumber(1, 100),
   }),
-  requestTimeoutSeconds: setting(defaulted, 'REQUEST_TIMEOUT_SECONDS', 'How long one request to the service may take.', {
-    unset: '30',
-    example: '60',
-    parse: wholeNumber(1, 3_600),
-  }),
+  requestTimeoutSeconds: setting(
+    defaulted,
+    'REQUEST_TIMEOUT_SECONDS',
+    'Longest silence of the service within one request; the request as a whole has 120 s.',
+    {
+      unset: '30',
+      example: '60',
+      parse: wholeNumber(1, 3_600),
+    },
+  ),
   webhookUrl: setting(
     secret,
     'NOTIFY_WEBHOOK_URL',
