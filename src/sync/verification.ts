@@ -44,7 +44,7 @@ export type Verdict =
 const MAX_PASSES = 3;
 
 /**
- * Whether the pass proves that every record that existed throughout it was received . Pure.
+ * Whether the pass proves that every record that existed throughout it was received. Pure.
  *
  * Assumes, by proof: `join`, that the service keeps the order of its records; `token-chain`, that a chain of page tokens misses
  * none; `two-pass`, that no record leaves and comes back within them: of a list of as many records as were received, twice the
