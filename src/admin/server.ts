@@ -53,7 +53,7 @@ export interface AdminServer extends Service {
 /** The largest body is an onboarding with its refresh token. */
 const BODY_LIMIT = 256 * 1024;
 
-/** The admin API (CONTRACT 4). `start` throws `port_in_use` when somebody else listens there. */
+/** The admin API (docs/admin-api.md). `start` throws `port_in_use` when somebody else listens there. */
 export function createAdminServer(deps: AdminDependencies): AdminServer {
   const app = build(deps);
   let starting: Promise<unknown> | undefined;

@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 
-/** What a response says around its records (SERVICE 2, paging envelopes). */
+/** What a response says around its records. */
 export interface Envelope {
   readonly total?: number;
   readonly nextToken?: string;
