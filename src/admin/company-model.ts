@@ -62,7 +62,7 @@ function present(connection: ConnectionView, { name, paused, lists, authorizeUrl
       last_verified_at: iso(lastVerifiedAt),
       last_run_id: lastRunId,
     })),
-    next_sync_at: iso(nextSyncAt),
+    next_sync_at: status === 'active' ? iso(nextSyncAt) : null,
     ...(authorizeUrl && { authorize_url: authorizeUrl }),
   };
 }

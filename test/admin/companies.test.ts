@@ -229,12 +229,14 @@ describe('POST …/sync', () => {
 });
 
 describe('pause, resume, DELETE', () => {
-  it('pauses and resumes', async () => {
+  it('pauses and resumes, and a paused company has no next sync', async () => {
     const company = await admin.addCompany();
+    const nextSyncAt = new Date('2026-03-04T02:00:00Z');
+    await admin.db.prisma.connection.updateMany({ where: company, data: { nextSyncAt } });
     const paused = await admin.call('POST', `${pathOf(company)}/pause`);
-    expect([paused.status, paused.json.status]).toEqual([200, 'paused']);
+    expect([paused.status, paused.json.status, paused.json.next_sync_at]).toEqual([200, 'paused', null]);
     const resumed = await admin.call('POST', `${pathOf(company)}/resume`);
-    expect([resumed.status, resumed.json.status]).toEqual([200, 'active']);
+    expect([resumed.status, resumed.json.status, resumed.json.next_sync_at]).toEqual([200, 'active', nextSyncAt.toISOString()]);
     expect((await audit(company)).map(({ action }) => action)).toEqual(['company.pause', 'company.resume']);
   });
 
