@@ -20,3 +20,8 @@ export function parseCompanyId(text: string): string | undefined {
 export function describeCompany({ environment, companyId }: CompanyKey): string {
   return `company ${companyId} (${environment})`;
 }
+
+/** How every log line names a company. */
+export function logFieldsOf({ environment, companyId }: CompanyKey): { environment: Environment; company_id: string } {
+  return { environment, company_id: companyId };
+}

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import type { Environment } from '../core/company.js';
+import { type Environment, logFieldsOf } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { removeOldChanges, stampChanges } from '../mirror/change-feed.js';
@@ -57,7 +57,7 @@ async function startDueSyncs({ db, clock, runs, schedule, logger }: SweepDepende
       await runs.request({ company, trigger: 'nightly', mode: 'full' }).catch((error: unknown) => {
         // Paused, removed or disconnected between the query and now: then it is not due.
         if (!isMusterError(error)) throw error;
-        logger.debug({ err: error, environment, company_id: companyId }, 'nightly run not started');
+        logger.debug({ err: error, ...logFieldsOf(company) }, 'nightly run not started');
       });
     }
     // After the request: a crash between the two asks again, and joins the run that is there.

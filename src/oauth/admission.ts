@@ -1,4 +1,4 @@
-import type { CompanyKey } from '../core/company.js';
+import { type CompanyKey, logFieldsOf } from '../core/company.js';
 import type { Secret } from '../core/secret.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
 import { recordAuthorizationRestored } from '../notifications/connection-events.js';
@@ -51,7 +51,7 @@ export class Admission {
       return { created };
     };
     const admitted = await untilCommitted(() => inTransaction(db, work).catch(undefinedIfNotAdmitted));
-    if (admitted) logger.info({ ...company, ...admitted }, 'company onboarded');
+    if (admitted) logger.info({ ...logFieldsOf(company), ...admitted }, 'company onboarded');
     return admitted;
   }
 

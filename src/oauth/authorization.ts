@@ -166,7 +166,7 @@ export class Authorization {
     const { environment, companyId } = 'company' in outcome ? outcome.company : link;
     const result = 'company' in outcome ? 'done' : outcome.failure;
     logger[result === 'done' ? 'info' : 'warn'](
-      { environment, companyId, link: link.id, result },
+      { environment, company_id: companyId, link: link.id, result },
       'authorization code exchanged',
     );
     const details = { link_id: link.id, outcome: result };

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type CompanyKey, describeCompany } from '../core/company.js';
+import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import { inTransaction } from '../db/transaction.js';
 import type { AccessToken, TokenSource } from '../http/token-source.js';
@@ -105,7 +105,7 @@ export class TokenKeeper {
       const state = await vault.read(tx, company);
       const isCurrent = state.accessToken !== null && vault.openAccess(company, state).value.reveal() === token.value.reveal();
       if (!isCurrent || !(await connections.requireReauthorization(company, 'access_token_refused', tx))) return;
-      logger.warn({ ...company, reason: 'access_token_refused' }, 'company must authorize again');
+      logger.warn({ ...logFieldsOf(company), reason: 'access_token_refused' }, 'company must authorize again');
     });
   }
 
@@ -153,7 +153,7 @@ export class TokenKeeper {
       attempt = new RefreshAttempt(this.#parts, company, state, sendBefore);
     } catch (error) {
       unreadable = isMusterError(error, 'token_unreadable');
-      if (unreadable) this.#parts.logger.error({ err: error, ...company }, 'token cannot be read');
+      if (unreadable) this.#parts.logger.error({ err: error, ...logFieldsOf(company) }, 'token cannot be read');
       throw error;
     } finally {
       if (unreadable) await putOff(prisma, company, fence, UNREADABLE_PAUSE_SECONDS);

@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import { type CompanyKey, describeCompany } from '../core/company.js';
+import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
@@ -119,7 +119,7 @@ export class RefreshAttempt {
       sentAt,
     );
     if (fence === undefined) return this.#newest();
-    logger.debug({ ...this.#company, lifetimeSeconds }, 'token refreshed');
+    logger.debug({ ...logFieldsOf(this.#company), lifetimeSeconds }, 'token refreshed');
     return { value: grant.accessToken, version: fence };
   }
 
@@ -164,7 +164,7 @@ export class RefreshAttempt {
       }),
     );
     if (!abandoned) return this.#newest();
-    logger.warn({ ...this.#company, reason }, 'company must authorize again');
+    logger.warn({ ...logFieldsOf(this.#company), reason }, 'company must authorize again');
     throw reauthorizationRequired(this.#company, reason);
   }
 
@@ -207,7 +207,7 @@ export class RefreshAttempt {
         details: { failures },
       },
     );
-    this.#parts.logger.warn({ err: error, ...this.#company }, 'token not refreshed');
+    this.#parts.logger.warn({ err: error, ...logFieldsOf(this.#company) }, 'token not refreshed');
     return error;
   }
 
