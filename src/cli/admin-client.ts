@@ -43,20 +43,25 @@ export function openAdminClient({ url }: { url?: string | undefined }): AdminCli
     return reach(base, address, { method, headers, body: options.body ? JSON.stringify(options.body) : null });
   }
 
-  async function text(...call: Parameters<typeof send>): Promise<string> {
-    const { statusCode, body } = await send(...call);
-    const answer = await body.text();
-    if (statusCode >= 400) throw refusal(base, statusCode, answer);
-    return answer;
+  async function call(...what: Parameters<typeof send>): Promise<{ status: number; text: string }> {
+    const { statusCode, body } = await send(...what);
+    const text = await body.text();
+    if (statusCode >= 400) throw refusal(base, statusCode, text);
+    return { status: statusCode, text };
   }
 
-  async function get<T>(path: string, query: Query = {}): Promise<T> {
-    return JSON.parse(await text('GET', path, { query }));
+  async function json<T>(...what: Parameters<typeof send>): Promise<T> {
+    const { status, text } = await call(...what);
+    const answer = parsed(text);
+    if (!answer) throw notMuster(base, status);
+    return answer as T;
   }
+
+  const get = <T>(path: string, query: Query = {}) => json<T>('GET', path, { query });
 
   return {
     get,
-    getText: (path, query, accept) => text('GET', path, { query, accept }),
+    getText: async (path, query, accept) => (await call('GET', path, { query, accept })).text,
     async all<T>(path: string, query: Query = {}) {
       const items: T[] = [];
       let cursor: string | undefined;
@@ -68,14 +73,16 @@ export function openAdminClient({ url }: { url?: string | undefined }): AdminCli
       return items;
     },
     async post<T>(path: string, body?: object): Promise<T> {
-      return JSON.parse(await text('POST', path, body ? { body } : {}));
+      return json('POST', path, body ? { body } : {});
     },
     async delete(path) {
-      await text('DELETE', path);
+      await call('DELETE', path);
     },
     async readiness() {
-      const { body } = await send('GET', '/readyz');
-      return (await body.json()) as Readiness;
+      const { statusCode, body } = await send('GET', '/readyz');
+      const readiness: Partial<Readiness> | undefined = parsed(await body.text());
+      if (!readiness?.parts) throw notMuster(base, statusCode);
+      return readiness as Readiness;
     },
   };
 }
@@ -117,18 +124,22 @@ function refusal(base: string, status: number, answer: string): CommandFailure {
     return new CommandFailure(`${base} refused the admin token: see that MUSTER_ADMIN_TOKEN or MUSTER_HOME belong to it.`, {
       badUsage: true,
     });
+  const { detail, code } = (parsed(answer) ?? {}) as { detail?: string; code?: string };
+  if (!detail || !code) return notMuster(base, status);
+  return new CommandFailure(`${detail} [${code}]`, { badUsage: status === 400 });
+}
+
+function notMuster(base: string, status: number): CommandFailure {
   return new CommandFailure(
-    problemText(answer) ?? `${base} answered ${status}, which is not how Muster answers: see that --url is right.`,
-    {
-      badUsage: status === 400,
-    },
+    `${base} answered ${status}, which is not how Muster answers: give the address of its admin API with --url, such as http://127.0.0.1:8080.`,
   );
 }
 
-function problemText(answer: string): string | undefined {
+/** Undefined for what is no JSON object. */
+function parsed(answer: string): object | undefined {
   try {
-    const { detail, code } = JSON.parse(answer);
-    return typeof detail === 'string' && typeof code === 'string' ? `${detail} [${code}]` : undefined;
+    const value: unknown = JSON.parse(answer);
+    return typeof value === 'object' && value !== null ? value : undefined;
   } catch {
     return undefined;
   }

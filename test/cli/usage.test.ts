@@ -1,5 +1,8 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, onTestFinished } from 'vitest';
 import { HOME, runMuster } from './run-muster.js';
 
 const NOBODY = 'http://127.0.0.1:1';
@@ -98,5 +101,27 @@ describe('when nothing listens', () => {
     expect(stderr).toBe(
       `muster: muster is not running at ${NOBODY}: start it with \`npm start\`, or name its address with --url.\n`,
     );
+  });
+});
+
+describe('when something else answers', () => {
+  it.each<[string, number, string]>([
+    ['status', 200, '<!doctype html>'],
+    ['status', 200, '{"files":[]}'],
+    ['status', 401, '{"code":"unauthorized","detail":"There is no right token."}'],
+    ['status', 404, ''],
+    ['companies', 200, '<!doctype html>'],
+    ['companies', 404, ''],
+  ])('says so and exits with 1: %s, %d %s', async (command, status, answer) => {
+    const stranger = createServer((_request, response) => response.writeHead(status).end(answer)).listen(0, '127.0.0.1');
+    onTestFinished(() => void stranger.close());
+    await once(stranger, 'listening');
+    const url = `http://127.0.0.1:${(stranger.address() as AddressInfo).port}`;
+    const { code, stdout, stderr } = await runMuster([command, '--url', url], { MUSTER_ADMIN_TOKEN: 'a-token-of-nobody' });
+    expect([code, stdout, stderr]).toEqual([
+      1,
+      '',
+      `muster: ${url} answered ${status}, which is not how Muster answers: give the address of its admin API with --url, such as http://127.0.0.1:8080.\n`,
+    ]);
   });
 });
