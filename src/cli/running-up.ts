@@ -1,6 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
+import { makeFolder, unusableHome } from '../core/make-folder.js';
 import { CommandFailure } from './exit-code.js';
 
 interface RunningUp {
@@ -26,9 +27,14 @@ export async function refuseSecondUp(config: Config): Promise<void> {
   );
 }
 
-/** Leaves word that this process serves MUSTER_HOME. Returns how to take it back. */
+/** Leaves word that this process serves MUSTER_HOME. Returns how to take it back. Throws `invalid_configuration` where it cannot. */
 export function announceUp(config: Config, url: string): () => void {
-  writeFileSync(place(config), JSON.stringify({ pid: process.pid, url } satisfies RunningUp));
+  makeFolder(config.home);
+  try {
+    writeFileSync(place(config), JSON.stringify({ pid: process.pid, url } satisfies RunningUp));
+  } catch (error) {
+    throw unusableHome(`${place(config)} cannot be written`, error);
+  }
   return () => rmSync(place(config), { force: true });
 }
 

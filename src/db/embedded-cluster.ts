@@ -17,7 +17,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { MusterError } from '../core/errors.js';
-import { makeFolder } from './make-folder.js';
+import { makeFolder } from '../core/make-folder.js';
 import { type Account, SERVER_ENVIRONMENT, serverAccount } from './embedded-account.js';
 
 const run = promisify(execFile);

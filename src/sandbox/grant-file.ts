@@ -1,5 +1,6 @@
-import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolder, unusableHome } from '../core/make-folder.js';
 
 /** A grant as it outlives a restart: refresh tokens by their hashes only. */
 export interface KeptGrant {
@@ -22,12 +23,12 @@ export class GrantFile {
       return JSON.parse(readFileSync(this.#path, 'utf8')) as KeptGrant[];
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
-      throw error;
+      throw unusableHome(`${this.#path} cannot be read`, error);
     }
   }
 
   write(grants: readonly KeptGrant[]): void {
-    mkdirSync(dirname(this.#path), { recursive: true });
+    makeFolder(dirname(this.#path));
     writeFileSync(`${this.#path}.new`, JSON.stringify(grants), { mode: 0o600 });
     renameSync(`${this.#path}.new`, this.#path);
   }

@@ -58,8 +58,8 @@ describe('at the start', () => {
 
   test.skipIf(process.platform !== 'linux')('a home that nobody can make is named, and ends it', async () => {
     const muster = startMuster(['up'], { MUSTER_HOME: '/proc/nope', PORT: '0' });
-    expect(await exitWithin(muster, FIFTEEN_SECONDS)).toEqual({ code: 1, signal: null });
-    expect(muster.stderr).toMatch(/muster: The folder \/proc\/nope cannot be made .*MUSTER_HOME/);
+    expect(await exitWithin(muster, FIFTEEN_SECONDS)).toEqual({ code: 2, signal: null });
+    expect(muster.stderr).toMatch(/muster: MUSTER_HOME: the folder \/proc\/nope cannot be made/);
   });
 
   test.each([
