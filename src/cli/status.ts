@@ -11,6 +11,7 @@ interface Overview extends Readiness {
   /** How the mirrors stand: lists with a verified walk, those without, and the start of the oldest verified one. */
   readonly lists: { readonly verified: number; readonly never_verified: number; readonly oldest_verified_at: string | null };
   readonly runs: { readonly queued: number; readonly running: number };
+  readonly companies_last_run_failed: number;
   readonly open_holds: number;
 }
 
@@ -32,10 +33,11 @@ export function registerStatus(program: Command): void {
 }
 
 async function overlook(client: AdminClient, readiness: Readiness): Promise<Overview> {
-  const [companies, queued, running, holds] = await Promise.all([
+  const [companies, queued, running, failed, holds] = await Promise.all([
     client.all<CompanyModel>('/api/companies'),
     client.all<RunModel>('/api/runs', { status: 'queued' }),
     client.all<RunModel>('/api/runs', { status: 'running' }),
+    lastRunsFailed(client),
     client.all<object>('/api/holds', { status: 'open' }),
   ]);
   const counts = { active: 0, reauthorization_required: 0, paused: 0 };
@@ -51,8 +53,15 @@ async function overlook(client: AdminClient, readiness: Readiness): Promise<Over
       oldest_verified_at: oldestVerified(verified) ?? null,
     },
     runs: { queued: queued.length, running: running.length },
+    companies_last_run_failed: failed,
     open_holds: holds.length,
   };
+}
+
+/** From the metrics: the API lists every run that ever failed, and not which of them was the last. */
+async function lastRunsFailed(client: AdminClient): Promise<number> {
+  const metrics = await client.getText('/metrics', {}, 'text/plain');
+  return Number(/^muster_companies_last_run\{status="failed"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
 }
 
 function rowsOf(overview: Readiness | Overview): [string, string][] {
@@ -64,7 +73,7 @@ function rowsOf(overview: Readiness | Overview): [string, string][] {
     ],
   ];
   if (!('companies' in overview)) return rows;
-  const { companies, lists, runs, open_holds } = overview;
+  const { companies, lists, runs, companies_last_run_failed: failed, open_holds } = overview;
   return [
     ...rows,
     [
@@ -76,6 +85,11 @@ function rowsOf(overview: Readiness | Overview): [string, string][] {
       `${lists.verified} verified (the oldest at ${time(lists.oldest_verified_at) ?? '-'}), ${lists.never_verified} never`,
     ],
     ['runs', `${runs.running} running, ${runs.queued} queued`],
-    ['open holds', String(open_holds)],
+    ['last runs', failed === 0 ? 'none failed' : `${companyCount(failed)} failed: see \`muster runs --status failed\``],
+    ['open holds', open_holds === 0 ? '0' : `${open_holds}: see \`muster holds --status open\``],
   ];
+}
+
+function companyCount(count: number): string {
+  return count === 1 ? '1 company' : `${count} companies`;
 }
