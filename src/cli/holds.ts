@@ -5,7 +5,7 @@ import { openAdminClient } from './admin-client.js';
 import { environmentOption, type OperatorOptions, operatorCommand } from './operator-command.js';
 import { type Columns, print, time } from './table.js';
 
-type HoldModel = z.output<typeof Hold>;
+export type HoldModel = z.output<typeof Hold>;
 
 interface HoldsOptions extends OperatorOptions {
   readonly environment?: string;

@@ -1,6 +1,7 @@
 import { type Command, Option } from 'commander';
 import { RunStatusName, type RunModel } from '../admin/models.js';
-import { openAdminClient } from './admin-client.js';
+import { type AdminClient, openAdminClient } from './admin-client.js';
+import type { HoldModel } from './holds.js';
 import { companyOption, environmentOption, type OperatorOptions, operatorCommand, parseCount } from './operator-command.js';
 import { type Columns, print, time } from './table.js';
 
@@ -32,23 +33,36 @@ export function registerRuns(program: Command): void {
   operatorCommand(runs, 'show', 'show a run and its walks')
     .argument('<id>', 'id of the run')
     .action(async (id: string, options: OperatorOptions) => {
-      printRun(await openAdminClient(options).get<RunModel>(`/api/runs/${encodeURIComponent(id)}`), options);
+      const client = openAdminClient(options);
+      await printRun(client, await client.get<RunModel>(`/api/runs/${encodeURIComponent(id)}`), options);
     });
 
   operatorCommand(runs, 'cancel', 'cancel a run')
     .argument('<id>', 'id of the run')
     .action(async (id: string, options: OperatorOptions) => {
-      printRun(await openAdminClient(options).post<RunModel>(`/api/runs/${encodeURIComponent(id)}/cancel`), options);
+      const client = openAdminClient(options);
+      await printRun(client, await client.post<RunModel>(`/api/runs/${encodeURIComponent(id)}/cancel`), options);
     });
 }
 
-/** With --json the run is one line; for people its walks follow as a table of their own. */
-export function printRun(run: RunModel, options: OperatorOptions): void {
+/** With --json the run is one line; for people its walks follow as a table of their own, and what they should know of them. */
+export async function printRun(client: AdminClient, run: RunModel, options: OperatorOptions): Promise<void> {
   print([run], RUN_COLUMNS, options);
   if (options.json) return;
-  if (run.error) console.log(`\n${run.error.code}: ${run.error.message}`);
   console.log();
   print(run.walks, WALK_COLUMNS, options);
+  const holds = await client.all<HoldModel>('/api/holds', { environment: run.environment, status: 'open' });
+  const notes = [
+    ...(run.error ? [`${run.error.message} [${run.error.code}]`] : []),
+    ...run.walks.flatMap(({ resource, error }) =>
+      // A walk that ended with its run carries the run's error.
+      error && error.message !== run.error?.message ? [`${resource}: ${error.message} [${error.code}]`] : [],
+    ),
+    ...holds
+      .filter(({ run_id }) => run_id === run.id)
+      .map(({ resource, count }) => `${resource}: ${count} deletions are held back: see \`muster holds\`.`),
+  ];
+  if (notes.length > 0) console.log(`\n${notes.join('\n')}`);
 }
 
 const RUN_COLUMNS: Columns<RunModel> = {

@@ -65,7 +65,7 @@ async function syncOne(client: AdminClient, options: SyncOptions & { environment
   const { resources, mode, wait } = options;
   let { run } = await client.post<{ run: RunModel }>(`${companyPath(options)}/sync`, { resources, mode });
   if (wait) run = await waitForEnd(client, run);
-  printRun(run, options);
+  await printRun(client, run, options);
   if (wait && run.status !== 'succeeded')
     throw new CommandFailure(`The run ${run.status === 'failed' ? 'failed' : 'was cancelled'}.`);
 }
