@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunView } from '../sync/run-view.js';
+import type { RunView, WalkView } from '../sync/run-view.js';
 import type { Runs } from '../sync/runs.js';
 import { tableLines } from './table.js';
 
@@ -15,7 +15,7 @@ const BAR_WIDTH = 28;
 
 /** Shows the first mirror while it is made, then what was mirrored. */
 export async function showFirstMirror(
-  runs: Runs,
+  runs: Pick<Runs, 'find'>,
   companies: readonly MirroredCompany[],
   start: () => Promise<string[]>,
   signal: AbortSignal,
@@ -30,9 +30,23 @@ export async function showFirstMirror(
     progress.show(progressOf(views), (performance.now() - began) / 1_000);
   } while (views.some(isUnderWay));
   progress.end();
-  console.log(`Mirrored in ${((performance.now() - began) / 1_000).toFixed(1)} s:\n`);
+  const failed = views.filter(({ walks }) => walks.some(isUnmirrored));
+  const seconds = ((performance.now() - began) / 1_000).toFixed(1);
+  console.log(`Mirrored in ${seconds} s${failureCount(failed)}:\n`);
   const names = new Map(companies.map(({ companyId, name }) => [companyId, name]));
   for (const line of tableLines(rowsOf(views, names), COLUMNS)) console.log(`  ${line}`);
+  if (failed[0]) console.log(`\n  To see why: ./bin/muster runs show ${failed[0].id}`);
+}
+
+/** Of a run that is not under way any more: the list failed, or waits with its run to be tried again. */
+function isUnmirrored({ status }: WalkView): boolean {
+  return status !== 'succeeded';
+}
+
+function failureCount(failed: readonly RunView[]): string {
+  const lists = failed.flatMap(({ walks }) => walks).filter(isUnmirrored).length;
+  if (lists === 0) return '';
+  return lists === 1 ? ', 1 list failed' : `, ${lists} lists failed`;
 }
 
 /** A run that waits to retry is not waited for: its row in the table says so. */
@@ -110,7 +124,7 @@ function barOf(share: number): string {
 interface Row {
   readonly company: string;
   readonly resource: string;
-  readonly walk: RunView['walks'][number];
+  readonly walk: WalkView;
 }
 
 function rowsOf(views: readonly RunView[], names: ReadonlyMap<string, string>): Row[] {
@@ -126,7 +140,7 @@ function rowsOf(views: readonly RunView[], names: ReadonlyMap<string, string>): 
 const COLUMNS = {
   COMPANY: ({ company }: Row) => company,
   RESOURCE: ({ resource }: Row) => resource,
-  RECORDS: ({ walk }: Row) => walk.received,
+  RECEIVED: ({ walk }: Row) => walk.received,
   NEW: ({ walk }: Row) => walk.inserted,
   UPDATED: ({ walk }: Row) => walk.updated,
   DELETED: ({ walk }: Row) => walk.deleted,

@@ -22,16 +22,12 @@ async function up(config: Config, changesPerMinute: number, signal: AbortSignal)
   banner(config, sandbox);
   let app: App | undefined;
   try {
-    app = await startApp(
-      sandbox ? { ...config, providers: { test: providerOf(sandbox, config) } } : config,
-      new Set(['api', 'worker']),
-      logger,
-      signal,
-    );
+    const served = sandbox ? { ...config, providers: { test: providerOf(sandbox, config) } } : config;
+    app = await startApp(served, new Set(['api', 'worker']), logger, signal);
     const started = app;
     const forget = sandbox && announceUp(config, started.url ?? '');
     if (sandbox) await showFirstMirror(app.runs, sandbox.companies, () => syncExamples(started, sandbox), signal);
-    whatNext(config, started, file);
+    whatNext(served, started, file);
     return {
       stop: async () => {
         await started.stop();
@@ -111,10 +107,11 @@ function whatNext(config: Config, app: App, logFile: string | undefined): void {
     ...(app.embeddedUrl ? [[psqlCommand(config, app.embeddedUrl), 'the tables'] as [string, string]] : []),
     ...(logFile ? [[logFile, 'the log'] as [string, string]] : []),
   ];
+  const [environment] = Object.keys(config.providers);
   const commands: [command: string, what: string][] = [
     ['./bin/muster status', 'how the mirrors stand'],
     ['./bin/muster companies', 'the companies, and what is mirrored of each'],
-    ['./bin/muster sync --environment test --company <company_id> --wait', 'mirror one again'],
+    [`./bin/muster sync --environment ${environment} --company <company_id> --wait`, 'mirror one again'],
     ['./bin/muster changes', 'what changed, record by record'],
   ];
   const lines = (rows: [string, string][]) => rows.map(([what, why]) => `  ${what}\n      ${why}`).join('\n');

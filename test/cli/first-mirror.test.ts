@@ -1,0 +1,58 @@
+import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { showFirstMirror } from '../../src/cli/first-mirror.js';
+import type { RunView, WalkView } from '../../src/sync/run-view.js';
+
+let printed: string;
+beforeEach(() => {
+  printed = '';
+  vi.spyOn(console, 'log').mockImplementation((line: string) => void (printed += `${line}\n`));
+  vi.spyOn(process.stdout, 'write').mockReturnValue(true);
+});
+afterEach(() => vi.restoreAllMocks());
+
+const walk = (resource: string, result: Partial<WalkView>): WalkView => ({
+  resource,
+  status: 'succeeded',
+  verified: true,
+  proof: 'join',
+  pages: 1,
+  passes: 1,
+  received: 37,
+  inserted: 37,
+  updated: 0,
+  unchanged: 0,
+  deleted: 0,
+  rejected: 0,
+  duplicates: 0,
+  total_records: 37,
+  resumed: false,
+  started_at: null,
+  finished_at: null,
+  ...result,
+});
+
+async function show(...walks: WalkView[]): Promise<string> {
+  const status = walks.every((one) => one.status === 'succeeded') ? 'succeeded' : 'failed';
+  const run = { id: 'the-run', company_id: 'the-company', status, walks } as unknown as RunView;
+  const companies = [{ companyId: 'the-company', name: 'Nordlia' }];
+  const signal = new AbortController().signal;
+  await showFirstMirror({ find: async () => run }, companies, async () => ['the-run'], signal);
+  return printed;
+}
+
+it('shows what was mirrored', async () => {
+  expect(await show(walk('employees', {}), walk('departments', {}))).toMatch(
+    /^Mirrored in \d+\.\d s:\n\n {2}COMPANY +RESOURCE +RECEIVED .*\n {2}Nordlia +employees +37 .*proved \(join\)\n.*\n$/,
+  );
+});
+
+it('says at the top how many lists failed, and where to see why', async () => {
+  const failed = walk('departments', {
+    status: 'failed',
+    verified: false,
+    error: { code: 'service_refused', message: 'The service answered 403.' },
+  });
+  const text = await show(walk('employees', {}), failed);
+  expect(text).toMatch(/^Mirrored in \d+\.\d s, 1 list failed:\n/);
+  expect(text).toMatch(/failed: service_refused\n\n {2}To see why: \.\/bin\/muster runs show the-run\n$/);
+});
