@@ -5,6 +5,7 @@ export function registerApi(program: Command): void {
   program
     .command('api')
     .description('serve the admin API; workers run beside it')
+    .option('--json', 'changes nothing: the log is one JSON object a line in any case')
     .action(async () => {
       const config = loadServerConfig(process.env);
       const { serveRole } = await import('./serve.js');

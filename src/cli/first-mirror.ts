@@ -13,12 +13,12 @@ const POLL_MS = 200;
 const PLAIN_LINE_MS = 2_000;
 const BAR_WIDTH = 28;
 
-/** Shows the first mirror while it is made, then what was mirrored. */
+/** Shows the first mirror while it is made, then what was mirrored; `json`: only that, one JSON object a list. */
 export async function showFirstMirror(
   runs: Pick<Runs, 'find'>,
   companies: readonly MirroredCompany[],
   start: () => Promise<string[]>,
-  signal: AbortSignal,
+  { signal, json = false }: { readonly signal: AbortSignal; readonly json?: boolean },
 ): Promise<void> {
   const began = performance.now();
   const ids = await start();
@@ -27,15 +27,25 @@ export async function showFirstMirror(
   do {
     await sleep(POLL_MS, undefined, { signal });
     views = (await Promise.all(ids.map((id) => runs.find(id)))).filter((view) => view !== undefined);
-    progress.show(progressOf(views), (performance.now() - began) / 1_000);
+    if (!json) progress.show(progressOf(views), (performance.now() - began) / 1_000);
   } while (views.some(isUnderWay));
+  const names = new Map(companies.map(({ companyId, name }) => [companyId, name]));
+  if (json) {
+    for (const line of jsonLines(views, names)) console.log(line);
+    return;
+  }
   progress.end();
   const failed = views.filter(({ walks }) => walks.some(isUnmirrored));
   const seconds = ((performance.now() - began) / 1_000).toFixed(1);
   console.log(`Mirrored in ${seconds} s${failureCount(failed)}:\n`);
-  const names = new Map(companies.map(({ companyId, name }) => [companyId, name]));
   for (const line of tableLines(rowsOf(views, names), COLUMNS)) console.log(`  ${line}`);
   if (failed[0]) console.log(`\n  To see why: ./bin/muster runs show ${failed[0].id}`);
+}
+
+function jsonLines(views: readonly RunView[], names: ReadonlyMap<string, string>): string[] {
+  return views.flatMap(({ environment, company_id, walks }) =>
+    walks.map((walk) => JSON.stringify({ environment, company_id, name: names.get(company_id), ...walk })),
+  );
 }
 
 /** Of a run that is not under way any more: the list failed, or waits with its run to be tried again. */

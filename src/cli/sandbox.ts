@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Sandbox } from '../sandbox/sandbox.js';
 import { parseCount } from './operator-command.js';
-import { tableLines } from './table.js';
+import { type Columns, tableLines } from './table.js';
 
 interface SandboxOptions {
   readonly host: string;
@@ -9,6 +10,7 @@ interface SandboxOptions {
   readonly seed: number;
   readonly redirectUri?: string[];
   readonly refreshTokens?: boolean;
+  readonly json?: boolean;
 }
 
 export function registerSandbox(program: Command): void {
@@ -20,25 +22,46 @@ export function registerSandbox(program: Command): void {
     .addOption(new Option('--seed <number>', 'the same seed makes the same records').argParser(parseCount).default(1))
     .option('--redirect-uri <uri...>', "registered redirect URLs (default: Muster's own on port 8080)")
     .option('--refresh-tokens', 'print a refresh token for each company, to try `muster onboard` with')
-    .action(async ({ redirectUri, refreshTokens, ...options }: SandboxOptions) => {
+    .option('--json', 'print it all as one JSON object')
+    .action(async ({ redirectUri, refreshTokens, json, ...options }: SandboxOptions) => {
       const { startSandbox } = await import('../sandbox/sandbox.js');
       const sandbox = await startSandbox({ ...options, ...(redirectUri && { redirectUris: redirectUri }) });
-      const address = sandbox.url.href.replace(/\/$/, '');
-      console.log(`The sandbox listens at ${address}; ${address}/sandbox/ shows who granted access.\n`);
-      console.log(`export TEST_BASE_URL=${address} TEST_AUTH_URL=${address}`);
-      console.log(`export TEST_CLIENT_ID=${sandbox.clientId} TEST_CLIENT_SECRET=${sandbox.clientSecret.reveal()}\n`);
-      const columns = {
-        COMPANY: ({ companyId }: { companyId: string }) => companyId,
-        NAME: ({ name }: { name: string }) => name,
-        EMPLOYEES: ({ employees }: { employees: number }) => employees,
-        ...(refreshTokens && {
-          'REFRESH TOKEN': ({ companyId }: { companyId: string }) => sandbox.issueRefreshToken(companyId).reveal(),
-        }),
-      };
-      for (const line of tableLines(sandbox.companies, columns)) console.log(line);
+      const lines = json ? [jsonLine(sandbox, refreshTokens)] : textLines(sandbox, refreshTokens);
+      for (const line of lines) console.log(line);
       await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
       await sandbox.stop();
     });
+}
+
+function jsonLine(sandbox: Sandbox, refreshTokens = false): string {
+  const companies = sandbox.companies.map(({ companyId, name, employees }) => ({
+    company_id: companyId,
+    name,
+    employees,
+    ...(refreshTokens && { refresh_token: sandbox.issueRefreshToken(companyId).reveal() }),
+  }));
+  const { clientId, clientSecret } = sandbox;
+  return JSON.stringify({ url: addressOf(sandbox), client_id: clientId, client_secret: clientSecret.reveal(), companies });
+}
+
+function textLines(sandbox: Sandbox, refreshTokens = false): string[] {
+  const address = addressOf(sandbox);
+  const columns: Columns<Sandbox['companies'][number]> = {
+    COMPANY: ({ companyId }) => companyId,
+    NAME: ({ name }) => name,
+    EMPLOYEES: ({ employees }) => employees,
+    ...(refreshTokens && { 'REFRESH TOKEN': ({ companyId }) => sandbox.issueRefreshToken(companyId).reveal() }),
+  };
+  return [
+    `The sandbox listens at ${address}; ${address}/sandbox/ shows who granted access.\n`,
+    `export TEST_BASE_URL=${address} TEST_AUTH_URL=${address}`,
+    `export TEST_CLIENT_ID=${sandbox.clientId} TEST_CLIENT_SECRET=${sandbox.clientSecret.reveal()}\n`,
+    ...tableLines(sandbox.companies, columns),
+  ];
+}
+
+function addressOf({ url }: Sandbox): string {
+  return url.href.replace(/\/$/, '');
 }
 
 function parsePort(text: string): number {

@@ -9,25 +9,37 @@ import { showFirstMirror } from './first-mirror.js';
 import { announceUp, refuseSecondUp } from './running-up.js';
 import { loggerBesideTerminal, serveUntilSignal } from './serve.js';
 
-/** Serves every role until a signal, beside a sandbox when no environment of the service is configured. */
-export function serveEverything(config: Config, sandboxChangesPerMinute: number): Promise<void> {
-  return serveUntilSignal((signal) => up(config, sandboxChangesPerMinute, signal));
+export interface UpOptions {
+  /** Share of the sandbox's records that changes in a minute. */
+  readonly sandboxChanges: number;
+  /** Prints JSON lines for programs instead of text for people. */
+  readonly json?: boolean;
 }
 
-async function up(config: Config, changesPerMinute: number, signal: AbortSignal): Promise<{ stop(): Promise<void> }> {
+/** Serves every role until a signal, beside a sandbox when no environment of the service is configured. */
+export function serveEverything(config: Config, options: UpOptions): Promise<void> {
+  return serveUntilSignal((signal) => up(config, options, signal));
+}
+
+async function up(
+  config: Config,
+  { sandboxChanges, json = false }: UpOptions,
+  signal: AbortSignal,
+): Promise<{ stop(): Promise<void> }> {
   const { logger, file } = loggerBesideTerminal(config);
   const usesSandbox = Object.keys(config.providers).length === 0;
   if (usesSandbox) await refuseSecondUp(config);
-  const sandbox = usesSandbox ? await startOwnSandbox(config, changesPerMinute) : undefined;
-  banner(config, sandbox);
+  const sandbox = usesSandbox ? await startOwnSandbox(config, sandboxChanges) : undefined;
+  if (!json) banner(config, sandbox);
   let app: App | undefined;
   try {
     const served = sandbox ? { ...config, providers: { test: providerOf(sandbox, config) } } : config;
     app = await startApp(served, new Set(['api', 'worker']), logger, signal);
     const started = app;
     const forget = sandbox && announceUp(config, started.url ?? '');
-    if (sandbox) await showFirstMirror(app.runs, sandbox.companies, () => syncExamples(started, sandbox), signal);
-    whatNext(served, started, file);
+    if (sandbox) await showFirstMirror(app.runs, sandbox.companies, () => syncExamples(started, sandbox), { signal, json });
+    if (json) console.log(whereToLook(served, started));
+    else whatNext(served, started, file);
     return {
       stop: async () => {
         await started.stop();
@@ -96,6 +108,10 @@ function banner(config: Config, sandbox: Sandbox | undefined): void {
     `  Database  ${config.databaseUrl === undefined ? `an embedded PostgreSQL under ${config.home}` : 'the PostgreSQL of DATABASE_URL'}`,
   );
   console.log(`  Queue     ${config.redisUrl === undefined ? 'in the same PostgreSQL' : 'the Redis of REDIS_URL'}\n`);
+}
+
+function whereToLook(config: Config, { url }: App): string {
+  return JSON.stringify({ url, admin_token_file: config.adminToken ? null : adminTokenPath(config) });
 }
 
 function whatNext(config: Config, app: App, logFile: string | undefined): void {

@@ -14,10 +14,11 @@ export function registerUp(program: Command): void {
       parseShare,
       SANDBOX_CHANGES_PER_MINUTE,
     )
-    .action(async ({ sandboxChanges }: { sandboxChanges: number }) => {
+    .option('--json', 'print one JSON object a line: what was mirrored of each list, then where to look')
+    .action(async (options: { sandboxChanges: number; json?: boolean }) => {
       const config = loadServerConfig(process.env);
       const { serveEverything } = await import('./serve-everything.js');
-      await serveEverything(config, sandboxChanges);
+      await serveEverything(config, options);
     });
 }
 

@@ -36,7 +36,7 @@ async function show(...walks: WalkView[]): Promise<string> {
   const run = { id: 'the-run', company_id: 'the-company', status, walks } as unknown as RunView;
   const companies = [{ companyId: 'the-company', name: 'Nordlia' }];
   const signal = new AbortController().signal;
-  await showFirstMirror({ find: async () => run }, companies, async () => ['the-run'], signal);
+  await showFirstMirror({ find: async () => run }, companies, async () => ['the-run'], { signal });
   return printed;
 }
 

@@ -216,6 +216,22 @@ describe('sandbox', () => {
     running.kill('SIGTERM');
     expect(await running.exit).toEqual({ code: 0, signal: null });
   });
+
+  it('says the same to programs', async () => {
+    const running = startMuster(['sandbox', '--json', '--refresh-tokens']);
+    const [line] = await running.waitForOutput(/^\{.*\}\n/);
+    expect(JSON.parse(line)).toEqual({
+      url: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+$/),
+      client_id: 'muster-sandbox',
+      client_secret: expect.any(String),
+      companies: expect.arrayContaining([
+        { company_id: expect.any(String), name: 'Ekdal Regnskap', employees: 1, refresh_token: expect.any(String) },
+      ]),
+    });
+    running.kill('SIGTERM');
+    await running.exit;
+    expect(running.stdout).toBe(line);
+  });
 });
 
 describe('migrate', () => {

@@ -41,8 +41,13 @@ test('what a person removed, paused or revoked stays so at the next start', asyn
   expect(await first.exit).toEqual({ code: 0, signal: null });
 
   const nextPort = port();
-  const next = startMuster(['up'], { MUSTER_HOME: home, PORT: nextPort });
-  await next.waitForOutput(READY, PATIENCE_MS);
+  const next = startMuster(['up', '--json'], { MUSTER_HOME: home, PORT: nextPort });
+  await next.waitForOutput(/admin_token_file/, PATIENCE_MS);
+  const lines = linesOf(next.stdout);
+  expect(lines.pop()).toEqual({ url: `http://127.0.0.1:${nextPort}`, admin_token_file: join(home, 'admin-token') });
+  expect(lines.map(({ resource, status }) => [resource, status])).toEqual(
+    [1, 2].flatMap(() => ['employees', 'departments'].map((resource) => [resource, 'succeeded'])),
+  );
   const after = new Map(await statuses(nextPort));
   expect(after.get(REMOVED)).toBeUndefined();
   expect(after.get(PAUSED)).toBe('paused');
@@ -52,11 +57,30 @@ test('what a person removed, paused or revoked stays so at the next start', asyn
   expect(await next.exit).toEqual({ code: 0, signal: null });
 }, 90_000);
 
+test('with an environment of its own it mirrors no example, and suggests what fits', async () => {
+  const up = startMuster(['up'], {
+    MUSTER_HOME: home,
+    PORT: port(),
+    PRODUCTION_BASE_URL: 'https://api.example.com',
+    PRODUCTION_AUTH_URL: 'https://login.example.com',
+    PRODUCTION_CLIENT_ID: 'muster',
+    PRODUCTION_CLIENT_SECRET: 'a-client-secret',
+  });
+  await up.waitForOutput(READY, PATIENCE_MS);
+  expect(up.stdout).toContain('muster sync --environment production --company');
+  expect(up.stdout).not.toMatch(/SANDBOX|Mirrored/);
+  up.kill('SIGINT');
+  expect(await up.exit).toEqual({ code: 0, signal: null });
+}, 90_000);
+
 async function statuses(onPort: string): Promise<[string, string][]> {
   const { stdout } = await runMuster(['companies', '--json'], { MUSTER_HOME: home, PORT: onPort });
+  return linesOf(stdout).map(({ company_id, status }) => [company_id!, status!]);
+}
+
+function linesOf(stdout: string): Record<string, string>[] {
   return stdout
     .trim()
     .split('\n')
-    .map((line) => JSON.parse(line) as { company_id: string; status: string })
-    .map(({ company_id, status }) => [company_id, status]);
+    .map((line) => JSON.parse(line) as Record<string, string>);
 }
