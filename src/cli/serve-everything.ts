@@ -18,7 +18,11 @@ export interface UpOptions {
 
 /** Serves every role until a signal, beside a sandbox when no environment of the service is configured. */
 export function serveEverything(config: Config, options: UpOptions): Promise<void> {
-  return serveUntilSignal((signal) => up(config, options, signal));
+  return serveUntilSignal((signal) => {
+    // On a new line: the terminal has written ^C into the one that is under way.
+    signal.addEventListener('abort', () => process.stderr.isTTY && console.error('\nStopping …'), { once: true });
+    return up(config, options, signal);
+  });
 }
 
 async function up(
