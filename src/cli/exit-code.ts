@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { isMusterError } from '../core/errors.js';
+import { isMusterError, type MusterError } from '../core/errors.js';
 
 const FAILED = 1;
 const BAD_USAGE = 2;
@@ -24,9 +24,14 @@ export function exitCodeOf(error: unknown): number {
     return error.exitCode;
   }
   if (isMusterError(error)) {
-    console.error(`muster: ${error.message}`);
+    console.error(`muster: ${withCode(error)}`);
     return error.code === 'invalid_configuration' || error.code === 'invalid_catalogue' ? BAD_USAGE : FAILED;
   }
   console.error('muster: something failed that should not have:', error);
   return FAILED;
+}
+
+/** The code ends the first line: where there are more, they list faults. */
+function withCode({ message, code }: MusterError): string {
+  return message.replace(/$|(?=\n)/, ` [${code}]`);
 }

@@ -85,6 +85,7 @@ describe('bad configuration exits with 2 and one message that lists every fault'
       SYNC_CRON: 'nightly',
     });
     expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(/^muster: .* \[invalid_configuration\]\n {2}/);
     for (const name of ['DATABASE_URL', 'MUSTER_ENCRYPTION_KEYS', 'PORT', 'SYNC_CRON']) expect(stderr).toContain(`${name}:`);
     expect(stderr).not.toMatch(/canary|\n\s+at /);
   });

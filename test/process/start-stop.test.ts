@@ -38,7 +38,7 @@ describe('at the start', () => {
   test.each(['up', 'api', 'worker'])('%s says that Redis cannot be reached, and ends', async (command) => {
     const muster = startMuster([command], { ...env, REDIS_URL: 'redis://:hunter2@127.0.0.1:1' });
     expect(await muster.exit).toEqual({ code: 1, signal: null });
-    expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:1 .*refused.*REDIS_URL/);
+    expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:1 .*refused.*REDIS_URL.* \[queue_unavailable\]$/m);
     expect(muster.stdout + muster.stderr).not.toContain('hunter2');
   });
 
