@@ -30,6 +30,12 @@ const program = new Command('muster')
   .showHelpAfterError('(add --help for how it is used)')
   .exitOverride();
 
+// Asked for help on a command that does not exist, commander shows its own help and is content.
+program.on('beforeHelp', () => {
+  const unknown = program.args.find((arg) => !arg.startsWith('-') && arg !== 'help');
+  if (unknown !== undefined) program.error(`error: unknown command '${unknown}'`);
+});
+
 program.commandsGroup('Run Muster:');
 for (const register of [registerUp, registerApi, registerWorker, registerMigrate, registerSandbox]) register(program);
 program.commandsGroup('Operate a running Muster:');
