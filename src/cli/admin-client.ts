@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { type Dispatcher, request } from 'undici';
 import { type Config, loadConfig } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
+import { connectionFailure } from '../core/connection-failure.js';
 import { CommandFailure } from './exit-code.js';
 
 type Query = Readonly<Record<string, string | number | undefined>>;
@@ -95,9 +96,11 @@ async function reach(
   try {
     return await request(address, options);
   } catch (cause) {
-    throw new CommandFailure(`muster is not running at ${base}: start it with \`npm start\`, or name its address with --url.`, {
-      cause,
-    });
+    const message =
+      (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED'
+        ? `muster is not running at ${base}: start it with \`npm start\`, or name its address with --url.`
+        : `${base} cannot be reached: ${connectionFailure(cause).trim()}. See that this is the address of the admin API, or give it with --url.`;
+    throw new CommandFailure(message, { cause });
   }
 }
 

@@ -17,7 +17,13 @@ export function registerOnboard(program: Command): void {
     .action(async ({ refreshTokenFile, ...options }: CompanyOptions & { refreshTokenFile?: string }) => {
       const client = openAdminClient(options);
       const refreshToken = refreshTokenFile === undefined ? await readSecret() : await readSecretFile(refreshTokenFile);
-      if (!refreshToken) throw new CommandFailure('No refresh token was given on standard input.', { badUsage: true });
+      if (!refreshToken)
+        throw new CommandFailure(
+          refreshTokenFile === undefined
+            ? 'No refresh token was given on standard input.'
+            : `The refresh token file ${refreshTokenFile} is empty.`,
+          { badUsage: true },
+        );
       const { environment, company } = options;
       const model = await client.post<CompanyModel>('/api/companies', {
         environment,

@@ -56,6 +56,9 @@ describe('bad usage exits with 2 and says what is wrong', () => {
   it.concurrent.each<[string[], RegExp]>([
     [[], /Usage: muster/],
     [['nonsense'], /unknown command 'nonsense'/],
+    [['nonsense', '--help'], /unknown command 'nonsense'/],
+    [['--help', 'nonsense'], /unknown command 'nonsense'/],
+    [['help', 'nonsense'], /unknown command 'nonsense'/],
     [['companies', '--nonsense'], /unknown option '--nonsense'/],
     [['companies', 'extra'], /too many arguments/],
     [['companies', '--environment', 'staging'], /Allowed choices are production, test/],
@@ -64,6 +67,7 @@ describe('bad usage exits with 2 and says what is wrong', () => {
     [['onboard', '--environment', 'test', '--company', 'acme'], /must be a GUID/],
     [['onboard', '--environment', 'test', '--company', GUID], /No refresh token was given/],
     [['onboard', '--environment', 'test', '--company', GUID, '--refresh-token-file', '/nowhere'], /\/nowhere cannot be read/],
+    [['onboard', '--environment', 'test', '--company', GUID, '--refresh-token-file', '/dev/null'], /\/dev\/null is empty/],
     [['runs', 'show'], /missing required argument 'id'/],
     [['sync', '--wait'], /name it with --environment and --company/],
     [['changes', '--after', '-x'], /must be a seq/],
@@ -102,6 +106,26 @@ describe('when nothing listens', () => {
     expect(stderr).toBe(
       `muster: muster is not running at ${NOBODY}: start it with \`npm start\`, or name its address with --url.\n`,
     );
+  });
+});
+
+describe('when the address cannot be reached', () => {
+  it('says why: DNS', async () => {
+    const { code, stderr } = await runMuster(['status', '--url', 'http://nobody.invalid']);
+    expect([code, stderr]).toEqual([
+      1,
+      expect.stringMatching(/^muster: http:\S+ cannot be reached: .*(no host of that name|could not be looked up)/),
+    ]);
+  });
+
+  it('says why: TLS', async () => {
+    const plain = createServer().listen(0, '127.0.0.1');
+    onTestFinished(() => void plain.close());
+    await once(plain, 'listening');
+    const url = `https://127.0.0.1:${(plain.address() as AddressInfo).port}`;
+    const { code, stderr } = await runMuster(['status', '--url', url]);
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/^muster: https:\S+ cannot be reached: [^\n]+\n$/)]);
+    expect(stderr).not.toContain('npm start');
   });
 });
 
