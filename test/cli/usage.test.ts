@@ -52,6 +52,12 @@ describe('help', () => {
   });
 });
 
+it.concurrent.each(['remove', 'rekey'])('%s says in its help when it asks', async (command) => {
+  const { stdout } = await runMuster([command, '--help']);
+  expect(stdout).toMatch(/--yes +do not ask/);
+  expect(stdout).toContain('On a terminal it asks first; without one, as in a script, nothing is asked.');
+});
+
 describe('bad usage exits with 2 and says what is wrong', () => {
   it.concurrent.each<[string[], RegExp]>([
     [[], /Usage: muster/],
