@@ -25,18 +25,20 @@ export function registerChanges(program: Command): void {
     .option('--resource <name>', 'only changes of this resource')
     .addOption(new Option('--limit <count>', 'how many at most, up to 10000').argParser(parseCount).default(1000))
     .action(async ({ after, resource, limit, ...options }: ChangesOptions) => {
-      const lines = await openAdminClient(options).getText('/api/changes', { after, resource, limit }, 'application/x-ndjson');
+      const client = openAdminClient(options);
+      const read = (from: string, count: number) =>
+        client.getText('/api/changes', { after: from, resource, limit: count }, 'application/x-ndjson');
+      const text = await read(after, limit);
+      const changes = text
+        .split('\n')
+        .filter(Boolean)
+        .map((line) => JSON.parse(line) as Change);
       // For programs the lines go through as they came: read and written again, their numbers would lose digits.
-      if (options.json) process.stdout.write(lines);
-      else
-        print(
-          lines
-            .split('\n')
-            .filter(Boolean)
-            .map((line) => JSON.parse(line) as Change),
-          COLUMNS,
-          options,
-        );
+      if (options.json) process.stdout.write(text);
+      else print(changes, COLUMNS, options);
+      const last = changes.at(-1)?.seq;
+      if (last !== undefined && (await read(String(last), 1)) !== '')
+        console.error(`More changes follow: go on with --after ${last}.`);
     });
 }
 

@@ -173,6 +173,13 @@ describe('pause, resume, remove', () => {
   });
 });
 
+describe('rekey', () => {
+  it('asks nothing where there is no terminal', async () => {
+    const rekeyed = await operate(['rekey', ...of(company), '--resource', 'employees', '--json']);
+    expect([rekeyed.code, rekeyed.json()]).toEqual([0, [{ resource: 'employees', deleted: 0 }]]);
+  });
+});
+
 describe('changes', () => {
   it('are printed with every digit for programs, and as a table for people', async () => {
     await writeChanges(admin.db, company, [{ id: 'a' }, { id: 'b', data: '{"id": 9007199254740993}' }]);
@@ -180,6 +187,8 @@ describe('changes', () => {
     const { stdout } = await operate(['changes', '--json', '--after', '1', '--resource', 'employees']);
     expect(stdout.split('\n')).toEqual([expect.stringMatching(/^\{"seq":2,.*"data":\{"id": 9007199254740993\}\}$/), '']);
     const table = await operate(['changes', '--limit', '1']);
+    expect(table.stderr).toBe('More changes follow: go on with --after 1.\n');
+    expect((await operate(['changes', '--after', '1', '--limit', '2'])).stderr).toBe('');
     expect(table.stdout).toMatch(/^SEQ +CHANGED .*\n +1 +2026-01-02 03:04:05Z +insert +employees +test .* a\n$/);
   });
 });
