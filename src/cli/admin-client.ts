@@ -2,8 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { type Dispatcher, request } from 'undici';
 import { type Config, loadConfig } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
+import { defaultPublicUrl } from '../config/setting-values.js';
 import { connectionFailure } from '../core/connection-failure.js';
 import { CommandFailure } from './exit-code.js';
+import { isMusterAt, runningUp } from './running-up.js';
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 
@@ -25,16 +27,17 @@ export interface Readiness {
   readonly parts: Readonly<Record<string, { readonly ready: boolean; readonly problem?: string }>>;
 }
 
-/** `url` goes before PUBLIC_URL and HOST:PORT. Throws invalid_configuration like the server itself would. */
+/** At `url`, or where a Muster is found. Throws invalid_configuration like the server itself would. */
 export function openAdminClient({ url }: { url?: string | undefined }): AdminClient {
   const config = loadConfig(process.env);
-  const base = (url ?? reachable(config.publicUrl)).replace(/\/+$/, '');
+  const whereabouts = url === undefined ? findMuster(config) : Promise.resolve(withoutSlash(url));
 
   async function send(
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
     options: { query?: Query; body?: object; accept?: string } = {},
   ) {
+    const base = await whereabouts;
     const headers: Record<string, string> = { accept: options.accept ?? 'application/json' };
     if (path.startsWith('/api/')) headers.authorization = `Bearer ${await adminToken(config, base)}`;
     if (options.body) headers['content-type'] = 'application/json';
@@ -47,14 +50,14 @@ export function openAdminClient({ url }: { url?: string | undefined }): AdminCli
   async function call(...what: Parameters<typeof send>): Promise<{ status: number; text: string }> {
     const { statusCode, body } = await send(...what);
     const text = await body.text();
-    if (statusCode >= 400) throw refusal(base, statusCode, text);
+    if (statusCode >= 400) throw refusal(await whereabouts, statusCode, text);
     return { status: statusCode, text };
   }
 
   async function json<T>(...what: Parameters<typeof send>): Promise<T> {
     const { status, text } = await call(...what);
     const answer = parsed(text);
-    if (!answer) throw notMuster(base, status);
+    if (!answer) throw notMuster(await whereabouts, status);
     return answer as T;
   }
 
@@ -82,7 +85,7 @@ export function openAdminClient({ url }: { url?: string | undefined }): AdminCli
     async readiness() {
       const { statusCode, body } = await send('GET', '/readyz');
       const readiness: Partial<Readiness> | undefined = parsed(await body.text());
-      if (!readiness?.parts) throw notMuster(base, statusCode);
+      if (!readiness?.parts) throw notMuster(await whereabouts, statusCode);
       return readiness as Readiness;
     },
   };
@@ -148,9 +151,20 @@ function parsed(answer: string): object | undefined {
   }
 }
 
-/** An address that means "every interface" to a server means nothing to a client. */
-function reachable(publicUrl: URL): string {
-  const url = new URL(publicUrl);
-  if (url.hostname === '0.0.0.0' || url.hostname === '[::]') url.hostname = '127.0.0.1';
-  return url.href;
+/**
+ * Where the `muster up` of this MUSTER_HOME listens; or HOST:PORT on this machine, or PUBLIC_URL, which may lead here only from
+ * outside. The admin token is sent there, so it is not enough that anything listens.
+ */
+async function findMuster(config: Config): Promise<string> {
+  const publicUrl = withoutSlash(config.publicUrl.href);
+  const here = withoutSlash(defaultPublicUrl(config.host, config.port).href);
+  const up = runningUp(config)?.url;
+  const isHere = process.env.HOST || process.env.PORT;
+  const candidates = [...(up ? [up] : []), ...(isHere ? [here, publicUrl] : [publicUrl, here])];
+  for (const candidate of new Set(candidates)) if (await isMusterAt(candidate)) return candidate;
+  return publicUrl;
+}
+
+function withoutSlash(url: string): string {
+  return url.replace(/\/+$/, '');
 }

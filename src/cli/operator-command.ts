@@ -18,7 +18,11 @@ export function operatorCommand(program: Command, name: string, description: str
     .command(name, options)
     .description(description)
     .option('--json', 'print one JSON object a line')
-    .option('--url <url>', 'address of the admin API (default: PUBLIC_URL, or http://HOST:PORT)', parseUrl);
+    .option(
+      '--url <url>',
+      'address of the admin API (default: where `muster up` listens, http://HOST:PORT, or PUBLIC_URL)',
+      parseUrl,
+    );
 }
 
 /** A command about one company. */

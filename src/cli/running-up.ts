@@ -9,22 +9,30 @@ interface RunningUp {
   readonly url: string;
 }
 
+/** How long a Muster may take to say that it is there. */
+const ANSWER_MS = 3_000;
+
 /**
  * Throws when a `muster up` serves this MUSTER_HOME already: a second sandbox would not know the tokens that the first one
  * gives, and cost every example company its authorization. What a killed process left does not count: nobody answers there.
  */
 export async function refuseSecondUp(config: Config): Promise<void> {
-  const other = read(config);
-  if (!other || !isAlive(other.pid)) return;
-  const isThere = await fetch(`${other.url}/healthz`).then(
-    ({ ok }) => ok,
-    () => false,
-  );
-  if (!isThere) return;
+  const other = runningUp(config);
+  if (!other || !(await isMusterAt(other.url))) return;
   throw new CommandFailure(
     `muster up runs on this MUSTER_HOME already (${config.home}): see ${other.url}/api/docs. ` +
       `Stop it first (process ${other.pid}), or set MUSTER_HOME to another folder.`,
   );
+}
+
+/** Whether a Muster, and no other program, answers there. */
+export async function isMusterAt(url: string): Promise<boolean> {
+  try {
+    const response = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) });
+    return ((await response.json()) as { status?: string }).status === 'ok';
+  } catch {
+    return false;
+  }
 }
 
 /** Leaves word that this process serves MUSTER_HOME. Returns how to take it back. Throws `invalid_configuration` where it cannot. */
@@ -38,9 +46,11 @@ export function announceUp(config: Config, url: string): () => void {
   return () => rmSync(place(config), { force: true });
 }
 
-function read(config: Config): RunningUp | undefined {
+/** The `muster up` that serves this MUSTER_HOME, unless its process is gone. */
+export function runningUp(config: Config): RunningUp | undefined {
   try {
-    return JSON.parse(readFileSync(place(config), 'utf8')) as RunningUp;
+    const up = JSON.parse(readFileSync(place(config), 'utf8')) as RunningUp;
+    return isAlive(up.pid) ? up : undefined;
   } catch {
     return undefined;
   }

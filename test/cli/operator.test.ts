@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
 import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../admin/admin-fixture.js';
@@ -32,6 +35,23 @@ describe('the admin token', () => {
     writeFileSync(path.join(home, 'admin-token'), `${TOKEN}\n`);
     const { code, stderr } = await runMuster(['companies'], { MUSTER_HOME: home, PUBLIC_URL: admin.url });
     expect([code, stderr]).toEqual([0, '']);
+  });
+
+  it('is sent to HOST:PORT where PUBLIC_URL leads nowhere, and never to another program', async () => {
+    const { port } = new URL(admin.url);
+    const here = { MUSTER_ADMIN_TOKEN: TOKEN, PUBLIC_URL: 'http://127.0.0.1:1', HOST: '0.0.0.0', PORT: port };
+    expect((await runMuster(['companies'], here)).code).toBe(0);
+
+    const asked: string[] = [];
+    const stranger = createServer(({ url = '' }, response) => {
+      asked.push(url);
+      response.end('<!doctype html>');
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void stranger.close());
+    await once(stranger, 'listening');
+    const there = { ...here, PUBLIC_URL: admin.url, PORT: String((stranger.address() as AddressInfo).port) };
+    expect((await runMuster(['companies'], there)).code).toBe(0);
+    expect(asked).toEqual(['/healthz']);
   });
 
   it('is asked for when there is none, and when it is wrong', async () => {

@@ -105,7 +105,7 @@ describe('when nothing listens', () => {
   it.concurrent.each<[string, string[], Record<string, string>]>([
     ['with a token', ['companies', '--url', NOBODY], { MUSTER_ADMIN_TOKEN: 'a-token-of-nobody' }],
     ['without one', ['companies', '--url', NOBODY], {}],
-    ['at PUBLIC_URL', ['status'], { PUBLIC_URL: NOBODY }],
+    ['at PUBLIC_URL', ['status'], { PUBLIC_URL: NOBODY, PORT: '2' }],
   ])('says how to start it and exits with 1, %s', async (_what, args, env) => {
     const { code, stdout, stderr } = await runMuster(args, { MUSTER_HOME: path.join(HOME, 'empty'), ...env });
     expect([code, stdout]).toEqual([1, '']);

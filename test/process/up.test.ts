@@ -25,6 +25,8 @@ test('a second one on the same MUSTER_HOME is refused, and harms nothing', async
   expect(await second.exit).toEqual({ code: 1, signal: null });
   expect(second.stderr).toMatch(/muster up runs on this MUSTER_HOME already/);
   expect(await statuses(firstPort)).toHaveLength(5);
+  const found = await runMuster(['status'], { MUSTER_HOME: home, PORT: '1', PUBLIC_URL: 'https://nobody.invalid' });
+  expect([found.code, found.stderr]).toEqual([0, '']);
 }, 90_000);
 
 test('what a person removed, paused or revoked stays so at the next start', async () => {
