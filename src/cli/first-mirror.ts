@@ -150,7 +150,7 @@ function rowsOf(views: readonly RunView[], names: ReadonlyMap<string, string>): 
 const COLUMNS = {
   COMPANY: ({ company }: Row) => company,
   RESOURCE: ({ resource }: Row) => resource,
-  RECEIVED: ({ walk }: Row) => walk.received,
+  RECORDS: ({ walk }: Row) => walk.received,
   NEW: ({ walk }: Row) => walk.inserted,
   UPDATED: ({ walk }: Row) => walk.updated,
   DELETED: ({ walk }: Row) => walk.deleted,

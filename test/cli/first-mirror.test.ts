@@ -42,7 +42,7 @@ async function show(...walks: WalkView[]): Promise<string> {
 
 it('shows what was mirrored', async () => {
   expect(await show(walk('employees', {}), walk('departments', {}))).toMatch(
-    /^Mirrored in \d+\.\d s:\n\n {2}COMPANY +RESOURCE +RECEIVED .*\n {2}Nordlia +employees +37 .*proved \(join\)\n.*\n$/,
+    /^Mirrored in \d+\.\d s:\n\n {2}COMPANY +RESOURCE +RECORDS .*\n {2}Nordlia +employees +37 .*proved \(join\)\n.*\n$/,
   );
 });
 
