@@ -5,7 +5,6 @@ import type { ListKey } from '../mirror/list-fence.js';
 import { reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/record-event.js';
 import { holdWalk, type OpenWalk } from './open-walk.js';
-import { CHECKPOINT_MAX_AGE_MS } from './runs.js';
 import type { Verdict } from './verification.js';
 
 export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
@@ -45,6 +44,9 @@ export async function endWalk(
   });
 }
 
+/** Parents that were proved longer ago may lack some that have come since. */
+const PARENTS_MAX_AGE_MS = 6 * 3_600_000;
+
 /**
  * When the parents were last verified, if that was by their newest walk and not long ago: only then are all of them known,
  * and a child that was not received is gone. Else null.
@@ -54,7 +56,7 @@ async function parentsVerifiedAt(tx: Transaction, list: ListKey, parent: string,
     SELECT l.last_verified_at AS "verifiedAt" FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id AND w.epoch = l.epoch
     WHERE l.environment = ${list.environment} AND l.company_id = ${list.companyId}::uuid AND l.resource = ${parent}`;
   const verifiedAt = rows[0]?.verifiedAt;
-  return verifiedAt && verifiedAt.getTime() > now - CHECKPOINT_MAX_AGE_MS ? verifiedAt : null;
+  return verifiedAt && verifiedAt.getTime() > now - PARENTS_MAX_AGE_MS ? verifiedAt : null;
 }
 
 /** People are told of a hold when it opens; that a later walk replaced it is no news. */
