@@ -152,16 +152,15 @@ function parsed(answer: string): object | undefined {
 }
 
 /**
- * Where the `muster up` of this MUSTER_HOME listens; or HOST:PORT on this machine, or PUBLIC_URL, which may lead here only from
- * outside. The admin token is sent there, so it is not enough that anything listens.
+ * HOST:PORT of this machine where one of them is set, then where the `muster up` of this MUSTER_HOME listens, then PUBLIC_URL, which
+ * may lead here only from outside. The admin token is sent there, so it is not enough that anything listens.
  */
 async function findMuster(config: Config): Promise<string> {
   const publicUrl = withoutSlash(config.publicUrl.href);
   const here = withoutSlash(defaultPublicUrl(config.host, config.port).href);
   const up = runningUp(config)?.url;
-  const isHere = process.env.HOST || process.env.PORT;
-  const candidates = [...(up ? [up] : []), ...(isHere ? [here, publicUrl] : [publicUrl, here])];
-  for (const candidate of new Set(candidates)) if (await isMusterAt(candidate)) return candidate;
+  const candidates = process.env.HOST || process.env.PORT ? [here, up, publicUrl] : [up, publicUrl, here];
+  for (const candidate of candidates) if (candidate && (await isMusterAt(candidate))) return candidate;
   return publicUrl;
 }
 

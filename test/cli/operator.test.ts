@@ -37,21 +37,41 @@ describe('the admin token', () => {
     expect([code, stderr]).toEqual([0, '']);
   });
 
+  /** Another program of this machine: its address, and the paths that it was asked for. */
+  async function otherProgram(answer: string): Promise<{ url: string; asked: string[] }> {
+    const asked: string[] = [];
+    const server = createServer(({ url = '' }, response) => {
+      asked.push(url);
+      response.end(answer);
+    }).listen(0, '127.0.0.1');
+    onTestFinished(() => void server.close());
+    await once(server, 'listening');
+    return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  }
+
   it('is sent to HOST:PORT where PUBLIC_URL leads nowhere, and never to another program', async () => {
     const { port } = new URL(admin.url);
     const here = { MUSTER_ADMIN_TOKEN: TOKEN, PUBLIC_URL: 'http://127.0.0.1:1', HOST: '0.0.0.0', PORT: port };
     expect((await runMuster(['companies'], here)).code).toBe(0);
 
-    const asked: string[] = [];
-    const stranger = createServer(({ url = '' }, response) => {
-      asked.push(url);
-      response.end('<!doctype html>');
-    }).listen(0, '127.0.0.1');
-    onTestFinished(() => void stranger.close());
-    await once(stranger, 'listening');
-    const there = { ...here, PUBLIC_URL: admin.url, PORT: String((stranger.address() as AddressInfo).port) };
+    const { url, asked } = await otherProgram('<!doctype html>');
+    const there = { ...here, PUBLIC_URL: admin.url, PORT: new URL(url).port };
     expect((await runMuster(['companies'], there)).code).toBe(0);
     expect(asked).toEqual(['/healthz']);
+  });
+
+  it('is sent where `muster up` listens, unless PORT says another place', async () => {
+    const home = path.join(HOME, 'with-up');
+    mkdirSync(home);
+    const announce = (url: string) => writeFileSync(path.join(home, 'up.json'), JSON.stringify({ pid: process.pid, url }));
+    const env = { MUSTER_ADMIN_TOKEN: TOKEN, MUSTER_HOME: home, PUBLIC_URL: 'http://127.0.0.1:1' };
+    announce(admin.url);
+    expect((await runMuster(['companies'], env)).code).toBe(0);
+
+    const otherUp = await otherProgram('{"status":"ok"}');
+    announce(otherUp.url);
+    expect((await runMuster(['companies'], { ...env, PORT: new URL(admin.url).port })).code).toBe(0);
+    expect(otherUp.asked).toEqual([]);
   });
 
   it('is asked for when there is none, and when it is wrong', async () => {
