@@ -11,7 +11,7 @@ export function adminTokenPath({ home }: Pick<Config, 'home'>): string {
   return join(home, 'admin-token');
 }
 
-/** That of the configuration, or one that is made at first use and kept under `home`. Throws errors of the file system. */
+/** That of the configuration, or one that is made at first use and kept under `home`. Throws `invalid_configuration`. */
 export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>): Promise<Secret> {
   const token = config.adminToken ?? (await keptSecret(adminTokenPath(config), () => randomBytes(32).toString('base64url')));
   registerSecret(token.reveal(), { lasting: true });
@@ -20,7 +20,7 @@ export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>): P
 
 /**
  * Those of the configuration, or, for the embedded database only, one that is made at first use and kept beside it. Throws
- * errors of the file system.
+ * `invalid_configuration`.
  */
 export async function encryptionKeys(config: Pick<Config, 'home' | 'encryptionKeys'>): Promise<readonly EncryptionKey[]> {
   if (config.encryptionKeys) return config.encryptionKeys;
