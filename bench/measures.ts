@@ -4,6 +4,8 @@ import { copyFloor, fetchOnly, fetchOneByOne } from './floors.js';
 /** Every value that was measured, by what it is; medians are quoted. */
 export class Measures {
   readonly values = new Map<string, number[]>();
+  /** Of PostgreSQL. */
+  serverVersion = 'of no known version';
 
   note(name: string, value: number): void {
     this.values.set(name, [...(this.values.get(name) ?? []), value]);
@@ -29,6 +31,7 @@ export interface Scale {
 export async function measureThroughput(measures: Measures, { rounds, records }: Scale, size: number): Promise<void> {
   const options: BenchOptions = { companies: 4, records, size, style: 'skip-take' };
   await withBench(options, async (bench) => {
+    measures.serverVersion = (await bench.pool.query<{ server_version: string }>('SHOW server_version')).rows[0]!.server_version;
     await throughputRound(bench, options, new Measures(), '');
     for (let n = 0; n < rounds; n++) await throughputRound(bench, options, measures, ` (pages of ${size})`);
   });

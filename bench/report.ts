@@ -27,7 +27,7 @@ export function markdown(measures: Measures): string {
   return [
     '# Benchmark',
     '',
-    `Muster ${version}, Node ${process.versions.node}, ${cpus().length} cores of ${cpus()[0]?.model.trim()}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, embedded PostgreSQL 18.`,
+    `Muster ${version}, Node ${process.versions.node}, ${cpus().length} cores of ${cpus()[0]?.model.trim()}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB, embedded PostgreSQL ${measures.serverVersion}.`,
     'Provider, PostgreSQL, API and worker share these cores. `npm run bench` makes this page; ratios within one run carry over to other machines, rows/s do not.',
     '',
     '| measure | median | spread | to reach |',
