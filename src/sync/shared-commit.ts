@@ -44,9 +44,8 @@ export class SharedCommit {
     if (this.#pages.length === 0) this.#since = now;
     // The response itself is not kept waiting.
     this.#pages.push({ page: { ...page, full: undefined }, ...more });
-    const received = [...page.records, ...page.rejected];
-    this.#records += received.length;
-    this.#bytes += bytesOf(received);
+    this.#records += page.records.length + page.rejected.length;
+    this.#bytes += bytesOf(page.records) + bytesOf(page.rejected);
     this.#checkpoint = checkpoint;
     const isEnough =
       this.#pages.length >= PAGES_AT_ONCE ||
@@ -83,6 +82,12 @@ export class SharedCommit {
 
 /** Bytes that the records keep from being given back: one that stands in its response keeps all of it. */
 function bytesOf(records: readonly { readonly text: Buffer }[]): number {
-  const buffers = new Set(records.map(({ text }) => text.buffer));
-  return [...buffers].reduce((sum, { byteLength }) => sum + byteLength, 0);
+  let bytes = 0;
+  let last: ArrayBufferLike | undefined;
+  for (const { text } of records) {
+    if (text.buffer === last) continue;
+    last = text.buffer;
+    bytes += last.byteLength;
+  }
+  return bytes;
 }
