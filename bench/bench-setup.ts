@@ -61,7 +61,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   await writeFile(catalogue, JSON.stringify(catalogueOf(options)));
 
   const token = randomBytes(16).toString('hex');
-  const port = String(20_000 + Math.floor(Math.random() * 30_000));
+  const port = String(10_000 + Math.floor(Math.random() * 22_000));
   const env = {
     PATH: process.env['PATH'],
     MUSTER_HOME: home,

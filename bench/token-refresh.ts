@@ -176,7 +176,7 @@ async function reused(provider: ChildProcess): Promise<number> {
 
 async function openRedis(): Promise<{ url: string; stop(): void } | undefined> {
   const given = process.env['REDIS_URL'];
-  const port = 20_000 + Math.floor(Math.random() * 30_000);
+  const port = 10_000 + Math.floor(Math.random() * 22_000);
   const url = given ?? `redis://127.0.0.1:${port}`;
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', ''];
   const server = given ? undefined : spawn('/bin/sh', ['-c', REDIS, 'sh', ...options], { stdio: ['pipe', 'ignore', 'ignore'] });

@@ -6,6 +6,7 @@ import { Redis } from 'ioredis';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.js';
 import type { RunView } from '../../src/sync/run-view.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { anyPort } from '../support/port.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -20,7 +21,7 @@ export interface DeploymentOptions {
 /** Muster as it is deployed: real processes around a real database, a real queue and a provider, all for one test file. */
 export class Deployment {
   readonly adminToken = randomBytes(24).toString('hex');
-  readonly port = String(20_000 + Math.floor(Math.random() * 40_000));
+  readonly port = String(anyPort());
 
   private constructor(
     readonly sandbox: Sandbox,

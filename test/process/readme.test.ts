@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import pg from 'pg';
 import { afterAll, expect, test } from 'vitest';
+import { anyPort } from '../support/port.js';
 import { startShell } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
@@ -30,7 +31,7 @@ afterAll(() => deployment.close());
 
 test('the first command mirrors the sandbox, and the next ones show it', async () => {
   expect(command('npm ci && npm start')).toBe('npm ci && npm start');
-  const port = String(20_000 + Math.floor(Math.random() * 40_000));
+  const port = String(anyPort());
   const home = join(deployment.home, 'first');
   const env = { PORT: port, MUSTER_HOME: home };
   const muster = startShell('npm start', ROOT, env);

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { emptyDatabase } from '../support/database.js';
+import { anyPort } from '../support/port.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
@@ -91,7 +92,7 @@ describe('at the start', () => {
 describe.skipIf(!redisUrl())('with a Redis that goes down while a worker runs', () => {
   let redis: ChildProcess | undefined;
   let deployment: Deployment;
-  const port = 20_000 + Math.floor(Math.random() * 12_000);
+  const port = anyPort();
 
   beforeAll(async () => {
     await startRedis();

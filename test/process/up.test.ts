@@ -3,12 +3,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, expect, test } from 'vitest';
 import { runMuster } from '../cli/run-muster.js';
+import { anyPort } from '../support/port.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 
 const home = mkdtempSync(join(tmpdir(), 'muster-'));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
 
-const port = () => String(20_000 + Math.floor(Math.random() * 40_000));
+const port = () => String(anyPort());
 const READY = /Ctrl-C stops everything/;
 const REVOKED = 'c86d41f7-0e35-4b98-a2c6-91e8d7b35f03';
 const REMOVED = '1f3c9d84-6a2b-4c57-8e19-7d5b3f0a4c02';
