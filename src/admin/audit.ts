@@ -5,7 +5,10 @@ import type { Database } from '../db/database.js';
 /** Who calls with the admin token. */
 export const ACTOR = 'admin';
 
-/** What was done. Removals that succeed write their own entry, in the transaction that removes. The names are kept for good: rename none. */
+/**
+ * What was done. Removals that succeed write their own entry, in the transaction that removes. The names are kept for good: rename
+ * none.
+ */
 export type AuditAction =
   | 'company.onboard'
   | 'company.sync'

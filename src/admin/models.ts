@@ -4,7 +4,7 @@ import { NOTIFICATION_STATUSES } from '../notifications/notifications.js';
 import { EVENT_TYPES } from '../notifications/record-event.js';
 import { limit, queryOf } from './query.js';
 
-// What the admin API takes and gives . Inputs are checked against these; answers are described by them.
+// What the admin API takes and gives. Inputs are checked against these; answers are described by them.
 
 const EnvironmentName = z.enum(ENVIRONMENTS);
 const CompanyId = z

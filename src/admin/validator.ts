@@ -21,7 +21,8 @@ type Issue = z.core.$ZodRawIssue;
 
 /** A parameter that is there twice arrives as a list. */
 function sayOfQuery(issue: Issue): string {
-  return Array.isArray(issue.input) ? 'given twice' : sayOf(issue).replace('members', 'parameters');
+  if (issue.code === 'unrecognized_keys') return sayUnknown('parameters', issue.keys);
+  return Array.isArray(issue.input) ? 'given twice' : sayOf(issue);
 }
 
 function sayOf(issue: Issue): string {
@@ -35,11 +36,13 @@ const SENTENCES: { readonly [Code in Issue['code']]?: (issue: Extract<Issue, { c
   invalid_value: ({ values }) => `must be ${ANY_OF.format(values.map(String))}`,
   too_small: ({ minimum }) => (minimum === 1 ? 'must not be empty' : 'is too small'),
   too_big: () => 'is too large',
-  unrecognized_keys({ keys }) {
-    const names = keys.filter((key) => /^\w{1,40}$/.test(key));
-    return `has members that this call does not know${names.length > 0 ? `: ${names.join(', ')}` : ''}`;
-  },
+  unrecognized_keys: ({ keys }) => sayUnknown('members', keys),
 };
+
+function sayUnknown(what: 'members' | 'parameters', keys: readonly string[]): string {
+  const names = keys.filter((key) => /^\w{1,40}$/.test(key));
+  return `has ${what} that this call does not know${names.length > 0 ? `: ${names.join(', ')}` : ''}`;
+}
 
 const ANY_OF = new Intl.ListFormat('en-GB', { type: 'disjunction' });
 

@@ -19,8 +19,8 @@ export interface RetryOptions {
 
 /**
  * Repeats idempotent work, at most five times in all, while it fails with a retryable ServiceError: network errors,
- * timeouts, 408, 429 and 5xx, with a Retry-After of a minute at most. Other errors, a token source's among them, pass through at once: whoever raised them has
- * a retry policy of its own. Rejects with the last error, or with the signal's reason as soon as it aborts.
+ * timeouts, 408, 429 and 5xx, with a Retry-After of a minute at most. Other errors, a token source's among them, pass through at
+ * once: whoever raised them has a retry policy of its own. Rejects with the last error, or with the signal's reason as soon as it aborts.
  */
 export function withRetries<T>(
   work: () => Promise<T>,

@@ -11,7 +11,7 @@ const WIDEST = 16;
 interface PageUnderWay {
   readonly page: Promise<ReceivedPage>;
   readonly abort: AbortController;
-  state: 'coming' | 'here' | 'failed';
+  arrival: 'coming' | 'here' | 'failed';
 }
 
 /**
@@ -44,11 +44,11 @@ export class PageWindow {
     for (const [n, input] of wanted.entries()) {
       if (this.#underWay.has(keys[n]!)) continue;
       const abort = new AbortController();
-      const underWay: PageUnderWay = { page: this.#fetch(input, idField, abort.signal), abort, state: 'coming' };
+      const underWay: PageUnderWay = { page: this.#fetch(input, idField, abort.signal), abort, arrival: 'coming' };
       // Its failure is seen where the page is taken, or nowhere.
       underWay.page.then(
-        () => (underWay.state = 'here'),
-        () => (underWay.state = 'failed'),
+        () => (underWay.arrival = 'here'),
+        () => (underWay.arrival = 'failed'),
       );
       this.#underWay.set(keys[n]!, underWay);
     }
@@ -58,7 +58,7 @@ export class PageWindow {
   async take(state: JsonObject, idField: string | undefined): Promise<ReceivedPage> {
     this.aim(state, idField);
     const key = JSON.stringify(this.#pager.request(state));
-    const { page, state: arrival } = this.#underWay.get(key)!;
+    const { page, arrival } = this.#underWay.get(key)!;
     this.#width = arrival !== 'coming' ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
     try {
       return await page;
@@ -69,7 +69,7 @@ export class PageWindow {
 
   /** Whether the page that the state asks for is there already. */
   hasCome(state: JsonObject): boolean {
-    return this.#underWay.get(JSON.stringify(this.#pager.request(state)))?.state === 'here';
+    return this.#underWay.get(JSON.stringify(this.#pager.request(state)))?.arrival === 'here';
   }
 
   close(): void {

@@ -15,6 +15,7 @@ const unusable = (message: RegExp) =>
   expect.objectContaining({ code: 'invalid_configuration', message: expect.stringMatching(message) });
 
 describe('where nothing can be kept', () => {
+  // Only there is a /proc.
   it.runIf(process.platform === 'linux')('a folder that nobody can make is named', async () => {
     await expect(keep('/proc/nope', 'secret')).rejects.toEqual(
       unusable(/^MUSTER_HOME: the folder \/proc\/nope cannot be made or written \(ENOENT\)/),

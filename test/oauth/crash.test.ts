@@ -21,7 +21,7 @@ class Crash extends TypeError {}
 
 /**
  * The database of a process that dies at its n-th visit to it: right before the visit, or right after, when what was
- * written is there but nobody heard of it. From then on nothing it does has any effect.
+ * written is there and its answer lost. From then on nothing this process does has any effect.
  */
 function dyingDatabase(db: Database, visit: number, when: 'before' | 'after'): Database & { visits: number } {
   const mortal = { ...db, visits: 0 };
