@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { pino } from 'pino';
 import pg from 'pg';
 import { startEmbeddedServer } from '../src/db/embedded-server.js';
+import { anyPort } from '../test/support/port.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
@@ -61,7 +62,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   await writeFile(catalogue, JSON.stringify(catalogueOf(options)));
 
   const token = randomBytes(16).toString('hex');
-  const port = String(10_000 + Math.floor(Math.random() * 22_000));
+  const port = String(anyPort());
   const env = {
     PATH: process.env['PATH'],
     MUSTER_HOME: home,

@@ -32,6 +32,7 @@ import { TokenKeeper } from '../src/oauth/keeper.js';
 import { Keyring } from '../src/oauth/keyring.js';
 import { TokenEndpoint } from '../src/oauth/token-endpoint.js';
 import { Vault } from '../src/oauth/vault.js';
+import { anyPort } from '../test/support/port.js';
 
 /** Of a lifetime of 1,799 s the usual margin is a fifth: so long is a due token still good. */
 const LEFT_SECONDS = 360;
@@ -176,7 +177,7 @@ async function reused(provider: ChildProcess): Promise<number> {
 
 async function openRedis(): Promise<{ url: string; stop(): void } | undefined> {
   const given = process.env['REDIS_URL'];
-  const port = 10_000 + Math.floor(Math.random() * 22_000);
+  const port = anyPort();
   const url = given ?? `redis://127.0.0.1:${port}`;
   const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', ''];
   const server = given ? undefined : spawn('/bin/sh', ['-c', REDIS, 'sh', ...options], { stdio: ['pipe', 'ignore', 'ignore'] });
