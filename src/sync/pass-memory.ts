@@ -13,13 +13,21 @@ export type Receipt = 'new' | 'same' | 'differs';
  */
 export class ReceivedKeys implements PassMemory {
   /** The two halves of each hash; 0 and 0 = free. */
-  #high = new Uint32Array(1024);
-  #low = new Uint32Array(1024);
-  #text = new Uint32Array(1024);
+  #high: Uint32Array;
+  #low: Uint32Array;
+  #text: Uint32Array;
   #size = 0;
   #sum: readonly [high: number, low: number] = [0, 0];
   #isSteady = true;
   readonly #tokens = new Set<string>();
+
+  /** `expected`: how many records there will be, so that it need not grow; more or fewer may come. */
+  constructor(expected = 0) {
+    const slots = 2 ** Math.max(10, Math.ceil(Math.log2(2 * expected)));
+    this.#high = new Uint32Array(slots);
+    this.#low = new Uint32Array(slots);
+    this.#text = new Uint32Array(slots);
+  }
 
   get size(): number {
     return this.#size;

@@ -14,11 +14,18 @@ export class Reference implements KnownPages {
   readonly #byDigest = new Map<string, KnownContent>();
   readonly #byFirstKey = new Map<number, KnownContent>();
   readonly #byRequest = new Map<string, KnownAnswer>();
+  #records = 0;
   /** In ascending order. */
   #texts: Float64Array | undefined;
 
+  /** Records of all its pages, with those that came more than once. */
+  get records(): number {
+    return this.#records;
+  }
+
   add(digest: Uint8Array, content: KnownContent, answer?: KeptAnswer): void {
     this.#byDigest.set(nameOf(digest), content);
+    this.#records += content.keys.length;
     if (answer) this.#byRequest.set(answer.request, { answer, content, digest: Buffer.from(digest) });
     if (content.keys.length > 0) this.#byFirstKey.set(numberOf(content.keys.words, 0), content);
   }
@@ -50,9 +57,9 @@ export class Reference implements KnownPages {
   }
 }
 
-export async function readReference({ prisma }: Database, walkId: string): Promise<Reference> {
+export async function readReference(db: Pick<Database, 'pool'>, walkId: string): Promise<Reference> {
   const reference = new Reference();
-  for await (const { digest, answer, ...content } of ledgerPages(prisma, walkId)) reference.add(digest, content, answer);
+  for await (const { digest, answer, ...content } of ledgerPages(db, walkId)) reference.add(digest, content, answer);
   return reference;
 }
 

@@ -95,14 +95,17 @@ export class WalkStore {
         pass,
         pages: row.pages,
         referenceId: pass === 1 ? reference : null,
-        memory: checkpoint ? await readLedger(tx, id, checkpoint) : new ReceivedKeys(),
         fillsEmptyList: startedEmpty && pass === 1,
         unstable: unstableSince !== null,
         ...(idField !== null && { idField }),
         ...(checkpoint && { checkpoint }),
       };
     });
-    return referenceId === null ? opened : { ...opened, reference: await readReference(this.#db, referenceId) };
+    // Behind the transaction: from here on nobody else writes to these walks without ending ours.
+    const { checkpoint } = opened;
+    const reference = referenceId === null ? undefined : await readReference(this.#db, referenceId);
+    const memory = checkpoint ? await readLedger(this.#db, id, checkpoint) : new ReceivedKeys(reference?.records);
+    return { ...opened, memory, reference };
   }
 
   /**
