@@ -1,3 +1,5 @@
+import { bytesOf, type TextSlice } from '../core/text-slice.js';
+
 export interface JoinedTexts {
   /** The JSON array of the texts, in UTF-8. */
   readonly bytes: Buffer;
@@ -10,43 +12,35 @@ const [OPEN, COMMA, CLOSE] = ['[', ',', ']'].map((text) => Buffer.from(text)) as
 const SPACES = new Set(Buffer.from(' \t\n\r'));
 
 /**
- * Makes a JSON array of JSON texts. Texts that stand behind each other in memory with nothing but a comma between them, as those of a
- * response do, are taken together; where their brackets stand around them too, nothing is copied.
+ * Makes a JSON array of JSON texts. Texts with nothing but a comma between them where they were received are taken together; where
+ * brackets stand around all of them too, nothing is copied.
  */
-export function joinTexts(texts: readonly Buffer[]): JoinedTexts {
+export function joinTexts(texts: readonly TextSlice[]): JoinedTexts {
   const starts: number[] = [];
-  const parts: Buffer[] = [];
+  const parts: TextSlice[] = [];
   let next = 2;
   for (let n = 0; n < texts.length; ) {
-    const first = texts[n]!;
-    let last = first;
-    for (; n < texts.length && (texts[n] === first || isNextTo(texts[n]!, last)); n += 1) {
-      last = texts[n]!;
-      starts.push(next + last.byteOffset - first.byteOffset);
-    }
-    const length = last.byteOffset + last.length - first.byteOffset;
-    parts.push(Buffer.from(first.buffer, first.byteOffset, length));
-    next += length + 1;
+    const { source, start } = texts[n]!;
+    let { end } = texts[n]!;
+    do {
+      starts.push(next + texts[n]!.start - start);
+      ({ end } = texts[n]!);
+      n += 1;
+    } while (n < texts.length && isNextTo(texts[n]!, source, end));
+    parts.push({ source, start, end });
+    next += end - start + 1;
   }
-  const bytes =
-    withBrackets(parts) ?? Buffer.concat([OPEN, ...parts.flatMap((part, n) => (n === 0 ? [part] : [COMMA, part])), CLOSE]);
-  return { bytes, starts, lengths: texts.map(({ length }) => length) };
+  const bytes = withBrackets(parts) ?? Buffer.concat([OPEN, ...parts.flatMap((part, n) => separated(part, n)), CLOSE]);
+  return { bytes, starts, lengths: texts.map(({ start, end }) => end - start) };
 }
 
-/** Whether a comma, and white space at most, is all that stands between two texts. */
-function isNextTo({ buffer, byteOffset }: Buffer, before: Buffer): boolean {
-  const end = before.byteOffset + before.length;
-  if (buffer !== before.buffer || byteOffset <= end || isShared(buffer)) return false;
-  const between = new Uint8Array(buffer, end, byteOffset - end);
-  return between.length === 1 ? between[0] === COMMA[0] : isSpacedComma(between);
+/** Whether a comma, and white space at most, is all that stands between the text and the one before, which ends at `end`. */
+function isNextTo(text: TextSlice, source: Buffer, end: number): boolean {
+  if (text.source !== source || text.start <= end) return false;
+  return text.start === end + 1 ? source[end] === COMMA[0] : isSpacedComma(source.subarray(end, text.start));
 }
 
-/** Node gives small buffers slices of one: what stands around a text there may change. */
-function isShared(buffer: ArrayBufferLike): boolean {
-  return buffer.byteLength <= Buffer.poolSize;
-}
-
-function isSpacedComma(bytes: Uint8Array): boolean {
+function isSpacedComma(bytes: Buffer): boolean {
   let commas = 0;
   for (const byte of bytes) {
     if (byte === COMMA[0]) commas += 1;
@@ -55,10 +49,12 @@ function isSpacedComma(bytes: Uint8Array): boolean {
   return commas === 1;
 }
 
-function withBrackets([only, ...others]: readonly Buffer[]): Buffer | undefined {
-  if (!only || others.length > 0 || only.byteOffset === 0) return undefined;
-  const { buffer, byteOffset, length } = only;
-  if (byteOffset + length === buffer.byteLength || isShared(buffer)) return undefined;
-  const around = Buffer.from(buffer, byteOffset - 1, length + 2);
-  return around[0] === OPEN[0] && around.at(-1) === CLOSE[0] ? around : undefined;
+function withBrackets([only, ...others]: readonly TextSlice[]): Buffer | undefined {
+  if (!only || others.length > 0) return undefined;
+  const { source, start, end } = only;
+  return source[start - 1] === OPEN[0] && source[end] === CLOSE[0] ? source.subarray(start - 1, end + 1) : undefined;
+}
+
+function separated(part: TextSlice, n: number): Buffer[] {
+  return n === 0 ? [bytesOf(part)] : [COMMA, bytesOf(part)];
 }

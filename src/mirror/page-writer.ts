@@ -1,3 +1,4 @@
+import { bytesOf, type TextSlice } from '../core/text-slice.js';
 import { executeBulk, numberArray, textArray } from '../db/bulk-statement.js';
 import type { Transaction } from '../db/transaction.js';
 import { fenced, type ListKey } from './list-fence.js';
@@ -25,9 +26,8 @@ export interface WalkWrite {
 /** What the column holds. Some services say that they do not know their total by the largest number that they have. */
 const MOST_RECORDS = 2 ** 31 - 1;
 
-interface WrittenRecord {
+interface WrittenRecord extends TextSlice {
   readonly id: string;
-  readonly text: Buffer;
   /** Index in its page. */
   readonly position: number;
 }
@@ -41,10 +41,10 @@ export interface PageToWrite {
   /** Position from which on all of its records are new to the mirror. */
   readonly newFrom?: number | undefined;
   readonly page: {
-    /** The records to compare: their ids, and their JSON texts as received, in UTF-8. */
+    /** The records to compare: their ids, and their JSON texts as received. */
     readonly records: readonly WrittenRecord[];
     /** Those that cannot be kept, and why. */
-    readonly rejected: readonly { readonly position: number; readonly reason: string; readonly text: Buffer }[];
+    readonly rejected: readonly (TextSlice & { readonly position: number; readonly reason: string })[];
     /** Keys of all records of the page, in the order received; or the content of an earlier page that has the same. */
     readonly ids: readonly string[] | { readonly id: bigint };
     /** The content of an earlier page that is the same in everything. */
@@ -81,7 +81,7 @@ export async function writePages(
 ): Promise<void> {
   const { list, walkId, pass } = write;
   const { records, lookUps } = recordsOf(pages);
-  const texts = joinTexts(records.map(({ text }) => text));
+  const texts = joinTexts(records);
   const ids = records.map(({ id }) => id);
   const { ownIds, spans } = idsOf(pages);
   const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
@@ -99,9 +99,9 @@ export async function writePages(
     pages.map(({ tokenDigest }) => tokenDigest ?? null),
     pages.map(({ page }) => page.content?.id ?? null),
     pages.map(({ page }) => ('id' in page.ids ? page.ids.id : null)),
-    pages.map(({ page }) => bytesOf(page.digest)),
-    pages.map(({ page }) => ('id' in page.ids ? null : bytesOf(page.keys.words))),
-    pages.map(({ page }) => (page.content ? null : bytesOf(page.texts))),
+    pages.map(({ page }) => asBuffer(page.digest)),
+    pages.map(({ page }) => ('id' in page.ids ? null : asBuffer(page.keys.words))),
+    pages.map(({ page }) => (page.content ? null : asBuffer(page.texts))),
     isSame(ownIds, ids) ? null : textArray(ownIds),
     JSON.stringify(write.checkpoint),
     write.received,
@@ -126,7 +126,7 @@ export async function writePages(
     numberArray(rejected.map(({ page }) => page)),
     numberArray(rejected.map(({ position }) => position)),
     textArray(rejected.map(({ reason }) => reason)),
-    textArray(rejected.map(({ text }) => text.toString('base64'))),
+    textArray(rejected.map((record) => bytesOf(record).toString('base64'))),
   ]);
 }
 
@@ -175,7 +175,7 @@ function recordsOf(pages: readonly PageToWrite[]) {
   return { records: kept, lookUps: Math.min(lookUps, kept.length) };
 }
 
-function bytesOf({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): Buffer {
+function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { MusterError } from '../core/errors.js';
+import type { TextSlice } from '../core/text-slice.js';
 import { dataPath, noArray, readEnvelope } from './envelope-members.js';
 import type { Page } from './pager.js';
 import { KeyHashes } from './hashes.js';
@@ -8,14 +9,10 @@ import { digestRecords } from './record-digests.js';
 import { MAX_DEPTH, type ScannedRecord, scanJson, type Span } from './json-scanner.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
 
-/** A record as it was received. */
-export interface ReceivedRecord {
-  /** What the record is known by within its list; the id. */
-  readonly key: string;
+/** A record, and exactly the text that was received. */
+export interface ReceivedRecord extends TextSlice {
   /** A string as decoded, a number with its digits as written. */
   readonly id: string;
-  /** Exactly the text that was received, in UTF-8. */
-  readonly text: Buffer;
   /** Index in the page's data. */
   readonly position: number;
 }
@@ -24,10 +21,7 @@ export interface ReceivedRecord {
 export type RejectionReason = 'not_an_object' | 'no_id' | 'unusable_id' | UnstorableReason;
 
 /** A record that cannot be kept. It makes the walk unverified, and never stops it. */
-export interface RejectedRecord {
-  /** `#` and a hash of the text; no id looks like it. */
-  readonly key: string;
-  readonly text: Buffer;
+export interface RejectedRecord extends TextSlice {
   readonly position: number;
   readonly reason: RejectionReason;
 }
@@ -53,7 +47,7 @@ export interface ReceivedPage extends Page {
   /** The records to be compared with the mirror: all that can be kept, but for those that are known to stand there as they are. */
   readonly records: readonly ReceivedRecord[];
   readonly rejected: readonly RejectedRecord[];
-  /** Keys of all records: the id, or a hash of the text where a record has none. Or the page that has the same. */
+  /** Keys of all records: the id; of rejected ones `#` and a hash of the text, which no id looks like. Or the page that has the same. */
   readonly ids: readonly string[] | KnownContent;
   /** The page that is the same in everything. */
   readonly content?: KnownContent;
@@ -107,17 +101,17 @@ export function readPage(response: Buffer, endpoint: PageShape, idField?: string
   const rejected: RejectedRecord[] = [];
   const ids: string[] = [];
   for (const [position, record] of array.records.entries()) {
-    const text = bytes.subarray(record.start, record.end);
+    const { start, end } = record;
     const id = idOf(bytes, record, n);
     const reason =
-      (isSuspicious ? unstorableReason(text.toString()) : undefined) ?? (typeof id === 'string' ? undefined : id.reason);
+      (isSuspicious ? unstorableReason(bytes.toString('utf8', start, end)) : undefined) ??
+      (typeof id === 'string' ? undefined : id.reason);
     if (reason === undefined && typeof id === 'string') {
-      records.push({ key: id, id, text, position });
+      records.push({ id, source: bytes, start, end, position });
       ids.push(id);
     } else if (reason !== undefined) {
-      const key = rejectedKey(text);
-      rejected.push({ key, text, position, reason });
-      ids.push(key);
+      rejected.push({ reason, source: bytes, start, end, position });
+      ids.push(rejectedKey(bytes.subarray(start, end)));
     }
   }
   const field = candidates[n];
@@ -171,9 +165,9 @@ function idOf(bytes: Buffer, record: ScannedRecord, n: number): string | { reado
   if (bytes[record.start] !== OPEN_BRACE) return { reason: 'not_an_object' };
   const value = idAt(bytes, record, n);
   if (!value) return { reason: 'no_id' };
-  const written = bytes.toString('utf8', value.start, value.end);
-  const id =
-    bytes[value.start] !== QUOTE ? written : written.includes('\\') ? (JSON.parse(written) as string) : written.slice(1, -1);
+  const quotes = bytes[value.start] === QUOTE ? 1 : 0;
+  const written = bytes.toString('utf8', value.start + quotes, value.end - quotes);
+  const id = written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
   if (id === '') return { reason: 'no_id' };
   return isUsable(id) ? id : { reason: 'unusable_id' };
 }

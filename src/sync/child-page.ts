@@ -13,15 +13,13 @@ export function childPage(parent: string, page: ReadPage): ReadPage {
   const tooLong = ({ id }: ReceivedRecord) => Buffer.byteLength(prefix + id) > MAX_ID_BYTES;
   const unusable: RejectedRecord[] = page.records
     .filter(tooLong)
-    .map(({ key, text, position }) => ({ key, text, position, reason: 'unusable_id' }));
+    .map(({ id, ...record }) => ({ ...record, reason: 'unusable_id' }));
   const ids = page.ids.map((key) => prefix + key);
   return {
     ...page,
     ids,
     keys: KeyHashes.of(ids),
-    records: page.records
-      .filter((record) => !tooLong(record))
-      .map((record) => ({ ...record, id: prefix + record.id, key: prefix + record.id })),
-    rejected: [...page.rejected, ...unusable].map((record) => ({ ...record, key: prefix + record.key })),
+    records: page.records.filter((record) => !tooLong(record)).map((record) => ({ ...record, id: prefix + record.id })),
+    rejected: [...page.rejected, ...unusable],
   };
 }

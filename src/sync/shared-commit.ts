@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js';
+import type { TextSlice } from '../core/text-slice.js';
 import type { OpenWalk } from './open-walk.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 import type { CountedPage, WalkStore } from './walk-store.js';
@@ -45,7 +46,7 @@ export class SharedCommit {
     // The response itself is not kept waiting.
     this.#pages.push({ page: { ...page, full: undefined }, ...more });
     this.#records += page.records.length + page.rejected.length;
-    this.#bytes += bytesOf(page.records) + bytesOf(page.rejected);
+    this.#bytes += sizeOf(page.records) + sizeOf(page.rejected);
     this.#checkpoint = checkpoint;
     const isEnough =
       this.#pages.length >= PAGES_AT_ONCE ||
@@ -81,13 +82,12 @@ export class SharedCommit {
 }
 
 /** Bytes that the records keep from being given back: one that stands in its response keeps all of it. */
-function bytesOf(records: readonly { readonly text: Buffer }[]): number {
+function sizeOf(records: readonly TextSlice[]): number {
   let bytes = 0;
-  let last: ArrayBufferLike | undefined;
-  for (const { text } of records) {
-    if (text.buffer === last) continue;
-    last = text.buffer;
-    bytes += last.byteLength;
+  let last: Buffer | undefined;
+  for (const { source } of records) {
+    if (source !== last) bytes += source.length;
+    last = source;
   }
   return bytes;
 }

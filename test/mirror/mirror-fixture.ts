@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { CompanyKey } from '../../src/core/company.js';
+import type { TextSlice } from '../../src/core/text-slice.js';
 import type { Database } from '../../src/db/database.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { holdList, type ListKey, takeList } from '../../src/mirror/list-fence.js';
@@ -65,13 +66,18 @@ export async function writeTogether(
 function pageOf(texts: readonly string[]): PageToWrite['page'] {
   const ids = texts.map(idOf);
   return {
-    records: texts.map((text, position) => ({ id: ids[position]!, text: Buffer.from(text), position })),
+    records: texts.map((text, position) => ({ id: ids[position]!, position, ...sliceOf(text) })),
     rejected: [],
     ids,
     keys: KeyHashes.of(ids),
     texts: new Uint32Array(3 * ids.length),
     digest: Buffer.from(texts.join()),
   };
+}
+
+function sliceOf(text: string): TextSlice {
+  const source = Buffer.from(text);
+  return { source, start: 0, end: source.length };
 }
 
 function idOf(text: string): string {

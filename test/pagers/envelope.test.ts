@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { isMusterError } from '../../src/core/errors.js';
+import { bytesOf, type TextSlice } from '../../src/core/text-slice.js';
 import { readPage as readBytes } from '../../src/pagers/envelope.js';
 
 const readPage = (text: string, of: Endpoint, idField?: string) => readBytes(Buffer.from(text), of, idField);
@@ -15,6 +16,8 @@ function endpoint(change: object = {}): Endpoint {
 const RESULT = endpoint();
 const BARE = endpoint({ envelope: 'none' });
 const TOKENS = endpoint({ pager: { style: 'continuation', size: 5 } });
+const REJECTED_KEY = /^#[0-9a-f]{32}$/;
+const textOf = (record: TextSlice) => bytesOf(record).toString();
 const CANARY = 'c4n4ry';
 
 function result(data: string, count: number, total = count): string {
@@ -40,7 +43,7 @@ describe('the records of a page', () => {
       '{\n\t"nested": {"uid": 1, "data": []},\r\n "uid": "c"}',
     ];
     const page = readPage(`\uFEFF \n${result(` [ ${records.join(' ,\n')} ] `, 3, 10)} `, RESULT);
-    expect(page.records.map(({ text }) => text.toString())).toEqual(records);
+    expect(page.records.map(textOf)).toEqual(records);
     expect(page).toMatchObject({ ids: ['a', 'b', 'c'], total: 10, idField: 'uid', rejected: [] });
     expect(page.records.map(({ position }) => position)).toEqual([0, 1, 2]);
     expect(page).not.toHaveProperty('nextToken');
@@ -55,8 +58,9 @@ describe('the records of a page', () => {
         const text = `{"other":${other},"data":{"data":null},"d\\u0061ta":${data},"totalRecords":${texts.length},"data2":[1]}`;
         const page = readPage(text, RESULT);
         const received = [...page.records, ...page.rejected].toSorted((a, b) => a.position - b.position);
-        expect(received.map((record) => record.text.toString())).toEqual(texts);
-        expect(page.ids).toEqual(received.map(({ key }) => key));
+        expect(received.map(textOf)).toEqual(texts);
+        const keys = received.map((record) => ('id' in record ? record.id : expect.stringMatching(REJECTED_KEY)));
+        expect(page.ids).toEqual(keys);
       }),
       { numRuns: 500, seed: 1 },
     );
@@ -81,7 +85,8 @@ describe('the id of a record', () => {
     ['{"x":{"id":3},"id":"\\u00e9\\n\\"\\ud83d\\ude00"}', 'é\n"😀'],
     ['{"id":"#abc"}', '#abc'],
   ])('of %s is %j', (text, id) => {
-    expect(readPage(`[${text}]`, BARE).records).toEqual([{ key: id, id, text: Buffer.from(text), position: 0 }]);
+    const source = Buffer.from(`[${text}]`);
+    expect(readBytes(source, BARE).records).toEqual([{ id, source, start: 1, end: source.length - 1, position: 0 }]);
   });
 
   it('is the first candidate that any record carries', () => {
@@ -125,10 +130,9 @@ describe('a record that cannot be kept', () => {
     [`{"id":1,"x":-0.${'3'.repeat(20_000)}}`, 'number_out_of_range'],
   ])('%# is rejected: %s (%s)', (text, reason) => {
     const page = readPage(`[{"id":"good"},${text},{"id":"too"}]`, BARE);
-    expect(page.rejected).toEqual([
-      { key: expect.stringMatching(/^#[0-9a-f]{32}$/), text: Buffer.from(text), position: 1, reason },
-    ]);
-    expect(page.ids).toEqual(['good', page.rejected[0]?.key, 'too']);
+    expect(page.rejected).toMatchObject([{ position: 1, reason }]);
+    expect(page.rejected.map(textOf)).toEqual([text]);
+    expect(page.ids).toEqual(['good', expect.stringMatching(REJECTED_KEY), 'too']);
     expect(page.records.map(({ position }) => position)).toEqual([0, 2]);
   });
 
@@ -141,7 +145,9 @@ describe('a record that cannot be kept', () => {
     '{"id":1,"x":1e300}',
     `{"id":1,"x":"${'7'.repeat(7_000)}","y":1.${'5'.repeat(5_900)}e-9999}`,
   ])('is not mistaken for %s', (text) => {
-    expect(readPage(`[${text}]`, BARE)).toMatchObject({ rejected: [], records: [{ text: Buffer.from(text) }] });
+    const page = readPage(`[${text}]`, BARE);
+    expect(page.rejected).toEqual([]);
+    expect(page.records.map(textOf)).toEqual([text]);
   });
 
   it('is known again by its text', () => {

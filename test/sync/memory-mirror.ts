@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { bytesOf } from '../../src/core/text-slice.js';
 import type { KeptAnswer } from '../../src/pagers/envelope.js';
 import type { KeyHashes } from '../../src/pagers/hashes.js';
 import type { OpenWalk } from '../../src/sync/open-walk.js';
@@ -70,7 +71,7 @@ export class MemoryMirror implements WalkRecord {
   #commit(walk: OpenWalk, { page, newFrom }: CountedPage): void {
     const isThere = ({ id, position }: { id: string; position: number }) => position >= newFrom && this.rows.has(id);
     if (walk.fillsEmptyList && page.records.some(isThere)) throw new Error('a record that is there was said to be new');
-    for (const { id, text } of page.records) this.rows.set(id, text.toString());
+    for (const record of page.records) this.rows.set(record.id, bytesOf(record).toString());
     const { keys, texts, digest, nextToken, answer } = page;
     const ids = 'id' in page.ids ? this.#known[Number(page.ids.id)]!.ids : page.ids;
     this.#ledger.push({ ids, keys, texts, digest, token: nextToken, answer });

@@ -57,7 +57,7 @@ async function commitsOf(sizes: readonly number[], { records = 1, isKept = true 
   const store = { commitPages: async (_: OpenWalk, { pages }: PagesToCommit) => void commits.push(pages.length) };
   const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 } });
   for (const [number, size] of sizes.entries()) {
-    const texts = Array.from({ length: records }, () => ({ text: Buffer.alloc(Math.ceil(size / records)) }));
+    const texts = Array.from({ length: records }, () => ({ source: Buffer.alloc(Math.ceil(size / records)) }));
     const page = { records: isKept ? texts : [], rejected: isKept ? [] : texts, ids: ['1'] } as unknown as CountedPage['page'];
     await commit.add({ page, number, newFrom: 0 }, {} as never, true);
   }
