@@ -6,7 +6,7 @@ import { ServiceError } from './service-error.js';
 /**
  * The whole body, which is UTF-8, gzip undone, at most `maxBytes` once decoded: what is counted is what fills the memory, for a
  * small gzip can become any size. Done here and not by undici, whose own limit counts compressed bytes and whose
- * decompressing interceptor is experimental and leaves error answers encoded.
+ * decompressing interceptor is experimental and leaves error answers encoded. It is the caller's own: nobody else has its memory.
  */
 export async function readBody(body: Readable, encoding: string | undefined, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -23,7 +23,7 @@ export async function readBody(body: Readable, encoding: string | undefined, max
       }
       chunks.push(chunk);
     }
-    const bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, size);
+    const bytes = Buffer.concat(chunks, size);
     if (!isUtf8(bytes)) throw malformed('is not UTF-8', undefined);
     return bytes;
   } catch (error) {

@@ -53,6 +53,8 @@ export interface ReceivedPage extends Page {
   readonly content?: KnownContent;
   /** The page with nothing left out of `records`; undefined where only the service has them. */
   readonly full?: (() => ReadPage) | undefined;
+  /** What `records` and `rejected` may stand in: nobody else has this buffer. */
+  readonly response?: Buffer | undefined;
   /** Undefined where the service gives no ETag. */
   readonly answer?: KeptAnswer | undefined;
   /** The record member taken for the id; absent when no record of the page carries a candidate. */

@@ -10,7 +10,7 @@ export class KeyHashes {
 
   static of(keys: readonly string[]): KeyHashes {
     const words = new Uint32Array(2 * keys.length);
-    for (const [n, key] of keys.entries()) hashKey(key, words, 2 * n);
+    for (let n = 0; n < keys.length; n += 1) hashKey(keys[n]!, words, 2 * n);
     return new KeyHashes(words);
   }
 

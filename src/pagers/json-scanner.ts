@@ -151,7 +151,7 @@ class JsonScanner {
 
   #record(index: number, depth: number, names: readonly Buffer[], members: (Span | undefined)[]): number {
     return this.#object(index, depth, (keyStart, keyEnd, start) => {
-      const n = names.findIndex((name) => this.#isKey(keyStart, keyEnd, name));
+      const n = this.#whichKey(keyStart, keyEnd, names);
       const end = this.value(start, depth);
       if (n >= 0) members[n] = { start, end };
       return end;
@@ -209,12 +209,21 @@ class JsonScanner {
     return this.#text[at] === QUOTE ? this.#string(at) : NONE;
   }
 
+  /** Which of the names the key read last is; NONE of them. Without a function a member: they would be most of a page's garbage. */
+  #whichKey(start: number, end: number, names: readonly Buffer[]): number {
+    for (let n = 0; n < names.length; n += 1) if (this.#isKey(start, end, names[n]!)) return n;
+    return NONE;
+  }
+
   /** Whether the key read last, quotes included, is this name. */
   #isKey(start: number, end: number, name: Buffer): boolean {
     const text = this.#text;
     if (this.#hasEscape) return JSON.parse(text.toString('utf8', start, end)) === name.toString();
-    if (end - start !== name.length + 2) return false;
-    for (let n = 0; n < name.length; n += 1) if (text[start + 1 + n] !== name[n]) return false;
+    return end - start === name.length + 2 && this.#hasAt(start + 1, name);
+  }
+
+  #hasAt(index: number, bytes: Buffer): boolean {
+    for (let n = 0; n < bytes.length; n += 1) if (this.#text[index + n] !== bytes[n]) return false;
     return true;
   }
 
@@ -239,9 +248,7 @@ class JsonScanner {
     const text = this.#text;
     const byte = text[at];
     if (byte === MINUS || isDigit(byte)) return this.#number(byte === MINUS ? at + 1 : at);
-    for (const literal of LITERALS) {
-      if (byte === literal[0]) return literal.equals(text.subarray(at, at + literal.length)) ? at + literal.length : NONE;
-    }
+    for (const literal of LITERALS) if (byte === literal[0]) return this.#hasAt(at, literal) ? at + literal.length : NONE;
     return NONE;
   }
 

@@ -19,9 +19,11 @@ export function digestArray(bytes: Uint8Array): Buffer {
 export function digestRecords(bytes: Buffer, { start, end, records }: ScannedArray): RecordDigests {
   const texts = new Uint32Array(TEXT_WORDS * records.length);
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  for (const [n, record] of records.entries()) {
-    hashBytes(view, record.start, record.end, texts, TEXT_WORDS * n);
-    texts[TEXT_WORDS * n + 2] = record.end - record.start;
+  let at = 0;
+  for (const record of records) {
+    hashBytes(view, record.start, record.end, texts, at);
+    texts[at + 2] = record.end - record.start;
+    at += TEXT_WORDS;
   }
   return { digest: digestArray(bytes.subarray(start, end)), texts };
 }

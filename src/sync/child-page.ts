@@ -13,7 +13,7 @@ export function childPage(parent: string, page: ReadPage): ReadPage {
   const tooLong = ({ id }: ReceivedRecord) => Buffer.byteLength(prefix + id) > MAX_ID_BYTES;
   const unusable: RejectedRecord[] = page.records
     .filter(tooLong)
-    .map(({ id, ...record }) => ({ ...record, reason: 'unusable_id' }));
+    .map(({ source, start, end, position }) => ({ source, start, end, position, reason: 'unusable_id' }));
   const ids = page.ids.map((key) => prefix + key);
   return {
     ...page,

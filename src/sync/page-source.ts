@@ -42,14 +42,14 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
         response = await ask();
       }
       const { bytes, headers } = response;
-      if (parent !== undefined) return childPage(parent, readPage(bytes, endpoint, idField, ignoreTotals));
+      const read = () => readPage(bytes, endpoint, idField, ignoreTotals);
+      if (parent !== undefined) return { ...childPage(parent, read()), response: bytes };
       const reference = known?.();
-      const page = reference
-        ? readAgainst(reference, bytes, endpoint, idField, ignoreTotals)
-        : readPage(bytes, endpoint, idField, ignoreTotals);
+      const page = reference ? readAgainst(reference, bytes, endpoint, idField, ignoreTotals) : read();
       const { etag } = headers;
-      if (etag === undefined || !usable?.test(etag)) return page;
-      return { ...page, answer: { request, etag, total: page.total, nextToken: page.nextToken } };
+      const isKept = etag !== undefined && usable?.test(etag);
+      const answer = isKept ? { request, etag, total: page.total, nextToken: page.nextToken } : undefined;
+      return { ...page, response: bytes, answer };
     };
   };
 }

@@ -17,7 +17,9 @@ export class ReceivedKeys implements PassMemory {
   #low: Uint32Array;
   #text: Uint32Array;
   #size = 0;
-  #sum: readonly [high: number, low: number] = [0, 0];
+  /** Sums of the halves of all keys. */
+  #highSum = 0;
+  #lowSum = 0;
   #isSteady = true;
   readonly #tokens = new Set<string>();
 
@@ -35,7 +37,7 @@ export class ReceivedKeys implements PassMemory {
 
   /** The same for the same set of keys, in whatever order they came. */
   get digest(): string {
-    return [this.#size, ...this.#sum].map((part) => part.toString(16)).join(':');
+    return [this.#size, this.#highSum, this.#lowSum].map((part) => part.toString(16)).join(':');
   }
 
   /** Whether every record that came more than once came with the same text. */
@@ -73,7 +75,8 @@ export class ReceivedKeys implements PassMemory {
     this.#low[slot] = low;
     this.#text[slot] = text;
     this.#size += 1;
-    this.#sum = [(this.#sum[0] + high) >>> 0, (this.#sum[1] + low) >>> 0];
+    this.#highSum = (this.#highSum + high) >>> 0;
+    this.#lowSum = (this.#lowSum + low) >>> 0;
     if (this.#size * 2 > this.#low.length) this.#grow();
     return 'new';
   }

@@ -1,5 +1,7 @@
 import type { Clock } from '../core/clock.js';
+import { freeBuffer } from '../core/free-buffer.js';
 import type { TextSlice } from '../core/text-slice.js';
+import type { ReceivedPage } from '../pagers/envelope.js';
 import type { OpenWalk } from './open-walk.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 import type { CountedPage, WalkStore } from './walk-store.js';
@@ -43,10 +45,10 @@ export class SharedCommit {
   async add({ page, ...more }: CountedPage, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
-    // The response itself is not kept waiting.
-    this.#pages.push({ page: { ...page, full: undefined }, ...more });
+    const waiting = withoutResponse(page);
+    this.#pages.push({ page: waiting, ...more });
     this.#records += page.records.length + page.rejected.length;
-    this.#bytes += sizeOf(page.records) + sizeOf(page.rejected);
+    this.#bytes += waiting.response?.length ?? sizeOf(page.records) + sizeOf(page.rejected);
     this.#checkpoint = checkpoint;
     const isEnough =
       this.#pages.length >= PAGES_AT_ONCE ||
@@ -72,7 +74,9 @@ export class SharedCommit {
     this.#records = 0;
     this.#bytes = 0;
     const sent = new Promise<void>((onSent) => {
-      this.#underWay = this.#deps.store.commitPages(this.#walk, { pages, checkpoint }, onSent);
+      this.#underWay = this.#deps.store.commitPages(this.#walk, { pages, checkpoint }, onSent).then(() => {
+        for (const { page } of pages) if (page.response) freeBuffer(page.response);
+      });
     });
     // The first page fixes which member is the id: the next ones are read by it.
     await (this.#walk.idField === undefined ? this.#underWay : Promise.race([sent, this.#underWay]));
@@ -81,13 +85,15 @@ export class SharedCommit {
   }
 }
 
-/** Bytes that the records keep from being given back: one that stands in its response keeps all of it. */
-function sizeOf(records: readonly TextSlice[]): number {
-  let bytes = 0;
-  let last: Buffer | undefined;
-  for (const { source } of records) {
-    if (source !== last) bytes += source.length;
-    last = source;
-  }
-  return bytes;
+/** The page without its response, which is given back, unless records that must be written stand in it. */
+function withoutResponse({ full, response, ...page }: ReceivedPage): ReceivedPage {
+  if (!response) return page;
+  const standsThere = ({ source }: TextSlice) => source.buffer === response.buffer;
+  if (page.records.some(standsThere) || page.rejected.some(standsThere)) return { ...page, response };
+  freeBuffer(response);
+  return page;
+}
+
+function sizeOf(texts: readonly TextSlice[]): number {
+  return texts.reduce((bytes, { start, end }) => bytes + end - start, 0);
 }

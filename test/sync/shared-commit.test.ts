@@ -1,5 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { bytesOf } from '../../src/core/text-slice.js';
+import { type ReadPage, type ReceivedPage, readPage } from '../../src/pagers/envelope.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import type { OpenWalk } from '../../src/sync/open-walk.js';
 import { SharedCommit } from '../../src/sync/shared-commit.js';
@@ -56,8 +58,9 @@ async function commitsOf(sizes: readonly number[], { records = 1, isKept = true 
   const commits: number[] = [];
   const store = { commitPages: async (_: OpenWalk, { pages }: PagesToCommit) => void commits.push(pages.length) };
   const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 } });
+  const source = Buffer.alloc(0);
   for (const [number, size] of sizes.entries()) {
-    const texts = Array.from({ length: records }, () => ({ source: Buffer.alloc(Math.ceil(size / records)) }));
+    const texts = Array.from({ length: records }, () => ({ source, start: 0, end: Math.ceil(size / records) }));
     const page = { records: isKept ? texts : [], rejected: isKept ? [] : texts, ids: ['1'] } as unknown as CountedPage['page'];
     await commit.add({ page, number, newFrom: 0 }, {} as never, true);
   }
@@ -77,4 +80,51 @@ test('records that cannot be kept count as well', async () => {
   const MB = 1024 * 1024;
   expect(await commitsOf(Array(5).fill(10 * MB), { isKept: false })).toEqual([2, 2, 1]);
   expect(await commitsOf(Array(5).fill(MB), { records: 500, isKept: false })).toEqual([2, 2, 1]);
+});
+
+describe('the memory of a response', () => {
+  const [endpoint] = endpointsOf({ employees: ENTRIES.employees });
+  const data = Array.from({ length: 200 }, (_, n) => `{"id":"${n}","name":"${'x'.repeat(40)}"}`);
+  const text = `{"totalRecords":200,"totalDisplayRecords":200,"data":[${data.join(',')}]}`;
+
+  /** Adds a page to a commit; what the database is then given, and the response after it has answered. */
+  async function commitOf(response: Buffer, read: (page: ReadPage) => Partial<ReceivedPage> = () => ({}), fails = false) {
+    let given = '';
+    const store = {
+      commitPages: async (_: OpenWalk, { pages }: PagesToCommit) => {
+        await nextTurn();
+        given = pages.flatMap(({ page }) => [...page.records, ...page.rejected].map((each) => bytesOf(each).toString())).join();
+        if (fails) throw new Error('no database');
+      },
+    };
+    const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 } });
+    const page = readPage(response, endpoint!, 'id');
+    await commit.add({ page: { ...page, response, ...read(page) }, number: 0, newFrom: 0 }, {} as never, true);
+    const waiting = response.length;
+    await commit.now().catch(() => {});
+    return { given, waiting, left: response.length };
+  }
+
+  test('is given back once its records are written', async () => {
+    const length = Buffer.byteLength(text);
+    expect(await commitOf(Buffer.from(text))).toEqual({ given: data.join(), waiting: length, left: 0 });
+    const marked = Buffer.from(`\uFEFF${text}`);
+    expect(await commitOf(marked)).toEqual({ given: data.join(), waiting: length + 3, left: 0 });
+  });
+
+  test('is given back at once where none of them is to be written', async () => {
+    expect(await commitOf(Buffer.from(text), () => ({ records: [] }))).toEqual({ given: '', waiting: 0, left: 0 });
+  });
+
+  test('is kept for records that are rejected, and when they could not be written', async () => {
+    const rejected = (page: ReadPage) => ({
+      records: [],
+      rejected: page.records.map((each) => ({ ...each, reason: 'nul' as const })),
+    });
+    expect(await commitOf(Buffer.from(text), rejected)).toMatchObject({ given: data.join(), left: 0 });
+    expect(await commitOf(Buffer.from(text), undefined, true)).toMatchObject({
+      given: data.join(),
+      left: Buffer.byteLength(text),
+    });
+  });
 });
