@@ -1,3 +1,4 @@
+import v8 from 'node:v8';
 import { Command } from 'commander';
 import { VERSION } from '../admin/version.js';
 import { registerApi } from './api.js';
@@ -20,6 +21,10 @@ import { registerStatus } from './status.js';
 import { registerSync } from './sync.js';
 import { registerUp } from './up.js';
 import { registerWorker } from './worker.js';
+
+// Where a machine has much memory, V8 lets the heap grow to four times what is alive before it collects. This takes a worker with a
+// giant list 70 MB less, at 1 % of its speed (bench/notes.md).
+v8.setFlagsFromString('--heap-growing-percent=75');
 
 const program = new Command('muster')
   .description(

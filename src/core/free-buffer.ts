@@ -9,6 +9,6 @@ port2.close();
  * collector counts objects rather than what they hold: it lets a hundred megabytes of read responses pile up, and new memory for
  * each costs more than to receive it. Buffers that share their memory with others, as small ones do, are left alone.
  */
-export function freeBuffer({ buffer, length }: Buffer): void {
-  if (length > 0 && length === buffer.byteLength && buffer instanceof ArrayBuffer) nowhere.postMessage(undefined, [buffer]);
+export function freeBuffer({ buffer, byteLength }: Buffer | Uint32Array): void {
+  if (byteLength > 0 && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) nowhere.postMessage(undefined, [buffer]);
 }

@@ -30,7 +30,7 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
     // What 304 means for other methods, no specification says. Child lists are too short to be worth it.
     const isUsed = method === 'GET' && endpoint.etag !== 'ignore' && parent === undefined;
     const usable = isUsed ? ETAGS[endpoint.etag] : undefined;
-    return async (input, idField, signal) => {
+    return async (input, signal) => {
       // An ETag says something only of the address that gave it.
       const request = JSON.stringify([api.baseUrl, input]);
       const kept = ignoreTotals ? undefined : known?.()?.answerTo(request);
@@ -38,18 +38,22 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
       const ask = (ifNoneMatch?: string) => api.request({ method, path, ...input, tokens, signal, ifNoneMatch });
       let response = await ask(before?.answer.etag);
       if (response.status === 304) {
-        if (isEtagOf(before!.answer, response.headers.etag)) return pageOf(before!);
+        if (isEtagOf(before!.answer, response.headers.etag)) return { read: () => pageOf(before!) };
         response = await ask();
       }
       const { bytes, headers } = response;
-      const read = () => readPage(bytes, endpoint, idField, ignoreTotals);
-      if (parent !== undefined) return { ...childPage(parent, read()), response: bytes };
-      const reference = known?.();
-      const page = reference ? readAgainst(reference, bytes, endpoint, idField, ignoreTotals) : read();
       const { etag } = headers;
       const isKept = etag !== undefined && usable?.test(etag);
-      const answer = isKept ? { request, etag, total: page.total, nextToken: page.nextToken } : undefined;
-      return { ...page, response: bytes, answer };
+      return {
+        read(idField) {
+          const whole = () => readPage(bytes, endpoint, idField, ignoreTotals);
+          if (parent !== undefined) return { ...childPage(parent, whole()), response: bytes };
+          const reference = known?.();
+          const page = reference ? readAgainst(reference, bytes, endpoint, idField, ignoreTotals) : whole();
+          const answer = isKept ? { request, etag, total: page.total, nextToken: page.nextToken } : undefined;
+          return { ...page, response: bytes, answer };
+        },
+      };
     };
   };
 }

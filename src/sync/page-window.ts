@@ -1,15 +1,21 @@
 import type { ReceivedPage } from '../pagers/envelope.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 
-/** Asks the service for one page and reads it. */
-export type FetchPage = (input: PageInput, idField: string | undefined, signal: AbortSignal) => Promise<ReceivedPage>;
+/** Asks the service for one page. */
+export type FetchPage = (input: PageInput, signal: AbortSignal) => Promise<UnreadPage>;
+
+/** A page as it was received, read once its turn has come: a page that waits takes the memory of its bytes, and not that of its records. */
+export interface UnreadPage {
+  /** `idField`: the record member that is the id, once a page has shown it. Throws as readPage does. */
+  read(idField: string | undefined): ReceivedPage;
+}
 
 /** Pages of one list under way at once: what keeps a near service busy, and the most that a distant one is asked for. */
 const NARROWEST = 4;
 const WIDEST = 16;
 
 interface PageUnderWay {
-  readonly page: Promise<ReceivedPage>;
+  readonly page: Promise<UnreadPage>;
   readonly abort: AbortController;
   arrival: 'coming' | 'here' | 'failed';
 }
@@ -38,7 +44,7 @@ export class PageWindow {
   }
 
   /** Starts what the state asks for and what will follow it; drops what it will not. */
-  aim(state: JsonObject, idField: string | undefined): void {
+  aim(state: JsonObject): void {
     this.#signal.throwIfAborted();
     if (this.#aim?.state === state && this.#aim.width === this.#width) return;
     this.#aim = { state, width: this.#width };
@@ -48,7 +54,7 @@ export class PageWindow {
     for (const [n, input] of wanted.entries()) {
       if (this.#underWay.has(keys[n]!)) continue;
       const abort = new AbortController();
-      const underWay: PageUnderWay = { page: this.#fetch(input, idField, abort.signal), abort, arrival: 'coming' };
+      const underWay: PageUnderWay = { page: this.#fetch(input, abort.signal), abort, arrival: 'coming' };
       // Its failure is seen where the page is taken, or nowhere.
       underWay.page.then(
         () => (underWay.arrival = 'here'),
@@ -59,8 +65,8 @@ export class PageWindow {
   }
 
   /** The page that the state asks for. */
-  async take(state: JsonObject, idField: string | undefined): Promise<ReceivedPage> {
-    this.aim(state, idField);
+  async take(state: JsonObject): Promise<UnreadPage> {
+    this.aim(state);
     const key = JSON.stringify(this.#pager.request(state));
     const { page, arrival } = this.#underWay.get(key)!;
     this.#width = arrival !== 'coming' ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);

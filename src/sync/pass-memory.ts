@@ -1,10 +1,14 @@
 import { createHash } from 'node:crypto';
+import { freeBuffer } from '../core/free-buffer.js';
 import type { KeyHashes } from '../pagers/hashes.js';
 import { TEXT_WORDS } from '../pagers/record-digests.js';
 import type { PassMemory } from '../pagers/pager.js';
 
 /** Whether a key is new to the pass, was received before with the same text, or with another one. */
 export type Receipt = 'new' | 'same' | 'differs';
+
+/** A wrong total costs so many times the memory at most. */
+const MOST_GROWTH = 64;
 
 /**
  * The records and page tokens that one pass has received: the 64-bit hash of each key and half of its text's hash in open
@@ -13,23 +17,16 @@ export type Receipt = 'new' | 'same' | 'differs';
  */
 export class ReceivedKeys implements PassMemory {
   /** The two halves of each hash; 0 and 0 = free. */
-  #high: Uint32Array;
-  #low: Uint32Array;
-  #text: Uint32Array;
+  #high = new Uint32Array(1024);
+  #low = new Uint32Array(1024);
+  #text = new Uint32Array(1024);
   #size = 0;
+  #expected = 0;
   /** Sums of the halves of all keys. */
   #highSum = 0;
   #lowSum = 0;
   #isSteady = true;
   readonly #tokens = new Set<string>();
-
-  /** `expected`: how many records there will be, so that it need not grow; more or fewer may come. */
-  constructor(expected = 0) {
-    const slots = 2 ** Math.max(10, Math.ceil(Math.log2(2 * expected)));
-    this.#high = new Uint32Array(slots);
-    this.#low = new Uint32Array(slots);
-    this.#text = new Uint32Array(slots);
-  }
 
   get size(): number {
     return this.#size;
@@ -91,6 +88,11 @@ export class ReceivedKeys implements PassMemory {
     return this.#isSteady;
   }
 
+  /** How many records there may be in all. Nobody has proved it: it only says how far to grow. */
+  expect(records: number): void {
+    this.#expected = records;
+  }
+
   addTokenDigest(digest: string): void {
     this.#tokens.add(digest);
   }
@@ -112,9 +114,11 @@ export class ReceivedKeys implements PassMemory {
 
   #grow(): void {
     const [high, low, text] = [this.#high, this.#low, this.#text];
-    this.#high = new Uint32Array(high.length * 2);
-    this.#low = new Uint32Array(low.length * 2);
-    this.#text = new Uint32Array(text.length * 2);
+    const enough = 2 ** Math.ceil(Math.log2(2 * this.#expected));
+    const slots = low.length * Math.min(MOST_GROWTH, Math.max(2, enough / low.length));
+    this.#high = new Uint32Array(slots);
+    this.#low = new Uint32Array(slots);
+    this.#text = new Uint32Array(slots);
     for (let from = 0; from < low.length; from++) {
       if (high[from] === 0 && low[from] === 0) continue;
       const slot = this.#find(high[from]!, low[from]!);
@@ -122,6 +126,7 @@ export class ReceivedKeys implements PassMemory {
       this.#low[slot] = low[from]!;
       this.#text[slot] = text[from]!;
     }
+    for (const outgrown of [high, low, text]) freeBuffer(outgrown);
   }
 }
 

@@ -14,18 +14,11 @@ export class Reference implements KnownPages {
   readonly #byDigest = new Map<string, KnownContent>();
   readonly #byFirstKey = new Map<number, KnownContent>();
   readonly #byRequest = new Map<string, KnownAnswer>();
-  #records = 0;
   /** In ascending order. */
   #texts: Float64Array | undefined;
 
-  /** Records of all its pages, with those that came more than once. */
-  get records(): number {
-    return this.#records;
-  }
-
   add(digest: Uint8Array, content: KnownContent, answer?: KeptAnswer): void {
     this.#byDigest.set(nameOf(digest), content);
-    this.#records += content.keys.length;
     if (answer) this.#byRequest.set(answer.request, { answer, content, digest: Buffer.from(digest) });
     if (content.keys.length > 0) this.#byFirstKey.set(numberOf(content.keys.words, 0), content);
   }

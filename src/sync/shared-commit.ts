@@ -4,7 +4,7 @@ import type { TextSlice } from '../core/text-slice.js';
 import type { ReceivedPage } from '../pagers/envelope.js';
 import type { OpenWalk } from './open-walk.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
-import type { CountedPage, WalkStore } from './walk-store.js';
+import type { CountedPage, PagesToCommit, WalkStore } from './walk-store.js';
 
 /** Pages and records that share a commit, and how long the first waits for it: what a crash makes the next worker ask for again. */
 const PAGES_AT_ONCE = 64;
@@ -74,24 +74,27 @@ export class SharedCommit {
     this.#records = 0;
     this.#bytes = 0;
     const sent = new Promise<void>((onSent) => {
-      this.#underWay = this.#deps.store.commitPages(this.#walk, { pages, checkpoint }, onSent).then(() => {
-        for (const { page } of pages) if (page.response) freeBuffer(page.response);
-      });
+      this.#underWay = this.#commit({ pages, checkpoint }, onSent);
     });
     // The first page fixes which member is the id: the next ones are read by it.
     await (this.#walk.idField === undefined ? this.#underWay : Promise.race([sent, this.#underWay]));
     // Its failure is seen by the next commit, or at the end.
     this.#underWay.catch(() => {});
   }
+
+  async #commit(commit: PagesToCommit, onSent: () => void): Promise<void> {
+    await this.#deps.store.commitPages(this.#walk, commit, onSent);
+    for (const { page } of commit.pages) if (page.response) freeBuffer(page.response);
+  }
 }
 
 /** The page without its response, which is given back, unless records that must be written stand in it. */
-function withoutResponse({ full, response, ...page }: ReceivedPage): ReceivedPage {
-  if (!response) return page;
-  const standsThere = ({ source }: TextSlice) => source.buffer === response.buffer;
-  if (page.records.some(standsThere) || page.rejected.some(standsThere)) return { ...page, response };
-  freeBuffer(response);
-  return page;
+function withoutResponse(page: ReceivedPage): ReceivedPage {
+  const { response } = page;
+  const standsThere = ({ source }: TextSlice) => source.buffer === response?.buffer;
+  const isNeeded = page.records.some(standsThere) || page.rejected.some(standsThere);
+  if (response && !isNeeded) freeBuffer(response);
+  return { ...page, full: undefined, response: isNeeded ? response : undefined };
 }
 
 function sizeOf(texts: readonly TextSlice[]): number {

@@ -93,11 +93,10 @@ async function readPages(
     let page: ReceivedPage;
     let advance: Advance<JsonObject>;
     try {
-      page = await window.take(checkpoint.pager, walk.idField);
+      const unread = await window.take(checkpoint.pager);
+      page = unread.read(walk.idField);
       // Only the service has its records, and now they are compared.
       if (page.content && !page.full && !walk.memory.agreesWith(page.keys, page.texts)) continue;
-      // Asked for before the first page had shown the id.
-      if (walk.idField !== undefined && page.idField !== undefined && page.idField !== walk.idField) continue;
       advance = pager.next(checkpoint.pager, page, walk.memory);
     } catch (error) {
       if (isWorthRepeating(error) && repeats < REPEATS) {
@@ -121,7 +120,7 @@ async function readPages(
     const stop = advance.kind === 'done' || deps.shouldYield();
     const nextHasCome = !stop && window.hasCome(next.pager);
     // What is waited for is asked for at once; what need not be, while the database works.
-    if (!stop && !nextHasCome) window.aim(next.pager, walk.idField ?? page.idField);
+    if (!stop && !nextHasCome) window.aim(next.pager);
     await commit.add({ page, number: checkpoint.pages, newFrom }, next, nextHasCome);
     if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
     if (stop) return { kind: 'yielded' };
@@ -138,7 +137,8 @@ function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpo
  * their id with another one. In an offset list known records stand at the front of a page: they are its overlap, or were moved
  * there by others. In a list of a stable order one that stands behind a new record is a second record with that id.
  */
-function remember({ memory }: OpenWalk, { keys, texts, nextToken }: ReceivedPage, { pager, order }: Endpoint) {
+function remember({ memory }: OpenWalk, { keys, texts, total, nextToken }: ReceivedPage, { pager, order }: Endpoint) {
+  if (total !== undefined) memory.expect(total);
   if (nextToken !== undefined) memory.addTokenDigest(digestToken(nextToken));
   let repeated = 0;
   let newFrom = 0;

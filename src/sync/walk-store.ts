@@ -104,7 +104,7 @@ export class WalkStore {
     // Behind the transaction: from here on nobody else writes to these walks without ending ours.
     const { checkpoint } = opened;
     const reference = referenceId === null ? undefined : await readReference(this.#db, referenceId);
-    const memory = checkpoint ? await readLedger(this.#db, id, checkpoint) : new ReceivedKeys(reference?.records);
+    const memory = checkpoint ? await readLedger(this.#db, id, checkpoint) : new ReceivedKeys();
     return { ...opened, memory, reference };
   }
 

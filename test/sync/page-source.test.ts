@@ -22,6 +22,7 @@ test.each<[string, boolean, string?]>([
     { api: { request, baseUrl: 'http://service/' }, companyId: 'company', tokens: undefined as never },
     endpoint!,
   )({});
-  const { answer } = await fetch({ query: { skip: '0' } }, 'id', new AbortController().signal);
+  const page = await fetch({ query: { skip: '0' } }, new AbortController().signal);
+  const { answer } = page.read('id');
   expect(answer).toEqual(isKept ? { request: '["http://service/",{"query":{"skip":"0"}}]', etag, total: 1 } : undefined);
 });
