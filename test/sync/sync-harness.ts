@@ -111,11 +111,18 @@ export function syncHarness(
 
 /** What a provider answers whose page has this text. */
 export function answerOf(text: string, etags: boolean, { ifNoneMatch }: Pick<ApiRequest, 'ifNoneMatch'>): ApiResponse {
-  if (!etags) return { status: 200, headers: {}, text, bytes: Buffer.from(text) };
+  if (!etags) return { status: 200, headers: {}, text, bytes: ownBytes(text) };
   const etag = `"${createHash('sha256').update(text).digest('hex')}"`;
   const isSame = etag === ifNoneMatch;
   const sent = isSame ? '' : text;
-  return { status: isSame ? 304 : 200, headers: { etag }, text: sent, bytes: Buffer.from(sent) };
+  return { status: isSame ? 304 : 200, headers: { etag }, text: sent, bytes: ownBytes(sent) };
+}
+
+/** In memory of their own, however few: those of a usual page are given back once they are written. */
+function ownBytes(text: string): Buffer {
+  const bytes = Buffer.alloc(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
 }
 
 function tokenSource(sandbox: Sandbox, companyId: string): TokenSource {
