@@ -1,3 +1,5 @@
+import v8 from 'node:v8';
+import vm from 'node:vm';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
@@ -76,4 +78,27 @@ test('a page token that no request can hold is a malformed envelope', async () =
     async (harness, company) =>
       expect((await harness.sync(company)).walks).toMatchObject([{ error: { code: 'malformed_envelope' } }]),
   );
+});
+
+test('however long a list, a walk keeps some bytes of a record, and no page that is written', async () => {
+  v8.setFlagsFromString('--expose-gc');
+  const collect = vm.runInNewContext('gc') as () => void;
+  const alive: { skip: number; bytes: number }[] = [];
+  const record = (n: number) => `{"id":"${n}","text":"${'x'.repeat(580)}"}`;
+  const respond: NonNullable<HarnessOptions['respond']> = ({ path, query }) => {
+    if (!path.includes('employees')) return undefined;
+    const skip = Number(query?.['skip']);
+    collect();
+    const { heapUsed, arrayBuffers } = process.memoryUsage();
+    alive.push({ skip, bytes: heapUsed + arrayBuffers });
+    const data = Array.from({ length: Math.min(1_000, 40_000 - skip) }, (_, n) => record(skip + n));
+    return `{"totalRecords":40000,"data":[${data.join(',')}]}`;
+  };
+  const endpoints = endpointsOf({ employees: { ...employees, pager: { ...employees.pager, size: 1_000 } } });
+  const harness = syncHarness(database.db, sandbox, endpoints, { respond });
+  const company = await harness.onboard(sandbox.companies[next++]!.companyId);
+  expect(await harness.sync(company)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, inserted: 40_000 }] });
+  await harness.close();
+  const [early, late] = [alive.find(({ skip }) => skip > 20_000)!, alive.at(-2)!];
+  expect((late.bytes - early.bytes) / (late.skip - early.skip)).toBeLessThan(100);
 });
