@@ -7,8 +7,9 @@ import type { PassMemory } from '../pagers/pager.js';
 /** Whether a key is new to the pass, was received before with the same text, or with another one. */
 export type Receipt = 'new' | 'same' | 'differs';
 
-/** A wrong total costs so many times the memory at most. */
-const MOST_GROWTH = 64;
+/** What a total that nobody has proved may cost: so many times the slots, and a table of a million records, at once. */
+const MOST_GROWTH = 16;
+const MOST_SLOTS = 2 ** 21;
 
 /**
  * The records and page tokens that one pass has received: the 64-bit hash of each key and half of its text's hash in open
@@ -115,7 +116,7 @@ export class ReceivedKeys implements PassMemory {
   #grow(): void {
     const [high, low, text] = [this.#high, this.#low, this.#text];
     const enough = 2 ** Math.ceil(Math.log2(2 * this.#expected));
-    const slots = low.length * Math.min(MOST_GROWTH, Math.max(2, enough / low.length));
+    const slots = Math.max(2 * low.length, Math.min(enough, MOST_SLOTS, MOST_GROWTH * low.length));
     this.#high = new Uint32Array(slots);
     this.#low = new Uint32Array(slots);
     this.#text = new Uint32Array(slots);
