@@ -10,5 +10,6 @@ port2.close();
  * each costs more than to receive it. Buffers that share their memory with others, as small ones do, are left alone.
  */
 export function freeBuffer({ buffer, byteLength }: Buffer | Uint32Array): void {
-  if (byteLength > 0 && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) nowhere.postMessage(undefined, [buffer]);
+  if (byteLength > 0 && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer)
+    nowhere.postMessage(undefined, [buffer]);
 }
