@@ -8,7 +8,7 @@ import { SharedCommit } from '../../src/sync/shared-commit.js';
 import type { CountedPage, PagesToCommit } from '../../src/sync/walk-store.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';
-import { syncHarness } from './sync-harness.js';
+import { ownBytes, syncHarness } from './sync-harness.js';
 
 let sandbox: Sandbox;
 let database: TestDatabase;
@@ -107,13 +107,13 @@ describe('the memory of a response', () => {
 
   test('is given back once its records are written', async () => {
     const length = Buffer.byteLength(text);
-    expect(await commitOf(Buffer.from(text))).toEqual({ given: data.join(), waiting: length, left: 0 });
-    const marked = Buffer.from(`\uFEFF${text}`);
+    expect(await commitOf(ownBytes(text))).toEqual({ given: data.join(), waiting: length, left: 0 });
+    const marked = ownBytes(`\uFEFF${text}`);
     expect(await commitOf(marked)).toEqual({ given: data.join(), waiting: length + 3, left: 0 });
   });
 
   test('is given back at once where none of them is to be written', async () => {
-    expect(await commitOf(Buffer.from(text), () => ({ records: [] }))).toEqual({ given: '', waiting: 0, left: 0 });
+    expect(await commitOf(ownBytes(text), () => ({ records: [] }))).toEqual({ given: '', waiting: 0, left: 0 });
   });
 
   test('is kept for records that are rejected, and when they could not be written', async () => {
@@ -121,8 +121,8 @@ describe('the memory of a response', () => {
       records: [],
       rejected: page.records.map((each) => ({ ...each, reason: 'nul' as const })),
     });
-    expect(await commitOf(Buffer.from(text), rejected)).toMatchObject({ given: data.join(), left: 0 });
-    expect(await commitOf(Buffer.from(text), undefined, true)).toMatchObject({
+    expect(await commitOf(ownBytes(text), rejected)).toMatchObject({ given: data.join(), left: 0 });
+    expect(await commitOf(ownBytes(text), undefined, true)).toMatchObject({
       given: data.join(),
       left: Buffer.byteLength(text),
     });

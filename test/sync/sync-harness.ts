@@ -119,7 +119,7 @@ export function answerOf(text: string, etags: boolean, { ifNoneMatch }: Pick<Api
 }
 
 /** In memory of their own, however few: those of a usual page are given back once they are written. */
-function ownBytes(text: string): Buffer {
+export function ownBytes(text: string): Buffer {
   const bytes = Buffer.alloc(Buffer.byteLength(text));
   bytes.write(text);
   return bytes;
