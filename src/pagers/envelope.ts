@@ -124,6 +124,7 @@ export function readPage(response: Buffer, endpoint: PageShape, idField?: string
     keys: KeyHashes.of(ids),
     texts,
     digest,
+    response,
     ...(total === undefined ? {} : { total }),
     ...(nextToken === undefined ? {} : { nextToken }),
     ...(field === undefined ? {} : { idField: field }),

@@ -69,7 +69,7 @@ export function readAgainst(
 ): ReceivedPage {
   const full = () => readPage(response, endpoint, idField, ignoreTotals);
   const recognized = idField === undefined ? undefined : recognize(known, response, endpoint, idField, ignoreTotals);
-  if (recognized) return { ...recognized, full };
+  if (recognized) return { ...recognized, response, full };
   const page = full();
   const records = page.records.filter(({ position }) => !known.hasText(page.texts, position));
   return { ...page, records, full: () => page };

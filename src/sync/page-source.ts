@@ -47,11 +47,11 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
       return {
         read(idField) {
           const whole = () => readPage(bytes, endpoint, idField, ignoreTotals);
-          if (parent !== undefined) return { ...childPage(parent, whole()), response: bytes };
+          if (parent !== undefined) return childPage(parent, whole());
           const reference = known?.();
           const page = reference ? readAgainst(reference, bytes, endpoint, idField, ignoreTotals) : whole();
           const answer = isKept ? { request, etag, total: page.total, nextToken: page.nextToken } : undefined;
-          return { ...page, response: bytes, answer };
+          return { ...page, answer };
         },
       };
     };

@@ -33,7 +33,7 @@ export class PageWindow {
   #width = NARROWEST;
   readonly #underWay = new Map<string, PageUnderWay>();
   /** What was aimed at since a page was taken. */
-  #aim: { readonly state: JsonObject; readonly width: number } | undefined;
+  #aimedAt: JsonObject | undefined;
 
   constructor(pager: Pager, fetch: FetchPage, signal: AbortSignal) {
     this.#pager = pager;
@@ -46,8 +46,8 @@ export class PageWindow {
   /** Starts what the state asks for and what will follow it; drops what it will not. */
   aim(state: JsonObject): void {
     this.#signal.throwIfAborted();
-    if (this.#aim?.state === state && this.#aim.width === this.#width) return;
-    this.#aim = { state, width: this.#width };
+    if (this.#aimedAt === state) return;
+    this.#aimedAt = state;
     const wanted = [this.#pager.request(state), ...this.#pager.ahead(state, this.#width - 1)];
     const keys = wanted.map((input) => JSON.stringify(input));
     for (const key of this.#underWay.keys()) if (!keys.includes(key)) this.#drop(key);
@@ -73,7 +73,7 @@ export class PageWindow {
     try {
       return await page;
     } finally {
-      this.#aim = undefined;
+      this.#aimedAt = undefined;
       this.#underWay.delete(key);
     }
   }

@@ -115,7 +115,7 @@ async function readPages(
     }
     const { repeated, newFrom } = remember(walk, page, endpoint);
     // A record that came with two texts may have been written with the other one.
-    if (page.full && !walk.memory.isSteady) page = { ...page.full(), response: page.response };
+    if (page.full && !walk.memory.isSteady) page = page.full();
     const next = checkpointAfter(checkpoint, page, repeated, advance.kind === 'next' ? advance.state : undefined);
     const stop = advance.kind === 'done' || deps.shouldYield();
     const nextHasCome = !stop && window.hasCome(next.pager);

@@ -99,7 +99,7 @@ describe('the memory of a response', () => {
     };
     const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 } });
     const page = readPage(response, endpoint!, 'id');
-    await commit.add({ page: { ...page, response, ...read(page) }, number: 0, newFrom: 0 }, {} as never, true);
+    await commit.add({ page: { ...page, ...read(page) }, number: 0, newFrom: 0 }, {} as never, true);
     const waiting = response.length;
     await commit.now().catch(() => {});
     return { given, waiting, left: response.length };
