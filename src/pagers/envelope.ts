@@ -61,7 +61,7 @@ export interface ReceivedPage extends Page {
   readonly idField?: string;
   /** Hashes and lengths of the records' texts (record-digests.ts). */
   readonly texts: Uint32Array;
-  /** SHA-256 of the text of the array of records. */
+  /** Digest of the text of the array of records (record-digests.ts). */
   readonly digest: Buffer;
 }
 

@@ -1,3 +1,18 @@
+import xxhash from 'xxhash-wasm';
+
+const { create64, h64, h64Raw } = await xxhash();
+
+/** Bytes that are hashed at once. They are copied into the hash's own memory, which grows to the most that it was given. */
+const CHUNK_BYTES = 2 ** 16;
+
+/** XXH64. Not cryptographic: it tells a text from what the same service sent before. */
+export function hashBytes(bytes: Uint8Array, seed = 0n): bigint {
+  if (bytes.length <= CHUNK_BYTES) return h64Raw(bytes, seed);
+  const hash = create64(seed);
+  for (let at = 0; at < bytes.length; at += CHUNK_BYTES) hash.update(bytes.subarray(at, at + CHUNK_BYTES));
+  return hash.digest();
+}
+
 /** The keys of a page's records in the order received, each as a 64-bit hash. */
 export class KeyHashes {
   /** Two 32-bit words a key, never both 0. */
@@ -9,9 +24,8 @@ export class KeyHashes {
   }
 
   static of(keys: readonly string[]): KeyHashes {
-    const words = new Uint32Array(2 * keys.length);
-    for (let n = 0; n < keys.length; n += 1) hashKey(keys[n]!, words, 2 * n);
-    return new KeyHashes(words);
+    const hashes = BigUint64Array.from(keys, (key) => h64(key) || 1n);
+    return new KeyHashes(new Uint32Array(hashes.buffer));
   }
 
   get length(): number {
@@ -35,55 +49,4 @@ export class KeyHashes {
     }
     return repeats;
   }
-}
-
-/**
- * Two lanes of multiply and xor over the key's characters, mixed at the end (after MurmurHash3's finalizer). Not
- * cryptographic: ids are not chosen to collide, and a page's worth of sha256 took as long as reading the page.
- */
-function hashKey(key: string, words: Uint32Array, at: number): void {
-  let high = 0xdeadbeef ^ key.length;
-  let low = 0x41c6ce57 ^ key.length;
-  for (let n = 0; n < key.length; n++) {
-    const code = key.charCodeAt(n);
-    high = Math.imul(high ^ code, 0x9e3779b1);
-    low = Math.imul(low ^ code, 0x5f356495);
-    high ^= high >>> 15;
-    low ^= low >>> 13;
-  }
-  const mixed = mix(high ^ Math.imul(low, 0xc2b2ae35));
-  words[at] = mixed;
-  words[at + 1] = mix(low ^ Math.imul(mixed, 0x85ebca6b)) || 1;
-}
-
-/**
- * 64-bit hash of `bytes` from `start` to `end`, eight bytes a step (the loop of MurmurHash3 for two words). Not cryptographic:
- * it tells a record's text from what the same service sent before.
- */
-export function hashBytes(bytes: DataView, start: number, end: number, words: Uint32Array, at: number): void {
-  let high = 0x9747b28c ^ (end - start);
-  let low = 0x3c6ef372 ^ (end - start);
-  let n = start;
-  for (; n + 8 <= end; n += 8) {
-    const first = Math.imul(bytes.getInt32(n, true), 0x239b961b);
-    high ^= Math.imul((first << 15) | (first >>> 17), 0xab0e9789);
-    high = Math.imul(((high << 19) | (high >>> 13)) + low, 5) + 0x561ccd1b;
-    const second = Math.imul(bytes.getInt32(n + 4, true), 0xab0e9789);
-    low ^= Math.imul((second << 17) | (second >>> 15), 0x38b34ae5);
-    low = Math.imul(((low << 17) | (low >>> 15)) + high, 5) + 0x1bcaa747;
-  }
-  for (; n < end; n++) {
-    high = Math.imul(high ^ bytes.getUint8(n), 0x9e3779b1);
-    high ^= high >>> 15;
-    low = Math.imul(low ^ high, 0x5f356495);
-  }
-  const mixed = mix(high ^ Math.imul(low, 0xc2b2ae35));
-  words[at] = mixed;
-  words[at + 1] = mix(low ^ Math.imul(mixed, 0x85ebca6b));
-}
-
-function mix(value: number): number {
-  let mixed = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
-  mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2ae35);
-  return (mixed ^ (mixed >>> 16)) >>> 0;
 }

@@ -10,8 +10,8 @@ import {
   withoutMark,
 } from './envelope.js';
 import { dataPath, readEnvelope } from './envelope-members.js';
-import { hashBytes, type KeyHashes } from './hashes.js';
-import { digestArray, TEXT_WORDS } from './record-digests.js';
+import type { KeyHashes } from './hashes.js';
+import { digestArray, digestText, TEXT_WORDS } from './record-digests.js';
 import { arrayStart, scanJson, skipSpace, valueEnd } from './json-scanner.js';
 
 /** What an earlier walk received, all of which stands in the mirror as it was received then. */
@@ -113,7 +113,6 @@ type Records = Pick<ReceivedPage, 'ids' | 'keys' | 'texts' | 'records'>;
 
 /** The records of the array from `start` to `end`, if they are those of a known page in its order; those with a new text are read. */
 function readChanged(known: KnownPages, bytes: Buffer, start: number, end: number, idField: string): Records | undefined {
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
   const records: ReceivedRecord[] = [];
   let before: KnownContent | undefined;
   let texts = new Uint32Array(TEXT_WORDS);
@@ -122,7 +121,7 @@ function readChanged(known: KnownPages, bytes: Buffer, start: number, end: numbe
     if (bytes[at] !== (n === 0 ? OPEN_BRACKET : COMMA)) return undefined;
     at = skipSpace(bytes, at + 1);
     const wasEnd = before && at + before.texts[TEXT_WORDS * n + 2]!;
-    if (wasEnd !== undefined && wasEnd < end && isSame(view, at, wasEnd, before!.texts, texts, n)) {
+    if (wasEnd !== undefined && wasEnd < end && isSame(bytes, at, wasEnd, before!.texts, texts, n)) {
       at = skipSpace(bytes, wasEnd);
       continue;
     }
@@ -133,7 +132,7 @@ function readChanged(known: KnownPages, bytes: Buffer, start: number, end: numbe
     if (!before || !read[0] || keys.words[0] !== before.keys.words[2 * n] || keys.words[1] !== before.keys.words[2 * n + 1])
       return undefined;
     if (n === 0) texts = new Uint32Array(before.texts.length);
-    if (!isSame(view, at, recordEnd, before.texts, texts, n)) records.push({ ...read[0], position: n });
+    if (!isSame(bytes, at, recordEnd, before.texts, texts, n)) records.push({ ...read[0], position: n });
     at = skipSpace(bytes, recordEnd);
   }
   return at === end - 1 ? { ids: before, keys: before.keys, texts, records } : undefined;
@@ -153,9 +152,8 @@ const ONE_RECORD: PageShape = {
 };
 
 /** Hashes the text into record `n` of `texts`, and says whether it is that of `before`. */
-function isSame(view: DataView, start: number, end: number, before: Uint32Array, texts: Uint32Array, n: number): boolean {
+function isSame(bytes: Buffer, start: number, end: number, before: Uint32Array, texts: Uint32Array, n: number): boolean {
+  digestText(bytes, start, end, texts, n);
   const at = TEXT_WORDS * n;
-  hashBytes(view, start, end, texts, at);
-  texts[at + 2] = end - start;
   return texts[at] === before[at] && texts[at + 1] === before[at + 1] && texts[at + 2] === before[at + 2];
 }

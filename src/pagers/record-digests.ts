@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import { hashBytes } from './hashes.js';
 import type { ScannedArray } from './json-scanner.js';
 
 export interface RecordDigests {
-  /** SHA-256 of the text of the array that holds the records. */
+  /** 128 bits of hash of the text of the array that holds the records. */
   readonly digest: Buffer;
   /** Of each record's text TEXT_WORDS words: two of its 64-bit hash, and its length in bytes. */
   readonly texts: Uint32Array;
@@ -11,19 +10,22 @@ export interface RecordDigests {
 
 export const TEXT_WORDS = 3;
 
+/** Two hashes, since nothing more is looked at of a page that is known by its digest. */
 export function digestArray(bytes: Uint8Array): Buffer {
-  return createHash('sha256').update(bytes).digest();
+  return Buffer.from(BigUint64Array.of(hashBytes(bytes), hashBytes(bytes, 1n)).buffer);
+}
+
+/** Hashes the text from `start` to `end` into record `n` of `texts`. */
+export function digestText(bytes: Uint8Array, start: number, end: number, texts: Uint32Array, n: number): void {
+  const hash = hashBytes(bytes.subarray(start, end));
+  texts[TEXT_WORDS * n] = Number(hash & 0xffffffffn);
+  texts[TEXT_WORDS * n + 1] = Number(hash >> 32n);
+  texts[TEXT_WORDS * n + 2] = end - start;
 }
 
 /** Digests of the array and of its records. */
 export function digestRecords(bytes: Buffer, { start, end, records }: ScannedArray): RecordDigests {
   const texts = new Uint32Array(TEXT_WORDS * records.length);
-  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
-  let at = 0;
-  for (const record of records) {
-    hashBytes(view, record.start, record.end, texts, at);
-    texts[at + 2] = record.end - record.start;
-    at += TEXT_WORDS;
-  }
+  for (const [n, record] of records.entries()) digestText(bytes, record.start, record.end, texts, n);
   return { digest: digestArray(bytes.subarray(start, end)), texts };
 }
