@@ -13,12 +13,14 @@ export async function movedRecords(
 ): Promise<boolean> {
   const [row] = await tx.$queryRaw<{ moved: boolean }[]>`
     WITH newer AS (
-      SELECT p.page, c.ids, c.keys FROM muster.walk_pages p JOIN muster.page_contents c ON c.id = p.content_id
+      SELECT p.page, k.id AS keys_id, k.ids, k.keys
+      FROM muster.walk_pages p JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
       WHERE p.walk_id = ${walkId}::uuid AND p.pass = ${pass}
     ), older AS (
-      SELECT p.page, c.ids, c.keys
+      SELECT p.page, k.id AS keys_id, k.ids, k.keys
       FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id
-           JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass JOIN muster.page_contents c ON c.id = p.content_id
+           JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
+           JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
       WHERE l.environment = ${environment} AND l.company_id = ${companyId}::uuid AND l.resource = ${resource}
     ), pairs AS (
       SELECT n.place, lag(n.place) OVER (ORDER BY o.place) AS before
@@ -26,7 +28,10 @@ export async function movedRecords(
       JOIN (SELECT u.id, max(page::bigint * 100000 + u.n) AS place FROM older, unnest(ids) WITH ORDINALITY AS u(id, n) GROUP BY u.id) o USING (id)
     )
     SELECT CASE
-      WHEN NOT EXISTS (SELECT 1 FROM newer FULL JOIN older USING (page) WHERE newer.keys IS DISTINCT FROM older.keys) THEN false
+      WHEN NOT EXISTS (
+        SELECT 1 FROM newer FULL JOIN older USING (page)
+        WHERE newer.keys_id IS DISTINCT FROM older.keys_id AND newer.keys IS DISTINCT FROM older.keys
+      ) THEN false
       ELSE EXISTS (SELECT 1 FROM pairs WHERE place < before)
     END AS moved`;
   return row?.moved ?? false;

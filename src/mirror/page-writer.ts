@@ -220,20 +220,22 @@ WITH incoming AS (
   INSERT INTO muster.changes (batch_id, position, record_id, op, data)
   SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, d.id, d.op, d.data FROM batch, difference d WHERE NOT batch.is_whole
 ), page AS (
-  SELECT p.page, p.next_token, p.like_id, p.digest, p.keys, p.texts, p.answer, p.first_id, p.last_id, p.content_id IS NULL AS is_new,
-         COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS content_id
+  SELECT p.*, p.content_id IS NULL AS is_new, COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS own_content_id,
+         CASE
+           WHEN p.keys IS NOT NULL THEN nextval('muster.page_keys_id_seq')
+           WHEN p.content_id IS NULL THEN (SELECT keys_id FROM muster.page_contents WHERE id = p.like_id)
+         END AS keys_id
   FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[], $15::bytea[], $27::jsonb[], $28::int[], $29::int[])
        AS p(page, next_token, content_id, like_id, digest, keys, texts, answer, first_id, last_id)
+), keys AS (
+  INSERT INTO muster.page_keys (id, environment, company_id, resource, ids, keys)
+  SELECT keys_id, $1, $2::uuid, $7, (COALESCE($16::text[], $3::text[]))[first_id:last_id], keys FROM page WHERE keys IS NOT NULL
 ), content AS (
-  INSERT INTO muster.page_contents (id, environment, company_id, resource, digest, ids, keys, texts)
-  SELECT page.content_id, $1, $2::uuid, $7, page.digest,
-         COALESCE((SELECT ids FROM muster.page_contents WHERE id = page.like_id), (COALESCE($16::text[], $3::text[]))[first_id:last_id]),
-         COALESCE((SELECT keys FROM muster.page_contents WHERE id = page.like_id), page.keys),
-         page.texts
-  FROM page WHERE is_new
+  INSERT INTO muster.page_contents (id, environment, company_id, resource, keys_id, digest, texts)
+  SELECT own_content_id, $1, $2::uuid, $7, keys_id, digest, texts FROM page WHERE is_new
 ), ledger AS (
   INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token, answer)
-  SELECT $5::uuid, $8, page.page, page.content_id, page.next_token, page.answer FROM page
+  SELECT $5::uuid, $8, page, own_content_id, next_token, answer FROM page
 ), living AS (
   UPDATE muster.lists l SET records = l.records + counted.risen FROM counted
   WHERE counted.risen > 0 AND l.environment = $1 AND l.company_id = $2::uuid AND l.resource = $7

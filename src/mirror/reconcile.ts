@@ -115,5 +115,6 @@ export async function deleteGoneRows(tx: Transaction, { list, runId, walkId, pas
 const goneRows = (list: ListKey) => `
   SELECT id FROM ${mirrorTable(list.resource)} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL
   EXCEPT
-  SELECT unnest(c.ids) COLLATE "C" FROM muster.walk_pages p JOIN muster.page_contents c ON c.id = p.content_id
+  SELECT unnest(k.ids) COLLATE "C"
+  FROM muster.walk_pages p JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
   WHERE p.walk_id = $3::uuid AND p.pass = $4`;

@@ -28,9 +28,9 @@ interface LedgerRow {
 }
 
 const LEDGER = `
-SELECT p.page, p.next_token AS "nextToken", p.answer, c.id, c.digest, c.keys, c.texts
+SELECT p.page, p.next_token AS "nextToken", p.answer, c.id, c.digest, k.keys, c.texts
 FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
-     JOIN muster.page_contents c ON c.id = p.content_id
+     JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
 WHERE w.id = $1 AND p.page >= $2 ORDER BY p.page LIMIT ${CHUNK}`;
 
 /** The pages of the walk's newest pass. Past Prisma, which would make JSON of them first. */

@@ -50,6 +50,24 @@ test('changes that were fed before batches said whose they are read as before', 
   expect(await feed()).toEqual(before);
 });
 
+test('a ledger keeps its ids where they get rows of their own', async () => {
+  const until = NAMES.indexOf('20261122180000_page_keys');
+  for (const name of NAMES.slice(0, until)) await client.query(readFileSync(new URL(`${name}/migration.sql`, FOLDER), 'utf8'));
+  await client.query(
+    `INSERT INTO muster.page_contents (environment, company_id, resource, digest, ids, keys, texts)
+     SELECT 'test', gen_random_uuid(), 'cats', '', ARRAY[n::text, 'b'], decode('0' || n, 'hex'), '' FROM generate_series(1, 3) n`,
+  );
+  const { rows: before } = await client.query('SELECT company_id, ids, keys FROM muster.page_contents ORDER BY id');
+  await client.query(readFileSync(new URL(`${NAMES[until]}/migration.sql`, FOLDER), 'utf8'));
+  const { rows: after } = await client.query(
+    'SELECT k.company_id, k.ids, k.keys FROM muster.page_contents c JOIN muster.page_keys k ON k.id = c.keys_id ORDER BY c.id',
+  );
+  expect(after).toEqual(before);
+  await client.query(
+    `INSERT INTO muster.page_keys (environment, company_id, resource, ids, keys) VALUES ('test', gen_random_uuid(), 'cats', '{}', '')`,
+  );
+});
+
 test('its record is the one that Prisma itself keeps', async () => {
   await migrate(database.url, logger);
   const { rows } = await client.query('SELECT * FROM _prisma_migrations ORDER BY migration_name');

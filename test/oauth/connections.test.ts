@@ -98,9 +98,11 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
     );
     const walkId = walk.rows[0]?.id;
     await pool.query(
-      `WITH content AS (
-         INSERT INTO muster.page_contents (environment, company_id, resource, digest, ids, keys, texts)
-         VALUES ('test', $2, 'employees', '', '{a}', '', '') RETURNING id
+      `WITH keys AS (
+         INSERT INTO muster.page_keys (environment, company_id, resource, ids, keys) VALUES ('test', $2, 'employees', '{a}', '') RETURNING id
+       ), content AS (
+         INSERT INTO muster.page_contents (environment, company_id, resource, keys_id, digest, texts)
+         SELECT 'test', $2, 'employees', id, '', '' FROM keys RETURNING id
        )
        INSERT INTO muster.walk_pages SELECT $1, 1, 1, id, NULL FROM content`,
       [walkId, companyId],
@@ -137,6 +139,7 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
       'muster.holds',
       'muster.connect_links',
       'muster.page_contents',
+      'muster.page_keys',
     ].concat(['mirror.employees', 'mirror.departments', 'mirror.companies', 'mirror."odd ""name"']);
     const found: Record<string, number> = {};
     for (const table of tables) found[table] = await count(`SELECT count(*) AS n FROM ${table} WHERE company_id = $1`);

@@ -69,9 +69,9 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
     return !(await mirrorOf()).includes('{"edited": true}');
   }
 
-  async function contents(): Promise<string[]> {
+  async function idsIn(table: 'page_contents' | 'page_keys'): Promise<string[]> {
     const { rows } = await database.db.pool.query<{ id: string }>(
-      'SELECT id::text FROM muster.page_contents WHERE company_id = $1 ORDER BY id',
+      `SELECT id::text FROM muster.${table} WHERE company_id = $1 ORDER BY id`,
       [company.companyId],
     );
     return rows.map(({ id }) => id);
@@ -79,7 +79,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
 
   describe('after a verified walk', () => {
     test('nothing is compared nor written where nothing changed', async () => {
-      const before = await contents();
+      const before = await idsIn('page_contents');
       expect((await harness.sync(company, NIGHTLY)).walks[0]).toMatchObject({
         verified: true,
         pages: 7,
@@ -88,7 +88,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
         updated: 0,
         unchanged: 60,
       });
-      expect(await contents()).toEqual(before);
+      expect(await idsIn('page_contents')).toEqual(before);
       expect(await comparesAll()).toBe(false);
     });
 
@@ -100,6 +100,28 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
       expect(await mirrorOf()).toEqual(service());
       change(32, 'z');
       expect(await comparesAll()).toBe(false);
+    });
+
+    test('of a page whose records have other texts, their keys are not written again', async () => {
+      const [contents, keys] = [await idsIn('page_contents'), await idsIn('page_keys')];
+      change(12, 'x');
+      await harness.sync(company, NIGHTLY);
+      expect((await idsIn('page_contents')).filter((id) => !contents.includes(id))).toHaveLength(1);
+      expect(await idsIn('page_contents')).toHaveLength(contents.length);
+      expect(await idsIn('page_keys')).toEqual(keys);
+      // Neither are those of a content whose keys were another's.
+      change(13, 'y');
+      await harness.sync(company, NIGHTLY);
+      expect(await idsIn('page_keys')).toEqual(keys);
+    });
+
+    test('keys that no ledger refers to are cleared', async () => {
+      const before = await idsIn('page_keys');
+      list().remove(12, 1);
+      await harness.sync(company, NIGHTLY);
+      const after = await idsIn('page_keys');
+      expect(after).toHaveLength(before.length);
+      expect(after.filter((id) => before.includes(id))).toEqual(before.slice(0, 1));
     });
 
     test('records that join at the front shift every page, and are all that is written', async () => {
@@ -142,7 +164,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
         updated: 9,
       });
       const { rows } = await database.db.pool.query<{ id: string }>(
-        'SELECT DISTINCT unnest(ids) AS id FROM muster.page_contents WHERE company_id = $1 ORDER BY 1',
+        'SELECT DISTINCT unnest(ids) AS id FROM muster.page_keys WHERE company_id = $1 ORDER BY 1',
         [company.companyId],
       );
       const uids = list()
@@ -240,7 +262,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
 
     test('for a company that was removed and comes back', async () => {
       await inTransaction(database.db, (tx) => removeCompany(tx, company, 'test'));
-      expect(await contents()).toEqual([]);
+      expect(await idsIn('page_contents')).toEqual([]);
       await harness.onboard(company.companyId);
       expect((await harness.sync(company, NIGHTLY)).walks[0]).toMatchObject({ inserted: 60, verified: true });
       expect(await mirrorOf()).toEqual(service());

@@ -96,6 +96,7 @@ test.each(styles)(
         'muster.runs',
         'muster.holds',
         'muster.page_contents',
+        'muster.page_keys',
         'mirror.companies',
         'mirror.employees',
       ])
@@ -118,8 +119,8 @@ async function livingRows({ companyId }: CompanyKey): Promise<Map<string, string
 /** Ids of what the run's walk received. */
 async function ledgerIds(runId: string): Promise<string[]> {
   const { rows } = await database.db.pool.query<{ id: string }>(
-    `SELECT DISTINCT unnest(c.ids) AS id FROM muster.walks w
-     JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass JOIN muster.page_contents c ON c.id = p.content_id
+    `SELECT DISTINCT unnest(k.ids) AS id FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
+     JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
      WHERE w.run_id = $1`,
     [runId],
   );
