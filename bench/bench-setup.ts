@@ -21,9 +21,11 @@ export interface BenchOptions {
   /** Records a page. */
   readonly size: number;
   readonly style: 'skip-take' | 'continuation';
+  /** Worker processes that share the companies; 1 unless told. */
+  readonly workers?: number;
 }
 
-/** The provider, PostgreSQL, the admin API and one worker, each a process of its own. */
+/** The provider, PostgreSQL, the admin API and the workers, each a process of its own. */
 export interface Bench {
   readonly pool: pg.Pool;
   readonly providerUrl: string;
@@ -40,12 +42,13 @@ export interface Bench {
   forget(): Promise<void>;
   /** Bytes of WAL written so far. */
   walBytes(): Promise<bigint>;
-  /** Peak resident memory of the worker so far, in bytes. */
+  /** Peak resident memory of the first worker so far, in bytes. */
   workerPeak(): Promise<number>;
   stop(): Promise<void>;
 }
 
 export async function openBench(options: BenchOptions): Promise<Bench> {
+  const { workers = 1 } = options;
   const home = await mkdtemp(join(tmpdir(), 'muster-bench-'));
   const server = await startEmbeddedServer({ home, logger: pino({ level: 'silent' }) });
   const pool = new pg.Pool({ connectionString: server.url });
@@ -80,11 +83,15 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
     TEST_CLIENT_SECRET: 'bench-secret',
   };
   const api = spawn(join(ROOT, 'bin/muster'), ['api'], { env, stdio: ['ignore', 'inherit', 'inherit'] });
-  const worker = spawn(
-    process.execPath,
-    [...(process.env['BENCH_WORKER_FLAGS']?.split(' ') ?? []), join(ROOT, 'bin/muster'), 'worker'],
-    { env, cwd: home, stdio: ['ignore', 'inherit', 'inherit'] },
-  );
+  const flags = process.env['BENCH_WORKER_FLAGS']?.split(' ') ?? [];
+  const startWorker = () =>
+    spawn(process.execPath, [...flags, join(ROOT, 'bin/muster'), 'worker'], {
+      env: workers > 1 ? { ...env, WORKER_CONCURRENCY: String(Math.ceil(options.companies / workers)) } : env,
+      cwd: home,
+      stdio: ['ignore', 'inherit', 'inherit'],
+    });
+  const firstWorker = startWorker();
+  const moreWorkers = Array.from({ length: workers - 1 }, startWorker);
 
   const call = async (method: string, path: string, body?: object): Promise<{ status: number; body: unknown }> => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
@@ -153,11 +160,11 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
         (await pool.query<{ at: string }>(`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text AS at`)).rows[0]!.at,
       ),
     async workerPeak() {
-      const status = await readFile(`/proc/${worker.pid}/status`, 'utf8');
+      const status = await readFile(`/proc/${firstWorker.pid}/status`, 'utf8');
       return Number(/VmHWM:\s+(\d+) kB/.exec(status)![1]) * 1024;
     },
     async stop() {
-      for (const child of [worker, api]) {
+      for (const child of [firstWorker, ...moreWorkers, api]) {
         child.kill('SIGTERM');
         if (child.exitCode === null) await once(child, 'exit');
       }

@@ -60,20 +60,48 @@ async function throughputRound(bench: Bench, options: BenchOptions, measures: Me
   const notSent = await bench.sync(all);
   note('nothing changed, with ETags, rows/s', total / notSent);
   note('nothing changed, with ETags / fetch only', fetched / notSent);
+  const fetchedTogether = await change(bench, options, 'change=0.01&together');
+  const changedTogether = await bench.sync(all);
+  note('1 % changed in one place, with ETags, rows/s', total / changedTogether);
+  note('1 % changed in one place, with ETags / fetch only', fetchedTogether / changedTogether);
   await bench.control('etags=off');
-  await bench.control('change=0.01');
-  // The provider renders the pages anew before anything is measured.
-  const fetchedAgain = await fetchOnly(bench, all, options).then(() => fetchOnly(bench, all, options));
+  const fetchedAgain = await change(bench, options, 'change=0.01');
+  const walBefore = await bench.walBytes();
   const changed = await bench.sync(all);
   note('1 % changed, rows/s', total / changed);
   note('1 % changed / fetch only', fetchedAgain / changed);
+  note('1 % changed, WAL bytes a record', Number((await bench.walBytes()) - walBefore) / total);
   await bench.forget();
   note('first mirror of one company / COPY', copied / 4 / (await bench.sync(all.slice(0, 1))));
 }
 
+/** Has the provider change records and render its pages anew, before anything is measured. Seconds of fetching them. */
+async function change(bench: Bench, options: BenchOptions, control: string): Promise<number> {
+  await bench.control(control);
+  await fetchOnly(bench, bench.companyIds, options);
+  return fetchOnly(bench, bench.companyIds, options);
+}
+
+/** The same companies shared by two workers, one for each core of the machine that the reaches are meant for. */
+export async function measureTwoWorkers(measures: Measures, { rounds, records }: Scale): Promise<void> {
+  const options: BenchOptions = { companies: 4, records, size: 500, style: 'skip-take', workers: 2 };
+  await withBench(options, async (bench) => {
+    const all = bench.companyIds;
+    await bench.forget();
+    await bench.sync(all);
+    await bench.sync(all);
+    for (let n = 0; n < rounds; n++) {
+      const fetched = await fetchOnly(bench, all, options);
+      measures.note('two workers: nothing changed / fetch only', fetched / (await bench.sync(all)));
+      const fetchedAgain = await change(bench, options, 'change=0.01');
+      measures.note('two workers: 1 % changed / fetch only', fetchedAgain / (await bench.sync(all)));
+    }
+  });
+}
+
 /** One company behind 50 ms a request. */
 export async function measureLatency(measures: Measures, { rounds, records }: Scale): Promise<void> {
-  const options: BenchOptions = { companies: 1, records, size: 500, style: 'skip-take' };
+  const options: BenchOptions = { companies: 1, records: records / 2, size: 500, style: 'skip-take' };
   await withBench(options, async (bench) => {
     for (let n = 0; n < rounds; n++) {
       await bench.control('latency=0');

@@ -100,12 +100,13 @@ function tokenPage({ texts, pages }: Company, pageToken: string | null, size: nu
   return kept;
 }
 
-/** Changes a share of every company's records, spread evenly. */
-function change(share: number): void {
+/** Changes a share of every company's records: spread evenly, or those that stand together in one place. */
+function change(share: number, isInOnePlace: boolean): void {
   edition += 1;
-  const step = Math.max(1, Math.round(1 / share));
   for (const [n, company] of list.entries()) {
-    for (let record = edition % step; record < company.texts.length; record += step)
+    const changed = Math.round(company.texts.length * share);
+    const step = isInOnePlace ? 1 : Math.max(1, Math.round(1 / share));
+    for (let count = 0, record = edition % 100; count < changed && record < company.texts.length; count++, record += step)
       company.texts[record] = recordText(n, record, edition);
     company.pages.clear();
   }
@@ -135,7 +136,7 @@ function answer(request: IncomingMessage, response: ServerResponse): void {
 function control(url: URL, response: ServerResponse): void {
   if (url.searchParams.has('latency')) latencyMs = Number(url.searchParams.get('latency'));
   if (url.searchParams.has('etags')) givesEtags = url.searchParams.get('etags') === 'on';
-  if (url.searchParams.has('change')) change(Number(url.searchParams.get('change')));
+  if (url.searchParams.has('change')) change(Number(url.searchParams.get('change')), url.searchParams.has('together'));
   const state = JSON.stringify({ requests, firstRequestAt, companies: list.map((company) => company.id) });
   if (url.searchParams.has('reset')) {
     requests = 0;

@@ -1,12 +1,20 @@
 import { writeFileSync } from 'node:fs';
-import { Measures, measureDispatch, measureLatency, measureMemory, measureScale, measureThroughput } from './measures.js';
+import {
+  Measures,
+  measureDispatch,
+  measureLatency,
+  measureMemory,
+  measureScale,
+  measureThroughput,
+  measureTwoWorkers,
+} from './measures.js';
 import { markdown, ratiosPicture, scalePicture } from './report.js';
 
 // npm run bench: BENCH_ROUNDS, BENCH_RECORDS (of each of four companies), BENCH_GIANT and BENCH_COMPANIES make it shorter or longer;
 // BENCH_ONLY names the parts to measure, and then nothing is written.
 const scale = {
   rounds: Number(process.env['BENCH_ROUNDS'] ?? 5),
-  records: Number(process.env['BENCH_RECORDS'] ?? 50_000),
+  records: Number(process.env['BENCH_RECORDS'] ?? 100_000),
   giant: Number(process.env['BENCH_GIANT'] ?? 1_000_000),
   manyCompanies: Number(process.env['BENCH_COMPANIES'] ?? 10_000),
 };
@@ -15,6 +23,7 @@ const measures = new Measures();
 const parts = {
   throughput: () => measureThroughput(measures, scale, 500),
   'throughput-1000': () => measureThroughput(measures, scale, 1_000),
+  'two-workers': () => measureTwoWorkers(measures, scale),
   latency: () => measureLatency(measures, scale),
   dispatch: () => measureDispatch(measures),
   memory: () => measureMemory(measures, scale),
