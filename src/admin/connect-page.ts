@@ -1,3 +1,5 @@
+import { escapeHtml } from './escape-html.js';
+
 /** A page of the authorization flow. Everything in it is text; the page escapes it. */
 export interface ConnectPage {
   readonly status: number;
@@ -23,12 +25,12 @@ const SIGNS: Readonly<Record<ConnectPage['tone'], string>> = {
 export function connectPage({ tone, title, text, company, action }: ConnectPage): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(title)} · Muster</title><style>${CONNECT_STYLE}</style></head>
+<title>${escapeHtml(title)} · Muster</title><style>${CONNECT_STYLE}</style></head>
 <body><main class="${tone}">
 <svg viewBox="0 0 48 48" aria-hidden="true"><circle cx="24" cy="24" r="22"/>${SIGNS[tone]}</svg>
-<h1>${escape(title)}</h1>
-${company ? companyLine(company) : ''}${text.map((paragraph) => `<p>${escape(paragraph)}</p>`).join('\n')}
-${action ? `<a class="action" href="${escape(action.href)}">${escape(action.label)}</a>` : ''}
+<h1>${escapeHtml(title)}</h1>
+${company ? companyLine(company) : ''}${text.map((paragraph) => `<p>${escapeHtml(paragraph)}</p>`).join('\n')}
+${action ? `<a class="action" href="${escapeHtml(action.href)}">${escapeHtml(action.label)}</a>` : ''}
 </main><footer>Muster</footer></body></html>
 `;
 }
@@ -36,12 +38,8 @@ ${action ? `<a class="action" href="${escape(action.href)}">${escape(action.labe
 function companyLine({ environment, companyId, name }: NonNullable<ConnectPage['company']>): string {
   const badge = environment === 'test' ? ' <span class="badge">test environment</span>' : '';
   if (companyId === undefined) return badge && `<div>${badge}</div>\n`;
-  const id = `<small>${escape(companyId)}</small>`;
-  return `<div class="company">${name === undefined ? '' : `<b>${escape(name)}</b>`}${id}${badge}</div>\n`;
-}
-
-function escape(text: string): string {
-  return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
+  const id = `<small>${escapeHtml(companyId)}</small>`;
+  return `<div class="company">${name === undefined ? '' : `<b>${escapeHtml(name)}</b>`}${id}${badge}</div>\n`;
 }
 
 /** Named so that the content security policy can allow exactly this. */

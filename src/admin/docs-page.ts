@@ -1,3 +1,5 @@
+import { escapeHtml } from './escape-html.js';
+
 /** The part of an OpenAPI 3.1 document that the page shows. */
 export interface ApiDocument {
   readonly info: { readonly title: string; readonly version: string; readonly description?: string };
@@ -50,20 +52,20 @@ export function docsPage({ info, tags = [], paths, components }: ApiDocument): s
   const models = Object.entries(components.schemas ?? {});
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${escape(info.title)}</title><style>${DOCS_STYLE}</style></head><body>
-<nav><b>${escape(info.title)}</b><small>version ${escape(info.version)} · <a href="openapi.json">OpenAPI</a></small>
-${groups.map((group) => `<h2>${escape(group.name)}</h2>${group.operations.map(({ id, method, path }) => `<a href="#${id}"><i class="${method}">${method}</i> ${escape(path)}</a>`).join('')}`).join('')}
-<h2>models</h2>${models.map(([name]) => `<a href="#${name}">${escape(name)}</a>`).join('')}</nav>
-<main><h1>${escape(info.title)}</h1><p>${prose(info.description)}</p>
-${groups.map((group) => `<h2>${escape(group.name)}</h2><p>${prose(group.description)}</p>${group.operations.map(section).join('')}`).join('')}
-<h2>Models</h2>${models.map(([name, schema]) => `<section id="${name}"><h3>${escape(name)}</h3><p>${prose(schema.description)}</p>${members(schema)}</section>`).join('')}
+<title>${escapeHtml(info.title)}</title><style>${DOCS_STYLE}</style></head><body>
+<nav><b>${escapeHtml(info.title)}</b><small>version ${escapeHtml(info.version)} · <a href="openapi.json">OpenAPI</a></small>
+${groups.map((group) => `<h2>${escapeHtml(group.name)}</h2>${group.operations.map(({ id, method, path }) => `<a href="#${id}"><i class="${method}">${method}</i> ${escapeHtml(path)}</a>`).join('')}`).join('')}
+<h2>models</h2>${models.map(([name]) => `<a href="#${name}">${escapeHtml(name)}</a>`).join('')}</nav>
+<main><h1>${escapeHtml(info.title)}</h1><p>${prose(info.description)}</p>
+${groups.map((group) => `<h2>${escapeHtml(group.name)}</h2><p>${prose(group.description)}</p>${group.operations.map(section).join('')}`).join('')}
+<h2>Models</h2>${models.map(([name, schema]) => `<section id="${name}"><h3>${escapeHtml(name)}</h3><p>${prose(schema.description)}</p>${members(schema)}</section>`).join('')}
 </main></body></html>`;
 }
 
 function section({ path, method, operation, id }: { path: string; method: string; operation: Operation; id: string }): string {
   const { summary, description, parameters = [], requestBody, responses } = operation;
   const body = requestBody && schemaOf(requestBody.content);
-  return `<section id="${id}"><h3><i class="${method}">${method}</i> <code>${escape(path)}</code></h3>
+  return `<section id="${id}"><h3><i class="${method}">${method}</i> <code>${escapeHtml(path)}</code></h3>
 <p><b>${prose(summary)}.</b> ${prose(description)}</p>
 ${parameters.length > 0 ? table(parameters.map(({ name, required, schema, in: place }) => row(name, schema, required === true, place))) : ''}
 ${body ? `<h4>Body</h4>${members(body)}` : ''}
@@ -99,7 +101,7 @@ function row(name: string, schema: Schema, required: boolean, place?: string): s
     required ? undefined : 'optional',
     schema.default === undefined ? undefined : `default ${JSON.stringify(schema.default)}`,
   ];
-  return `<tr><td><code>${escape(name)}</code></td><td>${typeOf(schema)}<small>${escape(notes.filter(Boolean).join(', '))}</small></td><td>${prose(schema.description)}${
+  return `<tr><td><code>${escapeHtml(name)}</code></td><td>${typeOf(schema)}<small>${escapeHtml(notes.filter(Boolean).join(', '))}</small></td><td>${prose(schema.description)}${
     schema.properties ? members(schema) : ''
   }${schema.items?.properties ? members(schema.items) : ''}</td></tr>`;
 }
@@ -108,26 +110,22 @@ function typeOf(schema: Schema): string {
   const { $ref, type, format, anyOf, items, minimum, maximum } = schema;
   if ($ref) {
     const name = $ref.slice($ref.lastIndexOf('/') + 1);
-    return `<a href="#${name}">${escape(name)}</a>`;
+    return `<a href="#${name}">${escapeHtml(name)}</a>`;
   }
   if (anyOf) return anyOf.map(typeOf).join(' or ');
   if (items) return `list of ${typeOf(items)}`;
   const values = schema.enum ?? (schema.const === undefined ? undefined : [schema.const]);
-  if (values) return escape(values.map((value) => JSON.stringify(value)).join(' | '));
+  if (values) return escapeHtml(values.map((value) => JSON.stringify(value)).join(' | '));
   const range = maximum !== undefined && maximum < Number.MAX_SAFE_INTEGER ? ` ${minimum ?? ''}…${maximum}` : '';
-  return escape(`${format ?? [type ?? 'any JSON'].flat().join(' or ')}${range}`);
+  return escapeHtml(`${format ?? [type ?? 'any JSON'].flat().join(' or ')}${range}`);
 }
 
 function prose(text = ''): string {
-  return escape(text).replace(/`([^`]+)`/g, '<code>$1</code>');
+  return escapeHtml(text).replace(/`([^`]+)`/g, '<code>$1</code>');
 }
 
 function slug(text: string): string {
   return text.replace(/[^a-z0-9]+/gi, '-').replace(/-$/, '');
-}
-
-function escape(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;');
 }
 
 /** Named so that the content security policy can allow exactly this. */

@@ -5,6 +5,7 @@ import rateLimit from '@fastify/rate-limit';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
 import type { Registry } from 'prom-client';
 import { MusterError } from '../core/errors.js';
+import { ownAddress } from '../core/own-address.js';
 import type { Secret } from '../core/secret.js';
 import type { Service } from '../core/service.js';
 import type { Logger } from '../observability/logger.js';
@@ -63,7 +64,7 @@ export function createAdminServer(deps: AdminDependencies): AdminServer {
     name: 'admin API',
     get url() {
       const { port } = (app.server.address() as AddressInfo | null) ?? deps;
-      return `http://${reachable(deps.host)}:${port}`;
+      return ownAddress(deps.host, port).origin;
     },
     async start() {
       starting = app.listen({ host: deps.host, port: deps.port }).catch(refusedToListen(deps));
@@ -164,10 +165,4 @@ function refusedToListen({ host, port }: AdminDependencies): (error: NodeJS.Errn
       { cause: error },
     );
   };
-}
-
-/** A host that a client on this machine can open. */
-function reachable(host: string): string {
-  if (host === '0.0.0.0' || host === '::') return '127.0.0.1';
-  return host.includes(':') ? `[${host}]` : host;
 }

@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { type Dispatcher, request } from 'undici';
 import { type Config, loadConfig } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
-import { defaultPublicUrl } from '../config/setting-values.js';
+import { ownAddress } from '../core/own-address.js';
 import { connectionFailure } from '../core/connection-failure.js';
 import { CommandFailure } from './exit-code.js';
 import { isMusterAt, runningUp } from './running-up.js';
@@ -157,7 +157,7 @@ function parsed(answer: string): object | undefined {
  */
 async function findMuster(config: Config): Promise<string> {
   const publicUrl = withoutSlash(config.publicUrl.href);
-  const here = withoutSlash(defaultPublicUrl(config.host, config.port).href);
+  const here = withoutSlash(ownAddress(config.host, config.port).href);
   const up = runningUp(config)?.url;
   const candidates = process.env.HOST || process.env.PORT ? [here, up, publicUrl] : [up, publicUrl, here];
   for (const candidate of candidates) if (candidate && (await isMusterAt(candidate))) return candidate;

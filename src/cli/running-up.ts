@@ -2,6 +2,7 @@ import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
 import { makeFolder, unusableHome } from '../core/make-folder.js';
+import { isProcessAlive } from '../core/process-alive.js';
 import { CommandFailure } from './exit-code.js';
 
 interface RunningUp {
@@ -50,18 +51,9 @@ export function announceUp(config: Config, url: string): () => void {
 export function runningUp(config: Config): RunningUp | undefined {
   try {
     const up = JSON.parse(readFileSync(place(config), 'utf8')) as RunningUp;
-    return isAlive(up.pid) ? up : undefined;
+    return isProcessAlive(up.pid) ? up : undefined;
   } catch {
     return undefined;
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
   }
 }
 

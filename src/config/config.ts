@@ -1,9 +1,10 @@
 import { ENVIRONMENTS, type Environment } from '../core/company.js';
 import type { EncryptionKey } from '../core/encryption-key.js';
 import { type Fault, FaultsError } from '../core/errors.js';
+import { ownAddress } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
-import { defaultPublicUrl, isSafe, Problem } from './setting-values.js';
+import { isSafe, Problem } from './setting-values.js';
 import { type DefaultedSetting, PROVIDERS, SETTINGS, type Setting, type SettingHelp } from './settings.js';
 
 export interface Config {
@@ -57,7 +58,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const databaseUrl = read(SETTINGS.databaseUrl);
   const host = read(SETTINGS.host);
   const port = read(SETTINGS.port);
-  const publicUrl = read(SETTINGS.publicUrl) ?? defaultPublicUrl(host, port);
+  const publicUrl = read(SETTINGS.publicUrl) ?? ownAddress(host, port);
   if (isSet(SETTINGS.databaseUrl) && !isSet(SETTINGS.encryptionKeys)) {
     fault(SETTINGS.encryptionKeys, 'is missing; with DATABASE_URL set, the tokens in that database need keys that you keep');
   }

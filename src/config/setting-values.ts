@@ -71,12 +71,6 @@ export function hostOf(text: string): string {
   return host;
 }
 
-/** Nobody can reach "every interface" by its address, so that becomes the loopback address. */
-export function defaultPublicUrl(host: string, port: number): URL {
-  const reachable = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host;
-  return new URL(`http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`);
-}
-
 export function secretTextOf(text: string): Secret {
   if (!/^[\x21-\x7e]{16,}$/.test(text)) throw new Problem('must be at least 16 characters of plain ASCII, without spaces');
   return new Secret(text);

@@ -18,6 +18,7 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { MusterError } from '../core/errors.js';
 import { makeFolder } from '../core/make-folder.js';
+import { isProcessAlive } from '../core/process-alive.js';
 import { type Account, SERVER_ENVIRONMENT, serverAccount } from './embedded-account.js';
 
 const run = promisify(execFile);
@@ -115,16 +116,7 @@ async function makeCluster(root: string, initdb: string, { prefix, ids, owner }:
 function removeAbandoned(root: string): void {
   for (const name of readdirSync(dirname(root))) {
     const pid = /^postgres\.new-(\d+)-/.exec(name)?.[1];
-    if (pid && !isAlive(Number(pid))) rmSync(join(dirname(root), name), { recursive: true, force: true });
-  }
-}
-
-export function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EPERM';
+    if (pid && !isProcessAlive(Number(pid))) rmSync(join(dirname(root), name), { recursive: true, force: true });
   }
 }
 

@@ -6,7 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { MusterError } from '../core/errors.js';
-import { type Cluster, isAlive, NAME, prepareCluster } from './embedded-cluster.js';
+import { isProcessAlive } from '../core/process-alive.js';
+import { type Cluster, NAME, prepareCluster } from './embedded-cluster.js';
 import { type Guard, type Hold, isGuarded, isHeld, joinHolders, startGuarded } from './embedded-guard.js';
 import { sqlState } from './sql-state.js';
 
@@ -124,7 +125,7 @@ async function release(cluster: Cluster, hold: Hold, pid: number, guard: Guard |
   const deadline = performance.now() + STOP_TIMEOUT_MS;
   while (performance.now() < deadline) {
     if (isHeld(cluster.pipe)) return; // asked again and again: somebody may join before the guard has noticed
-    if (!isAlive(pid)) return guard?.exited();
+    if (!isProcessAlive(pid)) return guard?.exited();
     await sleep(20);
   }
 }
@@ -152,7 +153,7 @@ function readPostmaster(data: string): Postmaster | undefined {
  * whether children of the old one are still at work on the data.
  */
 function clearAway({ pid }: Postmaster, data: string): boolean {
-  if (!isAlive(pid)) return true;
+  if (!isProcessAlive(pid)) return true;
   if (commandOf(pid).includes(data)) {
     process.kill(pid, 'SIGINT');
     return false;

@@ -172,10 +172,11 @@ function idOf(bytes: Buffer, record: ScannedRecord, n: number): string | { reado
   const written = bytes.toString('utf8', value.start + quotes, value.end - quotes);
   const id = written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
   if (id === '') return { reason: 'no_id' };
-  return isUsable(id) ? id : { reason: 'unusable_id' };
+  return isUsableId(id) ? id : { reason: 'unusable_id' };
 }
 
-function isUsable(id: string): boolean {
+/** Whether an index of the database can hold the id, and it does not look like the key of a record without one. */
+export function isUsableId(id: string): boolean {
   if (id.length > MAX_ID_BYTES / 3 && Buffer.byteLength(id) > MAX_ID_BYTES) return false;
   return !REJECTED_KEY.test(id);
 }

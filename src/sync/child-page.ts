@@ -1,8 +1,5 @@
-import type { ReadPage, ReceivedRecord, RejectedRecord } from '../pagers/envelope.js';
+import { isUsableId, type ReadPage, type ReceivedRecord, type RejectedRecord } from '../pagers/envelope.js';
 import { KeyHashes } from '../pagers/hashes.js';
-
-/** As for every id: a row of a PostgreSQL index holds 2,700 bytes. */
-const MAX_ID_BYTES = 2_000;
 
 /**
  * The page with ids that are unique over all parents: `<parent's id>/<id>`, the parent's encoded as in a path, so that no
@@ -10,16 +7,16 @@ const MAX_ID_BYTES = 2_000;
  */
 export function childPage(parent: string, page: ReadPage): ReadPage {
   const prefix = `${encodeURIComponent(parent)}/`;
-  const tooLong = ({ id }: ReceivedRecord) => Buffer.byteLength(prefix + id) > MAX_ID_BYTES;
+  const isTooLong = ({ id }: ReceivedRecord) => !isUsableId(prefix + id);
   const unusable: RejectedRecord[] = page.records
-    .filter(tooLong)
+    .filter(isTooLong)
     .map(({ source, start, end, position }) => ({ source, start, end, position, reason: 'unusable_id' }));
   const ids = page.ids.map((key) => prefix + key);
   return {
     ...page,
     ids,
     keys: KeyHashes.of(ids),
-    records: page.records.filter((record) => !tooLong(record)).map((record) => ({ ...record, id: prefix + record.id })),
+    records: page.records.filter((record) => !isTooLong(record)).map((record) => ({ ...record, id: prefix + record.id })),
     rejected: [...page.rejected, ...unusable],
   };
 }

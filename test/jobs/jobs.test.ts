@@ -4,7 +4,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import type { CompanyKey } from '../../src/core/company.js';
 import { systemClock as clock } from '../../src/core/clock.js';
 import { migrateQueue, postgresBackend, type QueueBackend, redisBackend } from '../../src/jobs/queue-backend.js';
-import { RunQueue, RunWorker } from '../../src/jobs/run-queue.js';
+import { RunQueue } from '../../src/jobs/run-queue.js';
+import { RunWorker } from '../../src/jobs/run-worker.js';
 import { type Sweep, Sweeper } from '../../src/jobs/sweeper.js';
 import type { ClaimedRun } from '../../src/sync/run-claims.js';
 import { RunClaims } from '../../src/sync/run-claims.js';
