@@ -87,13 +87,11 @@ async function clearLedgers(tx: Transaction, { environment, companyId, resource 
       AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource
       AND p.walk_id IS DISTINCT FROM l.verified_walk_id`;
   await tx.$executeRaw`
-    WITH cleared AS (
-      DELETE FROM muster.page_contents c
-      WHERE c.environment = ${environment} AND c.company_id = ${companyId}::uuid AND c.resource = ${resource}
-        AND NOT EXISTS (SELECT 1 FROM muster.walk_pages p WHERE p.content_id = c.id)
-      RETURNING c.id, c.keys_id
-    )
+    DELETE FROM muster.page_contents c
+    WHERE c.environment = ${environment} AND c.company_id = ${companyId}::uuid AND c.resource = ${resource}
+      AND NOT EXISTS (SELECT 1 FROM muster.walk_pages p WHERE p.content_id = c.id)`;
+  await tx.$executeRaw`
     DELETE FROM muster.page_keys k
-    WHERE k.id IN (SELECT keys_id FROM cleared)
-      AND NOT EXISTS (SELECT 1 FROM muster.page_contents c WHERE c.keys_id = k.id AND c.id NOT IN (SELECT id FROM cleared))`;
+    WHERE k.environment = ${environment} AND k.company_id = ${companyId}::uuid AND k.resource = ${resource}
+      AND NOT EXISTS (SELECT 1 FROM muster.page_contents c WHERE c.keys_id = k.id)`;
 }

@@ -69,7 +69,8 @@ export class WalkStore {
         row.checkpoint !== null &&
         row.fingerprint === fingerprint(endpoint) &&
         row.checkpointAt!.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS;
-      if (!usable && row.startedAt !== null) await forgetPass(tx, id);
+      // A walk that took another one over has its ledger, too.
+      if (!usable && row.fingerprint !== null) await forgetPass(tx, id);
       // Nobody took the list since this walk had it, or since the walk that it may go by.
       const unbroken = row.epoch === epoch - 1n ? row.referenceWalkId : null;
       // A person who asks for everything anew wants every record compared, whatever earlier walks have proved.

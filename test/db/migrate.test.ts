@@ -5,6 +5,7 @@ import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrate, pendingMigrations } from '../../src/db/migrate.js';
 import { emptyDatabase } from '../support/database.js';
+import { waitFor } from '../support/wait-for.js';
 
 const FOLDER = new URL('../../prisma/migrations/', import.meta.url);
 const NAMES = readdirSync(FOLDER, { withFileTypes: true }).flatMap((entry) => (entry.isDirectory() ? [entry.name] : []));
@@ -50,22 +51,30 @@ test('changes that were fed before batches said whose they are read as before', 
   expect(await feed()).toEqual(before);
 });
 
-test('a ledger keeps its ids where they get rows of their own', async () => {
+test('a ledger keeps its ids where they get rows of their own, also a page that is committed meanwhile', async () => {
   const until = NAMES.indexOf('20261122180000_page_keys');
   for (const name of NAMES.slice(0, until)) await client.query(readFileSync(new URL(`${name}/migration.sql`, FOLDER), 'utf8'));
-  await client.query(
-    `INSERT INTO muster.page_contents (environment, company_id, resource, digest, ids, keys, texts)
-     SELECT 'test', gen_random_uuid(), 'cats', '', ARRAY[n::text, 'b'], decode('0' || n, 'hex'), '' FROM generate_series(1, 3) n`,
-  );
-  const { rows: before } = await client.query('SELECT company_id, ids, keys FROM muster.page_contents ORDER BY id');
-  await client.query(readFileSync(new URL(`${NAMES[until]}/migration.sql`, FOLDER), 'utf8'));
+  const addPage = `INSERT INTO muster.page_contents (environment, company_id, resource, digest, ids, keys, texts)
+     SELECT 'test', gen_random_uuid(), 'cats', '', ARRAY[n::text, 'b'], decode('0' || n, 'hex'), '' FROM generate_series(1, 3) n`;
+  await client.query(addPage);
+  const worker = new pg.Client(database.url);
+  await worker.connect();
+  await worker.query(`BEGIN; ${addPage}`);
+  const migrated = client.query(readFileSync(new URL(`${NAMES[until]}/migration.sql`, FOLDER), 'utf8'));
+  const isBlocked = async () => (await worker.query('SELECT FROM pg_locks WHERE NOT granted')).rowCount === 1;
+  await waitFor(isBlocked);
+  const { rows: before } = await worker.query('SELECT company_id, ids, keys FROM muster.page_contents ORDER BY id');
+  await worker.query('COMMIT');
+  await migrated;
   const { rows: after } = await client.query(
     'SELECT k.company_id, k.ids, k.keys FROM muster.page_contents c JOIN muster.page_keys k ON k.id = c.keys_id ORDER BY c.id',
   );
+  expect(before).toHaveLength(6);
   expect(after).toEqual(before);
   await client.query(
     `INSERT INTO muster.page_keys (environment, company_id, resource, ids, keys) VALUES ('test', gen_random_uuid(), 'cats', '{}', '')`,
   );
+  await worker.end();
 });
 
 test('its record is the one that Prisma itself keeps', async () => {

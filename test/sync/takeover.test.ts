@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
@@ -23,7 +23,7 @@ let next = 0;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 12 }, (_, n) => ({ name: `C${n}`, employees: 35, departments: 8 })),
+    companies: Array.from({ length: 18 }, (_, n) => ({ name: `C${n}`, employees: 35, departments: 8 })),
   });
   database = await testDatabase();
   slow = syncHarness(database.db, sandbox, ENDPOINTS, {
@@ -119,6 +119,54 @@ test('a worker whose last page the database has lost proves nothing by what it r
   await lapse(id);
   expect(await quick.work(id)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, received: 35, deleted: 0 }, {}] });
   expect(await mirrored(database.db, 'employees', company.companyId)).toEqual(upstream(sandbox, 'employees', company.companyId));
+});
+
+describe.each([
+  ['is of another catalogue entry', `UPDATE muster.walks SET fingerprint = 'another' WHERE company_id = $1`],
+  [
+    'grew too old while the run waited',
+    `UPDATE muster.walks SET checkpoint_at = now() - interval '7 hours' WHERE company_id = $1`,
+  ],
+  // As rekeying the list does.
+  ['was given up', `UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL WHERE company_id = $1`],
+])('a checkpoint that was taken over and %s', (_, makeUnusable) => {
+  test.each([1, 2])('leaves nothing of its ledger, in pass %i', async (pass) => {
+    const list = sandbox.list(company.companyId, 'employees');
+    const [front] = list.texts();
+    let requests = 0;
+    before = (path) => {
+      // The list grows between two pages of the first pass: it is read once more.
+      if (pass === 2 && path.endsWith('/employees') && ++requests === 3)
+        list.insert(list.size, front!.replace(/"uid":\s*"[^"]*"/, '"uid":"late"'));
+    };
+    let { id } = await slow.sync(company, {}, { stopAfterPages: 2 });
+    const stoodAt = () => database.db.prisma.walk.findFirstOrThrow({ where: { runId: id, resource: 'employees' } });
+    while ((await stoodAt()).pass < pass) await slow.work(id, { stopAfterPages: 1 });
+    if (pass === 2) await slow.work(id, { stopAfterPages: 2 });
+    await slow.runs.cancel(id);
+    await slow.work(id);
+    ({ id } = await quick.runs.request({ company, trigger: 'manual', mode: 'resume' }));
+    await database.db.pool.query(makeUnusable, [company.companyId]);
+    list.remove(3, 20);
+    expect(await quick.work(id)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, resumed: false }, {}] });
+    const { rows } = await database.db.pool.query<{ uid: string }>(
+      `SELECT DISTINCT unnest(k.ids) AS uid FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
+       JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
+       WHERE w.run_id = $1 AND w.resource = 'employees' ORDER BY 1`,
+      [id],
+    );
+    expect(rows.map(({ uid }) => uid)).toEqual(
+      list
+        .texts()
+        .map((text) => (JSON.parse(text) as { uid: string }).uid)
+        .toSorted(),
+    );
+    const passes = await database.db.pool.query(
+      `SELECT DISTINCT p.pass FROM muster.walk_pages p JOIN muster.walks w ON w.id = p.walk_id WHERE w.run_id = $1`,
+      [id],
+    );
+    expect(passes.rows).toEqual([{ pass: 1 }]);
+  });
 });
 
 test('the company record that is on its way ends with its run', async () => {

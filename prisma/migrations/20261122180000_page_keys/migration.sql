@@ -21,6 +21,8 @@ ALTER TABLE "muster"."page_keys"
   ALTER COLUMN "ids" SET STORAGE EXTERNAL,
   ALTER COLUMN "keys" SET STORAGE EXTERNAL;
 
+-- No page may be added between here and the new column.
+LOCK TABLE "muster"."page_contents" IN ACCESS EXCLUSIVE MODE;
 INSERT INTO "muster"."page_keys" SELECT "id", "environment", "company_id", "resource", "ids", "keys" FROM "muster"."page_contents";
 SELECT setval('muster.page_keys_id_seq', nextval('muster.page_contents_id_seq'));
 
