@@ -60,11 +60,11 @@ export class OffsetPager implements Pager<OffsetState> {
     return { offset: 0, size: this.#spec.size, requests: 0, back: 0, barren: 0, plain: false };
   }
 
-  request(state: OffsetState): PageInput {
+  request({ offset, size }: OffsetState): PageInput {
     const { skipName, takeName } = this.#spec;
     return this.#spec.in === 'query'
-      ? { query: { [skipName]: String(state.offset), [takeName]: String(state.size) } }
-      : { body: { [skipName]: state.offset, [takeName]: state.size } };
+      ? { query: { [skipName]: String(offset), [takeName]: String(size) } }
+      : { body: { [skipName]: offset, [takeName]: size } };
   }
 
   next(state: OffsetState, page: Page, memory: PassMemory): Advance<OffsetState> {
@@ -100,14 +100,13 @@ export class OffsetPager implements Pager<OffsetState> {
     return { kind: 'next', state: { ...seen, offset: plain ? end : end - 1, back: 0, barren, plain } };
   }
 
-  ahead(state: OffsetState, count: number): readonly PageInput[] {
-    if (state.total === undefined || state.back > 0) return [];
+  ahead(state: OffsetState, skip: number, count: number): readonly PageInput[] {
+    const { total, size, back, plain } = state;
+    if (total === undefined || back > 0) return [];
+    const step = plain ? size : size - 1;
     const inputs: PageInput[] = [];
-    let { offset } = state;
-    while (inputs.length < count && offset + state.size < state.total) {
-      offset += state.plain ? state.size : state.size - 1;
-      inputs.push(this.request({ ...state, offset }));
-    }
+    for (let n = skip; inputs.length < count && state.offset + n * step + size < total; n += 1)
+      inputs.push(this.request({ ...state, offset: state.offset + (n + 1) * step }));
     return inputs;
   }
 

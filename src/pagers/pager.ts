@@ -50,6 +50,9 @@ export interface Pager<S extends JsonObject = JsonObject> {
   request(state: S): PageInput;
   /** `memory` holds what the pages that counted brought, and nothing of `page` itself or of pages left by `again`. */
   next(state: S, page: Page, memory: PassMemory): Advance<S>;
-  /** What the requests after this one will be if every page brings what it is asked for; at most `count`, [] when unknown. */
-  ahead(state: S, count: number): readonly PageInput[];
+  /**
+   * What the requests after this one will be if every page brings what it is asked for, but for the first `skip` of them; at most
+   * `count`, [] when unknown.
+   */
+  ahead(state: S, skip: number, count: number): readonly PageInput[];
 }

@@ -31,6 +31,7 @@ export class PageWindow {
   readonly #fetch: FetchPage;
   readonly #signal: AbortSignal;
   #width = NARROWEST;
+  /** By their request; the one that is wanted next, and those that follow it. */
   readonly #underWay = new Map<string, PageUnderWay>();
   /** What was aimed at since a page was taken. */
   #aimedAt: JsonObject | undefined;
@@ -43,31 +44,24 @@ export class PageWindow {
     signal.addEventListener('abort', this.#dropAll);
   }
 
-  /** Starts what the state asks for and what will follow it; drops what it will not. */
+  /** Starts what the state asks for and what will follow it; drops what was guessed when that is something else. */
   aim(state: JsonObject): void {
     this.#signal.throwIfAborted();
     if (this.#aimedAt === state) return;
     this.#aimedAt = state;
-    const wanted = [this.#pager.request(state), ...this.#pager.ahead(state, this.#width - 1)];
-    const keys = wanted.map((input) => JSON.stringify(input));
-    for (const key of this.#underWay.keys()) if (!keys.includes(key)) this.#drop(key);
-    for (const [n, input] of wanted.entries()) {
-      if (this.#underWay.has(keys[n]!)) continue;
-      const abort = new AbortController();
-      const underWay: PageUnderWay = { page: this.#fetch(input, abort.signal), abort, arrival: 'coming' };
-      // Its failure is seen where the page is taken, or nowhere.
-      underWay.page.then(
-        () => (underWay.arrival = 'here'),
-        () => (underWay.arrival = 'failed'),
-      );
-      this.#underWay.set(keys[n]!, underWay);
+    const wanted = this.#pager.request(state);
+    if (!this.#underWay.has(keyOf(wanted))) {
+      this.#dropAll();
+      this.#start(wanted);
     }
+    const { size } = this.#underWay;
+    for (const input of this.#pager.ahead(state, size - 1, this.#width - size)) this.#start(input);
   }
 
   /** The page that the state asks for. */
   async take(state: JsonObject): Promise<UnreadPage> {
     this.aim(state);
-    const key = JSON.stringify(this.#pager.request(state));
+    const key = keyOf(this.#pager.request(state));
     const { page, arrival } = this.#underWay.get(key)!;
     this.#width = arrival !== 'coming' ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
     try {
@@ -80,7 +74,7 @@ export class PageWindow {
 
   /** Whether the page that the state asks for is there already. */
   hasCome(state: JsonObject): boolean {
-    return this.#underWay.get(JSON.stringify(this.#pager.request(state)))?.arrival === 'here';
+    return this.#underWay.get(keyOf(this.#pager.request(state)))?.arrival === 'here';
   }
 
   close(): void {
@@ -88,12 +82,23 @@ export class PageWindow {
     this.#dropAll();
   }
 
-  readonly #dropAll = (): void => {
-    for (const key of this.#underWay.keys()) this.#drop(key);
-  };
-
-  #drop(key: string): void {
-    this.#underWay.get(key)?.abort.abort();
-    this.#underWay.delete(key);
+  #start(input: PageInput): void {
+    const abort = new AbortController();
+    const underWay: PageUnderWay = { page: this.#fetch(input, abort.signal), abort, arrival: 'coming' };
+    // Its failure is seen where the page is taken, or nowhere.
+    underWay.page.then(
+      () => (underWay.arrival = 'here'),
+      () => (underWay.arrival = 'failed'),
+    );
+    this.#underWay.set(keyOf(input), underWay);
   }
+
+  readonly #dropAll = (): void => {
+    for (const { abort } of this.#underWay.values()) abort.abort();
+    this.#underWay.clear();
+  };
+}
+
+function keyOf(input: PageInput): string {
+  return JSON.stringify(input);
 }

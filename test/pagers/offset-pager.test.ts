@@ -172,9 +172,10 @@ describe('an offset pager', () => {
     const first = pager.next(pager.first(), pageOf('ABCD', { total: 11 }), new Received());
     if (first.kind !== 'next') throw new Error('the list is longer than that');
     expect(pager.request(first.state)).toEqual({ body: { skip: 3, take: 4 } });
-    expect(pager.ahead(first.state, 9)).toEqual([{ body: { skip: 6, take: 4 } }, { body: { skip: 9, take: 4 } }]);
-    expect(pager.ahead(first.state, 1)).toHaveLength(1);
-    expect(pager.ahead(pager.first(), 9)).toEqual([]);
+    expect(pager.ahead(first.state, 0, 9)).toEqual([{ body: { skip: 6, take: 4 } }, { body: { skip: 9, take: 4 } }]);
+    expect(pager.ahead(first.state, 1, 9)).toEqual([{ body: { skip: 9, take: 4 } }]);
+    expect(pager.ahead(first.state, 0, 1)).toHaveLength(1);
+    expect(pager.ahead(pager.first(), 0, 9)).toEqual([]);
   });
 
   it.each([

@@ -23,7 +23,7 @@ function pass(list: ShiftingList, size: number, shift: () => void, width = 1): O
   };
   let state = pager.first();
   for (;;) {
-    for (const input of [pager.request(state), ...pager.ahead(state, width - 1)]) {
+    for (const input of [pager.request(state), ...pager.ahead(state, 0, width - 1)]) {
       const place = JSON.stringify(input);
       if (!answered.has(place)) answered.set(place, ask(input));
     }
