@@ -8,18 +8,21 @@ import { mirrorTable } from './mirror-table.js';
 
 /**
  * Gives up the ids under which a list's records are kept, after the catalogue has come to name them by another member. Its
- * rows are marked deleted, with their changes; the next walk takes the records in again under their new ids. Returns how many
- * rows went. Whoever walks the list meanwhile is fenced. Throws unknown_resource for a list that was never walked.
+ * rows are marked deleted, with their changes, and it is not verified any more; the next walk takes the records in again under their new
+ * ids. Returns how many rows went. Whoever walks the list meanwhile is fenced. Throws unknown_resource for a list that was never walked.
  */
 export async function rekeyList(db: Database, list: ListKey): Promise<number> {
   const { environment, companyId, resource } = list;
   return inTransaction(db, async (tx) => {
     const lists = await tx.$executeRaw`
-      UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, unstable_since = NULL, records = 0
+      UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL, records = 0
       WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
     if (lists === 0) {
       throw new MusterError('unknown_resource', `The ${describeCompany(list)} has no list ${resource} that was ever walked.`);
     }
+    await tx.$executeRaw`
+      UPDATE mirror.companies SET verified_at = verified_at - ${resource}::text
+      WHERE environment = ${environment} AND company_id = ${companyId}::uuid`;
     // A walk that was interrupted has received rows that are about to go: it begins anew.
     await tx.walk.updateMany({ where: list, data: { checkpoint: Prisma.DbNull, checkpointAt: null } });
     await tx.hold.updateMany({ where: { ...list, status: 'open' }, data: { status: 'superseded', closedAt: new Date() } });

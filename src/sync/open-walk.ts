@@ -20,6 +20,8 @@ export interface OpenWalk {
   /** Undefined = from the start. */
   readonly checkpoint?: WalkCheckpoint;
   readonly memory: ReceivedKeys;
+  /** Of a child list: the walk that had proved the parents when this one was opened; undefined when none had. */
+  readonly parentsWalkId?: string;
   /** Whether the mirror holds nothing of the list but what this pass has received. */
   fillsEmptyList: boolean;
   /** What need not be compared with the mirror, as long as this pass receives every record with one text. */

@@ -29,6 +29,8 @@ export interface WalkCheckpoint {
 /** The parent whose list is being read, and what came of the parents before it. */
 export interface ParentPlace {
   readonly id: string;
+  /** The walk that had proved the parents when the first of them was asked for. */
+  readonly parentsWalkId?: string;
   /** First page of this parent's pass in the ledger. */
   readonly firstPage: number;
   /** Number of the pass over this parent's list, from 1. */

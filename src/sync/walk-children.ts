@@ -56,7 +56,8 @@ async function firstOfNext(
 ): Promise<WalkCheckpoint | undefined> {
   const id = await store.parentAfter(walk, endpoint.parent!, behind?.id);
   if (id === undefined) return undefined;
-  const { pages = 0, ...before } = behind ?? {};
+  const { parentsWalkId } = walk;
+  const { pages, ...before } = behind ?? { pages: 0, ...(parentsWalkId && { parentsWalkId }) };
   return {
     ...firstCheckpoint(pager),
     pages,

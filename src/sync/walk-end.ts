@@ -5,6 +5,7 @@ import type { ListKey } from '../mirror/list-fence.js';
 import { reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/record-event.js';
 import { holdWalk, type OpenWalk } from './open-walk.js';
+import { provedParents } from './proved-parents.js';
 import type { Verdict } from './verification.js';
 
 export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
@@ -52,11 +53,8 @@ const PARENTS_MAX_AGE_MS = 6 * 3_600_000;
  * and a child that was not received is gone. Else null.
  */
 async function parentsVerifiedAt(tx: Transaction, list: ListKey, parent: string, now: number): Promise<Date | null> {
-  const rows = await tx.$queryRaw<{ verifiedAt: Date }[]>`
-    SELECT l.last_verified_at AS "verifiedAt" FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id AND w.epoch = l.epoch
-    WHERE l.environment = ${list.environment} AND l.company_id = ${list.companyId}::uuid AND l.resource = ${parent}`;
-  const verifiedAt = rows[0]?.verifiedAt;
-  return verifiedAt && verifiedAt.getTime() > now - PARENTS_MAX_AGE_MS ? verifiedAt : null;
+  const proved = await provedParents(tx, list, parent);
+  return proved && proved.verifiedAt.getTime() > now - PARENTS_MAX_AGE_MS ? proved.verifiedAt : null;
 }
 
 /** People are told of a hold when it opens; that a later walk replaced it is no news. */

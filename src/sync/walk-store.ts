@@ -13,6 +13,7 @@ import type { ReceivedPage } from '../pagers/envelope.js';
 import { readLedger } from './ledger.js';
 import { holdWalk, type OpenWalk } from './open-walk.js';
 import { digestToken, ReceivedKeys } from './pass-memory.js';
+import { provedParents } from './proved-parents.js';
 import { findReference, readReference } from './reference.js';
 import { type ClaimedRun, holdRun } from './run-claims.js';
 import type { ErrorView } from './run-view.js';
@@ -65,10 +66,14 @@ export class WalkStore {
       const row = await tx.walk.findUniqueOrThrow({ where: { id } });
       if (row.status === 'succeeded') throw fenced(list, 'the walk has ended');
       if (idField !== null && !endpoint.id.includes(idField)) throw rekeyRequired(list, idField, endpoint);
+      const parents = endpoint.parent === undefined ? undefined : await provedParents(tx, list, endpoint.parent);
+      const kept = row.checkpoint as unknown as WalkCheckpoint | null;
       const usable =
-        row.checkpoint !== null &&
+        kept !== null &&
         row.fingerprint === fingerprint(endpoint) &&
-        row.checkpointAt!.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS;
+        row.checkpointAt!.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS &&
+        // Parents that have come since may stand before the one that is read, and would never be asked for.
+        (!parents || kept.parent?.parentsWalkId === parents.walkId);
       // A walk that took another one over has its ledger, too.
       if (!usable && row.fingerprint !== null) await forgetPass(tx, id);
       // Nobody took the list since this walk had it, or since the walk that it may go by.
@@ -87,7 +92,6 @@ export class WalkStore {
           started_empty = ${startedEmpty}, pass_started_at = CASE WHEN ${usable} THEN pass_started_at ELSE now() END
         WHERE id = ${id}::uuid`;
       const pass = usable ? row.pass : 1;
-      const checkpoint = usable ? (row.checkpoint as unknown as WalkCheckpoint) : undefined;
       return {
         id,
         runId: run.id,
@@ -99,7 +103,8 @@ export class WalkStore {
         fillsEmptyList: startedEmpty && pass === 1,
         unstable: unstableSince !== null,
         ...(idField !== null && { idField }),
-        ...(checkpoint && { checkpoint }),
+        ...(usable && { checkpoint: kept }),
+        ...(parents && { parentsWalkId: parents.walkId }),
       };
     });
     // Behind the transaction: from here on nobody else writes to these walks without ending ours.

@@ -241,7 +241,7 @@ describe('status', () => {
       {
         ready: true,
         companies: { paused: 0 },
-        lists: { verified: 1, oldest_verified_at: '2026-01-02T03:04:05.000Z' },
+        lists: { verified: 0, oldest_verified_at: null },
         open_holds: 0,
       },
     ]);

@@ -110,7 +110,9 @@ test('a hold is not approved once a newer walk has begun', async () => {
 test('a rekey marks the rows deleted, closes the hold and lets another member be the id', async () => {
   await verifiedWalk(database.db, company, records(20));
   await verifiedWalk(database.db, company, []);
-  await database.db.prisma.list.updateMany({ where: company, data: { idField: 'uid' } });
+  const at = new Date();
+  await database.db.prisma.list.updateMany({ where: company, data: { idField: 'uid', lastVerifiedAt: at } });
+  await database.db.prisma.company.updateMany({ where: company, data: { verifiedAt: { employees: at, departments: at } } });
   expect(await rekeyList(database.db, { ...company, resource: 'employees' })).toBe(20);
   expect(await livingIds()).toEqual([]);
   expect(await holdRows()).toMatchObject([{ status: 'superseded' }]);
@@ -118,6 +120,10 @@ test('a rekey marks the rows deleted, closes the hold and lets another member be
     idField: null,
     records: 0,
     verifiedWalkId: null,
+    lastVerifiedAt: null,
+  });
+  expect(await database.db.prisma.company.findFirst({ where: company })).toMatchObject({
+    verifiedAt: { departments: at.toISOString() },
   });
   expect(await database.db.prisma.walk.count({ where: { ...company, checkpoint: { not: Prisma.DbNull } } })).toBe(0);
   await expect(rekeyList(database.db, { ...company, resource: 'departments' })).rejects.toMatchObject({
