@@ -56,7 +56,7 @@ test('parents that came while the child walk was interrupted are asked for', asy
   const [first] = departments.texts().toSorted((a, b) => (idOf(a) < idOf(b) ? -1 : 1));
   departments.remove(departments.texts().indexOf(first!));
   await harness.sync(company);
-  departments.insert(0, first!);
+  departments.insert(0, first);
   const { id } = await harness.sync(company, { mode: 'full', resources: ['tasks'] }, { stopAfterPages: 4 });
   await harness.runs.cancel(id);
   await harness.work(id);
