@@ -100,14 +100,13 @@ function tokenPage({ texts, pages }: Company, pageToken: string | null, size: nu
   return kept;
 }
 
-/** Changes a share of every company's records: spread evenly, or those that stand together in one place. */
+/** Changes a share of every company's records: spread evenly, or those at its beginning. */
 function change(share: number, isInOnePlace: boolean): void {
   edition += 1;
   for (const [n, company] of list.entries()) {
-    const changed = Math.round(company.texts.length * share);
+    const end = isInOnePlace ? Math.round(company.texts.length * share) : company.texts.length;
     const step = isInOnePlace ? 1 : Math.max(1, Math.round(1 / share));
-    for (let count = 0, record = edition % 100; count < changed && record < company.texts.length; count++, record += step)
-      company.texts[record] = recordText(n, record, edition);
+    for (let record = edition % step; record < end; record += step) company.texts[record] = recordText(n, record, edition);
     company.pages.clear();
   }
 }

@@ -48,18 +48,19 @@ export function ratiosPicture(measures: Measures): string {
   const bars = [...measures.values.keys()].filter(
     (name) => name.includes(' / ') && reachOf(name)?.atLeast !== undefined && reachOf(name)!.atLeast! <= 1,
   );
+  const left = 480;
   const row = (name: string, n: number) => {
     const y = 50 + n * 40;
     const width = (share: number) => Math.min(1.2, share) * 290;
-    const goalAt = 480 + width(reachOf(name)!.atLeast!);
+    const goalAt = left + width(reachOf(name)!.atLeast!);
     return [
-      `<text x="465" y="${y + 15}" text-anchor="end">${escape(name)}</text>`,
-      `<rect x="480" y="${y}" width="${width(measures.median(name)).toFixed(1)}" height="22" rx="4" fill="#3d8b78"/>`,
+      `<text x="${left - 15}" y="${y + 15}" text-anchor="end">${escape(name)}</text>`,
+      `<rect x="${left}" y="${y}" width="${width(measures.median(name)).toFixed(1)}" height="22" rx="4" fill="#3d8b78"/>`,
       `<line x1="${goalAt}" x2="${goalAt}" y1="${y - 4}" y2="${y + 26}" stroke="#1f3a4d" stroke-width="2" stroke-dasharray="4 3"/>`,
-      `<text x="${(488 + width(measures.median(name))).toFixed(1)}" y="${y + 16}" font-weight="600">${measures.median(name).toFixed(2)}</text>`,
+      `<text x="${(left + 8 + width(measures.median(name))).toFixed(1)}" y="${y + 16}" font-weight="600">${measures.median(name).toFixed(2)}</text>`,
     ].join('');
   };
-  const title = '<text x="480" y="30" font-weight="600">Share of the floor that is reached (dashed: to reach)</text>';
+  const title = `<text x="${left}" y="30" font-weight="600">Share of the floor that is reached (dashed: to reach)</text>`;
   return picture(70 + bars.length * 40, title + bars.map(row).join(''));
 }
 
