@@ -1,4 +1,4 @@
-import { escapeHtml } from './escape-html.js';
+import { escapeHtml } from '../core/escape-html.js';
 
 /** A page of the authorization flow. Everything in it is text; the page escapes it. */
 export interface ConnectPage {

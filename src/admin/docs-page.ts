@@ -1,4 +1,4 @@
-import { escapeHtml } from './escape-html.js';
+import { escapeHtml } from '../core/escape-html.js';
 
 /** The part of an OpenAPI 3.1 document that the page shows. */
 export interface ApiDocument {

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { type Dispatcher, request } from 'undici';
 import { type Config, loadConfig } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
-import { ownAddress } from '../core/own-address.js';
 import { connectionFailure } from '../core/connection-failure.js';
+import { ownAddress } from '../core/own-address.js';
 import { CommandFailure } from './exit-code.js';
 import { isMusterAt, runningUp } from './running-up.js';
 

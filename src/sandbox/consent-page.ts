@@ -1,5 +1,6 @@
+import { escapeHtml } from '../core/escape-html.js';
 import type { PlannedCompany } from './company-spec.js';
-import { escapeHtml, htmlPage } from './html-page.js';
+import { htmlPage } from './html-page.js';
 
 const LOGO =
   '<svg width="36" height="36" viewBox="0 0 36 36" aria-hidden="true"><rect width="36" height="36" rx="8" fill="#0b6e4f"/>' +

@@ -1,7 +1,8 @@
+import { escapeHtml } from '../core/escape-html.js';
 import { html, redirect, refusal } from './answer.js';
 import type { Faults } from './faults.js';
 import type { Grants } from './grants.js';
-import { escapeHtml, htmlPage } from './html-page.js';
+import { htmlPage } from './html-page.js';
 import type { RequestLog } from './request-log.js';
 import type { Route } from './router.js';
 import type { World } from './world.js';

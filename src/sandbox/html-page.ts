@@ -1,3 +1,5 @@
+import { escapeHtml } from '../core/escape-html.js';
+
 const STYLE = `
 :root{color-scheme:light dark;--page:#eef3f0;--card:#fff;--text:#1a2721;--quiet:#586b62;--line:#dce5e0;--brand:#0b6e4f;--on-brand:#fff}
 @media(prefers-color-scheme:dark){:root{--page:#111815;--card:#1a2420;--text:#e6eeea;--quiet:#98aaa1;--line:#2b3933;--brand:#4fc79b;--on-brand:#08130f}}
@@ -24,10 +26,6 @@ td.number,th.number{text-align:right}td form{margin:0}
 p{text-wrap:pretty}small,.quiet{color:var(--quiet)}.row{display:flex;gap:.75rem;margin-top:1.25rem}
 @media(max-width:26rem){main{padding:1.5rem 1.25rem}}
 .decision button{flex:1;padding:.7rem 1rem;font-weight:600}`;
-
-export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
-}
 
 /** A whole page around `content`, which is HTML already. */
 export function htmlPage(title: string, content: string): string {
