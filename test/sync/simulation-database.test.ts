@@ -3,6 +3,7 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { randomOf } from '../pagers/shifting-list.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { ledgerIds } from '../support/ledger-ids.js';
 import { endpointsOf } from './company-fixture.js';
 import { MovingList, type Serving } from './moving-list.js';
 import { answerOf, syncHarness } from './sync-harness.js';
@@ -88,7 +89,7 @@ test.each(styles)(
         const buried = list.ids.filter((id) => list.steadfast.has(id) && run.walks[0]!.verified && !living.has(id));
         expect(buried, context).toEqual([]);
         if (run.walks[0]!.verified && !(await isHeld(company)))
-          expect(await ledgerIds(run.id), context).toEqual([...living.keys()].toSorted());
+          expect(await ledgerIds(database.db.pool, run.id, 'employees'), context).toEqual([...living.keys()].toSorted());
       }
       for (const table of [
         'muster.connections',
@@ -114,17 +115,6 @@ async function livingRows({ companyId }: CompanyKey): Promise<Map<string, string
     [companyId],
   );
   return new Map(rows.map(({ id, edition }) => [id, `{"id":"${id}","edition":${edition}}`]));
-}
-
-/** Ids of what the run's walk received. */
-async function ledgerIds(runId: string): Promise<string[]> {
-  const { rows } = await database.db.pool.query<{ id: string }>(
-    `SELECT DISTINCT unnest(k.ids) AS id FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
-     JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
-     WHERE w.run_id = $1`,
-    [runId],
-  );
-  return rows.map(({ id }) => id).toSorted();
 }
 
 async function isHeld({ companyId }: CompanyKey): Promise<boolean> {

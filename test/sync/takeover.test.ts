@@ -3,6 +3,7 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { ledgerIds } from '../support/ledger-ids.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import { waitFor } from '../support/wait-for.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';
@@ -149,18 +150,8 @@ describe.each([
     await database.db.pool.query(makeUnusable, [company.companyId]);
     list.remove(3, 20);
     expect(await quick.work(id)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, resumed: false }, {}] });
-    const { rows } = await database.db.pool.query<{ uid: string }>(
-      `SELECT DISTINCT unnest(k.ids) AS uid FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
-       JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
-       WHERE w.run_id = $1 AND w.resource = 'employees' ORDER BY 1`,
-      [id],
-    );
-    expect(rows.map(({ uid }) => uid)).toEqual(
-      list
-        .texts()
-        .map((text) => (JSON.parse(text) as { uid: string }).uid)
-        .toSorted(),
-    );
+    const uids = list.texts().map((text) => (JSON.parse(text) as { uid: string }).uid);
+    expect(await ledgerIds(database.db.pool, id, 'employees')).toEqual(uids.toSorted());
     const passes = await database.db.pool.query(
       `SELECT DISTINCT p.pass FROM muster.walk_pages p JOIN muster.walks w ON w.id = p.walk_id WHERE w.run_id = $1`,
       [id],
