@@ -51,7 +51,7 @@ export interface PageToWrite {
     readonly content?: { readonly id: bigint };
     /** Hashes of the keys, and of the records' texts. */
     readonly keys: { readonly words: Uint32Array };
-    readonly texts: Uint32Array;
+    readonly texts: { readonly words: Uint32Array };
     readonly digest: Uint8Array;
     /** How to ask whether the page is as it was, where the service lets us. */
     readonly answer?: object | undefined;
@@ -101,7 +101,7 @@ export async function writePages(
     pages.map(({ page }) => ('id' in page.ids ? page.ids.id : null)),
     pages.map(({ page }) => asBuffer(page.digest)),
     pages.map(({ page }) => ('id' in page.ids ? null : asBuffer(page.keys.words))),
-    pages.map(({ page }) => (page.content ? null : asBuffer(page.texts))),
+    pages.map(({ page }) => (page.content ? null : asBuffer(page.texts.words))),
     isSame(ownIds, ids) ? null : textArray(ownIds),
     JSON.stringify(write.checkpoint),
     write.received,

@@ -4,7 +4,7 @@ import { MusterError } from '../core/errors.js';
 import type { TextSlice } from '../core/text-slice.js';
 import { dataPath, noArray, readEnvelope } from './envelope-members.js';
 import type { Page } from './pager.js';
-import { KeyHashes } from './hashes.js';
+import { KeyHashes, type PageHashes, type TextHashes } from './hashes.js';
 import { digestRecords } from './record-digests.js';
 import { MAX_DEPTH, type ScannedRecord, scanJson, type Span } from './json-scanner.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
@@ -26,12 +26,10 @@ export interface RejectedRecord extends TextSlice {
   readonly reason: RejectionReason;
 }
 
-/** The records of a page that an earlier walk read: all that is kept of them outside the database. */
-export interface KnownContent {
+/** The records of a page that an earlier walk read. */
+export interface KnownContent extends PageHashes {
   /** What the ledger calls it. */
   readonly id: bigint;
-  readonly keys: KeyHashes;
-  readonly texts: Uint32Array;
 }
 
 /** The answer that brought a page, so that the service can be asked whether it still is the answer (RFC 9110, 13.1.2). */
@@ -59,8 +57,7 @@ export interface ReceivedPage extends Page {
   readonly answer?: KeptAnswer | undefined;
   /** The record member taken for the id; absent when no record of the page carries a candidate. */
   readonly idField?: string;
-  /** Hashes and lengths of the records' texts (record-digests.ts). */
-  readonly texts: Uint32Array;
+  readonly texts: TextHashes;
   /** Digest of the text of the array of records (record-digests.ts). */
   readonly digest: Buffer;
 }

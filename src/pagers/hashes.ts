@@ -13,23 +13,38 @@ export function hashBytes(bytes: Uint8Array, seed = 0n): bigint {
   return hash.digest();
 }
 
-/** The keys of a page's records in the order received, each as a 64-bit hash. */
-export class KeyHashes {
-  /** Two 32-bit words a key, never both 0. */
-  readonly words: Uint32Array;
-  #repeats: Set<number> | undefined;
+/** Hashes of a page's records in the order received. Those of a page that an earlier walk received are read when they are needed. */
+abstract class Hashes {
+  readonly length: number;
+  #words: Uint32Array | undefined;
 
-  constructor(words: Uint32Array) {
-    this.words = words;
+  constructor(length: number, words?: Uint32Array) {
+    this.length = length;
+    this.#words = words;
   }
+
+  get words(): Uint32Array {
+    if (!this.#words) throw new Error('These hashes have not been read.');
+    return this.#words;
+  }
+
+  arrive(words: Uint32Array): void {
+    this.#words = words;
+  }
+}
+
+/** Of each record's text TEXT_WORDS words: two of its 64-bit hash, and its length in bytes. */
+export class TextHashes extends Hashes {}
+
+export const TEXT_WORDS = 3;
+
+/** Of each record's key the two words of a 64-bit hash, never both 0. */
+export class KeyHashes extends Hashes {
+  #repeats: Set<number> | undefined;
 
   static of(keys: readonly string[]): KeyHashes {
     const hashes = BigUint64Array.from(keys, (key) => h64(key) || 1n);
-    return new KeyHashes(new Uint32Array(hashes.buffer));
-  }
-
-  get length(): number {
-    return this.words.length / 2;
+    return new KeyHashes(keys.length, new Uint32Array(hashes.buffer));
   }
 
   /** Whether an earlier key is the same as key `n`. */
@@ -40,13 +55,20 @@ export class KeyHashes {
   }
 
   #findRepeats(): Set<number> {
+    const { words, length } = this;
     const seen = new Set<bigint>();
     const repeats = new Set<number>();
-    for (let n = 0; n < this.length; n += 1) {
-      const key = (BigInt(this.words[2 * n]!) << 32n) | BigInt(this.words[2 * n + 1]!);
+    for (let n = 0; n < length; n += 1) {
+      const key = (BigInt(words[2 * n]!) << 32n) | BigInt(words[2 * n + 1]!);
       if (seen.has(key)) repeats.add(n);
       seen.add(key);
     }
     return repeats;
   }
+}
+
+/** What is kept of a page's records outside the database. */
+export interface PageHashes {
+  readonly keys: KeyHashes;
+  readonly texts: TextHashes;
 }

@@ -10,20 +10,22 @@ import {
   withoutMark,
 } from './envelope.js';
 import { dataPath, readEnvelope } from './envelope-members.js';
-import type { KeyHashes } from './hashes.js';
-import { digestArray, digestText, TEXT_WORDS } from './record-digests.js';
+import { type KeyHashes, TEXT_WORDS, TextHashes } from './hashes.js';
+import { digestArray, digestText } from './record-digests.js';
 import { arrayStart, scanJson, skipSpace, valueEnd } from './json-scanner.js';
 
 /** What an earlier walk received, all of which stands in the mirror as it was received then. */
 export interface KnownPages {
   /** The page with this digest of its array of records. */
   withDigest(digest: Buffer): KnownContent | undefined;
-  /** A page that begins with this key. */
-  beginningWith(key: KeyHashes): KnownContent | undefined;
-  /** Whether any page held a record with this text; `texts` and `n` as of a page. */
-  hasText(texts: Uint32Array, n: number): boolean;
   /** What this request (KeptAnswer) was answered with. */
   answerTo(request: string): KnownAnswer | undefined;
+  /** Reads the hashes of all pages, which nobody needs as long as no page is another than before. */
+  readHashes(): Promise<void>;
+  /** A page that begins with this key. */
+  beginningWith(key: KeyHashes): KnownContent | undefined;
+  /** Whether any page held record `n` of these with the same text. */
+  hasText(texts: TextHashes, n: number): boolean;
 }
 
 export interface KnownAnswer {
@@ -60,37 +62,39 @@ const CLOSE_BRACKET = 0x5d;
  * by its digest, and only what stands around its records is parsed; of a page that holds the same records, only those whose text
  * is another are; of any other, all are, and those that are known are left out of `records`.
  */
-export function readAgainst(
+export async function readAgainst(
   known: KnownPages,
   response: Buffer,
   endpoint: Endpoint,
   idField: string | undefined,
   ignoreTotals = false,
-): ReceivedPage {
+): Promise<ReceivedPage> {
   const full = () => readPage(response, endpoint, idField, ignoreTotals);
-  const recognized = idField === undefined ? undefined : recognize(known, response, endpoint, idField, ignoreTotals);
+  const recognized = idField === undefined ? undefined : await recognize(known, response, endpoint, idField, ignoreTotals);
   if (recognized) return { ...recognized, response, full };
+  await known.readHashes();
   const page = full();
   const records = page.records.filter(({ position }) => !known.hasText(page.texts, position));
   return { ...page, records, full: () => page };
 }
 
 /** Undefined, too, where anything about the response is unusual: reading all of it will tell what. */
-function recognize(
+async function recognize(
   known: KnownPages,
   response: Buffer,
   endpoint: Endpoint,
   idField: string,
   ignoreTotals: boolean,
-): ReceivedPage | undefined {
+): Promise<ReceivedPage | undefined> {
   const bytes = withoutMark(response);
   const start = arrayStart(bytes.subarray(0, HEAD_BYTES), dataPath(endpoint));
   // A guess; a wrong one has no known digest, and does not end where the last record does.
   const end = bytes.lastIndexOf(CLOSE_BRACKET) + 1;
   if (start === undefined || end <= start) return undefined;
+  const digest = digestArray(bytes.subarray(start, end));
+  const content = known.withDigest(digest);
+  if (!content) await known.readHashes();
   try {
-    const digest = digestArray(bytes.subarray(start, end));
-    const content = known.withDigest(digest);
     const records = content ? same(content) : readChanged(known, bytes, start, end, idField);
     if (!records) return undefined;
     const rest = around(bytes, { start, end });
@@ -115,13 +119,14 @@ type Records = Pick<ReceivedPage, 'ids' | 'keys' | 'texts' | 'records'>;
 function readChanged(known: KnownPages, bytes: Buffer, start: number, end: number, idField: string): Records | undefined {
   const records: ReceivedRecord[] = [];
   let before: KnownContent | undefined;
+  let textsBefore: Uint32Array = new Uint32Array();
   let texts = new Uint32Array(TEXT_WORDS);
   let at = start;
   for (let n = 0; before === undefined || n < before.keys.length; n += 1) {
     if (bytes[at] !== (n === 0 ? OPEN_BRACKET : COMMA)) return undefined;
     at = skipSpace(bytes, at + 1);
-    const wasEnd = before && at + before.texts[TEXT_WORDS * n + 2]!;
-    if (wasEnd !== undefined && wasEnd < end && isSame(bytes, at, wasEnd, before!.texts, texts, n)) {
+    const wasEnd = before && at + textsBefore[TEXT_WORDS * n + 2]!;
+    if (wasEnd !== undefined && wasEnd < end && isSame(bytes, at, wasEnd, textsBefore, texts, n)) {
       at = skipSpace(bytes, wasEnd);
       continue;
     }
@@ -131,11 +136,15 @@ function readChanged(known: KnownPages, bytes: Buffer, start: number, end: numbe
     before ??= known.beginningWith(keys);
     if (!before || !read[0] || keys.words[0] !== before.keys.words[2 * n] || keys.words[1] !== before.keys.words[2 * n + 1])
       return undefined;
-    if (n === 0) texts = new Uint32Array(before.texts.length);
-    if (!isSame(bytes, at, recordEnd, before.texts, texts, n)) records.push({ ...read[0], position: n });
+    if (n === 0) {
+      textsBefore = before.texts.words;
+      texts = new Uint32Array(textsBefore.length);
+    }
+    if (!isSame(bytes, at, recordEnd, textsBefore, texts, n)) records.push({ ...read[0], position: n });
     at = skipSpace(bytes, recordEnd);
   }
-  return at === end - 1 ? { ids: before, keys: before.keys, texts, records } : undefined;
+  if (at !== end - 1) return undefined;
+  return { ids: before, keys: before.keys, texts: new TextHashes(before.keys.length, texts), records };
 }
 
 /** One record as the only one of a page. */
@@ -151,9 +160,9 @@ const ONE_RECORD: PageShape = {
   pager: { style: 'skip-take', in: 'body', skipName: 'skip', takeName: 'take', size: 1 },
 };
 
-/** Hashes the text into record `n` of `texts`, and says whether it is that of `before`. */
-function isSame(bytes: Buffer, start: number, end: number, before: Uint32Array, texts: Uint32Array, n: number): boolean {
-  digestText(bytes, start, end, texts, n);
+/** Hashes the text into record `n` of the words, and says whether it is that of the words before. */
+function isSame(bytes: Buffer, start: number, end: number, before: Uint32Array, words: Uint32Array, n: number): boolean {
+  digestText(bytes, start, end, words, n);
   const at = TEXT_WORDS * n;
-  return texts[at] === before[at] && texts[at + 1] === before[at + 1] && texts[at + 2] === before[at + 2];
+  return words[at] === before[at] && words[at + 1] === before[at + 1] && words[at + 2] === before[at + 2];
 }

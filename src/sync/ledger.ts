@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.js';
 import type { KeptAnswer } from '../pagers/envelope.js';
-import { KeyHashes } from '../pagers/hashes.js';
+import { KeyHashes, TEXT_WORDS, TextHashes } from '../pagers/hashes.js';
 import { ReceivedKeys } from './pass-memory.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 
@@ -10,42 +10,69 @@ const CHUNK = 500;
 /** What the pass has received so far. Page after page: the ledger of a giant list does not fit into memory at once. */
 export async function readLedger(db: Pick<Database, 'pool'>, walkId: string, { parent }: WalkCheckpoint): Promise<ReceivedKeys> {
   const memory = new ReceivedKeys();
-  for await (const { keys, texts, nextToken } of ledgerPages(db, walkId, parent?.firstPage)) {
-    for (let n = 0; n < keys.length; n++) memory.add(keys, texts, n);
-    if (nextToken !== null) memory.addTokenDigest(nextToken);
+  for await (const { next_token, ...page } of ledgerHashes(db, walkId, parent?.firstPage)) {
+    const hashes = {
+      keys: new KeyHashes(page.keys.length / 2, page.keys),
+      texts: new TextHashes(page.texts.length / TEXT_WORDS, page.texts),
+    };
+    for (let n = 0; n < hashes.keys.length; n++) memory.add(hashes, n);
+    if (next_token !== null) memory.addTokenDigest(next_token);
   }
   return memory;
 }
 
-interface LedgerRow {
+const PAGES = `
+FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
+JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
+WHERE w.id = $1 AND p.page >= $2 ORDER BY p.page LIMIT ${CHUNK}`;
+
+/** What a page is recognized by, and what it adds to those before it: a twentieth of what its hashes take. */
+export interface PageOutline {
   readonly page: number;
-  readonly nextToken: string | null;
-  readonly answer: KeptAnswer | null;
-  readonly id: string;
+  readonly content_id: string;
   readonly digest: Buffer;
+  readonly answer: KeptAnswer | null;
+  readonly records: number;
+  /** The first and the last key; empty where the page has none. */
+  readonly first_key: Buffer;
+  readonly last_key: Buffer;
+}
+
+const OUTLINES = `
+SELECT p.page, c.id AS content_id, c.digest, p.answer, octet_length(k.keys) / 8 AS records,
+  substr(k.keys, 1, 8) AS first_key, substr(k.keys, greatest(1, octet_length(k.keys) - 7)) AS last_key ${PAGES}`;
+
+interface HashesRow {
+  readonly page: number;
+  readonly next_token: string | null;
   readonly keys: Buffer;
   readonly texts: Buffer;
 }
 
-const LEDGER = `
-SELECT p.page, p.next_token AS "nextToken", p.answer, c.id, c.digest, k.keys, c.texts
-FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
-     JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
-WHERE w.id = $1 AND p.page >= $2 ORDER BY p.page LIMIT ${CHUNK}`;
+const HASHES = `SELECT p.page, p.next_token, k.keys, c.texts ${PAGES}`;
 
-/** The pages of the walk's newest pass. Past Prisma, which would make JSON of them first. */
-export async function* ledgerPages({ pool }: Pick<Database, 'pool'>, walkId: string, first = 0) {
+/** The pages of the walk's newest pass, in the order received. */
+export function ledgerOutlines(db: Pick<Database, 'pool'>, walkId: string): AsyncIterable<PageOutline> {
+  return readPages<PageOutline>(db, 'ledger_outlines', OUTLINES, walkId, 0);
+}
+
+/** The hashes of these pages. */
+export async function* ledgerHashes(db: Pick<Database, 'pool'>, walkId: string, first = 0) {
+  for await (const { keys, texts, ...row } of readPages<HashesRow>(db, 'ledger_hashes', HASHES, walkId, first))
+    yield { ...row, keys: words(keys), texts: words(texts) };
+}
+
+/** Past Prisma, which would make JSON of them first. */
+async function* readPages<Row extends { readonly page: number }>(
+  { pool }: Pick<Database, 'pool'>,
+  name: string,
+  text: string,
+  walkId: string,
+  first: number,
+): AsyncIterable<Row> {
   for (let from = first; ; ) {
-    const { rows } = await pool.query<LedgerRow>({ name: 'ledger', text: LEDGER, values: [walkId, from] });
-    for (const { nextToken, answer, id, digest, keys, texts } of rows)
-      yield {
-        id: BigInt(id),
-        digest,
-        keys: new KeyHashes(words(keys)),
-        texts: words(texts),
-        nextToken,
-        answer: answer ?? undefined,
-      };
+    const { rows } = await pool.query<Row>({ name, text, values: [walkId, from] });
+    yield* rows;
     if (rows.length < CHUNK) return;
     from = rows.at(-1)!.page + 1;
   }

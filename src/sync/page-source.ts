@@ -38,18 +38,18 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
       const ask = (ifNoneMatch?: string) => api.request({ method, path, ...input, tokens, signal, ifNoneMatch });
       let response = await ask(before?.answer.etag);
       if (response.status === 304) {
-        if (isEtagOf(before!.answer, response.headers.etag)) return { read: () => pageOf(before!) };
+        if (isEtagOf(before!.answer, response.headers.etag)) return { read: async () => pageOf(before!) };
         response = await ask();
       }
       const { bytes, headers } = response;
       const { etag } = headers;
       const isKept = etag !== undefined && usable?.test(etag);
       return {
-        read(idField) {
+        async read(idField) {
           const whole = () => readPage(bytes, endpoint, idField, ignoreTotals);
           if (parent !== undefined) return childPage(parent, whole());
           const reference = known?.();
-          const page = reference ? readAgainst(reference, bytes, endpoint, idField, ignoreTotals) : whole();
+          const page = reference ? await readAgainst(reference, bytes, endpoint, idField, ignoreTotals) : whole();
           const answer = isKept ? { request, etag, total: page.total, nextToken: page.nextToken } : undefined;
           return { ...page, answer };
         },

@@ -7,7 +7,7 @@ export type FetchPage = (input: PageInput, signal: AbortSignal) => Promise<Unrea
 /** A page as it was received, read once its turn has come: a page that waits takes the memory of its bytes, and not that of its records. */
 export interface UnreadPage {
   /** `idField`: the record member that is the id, once a page has shown it. Throws as readPage does. */
-  read(idField: string | undefined): ReceivedPage;
+  read(idField: string | undefined): Promise<ReceivedPage>;
 }
 
 /** Pages of one list under way at once: what keeps a near service busy, and the most that a distant one is asked for. */

@@ -1,41 +1,35 @@
 import { createHash } from 'node:crypto';
-import { freeBuffer } from '../core/free-buffer.js';
-import type { KeyHashes } from '../pagers/hashes.js';
-import { TEXT_WORDS } from '../pagers/record-digests.js';
+import { type KeyHashes, type PageHashes, TEXT_WORDS } from '../pagers/hashes.js';
 import type { PassMemory } from '../pagers/pager.js';
-
-/** Whether a key is new to the pass, was received before with the same text, or with another one. */
-export type Receipt = 'new' | 'same' | 'differs';
-
-/** What a total that nobody has proved may cost: so many times the slots, and a table of a million records, at once. */
-const MOST_GROWTH = 16;
-const MOST_SLOTS = 2 ** 21;
+import { KeyTable, type Receipt } from './key-table.js';
+import type { Trail, TrailPage } from './trail.js';
 
 /**
- * The records and page tokens that one pass has received: the 64-bit hash of each key and half of its text's hash in open
- * addressing, 24 to 48 bytes a record, whatever the length of its id. Two of a million keys collide with a probability of 3
- * in 10^8; a collision would make the distinct count fall short of the total, so it costs another pass and never hides a record.
+ * The records and page tokens that one pass has received. As long as it receives the pages of its trail, one after the other, it
+ * only counts them; keys are looked at once it has left the trail. Of a page that comes next, `isOnTrail` is asked first.
  */
 export class ReceivedKeys implements PassMemory {
-  /** The two halves of each hash; 0 and 0 = free. */
-  #high = new Uint32Array(1024);
-  #low = new Uint32Array(1024);
-  #text = new Uint32Array(1024);
-  #size = 0;
-  #expected = 0;
-  /** Sums of the halves of all keys. */
-  #highSum = 0;
-  #lowSum = 0;
-  #isSteady = true;
+  readonly #table = new KeyTable();
   readonly #tokens = new Set<string>();
+  #isSteady = true;
+  /** Undefined once left. */
+  #trail: Trail | undefined;
+  /** The pages of the trail that came, with the texts that they came with. */
+  #followed: PageHashes[] = [];
+  #followedSize = 0;
 
-  get size(): number {
-    return this.#size;
+  constructor(trail?: Trail) {
+    this.#trail = trail;
   }
 
-  /** The same for the same set of keys, in whatever order they came. */
+  get size(): number {
+    return this.#trail ? this.#followedSize : this.#table.size;
+  }
+
+  /** The same for the same set of keys, in whatever order they came. Once the last page has come. */
   get digest(): string {
-    return [this.#size, this.#highSum, this.#lowSum].map((part) => part.toString(16)).join(':');
+    this.#nextOnTrail(undefined);
+    return this.#trail?.keysDigest ?? this.#table.digest;
   }
 
   /** Whether every record that came more than once came with the same text. */
@@ -43,13 +37,46 @@ export class ReceivedKeys implements PassMemory {
     return this.#isSteady;
   }
 
-  hasAny({ words }: KeyHashes): boolean {
-    for (let at = 0; at < words.length; at += 2) if (this.#has(words[at]!, words[at + 1]!)) return true;
+  /** Whether the trail goes on with this page, or, without one, ends here. If not, it must be left. */
+  isOnTrail(page: PageHashes | undefined): boolean {
+    return this.#trail !== undefined && this.#trail.pages[this.#followed.length]?.keys === page?.keys;
+  }
+
+  /** From here on keys are looked at. All pages that came must have their hashes. */
+  leaveTrail(): void {
+    this.#trail = undefined;
+    for (const page of this.#followed) for (let n = 0; n < page.keys.length; n += 1) this.#table.add(page, n);
+    this.#followed = [];
+  }
+
+  /** Adds the next page of the trail: how many of its records, from the first, came before, 0 or 1. Undefined off the trail. */
+  follow(page: PageHashes): number | undefined {
+    const next = this.#nextOnTrail(page.keys);
+    if (!next) return undefined;
+    this.agreesWith(page);
+    this.#followed.push({ keys: page.keys, texts: page.texts });
+    this.#followedSize += page.keys.length - next.joined;
+    return next.joined;
+  }
+
+  /** Adds record `n` of a page off the trail. */
+  add(page: PageHashes, n: number): Receipt {
+    const receipt = this.#table.add(page, n);
+    if (receipt === 'differs') this.#isSteady = false;
+    return receipt;
+  }
+
+  hasAny(keys: KeyHashes): boolean {
+    const next = this.#nextOnTrail(keys);
+    if (next) return next.joined > 0;
+    for (let n = 0; n < keys.length; n += 1) if (this.#table.has(keys, n)) return true;
     return false;
   }
 
-  hasAll({ words }: KeyHashes): boolean {
-    for (let at = 0; at < words.length; at += 2) if (!this.#has(words[at]!, words[at + 1]!)) return false;
+  hasAll(keys: KeyHashes): boolean {
+    const next = this.#nextOnTrail(keys);
+    if (next) return next.joined === keys.length;
+    for (let n = 0; n < keys.length; n += 1) if (!this.#table.has(keys, n)) return false;
     return true;
   }
 
@@ -57,77 +84,36 @@ export class ReceivedKeys implements PassMemory {
     return this.#tokens.has(digestToken(token));
   }
 
-  /** Adds record `n` of a page whose keys and texts have these hashes. */
-  add({ words }: KeyHashes, texts: Uint32Array, n: number): Receipt {
-    const high = words[2 * n]!;
-    const low = words[2 * n + 1]!;
-    const text = texts[TEXT_WORDS * n]!;
-    const slot = this.#find(high, low);
-    if (this.#high[slot] === high && this.#low[slot] === low) {
-      if (this.#text[slot] === text) return 'same';
-      this.#isSteady = false;
-      this.#text[slot] = text;
-      return 'differs';
-    }
-    this.#high[slot] = high;
-    this.#low[slot] = low;
-    this.#text[slot] = text;
-    this.#size += 1;
-    this.#highSum = (this.#highSum + high) >>> 0;
-    this.#lowSum = (this.#lowSum + low) >>> 0;
-    if (this.#size * 2 > this.#low.length) this.#grow();
-    return 'new';
-  }
-
-  /** Whether every record so far came with one text, also if these come next. */
-  agreesWith({ words, length }: KeyHashes, texts: Uint32Array): boolean {
-    for (let n = 0; n < length && this.#isSteady; n += 1) {
-      const slot = this.#find(words[2 * n]!, words[2 * n + 1]!);
-      const isKnown = this.#high[slot] !== 0 || this.#low[slot] !== 0;
-      if (isKnown && this.#text[slot] !== texts[TEXT_WORDS * n]) this.#isSteady = false;
-    }
+  /** Whether every record so far came with one text, also if this page comes next. */
+  agreesWith(page: PageHashes): boolean {
+    const next = this.#nextOnTrail(page.keys);
+    if (next) this.#isSteady &&= this.#joinsSteadily(page, next);
+    else for (let n = 0; n < page.keys.length && this.#isSteady; n += 1) this.#isSteady = this.#table.agreesWith(page, n);
     return this.#isSteady;
   }
 
   /** How many records there may be in all. Nobody has proved it: it only says how far to grow. */
   expect(records: number): void {
-    this.#expected = records;
+    this.#table.expect(records);
   }
 
   addTokenDigest(digest: string): void {
     this.#tokens.add(digest);
   }
 
-  #has(high: number, low: number): boolean {
-    const slot = this.#find(high, low);
-    return this.#high[slot] !== 0 || this.#low[slot] !== 0;
+  /** The page of the trail that has these keys, or, without any, its end: undefined, as it is off the trail. */
+  #nextOnTrail(keys: KeyHashes | undefined): TrailPage | undefined {
+    const next = this.#trail?.pages[this.#followed.length];
+    if (this.#trail && next?.keys !== keys) throw new Error('This is not on the trail.');
+    return next;
   }
 
-  /** The slot that holds the hash, or the free one where it belongs. */
-  #find(high: number, low: number): number {
-    const mask = this.#low.length - 1;
-    let slot = low & mask;
-    while ((this.#low[slot] !== low || this.#high[slot] !== high) && (this.#low[slot] !== 0 || this.#high[slot] !== 0)) {
-      slot = (slot + 1) & mask;
-    }
-    return slot;
-  }
-
-  #grow(): void {
-    const [high, low, text] = [this.#high, this.#low, this.#text];
-    const enough = 2 ** Math.ceil(Math.log2(2 * this.#expected));
-    const slots = Math.max(2 * low.length, Math.min(enough, MOST_SLOTS, MOST_GROWTH * low.length));
-    this.#high = new Uint32Array(slots);
-    this.#low = new Uint32Array(slots);
-    this.#text = new Uint32Array(slots);
-    for (let from = 0; from < low.length; from++) {
-      if (high[from] === 0 && low[from] === 0) continue;
-      const slot = this.#find(high[from]!, low[from]!);
-      this.#high[slot] = high[from]!;
-      this.#low[slot] = low[from]!;
-      this.#text[slot] = text[from]!;
-    }
-    for (const outgrown of [high, low, text]) freeBuffer(outgrown);
+  /** Whether the record that joins the page to the one before came twice with one text, as it does where neither has changed. */
+  #joinsSteadily({ texts }: PageHashes, next: TrailPage): boolean {
+    if (next.joined === 0) return true;
+    const before = this.#followed.at(-1)!;
+    const areUnchanged = texts === next.texts && before.texts === this.#trail!.pages[this.#followed.length - 1]!.texts;
+    return areUnchanged || before.texts.words.at(-TEXT_WORDS) === texts.words[0];
   }
 }
 

@@ -2,58 +2,107 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import { fingerprint } from '../catalogue/fingerprint.js';
 import type { Database } from '../db/database.js';
 import type { Transaction } from '../db/transaction.js';
-import type { ListKey } from '../mirror/list-fence.js';
+import { fenced, type ListKey } from '../mirror/list-fence.js';
 import type { KeptAnswer, KnownContent } from '../pagers/envelope.js';
-import type { KeyHashes } from '../pagers/hashes.js';
+import { KeyHashes, TEXT_WORDS, TextHashes } from '../pagers/hashes.js';
 import type { KnownAnswer, KnownPages } from '../pagers/known-page.js';
-import { TEXT_WORDS } from '../pagers/record-digests.js';
-import { ledgerPages } from './ledger.js';
+import { ledgerHashes, ledgerOutlines } from './ledger.js';
+import { type PageEnds, type Trail, trailOf } from './trail.js';
 
-/** The pages that a reusable walk received: 20 bytes a record, and 8 more once single records are looked for. */
+/** A page of a reference. */
+export interface ReferencePage {
+  readonly content: KnownContent;
+  readonly digest: Buffer;
+  readonly answer?: KeptAnswer | undefined;
+}
+
+/** The pages that a reusable walk received: what each is recognized by, and, once one is another, 28 bytes a record. */
 export class Reference implements KnownPages {
+  readonly readHashes: () => Promise<void>;
+  readonly #contents: readonly KnownContent[];
   readonly #byDigest = new Map<string, KnownContent>();
-  readonly #byFirstKey = new Map<number, KnownContent>();
   readonly #byRequest = new Map<string, KnownAnswer>();
+  #byFirstKey: ReadonlyMap<number, KnownContent> | undefined;
   /** In ascending order. */
   #texts: Float64Array | undefined;
 
-  add(digest: Uint8Array, content: KnownContent, answer?: KeptAnswer): void {
-    this.#byDigest.set(nameOf(digest), content);
-    if (answer) this.#byRequest.set(answer.request, { answer, content, digest: Buffer.from(digest) });
-    if (content.keys.length > 0) this.#byFirstKey.set(numberOf(content.keys.words, 0), content);
+  /** `readHashes` lets those of all contents arrive. */
+  constructor(pages: readonly ReferencePage[], readHashes: () => Promise<void>) {
+    this.#contents = pages.map(({ content }) => content);
+    for (const { content, digest, answer } of pages) {
+      this.#byDigest.set(nameOf(digest), content);
+      if (answer) this.#byRequest.set(answer.request, { answer, content, digest });
+    }
+    let read: Promise<void> | undefined;
+    this.readHashes = () => (read ??= readHashes());
   }
 
   withDigest(digest: Buffer): KnownContent | undefined {
     return this.#byDigest.get(nameOf(digest));
   }
 
-  beginningWith(key: KeyHashes): KnownContent | undefined {
-    return this.#byFirstKey.get(numberOf(key.words, 0));
-  }
-
   answerTo(request: string): KnownAnswer | undefined {
     return this.#byRequest.get(request);
   }
 
-  hasText(texts: Uint32Array, n: number): boolean {
+  beginningWith(key: KeyHashes): KnownContent | undefined {
+    this.#byFirstKey ??= new Map(
+      this.#contents.filter(({ keys }) => keys.length > 0).map((content) => [numberOf(content.keys.words, 0), content]),
+    );
+    return this.#byFirstKey.get(numberOf(key.words, 0));
+  }
+
+  hasText({ words }: TextHashes, n: number): boolean {
     this.#texts ??= this.#numbersOfTexts();
-    return includes(this.#texts, numberOf(texts, TEXT_WORDS * n));
+    return includes(this.#texts, numberOf(words, TEXT_WORDS * n));
   }
 
   #numbersOfTexts(): Float64Array {
-    const pages = [...this.#byDigest.values()];
-    const numbers = new Float64Array(pages.reduce((sum, { texts }) => sum + texts.length / TEXT_WORDS, 0));
+    const numbers = new Float64Array(this.#contents.reduce((sum, { texts }) => sum + texts.length, 0));
     let next = 0;
-    for (const { texts } of pages) for (let at = 0; at < texts.length; at += TEXT_WORDS) numbers[next++] = numberOf(texts, at);
+    for (const { texts } of this.#contents) {
+      const { words } = texts;
+      for (let at = 0; at < words.length; at += TEXT_WORDS) numbers[next++] = numberOf(words, at);
+    }
     numbers.sort();
     return numbers;
   }
 }
 
-export async function readReference(db: Pick<Database, 'pool'>, walkId: string): Promise<Reference> {
-  const reference = new Reference();
-  for await (const { digest, answer, ...content } of ledgerPages(db, walkId)) reference.add(digest, content, answer);
-  return reference;
+/**
+ * The pages of the list's reusable walk, and the trail that they make, if they do. Reading their hashes throws `fenced` when somebody
+ * has taken the list and cleared them since.
+ */
+export async function readReference(
+  db: Pick<Database, 'pool'>,
+  list: ListKey,
+  walkId: string,
+): Promise<{ readonly reference: Reference; readonly trail: Trail | undefined }> {
+  const pages: (ReferencePage & PageEnds)[] = [];
+  for await (const { content_id, records, digest, answer, first_key, last_key } of ledgerOutlines(db, walkId)) {
+    const content = { id: BigInt(content_id), keys: new KeyHashes(records), texts: new TextHashes(records) };
+    pages.push({
+      content,
+      digest,
+      answer: answer ?? undefined,
+      keys: content.keys,
+      texts: content.texts,
+      firstKey: first_key,
+      lastKey: last_key,
+    });
+  }
+  const reference = new Reference(pages, async () => {
+    let n = 0;
+    for await (const { keys, texts } of ledgerHashes(db, walkId)) {
+      pages[n]?.content.keys.arrive(keys);
+      pages[n]?.content.texts.arrive(texts);
+      n += 1;
+    }
+    if (n !== pages.length) throw fenced(list, 'the ledger of its last walk is gone');
+  });
+  const { rows } = await db.pool.query<{ keys_digest: string }>('SELECT keys_digest FROM muster.walks WHERE id = $1', [walkId]);
+  const trail = rows[0] && trailOf(pages, rows[0].keys_digest);
+  return { reference, trail };
 }
 
 /**

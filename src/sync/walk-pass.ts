@@ -94,9 +94,10 @@ async function readPages(
     let advance: Advance<JsonObject>;
     try {
       const unread = await window.take(checkpoint.pager);
-      page = unread.read(walk.idField);
+      page = await unread.read(walk.idField);
+      if (!walk.memory.isOnTrail(page)) await leaveTrail(walk);
       // Only the service has its records, and now they are compared.
-      if (page.content && !page.full && !walk.memory.agreesWith(page.keys, page.texts)) continue;
+      if (page.content && !page.full && !walk.memory.agreesWith(page)) continue;
       advance = pager.next(checkpoint.pager, page, walk.memory);
     } catch (error) {
       if (isWorthRepeating(error) && repeats < REPEATS) {
@@ -132,19 +133,28 @@ function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpo
   return { ...checkpoint, pager };
 }
 
+/** From here on the pass is not what its reference was, page for page. */
+export async function leaveTrail({ memory, reference }: OpenWalk): Promise<void> {
+  await reference?.readHashes();
+  memory.leaveTrail();
+}
+
 /**
  * Adds the page to the pass's memory. Returns from which position on all its records are new to the pass, and how many shared
  * their id with another one. In an offset list known records stand at the front of a page: they are its overlap, or were moved
  * there by others. In a list of a stable order one that stands behind a new record is a second record with that id.
  */
-function remember({ memory }: OpenWalk, { keys, texts, total, nextToken }: ReceivedPage, { pager, order }: Endpoint) {
+function remember({ memory }: OpenWalk, page: ReceivedPage, { pager, order }: Endpoint) {
+  const { keys, total, nextToken } = page;
   if (total !== undefined) memory.expect(total);
   if (nextToken !== undefined) memory.addTokenDigest(digestToken(nextToken));
+  let fresh = pager.style === 'continuation';
+  const joined = memory.follow(page);
+  if (joined !== undefined) return { repeated: fresh && order === 'stable' ? joined : 0, newFrom: joined };
   let repeated = 0;
   let newFrom = 0;
-  let fresh = pager.style === 'continuation';
   for (let n = 0; n < keys.length; n += 1) {
-    const isNew = memory.add(keys, texts, n) === 'new';
+    const isNew = memory.add(page, n) === 'new';
     if (!isNew) newFrom = n + 1;
     if (!isNew && ((fresh && order === 'stable') || keys.isRepeat(n))) repeated += 1;
     fresh ||= isNew;

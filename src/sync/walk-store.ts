@@ -109,9 +109,9 @@ export class WalkStore {
     });
     // Behind the transaction: from here on nobody else writes to these walks without ending ours.
     const { checkpoint } = opened;
-    const reference = referenceId === null ? undefined : await readReference(this.#db, referenceId);
-    const memory = checkpoint ? await readLedger(this.#db, id, checkpoint) : new ReceivedKeys();
-    return { ...opened, memory, reference };
+    const known = referenceId === null ? undefined : await readReference(this.#db, list, referenceId);
+    const memory = checkpoint ? await readLedger(this.#db, id, checkpoint) : new ReceivedKeys(known?.trail);
+    return { ...opened, memory, reference: known?.reference };
   }
 
   /**

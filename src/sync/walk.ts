@@ -3,7 +3,7 @@ import { pagerFor } from '../pagers/pager-for.js';
 import type { OpenWalk } from './open-walk.js';
 import { firstCheckpoint } from './walk-checkpoint.js';
 import { walkChildren } from './walk-children.js';
-import { type WalkDependencies, walkPass } from './walk-pass.js';
+import { leaveTrail, type WalkDependencies, walkPass } from './walk-pass.js';
 import { carriedOn, judge, linkageOf } from './walk-verdict.js';
 
 /**
@@ -23,6 +23,7 @@ export async function walkList(
   for (;;) {
     const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
     if (end.kind === 'yielded') return 'yielded';
+    if (!walk.memory.isOnTrail(undefined)) await leaveTrail(walk);
     const isJoined = end.kind === 'end' && linkageOf(walk, endpoint, end.checkpoint) === 'join';
     if (isJoined) await deps.store.noteOrder(walk);
     const verdict = judge(walk, endpoint, checkpoint, end);

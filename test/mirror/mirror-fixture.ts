@@ -70,7 +70,7 @@ function pageOf(texts: readonly string[]): PageToWrite['page'] {
     rejected: [],
     ids,
     keys: KeyHashes.of(ids),
-    texts: new Uint32Array(3 * ids.length),
+    texts: { words: new Uint32Array(3 * ids.length) },
     digest: Buffer.from(texts.join()),
   };
 }

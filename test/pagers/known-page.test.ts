@@ -4,6 +4,7 @@ import { bytesOf } from '../../src/core/text-slice.js';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { type KnownContent, readPage } from '../../src/pagers/envelope.js';
+import { KeyHashes, TextHashes } from '../../src/pagers/hashes.js';
 import { readAgainst } from '../../src/pagers/known-page.js';
 import { Reference } from '../../src/sync/reference.js';
 
@@ -21,9 +22,11 @@ const totals = (records: readonly string[], total = 50) =>
 /** What a walk keeps of a page. */
 function knownOf(text: string, endpoint = LIST): { reference: Reference; content: KnownContent } {
   const { digest, keys, texts } = readPage(Buffer.from(text), endpoint, 'id');
-  const reference = new Reference();
-  const content = { id: 7n, keys, texts };
-  reference.add(digest, content);
+  const content = { id: 7n, keys: new KeyHashes(keys.length), texts: new TextHashes(texts.length) };
+  const reference = new Reference([{ content, digest }], async () => {
+    content.keys.arrive(keys.words);
+    content.texts.arrive(texts.words);
+  });
   return { reference, content };
 }
 
@@ -52,25 +55,25 @@ describe('a page that was received before', () => {
     ['nothing around it', BARE, `[${A}, ${B}]`, ` [${A}, ${B}]\n`, {}],
     ['a byte order mark before it', LIST, totals([A]), `\uFEFF${totals([A])}`, { total: 50 }],
     ['no record in it', LIST, totals([]), totals([], 0), { total: 0 }],
-  ])('is known again: %s', (_, endpoint, before, now, around) => {
+  ])('is known again: %s', async (_, endpoint, before, now, around) => {
     const { reference, content } = knownOf(before, endpoint);
-    const page = readAgainst(reference, Buffer.from(now), endpoint, 'id');
+    const page = await readAgainst(reference, Buffer.from(now), endpoint, 'id');
     expect(page).toMatchObject({ content, records: [], rejected: [], ...around });
     expect(page.full!()).toMatchObject({ ...around, ids: readPage(Buffer.from(now), endpoint, 'id').ids });
   });
 
-  it('is an error where its envelope is', () => {
+  it('is an error where its envelope is', async () => {
     const { reference } = knownOf(totals([A, B]));
     const wrong = totals([A, B]).replace('"totalDisplayRecords":2', '"totalDisplayRecords":3');
-    expect(() => readAgainst(reference, Buffer.from(wrong), LIST, 'id')).toThrow(
+    await expect(readAgainst(reference, Buffer.from(wrong), LIST, 'id')).rejects.toThrow(
       expect.objectContaining({ code: 'contradicting_envelope' }),
     );
     const cut = totals([A, B]).slice(0, -1);
-    expect(() => readAgainst(reference, Buffer.from(cut), LIST, 'id')).toThrow(
+    await expect(readAgainst(reference, Buffer.from(cut), LIST, 'id')).rejects.toThrow(
       expect.objectContaining({ code: 'malformed_response' }),
     );
     const twice = totals([A, B]).replace(/}$/, ',"data":null}');
-    expect(() => readAgainst(reference, Buffer.from(twice), LIST, 'id')).toThrow(
+    await expect(readAgainst(reference, Buffer.from(twice), LIST, 'id')).rejects.toThrow(
       expect.objectContaining({ code: 'malformed_envelope' }),
     );
   });
@@ -79,21 +82,21 @@ describe('a page that was received before', () => {
 describe('a page that holds the same records', () => {
   const { reference, content } = knownOf(totals([A, B, C]));
 
-  it('brings those with another text', () => {
+  it('brings those with another text', async () => {
     const changed = '{"id":"b","n":2,"more":"ë"}';
-    const page = readAgainst(reference, Buffer.from(totals([A, changed, C])), LIST, 'id');
+    const page = await readAgainst(reference, Buffer.from(totals([A, changed, C])), LIST, 'id');
     expect(page).toMatchObject({ ids: content, records: [{ id: 'b', position: 1 }], total: 50 });
     expect(page.records.map((each) => bytesOf(each).toString())).toEqual([changed]);
     expect(page).not.toHaveProperty('content');
-    expect(page.texts).toEqual(readPage(Buffer.from(totals([A, changed, C])), LIST, 'id').texts);
+    expect(page.texts.words).toEqual(readPage(Buffer.from(totals([A, changed, C])), LIST, 'id').texts.words);
   });
 
   it.each([
     ['is no object', 'null', 'not_an_object'],
     ['has a NUL in it', '{"id":"b","n":"\\u0000"}', 'nul'],
     ['has lost its id', '{"n":2}', 'no_id'],
-  ])('is read whole where one of them %s', (_, text, reason) => {
-    const page = readAgainst(reference, Buffer.from(totals([A, text, C])), LIST, 'id');
+  ])('is read whole where one of them %s', async (_, text, reason) => {
+    const page = await readAgainst(reference, Buffer.from(totals([A, text, C])), LIST, 'id');
     expect(page).toMatchObject({ records: [], rejected: [{ reason, position: 1 }] });
     expect(page.rejected.map((each) => bytesOf(each).toString())).toEqual([text]);
     expect(page.ids).toHaveLength(3);
@@ -104,33 +107,34 @@ describe('a page that holds the same records', () => {
     ['a comma is missing', totals([A, B, C]).replace('},{', '} {')],
     ['a record is followed by something else', totals([A, B, C]).replace('"n":1},{"id":"c"', '"n":1}x,{"id":"c"')],
     ['it ends early', totals([A, B, C]).slice(0, -12)],
-  ])('is an error where %s', (_, text) => {
-    expect(() => readAgainst(reference, Buffer.from(text), LIST, 'id')).toThrow(
+  ])('is an error where %s', async (_, text) => {
+    await expect(readAgainst(reference, Buffer.from(text), LIST, 'id')).rejects.toThrow(
       expect.objectContaining({ code: 'malformed_response' }),
     );
   });
 });
 
-it('says of every page what reading all of it says', () => {
+it('says of every page what reading all of it says', async () => {
   const record = fc.record({ id: fc.nat(12).map(String), n: fc.nat(2), text: fc.constantFrom('', 'é', ']', '},{', '\\"') });
   const textOf = ({ id, n, text }: { id: string; n: number; text: string }, pad: string) =>
     `{"id":"${id}",${pad}"n":${n},"text":"${text}"}`;
   const page = fc.tuple(fc.array(record, { maxLength: 6 }), fc.constantFrom('', ' ', '\n'), fc.constantFrom('', ' '));
   let spared = 0;
-  fc.assert(
-    fc.property(
+  await fc.assert(
+    fc.asyncProperty(
       page,
       page,
       fc.array(fc.nat(5), { maxLength: 2 }),
       fc.boolean(),
-      ([before, pad], [other, gap], touched, isOther) => {
+      async ([before, pad], [other, gap], touched, isOther) => {
         const { reference } = knownOf(totals(before.map((each) => textOf(each, pad))));
         const now = isOther ? other : before.map((each, n) => (touched.includes(n) ? { ...each, n: each.n + 1 } : each));
         const response = Buffer.from(totals(now.map((each) => `${gap}${textOf(each, pad)}${gap}`)));
         const whole = readPage(response, LIST, 'id');
-        const read = readAgainst(reference, response, LIST, 'id');
-        expect(read.keys).toEqual(whole.keys);
-        expect(read.texts).toEqual(whole.texts);
+        const read = await readAgainst(reference, response, LIST, 'id');
+        await reference.readHashes();
+        expect(read.keys.words).toEqual(whole.keys.words);
+        expect(read.texts.words).toEqual(whole.texts.words);
         expect(read.digest).toEqual(whole.digest);
         expect(read.total).toBe(whole.total);
         expect(read.full!().records).toEqual(whole.records);

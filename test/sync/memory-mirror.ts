@@ -1,19 +1,20 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { bytesOf } from '../../src/core/text-slice.js';
 import type { KeptAnswer } from '../../src/pagers/envelope.js';
-import type { KeyHashes } from '../../src/pagers/hashes.js';
+import { KeyHashes, TextHashes } from '../../src/pagers/hashes.js';
 import type { OpenWalk } from '../../src/sync/open-walk.js';
 import { digestToken, ReceivedKeys } from '../../src/sync/pass-memory.js';
 import { Reference } from '../../src/sync/reference.js';
 import type { WalkCheckpoint } from '../../src/sync/walk-checkpoint.js';
 import type { WalkOutcome } from '../../src/sync/walk-end.js';
 import type { WalkRecord } from '../../src/sync/walk-pass.js';
+import { trailOf } from '../../src/sync/trail.js';
 import type { CountedPage, PagesToCommit } from '../../src/sync/walk-store.js';
 
 interface LedgerPage {
   readonly ids: readonly string[];
   readonly keys: KeyHashes;
-  readonly texts: Uint32Array;
+  readonly texts: TextHashes;
   readonly digest: Buffer;
   readonly token: string | undefined;
   readonly answer: KeptAnswer | undefined;
@@ -32,6 +33,7 @@ export class MemoryMirror implements WalkRecord {
   #ledger: LedgerPage[] = [];
   /** Pages of the walk just before, if that was verified and steady. */
   #known: readonly LedgerPage[] = [];
+  #knownDigest = '';
   #lastOrder: readonly string[] | undefined;
   #saved: { pass: number; checkpoint: string } | undefined;
   #idField: string | undefined;
@@ -39,10 +41,12 @@ export class MemoryMirror implements WalkRecord {
 
   /** The walk as a worker finds it that was not there before: from the checkpoint's text and the ledger. */
   open(): OpenWalk {
-    const memory = new ReceivedKeys();
+    const isFirstPass = (this.#saved?.pass ?? 1) === 1;
+    const { reference, trail } = this.#reference();
+    const memory = new ReceivedKeys(this.#saved ? undefined : trail);
     if (!this.#saved) this.#startedEmpty = this.rows.size === 0;
     for (const { keys, texts, token } of this.#ledger) {
-      for (let n = 0; n < keys.length; n += 1) memory.add(keys, texts, n);
+      for (let n = 0; n < keys.length; n += 1) memory.add({ keys, texts }, n);
       if (token !== undefined) memory.addTokenDigest(digestToken(token));
     }
     return {
@@ -54,8 +58,8 @@ export class MemoryMirror implements WalkRecord {
       pass: this.#saved?.pass ?? 1,
       memory,
       pages: this.#ledger.length,
-      fillsEmptyList: this.#startedEmpty && (this.#saved?.pass ?? 1) === 1,
-      ...((this.#saved?.pass ?? 1) === 1 && { reference: this.#reference() }),
+      fillsEmptyList: this.#startedEmpty && isFirstPass,
+      ...(isFirstPass && { reference }),
       ...(this.#idField !== undefined && { idField: this.#idField }),
       ...(this.#saved && { checkpoint: JSON.parse(this.#saved.checkpoint) as WalkCheckpoint }),
     };
@@ -72,8 +76,10 @@ export class MemoryMirror implements WalkRecord {
     const isThere = ({ id, position }: { id: string; position: number }) => position >= newFrom && this.rows.has(id);
     if (walk.fillsEmptyList && page.records.some(isThere)) throw new Error('a record that is there was said to be new');
     for (const record of page.records) this.rows.set(record.id, bytesOf(record).toString());
-    const { keys, texts, digest, nextToken, answer } = page;
-    const ids = 'id' in page.ids ? this.#known[Number(page.ids.id)]!.ids : page.ids;
+    const { digest, nextToken, answer } = page;
+    // The hashes of what is known may never have been read.
+    const { ids, keys } = 'id' in page.ids ? this.#known[Number(page.ids.id)]! : { ids: page.ids, keys: page.keys };
+    const { texts } = page.content ? this.#known[Number(page.content.id)]! : page;
     this.#ledger.push({ ids, keys, texts, digest, token: nextToken, answer });
     this.spared += page.keys.length - page.records.length - page.rejected.length;
     this.#idField ??= page.idField;
@@ -99,10 +105,12 @@ export class MemoryMirror implements WalkRecord {
 
   async finish(walk: OpenWalk, outcome: WalkOutcome): Promise<void> {
     this.outcome = outcome;
+    const received = new Set(this.received());
+    if (walk.memory.size !== received.size) throw new Error(`${received.size} records were received, not ${walk.memory.size}`);
     this.deleted = [];
     this.#known = outcome.kind === 'verified' && walk.memory.isSteady ? this.#ledger : [];
+    this.#knownDigest = walk.memory.digest;
     if (outcome.kind === 'verified') {
-      const received = new Set(this.received());
       this.deleted = [...this.rows.keys()].filter((id) => !received.has(id));
       for (const id of this.deleted) this.rows.delete(id);
       this.#lastOrder = this.#order();
@@ -122,11 +130,19 @@ export class MemoryMirror implements WalkRecord {
     return this.#ledger.flatMap(({ ids }) => ids);
   }
 
-  #reference(): Reference {
-    const reference = new Reference();
-    for (const [n, { digest, keys, texts, answer }] of this.#known.entries())
-      reference.add(digest, { id: BigInt(n), keys, texts }, answer);
-    return reference;
+  #reference() {
+    const pages = this.#known.map(({ digest, keys, texts, answer }, n) => {
+      const unread = { keys: new KeyHashes(keys.length), texts: new TextHashes(texts.length) };
+      const [firstKey, lastKey] = [Buffer.from(keys.words.slice(0, 2).buffer), Buffer.from(keys.words.slice(-2).buffer)];
+      return { content: { id: BigInt(n), ...unread }, digest, answer, ...unread, firstKey, lastKey };
+    });
+    const reference = new Reference(pages, async () => {
+      for (const [n, { keys, texts }] of this.#known.entries()) {
+        pages[n]!.keys.arrive(keys.words);
+        pages[n]!.texts.arrive(texts.words);
+      }
+    });
+    return { reference, trail: trailOf(pages, this.#knownDigest) };
   }
 
   /** Every id at its last place. */

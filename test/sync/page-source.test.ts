@@ -23,6 +23,6 @@ test.each<[string, boolean, string?]>([
     endpoint!,
   )({});
   const page = await fetch({ query: { skip: '0' } }, new AbortController().signal);
-  const { answer } = page.read('id');
+  const { answer } = await page.read('id');
   expect(answer).toEqual(isKept ? { request: '["http://service/",{"query":{"skip":"0"}}]', etag, total: 1 } : undefined);
 });

@@ -1,9 +1,10 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { KeyHashes } from '../../src/pagers/hashes.js';
+import { KeyHashes, TextHashes } from '../../src/pagers/hashes.js';
 import { digestToken, ReceivedKeys } from '../../src/sync/pass-memory.js';
 
-const add = (memory: ReceivedKeys, key: string, text = 0) => memory.add(KeyHashes.of([key]), Uint32Array.of(text, 0), 0);
+const add = (memory: ReceivedKeys, key: string, text = 0) =>
+  memory.add({ keys: KeyHashes.of([key]), texts: new TextHashes(1, Uint32Array.of(text, 0, 0)) }, 0);
 const has = (memory: ReceivedKeys, key: string) => memory.hasAny(KeyHashes.of([key]));
 const keysOf = (keys: readonly string[]) => {
   const memory = new ReceivedKeys();

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Holds } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
+import { readReference } from '../../src/sync/reference.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
@@ -113,6 +114,35 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
       change(13, 'y');
       await harness.sync(company, NIGHTLY);
       expect(await idsIn('page_keys')).toEqual(keys);
+    });
+
+    test('the hashes of its pages are read once one of them is another, and not before', async () => {
+      const query = vi.spyOn(database.db.pool, 'query');
+      const readings = () => query.mock.calls.filter((call) => JSON.stringify(call[0]).includes('ledger_hashes')).length;
+      try {
+        await harness.sync(company, NIGHTLY);
+        expect(readings()).toBe(0);
+        change(12, 'x');
+        change(31, 'y');
+        await harness.sync(company, NIGHTLY);
+        expect(readings()).toBe(1);
+      } finally {
+        query.mockRestore();
+      }
+    });
+
+    test('a list that ends where one of its pages ended loses the records behind it', async () => {
+      list().remove(55, 5);
+      const [walk] = (await harness.sync(company, NIGHTLY)).walks;
+      expect(walk).toMatchObject({ verified: true, pages: 6, received: 55, deleted: 5 });
+      expect(await mirrorOf()).toEqual(service());
+    });
+
+    test('who reads the hashes of a walk whose ledger was cleared has lost the list', async () => {
+      const walk = await database.db.prisma.walk.findFirstOrThrow({ where: { run: { companyId: company.companyId } } });
+      const { reference } = await readReference(database.db, { ...company, resource: 'employees' }, walk.id);
+      await database.db.prisma.walkPage.deleteMany({ where: { walkId: walk.id, page: { gte: 3 } } });
+      await expect(reference.readHashes()).rejects.toThrow(expect.objectContaining({ code: 'fenced' }));
     });
 
     test('keys that no ledger refers to are cleared', async () => {
