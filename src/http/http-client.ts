@@ -1,5 +1,6 @@
-import { Agent, buildConnector, type Dispatcher, request } from 'undici';
-import { readBody } from './read-body.js';
+import { Agent, buildConnector } from 'undici';
+import { decodeBody } from './decode-body.js';
+import { Exchange } from './exchange.js';
 import { ServiceError } from './service-error.js';
 
 export interface HttpRequest {
@@ -72,20 +73,36 @@ export class HttpClient {
   }
 
   async send(outgoing: HttpRequest): Promise<HttpResponse> {
-    const { signal, deadlineMs = this.#deadlineMs } = outgoing;
+    const { method, url, headers, body, signal, deadlineMs = this.#deadlineMs } = outgoing;
     signal?.throwIfAborted();
-    const what = describeRequest(outgoing);
-    const control = new AbortController();
-    const late = () => new ServiceError('service_timeout', `${what} took longer than ${deadlineMs} ms`, { sent: true });
-    const timer = setTimeout(() => control.abort(late()), deadlineMs);
-    const onAbort = () => control.abort(signal?.reason);
+    const exchange = new Exchange(this.#maxBytes);
+    const timer = setTimeout(() => exchange.abort(tooLate(outgoing, deadlineMs)), deadlineMs);
+    const onAbort = () => exchange.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
-      // The race, because undici looks at a signal only once the request has its connection.
-      return await Promise.race([this.#exchange(outgoing, control.signal), rejection(control.signal)]);
+      (outgoing.freshConnection ? this.#fresh : this.#kept).dispatch(
+        {
+          method,
+          origin: url.origin,
+          path: url.pathname + url.search,
+          headers: { 'user-agent': 'muster', 'accept-encoding': 'gzip', ...headers },
+          ...(body !== undefined && { body }),
+        },
+        exchange,
+      );
+      const answer = await exchange.answer;
+      const bytes = await decodeBody(answer.body, answer.headers['content-encoding'], this.#maxBytes);
+      return {
+        status: answer.status,
+        headers: answer.headers,
+        bytes,
+        get text() {
+          return new TextDecoder().decode(bytes);
+        },
+      };
     } catch (error) {
       signal?.throwIfAborted();
-      throw control.signal.aborted ? control.signal.reason : this.#failure(what, error);
+      throw error instanceof ServiceError ? error : this.#failure(describeRequest(outgoing), error);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);
@@ -97,32 +114,7 @@ export class HttpClient {
     await Promise.all([this.#kept.close(), this.#fresh.close()]);
   }
 
-  async #exchange(outgoing: HttpRequest, signal: AbortSignal): Promise<HttpResponse> {
-    const { method, url, headers, body, freshConnection } = outgoing;
-    const response = await request(url, {
-      method,
-      signal,
-      dispatcher: freshConnection ? this.#fresh : this.#kept,
-      headers: { 'user-agent': 'muster', 'accept-encoding': 'gzip', ...headers },
-      ...(body === undefined ? {} : { body }),
-    });
-    const received = joinHeaders(response.headers);
-    const bytes =
-      response.statusCode === 304
-        ? await noBody(response.body)
-        : await readBody(response.body, received['content-encoding'], this.#maxBytes);
-    return {
-      status: response.statusCode,
-      headers: received,
-      bytes,
-      get text() {
-        return new TextDecoder().decode(bytes);
-      },
-    };
-  }
-
   #failure(what: string, error: unknown): ServiceError {
-    if (error instanceof ServiceError) return error;
     const sent = !(error instanceof Error && this.#connectErrors.has(error));
     const code = (error as NodeJS.ErrnoException).code ?? '';
     if (code.startsWith('UND_ERR_') && code.endsWith('_TIMEOUT'))
@@ -139,20 +131,6 @@ export function describeRequest({ method, url }: Pick<HttpRequest, 'method' | 'u
   return `${method} ${url.host}${url.pathname}`;
 }
 
-function rejection(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
-}
-
-/** 304 has none, whatever encoding and length it speaks of (RFC 9110, 8.6); undici takes such a length for a broken connection. */
-async function noBody(body: Dispatcher.ResponseData['body']): Promise<Buffer> {
-  await body.dump();
-  return Buffer.alloc(0);
-}
-
-function joinHeaders(headers: Dispatcher.ResponseData['headers']): Record<string, string> {
-  const joined = Object.entries(headers).map(([name, value]) => [
-    name.toLowerCase(),
-    Array.isArray(value) ? value.join(', ') : value,
-  ]);
-  return Object.fromEntries(joined.filter(([, value]) => value !== undefined));
+function tooLate(outgoing: HttpRequest, deadlineMs: number): ServiceError {
+  return new ServiceError('service_timeout', `${describeRequest(outgoing)} took longer than ${deadlineMs} ms`, { sent: true });
 }

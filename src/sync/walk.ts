@@ -23,9 +23,10 @@ export async function walkList(
   for (;;) {
     const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
     if (end.kind === 'yielded') return 'yielded';
-    if (!walk.memory.isOnTrail(undefined)) await leaveTrail(walk);
+    const isAsBefore = walk.memory.isOnTrail(undefined);
+    if (!isAsBefore) await leaveTrail(walk);
     const isJoined = end.kind === 'end' && linkageOf(walk, endpoint, end.checkpoint) === 'join';
-    if (isJoined) await deps.store.noteOrder(walk);
+    if (isJoined && !isAsBefore) await deps.store.noteOrder(walk);
     const verdict = judge(walk, endpoint, checkpoint, end);
     if (verdict.kind !== 'another-pass') {
       await deps.store.finish(walk, verdict, endpoint);

@@ -1,0 +1,94 @@
+import type { Dispatcher } from 'undici';
+import { ServiceError } from './service-error.js';
+
+/** What was received, the body still encoded. */
+export interface Answer {
+  readonly status: number;
+  /** Names in lower case; repeated headers joined by a comma. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** Nobody else has its memory. */
+  readonly body: Buffer;
+}
+
+/**
+ * A request on its way and its answer as it comes, told by undici's dispatcher: without a stream in between, which costs as much as
+ * all the rest of a request. Ends at once when it is aborted, even before it has a connection, of which undici would not know.
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  /** Rejects with undici's error, with that of `abort`, or with ServiceError `response_too_large`. */
+  readonly answer: Promise<Answer>;
+  readonly #maxBytes: number;
+  #resolve!: (answer: Answer) => void;
+  #reject!: (error: unknown) => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #aborted: { readonly reason: Error } | undefined;
+  #head: Omit<Answer, 'body'> = { status: 0, headers: {} };
+  /** The whole body where its length was said, else its parts. */
+  #whole: Buffer | undefined;
+  #parts: Buffer[] = [];
+  #size = 0;
+
+  /** `maxBytes`: of the body as sent. */
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+    this.answer = new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+    });
+  }
+
+  abort(reason: Error): void {
+    this.#aborted ??= { reason };
+    this.#reject(reason);
+    this.#controller?.abort(reason);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#aborted) controller.abort(this.#aborted.reason);
+  }
+
+  onResponseStart(_: unknown, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void {
+    if (status < 200) return;
+    this.#head = { status, headers: joinHeaders(headers) };
+    // 304 has none, whatever encoding and length it speaks of (RFC 9110, 8.6); undici takes such a length for a broken connection.
+    if (status === 304) this.#resolve({ ...this.#head, body: Buffer.alloc(0) });
+    const length = Number(this.#head.headers['content-length']);
+    if (length > this.#maxBytes) this.abort(tooLarge(this.#maxBytes));
+    else if (length > 0) this.#whole = Buffer.allocUnsafe(length);
+  }
+
+  onResponseData(_: unknown, part: Buffer): void {
+    if (this.#whole) part.copy(this.#whole, this.#size);
+    else this.#parts.push(part);
+    this.#size += part.length;
+    if (this.#size > this.#maxBytes) this.abort(tooLarge(this.#maxBytes));
+  }
+
+  onResponseEnd(): void {
+    const body = this.#whole ?? Buffer.concat(this.#parts);
+    if (body.length === this.#size) this.#resolve({ ...this.#head, body });
+    else this.#reject(new Error('The body has another length than its header said.'));
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#reject(error);
+  }
+}
+
+export function tooLarge(maxBytes: number): ServiceError {
+  return new ServiceError(
+    'response_too_large',
+    `The response is larger than ${maxBytes} bytes; lower the page size in the catalogue`,
+    { sent: true },
+  );
+}
+
+function joinHeaders(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
+  const joined: Record<string, string> = {};
+  for (const name in headers) {
+    const value = headers[name];
+    if (value !== undefined) joined[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
+  }
+  return joined;
+}
