@@ -6,9 +6,9 @@ const { create64, h64, h64Raw } = await xxhash();
 const CHUNK_BYTES = 2 ** 16;
 
 /** XXH64. Not cryptographic: it tells a text from what the same service sent before. */
-export function hashBytes(bytes: Uint8Array, seed = 0n): bigint {
-  if (bytes.length <= CHUNK_BYTES) return h64Raw(bytes, seed);
-  const hash = create64(seed);
+export function hashBytes(bytes: Uint8Array): bigint {
+  if (bytes.length <= CHUNK_BYTES) return h64Raw(bytes);
+  const hash = create64();
   for (let at = 0; at < bytes.length; at += CHUNK_BYTES) hash.update(bytes.subarray(at, at + CHUNK_BYTES));
   return hash.digest();
 }

@@ -2,14 +2,16 @@ import { hashBytes, TEXT_WORDS, TextHashes } from './hashes.js';
 import type { ScannedArray } from './json-scanner.js';
 
 export interface RecordDigests {
-  /** 128 bits of hash of the text of the array that holds the records. */
+  /** Hash and length of the text of the array that holds the records. */
   readonly digest: Buffer;
   readonly texts: TextHashes;
 }
 
-/** Two hashes, since nothing more is looked at of a page that is known by its digest. */
+/** 12 bytes: a 64-bit hash and the length. */
 export function digestArray(bytes: Uint8Array): Buffer {
-  return Buffer.from(BigUint64Array.of(hashBytes(bytes), hashBytes(bytes, 1n)).buffer);
+  const digest = Buffer.allocUnsafe(12);
+  digest.writeUInt32LE(bytes.length, digest.writeBigUInt64LE(hashBytes(bytes)));
+  return digest;
 }
 
 /** Hashes the text from `start` to `end` into record `n` of the words of TextHashes. */
