@@ -16,7 +16,6 @@ const WIDEST = 16;
 
 interface PageUnderWay {
   readonly page: Promise<UnreadPage>;
-  readonly abort: AbortController;
   arrival: 'coming' | 'here' | 'failed';
 }
 
@@ -33,6 +32,9 @@ export class PageWindow {
   #width = NARROWEST;
   /** By their request; the one that is wanted next, and those that follow it. */
   readonly #underWay = new Map<string, PageUnderWay>();
+  /** Ends those requests. */
+  #abort = new AbortController();
+  #last: { readonly state: JsonObject; readonly key: string } | undefined;
   /** What was aimed at since a page was taken. */
   #aimedAt: JsonObject | undefined;
 
@@ -49,10 +51,9 @@ export class PageWindow {
     this.#signal.throwIfAborted();
     if (this.#aimedAt === state) return;
     this.#aimedAt = state;
-    const wanted = this.#pager.request(state);
-    if (!this.#underWay.has(keyOf(wanted))) {
+    if (!this.#underWay.has(this.#keyOf(state))) {
       this.#dropAll();
-      this.#start(wanted);
+      this.#start(this.#pager.request(state));
     }
     const { size } = this.#underWay;
     for (const input of this.#pager.ahead(state, size - 1, this.#width - size)) this.#start(input);
@@ -61,7 +62,7 @@ export class PageWindow {
   /** The page that the state asks for. */
   async take(state: JsonObject): Promise<UnreadPage> {
     this.aim(state);
-    const key = keyOf(this.#pager.request(state));
+    const key = this.#keyOf(state);
     const { page, arrival } = this.#underWay.get(key)!;
     this.#width = arrival !== 'coming' ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
     try {
@@ -74,7 +75,7 @@ export class PageWindow {
 
   /** Whether the page that the state asks for is there already. */
   hasCome(state: JsonObject): boolean {
-    return this.#underWay.get(keyOf(this.#pager.request(state)))?.arrival === 'here';
+    return this.#underWay.get(this.#keyOf(state))?.arrival === 'here';
   }
 
   close(): void {
@@ -83,8 +84,7 @@ export class PageWindow {
   }
 
   #start(input: PageInput): void {
-    const abort = new AbortController();
-    const underWay: PageUnderWay = { page: this.#fetch(input, abort.signal), abort, arrival: 'coming' };
+    const underWay: PageUnderWay = { page: this.#fetch(input, this.#abort.signal), arrival: 'coming' };
     // Its failure is seen where the page is taken, or nowhere.
     underWay.page.then(
       () => (underWay.arrival = 'here'),
@@ -94,9 +94,16 @@ export class PageWindow {
   }
 
   readonly #dropAll = (): void => {
-    for (const { abort } of this.#underWay.values()) abort.abort();
+    this.#abort.abort();
+    this.#abort = new AbortController();
     this.#underWay.clear();
   };
+
+  /** Asked several times for each state. */
+  #keyOf(state: JsonObject): string {
+    if (this.#last?.state !== state) this.#last = { state, key: keyOf(this.#pager.request(state)) };
+    return this.#last.key;
+  }
 }
 
 function keyOf(input: PageInput): string {
