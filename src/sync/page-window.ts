@@ -16,6 +16,7 @@ const WIDEST = 16;
 
 interface PageUnderWay {
   readonly page: Promise<UnreadPage>;
+  readonly abort: AbortController;
   arrival: 'coming' | 'here' | 'failed';
 }
 
@@ -32,8 +33,6 @@ export class PageWindow {
   #width = NARROWEST;
   /** By their request; the one that is wanted next, and those that follow it. */
   readonly #underWay = new Map<string, PageUnderWay>();
-  /** Ends those requests. */
-  #abort = new AbortController();
   #last: { readonly state: JsonObject; readonly key: string } | undefined;
   /** What was aimed at since a page was taken. */
   #aimedAt: JsonObject | undefined;
@@ -84,7 +83,8 @@ export class PageWindow {
   }
 
   #start(input: PageInput): void {
-    const underWay: PageUnderWay = { page: this.#fetch(input, this.#abort.signal), arrival: 'coming' };
+    const abort = new AbortController();
+    const underWay: PageUnderWay = { page: this.#fetch(input, abort.signal), abort, arrival: 'coming' };
     // Its failure is seen where the page is taken, or nowhere.
     underWay.page.then(
       () => (underWay.arrival = 'here'),
@@ -94,8 +94,7 @@ export class PageWindow {
   }
 
   readonly #dropAll = (): void => {
-    this.#abort.abort();
-    this.#abort = new AbortController();
+    for (const { abort } of this.#underWay.values()) abort.abort();
     this.#underWay.clear();
   };
 
