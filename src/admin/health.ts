@@ -35,7 +35,8 @@ export function healthRoutes({ readiness, metrics }: HealthRoutesDependencies): 
           response: { 200: z.object({ status: z.literal('ok') }) },
         },
       },
-      async () => ({ status: 'ok' as const }),
+      // Tells this program from any other that says it is well.
+      async (_request, reply) => reply.header('x-service', 'muster').send({ status: 'ok' as const }),
     );
 
     app.get(

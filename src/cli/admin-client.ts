@@ -5,7 +5,7 @@ import { adminTokenPath } from '../config/kept-secrets.js';
 import { connectionFailure } from '../core/connection-failure.js';
 import { ownAddress } from '../core/own-address.js';
 import { CommandFailure } from './exit-code.js';
-import { isMusterAt, runningUp } from './running-up.js';
+import { isMuster, isMusterAt, runningUp } from './running-up.js';
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 
@@ -30,14 +30,15 @@ export interface Readiness {
 /** At `url`, or where a Muster is found. Throws invalid_configuration like the server itself would. */
 export function openAdminClient({ url }: { url?: string | undefined }): AdminClient {
   const config = loadConfig(process.env);
-  const whereabouts = url === undefined ? findMuster(config) : Promise.resolve(withoutSlash(url));
+  let found: Promise<string> | undefined;
+  const whereabouts = () => (found ??= url === undefined ? findMuster(config) : Promise.resolve(withoutSlash(url)));
 
   async function send(
     method: 'GET' | 'POST' | 'DELETE',
     path: string,
     options: { query?: Query; body?: object; accept?: string } = {},
   ) {
-    const base = await whereabouts;
+    const base = await whereabouts();
     const headers: Record<string, string> = { accept: options.accept ?? 'application/json' };
     if (path.startsWith('/api/')) headers.authorization = `Bearer ${await adminToken(config, base)}`;
     if (options.body) headers['content-type'] = 'application/json';
@@ -50,14 +51,14 @@ export function openAdminClient({ url }: { url?: string | undefined }): AdminCli
   async function call(...what: Parameters<typeof send>): Promise<{ status: number; text: string }> {
     const { statusCode, body } = await send(...what);
     const text = await body.text();
-    if (statusCode >= 400) throw refusal(await whereabouts, statusCode, text);
+    if (statusCode >= 400) throw refusal(await whereabouts(), statusCode, text);
     return { status: statusCode, text };
   }
 
   async function json<T>(...what: Parameters<typeof send>): Promise<T> {
     const { status, text } = await call(...what);
     const answer = parsed(text);
-    if (!answer) throw notMuster(await whereabouts, status);
+    if (!answer) throw notMuster(await whereabouts(), status);
     return answer as T;
   }
 
@@ -85,7 +86,7 @@ export function openAdminClient({ url }: { url?: string | undefined }): AdminCli
     async readiness() {
       const { statusCode, body } = await send('GET', '/readyz');
       const readiness: Partial<Readiness> | undefined = parsed(await body.text());
-      if (!readiness?.parts) throw notMuster(await whereabouts, statusCode);
+      if (!readiness?.parts) throw notMuster(await whereabouts(), statusCode);
       return readiness as Readiness;
     },
   };
@@ -114,8 +115,7 @@ async function adminToken(config: Config, base: string): Promise<string> {
     return (await readFile(file, 'utf8')).trim();
   } catch {
     // Where nothing listens, that is what to say first: the file is written when Muster starts.
-    const { body } = await reach(base, new URL(`${base}/healthz`), { method: 'GET', headers: {}, body: null });
-    await body.dump();
+    await askHealth(base);
     throw new CommandFailure(
       `No admin token: set MUSTER_ADMIN_TOKEN, or MUSTER_HOME to the folder in which Muster keeps it (${file} cannot be read).`,
       {
@@ -161,7 +161,16 @@ async function findMuster(config: Config): Promise<string> {
   const up = runningUp(config)?.url;
   const candidates = process.env.HOST || process.env.PORT ? [here, up, publicUrl] : [up, publicUrl, here];
   for (const candidate of candidates) if (candidate && (await isMusterAt(candidate))) return candidate;
-  return publicUrl;
+  const { statusCode, headers } = await askHealth(publicUrl);
+  if (isMuster(headers['x-service'])) return publicUrl;
+  throw notMuster(publicUrl, statusCode);
+}
+
+/** Throws when nobody answers. */
+async function askHealth(base: string): Promise<Dispatcher.ResponseData> {
+  const response = await reach(base, new URL(`${base}/healthz`), { method: 'GET', headers: {}, body: null });
+  await response.body.dump();
+  return response;
 }
 
 function withoutSlash(url: string): string {

@@ -29,11 +29,15 @@ export async function refuseSecondUp(config: Config): Promise<void> {
 /** Whether a Muster, and no other program, answers there. */
 export async function isMusterAt(url: string): Promise<boolean> {
   try {
-    const response = await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) });
-    return ((await response.json()) as { status?: string }).status === 'ok';
+    return isMuster((await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })).headers.get('x-service'));
   } catch {
     return false;
   }
+}
+
+/** By the header `x-service` of its answer to /healthz. */
+export function isMuster(service: unknown): boolean {
+  return service === 'muster';
 }
 
 /** Leaves word that this process serves MUSTER_HOME. Returns how to take it back. Throws `invalid_configuration` where it cannot. */

@@ -60,6 +60,17 @@ describe('the admin token', () => {
     expect(asked).toEqual(['/healthz']);
   });
 
+  it.each(['<!doctype html>', '{"status":"ok"}'])('is not sent where only another program answers %s', async (answer) => {
+    const { url, asked } = await otherProgram(answer);
+    const { code, stderr } = await runMuster(['companies'], {
+      MUSTER_ADMIN_TOKEN: TOKEN,
+      PUBLIC_URL: url,
+      PORT: new URL(url).port,
+    });
+    expect([code, stderr]).toEqual([1, expect.stringMatching(/which is not how Muster answers: give the address/)]);
+    expect(new Set(asked)).toEqual(new Set(['/healthz']));
+  });
+
   it('is sent where `muster up` listens, unless PORT says another place', async () => {
     const home = path.join(HOME, 'with-up');
     mkdirSync(home);
