@@ -28,6 +28,7 @@ import { runEventRoutes } from './run-events.js';
 import { runRoutes } from './runs.js';
 import { syncRoutes } from './syncs.js';
 import { answerForNode, answerUnreadable } from './unreadable.js';
+import { watchUnsentRequests } from './unsent-requests.js';
 import { compileValidator } from './validator.js';
 
 export interface AdminDependencies
@@ -54,11 +55,22 @@ export interface AdminServer extends Service {
 /** The largest body is an onboarding with its refresh token. */
 const BODY_LIMIT = 256 * 1024;
 
+/** How long a stop waits for the rest of a request. */
+const UNSENT_MS = 1_000;
+
 /** The admin API (docs/admin-api.md). `start` throws `port_in_use` when somebody else listens there. */
 export function createAdminServer(deps: AdminDependencies): AdminServer {
   const app = build(deps);
+  const endUnsent = watchUnsentRequests(app.server);
   let starting: Promise<unknown> | undefined;
   let stopping: Promise<void> | undefined;
+
+  async function stop(): Promise<void> {
+    await starting?.catch(() => undefined);
+    const timer = setInterval(endUnsent, UNSENT_MS);
+    await app.close();
+    clearInterval(timer);
+  }
 
   return {
     name: 'admin API',
@@ -70,12 +82,7 @@ export function createAdminServer(deps: AdminDependencies): AdminServer {
       starting = app.listen({ host: deps.host, port: deps.port }).catch(refusedToListen(deps));
       await starting;
     },
-    stop() {
-      stopping ??= Promise.resolve(starting)
-        .catch(() => undefined)
-        .then(() => app.close());
-      return stopping;
-    },
+    stop: () => (stopping ??= stop()),
   };
 }
 
