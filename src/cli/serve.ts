@@ -27,7 +27,7 @@ export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{
       stopping.abort();
       resolve();
     };
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.on(signal, onSignal);
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.removeAllListeners(signal).on(signal, onSignal);
   });
   const calledOff = signalled.then(() => sleep(CALLED_OFF_MS, undefined, { ref: false }));
   const started = await Promise.race([start(stopping.signal), calledOff]).catch((error: unknown) => {

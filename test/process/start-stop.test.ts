@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
-import { createServer, type Server } from 'node:net';
+import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
@@ -87,6 +87,50 @@ describe('at the start', () => {
     const address = server.address();
     return { port: typeof address === 'object' && address ? address.port : 0, connected: once(server, 'connection') };
   }
+});
+
+describe('at the stop', () => {
+  let deployment: Deployment;
+  beforeAll(async () => {
+    deployment = await Deployment.open({ redisUrl: redisUrl() });
+  });
+  afterAll(() => deployment.close());
+
+  test('connections that never sent a whole request are not waited for', async () => {
+    const api = await deployment.startApi();
+    const head = `POST /api/companies HTTP/1.1\r\nhost: muster\r\nauthorization: Bearer ${deployment.adminToken}\r\n`;
+    for (const text of [
+      '',
+      head.slice(0, 40),
+      `${head}content-type: application/json\r\ncontent-length: 100\r\n\r\n{"environment`,
+    ]) {
+      const socket = connect(Number(deployment.port), '127.0.0.1').on('error', () => {});
+      onTestFinished(() => void socket.destroy());
+      await once(socket, 'connect');
+      socket.write(text);
+    }
+    await deployment.call('GET', '/healthz');
+    api.kill('SIGTERM');
+    expect(await api.exit).toEqual({ code: 0, signal: null });
+    expect(api.stderr).not.toContain('stopping took too long');
+  });
+
+  test.each(['up', 'api', 'worker'])('a signal ends %s while it is being read', async (command) => {
+    // bin/muster looks for the program, and begins to read it.
+    const signalled = `
+      import fs from 'node:fs';
+      import { syncBuiltinESMExports } from 'node:module';
+      const { existsSync } = fs;
+      fs.existsSync = (path) => {
+        setTimeout(() => process.kill(process.pid, 'SIGTERM'), 5);
+        return existsSync(path);
+      };
+      syncBuiltinESMExports();`;
+    const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(signalled)}`;
+    const muster = startMuster([command], { ...deployment.env, PORT: '0', NODE_OPTIONS });
+    expect(await muster.exit, muster.stderr).toEqual({ code: 0, signal: null });
+    expect(muster.stdout).toBe('');
+  });
 });
 
 describe.skipIf(!redisUrl())('with a Redis that goes down while a worker runs', () => {
