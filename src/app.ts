@@ -189,6 +189,8 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
 
   let server: AdminServer | undefined;
   if (roles.has('api')) {
+    if (config.adminToken && config.adminToken.reveal().length < 16)
+      logger.warn('MUSTER_ADMIN_TOKEN is short enough to be guessed: 16 characters or more are better');
     const authorization = new Authorization({ ...parts, signer, links, providers: config.providers });
     stack.push({ name: 'authorization', stop: () => authorization.settle() });
     server = createAdminServer({

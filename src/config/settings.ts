@@ -10,6 +10,7 @@ import {
   logLevelOf,
   rootUrlOf,
   safeUrlOf,
+  longSecretTextOf,
   secretTextOf,
   timezoneOf,
   urlOf,
@@ -73,11 +74,16 @@ export const SETTINGS = {
     example: 'https://muster.example.com',
     parse: (text) => rootUrlOf(text),
   }),
-  adminToken: setting(secret, 'MUSTER_ADMIN_TOKEN', 'Bearer token with every right: at least 16 characters without spaces.', {
-    unset: 'generated at first start and kept under `MUSTER_HOME`',
-    example: 'a-long-random-text-of-your-own',
-    parse: secretTextOf,
-  }),
+  adminToken: setting(
+    secret,
+    'MUSTER_ADMIN_TOKEN',
+    'Bearer token with every right: characters without spaces, better 16 or more.',
+    {
+      unset: 'generated at first start and kept under `MUSTER_HOME`',
+      example: 'a-long-random-text-of-your-own',
+      parse: secretTextOf,
+    },
+  ),
   encryptionKeys: setting(
     secret,
     'MUSTER_ENCRYPTION_KEYS',
@@ -141,7 +147,7 @@ export const SETTINGS = {
   webhookSecret: setting(secret, 'NOTIFY_WEBHOOK_SECRET', 'Signs what is sent there: at least 16 characters without spaces.', {
     unset: 'nobody is told',
     example: 'a-long-random-text-for-signing',
-    parse: secretTextOf,
+    parse: longSecretTextOf,
   }),
   changeRetentionDays: setting(open, 'CHANGE_RETENTION_DAYS', 'How long the change feed keeps a change.', {
     unset: 'for ever',

@@ -100,7 +100,6 @@ describe('loadConfig', () => {
     ['PORT', '1e3'],
     ['PUBLIC_URL', 'ftp://x'],
     ['PUBLIC_URL', 'https://x/?a=b'],
-    ['MUSTER_ADMIN_TOKEN', 'fifteen-letters'],
     ['MUSTER_ADMIN_TOKEN', 'sixteen letters and more'],
     ['MUSTER_ENCRYPTION_KEYS', KEY],
     ['MUSTER_ENCRYPTION_KEYS', `k1:${Buffer.alloc(31).toString('base64')}`],
