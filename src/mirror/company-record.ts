@@ -1,20 +1,46 @@
 import type { CompanyKey } from '../core/company.js';
+import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
+import { sqlState } from '../db/sql-state.js';
 
 /** Members of the company's record that may hold its name: which one does is not specified. */
 const NAME_MEMBERS = ['name', 'companyName', 'displayName', 'company_name'];
 
-/** Keeps the company's own record, as the text that the service sent, when it differs from what is kept. */
+/**
+ * Keeps the company's own record, as the text that the service sent, when it differs from what is kept. Throws `malformed_response`
+ * for what is no record.
+ */
 export async function writeCompanyRecord(db: Database, company: CompanyKey, text: string): Promise<void> {
-  await db.prisma.$executeRaw`
-    UPDATE mirror.companies SET data = ${text}::jsonb, name = ${companyName(text)}, changed_at = now(), deleted_at = NULL
+  const record = parseRecord(text);
+  const written = db.prisma.$executeRaw`
+    UPDATE mirror.companies SET data = ${text}::jsonb, name = ${companyName(record)}, changed_at = now(), deleted_at = NULL
     WHERE environment = ${company.environment} AND company_id = ${company.companyId}::uuid AND data IS DISTINCT FROM ${text}::jsonb`;
+  await written.catch((error: unknown) => {
+    if (sqlState(error)?.startsWith('22')) throw unusable('holds what PostgreSQL cannot', text);
+    throw error;
+  });
 }
 
-function companyName(text: string): string | null {
-  const record: unknown = JSON.parse(text);
-  if (typeof record !== 'object' || record === null) return null;
-  const members = record as Record<string, unknown>;
-  const name = NAME_MEMBERS.map((member) => members[member]).find((value) => typeof value === 'string' && value !== '');
+function parseRecord(text: string): Readonly<Record<string, unknown>> {
+  const record = parsed(text);
+  if (typeof record === 'object' && record !== null && !Array.isArray(record)) return record as Record<string, unknown>;
+  // Not even a parser's message: it would quote the body.
+  throw unusable('is not a JSON object', text);
+}
+
+function unusable(problem: string, { length }: string): MusterError {
+  return new MusterError('malformed_response', `The company's own record ${problem} (${length} characters).`);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function companyName(record: Readonly<Record<string, unknown>>): string | null {
+  const name = NAME_MEMBERS.map((member) => record[member]).find((value) => typeof value === 'string' && value !== '');
   return (name as string | undefined) ?? null;
 }
