@@ -49,6 +49,7 @@ export const SyncCompany = z
     resources: z
       .array(ResourceName)
       .min(1)
+      .max(200)
       .optional()
       .meta({ description: 'Resources of the catalogue; all of them if left out.' }),
     mode: z
