@@ -15,7 +15,10 @@ export async function removeCompany(tx: Transaction, company: CompanyKey, actor:
   const { environment, companyId } = company;
   const theirs = Prisma.sql`environment = ${environment} AND company_id = ${companyId}::uuid`;
   if (!(await lockConnection(tx, company)))
-    throw new MusterError('company_not_found', `${describeCompany(company)} is not onboarded`);
+    throw new MusterError(
+      'company_not_found',
+      `There is no ${describeCompany(company)}: onboard it first (POST /api/companies).`,
+    );
 
   await tx.$executeRaw`DELETE FROM muster.tokens WHERE ${theirs}`;
   await tx.$executeRaw`DELETE FROM muster.quarantined_tokens WHERE ${theirs}`;

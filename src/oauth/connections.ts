@@ -128,7 +128,10 @@ export class Connections {
   async #get(company: CompanyKey): Promise<ConnectionView> {
     const found = await this.find(company);
     if (found) return found;
-    throw new MusterError('company_not_found', `${describeCompany(company)} is not onboarded`);
+    throw new MusterError(
+      'company_not_found',
+      `There is no ${describeCompany(company)}: onboard it first (POST /api/companies).`,
+    );
   }
 
   #select(tail: Prisma.Sql): Promise<Row[]> {

@@ -154,7 +154,10 @@ export class RunExecutor {
       return;
     }
     const delay = retryDelay(run, failures);
-    const error = { code: 'walks_failed', message: `${failures.length} of the run's lists could not be walked.` } as const;
+    const error = {
+      code: 'walks_failed',
+      message: `${failures.length} of the run's lists could not be walked: the run's walks say why.`,
+    } as const;
     if (delay !== undefined) {
       await this.#deps.claims.postpone(run, delay, error);
       log.warn({ retry_in_seconds: delay }, 'run waits to retry');
