@@ -1,11 +1,12 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type App, startApp } from '../app.js';
-import type { Config } from '../config/config.js';
+import { callbackUrl, type Config } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
-import { isMusterError } from '../core/errors.js';
+import { FaultsError, isMusterError } from '../core/errors.js';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.js';
 import { showFirstMirror } from './first-mirror.js';
+import { isSafe } from '../config/setting-values.js';
 import { announceUp, refuseSecondUp } from './running-up.js';
 import { loggerBesideTerminal, serveUntilSignal } from './serve.js';
 
@@ -58,7 +59,14 @@ async function up(
   }
 }
 
-function startOwnSandbox(config: Config, changesPerMinute: number): Promise<Sandbox> {
+async function startOwnSandbox(config: Config, changesPerMinute: number): Promise<Sandbox> {
+  if (!isSafe(config.publicUrl)) {
+    const [problem, example] = [
+      'must be https, or lead to this machine: the sandbox, too, sends people nowhere else',
+      'https://muster.example.com',
+    ];
+    throw new FaultsError('invalid_configuration', 'Muster cannot start: 1 setting is wrong or missing.', [{ where: 'PUBLIC_URL', problem, example }]);
+  }
   return startSandbox({
     live: changesPerMinute > 0 ? { changesPerMinute } : false,
     redirectUris: [callbackUrl(config).href],
@@ -74,10 +82,6 @@ function providerOf(sandbox: Sandbox, config: Config) {
     clientSecret: sandbox.clientSecret,
     redirectUri: callbackUrl(config),
   };
-}
-
-function callbackUrl(config: Config): URL {
-  return new URL('/oauth/callback', config.publicUrl);
 }
 
 /**

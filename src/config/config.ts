@@ -77,7 +77,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
       read(needed.clientId),
       read(needed.clientSecret),
     ];
-    const derived = new URL(`${publicUrl.href.replace(/\/$/, '')}/oauth/callback`);
+    const derived = callbackUrl({ publicUrl });
     if (!isSet(redirect) && !isSafe(derived)) {
       fault(redirect, 'is missing, and PUBLIC_URL/oauth/callback, which stands in for it, is not https');
     }
@@ -124,4 +124,9 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
 /** Without the members that are undefined. */
 function present<T extends object>(members: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
+}
+
+/** Where the service sends people back to, unless a redirect URI says another place. */
+export function callbackUrl({ publicUrl }: Pick<Config, 'publicUrl'>): URL {
+  return new URL(`${publicUrl.href.replace(/\/$/, '')}/oauth/callback`);
 }

@@ -87,3 +87,10 @@ function linesOf(stdout: string): Record<string, string>[] {
     .split('\n')
     .map((line) => JSON.parse(line) as Record<string, string>);
 }
+
+test('an outside address that is not safe is named before anything starts', async () => {
+  const env = { MUSTER_HOME: join(home, 'unsafe'), PUBLIC_URL: 'http://muster.example.com' };
+  const { code, stdout, stderr } = await runMuster(['up'], env);
+  expect([code, stdout]).toEqual([2, '']);
+  expect(stderr).toMatch(/\[invalid_configuration\]\n  PUBLIC_URL: must be https, .*for example: https:/);
+});
