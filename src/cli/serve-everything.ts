@@ -65,7 +65,9 @@ async function startOwnSandbox(config: Config, changesPerMinute: number): Promis
       'must be https, or lead to this machine: the sandbox, too, sends people nowhere else',
       'https://muster.example.com',
     ];
-    throw new FaultsError('invalid_configuration', 'Muster cannot start: 1 setting is wrong or missing.', [{ where: 'PUBLIC_URL', problem, example }]);
+    throw new FaultsError('invalid_configuration', 'Muster cannot start: 1 setting is wrong or missing.', [
+      { where: 'PUBLIC_URL', problem, example },
+    ]);
   }
   return startSandbox({
     live: changesPerMinute > 0 ? { changesPerMinute } : false,

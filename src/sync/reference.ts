@@ -81,15 +81,7 @@ export async function readReference(
   const pages: (ReferencePage & PageEnds)[] = [];
   for await (const { content_id, records, digest, answer, first_key, last_key } of ledgerOutlines(db, walkId)) {
     const content = { id: BigInt(content_id), keys: new KeyHashes(records), texts: new TextHashes(records) };
-    pages.push({
-      content,
-      digest,
-      answer: answer ?? undefined,
-      keys: content.keys,
-      texts: content.texts,
-      firstKey: first_key,
-      lastKey: last_key,
-    });
+    pages.push({ content, digest, answer: answer ?? undefined, firstKey: first_key, lastKey: last_key });
   }
   const reference = new Reference(pages, async () => {
     let n = 0;

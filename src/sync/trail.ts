@@ -18,7 +18,8 @@ export interface Trail {
 }
 
 /** A page, and the hashes of its first and last key; empty where it has no record. */
-export interface PageEnds extends PageHashes {
+export interface PageEnds {
+  readonly content: PageHashes;
   readonly firstKey: Buffer;
   readonly lastKey: Buffer;
 }
@@ -28,7 +29,7 @@ export interface PageEnds extends PageHashes {
  * as many distinct ones if all of those are distinct.
  */
 export function trailOf(ends: readonly PageEnds[], keysDigest: string): Trail | undefined {
-  const pages = ends.map(({ keys, texts, firstKey }, n) => {
+  const pages = ends.map(({ content: { keys, texts }, firstKey }, n) => {
     const isJoined = n > 0 && keys.length > 0 && firstKey.equals(ends[n - 1]!.lastKey);
     return { keys, texts, joined: isJoined ? 1 : 0 };
   });

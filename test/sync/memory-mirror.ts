@@ -132,14 +132,14 @@ export class MemoryMirror implements WalkRecord {
 
   #reference() {
     const pages = this.#known.map(({ digest, keys, texts, answer }, n) => {
-      const unread = { keys: new KeyHashes(keys.length), texts: new TextHashes(texts.length) };
+      const content = { id: BigInt(n), keys: new KeyHashes(keys.length), texts: new TextHashes(texts.length) };
       const [firstKey, lastKey] = [Buffer.from(keys.words.slice(0, 2).buffer), Buffer.from(keys.words.slice(-2).buffer)];
-      return { content: { id: BigInt(n), ...unread }, digest, answer, ...unread, firstKey, lastKey };
+      return { content, digest, answer, firstKey, lastKey };
     });
     const reference = new Reference(pages, async () => {
       for (const [n, { keys, texts }] of this.#known.entries()) {
-        pages[n]!.keys.arrive(keys.words);
-        pages[n]!.texts.arrive(texts.words);
+        pages[n]!.content.keys.arrive(keys.words);
+        pages[n]!.content.texts.arrive(texts.words);
       }
     });
     return { reference, trail: trailOf(pages, this.#knownDigest) };

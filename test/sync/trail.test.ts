@@ -17,7 +17,7 @@ function pageOf(records: Records): PageHashes {
 
 function endsOf(page: PageHashes): PageEnds {
   const [firstKey, lastKey] = [page.keys.words.slice(0, 2), page.keys.words.slice(-2)];
-  return { ...page, firstKey: Buffer.from(firstKey.buffer), lastKey: Buffer.from(lastKey.buffer) };
+  return { content: page, firstKey: Buffer.from(firstKey.buffer), lastKey: Buffer.from(lastKey.buffer) };
 }
 
 /** Adds the page as a pass does, and gives all that a pass may ask of the memory. */
