@@ -135,6 +135,13 @@ export class Authorization {
         return this.#failed('unusable_grant', link);
       case 'refused':
         return this.#failed('refused_code', link);
+      case 'unexplained':
+        // The page blames the code. Should it be our client, this is all that says so.
+        this.#parts.logger.warn(
+          { environment: link.environment, link: link.id, answer: answer.error },
+          'the service refused a code without a reason; if it refuses every code, check client id, client secret and redirect URI',
+        );
+        return this.#failed('refused_code', link);
       case 'client_refused':
         return this.#failed('not_configured', link);
       case 'transient':

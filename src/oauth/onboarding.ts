@@ -84,6 +84,11 @@ function granted(company: CompanyKey, answer: TokenAnswer): Grant {
         'token_refused',
         'the service refuses the refresh token; have it authorize again, with a connect link for instance',
       );
+    case 'unexplained':
+      return refuse(
+        'token_refused',
+        `the service refuses the request without a reason (${answer.error}), as it may for a refresh token that is wrong, spent or revoked; have it authorize again, and if that is refused, too, check client id and client secret`,
+      );
     case 'client_refused':
       return refuse(
         'service_refused',

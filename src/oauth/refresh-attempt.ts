@@ -82,6 +82,12 @@ export class RefreshAttempt {
           sentAt,
         );
         throw this.#failed('service_error', 'it granted no usable access token; the refresh token was kept');
+      case 'unexplained':
+        await this.#postpone();
+        throw this.#failed(
+          'service_refused',
+          `it refuses the request without a reason (${answer.error}); have it authorize again if it grants other companies theirs, else check client id, client secret and auth URL`,
+        );
       case 'client_refused':
         await this.#postpone();
         throw this.#failed(

@@ -22,6 +22,11 @@ export type TokenAnswer =
   | Grant
   /** The grant is void: a person must authorize again. */
   | { readonly kind: 'refused'; readonly error: string }
+  /**
+   * A 400 that names no fault, neither the token's nor our client's. Whoever has just sent a token of theirs is told that it
+   * was refused; a stored authorization must not end by an answer that nobody understands.
+   */
+  | { readonly kind: 'unexplained'; readonly error: string }
   /** Our client id, secret or address is wrong: nothing is said of the company. */
   | { readonly kind: 'client_refused'; readonly error: string }
   /** Answered, nothing granted, worth another try. */
@@ -76,6 +81,9 @@ const OAUTH_ERROR = z.object({
   ]),
 });
 
+/** The codes that blame our client, wherever in a 400 of another format they stand. */
+const CLIENT_FAULT = /\b(invalid_client|unauthorized_client|unsupported_grant_type|invalid_scope)\b/i;
+
 export function readTokenAnswer(
   { status, headers, text }: Pick<HttpResponse, 'status' | 'headers' | 'text'>,
   now: number,
@@ -84,14 +92,21 @@ export function readTokenAnswer(
   if (status === 408 || status === 429 || status >= 500) {
     return { kind: 'transient', status, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };
   }
+  return readRefusal(status, text);
+}
+
+/** The service does not document its error format. */
+function readRefusal(status: number, text: string): TokenAnswer {
   const body = parseJson(text);
   const error = OAUTH_ERROR.safeParse(body).data?.error;
   if (error === 'invalid_grant') return { kind: 'refused', error };
-  if (error !== undefined) return { kind: 'client_refused', error };
-  // The service does not document its error format. A 400 in JSON is taken for its refusal of the token; anything else,
-  // a proxy's page for instance, must not cost every company its authorization.
-  if (status === 400 && typeof body === 'object' && body !== null) return { kind: 'refused', error: 'status 400' };
-  return { kind: 'client_refused', error: `status ${status}` };
+  // Elsewhere than in a 400 a proxy's page, or a refusal of our client, is as likely: neither must cost a company its authorization.
+  if (status !== 400) return { kind: 'client_refused', error: error ?? `status ${status}` };
+  if (error === 'invalid_request') return { kind: 'unexplained', error };
+  const fault = error ?? CLIENT_FAULT.exec(text)?.[0].toLowerCase();
+  if (fault !== undefined) return { kind: 'client_refused', error: fault };
+  const isJson = typeof body === 'object' && body !== null;
+  return { kind: isJson ? 'refused' : 'unexplained', error: 'status 400' };
 }
 
 function readGrant(body: unknown): TokenAnswer {

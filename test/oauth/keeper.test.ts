@@ -307,6 +307,8 @@ describe('refused', () => {
   test.each([
     ['401 invalid_client', 401, { error: 'invalid_client' }],
     ['400 invalid_request', 400, { error: 'invalid_request' }],
+    ['400 invalid_client in another format', 400, { code: 'invalid_client' }],
+    ['400 in plain text', 400, 'The token is not known.'],
     ['403 from a proxy', 403, '<html>'],
     ['400 from a proxy', 400, '<html>'],
     ['404', 404, ''],

@@ -80,7 +80,12 @@ test("another company's token: the new pair is kept for that company, nothing is
 describe('failures store nothing', () => {
   test.each([
     [{ status: 400, body: { error: 'invalid_grant' } }, 'token_refused'],
+    [{ status: 400, body: { error: 'invalid_request' } }, 'token_refused'],
+    [{ status: 400, body: 'The token is not known.', headers: { 'content-type': 'text/plain' } }, 'token_refused'],
+    [{ status: 400, body: 'invalid_client', headers: { 'content-type': 'text/plain' } }, 'service_refused'],
     [{ status: 401, body: { error: 'invalid_client' } }, 'service_refused'],
+    [{ status: 401, body: '' }, 'service_refused'],
+    [{ status: 403, body: '<html>' }, 'service_refused'],
     [{ status: 503 }, 'service_unreachable'],
     [{ status: 429 }, 'service_unreachable'],
     [{ status: 200, body: '<html>' }, 'service_unreachable'],
