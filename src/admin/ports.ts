@@ -42,7 +42,7 @@ export interface ConnectionsPort {
 export interface OnboardingPort {
   /**
    * Proves the refresh token by spending it, then stores the new pair. `created` is false when it re-authorized a company.
-   * Throws already_onboarded, token_refused, token_for_another_company, service_unreachable, environment_not_configured.
+   * Throws already_onboarded, onboarding_in_progress, token_refused, token_for_another_company, service_unreachable, environment_not_configured.
    */
   onboard(request: { environment: Environment; companyId: string; refreshToken: Secret }): Promise<{ created: boolean }>;
 }

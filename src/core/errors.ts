@@ -18,6 +18,7 @@ export const ERROR_CODES = {
   unknown_resource: { status: 422, retryable: false },
   // Companies and their authorization
   already_onboarded: { status: 409, retryable: false },
+  onboarding_in_progress: { status: 409, retryable: false },
   company_paused: { status: 409, retryable: false },
   reauthorization_required: { status: 409, retryable: false },
   token_refused: { status: 422, retryable: false },

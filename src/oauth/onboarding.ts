@@ -28,8 +28,8 @@ export class Onboarding {
 
   /**
    * Proves the token by a refresh and stores what it grants; `created` is false when a company that had to authorize again
-   * got its new token. Throws `environment_not_configured`, `already_onboarded`, `token_busy` (the same company or token
-   * is being onboarded right now), `token_refused`, `token_for_another_company` (the pair is then kept in quarantine),
+   * got its new token. Throws `environment_not_configured`, `already_onboarded`, `onboarding_in_progress` (the same company or
+   * token, right now), `token_refused`, `token_for_another_company` (the pair is then kept in quarantine),
    * `service_refused` (our client credentials), `service_unreachable`.
    */
   async onboard({ environment, companyId, refreshToken }: OnboardingRequest): Promise<{ created: boolean }> {
@@ -48,7 +48,11 @@ export class Onboarding {
       })
       .catch((error: unknown) => Promise.reject(translateDatabaseError(error)));
     if (done) return done.result;
-    throw new MusterError('token_busy', `${describeCompany(company)} is being onboarded right now; look again in a moment`);
+    // Not waited for: should that one fail, each that waits would send a token that may be spent.
+    throw new MusterError(
+      'onboarding_in_progress',
+      `${describeCompany(company)}, or another one with the same token, is being onboarded right now, and this request sent no token; look at the company in a moment, and onboard it again if it is not there`,
+    );
   }
 
   async #refuseOnboarded(company: CompanyKey): Promise<void> {

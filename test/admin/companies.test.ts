@@ -55,17 +55,20 @@ describe('POST /api/companies', () => {
 
   it.each([
     ['already_onboarded', 409],
+    ['onboarding_in_progress', 409],
     ['token_refused', 422],
     ['token_for_another_company', 422],
     ['environment_not_configured', 422],
     ['service_unreachable', 502],
   ] as const)('says %s with %i', async (code, status) => {
     const companyId = randomUUID();
+    const logged = admin.log().length;
     admin.refusal = new MusterError(code, 'What went wrong.');
     const answer = await admin.call('POST', '/api/companies', body(companyId));
     admin.refusal = undefined;
     expect(answer.headers.get('content-type')).toMatch('application/problem+json');
     expect([answer.status, answer.json]).toMatchObject([status, { code, status, detail: 'What went wrong.' }]);
+    expect(admin.log().slice(logged).includes('A request failed')).toBe(status >= 500);
     expect(await audit({ environment: 'test', companyId })).toMatchObject([{ details: { outcome: code } }]);
     expect((await admin.runs.list({ companyId, limit: 1 })).data).toEqual([]);
   });

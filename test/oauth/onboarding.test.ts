@@ -137,8 +137,29 @@ test('the same company, and the same token, side by side: sent once', async () =
   expect(results.filter(({ status }) => status === 'fulfilled').length).toBeLessThanOrEqual(1);
   for (const result of results) {
     if (result.status === 'rejected')
-      expect(['token_busy', 'already_onboarded', 'token_refused', 'token_for_another_company']).toContain(result.reason.code);
+      expect(['onboarding_in_progress', 'already_onboarded', 'token_refused', 'token_for_another_company']).toContain(
+        result.reason.code,
+      );
   }
+});
+
+test('a company or a token that is being onboarded: 409 at once, and only the first request sends it', async () => {
+  const company = newCompany();
+  const token = server.issue(company.companyId);
+  const twin = oauthRoom(database.db, server);
+  const request = { ...company, refreshToken: new Secret(token) };
+  const requests = [...Array.from({ length: 11 }, () => request), { ...request, companyId: randomUUID() }];
+  let others: PromiseSettledResult<unknown>[] = [];
+  server.misdeeds.push({
+    kind: 'before',
+    work: async () => {
+      others = await Promise.allSettled(requests.map((other, n) => (n % 2 ? room : twin).onboarding.onboard(other)));
+    },
+  });
+  expect(await onboard(company, token)).toEqual({ created: true });
+  const reason = expect.objectContaining({ code: 'onboarding_in_progress', status: 409 });
+  expect(others).toEqual(requests.map(() => ({ status: 'rejected', reason })));
+  expect(server.uses(token)).toBe(1);
 });
 
 test('thirty at once do not starve the pool, and leave no lock behind', async () => {
