@@ -65,11 +65,16 @@ export class MusterError extends Error {
   /** Facts for the log and for problem+json: plain JSON, nothing secret. */
   readonly details: Readonly<Record<string, unknown>>;
 
-  constructor(code: ErrorCode, message: string, options: { cause?: unknown; details?: Record<string, unknown> } = {}) {
+  /** `retryable` is that of the code, unless this call is known to be another case. */
+  constructor(
+    code: ErrorCode,
+    message: string,
+    options: { cause?: unknown; details?: Record<string, unknown>; retryable?: boolean } = {},
+  ) {
     super(message, options.cause === undefined ? {} : { cause: options.cause });
     this.name = 'MusterError';
     this.code = code;
-    this.retryable = ERROR_CODES[code].retryable;
+    this.retryable = options.retryable ?? ERROR_CODES[code].retryable;
     this.details = options.details ?? {};
   }
 

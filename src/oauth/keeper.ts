@@ -35,7 +35,8 @@ export class TokenKeeper {
   /**
    * The token source of one company. Besides `reauthorization_required` its calls throw `company_not_found`,
    * `token_unreadable`, `environment_not_configured`, `service_refused` (our client credentials), and, retryable, `database_unavailable`, `token_busy`,
-   * `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server fails.
+   * `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server fails. Until
+   * the next attempt each call throws what the last one did, and that is retryable.
    */
   sourceFor(company: CompanyKey): TokenSource {
     const { clock } = this.#parts;
@@ -167,11 +168,7 @@ export class TokenKeeper {
     if (this.#answers(company, state, stale)) return this.#parts.vault.openAccess(company, state);
     const failing = state.transientFailures > 0 || state.accessToken === null;
     if (!failing || state.due) return undefined;
-    throw new MusterError(
-      'service_unreachable',
-      `The token of ${describeCompany(company)} could not be refreshed; the next attempt is made at ${state.refreshAt.toISOString()}`,
-      { details: { failures: state.transientFailures, retry_at: state.refreshAt.toISOString() } },
-    );
+    throw notYet(company, state);
   }
 
   #answers(company: CompanyKey, state: StoredToken, stale: AccessToken | undefined): boolean {
@@ -184,4 +181,16 @@ export class TokenKeeper {
     if (state.reauthorizationReason === null) return state;
     throw reauthorizationRequired(company, state.reauthorizationReason);
   }
+}
+
+/** Why the last attempt failed. Retryable even where that was not: nothing was tried now, and the next attempt is coming. */
+function notYet(company: CompanyKey, { lastFailure, transientFailures, refreshAt }: StoredToken): MusterError {
+  const isRefused = lastFailure === 'service_refused';
+  const reason = isRefused ? ': the authorization server refuses it; check client id, client secret and auth URL' : '';
+  const retryAt = refreshAt.toISOString();
+  return new MusterError(
+    lastFailure ?? 'service_unreachable',
+    `The token of ${describeCompany(company)} could not be refreshed${reason}; the next attempt is made at ${retryAt}`,
+    { details: { failures: transientFailures, retry_at: retryAt }, retryable: true },
+  );
 }

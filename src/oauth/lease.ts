@@ -1,4 +1,5 @@
 import type { CompanyKey } from '../core/company.js';
+import type { ErrorCode } from '../core/errors.js';
 import { TOKEN_DEADLINE_MS } from './token-endpoint.js';
 import type { Sql } from './vault.js';
 
@@ -73,13 +74,14 @@ export async function postpone(
   sql: Sql,
   { environment, companyId }: CompanyKey,
   fence: bigint,
-  outcome: { unanswered: number; retryAfterSeconds: number },
+  outcome: { unanswered: number; failure: ErrorCode; retryAfterSeconds: number },
 ): Promise<void> {
   await sql.$executeRaw`
     UPDATE muster.tokens SET
       lease_owner = NULL, lease_until = NULL, ambiguous_attempts = ${outcome.unanswered}::int,
       attempt_started_at = CASE WHEN ${outcome.unanswered}::int > 0 THEN attempt_started_at END,
-      transient_failures = transient_failures + 1, refresh_at = now() + ${outcome.retryAfterSeconds}::float8 * interval '1 second'
+      transient_failures = transient_failures + 1, last_failure = ${outcome.failure},
+      refresh_at = now() + ${outcome.retryAfterSeconds}::float8 * interval '1 second'
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND fence = ${fence}`;
 }
 

@@ -63,7 +63,7 @@ export class RefreshAttempt {
     if (!(await beginAttempt(db.prisma, this.#company, this.#state.fence, this.#unanswered + 1))) throw this.#busy();
     // The database has just checked the lease by its own clock; this catches a process that was frozen since.
     if (clock.monotonic() > this.#sendBefore) {
-      await this.#postpone();
+      await this.#postpone('token_busy');
       throw this.#busy();
     }
     const sentAt = clock.monotonic();
@@ -83,29 +83,26 @@ export class RefreshAttempt {
         );
         throw this.#failed('service_error', 'it granted no usable access token; the refresh token was kept');
       case 'unexplained':
-        await this.#postpone();
-        throw this.#failed(
+        return this.#putOff(
           'service_refused',
           `it refuses the request without a reason (${answer.error}); have it authorize again if it grants other companies theirs, else check client id, client secret and auth URL`,
         );
       case 'client_refused':
-        await this.#postpone();
-        throw this.#failed(
+        return this.#putOff(
           'service_refused',
           `it refuses our client (${answer.error}); check client id, client secret and auth URL`,
         );
-      case 'transient':
-        await this.#postpone(answer.retryAfterMs);
-        throw this.#failed(answer.status === 429 ? 'service_throttled' : 'service_error', `it answered ${answer.status}`);
+      case 'transient': {
+        const code = answer.status === 429 ? 'service_throttled' : 'service_error';
+        return this.#putOff(code, `it answered ${answer.status}`, { askedMs: answer.retryAfterMs });
+      }
       case 'unreachable':
-        await this.#postpone();
-        throw this.#failed('service_unreachable', 'it cannot be reached', answer.cause);
+        return this.#putOff('service_unreachable', 'it cannot be reached', { cause: answer.cause });
       case 'ambiguous': {
         this.#unanswered += 1;
         if (await this.#isGivenUp()) return this.#abandon('refresh_outcome_unknown');
-        await this.#postpone();
         const late = answer.cause?.code === 'service_timeout';
-        throw this.#failed(late ? 'service_timeout' : 'service_unreachable', 'it gave no readable answer', answer.cause);
+        return this.#putOff(late ? 'service_timeout' : 'service_unreachable', 'it gave no readable answer', answer);
       }
     }
   }
@@ -193,11 +190,21 @@ export class RefreshAttempt {
     return false;
   }
 
+  async #putOff(
+    code: ErrorCode,
+    problem: string,
+    { askedMs, cause }: { askedMs?: number | undefined; cause?: unknown } = {},
+  ): Promise<never> {
+    await this.#postpone(code, askedMs);
+    throw this.#failed(code, problem, cause);
+  }
+
   /** Written until it is on record: an attempt without an outcome would count against the company. */
-  async #postpone(askedMs?: number): Promise<void> {
+  async #postpone(failure: ErrorCode, askedMs?: number): Promise<void> {
     const { db, random = Math.random } = this.#parts;
     const outcome = {
       unanswered: this.#unanswered,
+      failure,
       retryAfterSeconds: retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random()),
     };
     await untilCommitted(() => postpone(db.prisma, this.#company, this.#state.fence, outcome));

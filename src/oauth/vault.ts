@@ -1,5 +1,5 @@
 import { type CompanyKey, describeCompany } from '../core/company.js';
-import { MusterError } from '../core/errors.js';
+import { type ErrorCode, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import type { Transaction } from '../db/transaction.js';
 import type { AccessToken } from '../http/token-source.js';
@@ -38,6 +38,8 @@ export interface StoredToken {
   readonly due: boolean;
   readonly refreshAt: Date;
   readonly transientFailures: number;
+  /** Why the last of them failed. */
+  readonly lastFailure: ErrorCode | null;
   /** How often this refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
   readonly unanswered: number;
   readonly reauthorizationReason: string | null;
@@ -67,7 +69,8 @@ export class Vault {
              t.refresh_at <= now() OR (
                (t.transient_failures > 0 OR t.access_token IS NULL)
                AND t.refresh_at > now() + ${LONGEST_RETRY_AFTER_SECONDS} * interval '1 second') AS due,
-             t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.ambiguous_attempts AS "unanswered",
+             t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
+             t.ambiguous_attempts AS "unanswered",
              c.reauthorization_reason AS "reauthorizationReason"
       FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
       WHERE environment = ${company.environment} AND company_id = ${company.companyId}::uuid`;
@@ -106,7 +109,8 @@ export class Vault {
       ON CONFLICT (environment, company_id) DO UPDATE SET
         access_token = EXCLUDED.access_token, refresh_token = EXCLUDED.refresh_token, expires_at = EXCLUDED.expires_at,
         refreshed_at = EXCLUDED.refreshed_at, refresh_at = EXCLUDED.refresh_at, fence = t.fence + 1,
-        lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0`;
+        lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0,
+        last_failure = NULL`;
   }
 
   /**
@@ -120,7 +124,8 @@ export class Vault {
         access_token = ${pair.accessToken}, refresh_token = ${pair.refreshToken}, fence = fence + 1,
         expires_at = now() + ${pair.lifetimeSeconds}::float8 * interval '1 second', refreshed_at = now(),
         refresh_at = now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second',
-        lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0
+        lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0,
+        last_failure = NULL
       WHERE environment = ${company.environment} AND company_id = ${company.companyId}::uuid
         AND (fence = ${spent.fence} OR refresh_token IN (${spent.refreshToken}, ${pair.refreshToken}))
       RETURNING fence`;

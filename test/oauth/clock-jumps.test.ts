@@ -70,7 +70,7 @@ test('a day back while an attempt was put off: it is made at once', async () => 
   server.misdeeds.push({ kind: 'answer', status: 503 });
   const source = room.keeper.sourceFor(company);
   await expect(source.get()).rejects.toMatchObject({ code: 'service_error' });
-  await expect(source.get()).rejects.toMatchObject({ code: 'service_unreachable' });
+  await expect(source.get()).rejects.toMatchObject({ code: 'service_error' });
   await jump('-1 day');
   await alter(database.db, company, "expires_at = now() - interval '1 second'");
   await source.get();

@@ -337,8 +337,7 @@ describe('trouble', () => {
       await expect(source.get()).rejects.toMatchObject({ code: expected, retryable: true });
     }
     const sent = server.received.length;
-    for (let i = 0; i < 20; i++)
-      await expect(source.get()).rejects.toMatchObject({ code: 'service_unreachable', retryable: true });
+    for (let i = 0; i < 20; i++) await expect(source.get()).rejects.toMatchObject({ code: 'service_error', retryable: true });
     expect(server.received).toHaveLength(sent);
     const { rows } = await database.db.pool.query('SELECT transient_failures, refresh_at > now() AS later FROM muster.tokens');
     expect(rows).toEqual([{ transient_failures: 4, later: true }]);
@@ -348,6 +347,29 @@ describe('trouble', () => {
     expect(server.uses(token)).toBe(5);
     const after = await database.db.pool.query('SELECT transient_failures FROM muster.tokens');
     expect(after.rows).toEqual([{ transient_failures: 0 }]);
+  });
+
+  test.each([
+    ['service_refused', 403, '<html>'],
+    ['service_refused', 400, 'in plain text'],
+    ['service_throttled', 429, ''],
+  ])('until the next attempt, whoever asks hears %s of the last one (%i %j), and may try again', async (code, answered, body) => {
+    const { company, token } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push({ kind: 'answer', status: answered, body });
+    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code });
+    for (const { keeper } of [room, oauthRoom(database.db, server)])
+      await expect(keeper.sourceFor(company).get()).rejects.toMatchObject({
+        code,
+        retryable: true,
+        message: expect.stringContaining('the next attempt is made at'),
+      });
+    expect(server.uses(token)).toBe(1);
+
+    await alter(database.db, company, EXPIRED);
+    await room.keeper.sourceFor(company).get();
+    const { rows } = await database.db.pool.query('SELECT last_failure FROM muster.tokens');
+    expect(rows).toEqual([{ last_failure: null }]);
   });
 
   test('Retry-After puts the next attempt off', async () => {

@@ -23,7 +23,7 @@ let next = 0;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 11 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25, absences: 45 })),
+    companies: Array.from({ length: 12 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25, absences: 45 })),
   });
   database = await testDatabase();
   const { employees, departments, absences } = ENTRIES;
@@ -165,6 +165,15 @@ test('a run that a worker without settings for its environment took waits for on
   expect(await harness.sync(company)).toMatchObject({ status: 'queued', attempts: 1, error: { code: 'walks_failed' } });
   before = () => {};
   expect(await harness.sync(company)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }, {}, {}] });
+});
+
+test('a run waits to retry where a list failed by an error that is retryable here, though its code is not', async () => {
+  before = () => {
+    throw new MusterError('service_refused', 'not yet', { retryable: true });
+  };
+  const run = await harness.sync(company, { resources: ['employees'] });
+  expect(run).toMatchObject({ status: 'queued', attempts: 1, walks: [{ error: { code: 'service_refused' } }] });
+  before = () => {};
 });
 
 test('a service that asks to be left alone for long is, by the whole run', async () => {

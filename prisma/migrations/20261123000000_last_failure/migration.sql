@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "muster"."tokens" ADD COLUMN     "last_failure" TEXT;
