@@ -182,7 +182,7 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
       concurrency: config.workerConcurrency,
     });
     const { changeRetentionDays } = config;
-    const swept = { db, clock, claims, runs, runQueue, tokenQueue, notificationQueue, schedule, changeRetentionDays, logger };
+    const swept = { db, claims, runs, runQueue, tokenQueue, notificationQueue, schedule, changeRetentionDays, logger };
     const sweeper = new Sweeper(backend, sweeps(swept), logger);
     for (const service of [tokenQueue, notificationQueue, worker, sweeper]) await stack.start(service);
   }

@@ -1,12 +1,12 @@
-import type { Clock } from '../core/clock.js';
 import { type Environment, logFieldsOf } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { removeOldChanges, stampChanges } from '../mirror/change-feed.js';
 import type { Logger } from '../observability/logger.js';
+import { followSchedule } from '../sync/follow-schedule.js';
 import type { RunClaims } from '../sync/run-claims.js';
 import type { Runs } from '../sync/runs.js';
-import { nextSyncAt, type Schedule } from '../sync/schedule.js';
+import { nextSyncsAfter, type Schedule } from '../sync/schedule.js';
 import type { NotificationQueue } from './notification-queue.js';
 import type { RunQueue } from './run-queue.js';
 import type { Sweep } from './sweeper.js';
@@ -14,7 +14,6 @@ import type { TokenQueue } from './token-queue.js';
 
 interface SweepDependencies {
   readonly db: Database;
-  readonly clock: Clock;
   readonly claims: RunClaims;
   readonly runs: Runs;
   readonly runQueue: RunQueue;
@@ -34,7 +33,7 @@ export function sweeps(deps: SweepDependencies): Sweep[] {
   const { db, changeRetentionDays: days } = deps;
   return [
     { name: 'orphaned-runs', everyMs: 2_000, run: () => dispatchOrphans(deps) },
-    { name: 'due-syncs', everyMs: 5_000, run: () => startDueSyncs(deps) },
+    { name: 'due-syncs', everyMs: 5_000, run: syncBySchedule(deps) },
     { name: 'due-tokens', everyMs: 2_000, run: () => deps.tokenQueue.enqueueDue() },
     { name: 'change-feed', everyMs: 1_000, run: () => stampChanges(db) },
     ...(days === undefined ? [] : [{ name: 'old-changes', everyMs: 600_000, run: () => removeOldChanges(db, days) }]),
@@ -47,10 +46,25 @@ async function dispatchOrphans({ claims, runQueue }: SweepDependencies): Promise
   for (const run of await claims.orphans(BATCH)) await runQueue.dispatch(run);
 }
 
-async function startDueSyncs({ db, clock, runs, schedule, logger }: SweepDependencies): Promise<void> {
-  const due = await db.prisma.$queryRaw<{ environment: Environment; companyId: string; nextSyncAt: Date | null }[]>`
-    SELECT environment, company_id AS "companyId", next_sync_at AS "nextSyncAt" FROM muster.connections
+/** The first turn of a process follows the schedule: its settings may be others than those of the process before. */
+function syncBySchedule(deps: SweepDependencies): () => Promise<void> {
+  let follows = false;
+  return async () => {
+    await startDueSyncs(deps);
+    if (follows) return;
+    const moved = await followSchedule(deps.db, deps.schedule);
+    follows = true;
+    if (moved > 0) deps.logger.info({ companies: moved }, 'the schedule has changed: the next syncs were moved');
+  };
+}
+
+async function startDueSyncs({ db, runs, schedule, logger }: SweepDependencies): Promise<void> {
+  const due = await db.prisma.$queryRaw<{ environment: Environment; companyId: string; nextSyncAt: Date | null; now: Date }[]>`
+    SELECT environment, company_id AS "companyId", next_sync_at AS "nextSyncAt", now() AS now FROM muster.connections
     WHERE status = 'active' AND (next_sync_at IS NULL OR next_sync_at <= now()) ORDER BY next_sync_at NULLS FIRST LIMIT ${BATCH}`;
+  if (!due[0]) return;
+  // By the clock by which they are due: one behind it would give the same night again.
+  const nextOf = nextSyncsAfter(schedule, due[0].now.getTime());
   for (const { environment, companyId, nextSyncAt: dueAt } of due) {
     const company = { environment, companyId };
     if (dueAt !== null) {
@@ -63,7 +77,7 @@ async function startDueSyncs({ db, clock, runs, schedule, logger }: SweepDepende
     // After the request: a crash between the two asks again, and joins the run that is there.
     await db.prisma.connection.updateMany({
       where: { ...company, nextSyncAt: dueAt },
-      data: { nextSyncAt: nextSyncAt(schedule, company, clock.now()) },
+      data: { nextSyncAt: nextOf(company) },
     });
   }
 }

@@ -9,14 +9,38 @@ export interface Schedule {
   readonly spreadMinutes: number;
 }
 
-/**
- * The next nightly sync of a company after `now` (milliseconds since the epoch). Its place in the window comes from a
- * hash of its key, so that it is the same every night and companies do not come due all at once.
- */
+/** More than clocks are ever put forward or back at once. */
+const CLOCK_CHANGE_MS = 3 * 3_600_000;
+
+/** The next nightly sync of a company after `now` (milliseconds since the epoch). */
 export function nextSyncAt(schedule: Schedule, company: CompanyKey, now: number): Date {
-  const delay = Math.floor(placeInWindow(company) * schedule.spreadMinutes * 60_000);
-  const occurrences = CronExpressionParser.parse(schedule.cron, { tz: schedule.timezone, currentDate: new Date(now - delay) });
-  return new Date(occurrences.next().getTime() + delay);
+  return nextSyncsAfter(schedule, now)(company);
+}
+
+/**
+ * The next nightly sync of any company after `now`; the schedule, which takes much longer to read than a company's place,
+ * is read once. The place in the window comes from a hash of the company's key, so that it is the same every night and
+ * companies do not come due all at once.
+ */
+export function nextSyncsAfter(schedule: Schedule, now: number): (company: CompanyKey) => Date {
+  const window = schedule.spreadMinutes * 60_000;
+  const starts = windowStarts(schedule, now - window, now);
+  return (company) => {
+    const delay = Math.floor(placeInWindow(company) * window);
+    return new Date(starts.find((start) => start + delay > now)! + delay);
+  };
+}
+
+/**
+ * When the windows begin that can hold a sync after `now`: from `earliest` to the first one after `now`. Read from well
+ * before: where the clocks have just changed, what comes next would depend on from when on one asks.
+ */
+function windowStarts({ cron, timezone }: Schedule, earliest: number, now: number): number[] {
+  const occurrences = CronExpressionParser.parse(cron, { tz: timezone, currentDate: new Date(earliest - CLOCK_CHANGE_MS) });
+  const starts: number[] = [];
+  do starts.push(occurrences.next().getTime());
+  while (starts.at(-1)! <= now);
+  return starts;
 }
 
 /** Between 0 and 1. */

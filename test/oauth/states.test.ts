@@ -93,7 +93,7 @@ describe('what each state allows', () => {
     });
     const logger = pino({ enabled: false });
     // The rest of what sweeps need is for others than this one.
-    const needed = { db, clock: systemClock, runs, schedule, logger, notificationQueue: { sweeps: [] } };
+    const needed = { db, runs, schedule, logger, notificationQueue: { sweeps: [] } };
     const nightly = sweeps(needed as unknown as Parameters<typeof sweeps>[0]).find(({ name }) => name === 'due-syncs');
     const runsOf = (company: CompanyKey) => db.prisma.run.count({ where: company });
 

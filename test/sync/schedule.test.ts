@@ -34,6 +34,18 @@ test('a time that a night does not have, or has twice, comes once', () => {
   }
 });
 
+test.each([
+  ['2026-03-28', 0],
+  ['2026-03-28', 120],
+  ['2026-10-24', 0],
+  ['2026-10-24', 120],
+])('asked at any moment around a change of the clocks, the answer is one (%s, window of %i minutes)', (from, spreadMinutes) => {
+  const schedule = { cron: '30 2 * * *', timezone: 'Europe/Copenhagen', spreadMinutes };
+  const times = nights(schedule, `${from}T00:00:00Z`, 4).map(at);
+  for (let now = at(`${from}T00:00:00Z`); now < times[2]!; now += 10 * 60_000)
+    expect(nextSyncAt(schedule, COMPANY, now).getTime()).toBe(times.find((time) => time > now));
+});
+
 test('a company has the same place in the window every night', () => {
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
   const times = nights(schedule, '2026-06-01T12:00:00Z', 10).map((time) => time.slice(11));
