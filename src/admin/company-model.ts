@@ -1,3 +1,4 @@
+import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Database } from '../db/database.js';
 import type { List } from '../generated/prisma/client.js';
 import type { CompanyModel } from './models.js';
@@ -5,6 +6,7 @@ import type { ConnectionView, ConnectLinksPort } from './ports.js';
 
 export interface CompanyModelSource {
   readonly db: Database;
+  readonly catalogue: Catalogue;
   readonly connectLinks: ConnectLinksPort;
 }
 
@@ -15,9 +17,11 @@ export async function presentCompanies(
 ): Promise<CompanyModel[]> {
   const companyIds = connections.map(({ companyId }) => companyId);
   const where = { companyId: { in: companyIds } };
+  // A list that left the catalogue keeps its rows, and is walked no more: its proof would count as stale for ever.
+  const resource = { in: source.catalogue.endpoints.map((endpoint) => endpoint.resource) };
   const blocked = connections.filter(({ status }) => status === 'reauthorization_required');
   const [lists, companies, paused, authorizeUrls] = await Promise.all([
-    source.db.prisma.list.findMany({ where, orderBy: { resource: 'asc' } }),
+    source.db.prisma.list.findMany({ where: { ...where, resource }, orderBy: { resource: 'asc' } }),
     source.db.prisma.company.findMany({ where, select: { environment: true, companyId: true, name: true } }),
     source.db.prisma.connection.findMany({ where: { ...where, paused: true }, select: { environment: true, companyId: true } }),
     source.connectLinks.reauthorizationUrls(blocked),

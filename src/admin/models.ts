@@ -119,14 +119,16 @@ export const Company = z
       .meta({ description: 'Whether a person has paused it; a company that must authorize again is not synced either way.' }),
     reauthorization_reason: z.string().optional().meta({ description: 'docs/errors.md says what each means.' }),
     token: z.object({ expires_at: Time.nullable(), refreshed_at: Time.nullable() }),
-    resources: z.array(
-      z.object({
-        resource: z.string(),
-        records: Count.meta({ description: 'Living records in the mirror.' }),
-        last_verified_at: Time.nullable().meta({ description: 'Start of the last pass that was proved complete.' }),
-        last_run_id: z.string().nullable(),
-      }),
-    ),
+    resources: z
+      .array(
+        z.object({
+          resource: z.string(),
+          records: Count.meta({ description: 'Living records in the mirror.' }),
+          last_verified_at: Time.nullable().meta({ description: 'Start of the last pass that was proved complete.' }),
+          last_run_id: z.string().nullable(),
+        }),
+      )
+      .meta({ description: 'The lists of the catalogue that were asked for at least once.' }),
     next_sync_at: Time.nullable(),
     authorize_url: z.string().optional().meta({ description: 'Where to authorize again, when that is required.' }),
   })

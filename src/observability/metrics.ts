@@ -2,11 +2,13 @@ import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 
 /** Where the numbers come from: the database, since workers have no port of their own to be asked at. */
 interface Queryable {
-  query(sql: string): Promise<{ rows: readonly Record<string, string | number | null>[] }>;
+  query(sql: string, values: unknown[]): Promise<{ rows: readonly Record<string, string | number | null>[] }>;
 }
 
 export interface MetricsSources {
   readonly db: Queryable;
+  /** The lists of the catalogue. One that has left it is walked no more: its proof would grow old for ever. */
+  readonly resources: readonly string[];
   /** Jobs that wait for a worker, by queue. */
   waitingJobs(): Promise<Readonly<Record<string, number>>>;
 }
@@ -17,6 +19,8 @@ interface DatabaseGauge {
   readonly label?: string;
   /** Gives `value`, and the label's column where there is one. No row, or null: nothing to measure. */
   readonly sql: string;
+  /** The names of the catalogue's lists are `$1`. */
+  readonly ofCatalogue?: true;
 }
 
 /** Each is one cheap query: its cost grows with the companies at most, never with the history. docs/metrics.md lists them. */
@@ -58,15 +62,18 @@ const DATABASE_GAUGES: readonly DatabaseGauge[] = [
   },
   {
     name: 'muster_oldest_verified_seconds',
-    help: 'Age of the oldest proof among the lists of active companies that were ever proved complete.',
+    help: "Age of the oldest proof among the catalogue's lists of active companies that were ever proved complete.",
+    ofCatalogue: true,
     sql: `SELECT extract(epoch FROM now() - min(l.last_verified_at))::float8 AS value
-          FROM muster.lists l JOIN muster.connections c USING (environment, company_id) WHERE c.status = 'active'`,
+          FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
+          WHERE c.status = 'active' AND l.resource = ANY($1)`,
   },
   {
     name: 'muster_lists_unverified',
-    help: 'Lists of active companies that were never proved complete.',
+    help: "The catalogue's lists of active companies that were never proved complete.",
+    ofCatalogue: true,
     sql: `SELECT count(*)::int AS value FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
-          WHERE c.status = 'active' AND l.last_verified_at IS NULL`,
+          WHERE c.status = 'active' AND l.resource = ANY($1) AND l.last_verified_at IS NULL`,
   },
   {
     name: 'muster_holds_open',
@@ -83,12 +90,12 @@ const DATABASE_GAUGES: readonly DatabaseGauge[] = [
 ];
 
 /** The registry behind GET /metrics, read anew at every scrape. What cannot be read is left out: no number is better than a wrong one. */
-export function createMetrics({ db, waitingJobs }: MetricsSources): Registry {
+export function createMetrics({ db, resources, waitingJobs }: MetricsSources): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
-  for (const { name, help, label, sql } of DATABASE_GAUGES) {
+  for (const { name, help, label, sql, ofCatalogue } of DATABASE_GAUGES) {
     gauge(registry, name, help, label, async () => {
-      const { rows } = await db.query(sql);
+      const { rows } = await db.query(sql, ofCatalogue ? [resources] : []);
       return rows.map(({ value, ...row }) => [label === undefined ? undefined : String(row[label]), value] as const);
     });
   }

@@ -74,7 +74,8 @@ export async function startAdmin(
   const logger = createLogger({ level: 'trace', destination: { write: (line) => void lines.push(line) } });
   const clock = systemClock;
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
-  const runs = new Runs({ db, catalogue: loadCatalogue(), schedule, clock, dispatcher: { dispatch: async () => {} } });
+  const catalogue = loadCatalogue();
+  const runs = new Runs({ db, catalogue, schedule, clock, dispatcher: { dispatch: async () => {} } });
   const readiness: ReadinessCheck[] = [{ name: 'database', check: () => db.pool.query('SELECT 1') }];
 
   const addCompany: AdminFixture['addCompany'] = async (given = {}, state = {}) => {
@@ -119,6 +120,7 @@ export async function startAdmin(
     adminToken: new Secret(TOKEN),
     logger,
     db,
+    catalogue,
     connections,
     onboarding,
     runs,

@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { presentCompanies } from '../../src/admin/company-model.js';
 import { Company, Run } from '../../src/admin/models.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
+import { ENTRIES, endpointsOf } from '../sync/company-fixture.js';
 import { type AdminFixture, startAdmin } from './admin-fixture.js';
 
 let admin: AdminFixture;
@@ -99,7 +101,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
         { ...company, resource: 'employees', records: 37, lastRunId: runId, lastVerifiedAt: new Date('2026-01-02T03:04:05Z') },
         { ...company, resource: 'departments' },
         // The same company_id in the other environment is another company.
-        { ...company, environment: 'production', resource: 'positions' },
+        { ...company, environment: 'production', resource: 'employees' },
       ],
     });
     const times = { expiresAt: new Date('2026-01-02T04:00:00Z'), refreshedAt: new Date('2026-01-02T03:30:00Z') };
@@ -119,6 +121,25 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
       ],
       next_sync_at: null,
     });
+  });
+
+  it('shows the lists of the catalogue, and one that has left it again when it comes back', async () => {
+    const company = await admin.addCompany();
+    const list = { ...company, records: 1, lastVerifiedAt: new Date('2026-01-02T03:04:05Z') };
+    await admin.db.prisma.list.createMany({
+      data: ['absences', 'employees'].map((resource) => ({ ...list, resource })),
+    });
+    const answer = await admin.call('GET', pathOf(company));
+    expect(answer.json.resources.map(({ resource }: { resource: string }) => resource)).toEqual(['employees']);
+
+    const endpoints = endpointsOf({ employees: ENTRIES.employees, absences: ENTRIES.absences });
+    const connectLinks = { create: () => Promise.reject(new Error('not asked for')), reauthorizationUrls: async () => new Map() };
+    const source = { db: admin.db, catalogue: { endpoints, get: () => endpoints[0] }, connectLinks };
+    const [model] = await presentCompanies(source, [{ ...company, status: 'active', token: {} }]);
+    expect(model?.resources).toMatchObject([
+      { resource: 'absences', records: 1, last_verified_at: '2026-01-02T03:04:05.000Z' },
+      { resource: 'employees' },
+    ]);
   });
 
   it('says why and where to authorize again, and only then', async () => {

@@ -316,7 +316,15 @@ describe('start and stop', () => {
       readiness: [],
       ...({} as Pick<
         AdminDependencies,
-        'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs' | 'holds' | 'notifications' | 'stampChanges'
+        | 'catalogue'
+        | 'connections'
+        | 'onboarding'
+        | 'connectLinks'
+        | 'authorization'
+        | 'runs'
+        | 'holds'
+        | 'notifications'
+        | 'stampChanges'
       >),
       ...options,
     });

@@ -18,7 +18,7 @@ const company = (n: number) => ({ environment: 'test', companyId: `00000000-0000
 
 test('they show the database as it is at the scrape', async () => {
   const { prisma, pool } = database.db;
-  const metrics = createMetrics({ db: pool, waitingJobs: async () => ({ runs: 3 }) });
+  const metrics = createMetrics({ db: pool, resources: ['employees', 'departments'], waitingJobs: async () => ({ runs: 3 }) });
   expect(ours(await metrics.metrics())).toEqual([
     'muster_holds_open 0',
     'muster_lists_unverified 0',
@@ -65,14 +65,37 @@ test('they show the database as it is at the scrape', async () => {
       'muster_queue_waiting{queue="runs"} 3',
     ].toSorted(),
   );
-  await pool.query('TRUNCATE muster.connections CASCADE');
+  await pool.query('TRUNCATE muster.connections, muster.lists CASCADE');
   expect(ours(await metrics.metrics()).join()).not.toMatch(/muster_companies|muster_oldest/);
+});
+
+test('a list that has left the catalogue does not count, and counts again when it comes back', async () => {
+  const { prisma, pool } = database.db;
+  const hours = (count: number) => new Date(Date.now() - count * 3_600_000);
+  await prisma.connection.create({ data: company(1) });
+  await prisma.list.createMany({
+    data: [
+      { ...company(1), resource: 'absences', lastVerifiedAt: hours(500) },
+      { ...company(1), resource: 'documents' },
+      { ...company(1), resource: 'employees', lastVerifiedAt: hours(2) },
+    ],
+  });
+  const freshness = async (resources: string[]) => {
+    const metrics = createMetrics({ db: pool, resources, waitingJobs: async () => ({}) });
+    const value = async (name: string) => (await metrics.getSingleMetric(name)!.get()).values[0]!.value;
+    const age = await value('muster_oldest_verified_seconds');
+    return { hours: Math.round(age / 3_600), unverified: await value('muster_lists_unverified') };
+  };
+  expect(await freshness(['employees'])).toEqual({ hours: 2, unverified: 0 });
+  expect(await freshness(['absences', 'documents', 'employees'])).toEqual({ hours: 500, unverified: 1 });
 });
 
 test('what cannot be read is left out, and the rest is there', async () => {
   let down = false;
-  const db = { query: (sql: string) => (down ? Promise.reject(new Error('down')) : database.db.pool.query(sql)) };
-  const metrics = createMetrics({ db, waitingJobs: () => Promise.reject(new Error('down')) });
+  const db = {
+    query: (sql: string, values: unknown[]) => (down ? Promise.reject(new Error('down')) : database.db.pool.query(sql, values)),
+  };
+  const metrics = createMetrics({ db, resources: [], waitingJobs: () => Promise.reject(new Error('down')) });
   expect(ours(await metrics.metrics())).toContain('muster_holds_open 0');
   down = true;
   const text = await metrics.metrics();
@@ -87,7 +110,7 @@ test('docs/metrics.md lists them, with their labels and the same words', async (
     help,
     labels: label === undefined ? [] : [label],
   }));
-  const metrics = createMetrics({ db: database.db.pool, waitingJobs: async () => ({}) });
+  const metrics = createMetrics({ db: database.db.pool, resources: [], waitingJobs: async () => ({}) });
   const registered = (await metrics.getMetricsAsJSON())
     .filter(({ name }) => name.startsWith('muster_'))
     .map(({ name, help }) => ({
