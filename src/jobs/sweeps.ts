@@ -75,9 +75,8 @@ async function startDueSyncs({ db, runs, schedule, logger }: SweepDependencies):
       });
     }
     // After the request: a crash between the two asks again, and joins the run that is there.
-    await db.prisma.connection.updateMany({
-      where: { ...company, nextSyncAt: dueAt },
-      data: { nextSyncAt: nextOf(company) },
-    });
+    await db.prisma.$executeRaw`
+      UPDATE muster.connections SET next_sync_at = ${nextOf(company)}
+      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND (next_sync_at IS NULL OR next_sync_at <= now())`;
   }
 }

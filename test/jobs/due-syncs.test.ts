@@ -85,6 +85,16 @@ test('what is due is not put off: it runs at once, or when the company may be sy
   expect([await runsOf(paused), await nextSyncOf(paused)]).toEqual([1, given(NEW, paused)]);
 });
 
+test('a company that somebody made due by hand is synced once', async () => {
+  const company = await newCompany(OLD);
+  // To the microsecond, which no Date holds.
+  await database.db.pool.query(`UPDATE muster.connections SET next_sync_at = date_trunc('second', now()) - interval '123 us'`);
+  const sweep = started(OLD);
+  await sweep();
+  expect(await nextSyncOf(company)).toEqual(given(OLD, company));
+  expect(await runsOf(company)).toBe(1);
+});
+
 test('a sync that becomes due before it is moved is not put off', async () => {
   const company = await newCompany(OLD);
   const past = new Date(Date.now() - 1_000);
