@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { type CompanyKey, describeCompany } from '../core/company.js';
-import { MusterError } from '../core/errors.js';
+import type { CompanyKey } from '../core/company.js';
+import { companyNotFound } from '../core/company-not-found.js';
 import { Secret } from '../core/secret.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { ACTOR, audited, auditedRefusal } from './audit.js';
@@ -150,10 +150,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
   async function find(company: CompanyKey): Promise<ConnectionView> {
     const connection = await connections.find(company);
     if (connection) return connection;
-    throw new MusterError(
-      'company_not_found',
-      `There is no ${describeCompany(company)}: onboard it first (POST /api/companies).`,
-    );
+    throw companyNotFound(company);
   }
 
   async function show(company: CompanyKey): Promise<CompanyModel> {

@@ -1,5 +1,5 @@
-import { type CompanyKey, describeCompany } from '../core/company.js';
-import { MusterError } from '../core/errors.js';
+import type { CompanyKey } from '../core/company.js';
+import { companyNotFound } from '../core/company-not-found.js';
 import type { Transaction } from '../db/transaction.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { eraseCompany } from '../mirror/company-erasure.js';
@@ -14,11 +14,7 @@ import { lockConnection } from './lease.js';
 export async function removeCompany(tx: Transaction, company: CompanyKey, actor: string): Promise<void> {
   const { environment, companyId } = company;
   const theirs = Prisma.sql`environment = ${environment} AND company_id = ${companyId}::uuid`;
-  if (!(await lockConnection(tx, company)))
-    throw new MusterError(
-      'company_not_found',
-      `There is no ${describeCompany(company)}: onboard it first (POST /api/companies).`,
-    );
+  if (!(await lockConnection(tx, company))) throw companyNotFound(company);
 
   await tx.$executeRaw`DELETE FROM muster.tokens WHERE ${theirs}`;
   await tx.$executeRaw`DELETE FROM muster.quarantined_tokens WHERE ${theirs}`;

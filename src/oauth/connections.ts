@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import { type CompanyKey, describeCompany, type Environment } from '../core/company.js';
+import { companyNotFound } from '../core/company-not-found.js';
 import { MusterError } from '../core/errors.js';
 import { pageCursor, readCursor } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
@@ -128,10 +129,7 @@ export class Connections {
   async #get(company: CompanyKey): Promise<ConnectionView> {
     const found = await this.find(company);
     if (found) return found;
-    throw new MusterError(
-      'company_not_found',
-      `There is no ${describeCompany(company)}: onboard it first (POST /api/companies).`,
-    );
+    throw companyNotFound(company);
   }
 
   #select(tail: Prisma.Sql): Promise<Row[]> {

@@ -1,4 +1,5 @@
 import { type CompanyKey, describeCompany } from '../core/company.js';
+import { companyNotFound } from '../core/company-not-found.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import type { Transaction } from '../db/transaction.js';
@@ -75,7 +76,7 @@ export class Vault {
       FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
       WHERE environment = ${company.environment} AND company_id = ${company.companyId}::uuid`;
     if (row) return row;
-    throw new MusterError('company_not_found', `${describeCompany(company)} is not onboarded`);
+    throw companyNotFound(company);
   }
 
   openAccess(company: CompanyKey, { accessToken, fence }: StoredToken): AccessToken {

@@ -1,6 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { type CompanyKey, describeCompany, type Environment } from '../core/company.js';
+import { companyNotFound } from '../core/company-not-found.js';
 import { MusterError } from '../core/errors.js';
 import { isUuid } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
@@ -142,7 +143,7 @@ async function lockSyncableCompany(tx: Transaction, company: CompanyKey): Promis
   const [connection] = await tx.$queryRaw<{ status: string }[]>`
     SELECT status FROM muster.connections WHERE environment = ${company.environment} AND company_id = ${company.companyId}::uuid FOR UPDATE`;
   const name = describeCompany(company);
-  if (!connection) throw new MusterError('company_not_found', `There is no ${name}: onboard it first (POST /api/companies).`);
+  if (!connection) throw companyNotFound(company);
   if (connection.status === 'paused')
     throw new MusterError('company_paused', `The ${name} is paused: resume it first (POST …/resume).`);
   if (connection.status === 'reauthorization_required')
