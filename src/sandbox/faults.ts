@@ -1,3 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
+import type { ServedRequest } from './request-log.js';
+
 /**
  * What goes wrong with a request. `before`: the service never saw it. `after`: it took effect (a refresh token is spent) and
  * only the answer is lost.
@@ -29,6 +32,11 @@ export interface FaultTarget {
   readonly method?: string;
   /** Part of the path, or a pattern of it. Default: every path outside /sandbox/. */
   readonly path?: string | RegExp;
+  /**
+   * Members of the query or of the JSON body, as ServedRequest has them: they tell the pages of a list apart, which are asked
+   * for several at once and may arrive in any order.
+   */
+  readonly input?: Readonly<Record<string, unknown>>;
   /** Matching requests that pass unharmed first. Default 0. */
   readonly skip?: number;
   /** Matching requests that are met. Default 1; Infinity: until cleared. */
@@ -60,9 +68,9 @@ export class Faults {
   }
 
   /** The effect that this request meets; uses it up. */
-  meet(method: string, path: string): Effect | undefined {
+  meet(request: ServedRequest): Effect | undefined {
     for (const fault of this.#faults) {
-      if (!matches(fault.target, method, path)) continue;
+      if (!matches(fault.target, request)) continue;
       if (fault.skip > 0) {
         fault.skip--;
         continue;
@@ -74,8 +82,9 @@ export class Faults {
   }
 }
 
-function matches(target: FaultTarget, method: string, path: string): boolean {
+function matches(target: FaultTarget, { method, path, input }: ServedRequest): boolean {
   if (target.method !== undefined && target.method !== method) return false;
+  for (const [name, value] of Object.entries(target.input ?? {})) if (!isDeepStrictEqual(input[name], value)) return false;
   if (target.path === undefined) return !path.startsWith('/sandbox');
   return typeof target.path === 'string' ? path.includes(target.path) : target.path.test(path);
 }

@@ -65,9 +65,9 @@ export class SandboxServer {
     const method = request.method ?? 'GET';
     const { pathname: path, searchParams: query } = new URL(`http://sandbox${request.url}`);
     const entry = log.add({ at: clock.now(), method, path, input: {} });
-    const effect = faults.meet(method, path);
     const body = await readBody(request);
     entry.input = loggedInput(entry, query, body ?? '');
+    const effect = faults.meet(entry);
 
     // Real time even under an injected clock: slowness is felt by the client's sockets.
     const wait = latencyMs + (effect?.kind === 'delay' ? effect.ms : 0);

@@ -42,6 +42,12 @@ test('a target chooses method and path, and lets some pass first; the control pa
   expect((await page()).status).toBe(200);
 });
 
+test('a target chooses one page of a list by what is asked for', async () => {
+  sandbox.faults.add({ kind: 'status', status: 500 }, { input: { skip: '4' }, times: Infinity });
+  const ask = (skip: string) => get(sandbox, token, PATH, { skip, $take: '10' });
+  expect([(await ask('0')).status, (await ask('4')).status, (await ask('8')).status]).toEqual([200, 500, 200]);
+});
+
 test('a connection dropped before the service acted leaves the refresh token unspent', async () => {
   const refreshToken = newToken();
   sandbox.faults.add({ kind: 'drop', when: 'before' });

@@ -85,7 +85,10 @@ describe('an envelope that is wrong', () => {
   });
 
   test('always malformed: the walk fails, and keeps what it has', async () => {
-    sandbox.faults.add({ kind: 'alter', members: { data: undefined } }, { path: '/employees', skip: 2, times: Infinity });
+    sandbox.faults.add(
+      { kind: 'alter', members: { data: undefined } },
+      { path: '/employees', input: { skip: '18' }, times: Infinity },
+    );
     const run = await harnesses.employees.sync(company);
     expect(run).toMatchObject({
       status: 'failed',
