@@ -1,4 +1,4 @@
-import { freeBuffer } from '../core/free-buffer.js';
+import { freeBuffers } from '../core/free-buffers.js';
 import { type PageHashes, TEXT_WORDS } from '../pagers/hashes.js';
 
 /** Whether a key is new, was received before with the same text, or with another one. */
@@ -97,7 +97,7 @@ export class KeyTable {
       this.#low[slot] = low[from]!;
       this.#text[slot] = text[from]!;
     }
-    for (const outgrown of [high, low, text]) freeBuffer(outgrown);
+    freeBuffers([high, low, text]);
   }
 }
 

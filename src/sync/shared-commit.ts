@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import { freeBuffer } from '../core/free-buffer.js';
+import { freeBuffers } from '../core/free-buffers.js';
 import type { TextSlice } from '../core/text-slice.js';
 import type { ReceivedPage } from '../pagers/envelope.js';
 import type { OpenWalk } from './open-walk.js';
@@ -84,7 +84,7 @@ export class SharedCommit {
 
   async #commit(commit: PagesToCommit, onSent: () => void): Promise<void> {
     await this.#deps.store.commitPages(this.#walk, commit, onSent);
-    for (const { page } of commit.pages) if (page.response) freeBuffer(page.response);
+    freeBuffers(commit.pages.flatMap(({ page }) => page.response ?? []));
   }
 }
 
@@ -93,7 +93,7 @@ function withoutResponse(page: ReceivedPage): ReceivedPage {
   const { response } = page;
   const standsThere = ({ source }: TextSlice) => source.buffer === response?.buffer;
   const isNeeded = page.records.some(standsThere) || page.rejected.some(standsThere);
-  if (response && !isNeeded) freeBuffer(response);
+  if (response && !isNeeded) freeBuffers([response]);
   return { ...page, full: undefined, response: isNeeded ? response : undefined };
 }
 

@@ -1,25 +1,25 @@
 import { expect, test } from 'vitest';
-import { freeBuffer } from '../../src/core/free-buffer.js';
+import { freeBuffers } from '../../src/core/free-buffers.js';
 
 test('gives the memory of a buffer back at once', () => {
   const before = process.memoryUsage().arrayBuffers;
-  for (let n = 0; n < 1_000; n += 1) freeBuffer(Buffer.alloc(1_000_000));
+  for (let n = 0; n < 1_000; n += 1) freeBuffers([Buffer.alloc(1_000_000)]);
   expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(20_000_000);
 });
 
 test('every view of it is empty from then on', () => {
   const buffer = Buffer.alloc(100_000, 'x');
   const view = buffer.subarray(10, 20);
-  freeBuffer(buffer);
+  freeBuffers([buffer]);
   expect([buffer.length, view.length, view.toString()]).toEqual([0, 0, '']);
-  expect(() => freeBuffer(buffer)).not.toThrow();
+  expect(() => freeBuffers([buffer])).not.toThrow();
 });
 
 test('a buffer that shares its memory is left alone', () => {
   const large = Buffer.alloc(100_000, 'x');
-  freeBuffer(large.subarray(1));
+  freeBuffers([large.subarray(1)]);
   const small = Buffer.from('small');
-  freeBuffer(small);
-  freeBuffer(Buffer.alloc(0));
+  freeBuffers([small]);
+  freeBuffers([Buffer.alloc(0)]);
   expect([large.length, small.toString()]).toEqual([100_000, 'small']);
 });
