@@ -36,11 +36,13 @@ export interface PageOutline {
   /** The first and the last key; empty where the page has none. */
   readonly first_key: Buffer;
   readonly last_key: Buffer;
+  /** Digest of all keys of the walk: the same on every page. */
+  readonly keys_digest: string;
 }
 
 const OUTLINES = `
 SELECT p.page, c.id AS content_id, c.digest, p.answer, octet_length(k.keys) / 8 AS records,
-  substr(k.keys, 1, 8) AS first_key, substr(k.keys, greatest(1, octet_length(k.keys) - 7)) AS last_key ${PAGES}`;
+  substr(k.keys, 1, 8) AS first_key, substr(k.keys, greatest(1, octet_length(k.keys) - 7)) AS last_key, w.keys_digest ${PAGES}`;
 
 interface HashesRow {
   readonly page: number;

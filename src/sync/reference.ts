@@ -79,9 +79,11 @@ export async function readReference(
   walkId: string,
 ): Promise<{ readonly reference: Reference; readonly trail: Trail | undefined }> {
   const pages: (ReferencePage & PageEnds)[] = [];
-  for await (const { content_id, records, digest, answer, first_key, last_key } of ledgerOutlines(db, walkId)) {
+  let keysDigest: string | undefined;
+  for await (const { content_id, records, digest, answer, first_key, last_key, keys_digest } of ledgerOutlines(db, walkId)) {
     const content = { id: BigInt(content_id), keys: new KeyHashes(records), texts: new TextHashes(records) };
     pages.push({ content, digest, answer: answer ?? undefined, firstKey: first_key, lastKey: last_key });
+    keysDigest = keys_digest;
   }
   const reference = new Reference(pages, async () => {
     let n = 0;
@@ -92,9 +94,7 @@ export async function readReference(
     }
     if (n !== pages.length) throw fenced(list, 'the ledger of its last walk is gone');
   });
-  const { rows } = await db.pool.query<{ keys_digest: string }>('SELECT keys_digest FROM muster.walks WHERE id = $1', [walkId]);
-  const trail = rows[0] && trailOf(pages, rows[0].keys_digest);
-  return { reference, trail };
+  return { reference, trail: keysDigest === undefined ? undefined : trailOf(pages, keysDigest) };
 }
 
 /**

@@ -90,13 +90,16 @@ export class RunClaims {
   async finish(run: ClaimedRun, status: Exclude<RunStatus, 'queued' | 'running'>, error?: ErrorView): Promise<void> {
     const failure = error ? JSON.stringify(error) : null;
     await inTransaction(this.#db, async (tx) => {
-      const ended = await tx.$executeRaw`
-        UPDATE muster.runs SET status = ${status}, holder = NULL, finished_at = now(), error = ${failure}::jsonb
-        WHERE id = ${run.id}::uuid AND epoch = ${run.epoch} AND status = 'running'`;
-      if (ended === 0) return;
-      await tx.$executeRaw`
-        UPDATE muster.walks SET status = ${status}, finished_at = COALESCE(finished_at, now()), error = COALESCE(error, ${failure}::jsonb)
-        WHERE run_id = ${run.id}::uuid AND status <> 'succeeded'`;
+      const ended = await tx.$queryRaw<unknown[]>`
+        WITH ended AS (
+          UPDATE muster.runs SET status = ${status}, holder = NULL, finished_at = now(), error = ${failure}::jsonb
+          WHERE id = ${run.id}::uuid AND epoch = ${run.epoch} AND status = 'running' RETURNING id
+        ), walks AS (
+          UPDATE muster.walks SET status = ${status}, finished_at = COALESCE(finished_at, now()), error = COALESCE(error, ${failure}::jsonb)
+          FROM ended WHERE run_id = ended.id AND walks.status <> 'succeeded'
+        )
+        SELECT 1 FROM ended`;
+      if (ended.length === 0) return;
       await recordRunEnd(tx, { id: run.id, company: run.company, status, reason: error?.code });
     });
   }

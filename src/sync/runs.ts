@@ -48,8 +48,8 @@ export class Runs {
   async request(request: RunRequest): Promise<RunView> {
     this.#checkResources(request.resources);
     const run = await inTransaction(this.#db, async (tx) => {
-      await lockSyncableCompany(tx, request.company);
-      return (await hastenActiveRun(tx, request.company)) ?? (await this.#createRun(tx, request));
+      const connection = await lockSyncableCompany(tx, request.company);
+      return (await hastenActiveRun(tx, request.company)) ?? (await this.#createRun(tx, request, connection));
     });
     await this.#dispatcher.dispatch(run);
     return viewRun(run);
@@ -98,28 +98,27 @@ export class Runs {
     return run;
   }
 
-  async #createRun(tx: Transaction, { company, trigger, mode = 'resume', resources }: RunRequest) {
-    const lastWalks = mode === 'resume' ? await this.#lastWalks(tx, company) : [];
+  async #createRun(tx: Transaction, request: RunRequest, { createdAt, nextSyncAt: next }: SyncableCompany) {
+    const { company, trigger, mode = 'resume', resources } = request;
+    const lastWalks = mode === 'resume' ? await this.#lastWalks(tx, company, createdAt) : [];
     const planned = planWalks({ catalogue: this.#catalogue, mode, lastWalks, ...(resources && { resources }) });
-    const run = await tx.run.create({
-      data: {
-        ...company,
-        trigger,
-        mode,
-        walks: { create: planned.map(({ resource }, position) => ({ ...company, resource, position })) },
-      },
-      include: { walks: { orderBy: { position: 'asc' } } },
+    const run = await tx.run.create({ data: { ...company, trigger, mode } });
+    // Two statements: create with walks and an include makes four.
+    const created = await tx.walk.createManyAndReturn({
+      data: planned.map(({ resource }, position) => ({ ...company, runId: run.id, resource, position })),
     });
+    const walks = created.toSorted((a, b) => a.position - b.position);
     for (const [position, { continues }] of planned.entries()) {
-      if (continues) await takeOverCheckpoint(tx, continues, run.walks[position]!.id);
+      if (continues) await takeOverCheckpoint(tx, continues, walks[position]!.id);
     }
-    const next = nextSyncAt(this.#schedule, company, this.#clock.now());
-    await tx.connection.updateMany({ where: { ...company, nextSyncAt: null }, data: { nextSyncAt: next } });
-    return run;
+    if (next === null) {
+      const first = nextSyncAt(this.#schedule, company, this.#clock.now());
+      await tx.connection.update({ where: { environment_companyId: company }, data: { nextSyncAt: first } });
+    }
+    return { ...run, walks };
   }
 
-  async #lastWalks(tx: Transaction, company: CompanyKey): Promise<EarlierWalk[]> {
-    const { createdAt: since } = await tx.connection.findUniqueOrThrow({ where: { environment_companyId: company } });
+  async #lastWalks(tx: Transaction, company: CompanyKey, since: Date): Promise<EarlierWalk[]> {
     // What was before a company was removed is gone.
     const last = await tx.run.findFirst({
       where: { ...company, createdAt: { gte: since } },
@@ -138,10 +137,16 @@ export class Runs {
   }
 }
 
+interface SyncableCompany {
+  readonly createdAt: Date;
+  readonly nextSyncAt: Date | null;
+}
+
 /** Holds the company's connection until the transaction ends: one request at a time decides whether a run is added. */
-async function lockSyncableCompany(tx: Transaction, company: CompanyKey): Promise<void> {
-  const [connection] = await tx.$queryRaw<{ status: string }[]>`
-    SELECT status FROM muster.connections WHERE environment = ${company.environment} AND company_id = ${company.companyId}::uuid FOR UPDATE`;
+async function lockSyncableCompany(tx: Transaction, company: CompanyKey): Promise<SyncableCompany> {
+  const [connection] = await tx.$queryRaw<(SyncableCompany & { readonly status: string })[]>`
+    SELECT status, created_at AS "createdAt", next_sync_at AS "nextSyncAt" FROM muster.connections
+    WHERE environment = ${company.environment} AND company_id = ${company.companyId}::uuid FOR UPDATE`;
   const name = describeCompany(company);
   if (!connection) throw companyNotFound(company);
   if (connection.status === 'paused')
@@ -151,6 +156,7 @@ async function lockSyncableCompany(tx: Transaction, company: CompanyKey): Promis
       'reauthorization_required',
       `The ${name} must authorize again before it can be synced: send it a connect link.`,
     );
+  return connection;
 }
 
 async function hastenActiveRun(tx: Transaction, company: CompanyKey) {
