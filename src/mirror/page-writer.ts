@@ -84,6 +84,7 @@ export async function writePages(
   const texts = joinTexts(records);
   const ids = records.map(({ id }) => id);
   const { ownIds, spans } = idsOf(pages);
+  const { hashes, keys, texts: textHashes } = hashesOf(pages);
   const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
   const statement = pageStatement(mirrorTable(list.resource));
   const values = [
@@ -100,8 +101,8 @@ export async function writePages(
     pages.map(({ page }) => page.content?.id ?? null),
     pages.map(({ page }) => ('id' in page.ids ? page.ids.id : null)),
     pages.map(({ page }) => asBuffer(page.digest)),
-    pages.map(({ page }) => ('id' in page.ids ? null : asBuffer(page.keys.words))),
-    pages.map(({ page }) => (page.content ? null : asBuffer(page.texts.words))),
+    hashes,
+    keys.map(({ at }) => at),
     isSame(ownIds, ids) ? null : textArray(ownIds),
     JSON.stringify(write.checkpoint),
     write.received,
@@ -116,6 +117,9 @@ export async function writePages(
     pages.map(({ page }) => (page.answer ? JSON.stringify(page.answer) : null)),
     spans.map(({ first }) => first),
     spans.map(({ last }) => last),
+    keys.map(({ size }) => size),
+    textHashes.map(({ at }) => at),
+    textHashes.map(({ size }) => size),
   ];
   const walks = await executeBulk(tx, statement, values, onSent);
   if (walks === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
@@ -148,6 +152,32 @@ function idsOf(pages: readonly PageToWrite[]) {
     return { first, last: ownIds.length };
   });
   return { ownIds, spans };
+}
+
+/** Where bytes stand, the first one at 1. */
+interface Place {
+  readonly at: number;
+  /** null: there are none. */
+  readonly size: number | null;
+}
+
+/**
+ * The hashes that the pages have of their own, in one value: an array of values would be sent as hexadecimal digits. And where in it
+ * those of each page stand.
+ */
+function hashesOf(pages: readonly PageToWrite[]) {
+  const parts: Buffer[] = [];
+  let next = 1;
+  const place = (words: Uint32Array | undefined): Place => {
+    const at = next;
+    if (!words) return { at, size: null };
+    parts.push(asBuffer(words));
+    next += words.byteLength;
+    return { at, size: words.byteLength };
+  };
+  const keys = pages.map(({ page }) => place('id' in page.ids ? undefined : page.keys.words));
+  const texts = pages.map(({ page }) => place(page.content ? undefined : page.texts.words));
+  return { hashes: Buffer.concat(parts), keys, texts };
 }
 
 function isSame(some: readonly string[], others: readonly string[]): boolean {
@@ -219,14 +249,19 @@ WITH incoming AS (
 ), fed AS (
   INSERT INTO muster.changes (batch_id, position, record_id, op, data)
   SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, d.id, d.op, d.data FROM batch, difference d WHERE NOT batch.is_whole
+), received AS (
+  SELECT page, next_token, content_id, like_id, digest, answer, first_id, last_id,
+         substr($14::bytea, keys_at, keys_size) AS keys, substr($14::bytea, texts_at, texts_size) AS texts
+  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $27::jsonb[], $28::int[], $29::int[],
+              $15::int[], $30::int[], $31::int[], $32::int[])
+       AS p(page, next_token, content_id, like_id, digest, answer, first_id, last_id, keys_at, keys_size, texts_at, texts_size)
 ), page AS (
   SELECT p.*, p.content_id IS NULL AS is_new, COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS own_content_id,
          CASE
            WHEN p.keys IS NOT NULL THEN nextval('muster.page_keys_id_seq')
            WHEN p.content_id IS NULL THEN (SELECT keys_id FROM muster.page_contents WHERE id = p.like_id)
          END AS keys_id
-  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $14::bytea[], $15::bytea[], $27::jsonb[], $28::int[], $29::int[])
-       AS p(page, next_token, content_id, like_id, digest, keys, texts, answer, first_id, last_id)
+  FROM received p
 ), keys AS (
   INSERT INTO muster.page_keys (id, environment, company_id, resource, ids, keys)
   SELECT keys_id, $1, $2::uuid, $7, (COALESCE($16::text[], $3::text[]))[first_id:last_id], keys FROM page WHERE keys IS NOT NULL
