@@ -80,16 +80,21 @@ async function noteVerified(tx: Transaction, { id, list }: OpenWalk, parents: Da
 /** The ledger of the last verified walk stays: holds and the next walk refer to it. */
 async function clearLedgers(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<void> {
   await tx.$executeRaw`
-    DELETE FROM muster.walk_pages p USING muster.walks w, muster.lists l
-    WHERE p.walk_id = w.id AND w.environment = ${environment} AND w.company_id = ${companyId}::uuid AND w.resource = ${resource}
-      AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource
-      AND p.walk_id IS DISTINCT FROM l.verified_walk_id`;
-  await tx.$executeRaw`
-    DELETE FROM muster.page_contents c
-    WHERE c.environment = ${environment} AND c.company_id = ${companyId}::uuid AND c.resource = ${resource}
-      AND NOT EXISTS (SELECT 1 FROM muster.walk_pages p WHERE p.content_id = c.id)`;
-  await tx.$executeRaw`
+    WITH verified AS (
+      SELECT verified_walk_id AS id FROM muster.lists
+      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}
+    ), kept AS MATERIALIZED (
+      SELECT DISTINCT c.id, c.keys_id FROM verified v JOIN muster.walk_pages p ON p.walk_id = v.id JOIN muster.page_contents c ON c.id = p.content_id
+    ), pages AS (
+      DELETE FROM muster.walk_pages p USING muster.walks w, verified v
+      WHERE p.walk_id = w.id AND w.environment = ${environment} AND w.company_id = ${companyId}::uuid AND w.resource = ${resource}
+        AND p.walk_id IS DISTINCT FROM v.id
+    ), contents AS (
+      DELETE FROM muster.page_contents c
+      WHERE c.environment = ${environment} AND c.company_id = ${companyId}::uuid AND c.resource = ${resource}
+        AND NOT EXISTS (SELECT 1 FROM kept WHERE kept.id = c.id)
+    )
     DELETE FROM muster.page_keys k
     WHERE k.environment = ${environment} AND k.company_id = ${companyId}::uuid AND k.resource = ${resource}
-      AND NOT EXISTS (SELECT 1 FROM muster.page_contents c WHERE c.keys_id = k.id)`;
+      AND NOT EXISTS (SELECT 1 FROM kept WHERE kept.keys_id = k.id)`;
 }

@@ -70,7 +70,7 @@ async function commitsOf(sizes: readonly number[], { records = 1, isKept = true 
 
 test('a commit is large enough, and never too large for the database', async () => {
   const MB = 1024 * 1024;
-  expect(await commitsOf(Array(70).fill(10))).toEqual([64, 6]);
+  expect(await commitsOf(Array(260).fill(10))).toEqual([256, 4]);
   expect(await commitsOf(Array(5).fill(10 * MB))).toEqual([2, 2, 1]);
   expect(await commitsOf([60 * MB, 60 * MB])).toEqual([1, 1]);
   expect(await commitsOf(Array(5).fill(MB), { records: 500 })).toEqual([2, 2, 1]);
