@@ -10,8 +10,11 @@ port2.close();
  * each costs more than to receive it. A buffer that is a part of its memory, as small ones are, is left alone.
  */
 export function freeBuffers(views: readonly (Buffer | Uint32Array)[]): void {
-  const freed = new Set<ArrayBuffer>();
-  for (const { buffer, byteLength } of views)
-    if (byteLength > 0 && byteLength === buffer.byteLength && buffer instanceof ArrayBuffer) freed.add(buffer);
+  freeMemory(views.filter(({ buffer, byteLength }) => byteLength === buffer.byteLength).map(({ buffer }) => buffer));
+}
+
+/** The same for memory that the caller knows to be nobody else's, however little of it a buffer shows. */
+export function freeMemory(memory: readonly ArrayBufferLike[]): void {
+  const freed = new Set(memory.filter((each): each is ArrayBuffer => each instanceof ArrayBuffer && each.byteLength > 0));
   if (freed.size > 0) nowhere.postMessage(undefined, [...freed]);
 }

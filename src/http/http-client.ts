@@ -56,6 +56,8 @@ export class HttpClient {
     const silence = limits.silenceTimeoutMs ?? 30_000;
     const dial = buildConnector({ timeout: limits.connectTimeoutMs ?? 5_000 });
     const options: Agent.Options = {
+      // Parts of several responses would share their memory, which an Exchange gives back.
+      allowH2: false,
       headersTimeout: silence,
       bodyTimeout: silence,
       connect: (target, done) =>
