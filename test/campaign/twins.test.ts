@@ -98,8 +98,9 @@ async function syncWhole(harness: SyncHarness, company: CompanyKey, trigger: Run
   const stop = stopAfterPages === undefined ? {} : { stopAfterPages };
   let run = await harness.sync(company, { trigger, mode: 'full' }, stop);
   while (run.status === 'running') run = await harness.work(run.id, stop);
-  const { started_at, finished_at, ...walk } = run.walks[0]!;
-  return { status: run.status, walk: { ...walk, unchanged: walk.unchanged + walk.updated } };
+  const [walk] = run.walks;
+  const times = { started_at: null, finished_at: null };
+  return { status: run.status, walk: { ...walk!, ...times, unchanged: walk!.unchanged + walk!.updated } };
 }
 
 /** What is kept of the company, but for ids and times. */
