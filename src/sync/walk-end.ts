@@ -77,14 +77,18 @@ async function noteVerified(tx: Transaction, { id, list }: OpenWalk, parents: Da
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid`;
 }
 
-/** The ledger of the last verified walk stays: holds and the next walk refer to it. */
+/**
+ * The ledger of the last verified walk stays: holds and the next walk refer to it. No part of the statement sees what another
+ * deletes, and so each asks for what is kept.
+ */
 async function clearLedgers(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<void> {
   await tx.$executeRaw`
     WITH verified AS (
       SELECT verified_walk_id AS id FROM muster.lists
       WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}
     ), kept AS MATERIALIZED (
-      SELECT DISTINCT c.id, c.keys_id FROM verified v JOIN muster.walk_pages p ON p.walk_id = v.id JOIN muster.page_contents c ON c.id = p.content_id
+      SELECT DISTINCT c.id, c.keys_id
+      FROM verified v JOIN muster.walk_pages p ON p.walk_id = v.id JOIN muster.page_contents c ON c.id = p.content_id
     ), pages AS (
       DELETE FROM muster.walk_pages p USING muster.walks w, verified v
       WHERE p.walk_id = w.id AND w.environment = ${environment} AND w.company_id = ${companyId}::uuid AND w.resource = ${resource}

@@ -4,7 +4,7 @@ import { Exchange } from '../../src/http/exchange.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { fakeService } from './fake-service.js';
 
-/** Pages of 20 bytes to 2 MB: parts of a socket's reading, whole and in pieces. */
+/** Pages of 20 bytes to 4 MB: one part of what a socket reads, and many. */
 const PAGES = Array.from({ length: 40 }, (_, n) => randomBytes(10 * Math.ceil(1.37 ** n)).toString('hex'));
 
 let service: Awaited<ReturnType<typeof fakeService>>;
