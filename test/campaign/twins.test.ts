@@ -7,7 +7,7 @@ import type { RunTrigger } from '../../src/sync/run-view.js';
 import { randomOf } from '../pagers/shifting-list.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { endpointsOf } from '../sync/company-fixture.js';
-import { type SyncHarness, syncHarness } from '../sync/sync-harness.js';
+import { askedFor, type SyncHarness, syncHarness } from '../sync/sync-harness.js';
 import { ErraticList, type Style } from './erratic-list.js';
 import { shareOf } from './share.js';
 
@@ -85,11 +85,7 @@ function harnessOf(list: ErraticList, style: Style, random: (below: number) => n
   };
   return syncHarness(database.db, sandbox, endpointsOf({ employees: entry }), {
     etags,
-    respond: ({ path, body, query }) => {
-      if (!path.endsWith('/list')) return '{}';
-      const { skip, take, pageSize, continuationToken } = (body ?? query) as Record<string, number & string>;
-      return list.answer({ skip: Number(skip), take: Number(take ?? pageSize), token: continuationToken });
-    },
+    respond: (request) => (request.path.endsWith('/list') ? list.answer(askedFor(request)) : '{}'),
   });
 }
 

@@ -6,7 +6,7 @@ import { type TestDatabase, testDatabase } from '../support/database.js';
 import { ledgerIds } from '../support/ledger-ids.js';
 import { endpointsOf } from './company-fixture.js';
 import { MovingList, type Serving } from './moving-list.js';
-import { answerOf, syncHarness } from './sync-harness.js';
+import { answerOf, askedFor, syncHarness } from './sync-harness.js';
 
 /**
  * The same lists as in simulation.test.ts, fewer of them, walked into the real database by whole runs, night after night: each
@@ -62,8 +62,7 @@ test.each(styles)(
         respond: ({ path, body, query, ifNoneMatch }) => {
           if (!path.endsWith('/list')) return '{}';
           while (world.moves && random(100) < restlessness) list.change(5);
-          const { skip, take, pageSize, continuationToken } = (body ?? query) as Record<string, number & string>;
-          const text = list.answer({ skip: Number(skip), take: Number(take ?? pageSize), token: continuationToken });
+          const text = list.answer(askedFor({ body, query }));
           if (text !== undefined && answerOf(text, etags, { ifNoneMatch }).status === 304) notSent += 1;
           return text;
         },

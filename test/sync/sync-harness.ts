@@ -109,6 +109,12 @@ export function syncHarness(
   };
 }
 
+/** Which page of a list is asked for, in whichever style. */
+export function askedFor({ body, query }: Pick<ApiRequest, 'body' | 'query'>) {
+  const { skip, take, pageSize, continuationToken } = (body ?? query) as Record<string, number & string>;
+  return { skip: Number(skip), take: Number(take ?? pageSize), token: continuationToken };
+}
+
 /** What a provider answers whose page has this text. */
 export function answerOf(text: string, etags: boolean, { ifNoneMatch }: Pick<ApiRequest, 'ifNoneMatch'>): ApiResponse {
   if (!etags) return { status: 200, headers: {}, text, bytes: ownBytes(text) };
