@@ -40,6 +40,8 @@ export interface Bench {
   dispatch(companyId: string): Promise<number>;
   /** Empties the mirror, as if the companies had never been walked. */
   forget(): Promise<void>;
+  /** Has everything written back that waits for it, as it has been when a night comes: its first write to a page of a table is logged whole. */
+  settle(): Promise<void>;
   /** Bytes of WAL written so far. */
   walBytes(): Promise<bigint>;
   /** Peak resident memory of the first worker so far, in bytes. */
@@ -112,6 +114,9 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   const activeRuns = async () =>
     (await pool.query<{ n: number }>(`SELECT count(*)::int AS n FROM muster.runs WHERE status IN ('queued', 'running')`)).rows[0]!
       .n;
+  const settle = async () => {
+    await pool.query('CHECKPOINT');
+  };
   const left = companies.values();
   const onboard = async () => {
     for (const company_id of left)
@@ -153,8 +158,9 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
       await pool.query(
         'TRUNCATE mirror.employees, muster.lists, muster.walk_pages, muster.page_contents, muster.page_keys, muster.rejected_records, muster.walks, muster.runs, muster.changes, muster.change_batches RESTART IDENTITY CASCADE',
       );
-      await pool.query('CHECKPOINT');
+      await settle();
     },
+    settle,
     walBytes: async () =>
       BigInt(
         (await pool.query<{ at: string }>(`SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::text AS at`)).rows[0]!.at,

@@ -49,6 +49,7 @@ async function throughputRound(bench: Bench, options: BenchOptions, measures: Me
   note('first mirror / COPY', copied / first);
   // Garbage, buffers to write back and tables to vacuum are still the first mirror's; the nights that follow find none of them.
   note('nothing changed, right behind the first mirror, rows/s', total / (await bench.sync(all)));
+  await bench.settle();
   const fetched = await fetchOnly(bench, all, options);
   note('fetch only, rows/s', total / fetched);
   const wal = await bench.walBytes();
@@ -59,6 +60,7 @@ async function throughputRound(bench: Bench, options: BenchOptions, measures: Me
   await bench.control('etags=on');
   // The first one learns the ETags.
   await bench.sync(all);
+  await bench.settle();
   const notSent = await bench.sync(all);
   note('nothing changed, with ETags, rows/s', total / notSent);
   note('nothing changed, with ETags / fetch only', fetched / notSent);
@@ -77,9 +79,10 @@ async function throughputRound(bench: Bench, options: BenchOptions, measures: Me
   note('first mirror of one company / COPY', copied / 4 / (await bench.sync(all.slice(0, 1))));
 }
 
-/** Has the provider change records and render its pages anew, before anything is measured. Seconds of fetching them. */
+/** Has the provider change records and render its pages anew, and the night settled, before anything is measured. Seconds of fetching them. */
 async function change(bench: Bench, options: BenchOptions, control: string): Promise<number> {
   await bench.control(control);
+  await bench.settle();
   await fetchOnly(bench, bench.companyIds, options);
   return fetchOnly(bench, bench.companyIds, options);
 }
@@ -93,6 +96,7 @@ export async function measureTwoWorkers(measures: Measures, { rounds, records }:
     await bench.sync(all);
     await bench.sync(all);
     for (let n = 0; n < rounds; n++) {
+      await bench.settle();
       const fetched = await fetchOnly(bench, all, options);
       measures.note('two workers: nothing changed / fetch only', fetched / (await bench.sync(all)));
       const fetchedAgain = await change(bench, options, 'change=0.01');

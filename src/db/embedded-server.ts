@@ -34,7 +34,6 @@ const SETTINGS = {
   unix_socket_directories: '',
   max_connections: '100',
   shared_buffers: '128MB',
-  wal_compression: 'on',
   log_checkpoints: 'off',
   // Neither statements nor rows: the log is a plain file.
   log_min_error_statement: 'panic',
