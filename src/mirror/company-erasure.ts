@@ -18,7 +18,7 @@ export async function eraseCompany(tx: Transaction, company: CompanyKey): Promis
   await tx.$executeRaw`
     UPDATE muster.changes c SET data = NULL FROM muster.change_batches b
     WHERE c.batch_id = b.id AND b.environment = ${environment} AND b.company_id = ${companyId}::uuid AND c.data IS NOT NULL`;
-  await tx.changeBatch.updateMany({ where: { ...company, inserted: { not: null } }, data: { inserted: null } });
+  await tx.changeBatch.updateMany({ where: { ...company, texts: { not: null } }, data: { texts: null } });
   for (const { resource, quoted, isList } of tables) {
     if (isList) await tx.$executeRawUnsafe(feedDeletes(quoted), environment, companyId, resource);
     await tx.$executeRawUnsafe(

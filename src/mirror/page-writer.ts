@@ -237,15 +237,16 @@ WITH incoming AS (
   FROM difference
 ), batch AS (
   INSERT INTO muster.change_batches
-    (size, environment, company_id, resource, run_id, changed_at, inserted, inserted_ids, inserted_starts, inserted_lengths)
+    (size, environment, company_id, resource, run_id, changed_at, texts, ids, starts, lengths, ops)
   SELECT size, $1, $2::uuid, $7, $6::uuid, now(), whole.*
   FROM counted
   LEFT JOIN LATERAL (
-    SELECT $4::bytea, array_agg(id), array_agg(start), array_agg(length) FROM (SELECT * FROM difference ORDER BY n) d
-    HAVING inserted = size AND 2 * size >= cardinality($3)
+    SELECT $4::bytea, array_agg(id), array_agg(start), array_agg(length), CASE WHEN inserted < size THEN array_agg(op) END
+    FROM (SELECT * FROM difference ORDER BY n) d
+    HAVING 2 * size >= cardinality($3)
   ) whole ON true
   WHERE size > 0
-  RETURNING id, inserted IS NOT NULL AS is_whole
+  RETURNING id, texts IS NOT NULL AS is_whole
 ), fed AS (
   INSERT INTO muster.changes (batch_id, position, record_id, op, data)
   SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, d.id, d.op, d.data FROM batch, difference d WHERE NOT batch.is_whole

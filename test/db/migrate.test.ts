@@ -51,6 +51,24 @@ test('changes that were fed before batches said whose they are read as before', 
   expect(await feed()).toEqual(before);
 });
 
+test('inserts that were fed as one piece read as before, once other changes may be', async () => {
+  const until = NAMES.indexOf('20261122230000_whole_batches');
+  for (const name of NAMES.slice(0, until)) await client.query(readFileSync(new URL(`${name}/migration.sql`, FOLDER), 'utf8'));
+  await client.query(
+    `INSERT INTO muster.change_batches
+       (size, first_seq, environment, company_id, resource, changed_at, inserted, inserted_ids, inserted_starts, inserted_lengths)
+     VALUES (2, 1, 'test', gen_random_uuid(), 'cats', '2026-01-02', '[{"a":1},{"b":2}]', '{x,y}', '{2,10}', '{7,7}'),
+            (1, 3, 'test', gen_random_uuid(), 'cats', '2026-01-02', NULL, '{z}', '{2}', '{7}'),
+            (1, 4, 'test', gen_random_uuid(), 'cats', '2026-01-03', NULL, NULL, NULL, NULL);
+     INSERT INTO muster.changes (batch_id, position, record_id, op, data) VALUES (3, 0, 'x', 'update', '{"a":3}')`,
+  );
+  const feed = async () => (await client.query('SELECT * FROM mirror.changes ORDER BY seq')).rows;
+  const before = await feed();
+  await client.query(readFileSync(new URL(`${NAMES[until]}/migration.sql`, FOLDER), 'utf8'));
+  expect(before).toMatchObject([{ op: 'insert', data: { a: 1 } }, { data: { b: 2 } }, { id: 'z', data: null }, { op: 'update' }]);
+  expect(await feed()).toEqual(before);
+});
+
 test('a ledger keeps its ids where they get rows of their own, also a page that is committed meanwhile', async () => {
   const until = NAMES.indexOf('20261122180000_page_keys');
   for (const name of NAMES.slice(0, until)) await client.query(readFileSync(new URL(`${name}/migration.sql`, FOLDER), 'utf8'));
