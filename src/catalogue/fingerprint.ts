@@ -5,7 +5,7 @@ import type { Endpoint } from './endpoint.js';
  * Raise it when the pagers' states, or the ledger's hashes and digests, change their meaning: old checkpoints then start their
  * walks anew, and no walk goes by the ledger of an old one.
  */
-const CHECKPOINT_FORMAT = 3;
+const CHECKPOINT_FORMAT = 4;
 
 /**
  * SHA-256 over what decides the meaning of a checkpoint and of a record's id. A checkpoint of another fingerprint is not gone on

@@ -6,7 +6,7 @@ import { dataPath, noArray, readEnvelope } from './envelope-members.js';
 import type { Page } from './pager.js';
 import { KeyHashes, type PageHashes, type TextHashes } from './hashes.js';
 import { digestRecords } from './record-digests.js';
-import { MAX_DEPTH, type ScannedRecord, scanJson, type Span } from './json-scanner.js';
+import { MAX_DEPTH, type ScannedRecord, scanJson, scanRecord, type Span } from './json-scanner.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
 
 /** A record, and exactly the text that was received. */
@@ -126,6 +126,20 @@ export function readPage(response: Buffer, endpoint: PageShape, idField?: string
     ...(nextToken === undefined ? {} : { nextToken }),
     ...(field === undefined ? {} : { idField: field }),
   };
+}
+
+/** The id of the record at `index`, and where its text ends; undefined where no record is that can be kept. */
+export function readRecord(
+  bytes: Buffer,
+  index: number,
+  idField: string,
+): { readonly id: string; readonly end: number } | undefined {
+  const record = scanRecord(bytes, index, [idField]);
+  if (!record) return undefined;
+  const { start, end, isSuspicious } = record;
+  if (isSuspicious && unstorableReason(bytes.toString('utf8', start, end)) !== undefined) return undefined;
+  const id = idOf(bytes, record, 0);
+  return typeof id === 'string' ? { id, end } : undefined;
 }
 
 /** The response without the byte order mark that some servers put before it. */

@@ -33,17 +33,28 @@ abstract class Hashes {
   }
 }
 
-/** Of each record's text TEXT_WORDS words: two of its 64-bit hash, and its length in bytes. */
+/**
+ * Of each record's text TEXT_WORDS words: two of its 64-bit hash, and its length in bytes. Behind those, the same of each run of
+ * records as one text, from its first record to its last: what has not changed is recognized by the run.
+ */
 export class TextHashes extends Hashes {}
 
 export const TEXT_WORDS = 3;
+/** Records of a run; the last one of a page may have fewer. */
+export const RUN = 8;
+
+/** Texts of a page that have a hash: those of its records, then those of its runs. */
+export function textsOf(records: number): number {
+  return records + Math.ceil(records / RUN);
+}
 
 /** Of each record's key the two words of a 64-bit hash, never both 0. */
 export class KeyHashes extends Hashes {
   #repeats: Set<number> | undefined;
 
   static of(keys: readonly string[]): KeyHashes {
-    const hashes = BigUint64Array.from(keys, (key) => h64(key) || 1n);
+    const hashes = new BigUint64Array(keys.length);
+    for (let n = 0; n < keys.length; n += 1) hashes[n] = h64(keys[n]!) || 1n;
     return new KeyHashes(keys.length, new Uint32Array(hashes.buffer));
   }
 

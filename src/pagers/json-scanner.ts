@@ -48,6 +48,12 @@ export interface ScannedArray extends Span {
   readonly records: readonly ScannedRecord[];
 }
 
+/** A record by itself. */
+export interface ScannedAlone extends ScannedRecord {
+  /** Whether any value may be one that PostgreSQL cannot keep. */
+  readonly isSuspicious: boolean;
+}
+
 export interface ScannedText {
   /** The array at the path; of several members of one name the last one counts. Undefined when there is something else. */
   readonly array?: ScannedArray;
@@ -60,10 +66,9 @@ export function scanJson(text: Buffer, path: readonly string[], members: readonl
   return new JsonScanner(text).scan(path.map(asBytes), members.map(asBytes));
 }
 
-/** Behind the value at `index`; undefined when there is none. */
-export function valueEnd(text: Buffer, index: number): number | undefined {
-  const end = new JsonScanner(text).value(index, 0);
-  return end === NONE ? undefined : end;
+/** The value at `index`, read as a record with these members; undefined when there is none. */
+export function scanRecord(text: Buffer, index: number, members: readonly string[]): ScannedAlone | undefined {
+  return new JsonScanner(text).recordAt(index, members.map(asBytes));
 }
 
 /**
@@ -113,7 +118,12 @@ class JsonScanner {
     return at;
   }
 
-  value(at: number, depth: number): number {
+  recordAt(start: number, names: readonly Buffer[]): ScannedAlone | undefined {
+    const { end, members } = this.#recordOrOther(start, 0, names);
+    return end === NONE ? undefined : { start, end, members, isSuspicious: this.#isSuspicious };
+  }
+
+  #value(at: number, depth: number): number {
     switch (this.#text[at]!) {
       case QUOTE:
         return this.#string(at);
@@ -129,30 +139,36 @@ class JsonScanner {
   /** A value that the path leads to or through. */
   #onPath(at: number, path: readonly Buffer[], depth: number, members: readonly Buffer[]): number {
     this.#array = undefined;
-    if (depth === path.length) return this.#text[at] === OPEN_BRACKET ? this.#records(at, depth, members) : this.value(at, depth);
-    if (this.#text[at] !== OPEN_BRACE) return this.value(at, depth);
+    if (depth === path.length)
+      return this.#text[at] === OPEN_BRACKET ? this.#records(at, depth, members) : this.#value(at, depth);
+    if (this.#text[at] !== OPEN_BRACE) return this.#value(at, depth);
     return this.#object(at, depth + 1, (keyStart, keyEnd, start) =>
-      this.#isKey(keyStart, keyEnd, path[depth]!) ? this.#onPath(start, path, depth + 1, members) : this.value(start, depth + 1),
+      this.#isKey(keyStart, keyEnd, path[depth]!) ? this.#onPath(start, path, depth + 1, members) : this.#value(start, depth + 1),
     );
   }
 
   #records(index: number, depth: number, names: readonly Buffer[]): number {
     const records: ScannedRecord[] = [];
     const end = this.#elements(index, depth + 1, (start) => {
-      const members: (Span | undefined)[] = names.map(() => undefined);
-      const recordEnd =
-        this.#text[start] === OPEN_BRACE ? this.#record(start, depth + 2, names, members) : this.value(start, depth + 1);
-      records.push({ start, end: recordEnd, members });
-      return recordEnd;
+      const record = this.#recordOrOther(start, depth + 1, names);
+      records.push(record);
+      return record.end;
     });
     if (end !== NONE) this.#array = { start: index, end, records };
     return end;
   }
 
+  #recordOrOther(start: number, depth: number, names: readonly Buffer[]): ScannedRecord {
+    const members: (Span | undefined)[] = names.map(() => undefined);
+    const isObject = this.#text[start] === OPEN_BRACE;
+    const end = isObject ? this.#record(start, depth + 1, names, members) : this.#value(start, depth);
+    return { start, end, members };
+  }
+
   #record(index: number, depth: number, names: readonly Buffer[], members: (Span | undefined)[]): number {
     return this.#object(index, depth, (keyStart, keyEnd, start) => {
       const n = this.#whichKey(keyStart, keyEnd, names);
-      const end = this.value(start, depth);
+      const end = this.#value(start, depth);
       if (n >= 0) members[n] = { start, end };
       return end;
     });
@@ -168,7 +184,7 @@ class JsonScanner {
       const colon = keyEnd === NONE ? NONE : skipSpace(text, keyEnd);
       if (colon === NONE || text[colon] !== COLON) return NONE;
       const start = skipSpace(text, colon + 1);
-      const end = member ? member(at, keyEnd, start) : this.value(start, depth);
+      const end = member ? member(at, keyEnd, start) : this.#value(start, depth);
       if (end === NONE) return NONE;
       at = skipSpace(text, end);
       if (text[at] === CLOSE_BRACE) return at + 1;
@@ -183,7 +199,7 @@ class JsonScanner {
     let at = skipSpace(text, index + 1);
     if (text[at] === CLOSE_BRACKET) return at + 1;
     for (;;) {
-      const end = element ? element(at) : this.value(at, depth);
+      const end = element ? element(at) : this.#value(at, depth);
       if (end === NONE) return NONE;
       at = skipSpace(text, end);
       if (text[at] === CLOSE_BRACKET) return at + 1;
@@ -196,7 +212,7 @@ class JsonScanner {
     let found = NONE;
     if (this.#text[index] === OPEN_BRACE) {
       this.#object(index, 1, (keyStart, keyEnd, start) => {
-        if (!this.#isKey(keyStart, keyEnd, name)) return this.value(start, 1);
+        if (!this.#isKey(keyStart, keyEnd, name)) return this.#value(start, 1);
         found = start;
         return NONE;
       });

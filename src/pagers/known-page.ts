@@ -3,16 +3,16 @@ import {
   around,
   type KeptAnswer,
   type KnownContent,
-  type PageShape,
   type ReceivedPage,
   type ReceivedRecord,
   readPage,
+  readRecord,
   withoutMark,
 } from './envelope.js';
 import { dataPath, readEnvelope } from './envelope-members.js';
-import { type KeyHashes, TEXT_WORDS, TextHashes } from './hashes.js';
+import { KeyHashes, RUN, TEXT_WORDS, TextHashes } from './hashes.js';
 import { digestArray, digestText } from './record-digests.js';
-import { arrayStart, scanJson, skipSpace, valueEnd } from './json-scanner.js';
+import { arrayStart, scanJson, skipSpace } from './json-scanner.js';
 
 /** What an earlier walk received, all of which stands in the mirror as it was received then. */
 export interface KnownPages {
@@ -117,50 +117,60 @@ type Records = Pick<ReceivedPage, 'ids' | 'keys' | 'texts' | 'records'>;
 
 /** The records of the array from `start` to `end`, if they are those of a known page in its order; those with a new text are read. */
 function readChanged(known: KnownPages, bytes: Buffer, start: number, end: number, idField: string): Records | undefined {
+  const first = readRecord(bytes, skipSpace(bytes, start + 1), idField);
+  const before = first && known.beginningWith(KeyHashes.of([first.id]));
+  if (!before) return undefined;
+  const { length } = before.keys;
+  const wordsBefore = before.texts.words;
+  const words = new Uint32Array(wordsBefore.length);
+  /** Behind text `n` from `at` on, if it is what it was before; its hash is noted. */
+  const endOfSame = (at: number, n: number): number | undefined => {
+    const wasEnd = at + wordsBefore[TEXT_WORDS * n + 2]!;
+    return wasEnd < end && isSame(bytes, at, wasEnd, wordsBefore, words, n) ? wasEnd : undefined;
+  };
   const records: ReceivedRecord[] = [];
-  let before: KnownContent | undefined;
-  let textsBefore: Uint32Array = new Uint32Array();
-  let texts = new Uint32Array(TEXT_WORDS);
   let at = start;
-  for (let n = 0; before === undefined || n < before.keys.length; n += 1) {
+  for (let n = 0, runStart = start; n < length; ) {
     if (bytes[at] !== (n === 0 ? OPEN_BRACKET : COMMA)) return undefined;
     at = skipSpace(bytes, at + 1);
-    const wasEnd = before && at + textsBefore[TEXT_WORDS * n + 2]!;
-    if (wasEnd !== undefined && wasEnd < end && isSame(bytes, at, wasEnd, textsBefore, texts, n)) {
-      at = skipSpace(bytes, wasEnd);
-      continue;
+    const run = length + Math.floor(n / RUN);
+    if (n % RUN === 0) {
+      runStart = at;
+      const runEnd = endOfSame(at, run);
+      if (runEnd !== undefined) {
+        const next = Math.min(n + RUN, length);
+        words.set(wordsBefore.subarray(TEXT_WORDS * n, TEXT_WORDS * next), TEXT_WORDS * n);
+        at = skipSpace(bytes, runEnd);
+        n = next;
+        continue;
+      }
     }
-    const recordEnd = valueEnd(bytes, at);
-    if (recordEnd === undefined) return undefined;
-    const { records: read, keys } = readRecord(bytes.subarray(at, recordEnd), idField);
-    before ??= known.beginningWith(keys);
-    if (!before || !read[0] || keys.words[0] !== before.keys.words[2 * n] || keys.words[1] !== before.keys.words[2 * n + 1])
-      return undefined;
-    if (n === 0) {
-      textsBefore = before.texts.words;
-      texts = new Uint32Array(textsBefore.length);
+    let recordEnd = endOfSame(at, n);
+    if (recordEnd === undefined) {
+      const read = readRecord(bytes, at, idField);
+      if (!read || !isKey(before.keys, n, read.id)) return undefined;
+      recordEnd = read.end;
+      if (!isSame(bytes, at, recordEnd, wordsBefore, words, n)) records.push(copyOf(bytes.subarray(at, recordEnd), read.id, n));
     }
-    if (!isSame(bytes, at, recordEnd, textsBefore, texts, n)) records.push({ ...read[0], position: n });
+    n += 1;
+    if (n % RUN === 0 || n === length) digestText(bytes, runStart, recordEnd, words, run);
     at = skipSpace(bytes, recordEnd);
   }
   if (at !== end - 1) return undefined;
-  return { ids: before, keys: before.keys, texts: new TextHashes(before.keys.length, texts), records };
+  return { ids: before, keys: before.keys, texts: new TextHashes(length, words), records };
 }
 
-/** One record as the only one of a page. */
-function readRecord(record: Buffer, idField: string) {
-  const page = Buffer.concat([Buffer.from('['), record, Buffer.from(']')]);
-  return readPage(page, ONE_RECORD, idField);
+/** Apart from the response, which is large and need not wait for what little of it is written. */
+function copyOf(text: Buffer, id: string, position: number): ReceivedRecord {
+  return { id, source: Buffer.from(text), start: 0, end: text.length, position };
 }
 
-const ONE_RECORD: PageShape = {
-  resource: 'record',
-  envelope: 'none',
-  id: [],
-  pager: { style: 'skip-take', in: 'body', skipName: 'skip', takeName: 'take', size: 1 },
-};
+function isKey({ words }: KeyHashes, n: number, id: string): boolean {
+  const [high, low] = KeyHashes.of([id]).words;
+  return words[2 * n] === high && words[2 * n + 1] === low;
+}
 
-/** Hashes the text into record `n` of the words, and says whether it is that of the words before. */
+/** Hashes the text into text `n` of the words, and says whether it is that of the words before. */
 function isSame(bytes: Buffer, start: number, end: number, before: Uint32Array, words: Uint32Array, n: number): boolean {
   digestText(bytes, start, end, words, n);
   const at = TEXT_WORDS * n;

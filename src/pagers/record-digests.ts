@@ -1,4 +1,4 @@
-import { hashBytes, TEXT_WORDS, TextHashes } from './hashes.js';
+import { hashBytes, RUN, TEXT_WORDS, TextHashes, textsOf } from './hashes.js';
 import type { ScannedArray } from './json-scanner.js';
 
 export interface RecordDigests {
@@ -18,7 +18,7 @@ const hash = new BigUint64Array(1);
 const hashWords = new Uint32Array(hash.buffer);
 
 /**
- * Hashes the text from `start` to `end` into record `n` of the words of TextHashes. Every record of a page goes through here: no
+ * Hashes the text from `start` to `end` into text `n` of the words of TextHashes. Every record of a page goes through here: no
  * arithmetic of large numbers, and no Buffer, which takes longer to make than its hash.
  */
 export function digestText(bytes: Uint8Array, start: number, end: number, words: Uint32Array, n: number): void {
@@ -29,9 +29,13 @@ export function digestText(bytes: Uint8Array, start: number, end: number, words:
   words[at + 2] = end - start;
 }
 
-/** Digests of the array and of its records. */
+/** Digests of the array, of its records and of their runs. */
 export function digestRecords(bytes: Buffer, { start, end, records }: ScannedArray): RecordDigests {
-  const words = new Uint32Array(TEXT_WORDS * records.length);
+  const words = new Uint32Array(TEXT_WORDS * textsOf(records.length));
   for (const [n, record] of records.entries()) digestText(bytes, record.start, record.end, words, n);
+  for (let n = 0; n < records.length; n += RUN) {
+    const last = records[Math.min(n + RUN, records.length) - 1]!;
+    digestText(bytes, records[n]!.start, last.end, words, records.length + n / RUN);
+  }
   return { digest: digestArray(bytes.subarray(start, end)), texts: new TextHashes(records.length, words) };
 }

@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.js';
 import type { KeptAnswer } from '../pagers/envelope.js';
-import { KeyHashes, TEXT_WORDS, TextHashes } from '../pagers/hashes.js';
+import { KeyHashes, TextHashes } from '../pagers/hashes.js';
 import { ReceivedKeys } from './pass-memory.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 
@@ -11,11 +11,9 @@ const CHUNK = 500;
 export async function readLedger(db: Pick<Database, 'pool'>, walkId: string, { parent }: WalkCheckpoint): Promise<ReceivedKeys> {
   const memory = new ReceivedKeys();
   for await (const { next_token, ...page } of ledgerHashes(db, walkId, parent?.firstPage)) {
-    const hashes = {
-      keys: new KeyHashes(page.keys.length / 2, page.keys),
-      texts: new TextHashes(page.texts.length / TEXT_WORDS, page.texts),
-    };
-    for (let n = 0; n < hashes.keys.length; n++) memory.add(hashes, n);
+    const records = page.keys.length / 2;
+    const hashes = { keys: new KeyHashes(records, page.keys), texts: new TextHashes(records, page.texts) };
+    for (let n = 0; n < records; n++) memory.add(hashes, n);
     if (next_token !== null) memory.addTokenDigest(next_token);
   }
   return memory;

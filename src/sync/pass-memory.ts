@@ -113,7 +113,7 @@ export class ReceivedKeys implements PassMemory {
     if (next.joined === 0) return true;
     const before = this.#followed.at(-1)!;
     const areUnchanged = texts === next.texts && before.texts === this.#trail!.pages[this.#followed.length - 1]!.texts;
-    return areUnchanged || before.texts.words.at(-TEXT_WORDS) === texts.words[0];
+    return areUnchanged || before.texts.words[TEXT_WORDS * (before.texts.length - 1)] === texts.words[0];
   }
 }
 

@@ -16,7 +16,7 @@ export interface ReferencePage {
   readonly answer?: KeptAnswer | undefined;
 }
 
-/** The pages that a reusable walk received: what each is recognized by, and, once one is another, 28 bytes a record. */
+/** The pages that a reusable walk received: what each is recognized by, and, once one is another, 30 bytes a record. */
 export class Reference implements KnownPages {
   readonly readHashes: () => Promise<void>;
   readonly #contents: readonly KnownContent[];
@@ -61,8 +61,7 @@ export class Reference implements KnownPages {
     const numbers = new Float64Array(this.#contents.reduce((sum, { texts }) => sum + texts.length, 0));
     let next = 0;
     for (const { texts } of this.#contents) {
-      const { words } = texts;
-      for (let at = 0; at < words.length; at += TEXT_WORDS) numbers[next++] = numberOf(words, at);
+      for (let n = 0; n < texts.length; n += 1) numbers[next++] = numberOf(texts.words, TEXT_WORDS * n);
     }
     numbers.sort();
     return numbers;

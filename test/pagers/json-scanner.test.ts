@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { arrayStart, scanJson, valueEnd } from '../../src/pagers/json-scanner.js';
+import { arrayStart, scanJson, scanRecord } from '../../src/pagers/json-scanner.js';
 
 const isJson = (text: string) => {
   try {
@@ -166,10 +166,22 @@ it.each([
 });
 
 it.each([
-  ['[1,2],3', 0, 5],
-  ['[1,2],3', 6, 7],
+  ['[1,2],3', 0, { end: 5, id: undefined }],
+  ['[1,2],3', 6, { end: 7, id: undefined }],
+  ['[{"id":1,"a":{"id":2}},{"id":"b"}]', 1, { end: 22, id: '1' }],
+  ['[{"id":1,"a":{"id":2}},{"id":"b"}]', 23, { end: 33, id: '"b"' }],
   ['[1,2', 0, undefined],
+  ['{"id":1', 0, undefined],
   ['1', 1, undefined],
-])('the end of the value of %s at %i', (text, index, end) => {
-  expect(valueEnd(Buffer.from(text), index)).toBe(end);
+])('the record of %s at %i', (text, index, expected) => {
+  const bytes = Buffer.from(text);
+  const record = scanRecord(bytes, index, ['id']);
+  const id = record?.members[0];
+  expect(record && { end: record.end, id: id && bytes.toString('utf8', id.start, id.end) }).toEqual(expected);
+});
+
+it('a record is suspicious by itself', () => {
+  const text = Buffer.from('[{"a":"\\u0000"},{"a":1}]');
+  expect(scanRecord(text, 1, [])).toMatchObject({ end: 15, isSuspicious: true });
+  expect(scanRecord(text, 16, [])).toMatchObject({ end: 23, isSuspicious: false });
 });

@@ -8,10 +8,12 @@ import { type PageEnds, trailOf } from '../../src/sync/trail.js';
 type Records = readonly string[];
 
 function pageOf(records: Records): PageHashes {
-  const texts = records.flatMap((record) => [Number(record.split('/')[1]), 0, 1]);
+  const texts = records.map((record) => Number(record.split('/')[1]));
+  // One run of records, whose hash is another for each page of other texts.
+  const run = texts.length === 0 ? [] : [texts.reduce((sum, text) => 31 * sum + text, 1_000 + texts.length)];
   return {
     keys: KeyHashes.of(records.map((record) => record.split('/')[0]!)),
-    texts: new TextHashes(records.length, Uint32Array.from(texts)),
+    texts: new TextHashes(records.length, Uint32Array.from([...texts, ...run].flatMap((text) => [text, 0, 1]))),
   };
 }
 
