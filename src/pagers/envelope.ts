@@ -128,13 +128,14 @@ export function readPage(response: Buffer, endpoint: PageShape, idField?: string
   };
 }
 
-/** The id of the record at `index`, and where its text ends; undefined where no record is that can be kept. */
+/** The id of the record at `index` of a page, and where its text ends; undefined where no record is that can be kept. */
 export function readRecord(
   bytes: Buffer,
   index: number,
+  endpoint: PageShape,
   idField: string,
 ): { readonly id: string; readonly end: number } | undefined {
-  const record = scanRecord(bytes, index, [idField]);
+  const record = scanRecord(bytes, index, dataPath(endpoint), [idField]);
   if (!record) return undefined;
   const { start, end, isSuspicious } = record;
   if (isSuspicious && unstorableReason(bytes.toString('utf8', start, end)) !== undefined) return undefined;

@@ -66,9 +66,14 @@ export function scanJson(text: Buffer, path: readonly string[], members: readonl
   return new JsonScanner(text).scan(path.map(asBytes), members.map(asBytes));
 }
 
-/** The value at `index`, read as a record with these members; undefined when there is none. */
-export function scanRecord(text: Buffer, index: number, members: readonly string[]): ScannedAlone | undefined {
-  return new JsonScanner(text).recordAt(index, members.map(asBytes));
+/** The value at `index`, read as a record of the array at the path; undefined when there is none. */
+export function scanRecord(
+  text: Buffer,
+  index: number,
+  path: readonly string[],
+  members: readonly string[],
+): ScannedAlone | undefined {
+  return new JsonScanner(text).recordAt(index, path.length + 1, members.map(asBytes));
 }
 
 /**
@@ -118,8 +123,8 @@ class JsonScanner {
     return at;
   }
 
-  recordAt(start: number, names: readonly Buffer[]): ScannedAlone | undefined {
-    const { end, members } = this.#recordOrOther(start, 0, names);
+  recordAt(start: number, depth: number, names: readonly Buffer[]): ScannedAlone | undefined {
+    const { end, members } = this.#recordOrOther(start, depth, names);
     return end === NONE ? undefined : { start, end, members, isSuspicious: this.#isSuspicious };
   }
 

@@ -12,7 +12,7 @@ import {
 import { dataPath, readEnvelope } from './envelope-members.js';
 import { KeyHashes, RUN, TEXT_WORDS, TextHashes } from './hashes.js';
 import { digestArray, digestText } from './record-digests.js';
-import { arrayStart, scanJson, skipSpace } from './json-scanner.js';
+import { arrayStart, scanJson, skipSpace, type Span } from './json-scanner.js';
 
 /** What an earlier walk received, all of which stands in the mirror as it was received then. */
 export interface KnownPages {
@@ -95,7 +95,7 @@ async function recognize(
   const content = known.withDigest(digest);
   if (!content) await known.readHashes();
   try {
-    const records = content ? same(content) : readChanged(known, bytes, start, end, idField);
+    const records = content ? same(content) : readChanged(known, bytes, { start, end }, endpoint, idField);
     if (!records) return undefined;
     const rest = around(bytes, { start, end });
     // Another array there, behind the first one, is the one that counts.
@@ -115,9 +115,15 @@ async function recognize(
 
 type Records = Pick<ReceivedPage, 'ids' | 'keys' | 'texts' | 'records'>;
 
-/** The records of the array from `start` to `end`, if they are those of a known page in its order; those with a new text are read. */
-function readChanged(known: KnownPages, bytes: Buffer, start: number, end: number, idField: string): Records | undefined {
-  const first = readRecord(bytes, skipSpace(bytes, start + 1), idField);
+/** The records of the array, if they are those of a known page in its order; those with a new text are read. */
+function readChanged(
+  known: KnownPages,
+  bytes: Buffer,
+  { start, end }: Span,
+  endpoint: Endpoint,
+  idField: string,
+): Records | undefined {
+  const first = readRecord(bytes, skipSpace(bytes, start + 1), endpoint, idField);
   const before = first && known.beginningWith(KeyHashes.of([first.id]));
   if (!before) return undefined;
   const { length } = before.keys;
@@ -147,7 +153,7 @@ function readChanged(known: KnownPages, bytes: Buffer, start: number, end: numbe
     }
     let recordEnd = endOfSame(at, n);
     if (recordEnd === undefined) {
-      const read = readRecord(bytes, at, idField);
+      const read = readRecord(bytes, at, endpoint, idField);
       if (!read || !isKey(before.keys, n, read.id)) return undefined;
       recordEnd = read.end;
       if (!isSame(bytes, at, recordEnd, wordsBefore, words, n)) records.push(copyOf(bytes.subarray(at, recordEnd), read.id, n));

@@ -4,7 +4,7 @@ import type { TextSlice } from '../../src/core/text-slice.js';
 import type { Database } from '../../src/db/database.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { holdList, type ListKey, takeList } from '../../src/mirror/list-fence.js';
-import { KeyHashes } from '../../src/pagers/hashes.js';
+import { KeyHashes, TEXT_WORDS, textsOf } from '../../src/pagers/hashes.js';
 import { type PageToWrite, type WalkWrite, writePages } from '../../src/mirror/page-writer.js';
 import { reconcile, type Reconciliation } from '../../src/mirror/reconcile.js';
 
@@ -70,7 +70,7 @@ function pageOf(texts: readonly string[]): PageToWrite['page'] {
     rejected: [],
     ids,
     keys: KeyHashes.of(ids),
-    texts: { words: new Uint32Array(3 * ids.length) },
+    texts: { words: new Uint32Array(TEXT_WORDS * textsOf(ids.length)) },
     digest: Buffer.from(texts.join()),
   };
 }

@@ -101,6 +101,27 @@ describe('a page that holds the same records', () => {
     expect(page.texts.words).toEqual(readPage(now, LIST, 'id').texts.words);
   });
 
+  it.each([
+    ['none', BARE, (texts: readonly string[]) => `[${texts.join(',')}]`],
+    ['totals', LIST, totals],
+    ['one around another', WRAPPED, (texts: readonly string[]) => `{"value":{"page":${totals(texts)}}}`],
+  ])('is refused for the depth for which reading all of it is (envelope: %s)', async (_, endpoint, pageOf) => {
+    const { reference: before } = knownOf(pageOf([A, B]), endpoint);
+    const isRefused = (read: Promise<unknown>) =>
+      read.then(
+        () => false,
+        () => true,
+      );
+    const refused = new Set<boolean>();
+    for (let depth = 994; depth <= 1_000; depth += 1) {
+      const now = Buffer.from(pageOf([A, `{"id":"b","n":${'['.repeat(depth)}${']'.repeat(depth)}}`]));
+      const known = await isRefused(readAgainst(before, now, endpoint, 'id'));
+      expect(known).toBe(await isRefused((async () => readPage(now, endpoint, 'id'))()));
+      refused.add(known);
+    }
+    expect(refused.size).toBe(2);
+  });
+
   it('is read whole where another record stands in the place of one', async () => {
     const other = B.replace('"b"', '"d"');
     const page = await readAgainst(reference, Buffer.from(totals([A, other, C])), LIST, 'id');
