@@ -41,7 +41,7 @@ export class TextHashes extends Hashes {}
 
 export const TEXT_WORDS = 3;
 /** Records of a run; the last one of a page may have fewer. */
-export const RUN = 8;
+export const RUN = 16;
 
 /** Texts of a page that have a hash: those of its records, then those of its runs. */
 export function textsOf(records: number): number {
