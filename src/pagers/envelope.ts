@@ -101,15 +101,12 @@ export function readPage(response: Buffer, endpoint: PageShape, idField?: string
   const ids: string[] = [];
   for (const [position, record] of array.records.entries()) {
     const { start, end } = record;
-    const id = idOf(bytes, record, n);
-    const reason =
-      (isSuspicious ? unstorableReason(bytes.toString('utf8', start, end)) : undefined) ??
-      (typeof id === 'string' ? undefined : id.reason);
-    if (reason === undefined && typeof id === 'string') {
+    const id = storableId(bytes, record, n, isSuspicious);
+    if (typeof id === 'string') {
       records.push({ id, source: bytes, start, end, position });
       ids.push(id);
-    } else if (reason !== undefined) {
-      rejected.push({ reason, source: bytes, start, end, position });
+    } else {
+      rejected.push({ ...id, source: bytes, start, end, position });
       ids.push(rejectedKey(bytes.subarray(start, end)));
     }
   }
@@ -137,10 +134,8 @@ export function readRecord(
 ): { readonly id: string; readonly end: number } | undefined {
   const record = scanRecord(bytes, index, dataPath(endpoint), [idField]);
   if (!record) return undefined;
-  const { start, end, isSuspicious } = record;
-  if (isSuspicious && unstorableReason(bytes.toString('utf8', start, end)) !== undefined) return undefined;
-  const id = idOf(bytes, record, 0);
-  return typeof id === 'string' ? { id, end } : undefined;
+  const id = storableId(bytes, record, 0, record.isSuspicious);
+  return typeof id === 'string' ? { id, end: record.end } : undefined;
 }
 
 /** The response without the byte order mark that some servers put before it. */
@@ -173,6 +168,17 @@ function scanned(bytes: Buffer, endpoint: PageShape, members: readonly string[])
 function idAt(bytes: Buffer, { members }: ScannedRecord, n: number): Span | undefined {
   const value = members[n];
   return value && (bytes[value.start] === QUOTE || NUMBER_STARTS.has(bytes[value.start]!)) ? value : undefined;
+}
+
+/** The id of a record that can be kept, or why it cannot. */
+function storableId(
+  bytes: Buffer,
+  record: ScannedRecord,
+  n: number,
+  isSuspicious: boolean,
+): string | { readonly reason: RejectionReason } {
+  const reason = isSuspicious ? unstorableReason(bytes.toString('utf8', record.start, record.end)) : undefined;
+  return reason === undefined ? idOf(bytes, record, n) : { reason };
 }
 
 /** A string as decoded; a number as written, for JSON.parse would round 12345678901234567890. */

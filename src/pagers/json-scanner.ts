@@ -48,18 +48,15 @@ export interface ScannedArray extends Span {
   readonly records: readonly ScannedRecord[];
 }
 
-/** A record by itself. */
-export interface ScannedAlone extends ScannedRecord {
-  /** Whether any value may be one that PostgreSQL cannot keep. */
-  readonly isSuspicious: boolean;
-}
-
 export interface ScannedText {
   /** The array at the path; of several members of one name the last one counts. Undefined when there is something else. */
   readonly array?: ScannedArray;
   /** Whether any value may be one that PostgreSQL cannot keep. */
   readonly isSuspicious: boolean;
 }
+
+/** A record by itself. */
+export type ScannedAlone = ScannedRecord & Pick<ScannedText, 'isSuspicious'>;
 
 /** Reads all of the text. `path` leads to the array of records; `members`: those of its records whose values are wanted. Undefined: no JSON. */
 export function scanJson(text: Buffer, path: readonly string[], members: readonly string[]): ScannedText | undefined {

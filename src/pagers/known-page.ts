@@ -132,7 +132,10 @@ function readChanged(
   /** Behind text `n` from `at` on, if it is what it was before; its hash is noted. */
   const endOfSame = (at: number, n: number): number | undefined => {
     const wasEnd = at + wordsBefore[TEXT_WORDS * n + 2]!;
-    return wasEnd < end && isSame(bytes, at, wasEnd, wordsBefore, words, n) ? wasEnd : undefined;
+    if (wasEnd >= end) return undefined;
+    digestText(bytes, at, wasEnd, words, n);
+    const word = TEXT_WORDS * n;
+    return words[word] === wordsBefore[word] && words[word + 1] === wordsBefore[word + 1] ? wasEnd : undefined;
   };
   const records: ReceivedRecord[] = [];
   let at = start;
@@ -156,7 +159,8 @@ function readChanged(
       const read = readRecord(bytes, at, endpoint, idField);
       if (!read || !isKey(before.keys, n, read.id)) return undefined;
       recordEnd = read.end;
-      if (!isSame(bytes, at, recordEnd, wordsBefore, words, n)) records.push(copyOf(bytes.subarray(at, recordEnd), read.id, n));
+      digestText(bytes, at, recordEnd, words, n);
+      records.push(copyOf(bytes.subarray(at, recordEnd), read.id, n));
     }
     n += 1;
     if (n % RUN === 0 || n === length) digestText(bytes, runStart, recordEnd, words, run);
@@ -174,11 +178,4 @@ function copyOf(text: Buffer, id: string, position: number): ReceivedRecord {
 function isKey({ words }: KeyHashes, n: number, id: string): boolean {
   const [high, low] = KeyHashes.of([id]).words;
   return words[2 * n] === high && words[2 * n + 1] === low;
-}
-
-/** Hashes the text into text `n` of the words, and says whether it is that of the words before. */
-function isSame(bytes: Buffer, start: number, end: number, before: Uint32Array, words: Uint32Array, n: number): boolean {
-  digestText(bytes, start, end, words, n);
-  const at = TEXT_WORDS * n;
-  return words[at] === before[at] && words[at + 1] === before[at + 1] && words[at + 2] === before[at + 2];
 }
