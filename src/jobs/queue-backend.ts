@@ -10,8 +10,11 @@ import { requireRedis } from './redis-reach.js';
 /** Schema of BullMQ's own tables when the queue lives in PostgreSQL. */
 const SCHEMA = 'bullmq';
 
-/** Finished jobs stay for a look; by age, since removal by count is slow on PostgreSQL. */
-const RETENTION = { removeOnComplete: { age: 300 }, removeOnFail: { age: 86_400 } };
+/**
+ * What became of a run is in muster.runs. To keep completed jobs for a while would cost more with each one that is kept: PostgreSQL
+ * looks at all of them whenever one completes, be it for their age or their number.
+ */
+const RETENTION = { removeOnComplete: true, removeOnFail: { age: 86_400 } };
 
 /** Where BullMQ keeps its jobs. Both backends run the same code; only what both do alike is used. */
 export interface QueueBackend {
@@ -96,7 +99,14 @@ export function redisBackend(redisUrl: string, logger: Logger): QueueBackend {
  * dead too early costs little, and no number of deaths may fail a job for good.
  */
 function workerOptions(options: Pick<WorkerOptions, 'concurrency'>): Omit<WorkerOptions, 'connection'> {
-  return { ...options, lockDuration: 6_000, stalledInterval: 2_000, maxStalledCount: 5, maxStartedAttempts: 10, ...RETENTION };
+  return {
+    ...options,
+    lockDuration: 6_000,
+    stalledInterval: 2_000,
+    maxStalledCount: 5,
+    maxStartedAttempts: 10,
+    removeOnFail: RETENTION.removeOnFail,
+  };
 }
 
 /** An `error` event without a listener would end the process. */

@@ -41,8 +41,12 @@ export function sweeps(deps: SweepDependencies): Sweep[] {
   ];
 }
 
-/** Runs whose job was lost, whose worker died, or that waited to retry. */
+/** Jobs behind which no run is put once more: most runs that nobody holds are those that these jobs stand for. */
+const MANY_WAITING = 100;
+
+/** Runs whose job was lost, whose worker died, or that waited to retry. While many jobs wait, they would wait behind them. */
 async function dispatchOrphans({ claims, runQueue }: SweepDependencies): Promise<void> {
+  if ((await runQueue.waiting()) >= MANY_WAITING) return;
   for (const run of await claims.orphans(BATCH)) await runQueue.dispatch(run);
 }
 

@@ -107,9 +107,11 @@ export async function findReference(
   endpoint: Endpoint,
 ): Promise<string | null> {
   const [row] = await tx.$queryRaw<{ id: string }[]>`
-    SELECT w.id FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id
-    WHERE l.environment = ${environment} AND l.company_id = ${companyId}::uuid AND l.resource = ${resource}
-      AND w.reusable AND w.epoch = ${epoch - 1n} AND w.fingerprint = ${fingerprint(endpoint)}`;
+    SELECT id FROM muster.walks
+    WHERE id = (
+      SELECT verified_walk_id FROM muster.lists
+      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}
+    ) AND reusable AND epoch = ${epoch - 1n} AND fingerprint = ${fingerprint(endpoint)}`;
   return row?.id ?? null;
 }
 

@@ -30,9 +30,8 @@ export interface HeldClaim {
 }
 
 /** Whether the company of a row of muster.runs is paused: nothing is asked of the service for it. */
-const PAUSED = Prisma.sql`EXISTS (
-  SELECT 1 FROM muster.connections c
-  WHERE c.environment = runs.environment AND c.company_id = runs.company_id AND c.status = 'paused')`;
+const PAUSED = Prisma.sql`(COALESCE((
+  SELECT c.status FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id), '') = 'paused')`;
 
 /** Who works on which run. PostgreSQL decides, by its own clock; the queue only says when to try. */
 export class RunClaims {

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
@@ -7,6 +8,7 @@ import { migrateQueue, postgresBackend, type QueueBackend, redisBackend } from '
 import { RunQueue } from '../../src/jobs/run-queue.js';
 import { RunWorker } from '../../src/jobs/run-worker.js';
 import { type Sweep, Sweeper } from '../../src/jobs/sweeper.js';
+import { sweeps } from '../../src/jobs/sweeps.js';
 import type { ClaimedRun } from '../../src/sync/run-claims.js';
 import { RunClaims } from '../../src/sync/run-claims.js';
 import type { RunExecutor } from '../../src/sync/run-executor.js';
@@ -103,13 +105,12 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     await sweeper.start();
   }
 
-  const orphans: Sweep = {
-    name: 'orphaned-runs',
-    everyMs: 1_000,
-    run: async () => {
-      for (const run of await claims.orphans(100)) await queue.dispatch(run);
-    },
-  };
+  /** The sweep for runs that nobody holds. */
+  function orphans(): Sweep {
+    // The rest of what sweeps need is for others than this one.
+    const needed = { db: database.db, claims, runQueue: queue, notificationQueue: { sweeps: [] } };
+    return sweeps(needed as unknown as Parameters<typeof sweeps>[0]).find(({ name }) => name === 'orphaned-runs')!;
+  }
 
   test('asking twice for one claim adds one job, and the next claim gets its own', async () => {
     const { id } = await runs.request({ company, trigger: 'manual' });
@@ -131,7 +132,7 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     expect(await dead.claim(held.id)).toBeDefined();
     await flush();
     await startWorker();
-    await startSweeper(orphans);
+    await startSweeper(orphans());
     await waitFor(() => worked.length === 2);
     expect(worked.map(({ id }) => id).toSorted()).toEqual([lost.id, held.id].toSorted());
     expect(worked.find(({ id }) => id === held.id)).toMatchObject({ epoch: 2n });
@@ -143,9 +144,35 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     await waitFor(async () => (await queue.waiting()) === 0);
     await doomed.close(true);
     await startWorker();
-    await startSweeper(orphans);
+    await startSweeper(orphans());
     await waitFor(() => worked.length === 1);
     expect(worked).toMatchObject([{ id }]);
+  });
+
+  test('a run is put before the workers again once few jobs wait, and not while many do', async () => {
+    const { id } = await runs.request({ company, trigger: 'manual' });
+    await flush();
+    const others = Array.from({ length: 100 }, () => ({ id: randomUUID(), epoch: 0n }));
+    for (const other of others) await queue.dispatch(other);
+    const sweep = orphans();
+    await sweep.run();
+    expect(await queue.waiting()).toBe(100);
+    await startWorker();
+    await waitFor(async () => (await queue.waiting()) === 0);
+    expect(worked).toEqual([]);
+    await sweep.run();
+    await waitFor(() => worked.length === 1);
+    expect(worked).toMatchObject([{ id }]);
+  });
+
+  test('of a job that is done nothing stays in the queue', async () => {
+    await runs.request({ company, trigger: 'manual' });
+    await startWorker();
+    await waitFor(() => worked.length === 1);
+    const jobs = backend.queue('runs');
+    stops.push(() => jobs.close());
+    await waitFor(async () => (await jobs.getJobCounts('waiting', 'active'))['active'] === 0);
+    expect(await jobs.getJobCounts('completed', 'failed')).toEqual({ completed: 0, failed: 0 });
   });
 
   test('sweeps go on after the queue was flushed', async () => {
