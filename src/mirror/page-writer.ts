@@ -61,13 +61,14 @@ export interface PageToWrite {
 /**
  * Writes pages that follow each other: the rows that are new, differ or had been deleted; their change feed rows; the ledger rows;
  * the walk's checkpoint and counts. One statement, so that one round trip and one snapshot serve all of it. The caller has made the
- * transaction and holds the list. Throws `fenced` when the walk was ended meanwhile. Of two records with one id the last one wins.
+ * transaction and holds the list. Throws `fenced` when the walk was ended meanwhile, or when a row that differs was changed by hand
+ * in this very moment: whoever tries again finds what stands there then. Of two records with one id the last one wins.
  *
- * Unchanged rows are not even locked: the difference is taken before the INSERT, by one look-up a record. LATERAL with OFFSET
+ * Unchanged rows are not even locked: the difference is taken first, by one look-up a record. LATERAL with OFFSET
  * keeps it look-ups: the planner, which knows neither the page's length nor, in a new table, the table's, may choose a scan of the
- * whole table for every page. Records that are known to be new are not looked up; one that somebody else has put there meanwhile fails
- * the statement with SQLSTATE 23505. New rows need no ON CONFLICT, which would cost them a quarter more: whoever holds the list is the
- * only one to insert.
+ * whole table for every page. Rows that differ are updated where the look-up found them. Records that are known to be new are not
+ * looked up; one that somebody else has put there meanwhile fails the statement with SQLSTATE 23505. New rows need no ON CONFLICT,
+ * which would cost them a quarter more: whoever holds the list is the only one to insert.
  *
  * Data is compared by its bytes (`record_image_ne`): as values, 1.5 and 1.50 are equal.
  *
@@ -122,7 +123,7 @@ export async function writePages(
     textHashes.map(({ size }) => size),
   ];
   const walks = await executeBulk(tx, statement, values, onSent);
-  if (walks === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
+  if (walks === 0) throw fenced(list, 'the walk has ended or stands elsewhere, or rows were changed by hand beside it');
   if (rejected.length === 0) return;
   await executeBulk(tx, REJECTED, [
     walkId,
@@ -211,26 +212,24 @@ function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array):
 
 const pageStatement = (table: string) => `
 WITH incoming AS (
-  SELECT i.id, i.data, i.start, i.length, i.n
-  FROM ROWS FROM (
-    unnest($3::text[]), jsonb_array_elements(convert_from($4::bytea, 'UTF8')::jsonb), unnest($23::int[]), unnest($24::int[])
-  ) WITH ORDINALITY AS i(id, data, start, length, n)
+  SELECT i.id, convert_from(substr($4::bytea, i.start, i.length), 'UTF8')::jsonb AS data, i.start, i.length, i.n
+  FROM unnest($3::text[], $23::int[], $24::int[]) WITH ORDINALITY AS i(id, start, length, n)
+  OFFSET 0
 ), difference AS (
-  SELECT s.id, s.data, s.start, s.length, s.n,
+  SELECT s.id, s.data, s.start, s.length, s.n, t.place,
          CASE WHEN t.id IS NULL THEN 'insert' WHEN t.deleted_at IS NOT NULL THEN 'restore' ELSE 'update' END AS op
   FROM incoming s
   LEFT JOIN LATERAL (
-    SELECT t.id, t.data, t.deleted_at FROM ${table} t WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = s.id AND s.n <= $25 OFFSET 0
+    SELECT t.id, t.data, t.deleted_at, t.ctid AS place FROM ${table} t WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = s.id AND s.n <= $25 OFFSET 0
   ) t ON true
   WHERE t.id IS NULL OR t.deleted_at IS NOT NULL OR record_image_ne(ROW(t.data), ROW(s.data))
 ), inserted AS (
   INSERT INTO ${table} (environment, company_id, id, data, first_seen_at, changed_at)
   SELECT $1, $2::uuid, id, data, now(), now() FROM difference WHERE op = 'insert'
 ), rewritten AS (
-  INSERT INTO ${table} AS t (environment, company_id, id, data, first_seen_at, changed_at)
-  SELECT $1, $2::uuid, id, data, now(), now() FROM difference WHERE op <> 'insert'
-  ON CONFLICT (environment, company_id, id) DO UPDATE
-  SET data = EXCLUDED.data, changed_at = EXCLUDED.changed_at, deleted_at = NULL
+  UPDATE ${table} t SET data = d.data, changed_at = now(), deleted_at = NULL
+  FROM difference d WHERE t.ctid = d.place AND d.op <> 'insert'
+  RETURNING 1
 ), counted AS (
   SELECT count(*)::int AS size, (count(*) FILTER (WHERE op = 'insert'))::int AS inserted,
          (count(*) FILTER (WHERE op <> 'insert'))::int AS updated, (count(*) FILTER (WHERE op <> 'update'))::int AS risen
@@ -282,4 +281,5 @@ SET checkpoint = $17::jsonb, checkpoint_at = now(), pages = w.pages + cardinalit
     inserted = w.inserted + counted.inserted, updated = w.updated + counted.updated,
     unchanged = GREATEST(0, $18 - w.inserted - counted.inserted - w.updated - counted.updated - w.rejected - $21)
 FROM counted
-WHERE w.id = $5::uuid AND w.epoch = $22 AND w.status = 'running' AND w.pages = $26`;
+WHERE w.id = $5::uuid AND w.epoch = $22 AND w.status = 'running' AND w.pages = $26
+  AND counted.updated = (SELECT count(*) FROM rewritten)`;

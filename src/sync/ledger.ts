@@ -78,6 +78,8 @@ async function* readPages<Row extends { readonly page: number }>(
   }
 }
 
+/** The same memory, where it begins as words must. */
 function words(bytes: Buffer): Uint32Array {
-  return new Uint32Array(new Uint8Array(bytes).buffer);
+  const aligned = bytes.byteOffset % Uint32Array.BYTES_PER_ELEMENT === 0 ? bytes : new Uint8Array(bytes);
+  return new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / Uint32Array.BYTES_PER_ELEMENT);
 }

@@ -9,7 +9,7 @@ import type { CountedPage, PagesToCommit, WalkStore } from './walk-store.js';
 /** Pages and records that share a commit, and how long the first waits for it: what a crash makes the next worker ask for again. */
 const PAGES_AT_ONCE = 256;
 const RECORDS_AT_ONCE = 1_000;
-/** PostgreSQL takes no JSON array of more than 256 MB, and a worker holds such a commit several times. */
+/** A worker holds such a commit several times, and so does PostgreSQL. */
 const BYTES_AT_ONCE = 16 * 1024 * 1024;
 const WAIT_MS = 200;
 

@@ -3,6 +3,7 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { stampChanges } from '../../src/mirror/change-feed.js';
 import { sqlState } from '../../src/db/sql-state.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { waitFor } from '../support/wait-for.js';
 import { onboard, openWalk, records, verifiedWalk, write, writeTogether } from './mirror-fixture.js';
 
 let database: TestDatabase;
@@ -47,6 +48,29 @@ test('a record is inserted, left alone, updated, deleted and restored', async ()
   await verifiedWalk(database.db, company, ['{"id":"a","n":1}', '{"id":"b","n":2}']);
   expect(await changes()).toEqual(['insert a', 'insert b', 'update b', 'delete a', 'restore a']);
   expect(await living()).toBe(2);
+});
+
+test.each([
+  ['changed', `UPDATE mirror.employees SET data = '{"by":"hand"}' WHERE id = 'b' AND company_id = $1`],
+  ['removed', `DELETE FROM mirror.employees WHERE id = 'b' AND company_id = $1`],
+])('a row that is %s by hand in the moment of the commit stops it, and the next attempt mends it', async (_how, sql) => {
+  await verifiedWalk(database.db, company, ['{"id":"a","n":1}', '{"id":"b","n":1}']);
+  const walk = await openWalk(database.db, company);
+  const texts = ['{"id":"a","n":2}', '{"id":"b","n":2}'];
+  const hand = await database.db.pool.connect();
+  try {
+    await hand.query('BEGIN');
+    await hand.query(sql, [company.companyId]);
+    const writing = write(database.db, walk, texts);
+    const waiting = `SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+    await waitFor(async () => (await database.db.pool.query(waiting)).rows.length > 0);
+    await hand.query('COMMIT');
+    await expect(writing).rejects.toMatchObject({ code: 'fenced' });
+  } finally {
+    hand.release();
+  }
+  await write(database.db, walk, texts);
+  expect(await rows()).toEqual({ a: '{"n": 2, "id": "a"}', b: '{"n": 2, "id": "b"}' });
 });
 
 test('a record said to be new is not looked up, and is refused where it is not', async () => {
