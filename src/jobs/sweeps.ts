@@ -1,3 +1,4 @@
+import pMap from 'p-map';
 import { type Environment, logFieldsOf } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
@@ -5,7 +6,7 @@ import { removeOldChanges, stampChanges } from '../mirror/change-feed.js';
 import type { Logger } from '../observability/logger.js';
 import { followSchedule } from '../sync/follow-schedule.js';
 import type { RunClaims } from '../sync/run-claims.js';
-import type { Runs } from '../sync/runs.js';
+import { REQUESTS_AT_ONCE, type Runs } from '../sync/runs.js';
 import { nextSyncsAfter, type Schedule } from '../sync/schedule.js';
 import type { NotificationQueue } from './notification-queue.js';
 import type { RunQueue } from './run-queue.js';
@@ -69,7 +70,7 @@ async function startDueSyncs({ db, runs, schedule, logger }: SweepDependencies):
   if (!due[0]) return;
   // By the clock by which they are due: one behind it would give the same night again.
   const nextOf = nextSyncsAfter(schedule, due[0].now.getTime());
-  for (const { environment, companyId, nextSyncAt: dueAt } of due) {
+  const start = async ({ environment, companyId, nextSyncAt: dueAt }: (typeof due)[number]) => {
     const company = { environment, companyId };
     if (dueAt !== null) {
       await runs.request({ company, trigger: 'nightly', mode: 'full' }).catch((error: unknown) => {
@@ -82,5 +83,6 @@ async function startDueSyncs({ db, runs, schedule, logger }: SweepDependencies):
     await db.prisma.$executeRaw`
       UPDATE muster.connections SET next_sync_at = ${nextOf(company)}
       WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND (next_sync_at IS NULL OR next_sync_at <= now())`;
-  }
+  };
+  await pMap(due, start, { concurrency: REQUESTS_AT_ONCE });
 }

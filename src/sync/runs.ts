@@ -1,3 +1,4 @@
+import pMap from 'p-map';
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { type CompanyKey, describeCompany, type Environment } from '../core/company.js';
@@ -24,6 +25,9 @@ export interface RunRequest {
 
 /** A checkpoint older than this is not gone on from: too much may have changed upstream since. */
 export const CHECKPOINT_MAX_AGE_MS = 6 * 3_600_000;
+
+/** Companies for which a run is asked for side by side, where it is for many: a request mostly waits for the database. */
+export const REQUESTS_AT_ONCE = 4;
 
 /** Asking for runs, and reading of them. The run row is the intent; the queue only carries its id. */
 export class Runs {
@@ -62,13 +66,10 @@ export class Runs {
       WHERE c.status = 'active' AND (${filter.environment ?? null}::text IS NULL OR c.environment = ${filter.environment ?? null})
       AND (${filter.status ?? null}::text IS NULL OR ${filter.status ?? null} = (
         SELECT r.status FROM muster.runs r WHERE r.environment = c.environment AND r.company_id = c.company_id ORDER BY r.seq DESC LIMIT 1))`;
-    let queued = 0;
-    for (const company of companies) {
-      // A company that was paused or removed meanwhile is not worth failing the others for.
-      const asked = await this.request({ company, trigger: 'resync' }).catch(ignoreConflict);
-      if (asked) queued += 1;
-    }
-    return queued;
+    // A company that was paused or removed meanwhile is not worth failing the others for.
+    const ask = (company: CompanyKey) => this.request({ company, trigger: 'resync' }).catch(ignoreConflict);
+    const asked = await pMap(companies, ask, { concurrency: REQUESTS_AT_ONCE });
+    return asked.filter((run) => run !== undefined).length;
   }
 
   find(id: string): Promise<RunView | undefined> {

@@ -28,7 +28,11 @@ test('texts of one response are not copied', () => {
 test('whatever stands between texts, and whichever are left out, each is found where it is said to be', () => {
   // Slices of one response in any choice, and texts from elsewhere.
   const values = fc.array(
-    fc.tuple(fc.jsonValue(), fc.constantFrom('slice', 'own', 'left out'), fc.constantFrom(',', ' , ', ',\n\t', `,${' '.repeat(20)}`)),
+    fc.tuple(
+      fc.jsonValue(),
+      fc.constantFrom('slice', 'own', 'left out'),
+      fc.constantFrom(',', ' , ', ',\n\t', `,${' '.repeat(20)}`),
+    ),
   );
   fc.assert(
     fc.property(values, fc.boolean(), (items, isReversed) => {
