@@ -1,3 +1,5 @@
+import pg from 'pg';
+import { binaryRows } from '../db/binary-rows.js';
 import type { Database } from '../db/database.js';
 import type { KeptAnswer } from '../pagers/envelope.js';
 import { KeyHashes, TextHashes } from '../pagers/hashes.js';
@@ -10,15 +12,16 @@ const CHUNK = 500;
 /** What the pass has received so far. Page after page: the ledger of a giant list does not fit into memory at once. */
 export async function readLedger(db: Pick<Database, 'pool'>, walkId: string, { parent }: WalkCheckpoint): Promise<ReceivedKeys> {
   const memory = new ReceivedKeys();
-  for await (const { next_token, ...page } of ledgerHashes(db, walkId, parent?.firstPage)) {
+  for await (const { nextToken, ...page } of ledgerHashes(db, walkId, parent?.firstPage)) {
     const records = page.keys.length / 2;
     const hashes = { keys: new KeyHashes(records, page.keys), texts: new TextHashes(records, page.texts) };
     for (let n = 0; n < records; n++) memory.add(hashes, n);
-    if (next_token !== null) memory.addTokenDigest(next_token);
+    if (nextToken !== undefined) memory.addTokenDigest(nextToken);
   }
   return memory;
 }
 
+/** Pages of walk $1 from page $2 on. */
 const PAGES = `
 FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
 JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
@@ -42,44 +45,40 @@ const OUTLINES = `
 SELECT p.page, c.id AS content_id, c.digest, p.answer, octet_length(k.keys) / 8 AS records,
   substr(k.keys, 1, 8) AS first_key, substr(k.keys, greatest(1, octet_length(k.keys) - 7)) AS last_key, w.keys_digest ${PAGES}`;
 
-interface HashesRow {
-  readonly page: number;
-  readonly next_token: string | null;
-  readonly keys: Buffer;
-  readonly texts: Buffer;
-}
-
 const HASHES = `SELECT p.page, p.next_token, k.keys, c.texts ${PAGES}`;
 
-/** The pages of the walk's newest pass, in the order received. */
-export function ledgerOutlines(db: Pick<Database, 'pool'>, walkId: string): AsyncIterable<PageOutline> {
-  return readPages<PageOutline>(db, 'ledger_outlines', OUTLINES, walkId, 0);
-}
-
-/** The hashes of these pages. */
-export async function* ledgerHashes(db: Pick<Database, 'pool'>, walkId: string, first = 0) {
-  for await (const { keys, texts, ...row } of readPages<HashesRow>(db, 'ledger_hashes', HASHES, walkId, first))
-    yield { ...row, keys: words(keys), texts: words(texts) };
-}
-
-/** Past Prisma, which would make JSON of them first. */
-async function* readPages<Row extends { readonly page: number }>(
-  { pool }: Pick<Database, 'pool'>,
-  name: string,
-  text: string,
-  walkId: string,
-  first: number,
-): AsyncIterable<Row> {
-  for (let from = first; ; ) {
-    const { rows } = await pool.query<Row>({ name, text, values: [walkId, from] });
+/** The pages of the walk's newest pass, in the order received. Past Prisma, which would make JSON of them first. */
+export async function* ledgerOutlines({ pool }: Pick<Database, 'pool'>, walkId: string): AsyncGenerator<PageOutline> {
+  for (let from = 0; ; ) {
+    const query = { name: 'ledger_outlines', text: OUTLINES, values: [walkId, from] };
+    const { rows } = await pool.query<PageOutline>(query);
     yield* rows;
     if (rows.length < CHUNK) return;
     from = rows.at(-1)!.page + 1;
   }
 }
 
-/** The same memory, where it begins as words must. */
+interface PageWords {
+  /** What the ledger keeps of the token that led on. */
+  readonly nextToken: string | undefined;
+  readonly keys: Uint32Array;
+  readonly texts: Uint32Array;
+}
+
+/** The hashes of these pages. */
+export async function* ledgerHashes({ pool }: Pick<Database, 'pool'>, walkId: string, first = 0): AsyncGenerator<PageWords> {
+  for (let from = first, rows = CHUNK; rows === CHUNK; ) {
+    rows = 0;
+    const query = HASHES.replace('$1', pg.escapeLiteral(walkId)).replace('$2', String(from));
+    for await (const [page, nextToken, keys, texts] of binaryRows(pool, query)) {
+      yield { nextToken: nextToken?.toString(), keys: words(keys!), texts: words(texts!) };
+      from = page!.readInt32BE() + 1;
+      rows += 1;
+    }
+  }
+}
+
+/** Apart from the memory that the bytes share with others, and where words may begin. */
 function words(bytes: Buffer): Uint32Array {
-  const aligned = bytes.byteOffset % Uint32Array.BYTES_PER_ELEMENT === 0 ? bytes : new Uint8Array(bytes);
-  return new Uint32Array(aligned.buffer, aligned.byteOffset, aligned.byteLength / Uint32Array.BYTES_PER_ELEMENT);
+  return new Uint32Array(new Uint8Array(bytes).buffer);
 }

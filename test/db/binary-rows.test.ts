@@ -1,0 +1,89 @@
+import { Readable } from 'node:stream';
+import fc from 'fast-check';
+import type pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { binaryRows } from '../../src/db/binary-rows.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database.close());
+
+async function all(rows: ReturnType<typeof binaryRows>): Promise<(string | null)[][]> {
+  const found: (string | null)[][] = [];
+  for await (const row of rows) found.push(row.map((value) => value && value.toString('latin1')));
+  return found;
+}
+
+test('rows of any size come as they are, NULL and empty ones too', async () => {
+  const { pool } = database.db;
+  expect(await all(binaryRows(pool, 'SELECT 1 WHERE false'))).toEqual([]);
+  const query = `SELECT n, CASE WHEN n % 3 > 0 THEN decode(repeat('00ff10', n * n), 'hex') END, 'text' || n FROM generate_series(0, 300) n ORDER BY n`;
+  let n = 0;
+  for await (const [number, bytes, text] of binaryRows(pool, query)) {
+    expect(number!.readInt32BE()).toBe(n);
+    if (n % 3 > 0) expect(bytes!.equals(Buffer.alloc(3 * n * n, '00ff10', 'hex'))).toBe(true);
+    else expect(bytes).toBeNull();
+    expect(text!.toString()).toBe(`text${n}`);
+    n += 1;
+  }
+  expect(n).toBe(301);
+});
+
+test('wherever the parts of the stream end, the rows are the same', async () => {
+  const stream = await new Promise<Buffer>((resolve, reject) => {
+    const parts: Buffer[] = [];
+    void database.db.pool.connect().then(async (client) => {
+      const { to } = await import('pg-copy-streams');
+      const sent = client.query(
+        to(`COPY (SELECT n, NULL, repeat('x', n) FROM generate_series(0, 9) n) TO STDOUT (FORMAT binary)`),
+      );
+      sent.on('data', (part: Buffer) => parts.push(part)).on('error', reject);
+      sent.on('end', () => {
+        client.release();
+        resolve(Buffer.concat(parts));
+      });
+    });
+  });
+  const expected = Array.from({ length: 10 }, (_, n) => [`\0\0\0${String.fromCharCode(n)}`, null, 'x'.repeat(n)]);
+  await fc.assert(
+    fc.asyncProperty(fc.array(fc.nat(stream.length), { maxLength: 40 }), async (cuts) => {
+      const ends = [...cuts.toSorted((a, b) => a - b), stream.length];
+      const parts = ends.map((end, n) => stream.subarray(ends[n - 1] ?? 0, end)).filter(({ length }) => length > 0);
+      const client = { query: () => Readable.from(parts), release: () => {} };
+      expect(await all(binaryRows({ connect: async () => client } as unknown as pg.Pool, ''))).toEqual(expected);
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('a query that fails says why, and one that is left early keeps no connection', async () => {
+  const { pool } = database.db;
+  await expect(all(binaryRows(pool, 'SELECT 1 / (n - 5000) FROM generate_series(1, 10000) n'))).rejects.toMatchObject({
+    code: '22012',
+  });
+  for (let n = 0; n < 20; n += 1) {
+    for await (const [number] of binaryRows(pool, 'SELECT generate_series(1, 1000000)')) {
+      expect(number!.readInt32BE()).toBe(1);
+      break;
+    }
+  }
+  expect(pool.waitingCount).toBe(0);
+  expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+});
+
+test('a connection that breaks meanwhile is an error', async () => {
+  const { pool } = database.db;
+  const kill = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY%1000000%' AND datname = current_database()`;
+  const reading = (async () => {
+    let isKilled = false;
+    for await (const _ of binaryRows(pool, `SELECT generate_series(1, 1000000), repeat('x', 100)`)) {
+      if (!isKilled) await pool.query(kill);
+      isKilled = true;
+    }
+  })();
+  await expect(reading).rejects.toThrow();
+  expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+});
