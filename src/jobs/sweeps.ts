@@ -33,7 +33,7 @@ const BATCH = 500;
 export function sweeps(deps: SweepDependencies): Sweep[] {
   const { db, changeRetentionDays: days } = deps;
   return [
-    { name: 'orphaned-runs', everyMs: 2_000, run: () => dispatchOrphans(deps) },
+    { name: 'orphaned-runs', everyMs: 2_000, run: dispatchOrphans(deps) },
     { name: 'due-syncs', everyMs: 5_000, run: syncBySchedule(deps) },
     { name: 'due-tokens', everyMs: 2_000, run: () => deps.tokenQueue.enqueueDue() },
     { name: 'change-feed', everyMs: 1_000, run: () => stampChanges(db) },
@@ -42,13 +42,19 @@ export function sweeps(deps: SweepDependencies): Sweep[] {
   ];
 }
 
-/** Jobs behind which no run is put once more: most runs that nobody holds are those that these jobs stand for. */
+/** Jobs that wait in a large night: nearly every run that nobody holds has one of them. */
 const MANY_WAITING = 100;
+/** How often runs without a job are then looked for. */
+const RARELY_MS = 30_000;
 
-/** Runs whose job was lost, whose worker died, or that waited to retry. While many jobs wait, they would wait behind them. */
-async function dispatchOrphans({ claims, runQueue }: SweepDependencies): Promise<void> {
-  if ((await runQueue.waiting()) >= MANY_WAITING) return;
-  for (const run of await claims.orphans(BATCH)) await runQueue.dispatch(run);
+/** Runs whose job was lost, whose worker died, or that waited to retry. */
+function dispatchOrphans({ claims, runQueue }: SweepDependencies): () => Promise<void> {
+  let last = -Infinity;
+  return async () => {
+    if (performance.now() - last < RARELY_MS && (await runQueue.waiting()) >= MANY_WAITING) return;
+    last = performance.now();
+    for (const run of await claims.orphans(BATCH)) await runQueue.dispatch(run);
+  };
 }
 
 /** The first turn of a process follows the schedule: its settings may be others than those of the process before. */

@@ -61,8 +61,8 @@ export interface PageToWrite {
 /**
  * Writes pages that follow each other: the rows that are new, differ or had been deleted; their change feed rows; the ledger rows;
  * the walk's checkpoint and counts. One statement, so that one round trip and one snapshot serve all of it. The caller has made the
- * transaction and holds the list. Throws `fenced` when the walk was ended meanwhile, or when a row that differs was changed by hand
- * in this very moment: whoever tries again finds what stands there then. Of two records with one id the last one wins.
+ * transaction and holds the list. Throws `fenced` when the walk was ended meanwhile, and an error that is worth another attempt when a
+ * row that differs was changed by hand in this very moment. Of two records with one id the last one wins.
  *
  * Unchanged rows are not even locked: the difference is taken first, by one look-up a record. LATERAL with OFFSET
  * keeps it look-ups: the planner, which knows neither the page's length nor, in a new table, the table's, may choose a scan of the
@@ -123,7 +123,7 @@ export async function writePages(
     textHashes.map(({ size }) => size),
   ];
   const walks = await executeBulk(tx, statement, values, onSent);
-  if (walks === 0) throw fenced(list, 'the walk has ended or stands elsewhere, or rows were changed by hand beside it');
+  if (walks === 0) throw (await stands(tx, write)) ? changedByHand(list) : fenced(list, 'the walk has ended or stands elsewhere');
   if (rejected.length === 0) return;
   await executeBulk(tx, REJECTED, [
     walkId,
@@ -133,6 +133,18 @@ export async function writePages(
     textArray(rejected.map(({ reason }) => reason)),
     textArray(rejected.map((record) => bytesOf(record).toString('base64'))),
   ]);
+}
+
+async function stands(tx: Transaction, { walkId, epoch, pagesBefore }: WalkWrite): Promise<boolean> {
+  const walks = await tx.$queryRaw<unknown[]>`
+    SELECT 1 FROM muster.walks WHERE id = ${walkId}::uuid AND epoch = ${epoch} AND status = 'running' AND pages = ${pagesBefore}`;
+  return walks.length > 0;
+}
+
+function changedByHand({ resource }: ListKey): Error {
+  return new Error(
+    `Not every row of ${resource} that differs could be updated: somebody, or a trigger, changes them at the same time.`,
+  );
 }
 
 const REJECTED = `

@@ -193,7 +193,7 @@ export class RunExecutor {
       return 'over';
     }
     if (held.interruption === 'lost' || isMusterError(error, 'fenced')) {
-      log.warn('another worker has taken the run over');
+      log.warn({ err: error }, 'another worker has taken the run over');
       await claims.release(run);
       return 'over';
     }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { systemClock as clock } from '../../src/core/clock.js';
 import { migrateQueue, postgresBackend, type QueueBackend, redisBackend } from '../../src/jobs/queue-backend.js';
@@ -149,14 +149,25 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     expect(worked).toMatchObject([{ id }]);
   });
 
-  test('a run is put before the workers again once few jobs wait, and not while many do', async () => {
+  test('a run is put before the workers again soon while few jobs wait, and rarely while many do', async () => {
     const { id } = await runs.request({ company, trigger: 'manual' });
-    await flush();
-    const others = Array.from({ length: 100 }, () => ({ id: randomUUID(), epoch: 0n }));
-    for (const other of others) await queue.dispatch(other);
+    const fill = async () => {
+      await flush();
+      for (let n = 0; n < 100; n += 1) await queue.dispatch({ id: randomUUID(), epoch: 0n });
+    };
     const sweep = orphans();
+    await fill();
+    await sweep.run();
+    expect(await queue.waiting()).toBe(101);
+    await fill();
     await sweep.run();
     expect(await queue.waiting()).toBe(100);
+    const now = performance.now();
+    const clocks = vi.spyOn(performance, 'now').mockReturnValue(now + 30_000);
+    await sweep.run();
+    clocks.mockRestore();
+    expect(await queue.waiting()).toBe(101);
+    await fill();
     await startWorker();
     await waitFor(async () => (await queue.waiting()) === 0);
     expect(worked).toEqual([]);
@@ -185,6 +196,9 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     await flush();
     const before = swept;
     expect(await waitFor(() => swept >= before + 3)).toBe(true);
+    const jobs = backend.queue('sweeps');
+    stops.push(() => jobs.close());
+    expect(await jobs.getJobCounts('completed', 'failed')).toEqual({ completed: 0, failed: 0 });
   });
 
   test('a sweep that fails is made again', async () => {
