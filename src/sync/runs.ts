@@ -67,9 +67,10 @@ export class Runs {
       AND (${filter.status ?? null}::text IS NULL OR ${filter.status ?? null} = (
         SELECT r.status FROM muster.runs r WHERE r.environment = c.environment AND r.company_id = c.company_id ORDER BY r.seq DESC LIMIT 1))`;
     // A company that was paused or removed meanwhile is not worth failing the others for.
-    const ask = (company: CompanyKey) => this.request({ company, trigger: 'resync' }).catch(ignoreConflict);
+    const ask = async (company: CompanyKey) =>
+      (await this.request({ company, trigger: 'resync' }).catch(ignoreConflict)) !== undefined;
     const asked = await pMap(companies, ask, { concurrency: REQUESTS_AT_ONCE });
-    return asked.filter((run) => run !== undefined).length;
+    return asked.filter(Boolean).length;
   }
 
   find(id: string): Promise<RunView | undefined> {
