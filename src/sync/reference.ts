@@ -98,7 +98,8 @@ export async function readReference(
 
 /**
  * The walk that one opened at this epoch may go by: reusable, the very last to write to the list, and of the same catalogue
- * entry. Then every record it received stands in the mirror with the text it had.
+ * entry. Then every record it received stands in the mirror with the text it had. By a subselect and not by a join, for which
+ * PostgreSQL may read all walks.
  */
 export async function findReference(
   tx: Transaction,

@@ -29,7 +29,10 @@ export interface HeldClaim {
   readonly paused: boolean;
 }
 
-/** Whether the company of a row of muster.runs is paused: nothing is asked of the service for it. */
+/**
+ * Whether the company of a row of muster.runs is paused: nothing is asked of the service for it. By a value and not by EXISTS, for which
+ * PostgreSQL may read all companies instead of looking one up.
+ */
 const PAUSED = Prisma.sql`(COALESCE((
   SELECT c.status FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id), '') = 'paused')`;
 
