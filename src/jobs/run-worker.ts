@@ -68,7 +68,7 @@ export class RunWorker implements Service {
       const until = this.#clock.monotonic() + SLICE_MS;
       const shouldYield = () => this.#stopping || (this.#othersWait && this.#clock.monotonic() > until);
       const end = await this.#executor.execute(held, shouldYield);
-      if (end === 'continue') await this.#queue.dispatch(held.run);
+      if (end === 'continue') await this.#queue.dispatch([held.run]);
     });
   }
 

@@ -1,12 +1,10 @@
-import pMap from 'p-map';
-import { type Environment, logFieldsOf } from '../core/company.js';
-import { isMusterError } from '../core/errors.js';
+import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
 import { removeOldChanges, stampChanges } from '../mirror/change-feed.js';
 import type { Logger } from '../observability/logger.js';
 import { followSchedule } from '../sync/follow-schedule.js';
 import type { RunClaims } from '../sync/run-claims.js';
-import { REQUESTS_AT_ONCE, type Runs } from '../sync/runs.js';
+import type { Runs } from '../sync/runs.js';
 import { nextSyncsAfter, type Schedule } from '../sync/schedule.js';
 import type { NotificationQueue } from './notification-queue.js';
 import type { RunQueue } from './run-queue.js';
@@ -53,7 +51,7 @@ function dispatchOrphans({ claims, runQueue }: SweepDependencies): () => Promise
   return async () => {
     if (performance.now() - last < RARELY_MS && (await runQueue.waiting()) >= MANY_WAITING) return;
     last = performance.now();
-    for (const run of await claims.orphans(BATCH)) await runQueue.dispatch(run);
+    await runQueue.dispatch(await claims.orphans(BATCH));
   };
 }
 
@@ -69,26 +67,19 @@ function syncBySchedule(deps: SweepDependencies): () => Promise<void> {
   };
 }
 
-async function startDueSyncs({ db, runs, schedule, logger }: SweepDependencies): Promise<void> {
-  const due = await db.prisma.$queryRaw<{ environment: Environment; companyId: string; nextSyncAt: Date | null; now: Date }[]>`
+async function startDueSyncs({ db, runs, schedule }: SweepDependencies): Promise<void> {
+  const due = await db.prisma.$queryRaw<(CompanyKey & { nextSyncAt: Date | null; now: Date })[]>`
     SELECT environment, company_id AS "companyId", next_sync_at AS "nextSyncAt", now() AS now FROM muster.connections
     WHERE status = 'active' AND (next_sync_at IS NULL OR next_sync_at <= now()) ORDER BY next_sync_at NULLS FIRST LIMIT ${BATCH}`;
   if (!due[0]) return;
   // By the clock by which they are due: one behind it would give the same night again.
-  const nextOf = nextSyncsAfter(schedule, due[0].now.getTime());
-  const start = async ({ environment, companyId, nextSyncAt: dueAt }: (typeof due)[number]) => {
-    const company = { environment, companyId };
-    if (dueAt !== null) {
-      await runs.request({ company, trigger: 'nightly', mode: 'full' }).catch((error: unknown) => {
-        // Paused, removed or disconnected between the query and now: then it is not due.
-        if (!isMusterError(error)) throw error;
-        logger.debug({ err: error, ...logFieldsOf(company) }, 'nightly run not started');
-      });
-    }
-    // After the request: a crash between the two asks again, and joins the run that is there.
+  const nextSyncOf = nextSyncsAfter(schedule, due[0].now.getTime());
+  for (const { environment, companyId } of due.filter(({ nextSyncAt }) => nextSyncAt === null)) {
     await db.prisma.$executeRaw`
-      UPDATE muster.connections SET next_sync_at = ${nextOf(company)}
-      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND (next_sync_at IS NULL OR next_sync_at <= now())`;
-  };
-  await pMap(due, start, { concurrency: REQUESTS_AT_ONCE });
+      UPDATE muster.connections SET next_sync_at = ${nextSyncOf({ environment, companyId })}
+      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND next_sync_at IS NULL`;
+  }
+  // Those that somebody else holds just now are still due the next time.
+  const dated = due.filter(({ nextSyncAt }) => nextSyncAt !== null);
+  await runs.requestAll(dated, { trigger: 'nightly', mode: 'full', nextSyncOf });
 }

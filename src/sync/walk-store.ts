@@ -16,8 +16,8 @@ import { digestToken, ReceivedKeys } from './pass-memory.js';
 import { provedParents } from './proved-parents.js';
 import { findReference, readReference } from './reference.js';
 import { type ClaimedRun, holdRun } from './run-claims.js';
+import { CHECKPOINT_MAX_AGE_MS } from './run-requests.js';
 import type { ErrorView } from './run-view.js';
-import { CHECKPOINT_MAX_AGE_MS } from './runs.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 import { endWalk, type WalkOutcome } from './walk-end.js';
 

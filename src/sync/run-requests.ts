@@ -1,0 +1,204 @@
+import type { Catalogue } from '../catalogue/endpoint.js';
+import { type CompanyKey, describeCompany } from '../core/company.js';
+import { MusterError } from '../core/errors.js';
+import type { Transaction } from '../db/transaction.js';
+import { Prisma, type Run, type Walk } from '../generated/prisma/client.js';
+import { planWalks } from './plan.js';
+import type { RunTrigger } from './run-view.js';
+import { nextSyncsAfter, type Schedule } from './schedule.js';
+
+/** What is asked for, of every company alike. */
+export interface RunWish {
+  readonly trigger: RunTrigger;
+  /** `resume` unless said. */
+  readonly mode?: 'resume' | 'full';
+  /** Those of the catalogue unless said. */
+  readonly resources?: readonly string[];
+  /** When the company is due again. Unless said, that is set only where it never was. */
+  readonly nextSyncOf?: (company: CompanyKey) => Date;
+}
+
+export interface RequestContext {
+  readonly catalogue: Catalogue;
+  readonly schedule: Schedule;
+  /** Milliseconds since the epoch. */
+  readonly now: number;
+}
+
+export type RequestedRun = Run & { readonly walks: readonly Walk[] };
+
+/** What became of a request, by company (companyName). */
+export type RequestAnswers = ReadonlyMap<string, RequestedRun | MusterError>;
+
+/** A checkpoint older than this is not gone on from: too much may have changed upstream since. */
+export const CHECKPOINT_MAX_AGE_MS = 6 * 3_600_000;
+
+/** A connection as a request for a run finds it. */
+interface Connection extends CompanyKey {
+  readonly status: string;
+  readonly createdAt: Date;
+  readonly nextSyncAt: Date | null;
+}
+
+interface LastRun {
+  readonly id: string;
+  readonly environment: string;
+  readonly companyId: string;
+  readonly status: string;
+  readonly createdAt: Date;
+  readonly finishedAt: Date | null;
+}
+
+/** The key of a company in RequestAnswers. */
+export function companyName({ environment, companyId }: { readonly environment: string; readonly companyId: string }): string {
+  return `${environment}/${companyId}`;
+}
+
+/**
+ * The queued or running run of each company, or a new one; one that waits to retry starts now. For one that cannot be synced, the
+ * error that says why: company_paused, reauthorization_required. A company that is gone has no answer, and with `skipHeld` neither
+ * has one whose connection somebody else holds just now.
+ *
+ * Many companies take the same few statements as one. Their connections are held until the transaction ends, so that one request
+ * at a time decides whether a run is added; in the order of their keys, so that two requests for the same companies wait for one
+ * another and never in a circle.
+ */
+export async function requestRuns(
+  tx: Transaction,
+  companies: readonly CompanyKey[],
+  wish: RunWish,
+  context: RequestContext,
+  { skipHeld = false } = {},
+): Promise<RequestAnswers> {
+  const connections = await holdConnections(tx, companies, skipHeld);
+  const syncable = connections.filter(({ status }) => status === 'active');
+  const answers = new Map<string, RequestedRun | MusterError>(
+    connections.filter(({ status }) => status !== 'active').map((each) => [companyName(each), refusalOf(each)]),
+  );
+  const lastRuns = await lastRunsOf(tx, syncable);
+  for (const run of await hasten(tx, lastRuns.filter(isActive))) answers.set(companyName(run), run);
+  const idle = syncable.filter((company) => !answers.has(companyName(company)));
+  for (const run of await createRuns(tx, idle, lastRuns, wish, context)) answers.set(companyName(run), run);
+  const moved = wish.nextSyncOf ? syncable : idle.filter(({ nextSyncAt }) => nextSyncAt === null);
+  if (moved.length > 0) await setNextSyncs(tx, moved, wish.nextSyncOf ?? nextSyncsAfter(context.schedule, context.now));
+  return answers;
+}
+
+function holdConnections(tx: Transaction, companies: readonly CompanyKey[], skipHeld: boolean): Promise<Connection[]> {
+  return tx.$queryRaw`
+    SELECT environment, company_id AS "companyId", status, created_at AS "createdAt", next_sync_at AS "nextSyncAt"
+    FROM muster.connections c JOIN ${rowsOf(companies)} USING (environment, company_id)
+    ORDER BY environment, company_id FOR UPDATE OF c ${skipHeld ? Prisma.sql`SKIP LOCKED` : Prisma.empty}`;
+}
+
+/** By LATERAL, which looks each company's up, however many runs there are. An active run is always the last one. */
+async function lastRunsOf(tx: Transaction, companies: readonly CompanyKey[]): Promise<LastRun[]> {
+  if (companies.length === 0) return [];
+  return tx.$queryRaw`
+    SELECT last.* FROM ${rowsOf(companies)} CROSS JOIN LATERAL (
+      SELECT r.id, r.environment, r.company_id AS "companyId", r.status, r.created_at AS "createdAt", r.finished_at AS "finishedAt"
+      FROM muster.runs r WHERE r.environment = asked.environment AND r.company_id = asked.company_id ORDER BY r.seq DESC LIMIT 1
+    ) last`;
+}
+
+function isActive({ status }: LastRun): boolean {
+  return status === 'queued' || status === 'running';
+}
+
+async function hasten(tx: Transaction, active: readonly LastRun[]): Promise<RequestedRun[]> {
+  if (active.length === 0) return [];
+  const ids = active.map(({ id }) => id);
+  await tx.$executeRaw`UPDATE muster.runs SET start_after = now() WHERE id = ANY(${ids}::uuid[]) AND start_after > now()`;
+  return tx.run.findMany({ where: { id: { in: ids } }, include: { walks: { orderBy: { position: 'asc' } } } });
+}
+
+async function createRuns(
+  tx: Transaction,
+  companies: readonly Connection[],
+  lastRuns: readonly LastRun[],
+  { trigger, mode = 'resume', resources }: RunWish,
+  { catalogue, now }: RequestContext,
+): Promise<RequestedRun[]> {
+  if (companies.length === 0) return [];
+  const lastWalks = mode === 'resume' ? await unfinishedWalks(tx, companies, lastRuns, now) : [];
+  const runs = await tx.run.createManyAndReturn({
+    data: companies.map(({ environment, companyId }) => ({ environment, companyId, trigger, mode })),
+  });
+  const planned = runs.flatMap(({ id: runId, environment, companyId }) => {
+    const earlier = lastWalks.filter((walk) => companyName(walk) === companyName({ environment, companyId }));
+    return planWalks({ catalogue, mode, lastWalks: earlier, ...(resources && { resources }) }).map(
+      ({ resource, continues }, position) => ({ walk: { runId, environment, companyId, resource, position }, continues }),
+    );
+  });
+  const walks = await tx.walk.createManyAndReturn({ data: planned.map(({ walk }) => walk) });
+  for (const { walk, continues } of planned) {
+    const to = walks.find(({ runId, position }) => runId === walk.runId && position === walk.position);
+    if (continues) await takeOverCheckpoint(tx, continues, to!.id);
+  }
+  return runs.map((run) => ({
+    ...run,
+    walks: walks.filter(({ runId }) => runId === run.id).toSorted((a, b) => a.position - b.position),
+  }));
+}
+
+/** The walks of the last runs that may be gone on from: of one that succeeded, nothing is left to do. */
+async function unfinishedWalks(tx: Transaction, companies: readonly Connection[], lastRuns: readonly LastRun[], now: number) {
+  const connectedAt = new Map(companies.map((company) => [companyName(company), company.createdAt]));
+  const resumable = lastRuns.filter((run) => {
+    const since = connectedAt.get(companyName(run));
+    // What was before a company was removed is gone.
+    if (run.status === 'succeeded' || since === undefined || run.createdAt < since) return false;
+    return run.finishedAt !== null && run.finishedAt.getTime() >= now - CHECKPOINT_MAX_AGE_MS;
+  });
+  if (resumable.length === 0) return [];
+  const walks = await tx.walk.findMany({ where: { runId: { in: resumable.map(({ id }) => id) } } });
+  return walks.map((walk) => ({ ...walk, succeeded: walk.status === 'succeeded' }));
+}
+
+/**
+ * The new walk goes on where the earlier one stopped: checkpoint, ledger and rejected records move. The list is fenced first:
+ * a worker that was frozen in the earlier walk would otherwise wake up without its ledger, and take every row for gone.
+ */
+async function takeOverCheckpoint(tx: Transaction, from: string, to: string): Promise<void> {
+  const moved = await tx.$executeRaw`
+    UPDATE muster.lists l SET epoch = l.epoch + 1 FROM muster.walks w
+    WHERE w.id = ${from}::uuid AND w.checkpoint IS NOT NULL
+      AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource`;
+  if (moved === 0) return;
+  await tx.$executeRaw`
+    UPDATE muster.walks w SET checkpoint = e.checkpoint, checkpoint_at = e.checkpoint_at, fingerprint = e.fingerprint, pass = e.pass,
+      pass_started_at = e.pass_started_at, received = e.received, duplicates = e.duplicates, rejected = e.rejected, total_records = e.total_records
+    FROM muster.walks e WHERE w.id = ${to}::uuid AND e.id = ${from}::uuid`;
+  await tx.$executeRaw`UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL WHERE id = ${from}::uuid`;
+  await tx.$executeRaw`UPDATE muster.walk_pages SET walk_id = ${to}::uuid WHERE walk_id = ${from}::uuid`;
+  await tx.$executeRaw`UPDATE muster.rejected_records SET walk_id = ${to}::uuid WHERE walk_id = ${from}::uuid`;
+}
+
+async function setNextSyncs(
+  tx: Transaction,
+  companies: readonly CompanyKey[],
+  nextSyncOf: (company: CompanyKey) => Date,
+): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.connections c SET next_sync_at = asked.at
+    FROM unnest(${companies.map(({ environment }) => environment)}::text[], ${companies.map(({ companyId }) => companyId)}::uuid[],
+      ${companies.map(nextSyncOf)}::timestamptz[]) AS asked(environment, company_id, at)
+    WHERE c.environment = asked.environment AND c.company_id = asked.company_id`;
+}
+
+/** Rows of a FROM: environment and company_id of each. */
+function rowsOf(companies: readonly CompanyKey[]): Prisma.Sql {
+  const environments = companies.map(({ environment }) => environment);
+  const ids = companies.map(({ companyId }) => companyId);
+  return Prisma.sql`unnest(${environments}::text[], ${ids}::uuid[]) AS asked(environment, company_id)`;
+}
+
+function refusalOf(connection: Connection): MusterError {
+  const name = describeCompany(connection);
+  return connection.status === 'paused'
+    ? new MusterError('company_paused', `The ${name} is paused: resume it first (POST …/resume).`)
+    : new MusterError(
+        'reauthorization_required',
+        `The ${name} must authorize again before it can be synced: send it a connect link.`,
+      );
+}

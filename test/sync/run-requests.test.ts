@@ -1,0 +1,147 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
+import { systemClock as clock } from '../../src/core/clock.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import { Runs } from '../../src/sync/runs.js';
+import type { Schedule } from '../../src/sync/schedule.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { waitFor } from '../support/wait-for.js';
+
+const schedule: Schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
+/** More than one transaction takes. */
+const MANY = 120;
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterEach(() => database.db.pool.query('TRUNCATE muster.connections, muster.lists, muster.runs CASCADE'));
+afterAll(() => database.close());
+
+/** Asks for runs, and notes those that were put before the workers. */
+function asking() {
+  const dispatched: string[] = [];
+  const dispatcher = { dispatch: async (runs: readonly { id: string }[]) => void dispatched.push(...runs.map(({ id }) => id)) };
+  const runs = new Runs({ db: database.db, catalogue: loadCatalogue(), schedule, clock, dispatcher });
+  return { runs, dispatched };
+}
+
+interface State {
+  readonly paused?: boolean;
+  readonly reauthorizationReason?: string;
+  readonly nextSyncAt?: Date;
+}
+
+async function newCompanies(count: number, state: State = {}): Promise<CompanyKey[]> {
+  const companies = Array.from({ length: count }, (): CompanyKey => ({ environment: 'test', companyId: randomUUID() }));
+  await database.db.prisma.connection.createMany({ data: companies.map((company) => ({ ...company, ...state })) });
+  return companies;
+}
+
+const runsOf = (company: CompanyKey) =>
+  database.db.prisma.run.findMany({
+    where: company,
+    orderBy: { seq: 'asc' },
+    include: { walks: { orderBy: { position: 'asc' } } },
+  });
+
+test('a request for many gives every active company one run with its lists in order, and puts each before the workers', async () => {
+  const companies = await newCompanies(MANY);
+  const others = [
+    ...(await newCompanies(1, { paused: true })),
+    ...(await newCompanies(1, { reauthorizationReason: 'token_refused' })),
+  ];
+  const { runs, dispatched } = asking();
+  expect(await runs.requestMany({})).toBe(MANY);
+  const ids: string[] = [];
+  for (const company of companies) {
+    const [run, ...more] = await runsOf(company);
+    expect(more).toEqual([]);
+    expect(run).toMatchObject({ trigger: 'resync', mode: 'resume', status: 'queued' });
+    expect(run!.walks.map(({ resource, companyId }) => [resource, companyId])).toEqual([
+      ['employees', company.companyId],
+      ['departments', company.companyId],
+    ]);
+    ids.push(run!.id);
+  }
+  expect(dispatched.toSorted()).toEqual(ids.toSorted());
+  for (const company of others) expect(await runsOf(company)).toEqual([]);
+});
+
+test('among many, a run that waits to retry starts now, and an unfinished walk is gone on from', async () => {
+  const [waiting, failed, ended, old, ...rest] = await newCompanies(8);
+  const { runs, dispatched } = asking();
+  const before = new Map<CompanyKey, string>();
+  for (const company of [waiting!, failed!, ended!, old!])
+    before.set(company, (await runs.request({ company, trigger: 'nightly' })).id);
+  const later = new Date(Date.now() + 600_000);
+  await database.db.prisma.run.update({ where: { id: before.get(waiting!)! }, data: { startAfter: later, attempts: 2 } });
+  const checkpoint = { pager: { offset: 7 } };
+  for (const [company, status, finishedAt] of [
+    [failed!, 'failed', new Date()],
+    [ended!, 'succeeded', new Date()],
+    [old!, 'failed', new Date(Date.now() - 7 * 3_600_000)],
+  ] as const) {
+    const runId = before.get(company)!;
+    await database.db.prisma.run.update({ where: { id: runId }, data: { status, finishedAt } });
+    await database.db.prisma.walk.updateMany({ where: { runId, resource: 'employees' }, data: { status: 'succeeded' } });
+    await database.db.prisma.walk.updateMany({ where: { runId, resource: 'departments' }, data: { status, checkpoint } });
+    await database.db.prisma.list.create({ data: { ...company, resource: 'departments' } });
+  }
+  dispatched.length = 0;
+  expect(await runs.requestMany({})).toBe(8);
+  expect(dispatched).toHaveLength(8);
+
+  const [same, ...none] = await runsOf(waiting!);
+  expect([same!.id, none]).toEqual([before.get(waiting!), []]);
+  expect(same!.startAfter.getTime()).toBeLessThan(later.getTime());
+  const walksOf = async (company: CompanyKey) =>
+    (await runsOf(company)).at(-1)!.walks.map(({ resource, checkpoint: at }) => [resource, at]);
+  expect(await walksOf(failed!)).toEqual([['departments', checkpoint]]);
+  const everything = [
+    ['employees', null],
+    ['departments', null],
+  ];
+  for (const company of [ended!, old!, ...rest]) expect(await walksOf(company)).toEqual(everything);
+});
+
+test('a company that somebody else holds keeps no other waiting, and is asked once it is let go of', async () => {
+  const companies = await newCompanies(MANY);
+  const held = companies[30]!;
+  const { runs } = asking();
+  let asked: Promise<number> | undefined;
+  await database.db.prisma.$transaction(async (tx) => {
+    await tx.connection.update({ where: { environment_companyId: held }, data: { statusChangedAt: new Date() } });
+    asked = runs.requestMany({});
+    await waitFor(async () => (await database.db.prisma.run.count()) === MANY - 1);
+    expect(await runsOf(held)).toEqual([]);
+  });
+  expect(await asked).toBe(MANY);
+  expect(await runsOf(held)).toHaveLength(1);
+});
+
+test('who asks at once for the same companies is given the same runs', async () => {
+  await newCompanies(MANY);
+  const askers = [asking(), asking(), asking(), asking()];
+  expect(await Promise.all(askers.map(({ runs }) => runs.requestMany({})))).toEqual(askers.map(() => MANY));
+  expect(await database.db.prisma.run.count()).toBe(MANY);
+  for (const { dispatched } of askers) expect(new Set(dispatched).size).toBe(MANY);
+});
+
+test('a run of the night and the next night are one transaction', async () => {
+  const due = new Date('2020-01-02T03:04:05Z');
+  const [company, held] = await newCompanies(2, { nextSyncAt: due });
+  const { runs, dispatched } = asking();
+  const nextSyncOf = () => new Date('2030-01-02T03:04:05Z');
+  const nextOf = async (key: CompanyKey) =>
+    (await database.db.prisma.connection.findUniqueOrThrow({ where: { environment_companyId: key } })).nextSyncAt;
+  await database.db.prisma.$transaction(async (tx) => {
+    await tx.connection.update({ where: { environment_companyId: held! }, data: { statusChangedAt: new Date() } });
+    const wish = { trigger: 'nightly', mode: 'full', nextSyncOf } as const;
+    expect(await runs.requestAll([company!, held!], wish)).toEqual({ runs: 1, missed: [held] });
+  });
+  expect(await nextOf(company!)).toEqual(nextSyncOf());
+  expect(await nextOf(held!)).toEqual(due);
+  expect(dispatched).toEqual((await runsOf(company!)).map(({ id }) => id));
+});
