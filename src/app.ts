@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type AdminServer, createAdminServer } from './admin/server.js';
+import type { AdminServer } from './admin/server.js';
 import { loadCatalogue } from './catalogue/load-catalogue.js';
 import type { Config } from './config/config.js';
 import { adminToken, encryptionKeys } from './config/kept-secrets.js';
@@ -41,7 +41,6 @@ import { Onboarding } from './oauth/onboarding.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
-import { createMetrics } from './observability/metrics.js';
 import { registerSecret } from './observability/secret-registry.js';
 import { RunClaims } from './sync/run-claims.js';
 import { RunExecutor } from './sync/run-executor.js';
@@ -189,6 +188,11 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
 
   let server: AdminServer | undefined;
   if (roles.has('api')) {
+    // Ten megabytes, which a worker does without.
+    const [{ createAdminServer }, { createMetrics }] = await Promise.all([
+      import('./admin/server.js'),
+      import('./observability/metrics.js'),
+    ]);
     if (config.adminToken && config.adminToken.reveal().length < 16)
       logger.warn('MUSTER_ADMIN_TOKEN is short enough to be guessed: 16 characters or more are better');
     const authorization = new Authorization({ ...parts, signer, links, providers: config.providers });
