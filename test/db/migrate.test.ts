@@ -154,6 +154,17 @@ test('no migration was edited that has been released', () => {
   expect(files).toEqual(expect.arrayContaining(released));
 });
 
+test('tables of lists that were there before get room for records that change, and no other table', async () => {
+  await migrate(database.url, logger);
+  await client.query(`CREATE TABLE mirror.absences (LIKE mirror.employees INCLUDING ALL); CREATE TABLE mirror.notes (id text)`);
+  await client.query(`DELETE FROM _prisma_migrations WHERE migration_name = '20261123080000_room_for_updates'`);
+  await migrate(database.url, logger);
+  const { rows } = await client.query(
+    `SELECT relname FROM pg_class WHERE relnamespace = 'mirror'::regnamespace AND reloptions @> '{fillfactor=90}' ORDER BY 1`,
+  );
+  expect(rows.map(({ relname }) => relname)).toEqual(['absences', 'departments', 'employees']);
+});
+
 test('a migration that was edited after it was applied is refused', async () => {
   await migrate(database.url, logger);
   await client.query('UPDATE _prisma_migrations SET checksum = md5(checksum) WHERE migration_name = $1', [FIRST]);
