@@ -16,17 +16,12 @@ export class RunQueue implements RunDispatcher {
     this.#logger = logger;
   }
 
-  /**
-   * Never throws: a run without a job is found by the sweeper. In the order of ids: two who add the same jobs wait for each other, and
-   * not in a circle.
-   */
+  /** Never throws: a run without a job is found by the sweeper. */
   async dispatch(runs: readonly { readonly id: string; readonly epoch: bigint }[]): Promise<void> {
     if (runs.length === 0) return;
     try {
       await this.#queue.addBulk(
-        runs
-          .toSorted((a, b) => (a.id < b.id ? -1 : 1))
-          .map(({ id, epoch }) => ({ name: 'run', data: { runId: id }, opts: { deduplication: { id: `${id}/${epoch}` } } })),
+        runs.map(({ id, epoch }) => ({ name: 'run', data: { runId: id }, opts: { deduplication: { id: `${id}/${epoch}` } } })),
       );
     } catch (error) {
       this.#logger.warn({ err: error, run_ids: runs.map(({ id }) => id) }, 'runs could not be queued; the sweeper will');

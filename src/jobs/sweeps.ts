@@ -74,12 +74,12 @@ async function startDueSyncs({ db, runs, schedule }: SweepDependencies): Promise
   if (!due[0]) return;
   // By the clock by which they are due: one behind it would give the same night again.
   const nextSyncOf = nextSyncsAfter(schedule, due[0].now.getTime());
+  // Those that somebody else holds just now are still due the next time.
+  const dated = due.filter(({ nextSyncAt }) => nextSyncAt !== null);
+  await runs.requestAll(dated, { trigger: 'nightly', mode: 'full', nextSyncOf });
   for (const { environment, companyId } of due.filter(({ nextSyncAt }) => nextSyncAt === null)) {
     await db.prisma.$executeRaw`
       UPDATE muster.connections SET next_sync_at = ${nextSyncOf({ environment, companyId })}
       WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND next_sync_at IS NULL`;
   }
-  // Those that somebody else holds just now are still due the next time.
-  const dated = due.filter(({ nextSyncAt }) => nextSyncAt !== null);
-  await runs.requestAll(dated, { trigger: 'nightly', mode: 'full', nextSyncOf });
 }

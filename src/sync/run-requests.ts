@@ -2,8 +2,8 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Transaction } from '../db/transaction.js';
-import { Prisma, type Run, type Walk } from '../generated/prisma/client.js';
-import { planWalks } from './plan.js';
+import { Prisma } from '../generated/prisma/client.js';
+import { type EarlierWalk, planWalks } from './plan.js';
 import type { RunTrigger } from './run-view.js';
 import { nextSyncsAfter, type Schedule } from './schedule.js';
 
@@ -14,7 +14,7 @@ export interface RunWish {
   readonly mode?: 'resume' | 'full';
   /** Those of the catalogue unless said. */
   readonly resources?: readonly string[];
-  /** When the company is due again. Unless said, that is set only where it never was. */
+  /** Only companies that are due, and when they are again. Unless said, that is set only where it never was. */
   readonly nextSyncOf?: (company: CompanyKey) => Date;
 }
 
@@ -25,7 +25,10 @@ export interface RequestContext {
   readonly now: number;
 }
 
-export type RequestedRun = Run & { readonly walks: readonly Walk[] };
+export interface RequestedRun {
+  readonly id: string;
+  readonly epoch: bigint;
+}
 
 /** What became of a request, by company (companyName). */
 export type RequestAnswers = ReadonlyMap<string, RequestedRun | MusterError>;
@@ -40,28 +43,24 @@ interface Connection extends CompanyKey {
   readonly nextSyncAt: Date | null;
 }
 
-interface LastRun {
-  readonly id: string;
-  readonly environment: string;
-  readonly companyId: string;
+interface LastRun extends CompanyKey, RequestedRun {
   readonly status: string;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
 }
 
 /** The key of a company in RequestAnswers. */
-export function companyName({ environment, companyId }: { readonly environment: string; readonly companyId: string }): string {
+export function companyName({ environment, companyId }: CompanyKey): string {
   return `${environment}/${companyId}`;
 }
 
 /**
  * The queued or running run of each company, or a new one; one that waits to retry starts now. For one that cannot be synced, the
- * error that says why: company_paused, reauthorization_required. A company that is gone has no answer, and with `skipHeld` neither
- * has one whose connection somebody else holds just now.
+ * error that says why: company_paused, reauthorization_required. A company that is gone or not due has no answer, and with `skipHeld`
+ * neither has one whose connection somebody else holds just now: who asks for many waits for nobody.
  *
- * Many companies take the same few statements as one. Their connections are held until the transaction ends, so that one request
- * at a time decides whether a run is added; in the order of their keys, so that two requests for the same companies wait for one
- * another and never in a circle.
+ * Many companies take the same few statements as one, by the same texts: each new text is planned anew. Their connections are held
+ * until the transaction ends, so that one request at a time decides whether a run is added.
  */
 export async function requestRuns(
   tx: Transaction,
@@ -70,13 +69,15 @@ export async function requestRuns(
   context: RequestContext,
   { skipHeld = false } = {},
 ): Promise<RequestAnswers> {
-  const connections = await holdConnections(tx, companies, skipHeld);
+  const connections = await holdConnections(tx, companies, wish.nextSyncOf !== undefined, skipHeld);
   const syncable = connections.filter(({ status }) => status === 'active');
   const answers = new Map<string, RequestedRun | MusterError>(
     connections.filter(({ status }) => status !== 'active').map((each) => [companyName(each), refusalOf(each)]),
   );
   const lastRuns = await lastRunsOf(tx, syncable);
-  for (const run of await hasten(tx, lastRuns.filter(isActive))) answers.set(companyName(run), run);
+  const active = lastRuns.filter(({ status }) => status === 'queued' || status === 'running');
+  await hasten(tx, active);
+  for (const run of active) answers.set(companyName(run), run);
   const idle = syncable.filter((company) => !answers.has(companyName(company)));
   for (const run of await createRuns(tx, idle, lastRuns, wish, context)) answers.set(companyName(run), run);
   const moved = wish.nextSyncOf ? syncable : idle.filter(({ nextSyncAt }) => nextSyncAt === null);
@@ -84,32 +85,39 @@ export async function requestRuns(
   return answers;
 }
 
-function holdConnections(tx: Transaction, companies: readonly CompanyKey[], skipHeld: boolean): Promise<Connection[]> {
+function holdConnections(
+  tx: Transaction,
+  companies: readonly CompanyKey[],
+  onlyDue: boolean,
+  skipHeld: boolean,
+): Promise<Connection[]> {
   return tx.$queryRaw`
     SELECT environment, company_id AS "companyId", status, created_at AS "createdAt", next_sync_at AS "nextSyncAt"
     FROM muster.connections c JOIN ${rowsOf(companies)} USING (environment, company_id)
-    ORDER BY environment, company_id FOR UPDATE OF c ${skipHeld ? Prisma.sql`SKIP LOCKED` : Prisma.empty}`;
+    WHERE NOT ${onlyDue} OR next_sync_at <= now()
+    FOR UPDATE OF c ${skipHeld ? Prisma.sql`SKIP LOCKED` : Prisma.empty}`;
 }
 
-/** By LATERAL, which looks each company's up, however many runs there are. An active run is always the last one. */
+/** Of each company its active run or else its last one. By LATERAL, which looks them up, however many runs there are. */
 async function lastRunsOf(tx: Transaction, companies: readonly CompanyKey[]): Promise<LastRun[]> {
   if (companies.length === 0) return [];
   return tx.$queryRaw`
-    SELECT last.* FROM ${rowsOf(companies)} CROSS JOIN LATERAL (
-      SELECT r.id, r.environment, r.company_id AS "companyId", r.status, r.created_at AS "createdAt", r.finished_at AS "finishedAt"
-      FROM muster.runs r WHERE r.environment = asked.environment AND r.company_id = asked.company_id ORDER BY r.seq DESC LIMIT 1
+    SELECT last.id, last.epoch, last.environment, last.company_id AS "companyId", last.status, last.created_at AS "createdAt",
+      last.finished_at AS "finishedAt"
+    FROM ${rowsOf(companies)} CROSS JOIN LATERAL (
+      (SELECT r.* FROM muster.runs r
+       WHERE r.environment = asked.environment AND r.company_id = asked.company_id AND r.status IN ('queued', 'running') LIMIT 1)
+      UNION ALL
+      (SELECT r.* FROM muster.runs r
+       WHERE r.environment = asked.environment AND r.company_id = asked.company_id ORDER BY r.seq DESC LIMIT 1)
+      LIMIT 1
     ) last`;
 }
 
-function isActive({ status }: LastRun): boolean {
-  return status === 'queued' || status === 'running';
-}
-
-async function hasten(tx: Transaction, active: readonly LastRun[]): Promise<RequestedRun[]> {
-  if (active.length === 0) return [];
+async function hasten(tx: Transaction, active: readonly LastRun[]): Promise<void> {
+  if (active.length === 0) return;
   const ids = active.map(({ id }) => id);
   await tx.$executeRaw`UPDATE muster.runs SET start_after = now() WHERE id = ANY(${ids}::uuid[]) AND start_after > now()`;
-  return tx.run.findMany({ where: { id: { in: ids } }, include: { walks: { orderBy: { position: 'asc' } } } });
 }
 
 async function createRuns(
@@ -118,27 +126,30 @@ async function createRuns(
   lastRuns: readonly LastRun[],
   { trigger, mode = 'resume', resources }: RunWish,
   { catalogue, now }: RequestContext,
-): Promise<RequestedRun[]> {
+): Promise<(CompanyKey & RequestedRun)[]> {
   if (companies.length === 0) return [];
   const lastWalks = mode === 'resume' ? await unfinishedWalks(tx, companies, lastRuns, now) : [];
-  const runs = await tx.run.createManyAndReturn({
-    data: companies.map(({ environment, companyId }) => ({ environment, companyId, trigger, mode })),
+  const runs = await tx.$queryRaw<(CompanyKey & RequestedRun)[]>`
+    INSERT INTO muster.runs (environment, company_id, trigger, mode)
+    SELECT environment, company_id, ${trigger}, ${mode} FROM ${rowsOf(companies)}
+    RETURNING id, epoch, environment, company_id AS "companyId"`;
+  const planned = runs.flatMap((run) => {
+    const earlier = lastWalks.filter((walk) => companyName(walk) === companyName(run));
+    const walks = planWalks({ catalogue, mode, lastWalks: earlier, ...(resources && { resources }) });
+    return walks.map((walk, position) => ({ ...walk, run, position }));
   });
-  const planned = runs.flatMap(({ id: runId, environment, companyId }) => {
-    const earlier = lastWalks.filter((walk) => companyName(walk) === companyName({ environment, companyId }));
-    return planWalks({ catalogue, mode, lastWalks: earlier, ...(resources && { resources }) }).map(
-      ({ resource, continues }, position) => ({ walk: { runId, environment, companyId, resource, position }, continues }),
-    );
-  });
-  const walks = await tx.walk.createManyAndReturn({ data: planned.map(({ walk }) => walk) });
-  for (const { walk, continues } of planned) {
-    const to = walks.find(({ runId, position }) => runId === walk.runId && position === walk.position);
+  const walks = await tx.$queryRaw<{ id: string; runId: string; position: number }[]>`
+    INSERT INTO muster.walks (run_id, environment, company_id, resource, position)
+    SELECT r.id, r.environment, r.company_id, planned.resource, planned.position
+    FROM unnest(${planned.map(({ run }) => run.id)}::uuid[], ${planned.map(({ resource }) => resource)}::text[],
+      ${planned.map(({ position }) => position)}::int[]) AS planned(run_id, resource, position)
+    JOIN muster.runs r ON r.id = planned.run_id
+    RETURNING id, run_id AS "runId", position`;
+  for (const { run, position, continues } of planned) {
+    const to = walks.find((walk) => walk.runId === run.id && walk.position === position);
     if (continues) await takeOverCheckpoint(tx, continues, to!.id);
   }
-  return runs.map((run) => ({
-    ...run,
-    walks: walks.filter(({ runId }) => runId === run.id).toSorted((a, b) => a.position - b.position),
-  }));
+  return runs;
 }
 
 /** The walks of the last runs that may be gone on from: of one that succeeded, nothing is left to do. */
@@ -151,8 +162,9 @@ async function unfinishedWalks(tx: Transaction, companies: readonly Connection[]
     return run.finishedAt !== null && run.finishedAt.getTime() >= now - CHECKPOINT_MAX_AGE_MS;
   });
   if (resumable.length === 0) return [];
-  const walks = await tx.walk.findMany({ where: { runId: { in: resumable.map(({ id }) => id) } } });
-  return walks.map((walk) => ({ ...walk, succeeded: walk.status === 'succeeded' }));
+  return tx.$queryRaw<(EarlierWalk & CompanyKey)[]>`
+    SELECT id, environment, company_id AS "companyId", resource, status = 'succeeded' AS succeeded
+    FROM muster.walks WHERE run_id = ANY(${resumable.map(({ id }) => id)}::uuid[])`;
 }
 
 /**

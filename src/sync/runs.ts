@@ -2,12 +2,12 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey, Environment } from '../core/company.js';
 import { companyNotFound } from '../core/company-not-found.js';
-import { MusterError } from '../core/errors.js';
+import { isMusterError, MusterError } from '../core/errors.js';
 import { isUuid } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
 import { inTransaction } from '../db/transaction.js';
 import { companyName, type RequestAnswers, type RequestedRun, requestRuns, type RunWish } from './run-requests.js';
-import { findRun, listRuns, type RunFilter, type RunView, viewRun } from './run-view.js';
+import { findRun, listRuns, type RunFilter, type RunView } from './run-view.js';
 import type { Schedule } from './schedule.js';
 
 /** Puts runs before the workers. Losing the call loses nothing: the sweeper finds the runs again. */
@@ -19,7 +19,7 @@ export interface RunRequest extends RunWish {
   readonly company: CompanyKey;
 }
 
-/** Companies for which runs are asked for in one transaction: it holds their connections, and no run of theirs begins before its end. */
+/** Companies for which runs are asked for in one transaction: it holds their connections, without which no walk of theirs is opened. */
 const BATCH = 50;
 
 /** Asking for runs, and reading of them. The run row is the intent; the queue only carries its id. */
@@ -46,22 +46,26 @@ export class Runs {
     this.#checkResources(wish.resources);
     const answer = (await this.#ask([company], wish)).get(companyName(company)) ?? companyNotFound(company);
     if (answer instanceof MusterError) throw answer;
-    return viewRun(answer);
+    const run = await this.find(answer.id);
+    if (!run) throw companyNotFound(company); // removed just now
+    return run;
   }
 
   /**
-   * The same for many companies, a few statements for fifty of them. Those that cannot be synced are passed over; those that somebody else
-   * holds just now, or that are gone, are given back: they have not been asked.
+   * The same for many companies, a few statements for fifty of them. Those that cannot be synced are passed over; those that somebody
+   * else holds just now, or that are gone, are given back: they have not been asked. Rejects once all others have been asked.
    */
   async requestAll(companies: readonly CompanyKey[], wish: RunWish): Promise<{ runs: number; missed: readonly CompanyKey[] }> {
     let runs = 0;
     const missed: CompanyKey[] = [];
+    const failures: unknown[] = [];
     for (let start = 0; start < companies.length; start += BATCH) {
       const batch = companies.slice(start, start + BATCH);
-      const answers = await this.#ask(batch, wish, { skipHeld: true });
+      const answers = await this.#askTogether(batch, wish, failures);
       runs += [...answers.values()].filter(isRun).length;
       missed.push(...batch.filter((company) => !answers.has(companyName(company))));
     }
+    if (failures.length > 0) throw failures[0];
     return { runs, missed };
   }
 
@@ -73,13 +77,19 @@ export class Runs {
       AND (${filter.status ?? null}::text IS NULL OR ${filter.status ?? null} = (
         SELECT r.status FROM muster.runs r WHERE r.environment = c.environment AND r.company_id = c.company_id ORDER BY r.seq DESC LIMIT 1))`;
     const wish = { trigger: 'resync' } as const;
-    const { runs, missed } = await this.requestAll(companies, wish);
-    let late = 0;
-    for (const company of missed) {
-      // A company that was paused or removed meanwhile is not worth failing the others for.
-      if (await this.request({ company, ...wish }).catch(ignoreConflict)) late += 1;
+    let runs = 0;
+    let left: readonly CompanyKey[] = companies;
+    for (let before = Infinity; left.length > 0 && left.length < before; ) {
+      before = left.length;
+      const round = await this.requestAll(left, wish);
+      runs += round.runs;
+      left = round.missed;
     }
-    return runs + late;
+    for (const company of left) {
+      // A company that was paused or removed meanwhile is not worth failing the others for.
+      if (await this.request({ company, ...wish }).catch(ignoreConflict)) runs += 1;
+    }
+    return runs;
   }
 
   find(id: string): Promise<RunView | undefined> {
@@ -114,6 +124,22 @@ export class Runs {
     const answers = await inTransaction(this.#db, (tx) => requestRuns(tx, companies, wish, context, options));
     await this.#dispatcher.dispatch([...answers.values()].filter(isRun));
     return answers;
+  }
+
+  /** Where that fails, each by itself: one that cannot be asked keeps no other from its run. Without the database none can. */
+  async #askTogether(batch: readonly CompanyKey[], wish: RunWish, failures: unknown[]): Promise<RequestAnswers> {
+    try {
+      return await this.#ask(batch, wish, { skipHeld: true });
+    } catch (error) {
+      if (isMusterError(error)) throw error;
+      if (batch.length === 1) {
+        failures.push(error);
+        return new Map();
+      }
+      const answers: [string, RequestedRun | MusterError][] = [];
+      for (const company of batch) answers.push(...(await this.#askTogether([company], wish, failures)));
+      return new Map(answers);
+    }
   }
 
   #checkResources(resources: readonly string[] | undefined): void {

@@ -156,13 +156,19 @@ test('no migration was edited that has been released', () => {
 
 test('tables of lists that were there before get room for records that change, and no other table', async () => {
   await migrate(database.url, logger);
-  await client.query(`CREATE TABLE mirror.absences (LIKE mirror.employees INCLUDING ALL); CREATE TABLE mirror.notes (id text)`);
+  await client.query(`CREATE TABLE mirror.absences (LIKE mirror.employees INCLUDING ALL); CREATE TABLE mirror.notes (id text);
+    CREATE TABLE mirror.roomy (LIKE mirror.employees INCLUDING ALL) WITH (fillfactor = 70)`);
   await client.query(`DELETE FROM _prisma_migrations WHERE migration_name = '20261123080000_room_for_updates'`);
   await migrate(database.url, logger);
   const { rows } = await client.query(
-    `SELECT relname FROM pg_class WHERE relnamespace = 'mirror'::regnamespace AND reloptions @> '{fillfactor=90}' ORDER BY 1`,
+    `SELECT relname, reloptions[1] AS option FROM pg_class WHERE relnamespace = 'mirror'::regnamespace AND reloptions IS NOT NULL ORDER BY 1`,
   );
-  expect(rows.map(({ relname }) => relname)).toEqual(['absences', 'departments', 'employees']);
+  expect(rows.map(({ relname, option }) => `${relname} ${option}`)).toEqual([
+    'absences fillfactor=90',
+    'departments fillfactor=90',
+    'employees fillfactor=90',
+    'roomy fillfactor=70',
+  ]);
 });
 
 test('a migration that was edited after it was applied is refused', async () => {

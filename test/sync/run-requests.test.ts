@@ -39,6 +39,13 @@ async function newCompanies(count: number, state: State = {}): Promise<CompanyKe
   return companies;
 }
 
+const due = new Date('2020-01-02T03:04:05Z');
+const next = new Date('2040-01-02T03:04:05Z');
+
+async function nextSyncAtOf(company: CompanyKey): Promise<Date | null> {
+  return (await database.db.prisma.connection.findUniqueOrThrow({ where: { environment_companyId: company } })).nextSyncAt;
+}
+
 const runsOf = (company: CompanyKey) =>
   database.db.prisma.run.findMany({
     where: company,
@@ -121,6 +128,36 @@ test('a company that somebody else holds keeps no other waiting, and is asked on
   expect(await runsOf(held)).toHaveLength(1);
 });
 
+test('a company that cannot be asked keeps no other from its run, and is told of', async () => {
+  const companies = await newCompanies(MANY, { nextSyncAt: due });
+  const broken = companies[30]!;
+  const { pool } = database.db;
+  await pool.query(`
+    CREATE FUNCTION muster.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'broken'; END $$;
+    CREATE TRIGGER refuse BEFORE INSERT ON muster.runs FOR EACH ROW WHEN (NEW.company_id = '${broken.companyId}') EXECUTE FUNCTION muster.refuse()`);
+  try {
+    const { runs, dispatched } = asking();
+    await expect(runs.requestAll(companies, { trigger: 'nightly', nextSyncOf: () => next })).rejects.toThrow('broken');
+    expect(dispatched).toHaveLength(MANY - 1);
+    for (const company of companies) expect(await nextSyncAtOf(company)).toEqual(company === broken ? due : next);
+  } finally {
+    await pool.query('DROP FUNCTION muster.refuse CASCADE');
+  }
+});
+
+test('an active run is given back though a later one has ended, as when a person queues an old one again', async () => {
+  const [company] = await newCompanies(1);
+  const { runs } = asking();
+  const { id } = await runs.request({ company: company!, trigger: 'manual' });
+  const set = (runId: string, status: string) =>
+    database.db.prisma.run.update({ where: { id: runId }, data: { status, finishedAt: new Date() } });
+  await set(id, 'failed');
+  const later = await runs.request({ company: company!, trigger: 'manual' });
+  await set(later.id, 'succeeded');
+  await set(id, 'queued');
+  expect((await runs.request({ company: company!, trigger: 'manual' })).id).toBe(id);
+});
+
 test('who asks at once for the same companies is given the same runs', async () => {
   await newCompanies(MANY);
   const askers = [asking(), asking(), asking(), asking()];
@@ -129,19 +166,20 @@ test('who asks at once for the same companies is given the same runs', async () 
   for (const { dispatched } of askers) expect(new Set(dispatched).size).toBe(MANY);
 });
 
-test('a run of the night and the next night are one transaction', async () => {
-  const due = new Date('2020-01-02T03:04:05Z');
+test('a run of the night and the next night are one transaction, which nobody makes twice', async () => {
   const [company, held] = await newCompanies(2, { nextSyncAt: due });
   const { runs, dispatched } = asking();
-  const nextSyncOf = () => new Date('2030-01-02T03:04:05Z');
-  const nextOf = async (key: CompanyKey) =>
-    (await database.db.prisma.connection.findUniqueOrThrow({ where: { environment_companyId: key } })).nextSyncAt;
+  const wish = { trigger: 'nightly', mode: 'full', nextSyncOf: () => next } as const;
   await database.db.prisma.$transaction(async (tx) => {
     await tx.connection.update({ where: { environment_companyId: held! }, data: { statusChangedAt: new Date() } });
-    const wish = { trigger: 'nightly', mode: 'full', nextSyncOf } as const;
     expect(await runs.requestAll([company!, held!], wish)).toEqual({ runs: 1, missed: [held] });
   });
-  expect(await nextOf(company!)).toEqual(nextSyncOf());
-  expect(await nextOf(held!)).toEqual(due);
-  expect(dispatched).toEqual((await runsOf(company!)).map(({ id }) => id));
+  expect(await nextSyncAtOf(company!)).toEqual(next);
+  expect(await nextSyncAtOf(held!)).toEqual(due);
+  const [run] = await runsOf(company!);
+  expect(dispatched).toEqual([run!.id]);
+  // Another sweep saw them due as well, and comes late.
+  await database.db.prisma.run.update({ where: { id: run!.id }, data: { status: 'succeeded', finishedAt: new Date() } });
+  expect(await runs.requestAll([company!, held!], wish)).toEqual({ runs: 1, missed: [company] });
+  expect(await runsOf(company!)).toHaveLength(1);
 });
