@@ -140,10 +140,9 @@ async function createRuns(
   });
   const walks = await tx.$queryRaw<{ id: string; runId: string; position: number }[]>`
     INSERT INTO muster.walks (run_id, environment, company_id, resource, position)
-    SELECT r.id, r.environment, r.company_id, planned.resource, planned.position
-    FROM unnest(${planned.map(({ run }) => run.id)}::uuid[], ${planned.map(({ resource }) => resource)}::text[],
-      ${planned.map(({ position }) => position)}::int[]) AS planned(run_id, resource, position)
-    JOIN muster.runs r ON r.id = planned.run_id
+    SELECT * FROM unnest(${planned.map(({ run }) => run.id)}::uuid[], ${planned.map(({ run }) => run.environment)}::text[],
+      ${planned.map(({ run }) => run.companyId)}::uuid[], ${planned.map(({ resource }) => resource)}::text[],
+      ${planned.map(({ position }) => position)}::int[])
     RETURNING id, run_id AS "runId", position`;
   for (const { run, position, continues } of planned) {
     const to = walks.find((walk) => walk.runId === run.id && walk.position === position);

@@ -88,7 +88,7 @@ export async function listRuns(db: Database, filter: RunFilter): Promise<{ data:
   return { data: page.map(viewRun), ...(runs.length > filter.limit && last && { nextCursor: pageCursor(String(last.seq)) }) };
 }
 
-export function viewRun(run: Run & { walks: readonly Walk[] }): RunView {
+function viewRun(run: Run & { walks: readonly Walk[] }): RunView {
   return {
     id: run.id,
     environment: run.environment,
