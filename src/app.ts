@@ -6,7 +6,7 @@ import { loadCatalogue } from './catalogue/load-catalogue.js';
 import type { Config } from './config/config.js';
 import { adminToken, encryptionKeys } from './config/kept-secrets.js';
 import { systemClock } from './core/clock.js';
-import type { CompanyKey, Environment } from './core/company.js';
+import { type CompanyKey, type Environment, keyText } from './core/company.js';
 import { MusterError } from './core/errors.js';
 import { StopStack } from './core/stop-stack.js';
 import { type Database, openDatabase } from './db/database.js';
@@ -166,8 +166,7 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
       outbox: new Outbox(db),
       webhook,
       publicUrl: config.publicUrl,
-      authorizeUrl: async (company) =>
-        (await links.reauthorizationUrls([company])).get(`${company.environment}/${company.companyId}`),
+      authorizeUrl: async (company) => (await links.reauthorizationUrls([company])).get(keyText(company)),
       logger,
     });
     const notificationQueue = new NotificationQueue(backend, deliverer);

@@ -1,3 +1,4 @@
+import { keyText } from '../core/company.js';
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Database } from '../db/database.js';
 import type { List } from '../generated/prisma/client.js';
@@ -27,11 +28,11 @@ export async function presentCompanies(
     source.connectLinks.reauthorizationUrls(blocked),
   ]);
   const listsOf = new Map<string, List[]>();
-  for (const list of lists) listsOf.set(nameOf(list), [...(listsOf.get(nameOf(list)) ?? []), list]);
-  const names = new Map(companies.map((company) => [nameOf(company), company.name]));
-  const pausedNames = new Set(paused.map(nameOf));
+  for (const list of lists) listsOf.set(keyText(list), [...(listsOf.get(keyText(list)) ?? []), list]);
+  const names = new Map(companies.map((company) => [keyText(company), company.name]));
+  const pausedNames = new Set(paused.map(keyText));
   return connections.map((connection) => {
-    const own = nameOf(connection);
+    const own = keyText(connection);
     return present(connection, {
       name: connection.name ?? names.get(own) ?? null,
       paused: pausedNames.has(own),
@@ -69,11 +70,6 @@ function present(connection: ConnectionView, { name, paused, lists, authorizeUrl
     next_sync_at: status === 'active' ? iso(nextSyncAt) : null,
     ...(authorizeUrl && { authorize_url: authorizeUrl }),
   };
-}
-
-/** The same company_id may exist in both environments. */
-function nameOf({ environment, companyId }: { environment: string; companyId: string }): string {
-  return `${environment}/${companyId}`;
 }
 
 function iso(date: Date | null | undefined): string | null {

@@ -21,6 +21,11 @@ export function describeCompany({ environment, companyId }: CompanyKey): string 
   return `company ${companyId} (${environment})`;
 }
 
+/** One text for each company: what a Map finds it by, and a queue's deduplication. */
+export function keyText({ environment, companyId }: { readonly environment: string; readonly companyId: string }): string {
+  return `${environment}/${companyId}`;
+}
+
 /** How every log line names a company. */
 export function logFieldsOf({ environment, companyId }: CompanyKey): { environment: Environment; company_id: string } {
   return { environment, company_id: companyId };

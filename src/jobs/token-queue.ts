@@ -1,5 +1,5 @@
 import type { Queue, Worker } from 'bullmq';
-import type { CompanyKey } from '../core/company.js';
+import { type CompanyKey, keyText } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Service } from '../core/service.js';
 import type { QueueBackend } from './queue-backend.js';
@@ -43,7 +43,7 @@ export class TokenQueue implements Service {
       due.map((company) => ({
         name: 'refresh',
         data: { ...company },
-        opts: { deduplication: { id: `${company.environment}/${company.companyId}` } },
+        opts: { deduplication: { id: keyText(company) } },
       })),
     );
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
-import type { CompanyKey, Environment } from '../core/company.js';
+import { type CompanyKey, type Environment, keyText } from '../core/company.js';
 import type { Database } from '../db/database.js';
 import type { Transaction } from '../db/transaction.js';
 import { Prisma } from '../generated/prisma/client.js';
@@ -95,7 +95,7 @@ export class ConnectLinks {
         SELECT *, ${expiresAt}::timestamptz FROM unnest(${links.map(({ id }) => id)}::uuid[], ${links.map(({ token }) => digest(token))}::text[],
           ${links.map(({ environment }) => environment)}::text[], ${links.map(({ companyId }) => companyId)}::uuid[])
         ON CONFLICT DO NOTHING`;
-    return new Map(links.map(({ environment, companyId, token }) => [`${environment}/${companyId}`, this.#url(token)]));
+    return new Map(links.map((link) => [keyText(link), this.#url(link.token)]));
   }
 
   async findByToken(token: string): Promise<ConnectLink | undefined> {

@@ -1,5 +1,5 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
-import { type CompanyKey, describeCompany } from '../core/company.js';
+import { type CompanyKey, describeCompany, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Transaction } from '../db/transaction.js';
 import { Prisma } from '../generated/prisma/client.js';
@@ -30,7 +30,7 @@ export interface RequestedRun {
   readonly epoch: bigint;
 }
 
-/** What became of a request, by company (companyName). */
+/** What became of a request, by company (keyText). */
 export type RequestAnswers = ReadonlyMap<string, RequestedRun | MusterError>;
 
 /** A checkpoint older than this is not gone on from: too much may have changed upstream since. */
@@ -47,11 +47,6 @@ interface LastRun extends CompanyKey, RequestedRun {
   readonly status: string;
   readonly createdAt: Date;
   readonly finishedAt: Date | null;
-}
-
-/** The key of a company in RequestAnswers. */
-export function companyName({ environment, companyId }: CompanyKey): string {
-  return `${environment}/${companyId}`;
 }
 
 /**
@@ -72,14 +67,14 @@ export async function requestRuns(
   const connections = await holdConnections(tx, companies, wish.nextSyncOf !== undefined, skipHeld);
   const syncable = connections.filter(({ status }) => status === 'active');
   const answers = new Map<string, RequestedRun | MusterError>(
-    connections.filter(({ status }) => status !== 'active').map((each) => [companyName(each), refusalOf(each)]),
+    connections.filter(({ status }) => status !== 'active').map((each) => [keyText(each), refusalOf(each)]),
   );
   const lastRuns = await lastRunsOf(tx, syncable);
   const active = lastRuns.filter(({ status }) => status === 'queued' || status === 'running');
   await hasten(tx, active);
-  for (const run of active) answers.set(companyName(run), run);
-  const idle = syncable.filter((company) => !answers.has(companyName(company)));
-  for (const run of await createRuns(tx, idle, lastRuns, wish, context)) answers.set(companyName(run), run);
+  for (const run of active) answers.set(keyText(run), run);
+  const idle = syncable.filter((company) => !answers.has(keyText(company)));
+  for (const run of await createRuns(tx, idle, lastRuns, wish, context)) answers.set(keyText(run), run);
   const moved = wish.nextSyncOf ? syncable : idle.filter(({ nextSyncAt }) => nextSyncAt === null);
   if (moved.length > 0) await setNextSyncs(tx, moved, wish.nextSyncOf ?? nextSyncsAfter(context.schedule, context.now));
   return answers;
@@ -134,7 +129,7 @@ async function createRuns(
     SELECT environment, company_id, ${trigger}, ${mode} FROM ${rowsOf(companies)}
     RETURNING id, epoch, environment, company_id AS "companyId"`;
   const planned = runs.flatMap((run) => {
-    const earlier = lastWalks.filter((walk) => companyName(walk) === companyName(run));
+    const earlier = lastWalks.filter((walk) => keyText(walk) === keyText(run));
     const walks = planWalks({ catalogue, mode, lastWalks: earlier, ...(resources && { resources }) });
     return walks.map((walk, position) => ({ ...walk, run, position }));
   });
@@ -153,9 +148,9 @@ async function createRuns(
 
 /** The walks of the last runs that may be gone on from: of one that succeeded, nothing is left to do. */
 async function unfinishedWalks(tx: Transaction, companies: readonly Connection[], lastRuns: readonly LastRun[], now: number) {
-  const connectedAt = new Map(companies.map((company) => [companyName(company), company.createdAt]));
+  const connectedAt = new Map(companies.map((company) => [keyText(company), company.createdAt]));
   const resumable = lastRuns.filter((run) => {
-    const since = connectedAt.get(companyName(run));
+    const since = connectedAt.get(keyText(run));
     // What was before a company was removed is gone.
     if (run.status === 'succeeded' || since === undefined || run.createdAt < since) return false;
     return run.finishedAt !== null && run.finishedAt.getTime() >= now - CHECKPOINT_MAX_AGE_MS;

@@ -1,12 +1,12 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
-import type { CompanyKey, Environment } from '../core/company.js';
+import { type CompanyKey, type Environment, keyText } from '../core/company.js';
 import { companyNotFound } from '../core/company-not-found.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import { isUuid } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
 import { inTransaction } from '../db/transaction.js';
-import { companyName, type RequestAnswers, type RequestedRun, requestRuns, type RunWish } from './run-requests.js';
+import { type RequestAnswers, type RequestedRun, requestRuns, type RunWish } from './run-requests.js';
 import { findRun, listRuns, type RunFilter, type RunView } from './run-view.js';
 import type { Schedule } from './schedule.js';
 
@@ -44,7 +44,7 @@ export class Runs {
    */
   async request({ company, ...wish }: RunRequest): Promise<RunView> {
     this.#checkResources(wish.resources);
-    const answer = (await this.#ask([company], wish)).get(companyName(company)) ?? companyNotFound(company);
+    const answer = (await this.#ask([company], wish)).get(keyText(company)) ?? companyNotFound(company);
     if (answer instanceof MusterError) throw answer;
     const run = await this.find(answer.id);
     if (!run) throw companyNotFound(company); // removed just now
@@ -53,17 +53,24 @@ export class Runs {
 
   /**
    * The same for many companies, a few statements for fifty of them. Those that cannot be synced are passed over; those that somebody
-   * else holds just now, or that are gone, are given back: they have not been asked. Rejects once all others have been asked.
+   * else holds just now, or that are gone, are given back: they have not been asked. One that fails keeps no other from its run:
+   * rejects once all have been asked, but at once where the database is away.
    */
   async requestAll(companies: readonly CompanyKey[], wish: RunWish): Promise<{ runs: number; missed: readonly CompanyKey[] }> {
     let runs = 0;
     const missed: CompanyKey[] = [];
     const failures: unknown[] = [];
-    for (let start = 0; start < companies.length; start += BATCH) {
-      const batch = companies.slice(start, start + BATCH);
-      const answers = await this.#askTogether(batch, wish, failures);
-      runs += [...answers.values()].filter(isRun).length;
-      missed.push(...batch.filter((company) => !answers.has(companyName(company))));
+    const batches = inBatches(companies);
+    for (const batch of batches) {
+      try {
+        const answers = await this.#ask(batch, wish, { skipHeld: true });
+        runs += [...answers.values()].filter(isRun).length;
+        missed.push(...batch.filter((company) => !answers.has(keyText(company))));
+      } catch (error) {
+        if (isMusterError(error)) throw error;
+        if (batch.length === 1) failures.push(error);
+        else batches.push(...batch.map((company) => [company]));
+      }
     }
     if (failures.length > 0) throw failures[0];
     return { runs, missed };
@@ -126,28 +133,16 @@ export class Runs {
     return answers;
   }
 
-  /** Where that fails, each by itself: one that cannot be asked keeps no other from its run. Without the database none can. */
-  async #askTogether(batch: readonly CompanyKey[], wish: RunWish, failures: unknown[]): Promise<RequestAnswers> {
-    try {
-      return await this.#ask(batch, wish, { skipHeld: true });
-    } catch (error) {
-      if (isMusterError(error)) throw error;
-      if (batch.length === 1) {
-        failures.push(error);
-        return new Map();
-      }
-      const answers: [string, RequestedRun | MusterError][] = [];
-      for (const company of batch) answers.push(...(await this.#askTogether([company], wish, failures)));
-      return new Map(answers);
-    }
-  }
-
   #checkResources(resources: readonly string[] | undefined): void {
     const unknown = resources?.filter((resource) => !this.#catalogue.get(resource)) ?? [];
     if (unknown.length === 0) return;
     const known = this.#catalogue.endpoints.map(({ resource }) => resource).join(', ');
     throw new MusterError('unknown_resource', `No such resource in the catalogue: ${unknown.join(', ')}. There are: ${known}.`);
   }
+}
+
+function inBatches(companies: readonly CompanyKey[]): (readonly CompanyKey[])[] {
+  return Array.from({ length: Math.ceil(companies.length / BATCH) }, (_, n) => companies.slice(n * BATCH, (n + 1) * BATCH));
 }
 
 function isRun(answer: RequestedRun | MusterError): answer is RequestedRun {
