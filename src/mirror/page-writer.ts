@@ -52,6 +52,8 @@ export interface PageToWrite {
     /** Hashes of the keys, and of the records' texts. */
     readonly keys: { readonly words: Uint32Array };
     readonly texts: { readonly words: Uint32Array };
+    /** Those of the texts' hashes that differ from the content `ids`, where the ledger is to keep no others. */
+    readonly changes?: Uint32Array;
     readonly digest: Uint8Array;
     /** How to ask whether the page is as it was, where the service lets us. */
     readonly answer?: object | undefined;
@@ -122,6 +124,7 @@ export async function writePages(
     keys.map(({ size }) => size),
     textHashes.map(({ at }) => at),
     textHashes.map(({ size }) => size),
+    pages.map(({ page }) => page.changes !== undefined),
   ];
   const walks = await executeBulk(tx, statement, values, onSent);
   if (walks === 0) throw (await stands(tx, write)) ? changedByHand(list) : fenced(list, 'the walk has ended or stands elsewhere');
@@ -190,7 +193,7 @@ function hashesOf(pages: readonly PageToWrite[]) {
     return { at, size: words.byteLength };
   };
   const keys = pages.map(({ page }) => place('id' in page.ids ? undefined : page.keys.words));
-  const texts = pages.map(({ page }) => place(page.content ? undefined : page.texts.words));
+  const texts = pages.map(({ page }) => place(page.content ? undefined : (page.changes ?? page.texts.words)));
   return { hashes: Buffer.concat(parts), keys, texts };
 }
 
@@ -263,24 +266,26 @@ WITH incoming AS (
   INSERT INTO muster.changes (batch_id, position, record_id, op, data)
   SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, d.id, d.op, d.data FROM batch, difference d WHERE NOT batch.is_whole
 ), received AS (
-  SELECT page, next_token, content_id, like_id, digest, answer, first_id, last_id,
+  SELECT page, next_token, content_id, like_id, digest, answer, first_id, last_id, is_changed,
          substr($14::bytea, keys_at, keys_size) AS keys, substr($14::bytea, texts_at, texts_size) AS texts
   FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $27::jsonb[], $28::int[], $29::int[],
-              $15::int[], $30::int[], $31::int[], $32::int[])
-       AS p(page, next_token, content_id, like_id, digest, answer, first_id, last_id, keys_at, keys_size, texts_at, texts_size)
+              $15::int[], $30::int[], $31::int[], $32::int[], $33::bool[])
+       AS p(page, next_token, content_id, like_id, digest, answer, first_id, last_id, keys_at, keys_size, texts_at, texts_size, is_changed)
 ), page AS (
   SELECT p.*, p.content_id IS NULL AS is_new, COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS own_content_id,
-         CASE
-           WHEN p.keys IS NOT NULL THEN nextval('muster.page_keys_id_seq')
-           WHEN p.content_id IS NULL THEN (SELECT keys_id FROM muster.page_contents WHERE id = p.like_id)
-         END AS keys_id
+         CASE WHEN p.keys IS NULL THEN l.keys_id ELSE nextval('muster.page_keys_id_seq') END AS keys_id,
+         CASE WHEN p.is_changed THEN COALESCE(l.base_id, l.id) END AS base_id,
+         CASE WHEN p.is_changed AND l.base_id IS NOT NULL THEN l.texts || p.texts ELSE p.texts END AS own_texts
   FROM received p
+  LEFT JOIN LATERAL (
+    SELECT id, keys_id, base_id, texts FROM muster.page_contents WHERE id = p.like_id AND p.content_id IS NULL OFFSET 0
+  ) l ON true
 ), keys AS (
   INSERT INTO muster.page_keys (id, environment, company_id, resource, ids, keys)
   SELECT keys_id, $1, $2::uuid, $7, (COALESCE($16::text[], $3::text[]))[first_id:last_id], keys FROM page WHERE keys IS NOT NULL
 ), content AS (
-  INSERT INTO muster.page_contents (id, environment, company_id, resource, keys_id, digest, texts)
-  SELECT own_content_id, $1, $2::uuid, $7, keys_id, digest, texts FROM page WHERE is_new
+  INSERT INTO muster.page_contents (id, environment, company_id, resource, keys_id, digest, base_id, texts)
+  SELECT own_content_id, $1, $2::uuid, $7, keys_id, digest, base_id, own_texts FROM page WHERE is_new
 ), ledger AS (
   INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token, answer)
   SELECT $5::uuid, $8, page, own_content_id, next_token, answer FROM page

@@ -58,6 +58,8 @@ export interface ReceivedPage extends Page {
   /** The record member taken for the id; absent when no record of the page carries a candidate. */
   readonly idField?: string;
   readonly texts: TextHashes;
+  /** Which of them differ from those of page `ids`, where these are few (changesOf): the ledger need not keep all of them again. */
+  readonly changes?: Uint32Array;
   /** Digest of the text of the array of records (record-digests.ts). */
   readonly digest: Buffer;
 }

@@ -37,15 +37,43 @@ abstract class Hashes {
  * Of each record's text TEXT_WORDS words: two of its 64-bit hash, and its length in bytes. Behind those, the same of each run of
  * records as one text, from its first record to its last: what has not changed is recognized by the run.
  */
-export class TextHashes extends Hashes {}
+export class TextHashes extends Hashes {
+  #changes = 0;
+
+  /** How many changes the ledger keeps these as, beside the texts of another page; 0 where it keeps all of them. */
+  get changes(): number {
+    return this.#changes;
+  }
+
+  /** `changes`: words of each text that another takes the place of. Of several for one text the last counts. */
+  override arrive(words: Uint32Array, changes: Uint32Array = new Uint32Array()): void {
+    super.arrive(words);
+    this.#changes = changes.length / CHANGE_WORDS;
+    for (let at = 0; at < changes.length; at += CHANGE_WORDS) {
+      words.set(changes.subarray(at + 1, at + CHANGE_WORDS), TEXT_WORDS * changes[at]!);
+    }
+  }
+}
 
 export const TEXT_WORDS = 3;
+/** Of a change: which text, and the words of the one that it has now. */
+const CHANGE_WORDS = 1 + TEXT_WORDS;
 /** Records of a run; the last one of a page may have fewer. */
 export const RUN = 16;
 
 /** Texts of a page that have a hash: those of its records, then those of its runs. */
 export function textsOf(records: number): number {
   return records + Math.ceil(records / RUN);
+}
+
+/** What `arrive` takes: the texts of these numbers. */
+export function changesOf({ words }: TextHashes, numbers: readonly number[]): Uint32Array {
+  const changes = new Uint32Array(CHANGE_WORDS * numbers.length);
+  numbers.forEach((n, place) => {
+    changes[CHANGE_WORDS * place] = n;
+    changes.set(words.subarray(TEXT_WORDS * n, TEXT_WORDS * (n + 1)), CHANGE_WORDS * place + 1);
+  });
+  return changes;
 }
 
 /** Of each record's key the two words of a 64-bit hash, never both 0. */

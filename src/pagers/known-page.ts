@@ -10,7 +10,7 @@ import {
   withoutMark,
 } from './envelope.js';
 import { dataPath, readEnvelope } from './envelope-members.js';
-import { KeyHashes, RUN, TEXT_WORDS, TextHashes } from './hashes.js';
+import { changesOf, KeyHashes, RUN, TEXT_WORDS, TextHashes, textsOf } from './hashes.js';
 import { digestArray, digestText } from './record-digests.js';
 import { arrayStart, scanJson, skipSpace, type Span } from './json-scanner.js';
 
@@ -113,7 +113,10 @@ async function recognize(
   }
 }
 
-type Records = Pick<ReceivedPage, 'ids' | 'keys' | 'texts' | 'records'>;
+type Records = Pick<ReceivedPage, 'ids' | 'keys' | 'texts' | 'changes' | 'records'>;
+
+/** The most changes that are kept in the place of a page's texts, as a share of these: more take longer to read and to write again. */
+const CHANGED_AT_MOST = 1 / 4;
 
 /** The records of the array, if they are those of a known page in its order; those with a new text are read. */
 function readChanged(
@@ -138,6 +141,7 @@ function readChanged(
     return words[word] === wordsBefore[word] && words[word + 1] === wordsBefore[word + 1] ? wasEnd : undefined;
   };
   const records: ReceivedRecord[] = [];
+  const changed: number[] = [];
   let at = start;
   for (let n = 0, runStart = start; n < length; ) {
     if (bytes[at] !== (n === 0 ? OPEN_BRACKET : COMMA)) return undefined;
@@ -153,6 +157,7 @@ function readChanged(
         n = next;
         continue;
       }
+      changed.push(run);
     }
     let recordEnd = endOfSame(at, n);
     if (recordEnd === undefined) {
@@ -160,6 +165,7 @@ function readChanged(
       if (!read || !isKey(before.keys, n, read.id)) return undefined;
       recordEnd = read.end;
       digestText(bytes, at, recordEnd, words, n);
+      changed.push(n);
       records.push(copyOf(bytes.subarray(at, recordEnd), read.id, n));
     }
     n += 1;
@@ -167,7 +173,9 @@ function readChanged(
     at = skipSpace(bytes, recordEnd);
   }
   if (at !== end - 1) return undefined;
-  return { ids: before, keys: before.keys, texts: new TextHashes(length, words), records };
+  const texts = new TextHashes(length, words);
+  const areFew = before.texts.changes + changed.length <= CHANGED_AT_MOST * textsOf(length);
+  return { ids: before, keys: before.keys, texts, records, ...(areFew && { changes: changesOf(texts, changed) }) };
 }
 
 /** Apart from the response, which is large and need not wait for what little of it is written. */

@@ -14,7 +14,8 @@ export async function readLedger(db: Pick<Database, 'pool'>, walkId: string, { p
   const memory = new ReceivedKeys();
   for await (const { nextToken, ...page } of ledgerHashes(db, walkId, parent?.firstPage)) {
     const records = page.keys.length / 2;
-    const hashes = { keys: new KeyHashes(records, page.keys), texts: new TextHashes(records, page.texts) };
+    const hashes = { keys: new KeyHashes(records, page.keys), texts: new TextHashes(records) };
+    hashes.texts.arrive(page.texts, page.changes);
     for (let n = 0; n < records; n++) memory.add(hashes, n);
     if (nextToken !== undefined) memory.addTokenDigest(nextToken);
   }
@@ -45,7 +46,9 @@ const OUTLINES = `
 SELECT p.page, c.id AS content_id, c.digest, p.answer, octet_length(k.keys) / 8 AS records,
   substr(k.keys, 1, 8) AS first_key, substr(k.keys, greatest(1, octet_length(k.keys) - 7)) AS last_key, w.keys_digest ${PAGES}`;
 
-const HASHES = `SELECT p.page, p.next_token, k.keys, c.texts ${PAGES}`;
+const HASHES = `
+SELECT p.page, p.next_token, k.keys, COALESCE((SELECT texts FROM muster.page_contents WHERE id = c.base_id), c.texts),
+  CASE WHEN c.base_id IS NULL THEN '' ELSE c.texts END ${PAGES}`;
 
 /** The pages of the walk's newest pass, in the order received. Past Prisma, which would make JSON of them first. */
 export async function* ledgerOutlines({ pool }: Pick<Database, 'pool'>, walkId: string): AsyncGenerator<PageOutline> {
@@ -63,6 +66,8 @@ interface PageWords {
   readonly nextToken: string | undefined;
   readonly keys: Uint32Array;
   readonly texts: Uint32Array;
+  /** Those of the texts that are others (TextHashes.arrive). */
+  readonly changes: Uint32Array;
 }
 
 /** The hashes of these pages. */
@@ -70,8 +75,8 @@ export async function* ledgerHashes({ pool }: Pick<Database, 'pool'>, walkId: st
   for (let from = first, rows = CHUNK; rows === CHUNK; ) {
     rows = 0;
     const query = HASHES.replace('$1', pg.escapeLiteral(walkId)).replace('$2', String(from));
-    for await (const [page, nextToken, keys, texts] of binaryRows(pool, query)) {
-      yield { nextToken: nextToken?.toString(), keys: words(keys!), texts: words(texts!) };
+    for await (const [page, nextToken, keys, texts, changes] of binaryRows(pool, query)) {
+      yield { nextToken: nextToken?.toString(), keys: words(keys!), texts: words(texts!), changes: words(changes!) };
       from = page!.readInt32BE() + 1;
       rows += 1;
     }

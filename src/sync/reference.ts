@@ -86,9 +86,9 @@ export async function readReference(
   }
   const reference = new Reference(pages, async () => {
     let n = 0;
-    for await (const { keys, texts } of ledgerHashes(db, walkId)) {
+    for await (const { keys, texts, changes } of ledgerHashes(db, walkId)) {
       pages[n]?.content.keys.arrive(keys);
-      pages[n]?.content.texts.arrive(texts);
+      pages[n]?.content.texts.arrive(texts, changes);
       n += 1;
     }
     if (n !== pages.length) throw fenced(list, 'the ledger of its last walk is gone');

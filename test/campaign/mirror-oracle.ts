@@ -116,7 +116,8 @@ async function findOrphans(subject: Subject): Promise<string[]> {
     subject,
     `SELECT
        ARRAY(SELECT c.id::text FROM muster.page_contents c WHERE c.company_id = $1 AND c.resource = $2
-         AND NOT EXISTS (SELECT FROM muster.walk_pages p WHERE p.content_id = c.id)) AS contents,
+         AND NOT EXISTS (SELECT FROM muster.walk_pages p WHERE p.content_id = c.id)
+         AND NOT EXISTS (SELECT FROM muster.page_contents other WHERE other.base_id = c.id)) AS contents,
        ARRAY(SELECT k.id::text FROM muster.page_keys k WHERE k.company_id = $1 AND k.resource = $2
          AND NOT EXISTS (SELECT FROM muster.page_contents c WHERE c.keys_id = k.id)) AS keys
      FROM muster.lists l JOIN muster.walks w ON w.run_id = l.last_run_id AND w.resource = l.resource AND w.epoch = l.epoch

@@ -118,7 +118,8 @@ async function kept({ companyId }: CompanyKey) {
     ),
     orphans: await read(
       `SELECT c.id FROM muster.page_contents c WHERE c.company_id = $1
-       AND NOT EXISTS (SELECT 1 FROM muster.lists l JOIN muster.walk_pages p ON p.walk_id = l.verified_walk_id WHERE p.content_id = c.id)`,
+       AND NOT EXISTS (SELECT 1 FROM muster.lists l JOIN muster.walk_pages p ON p.walk_id = l.verified_walk_id WHERE p.content_id = c.id)
+       AND NOT EXISTS (SELECT 1 FROM muster.page_contents other WHERE other.base_id = c.id)`,
     ),
   };
 }

@@ -102,9 +102,12 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
          INSERT INTO muster.page_keys (environment, company_id, resource, ids, keys) VALUES ('test', $2, 'employees', '{a}', '') RETURNING id
        ), content AS (
          INSERT INTO muster.page_contents (environment, company_id, resource, keys_id, digest, texts)
-         SELECT 'test', $2, 'employees', id, '', '' FROM keys RETURNING id
+         SELECT 'test', $2, 'employees', id, '', '' FROM keys RETURNING id, keys_id
+       ), changed AS (
+         INSERT INTO muster.page_contents (environment, company_id, resource, keys_id, digest, base_id, texts)
+         SELECT 'test', $2, 'employees', keys_id, '', id, '' FROM content RETURNING id
        )
-       INSERT INTO muster.walk_pages SELECT $1, 1, 1, id, NULL FROM content`,
+       INSERT INTO muster.walk_pages SELECT $1, 1, 1, id, NULL FROM changed`,
       [walkId, companyId],
     );
     await pool.query(
@@ -151,7 +154,7 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
     return found;
   };
   const before = await traces(other);
-  expect(Object.values(before).every((n) => n === 1)).toBe(true);
+  expect(Object.values(before).every((n) => n > 0)).toBe(true);
 
   await room.connections.remove(company, 'an operator');
   expect(Object.values(await traces(company)).every((n) => n === 0)).toBe(true);

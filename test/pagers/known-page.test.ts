@@ -99,6 +99,24 @@ describe('a page that holds the same records', () => {
     expect(page.ids).toBe(long.content);
     expect(page.records.map(({ position }) => position)).toEqual(positions);
     expect(page.texts.words).toEqual(readPage(now, LIST, 'id').texts.words);
+    const kept = new TextHashes(40);
+    kept.arrive(long.content.texts.words.slice(), page.changes);
+    expect(kept.words).toEqual(page.texts.words);
+    // Each, and each run that one of them is in.
+    expect(kept.changes).toBe(positions.length + new Set(positions.map((n) => Math.floor(n / 16))).size);
+  });
+
+  it('names what differs from it only as long as that is little, with what the ledger keeps of it in this way already', async () => {
+    const texts = Array.from({ length: 40 }, (_, n) => `{"id":"r${n}","n":1}`);
+    const now = (from: number, to: number) =>
+      Buffer.from(totals(texts.map((text, n) => (n >= from && n < to ? text.replace('"n":1', '"n":22') : text))));
+    const page = knownOf(totals(texts));
+    const few = await readAgainst(page.reference, now(0, 9), LIST, 'id');
+    expect(few.changes).toHaveLength(10 * 4);
+    expect((await readAgainst(page.reference, now(0, 10), LIST, 'id')).changes).toBeUndefined();
+    page.content.texts.arrive(page.content.texts.words, few.changes);
+    expect((await readAgainst(page.reference, now(0, 9), LIST, 'id')).changes).toHaveLength(0);
+    expect((await readAgainst(page.reference, now(0, 10), LIST, 'id')).changes).toBeUndefined();
   });
 
   it.each([
