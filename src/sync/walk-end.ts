@@ -79,8 +79,8 @@ async function noteVerified(tx: Transaction, { id, list }: OpenWalk, parents: Da
 
 /**
  * The ledger of the last verified walk stays: holds and the next walk refer to it. No part of the statement sees what another
- * deletes, and so each asks for what is kept. By NOT IN, for which PostgreSQL makes a hash table: NOT EXISTS would compare each row with
- * each that is kept, since nothing tells how many these are.
+ * deletes, and so each asks for what is kept. By NOT IN, for which PostgreSQL makes a hash table: of NOT EXISTS it may make a comparison
+ * of each row with each that is kept, as long as it does not know how many these are.
  */
 async function clearLedgers(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<void> {
   await tx.$executeRaw`
