@@ -5,7 +5,8 @@ import type { Database } from '../../src/db/database.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { holdList, type ListKey, takeList } from '../../src/mirror/list-fence.js';
 import { KeyHashes, TEXT_WORDS, textsOf } from '../../src/pagers/hashes.js';
-import { type PageToWrite, type WalkWrite, writePages } from '../../src/mirror/page-writer.js';
+import type { PageToWrite } from '../../src/mirror/page-values.js';
+import { type WalkWrite, writePages } from '../../src/mirror/page-writer.js';
 import { reconcile, type Reconciliation } from '../../src/mirror/reconcile.js';
 
 export interface Written {
