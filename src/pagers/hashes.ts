@@ -38,17 +38,17 @@ abstract class Hashes {
  * records as one text, from its first record to its last: what has not changed is recognized by the run.
  */
 export class TextHashes extends Hashes {
-  #changes = 0;
+  #changeCount = 0;
 
   /** How many changes the ledger keeps these as, beside the texts of another page; 0 where it keeps all of them. */
-  get changes(): number {
-    return this.#changes;
+  get changeCount(): number {
+    return this.#changeCount;
   }
 
   /** `changes`: words of each text that another takes the place of. Of several for one text the last counts. */
   override arrive(words: Uint32Array, changes: Uint32Array = new Uint32Array()): void {
     super.arrive(words);
-    this.#changes = changes.length / CHANGE_WORDS;
+    this.#changeCount = changes.length / CHANGE_WORDS;
     for (let at = 0; at < changes.length; at += CHANGE_WORDS) {
       words.set(changes.subarray(at + 1, at + CHANGE_WORDS), TEXT_WORDS * changes[at]!);
     }

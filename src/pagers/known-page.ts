@@ -174,7 +174,7 @@ function readChanged(
   }
   if (at !== end - 1) return undefined;
   const texts = new TextHashes(length, words);
-  const areFew = before.texts.changes + changed.length <= CHANGED_AT_MOST * textsOf(length);
+  const areFew = before.texts.changeCount + changed.length <= CHANGED_AT_MOST * textsOf(length);
   return { ids: before, keys: before.keys, texts, records, ...(areFew && { changes: changesOf(texts, changed) }) };
 }
 

@@ -103,7 +103,7 @@ describe('a page that holds the same records', () => {
     kept.arrive(long.content.texts.words.slice(), page.changes);
     expect(kept.words).toEqual(page.texts.words);
     // Each, and each run that one of them is in.
-    expect(kept.changes).toBe(positions.length + new Set(positions.map((n) => Math.floor(n / 16))).size);
+    expect(kept.changeCount).toBe(positions.length + new Set(positions.map((n) => Math.floor(n / 16))).size);
   });
 
   it('names what differs from it only as long as that is little, with what the ledger keeps of it in this way already', async () => {
