@@ -54,6 +54,8 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   const home = await mkdtemp(join(tmpdir(), 'muster-bench-'));
   const server = await startEmbeddedServer({ home, logger: pino({ level: 'silent' }) });
   const pool = new pg.Pool({ connectionString: server.url });
+  // The server is stopped while the last connections close.
+  pool.on('error', () => {});
   const provider = spawn(
     process.execPath,
     ['--import', 'tsx', join(ROOT, 'bench/provider.ts'), String(options.companies), String(options.records)],

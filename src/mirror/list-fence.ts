@@ -41,7 +41,7 @@ export async function takeList(tx: Transaction, list: ListKey, runId: string): P
  */
 export async function holdList(tx: Transaction, list: ListKey, epoch: bigint): Promise<void> {
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT set_config('enable_seqscan', 'off', true) FROM muster.lists
+    SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true) FROM muster.lists
     WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid AND resource = ${list.resource} AND epoch = ${epoch}
     FOR UPDATE`;
   if (rows.length === 0) throw fenced(list, 'another worker has taken it over');

@@ -131,8 +131,8 @@ function readChanged(
   if (!before) return undefined;
   const { length } = before.keys;
   const wordsBefore = before.texts.words;
-  const words = new Uint32Array(wordsBefore.length);
-  /** Behind text `n` from `at` on, if it is what it was before; its hash is noted. */
+  const words = wordsBefore.slice();
+  /** Behind text `n` from `at` on, if it is what it was before. If not, a hash takes its place that means nothing. */
   const endOfSame = (at: number, n: number): number | undefined => {
     const wasEnd = at + wordsBefore[TEXT_WORDS * n + 2]!;
     if (wasEnd >= end) return undefined;
@@ -151,10 +151,8 @@ function readChanged(
       runStart = at;
       const runEnd = endOfSame(at, run);
       if (runEnd !== undefined) {
-        const next = Math.min(n + RUN, length);
-        words.set(wordsBefore.subarray(TEXT_WORDS * n, TEXT_WORDS * next), TEXT_WORDS * n);
         at = skipSpace(bytes, runEnd);
-        n = next;
+        n = Math.min(n + RUN, length);
         continue;
       }
       changed.push(run);
@@ -162,7 +160,7 @@ function readChanged(
     let recordEnd = endOfSame(at, n);
     if (recordEnd === undefined) {
       const read = readRecord(bytes, at, endpoint, idField);
-      if (!read || !isKey(before.keys, n, read.id)) return undefined;
+      if (!read || !before.keys.isKey(n, read.id)) return undefined;
       recordEnd = read.end;
       digestText(bytes, at, recordEnd, words, n);
       changed.push(n);
@@ -181,9 +179,4 @@ function readChanged(
 /** Apart from the response, which is large and need not wait for what little of it is written. */
 function copyOf(text: Buffer, id: string, position: number): ReceivedRecord {
   return { id, source: Buffer.from(text), start: 0, end: text.length, position };
-}
-
-function isKey({ words }: KeyHashes, n: number, id: string): boolean {
-  const [high, low] = KeyHashes.of([id]).words;
-  return words[2 * n] === high && words[2 * n + 1] === low;
 }
