@@ -36,10 +36,9 @@ export function withRetries<T>(
   { clock, signal, random = Math.random, onRetry }: RetryOptions,
 ): Promise<T> {
   return pRetry(work, {
-    ...REST,
     retries: ATTEMPTS - 1,
     minTimeout: 0,
-    ...(signal ? { signal } : {}),
+    signal,
     shouldRetry: ({ error }) => isRetryable(error),
     onFailedAttempt: async ({ error, attemptNumber, retriesLeft }) => {
       if (retriesLeft === 0 || !isRetryable(error)) return;
@@ -47,6 +46,7 @@ export function withRetries<T>(
       onRetry?.(error, delay);
       await clock.sleep(delay, signal);
     },
+    ...REST,
   });
 }
 

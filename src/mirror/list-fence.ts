@@ -37,11 +37,17 @@ export async function takeList(tx: Transaction, list: ListKey, runId: string): P
  * The first statement of everything that writes to a list's rows: holds the list until the transaction ends, or throws
  * `fenced` when somebody else has taken it since. A statement of its own, because a statement that waits for the lock
  * goes on with the snapshot it had before. What follows is planned once and its plan kept (statement-names.ts): a plan made while
- * the list's table was small must not scan all of it once it is large.
+ * the list's table was small must not scan all of it once it is large. `force_generic_plan` is for a statement that is long to plan, and
+ * whose plan does not depend on its values: PostgreSQL would plan it five times a connection before it keeps a plan.
  */
-export async function holdList(tx: Transaction, list: ListKey, epoch: bigint): Promise<void> {
+export async function holdList(
+  tx: Transaction,
+  list: ListKey,
+  epoch: bigint,
+  plans: 'auto' | 'force_generic_plan' = 'auto',
+): Promise<void> {
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true) FROM muster.lists
+    SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', ${plans}, true) FROM muster.lists
     WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid AND resource = ${list.resource} AND epoch = ${epoch}
     FOR UPDATE`;
   if (rows.length === 0) throw fenced(list, 'another worker has taken it over');

@@ -38,10 +38,10 @@ export interface KnownAnswer {
 export function pageOf({ answer, content, digest }: KnownAnswer): ReceivedPage {
   const { total, nextToken } = answer;
   return {
-    ...same(content),
     rejected: [],
     digest,
     answer,
+    ...same(content),
     ...(total === undefined ? {} : { total }),
     ...(nextToken === undefined ? {} : { nextToken }),
   };
@@ -71,7 +71,7 @@ export async function readAgainst(
 ): Promise<ReceivedPage> {
   const full = () => readPage(response, endpoint, idField, ignoreTotals);
   const recognized = idField === undefined ? undefined : await recognize(known, response, endpoint, idField, ignoreTotals);
-  if (recognized) return { ...recognized, response, full };
+  if (recognized) return { response, full, ...recognized };
   await known.readHashes();
   const page = full();
   const records = page.records.filter(({ position }) => !known.hasText(page.texts, position));
@@ -102,9 +102,9 @@ async function recognize(
     if (scanJson(rest, dataPath(endpoint), [])?.array?.start !== start) return undefined;
     const { total, nextToken } = readEnvelope(JSON.parse(rest.toString()), endpoint, ignoreTotals, records.keys.length);
     return {
-      ...records,
       rejected: [],
       digest,
+      ...records,
       ...(total === undefined ? {} : { total }),
       ...(nextToken === undefined ? {} : { nextToken }),
     };

@@ -97,7 +97,7 @@ export class OffsetPager implements Pager<OffsetState> {
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
     // A page of one record is all overlap: beginning early again would stand still.
     const plain = state.plain || received === 1;
-    return { kind: 'next', state: { ...seen, offset: plain ? end : end - 1, back: 0, barren, plain } };
+    return { kind: 'next', state: { offset: plain ? end : end - 1, back: 0, barren, plain, ...seen } };
   }
 
   ahead(state: OffsetState, skip: number, count: number): readonly PageInput[] {

@@ -51,7 +51,7 @@ export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint
           const reference = known?.();
           const page = reference ? await readAgainst(reference, bytes, endpoint, idField, ignoreTotals) : whole();
           const answer = isKept ? { request, etag, total: page.total, nextToken: page.nextToken } : undefined;
-          return { ...page, answer };
+          return { answer, ...page };
         },
       };
     };

@@ -135,7 +135,7 @@ export class WalkStore {
     const { page: last } = pages.at(-1)!;
     const newIdField = walk.idField === undefined ? last.idField : undefined;
     await inTransaction(this.#db, async (tx) => {
-      await holdList(tx, walk.list, walk.epoch);
+      await holdList(tx, walk.list, walk.epoch, 'force_generic_plan');
       if (newIdField !== undefined) {
         // Fixed from now on.
         await tx.list.update({ where: { environment_companyId_resource: walk.list }, data: { idField: newIdField } });
