@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from 'vitest';
 import { MusterError } from '../../src/core/errors.js';
 import { openDatabase } from '../../src/db/database.js';
 import { sqlState } from '../../src/db/sql-state.js';
@@ -31,6 +31,22 @@ test('undoes everything when the work throws, and rethrows the same error', asyn
   };
   await expect(inTransaction(database.db, work)).rejects.toBe(error);
   expect(await database.db.prisma.company.count()).toBe(0);
+});
+
+test('a connection that idles is kept for two minutes, and then closed', async () => {
+  const db = openDatabase({ url: database.url });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const connection = async () => (await db.pool.query<{ pid: number }>('SELECT pg_backend_pid() AS pid')).rows[0]!.pid;
+    const first = await connection();
+    await vi.advanceTimersByTimeAsync(119_000);
+    expect(await connection()).toBe(first);
+    await vi.advanceTimersByTimeAsync(121_000);
+    expect(await connection()).not.toBe(first);
+  } finally {
+    vi.useRealTimers();
+    await db.close();
+  }
 });
 
 test('every session keeps time in UTC, and gives up locks and idle transactions', async () => {

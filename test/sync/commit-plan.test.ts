@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest';
+import { openDatabase } from '../../src/db/database.js';
+import { startSandbox } from '../../src/sandbox/sandbox.js';
+import { testDatabase } from '../support/database.js';
+import { ENTRIES, endpointsOf } from './company-fixture.js';
+import { syncHarness } from './sync-harness.js';
+
+test('a connection plans the statement of a commit once, and never for its values alone', async () => {
+  const database = await testDatabase();
+  const sandbox = await startSandbox({ companies: [{ name: 'Acme', employees: 60 }] });
+  const db = openDatabase({ url: database.url, poolSize: 1 });
+  const harness = syncHarness(db, sandbox, endpointsOf({ employees: ENTRIES.employees }));
+  try {
+    await harness.sync(await harness.onboard(sandbox.companies[0]!.companyId));
+    const { rows } = await db.pool.query<{ generic: number; custom: number }>(
+      `SELECT generic_plans::int AS generic, custom_plans::int AS custom FROM pg_prepared_statements
+       WHERE statement LIKE '%incoming AS%' AND name <> ''`,
+    );
+    expect(rows).toHaveLength(1);
+    expect(rows[0]!.generic).toBeGreaterThan(1);
+    expect(rows[0]!.custom).toBe(0);
+  } finally {
+    await harness.close();
+    await db.close();
+    await sandbox.stop();
+    await database.close();
+  }
+});
