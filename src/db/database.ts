@@ -49,7 +49,11 @@ export function openDatabase({ url, poolSize = 10, applicationName = 'muster' }:
   pool.on('error', () => {});
   pool.on('connect', (client) => void client.on('error', () => {}));
 
-  const prisma = new PrismaClient({ adapter: new BulkAdapter(pool, { statementNameGenerator: statementNames() }) });
+  const prisma = new PrismaClient({
+    adapter: new BulkAdapter(pool, { statementNameGenerator: statementNames() }),
+    // Any other looks at the stack of every call, in case that it fails: a twentieth of what a small company costs.
+    errorFormat: 'minimal',
+  });
   let closed: Promise<void> | undefined;
   return {
     prisma,

@@ -95,6 +95,7 @@ export class PageWindow {
   }
 
   readonly #dropAll = (): void => {
+    if (this.#underWay.size === 0) return;
     this.#drop.abort();
     this.#drop = dropper();
     this.#underWay.clear();
