@@ -31,12 +31,8 @@ const SAMPLE = 20;
  */
 export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: DeleteGuard): Promise<Reconciliation> {
   const { list, runId, walkId, pass } = verified;
-  const replaced = await tx.hold.updateMany({
-    where: { ...list, status: 'open' },
-    data: { status: 'superseded', closedAt: new Date() },
-  });
-  const wasHeld = replaced.count > 0;
-  if (await isNothingGone(tx, verified)) return { deleted: 0, held: 0, wasHeld };
+  const { wasHeld, isNothingGone } = await replaceHold(tx, verified);
+  if (isNothingGone) return { deleted: 0, held: 0, wasHeld };
   const [found] = await tx.$queryRawUnsafe<{ count: number; living: number; sample: string[] }[]>(
     `WITH gone AS (${goneRows(list)})
      SELECT (SELECT count(*)::int FROM gone) AS count,
@@ -59,16 +55,24 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
 }
 
 /**
- * Whether no row can be gone, so that none need be looked for: the walk, in its first pass, has filled an empty list, or has received
- * the very records of the walk that it goes by, which left no other row living.
+ * Closes the hold of an earlier walk, if one is open. Nothing is gone, so that no row need be looked for, where the walk, in its first
+ * pass, has filled an empty list, or has received the very records of the walk that it goes by, which left no other row living.
  */
-async function isNothingGone(tx: Transaction, { walkId, pass, keysDigest }: VerifiedPass): Promise<boolean> {
-  if (pass !== 1 || keysDigest === undefined) return false;
-  const rows = await tx.$queryRaw<unknown[]>`
-    SELECT 1 FROM muster.walks w LEFT JOIN muster.walks r ON r.id = w.reference_walk_id
-    WHERE w.id = ${walkId}::uuid
-      AND (w.started_empty OR r.keys_digest = ${keysDigest} AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = r.id))`;
-  return rows.length > 0;
+async function replaceHold(tx: Transaction, { list, walkId, pass, keysDigest }: VerifiedPass) {
+  const mayTell = pass === 1 && keysDigest !== undefined;
+  const [row] = await tx.$queryRaw<{ wasHeld: boolean; isNothingGone: boolean }[]>`
+    WITH replaced AS (
+      UPDATE muster.holds SET status = 'superseded', closed_at = ${new Date()}
+      WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid AND resource = ${list.resource} AND status = 'open'
+      RETURNING 1
+    )
+    SELECT EXISTS (SELECT 1 FROM replaced) AS "wasHeld", ${mayTell} AND EXISTS (
+      SELECT 1 FROM muster.walks w LEFT JOIN muster.walks r ON r.id = w.reference_walk_id
+      WHERE w.id = ${walkId}::uuid AND (
+        w.started_empty OR r.keys_digest = ${keysDigest ?? null} AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = r.id)
+      )
+    ) AS "isNothingGone"`;
+  return row!;
 }
 
 /** Whether so many deletions need a person. Deleting wrongly is worse than asking once too often. */

@@ -13,6 +13,17 @@ export interface ClaimedRun {
   readonly company: CompanyKey;
   readonly attempts: number;
   readonly cancelRequested: boolean;
+  /** What is left of it, in order. */
+  readonly walks: readonly WalkToDo[];
+}
+
+export interface WalkToDo {
+  readonly id: string;
+  readonly resource: string;
+  /** Within the run, from 0. */
+  readonly position: number;
+  /** Pages committed so far. */
+  readonly pages: number;
 }
 
 /**
@@ -49,14 +60,16 @@ export class RunClaims {
   /** Takes the run if it is due and nobody alive holds it. While the company is paused it only waits, or is cancelled. */
   async claim(id: string): Promise<ClaimedRun | undefined> {
     const [row] = await this.#db.prisma.$queryRaw<
-      { epoch: bigint; environment: Environment; companyId: string; attempts: number; cancelRequested: boolean }[]
+      (Omit<ClaimedRun, 'id' | 'company'> & { environment: Environment; companyId: string })[]
     >`
       UPDATE muster.runs SET status = 'running', epoch = epoch + 1, holder = ${this.#holder}, heartbeat_at = now(),
         started_at = COALESCE(started_at, now())
       WHERE id = ${id}::uuid AND status IN ('queued', 'running') AND start_after <= now()
         AND (holder IS NULL OR heartbeat_at < now() - make_interval(secs => ${HOLDER_TIMEOUT_SECONDS}))
         AND (cancel_requested OR NOT ${PAUSED})
-      RETURNING epoch, environment, company_id AS "companyId", attempts, cancel_requested AS "cancelRequested"`;
+      RETURNING epoch, environment, company_id AS "companyId", attempts, cancel_requested AS "cancelRequested", COALESCE((
+        SELECT jsonb_agg(jsonb_build_object('id', id, 'resource', resource, 'position', position, 'pages', pages) ORDER BY position)
+        FROM muster.walks WHERE run_id = runs.id AND walks.status <> 'succeeded'), '[]') AS walks`;
     if (!row) return undefined;
     const { environment, companyId, ...rest } = row;
     return { id, company: { environment, companyId }, ...rest };

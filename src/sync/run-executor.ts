@@ -67,7 +67,7 @@ export class RunExecutor {
     try {
       if (run.cancelRequested) return await this.#cancel(run);
       const tokens = this.#deps.tokensOf(run.company);
-      const walks = await this.#walksToDo(run);
+      const { walks } = run;
       const isBegun = walks[0]?.position !== 0 || walks[0].pages > 0;
       if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([held.signal, over.signal]), log);
       // Its failure is seen by whoever waits for it.
@@ -86,14 +86,6 @@ export class RunExecutor {
       await record.catch(() => {});
       return this.#interrupted(held, error, log);
     }
-  }
-
-  async #walksToDo(run: ClaimedRun) {
-    return this.#deps.db.prisma.walk.findMany({
-      where: { runId: run.id, status: { not: 'succeeded' } },
-      orderBy: { position: 'asc' },
-      select: { id: true, resource: true, position: true, pages: true },
-    });
   }
 
   async #walk(
