@@ -99,6 +99,9 @@ test('however long a list, a walk keeps some bytes of a record, and no page that
   const company = await harness.onboard(sandbox.companies[next++]!.companyId);
   expect(await harness.sync(company)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, inserted: 40_000 }] });
   await harness.close();
-  const [early, late] = [alive.find(({ skip }) => skip > 20_000)!, alive.at(-2)!];
+  // How many pages are on their way differs from moment to moment; the fewest do not.
+  const least = (from: number, to: number) =>
+    alive.filter(({ skip }) => skip > from && skip < to).toSorted((one, other) => one.bytes - other.bytes)[0]!;
+  const [early, late] = [least(10_000, 20_000), least(30_000, 39_000)];
   expect((late.bytes - early.bytes) / (late.skip - early.skip)).toBeLessThan(100);
 });
