@@ -91,8 +91,8 @@ export class KeyHashes extends Hashes {
 
   /** Whether key `n` is this one. */
   isKey(n: number, key: string): boolean {
-    hash[0] = hashKey(key);
-    return this.words[2 * n] === hashWords[0] && this.words[2 * n + 1] === hashWords[1];
+    const hash = wordsOf(hashKey(key));
+    return this.words[2 * n] === hash[0] && this.words[2 * n + 1] === hash[1];
   }
 
   /** Whether an earlier key is the same as key `n`. */
@@ -115,8 +115,14 @@ export class KeyHashes extends Hashes {
   }
 }
 
-const hash = new BigUint64Array(1);
-const hashWords = new Uint32Array(hash.buffer);
+const number = new BigUint64Array(1);
+const numberWords = new Uint32Array(number.buffer);
+
+/** The two words of a hash, as long as no other is asked for: without arithmetic of large numbers. */
+export function wordsOf(hash: bigint): Uint32Array {
+  number[0] = hash;
+  return numberWords;
+}
 
 function hashKey(key: string): bigint {
   return h64(key) || 1n;

@@ -1,4 +1,4 @@
-import { hashBytes, RUN, TEXT_WORDS, TextHashes, textsOf } from './hashes.js';
+import { hashBytes, RUN, TEXT_WORDS, TextHashes, textsOf, wordsOf } from './hashes.js';
 import type { ScannedArray } from './json-scanner.js';
 
 export interface RecordDigests {
@@ -14,18 +14,15 @@ export function digestArray(bytes: Uint8Array): Buffer {
   return digest;
 }
 
-const hash = new BigUint64Array(1);
-const hashWords = new Uint32Array(hash.buffer);
-
 /**
  * Hashes the text from `start` to `end` into text `n` of the words of TextHashes. Every record of a page goes through here: no
  * arithmetic of large numbers, and no Buffer, which takes longer to make than its hash.
  */
 export function digestText(bytes: Uint8Array, start: number, end: number, words: Uint32Array, n: number): void {
-  hash[0] = hashBytes(new Uint8Array(bytes.buffer, bytes.byteOffset + start, end - start));
+  const hash = wordsOf(hashBytes(new Uint8Array(bytes.buffer, bytes.byteOffset + start, end - start)));
   const at = TEXT_WORDS * n;
-  words[at] = hashWords[0]!;
-  words[at + 1] = hashWords[1]!;
+  words[at] = hash[0]!;
+  words[at + 1] = hash[1]!;
   words[at + 2] = end - start;
 }
 
