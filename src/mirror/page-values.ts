@@ -28,7 +28,6 @@ export interface PageToWrite {
     readonly texts: { readonly words: Uint32Array };
     /** Those of the texts' hashes that differ from the content `ids`, where the ledger is to keep no others. */
     readonly changes?: Uint32Array;
-    readonly digest: Uint8Array;
     /** How to ask whether the page is as it was, where the service lets us. */
     readonly answer?: object | undefined;
   };
@@ -101,6 +100,6 @@ export function recordsOf(pages: readonly PageToWrite[]) {
   return { records: kept, lookUps: Math.min(lookUps, kept.length) };
 }
 
-export function asBuffer({ buffer, byteOffset, byteLength }: Uint8Array | Uint32Array): Buffer {
+function asBuffer({ buffer, byteOffset, byteLength }: Uint32Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }

@@ -4,7 +4,7 @@ import type { Transaction } from '../db/transaction.js';
 import { fenced, type ListKey } from './list-fence.js';
 import { joinTexts } from './joined-texts.js';
 import { mirrorTable } from './mirror-table.js';
-import { asBuffer, hashesOf, idsOf, isSame, type PageToWrite, recordsOf } from './page-values.js';
+import { hashesOf, idsOf, isSame, type PageToWrite, recordsOf } from './page-values.js';
 
 /** A walk that writes, and where it stands once the write has taken effect. */
 export interface WalkWrite {
@@ -71,7 +71,7 @@ export async function writePages(
     pages.map(({ tokenDigest }) => tokenDigest ?? null),
     pages.map(({ page }) => page.content?.id ?? null),
     pages.map(({ page }) => ('id' in page.ids ? page.ids.id : null)),
-    pages.map(({ page }) => asBuffer(page.digest)),
+    pages.map(({ page }) => page.changes !== undefined),
     hashes,
     keys.map(({ at }) => at),
     isSame(ownIds, ids) ? null : textArray(ownIds),
@@ -91,7 +91,6 @@ export async function writePages(
     keys.map(({ size }) => size),
     textHashes.map(({ at }) => at),
     textHashes.map(({ size }) => size),
-    pages.map(({ page }) => page.changes !== undefined),
   ];
   const walks = await executeBulk(tx, statement, values, onSent);
   if (walks === 0) throw (await stands(tx, write)) ? changedByHand(list) : fenced(list, 'the walk has ended or stands elsewhere');
@@ -162,11 +161,11 @@ WITH incoming AS (
   INSERT INTO muster.changes (batch_id, position, record_id, op, data)
   SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, d.id, d.op, d.data FROM batch, difference d WHERE NOT batch.is_whole
 ), received AS (
-  SELECT page, next_token, content_id, like_id, digest, answer, first_id, last_id, is_changed,
+  SELECT page, next_token, content_id, like_id, is_changed, answer, first_id, last_id,
          substr($14::bytea, keys_at, keys_size) AS keys, substr($14::bytea, texts_at, texts_size) AS texts
-  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bytea[], $27::jsonb[], $28::int[], $29::int[],
-              $15::int[], $30::int[], $31::int[], $32::int[], $33::bool[])
-       AS p(page, next_token, content_id, like_id, digest, answer, first_id, last_id, keys_at, keys_size, texts_at, texts_size, is_changed)
+  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bool[], $27::jsonb[], $28::int[], $29::int[],
+              $15::int[], $30::int[], $31::int[], $32::int[])
+       AS p(page, next_token, content_id, like_id, is_changed, answer, first_id, last_id, keys_at, keys_size, texts_at, texts_size)
 ), page AS (
   SELECT p.*, p.content_id IS NULL AS is_new, COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS own_content_id,
          CASE WHEN p.keys IS NULL THEN l.keys_id ELSE nextval('muster.page_keys_id_seq') END AS keys_id,
@@ -180,8 +179,8 @@ WITH incoming AS (
   INSERT INTO muster.page_keys (id, environment, company_id, resource, ids, keys)
   SELECT keys_id, $1, $2::uuid, $7, (COALESCE($16::text[], $3::text[]))[first_id:last_id], keys FROM page WHERE keys IS NOT NULL
 ), content AS (
-  INSERT INTO muster.page_contents (id, environment, company_id, resource, keys_id, digest, base_id, texts)
-  SELECT own_content_id, $1, $2::uuid, $7, keys_id, digest, base_id, own_texts FROM page WHERE is_new
+  INSERT INTO muster.page_contents (id, environment, company_id, resource, keys_id, base_id, texts)
+  SELECT own_content_id, $1, $2::uuid, $7, keys_id, base_id, own_texts FROM page WHERE is_new
 ), ledger AS (
   INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token, answer)
   SELECT $5::uuid, $8, page, own_content_id, next_token, answer FROM page

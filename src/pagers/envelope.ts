@@ -60,8 +60,6 @@ export interface ReceivedPage extends Page {
   readonly texts: TextHashes;
   /** Which of them differ from those of page `ids`, where these are few (changesOf): the ledger need not keep all of them again. */
   readonly changes?: Uint32Array;
-  /** Digest of the text of the array of records (record-digests.ts). */
-  readonly digest: Buffer;
 }
 
 /** A page that was read without regard to any other. */
@@ -96,7 +94,7 @@ export function readPage(response: Buffer, endpoint: PageShape, idField?: string
   );
   const n =
     idField === undefined ? candidates.findIndex((_, each) => array.records.some((record) => idAt(bytes, record, each))) : 0;
-  const { digest, texts } = digestRecords(bytes, array);
+  const texts = digestRecords(bytes, array.records);
 
   const records: ReceivedRecord[] = [];
   const rejected: RejectedRecord[] = [];
@@ -119,7 +117,6 @@ export function readPage(response: Buffer, endpoint: PageShape, idField?: string
     ids,
     keys: KeyHashes.of(ids),
     texts,
-    digest,
     response,
     ...(total === undefined ? {} : { total }),
     ...(nextToken === undefined ? {} : { nextToken }),

@@ -38,7 +38,13 @@ abstract class Hashes {
  * records as one text, from its first record to its last: what has not changed is recognized by the run.
  */
 export class TextHashes extends Hashes {
+  #runs: Uint32Array | undefined;
   #changeCount = 0;
+
+  /** Those of the runs, which may arrive before all others. */
+  get runs(): Uint32Array {
+    return (this.#runs ??= this.words.subarray(TEXT_WORDS * this.length));
+  }
 
   /** How many changes the ledger keeps these as, beside the texts of another page; 0 where it keeps all of them. */
   get changeCount(): number {
@@ -48,8 +54,14 @@ export class TextHashes extends Hashes {
   /** `changes`: words of each text that another takes the place of. Of several for one text the last counts. */
   override arrive(words: Uint32Array, changes: Uint32Array = new Uint32Array()): void {
     super.arrive(words);
+    this.#runs = undefined;
     this.#changeCount = changes.length / CHANGE_WORDS;
-    for (let at = 0; at < changes.length; at += CHANGE_WORDS) copyText(changes, at + 1, words, TEXT_WORDS * changes[at]!);
+    change(words, 0, changes);
+  }
+
+  arriveRuns(runs: Uint32Array, changes: Uint32Array = new Uint32Array()): void {
+    this.#runs = runs;
+    change(runs, this.length, changes);
   }
 }
 
@@ -72,6 +84,14 @@ export function changesOf({ words }: TextHashes, numbers: readonly number[]): Ui
     copyText(words, TEXT_WORDS * n, changes, CHANGE_WORDS * place + 1);
   });
   return changes;
+}
+
+/** Puts the changed texts into `words`, which begin with those of text `first`. */
+function change(words: Uint32Array, first: number, changes: Uint32Array): void {
+  for (let at = 0; at < changes.length; at += CHANGE_WORDS) {
+    const n = changes[at]!;
+    if (n >= first) copyText(changes, at + 1, words, TEXT_WORDS * (n - first));
+  }
 }
 
 /** Word by word: a view of three takes longer to make than they take to copy. */

@@ -2,10 +2,12 @@ import pg from 'pg';
 import { binaryRows } from '../db/binary-rows.js';
 import type { Database } from '../db/database.js';
 import type { KeptAnswer } from '../pagers/envelope.js';
-import { KeyHashes, TextHashes } from '../pagers/hashes.js';
+import { KeyHashes, TEXT_WORDS, TextHashes } from '../pagers/hashes.js';
 import { ReceivedKeys } from './pass-memory.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 
+/** Of the hash of one text. */
+const TEXT_BYTES = TEXT_WORDS * Uint32Array.BYTES_PER_ELEMENT;
 /** Pages of a ledger that are read at once. */
 const CHUNK = 500;
 
@@ -32,23 +34,29 @@ WHERE w.id = $1 AND p.page >= $2 ORDER BY p.page LIMIT ${CHUNK}`;
 export interface PageOutline {
   readonly page: number;
   readonly content_id: string;
-  readonly digest: Buffer;
   readonly answer: KeptAnswer | null;
   readonly records: number;
   /** The first and the last key; empty where the page has none. */
   readonly first_key: Buffer;
   readonly last_key: Buffer;
+  /** The hashes of its runs of records, and what of all its texts is another (TextHashes.arriveRuns). */
+  readonly runs: Buffer;
+  readonly changes: Buffer;
   /** Digest of all keys of the walk: the same on every page. */
   readonly keys_digest: string;
 }
 
+/** Texts of a page, or those that it shares with another but for its changes. */
+const TEXTS = 'COALESCE((SELECT texts FROM muster.page_contents WHERE id = c.base_id), c.texts)';
+const CHANGES = `CASE WHEN c.base_id IS NULL THEN '' ELSE c.texts END`;
+
 const OUTLINES = `
-SELECT p.page, c.id AS content_id, c.digest, p.answer, octet_length(k.keys) / 8 AS records,
-  substr(k.keys, 1, 8) AS first_key, substr(k.keys, greatest(1, octet_length(k.keys) - 7)) AS last_key, w.keys_digest ${PAGES}`;
+SELECT p.page, c.id AS content_id, p.answer, octet_length(k.keys) / 8 AS records,
+  substr(k.keys, 1, 8) AS first_key, substr(k.keys, greatest(1, octet_length(k.keys) - 7)) AS last_key,
+  substr(${TEXTS}, octet_length(k.keys) / 8 * ${TEXT_BYTES} + 1) AS runs, ${CHANGES} AS changes, w.keys_digest ${PAGES}`;
 
 const HASHES = `
-SELECT p.page, p.next_token, k.keys, COALESCE((SELECT texts FROM muster.page_contents WHERE id = c.base_id), c.texts),
-  CASE WHEN c.base_id IS NULL THEN '' ELSE c.texts END ${PAGES}`;
+SELECT p.page, p.next_token, k.keys, ${TEXTS}, ${CHANGES} ${PAGES}`;
 
 /** The pages of the walk's newest pass, in the order received. Past Prisma, which would make JSON of them first. */
 export async function* ledgerOutlines({ pool }: Pick<Database, 'pool'>, walkId: string): AsyncGenerator<PageOutline> {
@@ -76,7 +84,7 @@ export async function* ledgerHashes({ pool }: Pick<Database, 'pool'>, walkId: st
     rows = 0;
     const query = HASHES.replace('$1', pg.escapeLiteral(walkId)).replace('$2', String(from));
     for await (const [page, nextToken, keys, texts, changes] of binaryRows(pool, query)) {
-      yield { nextToken: nextToken?.toString(), keys: words(keys!), texts: words(texts!), changes: words(changes!) };
+      yield { nextToken: nextToken?.toString(), keys: wordsIn(keys!), texts: wordsIn(texts!), changes: wordsIn(changes!) };
       from = page!.readInt32BE() + 1;
       rows += 1;
     }
@@ -84,6 +92,6 @@ export async function* ledgerHashes({ pool }: Pick<Database, 'pool'>, walkId: st
 }
 
 /** Apart from the memory that the bytes share with others, and where words may begin. */
-function words(bytes: Buffer): Uint32Array {
+export function wordsIn(bytes: Buffer): Uint32Array {
   return new Uint32Array(new Uint8Array(bytes).buffer);
 }

@@ -6,13 +6,15 @@ import { fenced, type ListKey } from '../mirror/list-fence.js';
 import type { KeptAnswer, KnownContent } from '../pagers/envelope.js';
 import { KeyHashes, TEXT_WORDS, TextHashes } from '../pagers/hashes.js';
 import type { KnownAnswer, KnownPages } from '../pagers/known-page.js';
-import { ledgerHashes, ledgerOutlines } from './ledger.js';
+import { ledgerHashes, ledgerOutlines, wordsIn } from './ledger.js';
 import { type PageEnds, type Trail, trailOf } from './trail.js';
 
-/** A page of a reference. */
-export interface ReferencePage {
+/** In the place of the first key of a page without records. */
+const NO_KEY = -1;
+
+/** A page of a reference. The runs of its content have arrived. */
+export interface ReferencePage extends Pick<PageEnds, 'firstKey'> {
   readonly content: KnownContent;
-  readonly digest: Buffer;
   readonly answer?: KeptAnswer | undefined;
 }
 
@@ -20,36 +22,29 @@ export interface ReferencePage {
 export class Reference implements KnownPages {
   readonly readHashes: () => Promise<void>;
   readonly #contents: readonly KnownContent[];
-  readonly #byDigest = new Map<string, KnownContent>();
+  /** Pages without records by NO_KEY. */
+  readonly #byFirstKey = new Map<number, KnownContent>();
   readonly #byRequest = new Map<string, KnownAnswer>();
-  #byFirstKey: ReadonlyMap<number, KnownContent> | undefined;
   /** In ascending order. */
   #texts: Float64Array | undefined;
 
   /** `readHashes` lets those of all contents arrive. */
   constructor(pages: readonly ReferencePage[], readHashes: () => Promise<void>) {
     this.#contents = pages.map(({ content }) => content);
-    for (const { content, digest, answer } of pages) {
-      this.#byDigest.set(nameOf(digest), content);
-      if (answer) this.#byRequest.set(answer.request, { answer, content, digest });
+    for (const { content, firstKey, answer } of pages) {
+      this.#byFirstKey.set(firstNumberOf(wordsIn(firstKey)), content);
+      if (answer) this.#byRequest.set(answer.request, { answer, content });
     }
     let read: Promise<void> | undefined;
     this.readHashes = () => (read ??= readHashes());
-  }
-
-  withDigest(digest: Buffer): KnownContent | undefined {
-    return this.#byDigest.get(nameOf(digest));
   }
 
   answerTo(request: string): KnownAnswer | undefined {
     return this.#byRequest.get(request);
   }
 
-  beginningWith(key: KeyHashes): KnownContent | undefined {
-    this.#byFirstKey ??= new Map(
-      this.#contents.filter(({ keys }) => keys.length > 0).map((content) => [numberOf(content.keys.words, 0), content]),
-    );
-    return this.#byFirstKey.get(numberOf(key.words, 0));
+  beginningWith({ words }: KeyHashes): KnownContent | undefined {
+    return this.#byFirstKey.get(firstNumberOf(words));
   }
 
   hasText({ words }: TextHashes, n: number): boolean {
@@ -79,10 +74,12 @@ export async function readReference(
 ): Promise<{ readonly reference: Reference; readonly trail: Trail | undefined }> {
   const pages: (ReferencePage & PageEnds)[] = [];
   let keysDigest: string | undefined;
-  for await (const { content_id, records, digest, answer, first_key, last_key, keys_digest } of ledgerOutlines(db, walkId)) {
+  for await (const outline of ledgerOutlines(db, walkId)) {
+    const { content_id, records, answer, first_key, last_key } = outline;
     const content = { id: BigInt(content_id), keys: new KeyHashes(records), texts: new TextHashes(records) };
-    pages.push({ content, digest, answer: answer ?? undefined, firstKey: first_key, lastKey: last_key });
-    keysDigest = keys_digest;
+    content.texts.arriveRuns(wordsIn(outline.runs), wordsIn(outline.changes));
+    pages.push({ content, answer: answer ?? undefined, firstKey: first_key, lastKey: last_key });
+    keysDigest = outline.keys_digest;
   }
   const reference = new Reference(pages, async () => {
     let n = 0;
@@ -127,8 +124,8 @@ function includes(ascending: Float64Array, number: number): boolean {
   return ascending[low] === number;
 }
 
-function nameOf(digest: Uint8Array): string {
-  return Buffer.from(digest).toString('base64');
+function firstNumberOf(keys: Uint32Array): number {
+  return keys.length === 0 ? NO_KEY : numberOf(keys, 0);
 }
 
 /** 53 bits of a hash, which are a whole number: two of a million differing texts look the same with a probability of 10^-10. */

@@ -72,7 +72,6 @@ function pageOf(texts: readonly string[]): PageToWrite['page'] {
     ids,
     keys: KeyHashes.of(ids),
     texts: { words: new Uint32Array(TEXT_WORDS * textsOf(ids.length)) },
-    digest: Buffer.from(texts.join()),
   };
 }
 

@@ -15,7 +15,6 @@ interface LedgerPage {
   readonly ids: readonly string[];
   readonly keys: KeyHashes;
   readonly texts: TextHashes;
-  readonly digest: Buffer;
   readonly token: string | undefined;
   readonly answer: KeptAnswer | undefined;
 }
@@ -76,11 +75,11 @@ export class MemoryMirror implements WalkRecord {
     const isThere = ({ id, position }: { id: string; position: number }) => position >= newFrom && this.rows.has(id);
     if (walk.fillsEmptyList && page.records.some(isThere)) throw new Error('a record that is there was said to be new');
     for (const record of page.records) this.rows.set(record.id, bytesOf(record).toString());
-    const { digest, nextToken, answer } = page;
+    const { nextToken, answer } = page;
     // The hashes of what is known may never have been read.
     const { ids, keys } = 'id' in page.ids ? this.#known[Number(page.ids.id)]! : { ids: page.ids, keys: page.keys };
     const { texts } = page.content ? this.#known[Number(page.content.id)]! : page;
-    this.#ledger.push({ ids, keys, texts, digest, token: nextToken, answer });
+    this.#ledger.push({ ids, keys, texts, token: nextToken, answer });
     this.spared += page.keys.length - page.records.length - page.rejected.length;
     this.#idField ??= page.idField;
     if (this.#idField !== undefined) walk.idField = this.#idField;
@@ -131,10 +130,11 @@ export class MemoryMirror implements WalkRecord {
   }
 
   #reference() {
-    const pages = this.#known.map(({ digest, keys, texts, answer }, n) => {
+    const pages = this.#known.map(({ keys, texts, answer }, n) => {
       const content = { id: BigInt(n), keys: new KeyHashes(keys.length), texts: new TextHashes(texts.length) };
+      content.texts.arriveRuns(texts.runs.slice());
       const [firstKey, lastKey] = [Buffer.from(keys.words.slice(0, 2).buffer), Buffer.from(keys.words.slice(-2).buffer)];
-      return { content, digest, answer, firstKey, lastKey };
+      return { content, answer, firstKey, lastKey };
     });
     const reference = new Reference(pages, async () => {
       for (const [n, { keys, texts }] of this.#known.entries()) {

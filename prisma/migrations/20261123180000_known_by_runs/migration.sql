@@ -1,0 +1,2 @@
+-- AlterTable
+ALTER TABLE "muster"."page_contents" DROP COLUMN "digest";

@@ -1,0 +1,74 @@
+import type { KnownContent, ReceivedPage, ReceivedRecord } from './envelope.js';
+import { changesOf, RUN, TextHashes, textsOf } from './hashes.js';
+import { skipSpace } from './json-scanner.js';
+import { digestText, endOfText } from './record-digests.js';
+
+const COMMA = 0x2c;
+/** The most changes that are kept in the place of a page's texts, as a share of these: more take longer to read and to write again. */
+const CHANGED_AT_MOST = 1 / 4;
+
+/** The records of a page whose text is another than in the page `before`, which holds the same ones. Its hashes have been read. */
+export class ChangedRecords {
+  readonly #before: KnownContent;
+  readonly #bytes: Buffer;
+  readonly #limit: number;
+  readonly #readAt: (index: number) => { readonly id: string; readonly end: number } | undefined;
+  readonly #words: Uint32Array;
+  readonly #changed: number[] = [];
+  readonly #records: ReceivedRecord[] = [];
+
+  /** All records end before `limit`. `readAt` reads one, and says where it ends. */
+  constructor(
+    before: KnownContent,
+    bytes: Buffer,
+    limit: number,
+    readAt: (index: number) => { readonly id: string; readonly end: number } | undefined,
+  ) {
+    this.#before = before;
+    this.#bytes = bytes;
+    this.#limit = limit;
+    this.#readAt = readAt;
+    this.#words = before.texts.words.slice();
+  }
+
+  /** Reads the run of records from record `first` on, which begins at `start`. Where it ends; undefined where it has other records. */
+  readRun(first: number, start: number): number | undefined {
+    const bytes = this.#bytes;
+    const { length } = this.#before.keys;
+    const last = Math.min(first + RUN, length) - 1;
+    let end: number | undefined = start;
+    for (let n = first, at = start; ; n += 1) {
+      end = endOfText(bytes, at, this.#limit, this.#before.texts.words, n) ?? this.#readRecord(n, at);
+      if (end === undefined || n === last) break;
+      at = skipSpace(bytes, end);
+      if (bytes[at] !== COMMA) return undefined;
+      at = skipSpace(bytes, at + 1);
+    }
+    if (end !== undefined) this.#note(length + first / RUN, start, end);
+    return end;
+  }
+
+  /** The page, once all of its runs that are others have been read. */
+  page(): Pick<ReceivedPage, 'ids' | 'keys' | 'texts' | 'changes' | 'records'> {
+    const { keys, texts: textsBefore } = this.#before;
+    const texts = new TextHashes(keys.length, this.#words);
+    const areFew = textsBefore.changeCount + this.#changed.length <= CHANGED_AT_MOST * textsOf(keys.length);
+    const changes = areFew ? { changes: changesOf(texts, this.#changed) } : {};
+    return { ids: this.#before, keys, texts, records: this.#records, ...changes };
+  }
+
+  #readRecord(n: number, start: number): number | undefined {
+    const read = this.#readAt(start);
+    if (!read || !this.#before.keys.isKey(n, read.id)) return undefined;
+    this.#note(n, start, read.end);
+    // Apart from the response, which is large and need not wait for what little of it is written.
+    const source = Buffer.from(this.#bytes.subarray(start, read.end));
+    this.#records.push({ id: read.id, source, start: 0, end: source.length, position: n });
+    return read.end;
+  }
+
+  #note(n: number, start: number, end: number): void {
+    digestText(this.#bytes, start, end, this.#words, n);
+    this.#changed.push(n);
+  }
+}
