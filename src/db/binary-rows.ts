@@ -20,7 +20,7 @@ export async function* binaryRows(pool: Pick<pg.Pool, 'connect'>, query: string)
     let unread: Buffer = Buffer.alloc(0);
     let at = HEADER_BYTES;
     for await (const part of client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`)) as AsyncIterable<Buffer>) {
-      unread = Buffer.concat([unread, part]);
+      unread = unread.length === 0 ? part : Buffer.concat([unread, part]);
       for (let read = readRow(unread, at); read; read = readRow(unread, at)) {
         at = read.end;
         yield read.row;

@@ -32,7 +32,11 @@ export async function executeBulk(
 
 /** A text[] as PostgreSQL reads it. The driver's own way takes a microsecond an element. */
 export function textArray(values: readonly string[]): string {
-  return `{${values.map((value) => `"${value.replaceAll(/["\\]/g, '\\$&')}"`).join(',')}}`;
+  return `{${values.map(quoted).join(',')}}`;
+}
+
+function quoted(value: string): string {
+  return `"${value.replaceAll(/["\\]/g, '\\$&')}"`;
 }
 
 /** An array of numbers as PostgreSQL reads it. */
@@ -66,5 +70,9 @@ export class BulkAdapter extends PrismaPg {
 }
 
 function withValues(statement: Statement, { values }: Bulk): Statement {
-  return { ...statement, args: [...values], argTypes: values.map(() => ({ scalarType: 'unknown', arity: 'scalar' })) };
+  return { ...statement, args: [...values], argTypes: values.map(typeOf) };
+}
+
+function typeOf(): Statement['argTypes'][number] {
+  return { scalarType: 'unknown', arity: 'scalar' };
 }

@@ -4,7 +4,8 @@ import type { Transaction } from '../db/transaction.js';
 import { fenced, type ListKey } from './list-fence.js';
 import { joinTexts } from './joined-texts.js';
 import { mirrorTable } from './mirror-table.js';
-import { hashesOf, idsOf, isSame, type PageToWrite, recordsOf } from './page-values.js';
+import { LedgerColumns } from './ledger-columns.js';
+import { type PageToWrite, recordsOf } from './page-values.js';
 
 /** A walk that writes, and where it stands once the write has taken effect. */
 export interface WalkWrite {
@@ -54,9 +55,8 @@ export async function writePages(
   const { records, lookUps } = recordsOf(pages);
   const texts = joinTexts(records);
   const ids = records.map(({ id }) => id);
-  const { ownIds, spans } = idsOf(pages);
-  const { hashes, keys, texts: textHashes } = hashesOf(pages);
-  const rejected = pages.flatMap(({ page, number }) => page.rejected.map((record) => ({ ...record, page: number })));
+  const ledger = new LedgerColumns(pages);
+  const rejected = rejectedOf(pages);
   const statement = pageStatement(mirrorTable(list.resource));
   const values = [
     list.environment,
@@ -67,14 +67,14 @@ export async function writePages(
     write.runId,
     list.resource,
     pass,
-    pages.map(({ number }) => number),
-    pages.map(({ tokenDigest }) => tokenDigest ?? null),
-    pages.map(({ page }) => page.content?.id ?? null),
-    pages.map(({ page }) => ('id' in page.ids ? page.ids.id : null)),
-    pages.map(({ page }) => page.changes !== undefined),
-    hashes,
-    keys.map(({ at }) => at),
-    isSame(ownIds, ids) ? null : textArray(ownIds),
+    ledger.numbers,
+    ledger.tokenDigests,
+    ledger.contents,
+    ledger.likes,
+    ledger.areChanges,
+    ledger.hashes,
+    ledger.keysAt,
+    isSame(ledger.ids, ids) ? null : textArray(ledger.ids),
     JSON.stringify(write.checkpoint),
     write.received,
     write.duplicates,
@@ -85,12 +85,12 @@ export async function writePages(
     numberArray(texts.lengths),
     lookUps,
     write.pagesBefore,
-    pages.map(({ page }) => (page.answer ? JSON.stringify(page.answer) : null)),
-    spans.map(({ first }) => first),
-    spans.map(({ last }) => last),
-    keys.map(({ size }) => size),
-    textHashes.map(({ at }) => at),
-    textHashes.map(({ size }) => size),
+    ledger.answers,
+    ledger.firstIds,
+    ledger.lastIds,
+    ledger.keysSizes,
+    ledger.textsAt,
+    ledger.textsSizes,
   ];
   const walks = await executeBulk(tx, statement, values, onSent);
   if (walks === 0) throw (await stands(tx, write)) ? changedByHand(list) : fenced(list, 'the walk has ended or stands elsewhere');
@@ -103,6 +103,16 @@ export async function writePages(
     textArray(rejected.map(({ reason }) => reason)),
     textArray(rejected.map((record) => bytesOf(record).toString('base64'))),
   ]);
+}
+
+function isSame(some: readonly string[], others: readonly string[]): boolean {
+  return some.length === others.length && some.every((each, n) => each === others[n]);
+}
+
+function rejectedOf(pages: readonly PageToWrite[]) {
+  const rejected: (PageToWrite['page']['rejected'][number] & { readonly page: number })[] = [];
+  for (const { page, number } of pages) for (const record of page.rejected) rejected.push({ page: number, ...record });
+  return rejected;
 }
 
 async function stands(tx: Transaction, { walkId, epoch, pagesBefore }: WalkWrite): Promise<boolean> {

@@ -84,7 +84,9 @@ export class SharedCommit {
 
   async #commit(commit: PagesToCommit, onSent: () => void): Promise<void> {
     await this.#deps.store.commitPages(this.#walk, commit, onSent);
-    freeBuffers(commit.pages.flatMap(({ page }) => page.response ?? []));
+    const responses: Buffer[] = [];
+    for (const { page } of commit.pages) if (page.response) responses.push(page.response);
+    freeBuffers(responses);
   }
 }
 

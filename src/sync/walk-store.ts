@@ -8,6 +8,7 @@ import { inTransaction, type Transaction } from '../db/transaction.js';
 import { fenced, holdList, type ListKey, takeList } from '../mirror/list-fence.js';
 import { movedRecords } from '../mirror/list-order.js';
 import { isEmptyList, mirrorTable } from '../mirror/mirror-table.js';
+import type { PageToWrite } from '../mirror/page-values.js';
 import { type WalkWrite, writePages } from '../mirror/page-writer.js';
 import type { ReceivedPage } from '../pagers/envelope.js';
 import { readLedger } from './ledger.js';
@@ -140,17 +141,9 @@ export class WalkStore {
         // Fixed from now on.
         await tx.list.update({ where: { environment_companyId_resource: walk.list }, data: { idField: newIdField } });
       }
-      await writePages(
-        tx,
-        write,
-        pages.map(({ page, number, newFrom }) => ({
-          page,
-          number,
-          newFrom: walk.fillsEmptyList ? newFrom : undefined,
-          ...tokenDigestOf(page),
-        })),
-        onSent,
-      );
+      const toWrite: PageToWrite[] = [];
+      for (const page of pages) toWrite.push(pageToWrite(page, walk.fillsEmptyList));
+      await writePages(tx, write, toWrite, onSent);
     });
     walk.pages += pages.length;
     if (newIdField !== undefined) walk.idField = newIdField;
@@ -254,8 +247,9 @@ function writeOf(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): WalkWrit
   };
 }
 
-function tokenDigestOf({ nextToken }: { readonly nextToken?: string }): { readonly tokenDigest?: string } {
-  return nextToken === undefined ? {} : { tokenDigest: digestToken(nextToken) };
+function pageToWrite({ page, number, newFrom }: CountedPage, fillsEmptyList: boolean): PageToWrite {
+  const tokenDigest = page.nextToken === undefined ? undefined : digestToken(page.nextToken);
+  return { page, number, newFrom: fillsEmptyList ? newFrom : undefined, tokenDigest };
 }
 
 function rekeyRequired({ resource }: ListKey, idField: string, { id }: Endpoint): MusterError {
