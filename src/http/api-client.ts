@@ -31,9 +31,13 @@ export interface ApiClientParts {
 /** Reads of the API of one environment: authorized, repeated while that may help, each failure given its code. */
 export class ApiClient {
   readonly #parts: ApiClientParts;
+  /** {base_url} without what stands before the host or behind the path, ending with one slash. */
+  readonly #base: string;
 
   constructor(parts: ApiClientParts) {
     this.#parts = parts;
+    const { origin, pathname } = parts.provider.baseUrl;
+    this.#base = `${origin}${pathname.replace(/\/*$/, '/')}`;
   }
 
   /** {base_url}. */
@@ -91,18 +95,22 @@ export class ApiClient {
     });
   }
 
-  /** The path is set, never resolved: no path of a catalogue can lead to another host with the token. */
+  /**
+   * The path stands behind the base and is not resolved against it: no path of a catalogue can lead to another host with the token.
+   * Parsed once: each part that is set takes as long as the whole.
+   */
   #url({ path, query }: ApiRequest): URL {
-    const url = new URL(this.#parts.provider.baseUrl);
-    url.pathname = `${url.pathname.replace(/\/+$/, '')}${path}`;
-    url.search = encodeQuery(query ?? {});
-    return url;
+    const search = encodeQuery(query ?? {});
+    return new URL(`${this.#base}${path.replace(/^\//, '')}${search && `?${search}`}`);
   }
 }
 
 /** `$` stays as it is: the service documents `$take`, and not every server decodes names. */
 export function encodeQuery(query: Readonly<Record<string, string>>): string {
-  return Object.entries(query)
-    .map(([name, value]) => `${encodeURIComponent(name).replaceAll('%24', '$')}=${encodeURIComponent(value)}`)
-    .join('&');
+  let text = '';
+  for (const name in query) {
+    const value = encodeURIComponent(query[name]!);
+    text += `${text && '&'}${encodeURIComponent(name).replaceAll('%24', '$')}=${value}`;
+  }
+  return text;
 }

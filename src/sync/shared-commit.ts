@@ -42,11 +42,11 @@ export class SharedCommit {
    * Takes a page with the checkpoint behind it, and whether the next one has come. Commits when enough wait: then returns once
    * the database works on it.
    */
-  async add({ page, ...more }: CountedPage, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
+  async add({ page, number, newFrom }: CountedPage, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
     const waiting = withoutResponse(page);
-    this.#pages.push({ page: waiting, ...more });
+    this.#pages.push({ page: waiting, number, newFrom });
     this.#records += page.records.length + page.rejected.length;
     this.#bytes += waiting.response?.length ?? sizeOf(page.records) + sizeOf(page.rejected);
     this.#checkpoint = checkpoint;

@@ -66,10 +66,14 @@ test('posts JSON', async () => {
   expect(received[0]?.headers['content-type']).toBe('application/json');
 });
 
-test('no path leads to another host', async () => {
+test.each([
+  ['//elsewhere.example/api', '//elsewhere.example/api'],
+  ['@elsewhere.example/api', '/@elsewhere.example/api'],
+  ['.elsewhere.example', '/.elsewhere.example'],
+])('no path leads to another host: %s', async (path, asked) => {
   const { get, received } = await setUp(always(200));
-  await get('//elsewhere.example/api');
-  expect(received[0]?.url).toBe('//elsewhere.example/api');
+  await get(path);
+  expect(received[0]?.url).toBe(asked);
 });
 
 test('401: one renewal for ten requests side by side', async () => {
