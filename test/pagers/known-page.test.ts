@@ -121,6 +121,14 @@ describe('a page that holds the same records', () => {
     expect((await readAgainst(page.reference, now(0, 10), LIST, 'id')).changes).toBeUndefined();
   });
 
+  it('is an error where something else than a comma stands between its runs', async () => {
+    const texts = Array.from({ length: 40 }, (_, n) => `{"id":"r${n}","n":1}`);
+    const wrong = totals(texts).replace(',{"id":"r16"', ';{"id":"r16"');
+    await expect(readAgainst(knownOf(totals(texts)).reference, Buffer.from(wrong), LIST, 'id')).rejects.toThrow(
+      expect.objectContaining({ code: 'malformed_response' }),
+    );
+  });
+
   it.each([
     ['none', BARE, (texts: readonly string[]) => `[${texts.join(',')}]`],
     ['totals', LIST, totals],
@@ -140,6 +148,25 @@ describe('a page that holds the same records', () => {
       refused.add(known);
     }
     expect(refused.size).toBe(2);
+  });
+
+  it.each([
+    ['one more', [A, B, C, '{"id":"d","n":1}']],
+    ['one twice', [A, B, C, C]],
+    ['one less', [A, B]],
+    ['none of them', []],
+  ])('is read whole where it holds %s', async (_, texts) => {
+    // Nothing around it says how many there are.
+    const { reference: bare } = knownOf(`[${[A, B, C].join(',')}]`, BARE);
+    const response = Buffer.from(`[${texts.join(',')}]`);
+    const page = await readAgainst(bare, response, BARE, 'id');
+    expect(page.ids).toEqual(readPage(response, BARE, 'id').ids);
+    expect(page.ids).toHaveLength(texts.length);
+  });
+
+  it('is read whole where a page without records has got some', async () => {
+    const { reference: empty } = knownOf(totals([]));
+    expect((await readAgainst(empty, Buffer.from(totals([A])), LIST, 'id')).records).toMatchObject([{ id: 'a' }]);
   });
 
   it('is read whole where another record stands in the place of one', async () => {
@@ -163,6 +190,7 @@ describe('a page that holds the same records', () => {
   it.each([
     ['a record has become no JSON', totals([A, '{"id":"b","n":tru}', C])],
     ['a comma is missing', totals([A, B, C]).replace('},{', '} {')],
+    ['something else stands in the place of a comma', totals([A, B.replace('1', '2'), C]).replace('},{', '};{')],
     ['a record is followed by something else', totals([A, B, C]).replace('"n":1},{"id":"c"', '"n":1}x,{"id":"c"')],
     ['it ends early', totals([A, B, C]).slice(0, -12)],
   ])('is an error where %s', async (_, text) => {
