@@ -101,11 +101,11 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
       `WITH keys AS (
          INSERT INTO muster.page_keys (environment, company_id, resource, ids, keys) VALUES ('test', $2, 'employees', '{a}', '') RETURNING id
        ), content AS (
-         INSERT INTO muster.page_contents (environment, company_id, resource, keys_id, digest, texts)
-         SELECT 'test', $2, 'employees', id, '', '' FROM keys RETURNING id, keys_id
+         INSERT INTO muster.page_contents (environment, company_id, resource, keys_id, texts)
+         SELECT 'test', $2, 'employees', id, '' FROM keys RETURNING id, keys_id
        ), changed AS (
-         INSERT INTO muster.page_contents (environment, company_id, resource, keys_id, digest, base_id, texts)
-         SELECT 'test', $2, 'employees', keys_id, '', id, '' FROM content RETURNING id
+         INSERT INTO muster.page_contents (environment, company_id, resource, keys_id, base_id, texts)
+         SELECT 'test', $2, 'employees', keys_id, id, '' FROM content RETURNING id
        )
        INSERT INTO muster.walk_pages SELECT $1, 1, 1, id, NULL FROM changed`,
       [walkId, companyId],
