@@ -5,7 +5,7 @@ import type { PageToWrite } from './page-values.js';
  * stands where its own are, from 1: hashes in one value, since an array of values would be sent as hexadecimal digits. A key with which
  * one page ends and the next begins stands there once.
  *
- * Filled in a loop: V8 compiles a function that is made anew at every call again behind every full collection.
+ * Filled in a loop and not by functions that each call makes anew: these V8 compiles again behind every full collection.
  */
 export class LedgerColumns {
   readonly numbers: number[] = [];

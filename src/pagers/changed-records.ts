@@ -1,4 +1,4 @@
-import type { KnownContent, ReceivedPage, ReceivedRecord } from './envelope.js';
+import type { KnownContent, ReceivedPage, ReceivedRecord, readRecord } from './envelope.js';
 import { changesOf, RUN, TextHashes, textsOf } from './hashes.js';
 import { skipSpace } from './json-scanner.js';
 import { digestText, endOfText } from './record-digests.js';
@@ -7,23 +7,21 @@ const COMMA = 0x2c;
 /** The most changes that are kept in the place of a page's texts, as a share of these: more take longer to read and to write again. */
 const CHANGED_AT_MOST = 1 / 4;
 
+/** Reads the record at this index, and says where it ends; undefined where none is that can be kept. */
+export type ReadAt = (index: number) => ReturnType<typeof readRecord>;
+
 /** The records of a page whose text is another than in the page `before`, which holds the same ones. Its hashes have been read. */
 export class ChangedRecords {
   readonly #before: KnownContent;
   readonly #bytes: Buffer;
   readonly #limit: number;
-  readonly #readAt: (index: number) => { readonly id: string; readonly end: number } | undefined;
+  readonly #readAt: ReadAt;
   readonly #words: Uint32Array;
   readonly #changed: number[] = [];
   readonly #records: ReceivedRecord[] = [];
 
-  /** All records end before `limit`. `readAt` reads one, and says where it ends. */
-  constructor(
-    before: KnownContent,
-    bytes: Buffer,
-    limit: number,
-    readAt: (index: number) => { readonly id: string; readonly end: number } | undefined,
-  ) {
+  /** All records end before `limit`. */
+  constructor(before: KnownContent, bytes: Buffer, limit: number, readAt: ReadAt) {
     this.#before = before;
     this.#bytes = bytes;
     this.#limit = limit;

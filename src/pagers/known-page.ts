@@ -1,5 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import { ChangedRecords } from './changed-records.js';
+import { ChangedRecords, type ReadAt } from './changed-records.js';
 import { around, type KeptAnswer, type KnownContent, type ReceivedPage, readPage, readRecord, withoutMark } from './envelope.js';
 import { dataPath, readEnvelope } from './envelope-members.js';
 import { KeyHashes, RUN, type TextHashes } from './hashes.js';
@@ -102,12 +102,7 @@ async function recognize(
 type Records = Pick<ReceivedPage, 'content' | 'ids' | 'keys' | 'texts' | 'changes' | 'records'>;
 
 /** The records of the array, if they are those of a known page in its order. */
-async function readRecords(
-  known: KnownPages,
-  bytes: Buffer,
-  array: Span,
-  readAt: (index: number) => { readonly id: string; readonly end: number } | undefined,
-): Promise<Records | undefined> {
+async function readRecords(known: KnownPages, bytes: Buffer, array: Span, readAt: ReadAt): Promise<Records | undefined> {
   let at = skipSpace(bytes, array.start + 1);
   const first = readAt(at);
   const before = known.beginningWith(KeyHashes.of(first ? [first.id] : []));
