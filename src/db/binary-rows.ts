@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { freeBuffers } from '../core/free-buffers.js';
 
 /** Of each column its bytes as the server sends them: a bytea as it is, an int4 as four bytes; null for NULL. */
 export type BinaryRow = readonly (Buffer | null)[];
@@ -11,16 +12,21 @@ const END = -1;
 
 /**
  * The rows of a query without parameters, in the binary format of COPY. The driver's own way is to read every value as text, bytes
- * as hexadecimal digits. Values are views of memory that they share.
+ * as hexadecimal digits. Values are views of memory that is given back once the row behind them is asked for.
  */
 export async function* binaryRows(pool: Pick<pg.Pool, 'connect'>, query: string): AsyncGenerator<BinaryRow, void, undefined> {
   const client = await pool.connect();
   let isRead = false;
   try {
-    let unread: Buffer = Buffer.alloc(0);
+    let whole: Buffer = Buffer.alloc(0);
+    let unread = whole;
     let at = HEADER_BYTES;
     for await (const part of client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`)) as AsyncIterable<Buffer>) {
-      unread = unread.length === 0 ? part : Buffer.concat([unread, part]);
+      // Rows that stood there have been read, and the one that was cut is copied.
+      const before = whole;
+      whole = unread.length === 0 ? part : Buffer.concat([unread, part]);
+      freeBuffers(whole === part ? [before] : [before, part]);
+      unread = whole;
       for (let read = readRow(unread, at); read; read = readRow(unread, at)) {
         at = read.end;
         yield read.row;
@@ -29,6 +35,7 @@ export async function* binaryRows(pool: Pick<pg.Pool, 'connect'>, query: string)
       unread = unread.subarray(taken);
       at -= taken;
     }
+    freeBuffers([whole]);
     isRead = true;
   } finally {
     // On a connection that was left early, the rest is still to come.

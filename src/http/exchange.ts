@@ -26,6 +26,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #head: Omit<Answer, 'body'> = { status: 0, headers: {} };
   /** The whole body, where its length was said. */
   #whole: Buffer | undefined;
+  /** Otherwise what has come of it. */
   readonly #parts: Buffer[] = [];
   #size = 0;
 
@@ -60,8 +61,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: unknown, part: Buffer): void {
-    if (this.#whole) part.copy(this.#whole, this.#size);
-    this.#parts.push(part);
+    if (this.#whole) {
+      part.copy(this.#whole, this.#size);
+      freeLater([part]);
+    } else this.#parts.push(part);
     this.#size += part.length;
     if (this.#size > this.#maxBytes) this.abort(tooLarge(this.#maxBytes));
   }
@@ -70,21 +73,21 @@ export class Exchange implements Dispatcher.DispatchHandler {
     const body = this.#whole ?? Buffer.concat(this.#parts);
     if (body.length === this.#size) this.#resolve({ ...this.#head, body });
     else this.#reject(new Error('The body has another length than its header said.'));
-    this.#freeParts();
+    freeLater(this.#parts);
   }
 
   onResponseError(_: unknown, error: Error): void {
     this.#reject(error);
   }
+}
 
-  /**
-   * What a socket reads is new memory for every 64 KB: left to the garbage collector, it takes a third of the time of receiving. Over
-   * HTTP/1.1 every read has its own, but for small ones, which may share a pool; and in the next turn undici's parser has left it.
-   */
-  #freeParts(): void {
-    const memory = this.#parts.map(({ buffer }) => buffer).filter(({ byteLength }) => byteLength > Buffer.poolSize);
-    queueMicrotask(() => freeMemory(memory));
-  }
+/**
+ * What a socket reads is new memory for every 64 KB: left to the garbage collector, it takes a third of the time of receiving. Over
+ * HTTP/1.1 every read has its own, but for small ones, which may share a pool; and in the next turn undici's parser has left it.
+ */
+function freeLater(parts: readonly Buffer[]): void {
+  const memory = parts.map(({ buffer }) => buffer).filter(({ byteLength }) => byteLength > Buffer.poolSize);
+  if (memory.length > 0) queueMicrotask(() => freeMemory(memory));
 }
 
 export function tooLarge(maxBytes: number): ServiceError {

@@ -1,7 +1,7 @@
 import type { KnownContent, ReceivedPage, ReceivedRecord, readRecord } from './envelope.js';
-import { changesOf, RUN, TextHashes, textsOf } from './hashes.js';
+import { CHANGE_WORDS, RUN, textsOf } from './hashes.js';
 import { skipSpace } from './json-scanner.js';
-import { digestText, endOfText } from './record-digests.js';
+import { endOfText, hashOf } from './record-digests.js';
 
 const COMMA = 0x2c;
 /** The most changes that are kept in the place of a page's texts, as a share of these: more take longer to read and to write again. */
@@ -16,8 +16,8 @@ export class ChangedRecords {
   readonly #bytes: Buffer;
   readonly #limit: number;
   readonly #readAt: ReadAt;
-  readonly #words: Uint32Array;
-  readonly #changed: number[] = [];
+  /** What TextHashes.with takes. */
+  readonly #changes: number[] = [];
   readonly #records: ReceivedRecord[] = [];
 
   /** All records end before `limit`. */
@@ -26,7 +26,6 @@ export class ChangedRecords {
     this.#bytes = bytes;
     this.#limit = limit;
     this.#readAt = readAt;
-    this.#words = before.texts.words.slice();
   }
 
   /** Reads the run of records from record `first` on, which begins at `start`. Where it ends; undefined where it has other records. */
@@ -49,10 +48,10 @@ export class ChangedRecords {
   /** The page, once all of its runs that are others have been read. */
   page(): Pick<ReceivedPage, 'ids' | 'keys' | 'texts' | 'changes' | 'records'> {
     const { keys, texts: textsBefore } = this.#before;
-    const texts = new TextHashes(keys.length, this.#words);
-    const areFew = textsBefore.changeCount + this.#changed.length <= CHANGED_AT_MOST * textsOf(keys.length);
-    const changes = areFew ? { changes: changesOf(texts, this.#changed) } : {};
-    return { ids: this.#before, keys, texts, records: this.#records, ...changes };
+    const changes = Uint32Array.from(this.#changes);
+    const areFew = textsBefore.changeCount + changes.length / CHANGE_WORDS <= CHANGED_AT_MOST * textsOf(keys.length);
+    const page = { ids: this.#before, keys, texts: textsBefore.with(changes), records: this.#records };
+    return areFew ? { changes, ...page } : page;
   }
 
   #readRecord(n: number, start: number): number | undefined {
@@ -66,7 +65,7 @@ export class ChangedRecords {
   }
 
   #note(n: number, start: number, end: number): void {
-    digestText(this.#bytes, start, end, this.#words, n);
-    this.#changed.push(n);
+    const hash = hashOf(this.#bytes, start, end);
+    this.#changes.push(n, hash[0]!, hash[1]!, end - start);
   }
 }

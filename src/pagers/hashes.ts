@@ -31,6 +31,11 @@ abstract class Hashes {
   arrive(words: Uint32Array): void {
     this.#words = words;
   }
+
+  /** Empty until they have arrived. */
+  get memory(): readonly Uint32Array[] {
+    return this.#words ? [this.#words] : [];
+  }
 }
 
 /**
@@ -40,6 +45,33 @@ abstract class Hashes {
 export class TextHashes extends Hashes {
   #runs: Uint32Array | undefined;
   #changeCount = 0;
+  /** Those that these differ from, until all of these are asked for. */
+  #but: { readonly others: TextHashes; readonly changes: Uint32Array } | undefined;
+
+  /** The same as these but for the changes: made when they are asked for, which is seldom. These must not be freed before. */
+  with(changes: Uint32Array): TextHashes {
+    const texts = new TextHashes(this.length);
+    texts.#but = { others: this, changes };
+    return texts;
+  }
+
+  override get words(): Uint32Array {
+    if (this.#but) {
+      const { others, changes } = this.#but;
+      this.#but = undefined;
+      super.arrive(others.words.slice());
+      change(super.words, 0, changes);
+    }
+    return super.words;
+  }
+
+  /** Half of the hash of text `n`. */
+  markOf(n: number): number {
+    if (!this.#but) return this.words[TEXT_WORDS * n]!;
+    const { others, changes } = this.#but;
+    for (let at = changes.length - CHANGE_WORDS; at >= 0; at -= CHANGE_WORDS) if (changes[at] === n) return changes[at + 1]!;
+    return others.markOf(n);
+  }
 
   /** Those of the runs, which may arrive before all others. */
   get runs(): Uint32Array {
@@ -67,23 +99,13 @@ export class TextHashes extends Hashes {
 
 export const TEXT_WORDS = 3;
 /** Of a change: which text, and the words of the one that it has now. */
-const CHANGE_WORDS = 1 + TEXT_WORDS;
+export const CHANGE_WORDS = 1 + TEXT_WORDS;
 /** Records of a run; the last one of a page may have fewer. */
 export const RUN = 16;
 
 /** Texts of a page that have a hash: those of its records, then those of its runs. */
 export function textsOf(records: number): number {
   return records + Math.ceil(records / RUN);
-}
-
-/** What `arrive` takes: the texts of these numbers. */
-export function changesOf({ words }: TextHashes, numbers: readonly number[]): Uint32Array {
-  const changes = new Uint32Array(CHANGE_WORDS * numbers.length);
-  numbers.forEach((n, place) => {
-    changes[CHANGE_WORDS * place] = n;
-    copyText(words, TEXT_WORDS * n, changes, CHANGE_WORDS * place + 1);
-  });
-  return changes;
 }
 
 /** Puts the changed texts into `words`, which begin with those of text `first`. */

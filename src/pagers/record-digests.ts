@@ -2,7 +2,7 @@ import { hashBytes, RUN, TEXT_WORDS, TextHashes, textsOf, wordsOf } from './hash
 import type { ScannedArray } from './json-scanner.js';
 
 /** Hashes the text from `start` to `end` into text `n` of the words of TextHashes. */
-export function digestText(bytes: Uint8Array, start: number, end: number, words: Uint32Array, n: number): void {
+function digestText(bytes: Uint8Array, start: number, end: number, words: Uint32Array, n: number): void {
   const hash = hashOf(bytes, start, end);
   const at = TEXT_WORDS * n;
   words[at] = hash[0]!;
@@ -34,6 +34,6 @@ export function digestRecords(bytes: Buffer, records: ScannedArray['records']): 
  * Every record of a page goes through here: no arithmetic of large numbers, and no Buffer, which takes longer to make than its
  * hash.
  */
-function hashOf(bytes: Uint8Array, start: number, end: number): Uint32Array {
+export function hashOf(bytes: Uint8Array, start: number, end: number): Uint32Array {
   return wordsOf(hashBytes(new Uint8Array(bytes.buffer, bytes.byteOffset + start, end - start)));
 }

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type KeyHashes, type PageHashes, TEXT_WORDS } from '../pagers/hashes.js';
+import type { KeyHashes, PageHashes } from '../pagers/hashes.js';
 import type { PassMemory } from '../pagers/pager.js';
 import { KeyTable, type Receipt } from './key-table.js';
 import type { Trail, TrailPage } from './trail.js';
@@ -113,7 +113,7 @@ export class ReceivedKeys implements PassMemory {
     if (next.joined === 0) return true;
     const before = this.#followed.at(-1)!;
     const areUnchanged = texts === next.texts && before.texts === this.#trail!.pages[this.#followed.length - 1]!.texts;
-    return areUnchanged || before.texts.words[TEXT_WORDS * (before.texts.length - 1)] === texts.words[0];
+    return areUnchanged || before.texts.markOf(before.texts.length - 1) === texts.markOf(0);
   }
 }
 

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { fingerprint } from '../catalogue/fingerprint.js';
+import { freeBuffers } from '../core/free-buffers.js';
 import type { Database } from '../db/database.js';
 import type { Transaction } from '../db/transaction.js';
 import { fenced, type ListKey } from '../mirror/list-fence.js';
@@ -50,6 +51,10 @@ export class Reference implements KnownPages {
   hasText({ words }: TextHashes, n: number): boolean {
     this.#texts ??= this.#numbersOfTexts();
     return includes(this.#texts, numberOf(words, TEXT_WORDS * n));
+  }
+
+  free(): void {
+    freeBuffers(this.#contents.flatMap(({ keys, texts }) => [...keys.memory, ...texts.memory]));
   }
 
   #numbersOfTexts(): Float64Array {

@@ -16,7 +16,19 @@ export async function walkList(
   deps: WalkDependencies,
   signal: AbortSignal,
 ): Promise<'finished' | 'yielded'> {
-  if (endpoint.parent !== undefined) return walkChildren(opened, endpoint, deps, signal);
+  try {
+    return await (endpoint.parent === undefined ? walkPasses : walkChildren)(opened, endpoint, deps, signal);
+  } finally {
+    opened.reference?.free();
+  }
+}
+
+async function walkPasses(
+  opened: OpenWalk,
+  endpoint: Endpoint,
+  deps: WalkDependencies,
+  signal: AbortSignal,
+): Promise<'finished' | 'yielded'> {
   const pager = pagerFor(endpoint);
   let walk = opened;
   let checkpoint = walk.checkpoint ?? firstCheckpoint(pager);

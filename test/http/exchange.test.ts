@@ -41,3 +41,18 @@ test('the memory that the socket read into is given back once the parser has lef
   expect(String((await exchange.answer).body)).toBe(body);
   expect(parts.map(({ length }) => length)).toEqual([0, 0, 0, 100]);
 });
+
+test('memory that was read into is given back while the rest is still to come, where the length of the body was said', async () => {
+  for (const length of ['200000', undefined]) {
+    const exchange = new Exchange(1_000_000);
+    const parts = [Buffer.alloc(100_000, 'a'), Buffer.alloc(100_000, 'b')] as const;
+    exchange.onResponseStart(undefined, 200, length === undefined ? {} : { 'content-length': length });
+    exchange.onResponseData(undefined, parts[0]);
+    await Promise.resolve();
+    expect(parts[0]).toHaveLength(length === undefined ? 100_000 : 0);
+    exchange.onResponseData(undefined, parts[1]);
+    exchange.onResponseEnd();
+    expect(String((await exchange.answer).body)).toBe('a'.repeat(100_000) + 'b'.repeat(100_000));
+    expect(parts.map((part) => part.length)).toEqual([0, 0]);
+  }
+});

@@ -78,7 +78,9 @@ export class MemoryMirror implements WalkRecord {
     const { nextToken, answer } = page;
     // The hashes of what is known may never have been read.
     const { ids, keys } = 'id' in page.ids ? this.#known[Number(page.ids.id)]! : { ids: page.ids, keys: page.keys };
-    const { texts } = page.content ? this.#known[Number(page.content.id)]! : page;
+    const texts = page.content
+      ? this.#known[Number(page.content.id)]!.texts
+      : new TextHashes(page.texts.length, page.texts.words.slice());
     this.#ledger.push({ ids, keys, texts, token: nextToken, answer });
     this.spared += page.keys.length - page.records.length - page.rejected.length;
     this.#idField ??= page.idField;
@@ -138,8 +140,8 @@ export class MemoryMirror implements WalkRecord {
     });
     const reference = new Reference(pages, async () => {
       for (const [n, { keys, texts }] of this.#known.entries()) {
-        pages[n]!.content.keys.arrive(keys.words);
-        pages[n]!.content.texts.arrive(texts.words);
+        pages[n]!.content.keys.arrive(keys.words.slice());
+        pages[n]!.content.texts.arrive(texts.words.slice());
       }
     });
     return { reference, trail: trailOf(pages, this.#knownDigest) };

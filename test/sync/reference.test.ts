@@ -4,7 +4,8 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { Holds } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
-import { readReference } from '../../src/sync/reference.js';
+import { KeyHashes } from '../../src/pagers/hashes.js';
+import { Reference, readReference } from '../../src/sync/reference.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
@@ -30,7 +31,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
   beforeAll(async () => {
     sandbox = await startSandbox({
       etags,
-      companies: Array.from({ length: 31 }, (_, n) => ({ name: `C${n}`, employees: 60, documents: 35 })),
+      companies: Array.from({ length: 32 }, (_, n) => ({ name: `C${n}`, employees: 60, documents: 35 })),
     });
     database = await testDatabase();
     harness = syncHarness(database.db, sandbox, endpointsOf({ employees }));
@@ -184,6 +185,26 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
       const { reference } = await readReference(database.db, { ...company, resource: 'employees' }, walk.id);
       await database.db.prisma.walkPage.deleteMany({ where: { walkId: walk.id, page: { gte: 3 } } });
       await expect(reference.readHashes()).rejects.toThrow(expect.objectContaining({ code: 'fenced' }));
+    });
+
+    test('a walk that is over gives the memory of the hashes back that it went by', async () => {
+      const { uid } = JSON.parse(list().texts()[0]!) as { uid: string };
+      const walk = await database.db.prisma.walk.findFirstOrThrow({ where: { run: { companyId: company.companyId } } });
+      const { reference } = await readReference(database.db, { ...company, resource: 'employees' }, walk.id);
+      await reference.readHashes();
+      const { keys, texts } = reference.beginningWith(KeyHashes.of([uid]))!;
+      expect([keys.words.length, texts.words.length].every((length) => length > 0)).toBe(true);
+      reference.free();
+      expect([keys.words.length, texts.words.length]).toEqual([0, 0]);
+
+      const free = vi.spyOn(Reference.prototype, 'free');
+      try {
+        change(12, 'x');
+        await harness.sync(company, NIGHTLY);
+        expect(free).toHaveBeenCalledOnce();
+      } finally {
+        free.mockRestore();
+      }
     });
 
     test('keys that no ledger refers to are cleared', async () => {
