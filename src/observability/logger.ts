@@ -13,9 +13,16 @@ export function createLogger(options: { level: string; destination?: pino.Destin
       level: options.level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      serializers: { err: pino.stdSerializers.errWithCause, error: pino.stdSerializers.errWithCause },
+      serializers: { err: serializeError, error: serializeError },
       hooks: { streamWrite: redactLine },
     },
     options.destination ?? pino.destination({ fd: 2, sync: true }),
   );
+}
+
+/** The pool of `pg` gives errors of a connection its client: five thousand characters, and the key that cancels its statements. */
+function serializeError(error: Error): unknown {
+  if (!(error instanceof Error)) return error;
+  const { client: _, ...rest } = pino.stdSerializers.errWithCause(error);
+  return rest;
 }

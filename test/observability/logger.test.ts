@@ -96,6 +96,17 @@ describe('by member name', () => {
   });
 });
 
+test('an error of a database connection is logged without the connection', () => {
+  const error = Object.assign(new Error('terminated', { cause: new Error('by a person') }), {
+    code: '57P01',
+    client: { processID: 71, secretKey: 1634248814 },
+  });
+  const { err } = JSON.parse(logged((log) => log.warn({ err: error })));
+  expect(err).toMatchObject({ type: 'Error', message: 'terminated', code: '57P01', cause: { message: 'by a person' } });
+  expect(err).not.toHaveProperty('client');
+  expect(JSON.parse(logged((log) => log.warn({ err: 'only a text' }))).err).toBe('only a text');
+});
+
 describe('by shape', () => {
   const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl';
   test.each([
