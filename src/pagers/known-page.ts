@@ -16,8 +16,6 @@ export interface KnownPages {
   beginningWith(key: KeyHashes): KnownContent | undefined;
   /** Whether any page held record `n` of these with the same text. */
   hasText(texts: TextHashes, n: number): boolean;
-  /** Gives the memory of all hashes back, once nobody needs them any more. */
-  free(): void;
 }
 
 export interface KnownAnswer {

@@ -1,7 +1,7 @@
 import type { Transaction } from '../db/transaction.js';
 import { fenced, holdList, type ListKey } from '../mirror/list-fence.js';
-import type { KnownPages } from '../pagers/known-page.js';
 import type { ReceivedKeys } from './pass-memory.js';
+import type { Reference } from './reference.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 
 /** A walk that this worker has taken: nobody else can write to its list until somebody takes it again. */
@@ -25,7 +25,7 @@ export interface OpenWalk {
   /** Whether the mirror holds nothing of the list but what this pass has received. */
   fillsEmptyList: boolean;
   /** What need not be compared with the mirror, as long as this pass receives every record with one text. */
-  readonly reference?: KnownPages | undefined;
+  readonly reference?: Reference | undefined;
 }
 
 /** Holds the list, and the walk with it: neither was taken by another worker, and the run was not ended behind our back. */

@@ -53,6 +53,7 @@ export class Reference implements KnownPages {
     return includes(this.#texts, numberOf(words, TEXT_WORDS * n));
   }
 
+  /** Gives the memory of all hashes back, once nobody needs them any more. */
   free(): void {
     freeBuffers(this.#contents.flatMap(({ keys, texts }) => [...keys.memory, ...texts.memory]));
   }
