@@ -20,9 +20,13 @@ export function createLogger(options: { level: string; destination?: pino.Destin
   );
 }
 
+function serializeError(error: unknown): unknown {
+  return error instanceof Error ? withoutClient(pino.stdSerializers.errWithCause(error)) : error;
+}
+
 /** The pool of `pg` gives errors of a connection its client: five thousand characters, and the key that cancels its statements. */
-function serializeError(error: Error): unknown {
-  if (!(error instanceof Error)) return error;
-  const { client: _, ...rest } = pino.stdSerializers.errWithCause(error);
-  return rest;
+function withoutClient(error: { readonly client?: unknown; readonly cause?: unknown }): object {
+  const { client: _, ...rest } = error;
+  const { cause } = rest;
+  return typeof cause === 'object' && cause !== null ? { ...rest, cause: withoutClient(cause) } : rest;
 }

@@ -97,13 +97,18 @@ describe('by member name', () => {
 });
 
 test('an error of a database connection is logged without the connection', () => {
-  const error = Object.assign(new Error('terminated', { cause: new Error('by a person') }), {
-    code: '57P01',
-    client: { processID: 71, secretKey: 1634248814 },
-  });
-  const { err } = JSON.parse(logged((log) => log.warn({ err: error })));
-  expect(err).toMatchObject({ type: 'Error', message: 'terminated', code: '57P01', cause: { message: 'by a person' } });
-  expect(err).not.toHaveProperty('client');
+  const client = { processID: 71, secretKey: 1634248814 };
+  const cause = Object.assign(new Error('terminated'), { code: '57P01', client });
+  for (const error of [cause, new Error('outer', { cause: Object.assign(new Error('middle', { cause }), { client }) })]) {
+    const line = logged((log) => log.warn({ err: error }));
+    expect(line).not.toContain(String(client.secretKey));
+    expect(line).toContain('terminated');
+    expect(line).toContain('57P01');
+    expect(JSON.parse(line).err).toMatchObject({
+      type: 'Error',
+      message: error === cause ? 'terminated' : expect.stringContaining('outer'),
+    });
+  }
   expect(JSON.parse(logged((log) => log.warn({ err: 'only a text' }))).err).toBe('only a text');
 });
 
