@@ -1,4 +1,3 @@
-import { isUtf8 } from 'node:buffer';
 import { promisify } from 'node:util';
 import { gunzip } from 'node:zlib';
 import { tooLarge } from './exchange.js';
@@ -7,16 +6,10 @@ import { ServiceError } from './service-error.js';
 const undoGzip = promisify(gunzip);
 
 /**
- * The body with its gzip undone, which is UTF-8, of at most `maxBytes`: what is counted is what fills the memory, for a small gzip can
+ * The body with its gzip undone, of at most `maxOutputLength` bytes: what is counted is what fills the memory, for a small gzip can
  * become any size. Done here and not by undici, whose decompressing interceptor is experimental and leaves error answers encoded.
  */
-export async function decodeBody(body: Buffer, encoding: string | undefined, maxBytes: number): Promise<Buffer> {
-  const bytes = await undone(body, encoding, maxBytes);
-  if (!isUtf8(bytes)) throw malformed('is not UTF-8', undefined);
-  return bytes;
-}
-
-async function undone(body: Buffer, encoding: string | undefined, maxOutputLength: number): Promise<Buffer> {
+export async function decodeBody(body: Buffer, encoding: string | undefined, maxOutputLength: number): Promise<Buffer> {
   // No body has an encoding, whatever the header says.
   if (body.length === 0) return body;
   switch (encoding?.trim().toLowerCase() ?? 'identity') {
@@ -37,6 +30,6 @@ async function undone(body: Buffer, encoding: string | undefined, maxOutputLengt
   }
 }
 
-function malformed(problem: string, cause: unknown): ServiceError {
+export function malformed(problem: string, cause: unknown): ServiceError {
   return new ServiceError('malformed_response', `The body of the response ${problem}`, { sent: true, cause });
 }

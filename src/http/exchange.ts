@@ -54,7 +54,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     if (status < 200) return;
     this.#head = { status, headers: joinHeaders(headers) };
     // 304 has none, whatever encoding and length it speaks of (RFC 9110, 8.6); undici takes such a length for a broken connection.
-    if (status === 304) this.#resolve({ ...this.#head, body: Buffer.alloc(0) });
+    if (status === 304) this.#resolve({ body: Buffer.alloc(0), ...this.#head });
     const length = Number(this.#head.headers['content-length']);
     if (length > this.#maxBytes) this.abort(tooLarge(this.#maxBytes));
     else if (length > 0) this.#whole = Buffer.allocUnsafe(length);
@@ -71,7 +71,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     const body = this.#whole ?? Buffer.concat(this.#parts);
-    if (body.length === this.#size) this.#resolve({ ...this.#head, body });
+    if (body.length === this.#size) this.#resolve({ body, ...this.#head });
     else this.#reject(new Error('The body has another length than its header said.'));
     freeLater(this.#parts);
   }

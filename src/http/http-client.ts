@@ -1,5 +1,6 @@
+import { isUtf8 } from 'node:buffer';
 import { Agent, buildConnector } from 'undici';
-import { decodeBody } from './decode-body.js';
+import { decodeBody, malformed } from './decode-body.js';
 import { Exchange } from './exchange.js';
 import { ServiceError } from './service-error.js';
 
@@ -22,9 +23,9 @@ export interface HttpResponse {
   readonly status: number;
   /** Names in lower case; repeated headers joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body: UTF-8. */
+  /** The body as it came; of JSON, whoever reads it looks whether it is UTF-8. */
   readonly bytes: Buffer;
-  /** The body without a byte order mark. */
+  /** The body without a byte order mark. Throws ServiceError `malformed_response` where it is not UTF-8. */
   readonly text: string;
 }
 
@@ -94,14 +95,7 @@ export class HttpClient {
       );
       const answer = await exchange.answer;
       const bytes = await decodeBody(answer.body, answer.headers['content-encoding'], this.#maxBytes);
-      return {
-        status: answer.status,
-        headers: answer.headers,
-        bytes,
-        get text() {
-          return new TextDecoder().decode(bytes);
-        },
-      };
+      return new Received(answer.status, answer.headers, bytes);
     } catch (error) {
       signal?.throwIfAborted();
       throw error instanceof ServiceError ? error : this.#failure(describeRequest(outgoing), error);
@@ -125,6 +119,24 @@ export class HttpClient {
       ? 'the connection broke before the answer was complete'
       : 'no connection; check the address and the network';
     return new ServiceError('service_unreachable', `${what}: ${problem}${code && ` (${code})`}`, { sent, cause: error });
+  }
+}
+
+/** Of a class: an object that is made with a getter of its own takes ten times as long to make. */
+class Received implements HttpResponse {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly bytes: Buffer;
+
+  constructor(status: number, headers: Readonly<Record<string, string>>, bytes: Buffer) {
+    this.status = status;
+    this.headers = headers;
+    this.bytes = bytes;
+  }
+
+  get text(): string {
+    if (!isUtf8(this.bytes)) throw malformed('is not UTF-8', undefined);
+    return new TextDecoder().decode(this.bytes);
   }
 }
 

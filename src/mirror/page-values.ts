@@ -27,7 +27,7 @@ export interface PageToWrite {
     readonly keys: { readonly words: Uint32Array };
     readonly texts: { readonly words: Uint32Array };
     /** Those of the texts' hashes that differ from the content `ids`, where the ledger is to keep no others. */
-    readonly changes?: Uint32Array;
+    readonly changes?: Uint32Array | undefined;
     /** How to ask whether the page is as it was, where the service lets us. */
     readonly answer?: object | undefined;
   };

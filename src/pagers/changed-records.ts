@@ -1,4 +1,4 @@
-import type { KnownContent, ReceivedPage, ReceivedRecord, readRecord } from './envelope.js';
+import type { KnownContent, ReadAt, ReceivedPage, ReceivedRecord } from './envelope.js';
 import { CHANGE_WORDS, RUN, textsOf } from './hashes.js';
 import { skipSpace } from './json-scanner.js';
 import { endOfText, hashOf } from './record-digests.js';
@@ -6,9 +6,6 @@ import { endOfText, hashOf } from './record-digests.js';
 const COMMA = 0x2c;
 /** The most changes that are kept in the place of a page's texts, as a share of these: more take longer to read and to write again. */
 const CHANGED_AT_MOST = 1 / 4;
-
-/** Reads the record at this index, and says where it ends; undefined where none is that can be kept. */
-export type ReadAt = (index: number) => ReturnType<typeof readRecord>;
 
 /** The records of a page whose text is another than in the page `before`, which holds the same ones. Its hashes have been read. */
 export class ChangedRecords {
@@ -50,8 +47,8 @@ export class ChangedRecords {
     const { keys, texts: textsBefore } = this.#before;
     const changes = Uint32Array.from(this.#changes);
     const areFew = textsBefore.changeCount + changes.length / CHANGE_WORDS <= CHANGED_AT_MOST * textsOf(keys.length);
-    const page = { ids: this.#before, keys, texts: textsBefore.with(changes), records: this.#records };
-    return areFew ? { changes, ...page } : page;
+    const texts = textsBefore.with(changes);
+    return { ids: this.#before, keys, texts, changes: areFew ? changes : undefined, records: this.#records };
   }
 
   #readRecord(n: number, start: number): number | undefined {

@@ -3,8 +3,8 @@ import { type ErrorCode, MusterError } from '../core/errors.js';
 
 /** What a response says around its records. */
 export interface Envelope {
-  readonly total?: number;
-  readonly nextToken?: string;
+  readonly total?: number | undefined;
+  readonly nextToken?: string | undefined;
 }
 
 type ListShape = Pick<Endpoint, 'resource' | 'envelope' | 'pager'>;

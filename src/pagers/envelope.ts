@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { MusterError } from '../core/errors.js';
@@ -6,7 +7,7 @@ import { dataPath, noArray, readEnvelope } from './envelope-members.js';
 import type { Page } from './pager.js';
 import { KeyHashes, type PageHashes, type TextHashes } from './hashes.js';
 import { digestRecords } from './record-digests.js';
-import { MAX_DEPTH, type ScannedRecord, scanJson, scanRecord, type Span } from './json-scanner.js';
+import { MAX_DEPTH, recordScanner, type ScannedRecord, scanJson, type Span } from './json-scanner.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
 
 /** A record, and exactly the text that was received. */
@@ -59,7 +60,7 @@ export interface ReceivedPage extends Page {
   readonly idField?: string;
   readonly texts: TextHashes;
   /** Which of them differ from those of page `ids`, where these are few (changesOf): the ledger need not keep all of them again. */
-  readonly changes?: Uint32Array;
+  readonly changes?: Uint32Array | undefined;
 }
 
 /** A page that was read without regard to any other. */
@@ -77,10 +78,10 @@ const NUMBER_STARTS = new Set(Buffer.from('-0123456789'));
 const REJECTED_KEY = /^#[0-9a-f]{32}$/;
 
 /**
- * Reads one page from a response in UTF-8. `idField` fixes the member that is the id; without it, the first candidate
+ * Reads one page from a response. `idField` fixes the member that is the id; without it, the first candidate
  * of the endpoint that any record carries is taken. `ignoreTotals`: of a list that was caught lying about its totals.
  *
- * Throws MusterError `malformed_response` (no JSON), `malformed_envelope` or `contradicting_envelope`.
+ * Throws MusterError `malformed_response` (no JSON in UTF-8), `malformed_envelope` or `contradicting_envelope`.
  */
 export function readPage(response: Buffer, endpoint: PageShape, idField?: string, ignoreTotals = false): ReadPage {
   const bytes = withoutMark(response);
@@ -118,23 +119,23 @@ export function readPage(response: Buffer, endpoint: PageShape, idField?: string
     keys: KeyHashes.of(ids),
     texts,
     response,
-    ...(total === undefined ? {} : { total }),
-    ...(nextToken === undefined ? {} : { nextToken }),
+    total,
+    nextToken,
     ...(field === undefined ? {} : { idField: field }),
   };
 }
 
-/** The id of the record at `index` of a page, and where its text ends; undefined where no record is that can be kept. */
-export function readRecord(
-  bytes: Buffer,
-  index: number,
-  endpoint: PageShape,
-  idField: string,
-): { readonly id: string; readonly end: number } | undefined {
-  const record = scanRecord(bytes, index, dataPath(endpoint), [idField]);
-  if (!record) return undefined;
-  const id = storableId(bytes, record, 0, record.isSuspicious);
-  return typeof id === 'string' ? { id, end: record.end } : undefined;
+/** Reads the record at an index of a page: its id, and where its text ends; undefined where no record is that can be kept. */
+export type ReadAt = (index: number) => { readonly id: string; readonly end: number } | undefined;
+
+export function recordReader(bytes: Buffer, endpoint: PageShape, idField: string): ReadAt {
+  const scan = recordScanner(bytes, dataPath(endpoint), [idField]);
+  return (index) => {
+    const record = scan(index);
+    if (!record || !isUtf8(bytes.subarray(index, record.end))) return undefined;
+    const id = storableId(bytes, record, 0, record.isSuspicious);
+    return typeof id === 'string' ? { id, end: record.end } : undefined;
+  };
 }
 
 /** The response without the byte order mark that some servers put before it. */
@@ -148,13 +149,13 @@ export function around(bytes: Buffer, { start, end }: Span): Buffer {
 }
 
 function scanned(bytes: Buffer, endpoint: PageShape, members: readonly string[]) {
-  const found = scanJson(bytes, dataPath(endpoint), members);
+  const found = isUtf8(bytes) ? scanJson(bytes, dataPath(endpoint), members) : undefined;
   if (!found) {
     const { resource } = endpoint;
     // Not even a parser's message: it would quote the body.
     throw new MusterError(
       'malformed_response',
-      `The answer of the list ${resource} is not JSON, or nested deeper than ${MAX_DEPTH} (${bytes.length} bytes). Check path and base URL of this list.`,
+      `The answer of the list ${resource} is not JSON in UTF-8, or nested deeper than ${MAX_DEPTH} (${bytes.length} bytes). Check path and base URL of this list.`,
       { details: { resource, length: bytes.length } },
     );
   }

@@ -63,14 +63,14 @@ export function scanJson(text: Buffer, path: readonly string[], members: readonl
   return new JsonScanner(text).scan(path.map(asBytes), members.map(asBytes));
 }
 
-/** The value at `index`, read as a record of the array at the path; undefined when there is none. */
-export function scanRecord(
+/** Reads the value at an index as a record of the array at the path; undefined when there is none. */
+export function recordScanner(
   text: Buffer,
-  index: number,
   path: readonly string[],
   members: readonly string[],
-): ScannedAlone | undefined {
-  return new JsonScanner(text).recordAt(index, path.length + 1, members.map(asBytes));
+): (index: number) => ScannedAlone | undefined {
+  const names = members.map(asBytes);
+  return (index) => new JsonScanner(text).recordAt(index, path.length + 1, names);
 }
 
 /**

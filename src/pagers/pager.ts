@@ -14,9 +14,9 @@ export interface Page {
   /** What its records are known by, in the order received. */
   readonly keys: KeyHashes;
   /** totalRecords, where the envelope gives it. */
-  readonly total?: number;
+  readonly total?: number | undefined;
   /** The token of the next page; undefined = this was the last page of a token list, or the list has no tokens. */
-  readonly nextToken?: string;
+  readonly nextToken?: string | undefined;
 }
 
 /** What this pass has received so far; rebuilt from the ledger after a restart. */

@@ -48,10 +48,17 @@ describe('bodies', () => {
     ['half a gzip', { 'content-encoding': 'gzip' }, gzipSync('x'.repeat(1000)).subarray(0, 20)],
     ['no gzip at all', { 'content-encoding': 'gzip' }, Buffer.from('plain')],
     ['an encoding nobody asked for', { 'content-encoding': 'br' }, Buffer.from('x')],
-    ['bytes that are not UTF-8', {}, Buffer.from([0x22, 0xc3, 0x28, 0x22])],
   ])('%s is malformed_response', async (_what, headers, body) => {
     const { get } = await setUp((_, response) => response.writeHead(200, headers).end(body));
     await expect(get()).rejects.toMatchObject({ code: 'malformed_response' });
+  });
+
+  test('bytes that are not UTF-8 are no text, whatever the status is', async () => {
+    const body = Buffer.from([0x22, 0xc3, 0x28, 0x22]);
+    const { get } = await setUp((_, response) => response.writeHead(503).end(body));
+    const response = await get();
+    expect(response).toMatchObject({ status: 503, bytes: body });
+    expect(() => response.text).toThrow(expect.objectContaining({ code: 'malformed_response' }));
   });
 });
 

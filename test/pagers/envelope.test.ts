@@ -46,7 +46,7 @@ describe('the records of a page', () => {
     expect(page.records.map(textOf)).toEqual(records);
     expect(page).toMatchObject({ ids: ['a', 'b', 'c'], total: 10, idField: 'uid', rejected: [] });
     expect(page.records.map(({ position }) => position)).toEqual([0, 1, 2]);
-    expect(page).not.toHaveProperty('nextToken');
+    expect(page.nextToken).toBeUndefined();
   });
 
   it('are split rightly, whatever JSON they are', () => {
@@ -158,6 +158,11 @@ describe('a record that cannot be kept', () => {
 });
 
 describe('an envelope', () => {
+  it('that is not UTF-8 is malformed_response', () => {
+    const latin1 = Buffer.from(result('[{"id":"M\xfcller"}]', 1), 'latin1');
+    expect(() => readBytes(latin1, RESULT)).toThrow(expect.objectContaining({ code: 'malformed_response' }));
+  });
+
   it.each<[string, string, Endpoint]>([
     ['malformed_response', `<html>${CANARY}</html>`, RESULT],
     ['malformed_response', '', RESULT],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { arrayStart, scanJson, scanRecord } from '../../src/pagers/json-scanner.js';
+import { arrayStart, recordScanner, scanJson } from '../../src/pagers/json-scanner.js';
 
 const isJson = (text: string) => {
   try {
@@ -175,13 +175,13 @@ it.each([
   ['1', 1, undefined],
 ])('the record of %s at %i', (text, index, expected) => {
   const bytes = Buffer.from(text);
-  const record = scanRecord(bytes, index, [], ['id']);
+  const record = recordScanner(bytes, [], ['id'])(index);
   const id = record?.members[0];
   expect(record && { end: record.end, id: id && bytes.toString('utf8', id.start, id.end) }).toEqual(expected);
 });
 
 it('a record is suspicious by itself', () => {
   const text = Buffer.from('[{"a":"\\u0000"},{"a":1}]');
-  expect(scanRecord(text, 1, [], [])).toMatchObject({ end: 15, isSuspicious: true });
-  expect(scanRecord(text, 16, [], [])).toMatchObject({ end: 23, isSuspicious: false });
+  expect(recordScanner(text, [], [])(1)).toMatchObject({ end: 15, isSuspicious: true });
+  expect(recordScanner(text, [], [])(16)).toMatchObject({ end: 23, isSuspicious: false });
 });

@@ -198,6 +198,17 @@ describe('a page that holds the same records', () => {
       expect.objectContaining({ code: 'malformed_response' }),
     );
   });
+
+  it.each([
+    ['a record', totals([A, '{"id":"b","n":"?"}', C])],
+    ['what stands around them', totals([A, B, C]).replace(/}$/, ',"more":"?"}')],
+  ])('is an error where %s is not UTF-8', async (_, text) => {
+    const bytes = Buffer.from(text);
+    bytes[bytes.indexOf('?')] = 0xff;
+    await expect(readAgainst(reference, bytes, LIST, 'id')).rejects.toThrow(
+      expect.objectContaining({ code: 'malformed_response' }),
+    );
+  });
 });
 
 it.each([
