@@ -11,6 +11,9 @@ export interface Answer {
   readonly body: Buffer;
 }
 
+/** To give back one by one takes twice as long. */
+const PARTS_AT_ONCE = 4;
+
 /**
  * A request on its way and its answer as it comes, told by undici's dispatcher: without a stream in between, which costs a
  * fifth of the worker's time for a request. Ends at once when it is aborted, even before it has a connection, of which undici would not know.
@@ -26,7 +29,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #head: Omit<Answer, 'body'> = { status: 0, headers: {} };
   /** The whole body, where its length was said. */
   #whole: Buffer | undefined;
-  /** Otherwise what has come of it. */
+  /** What has come of it, but for what was copied there and given back. */
   readonly #parts: Buffer[] = [];
   #size = 0;
 
@@ -61,10 +64,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(_: unknown, part: Buffer): void {
+    this.#parts.push(part);
     if (this.#whole) {
       part.copy(this.#whole, this.#size);
-      freeLater([part]);
-    } else this.#parts.push(part);
+      if (this.#parts.length === PARTS_AT_ONCE) freeLater(this.#parts.splice(0));
+    }
     this.#size += part.length;
     if (this.#size > this.#maxBytes) this.abort(tooLarge(this.#maxBytes));
   }

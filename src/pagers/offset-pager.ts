@@ -17,7 +17,7 @@ export type OffsetState = {
   /** Once pages were too short to overlap: they are taken one after the other, and prove nothing. */
   readonly plain: boolean;
   /** Newest totalRecords. */
-  readonly total?: number;
+  readonly total?: number | undefined;
   /** Requests that this pass may take; known after the first page. */
   readonly limit?: number;
 };
@@ -60,7 +60,7 @@ export class OffsetPager implements Pager<OffsetState> {
     return { offset: 0, size: this.#spec.size, requests: 0, back: 0, barren: 0, plain: false };
   }
 
-  request({ offset, size }: OffsetState): PageInput {
+  request({ offset, size }: Pick<OffsetState, 'offset' | 'size'>): PageInput {
     const { skipName, takeName } = this.#spec;
     return this.#spec.in === 'query'
       ? { query: { [skipName]: String(offset), [takeName]: String(size) } }
@@ -82,14 +82,14 @@ export class OffsetPager implements Pager<OffsetState> {
     const requests = state.requests + 1;
     const limit = state.limit ?? maxRequests(total, size - 1);
     if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
-    const seen = { size, requests, limit, ...(total === undefined ? {} : { total }) };
+    const seen = { size, requests, total, limit };
 
     if (!counts) {
       const back = state.back === 0 ? Math.max(1, Math.floor(size / 2)) : state.back * 2;
       // Behind the last record there is nothing to join with.
       const last = total === undefined ? Infinity : total - 1;
       const offset = Math.max(0, Math.min(state.offset - back, last));
-      return { kind: 'again', state: { ...state, ...seen, offset, back } };
+      return { kind: 'again', state: { offset, back, barren: state.barren, plain: state.plain, ...seen } };
     }
 
     const barren = memory.hasAll(page.keys) ? state.barren + 1 : 0;
@@ -106,7 +106,7 @@ export class OffsetPager implements Pager<OffsetState> {
     const step = plain ? size : size - 1;
     const inputs: PageInput[] = [];
     for (let n = skip; inputs.length < count && state.offset + n * step + size < total; n += 1)
-      inputs.push(this.request({ ...state, offset: state.offset + (n + 1) * step }));
+      inputs.push(this.request({ offset: state.offset + (n + 1) * step, size }));
     return inputs;
   }
 

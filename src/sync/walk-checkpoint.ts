@@ -10,20 +10,20 @@ export interface WalkCheckpoint {
   readonly pages: number;
   readonly rejected: number;
   readonly duplicates: number;
-  readonly total?: number;
+  readonly total?: number | undefined;
   /** Index at which an offset list ended: how many records it had then. */
-  readonly endIndex?: number;
+  readonly endIndex?: number | undefined;
   readonly totalConstant: boolean;
   /** Digest of the pass before this one. */
-  readonly previousDigest?: string;
+  readonly previousDigest?: string | undefined;
   /** How often a page token was lost and the walk began again. */
   readonly tokenRestarts: number;
   /** The list contradicted its own totals, so that this pass reads on to an empty page, and proves nothing. */
-  readonly distrustsTotal?: true;
+  readonly distrustsTotal?: true | undefined;
   /** The pass has read the list to its end; only the verdict is missing. */
-  readonly ended?: true;
+  readonly ended?: true | undefined;
   /** Where a walk over the lists of many parents stands. */
-  readonly parent?: ParentPlace;
+  readonly parent?: ParentPlace | undefined;
 }
 
 /** The parent whose list is being read, and what came of the parents before it. */
@@ -48,24 +48,31 @@ export function firstCheckpoint(pager: Pager): WalkCheckpoint {
   return { pager: pager.first(), pages: 0, rejected: 0, duplicates: 0, totalConstant: true, tokenRestarts: 0 };
 }
 
+/** With all members named: a spread takes longer than they do, and a new one cannot be forgotten. */
+type Every<T> = { [K in keyof Required<T>]: T[K] };
+
 /** The checkpoint behind a page that counts; `repeated` of its records shared their id with another. `pager` undefined = the end. */
 export function checkpointAfter(
   before: WalkCheckpoint,
   page: ReceivedPage,
   repeated: number,
   pager: JsonObject | undefined,
-): WalkCheckpoint {
+): Every<WalkCheckpoint> {
+  const { total = before.total } = page;
   const offset = before.pager['offset'];
-  const sameTotal = before.total === undefined || page.total === undefined || before.total === page.total;
+  const isEnd = pager === undefined;
   return {
-    ...before,
     pager: pager ?? before.pager,
     pages: before.pages + 1,
     rejected: before.rejected + page.rejected.length,
     duplicates: before.duplicates + repeated,
-    totalConstant: before.totalConstant && sameTotal,
-    ...(page.total !== undefined && { total: page.total }),
-    ...(pager === undefined && { ended: true }),
-    ...(pager === undefined && typeof offset === 'number' && { endIndex: offset + page.keys.length }),
+    total,
+    endIndex: isEnd && typeof offset === 'number' ? offset + page.keys.length : undefined,
+    totalConstant: before.totalConstant && (before.total === undefined || before.total === total),
+    previousDigest: before.previousDigest,
+    tokenRestarts: before.tokenRestarts,
+    distrustsTotal: before.distrustsTotal,
+    ended: isEnd ? true : undefined,
+    parent: before.parent,
   };
 }
