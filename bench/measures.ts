@@ -72,6 +72,7 @@ async function throughputRound(bench: Bench, options: BenchOptions, measures: Me
   const fetchedAgain = await change(bench, options, 'change=0.01');
   const walBefore = await bench.walBytes();
   const changed = await bench.sync(all);
+  note('fetch only, right before 1 % changed, rows/s', total / fetchedAgain);
   note('1 % changed, rows/s', total / changed);
   note('1 % changed / fetch only', fetchedAgain / changed);
   note('1 % changed, WAL bytes a record', Number((await bench.walBytes()) - walBefore) / total);

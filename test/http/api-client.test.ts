@@ -59,6 +59,16 @@ test('asks with the bearer token, the base path and literal $ names', async () =
   expect(encodeQuery({ $skip: '$1' })).toBe('$skip=%241');
 });
 
+test('an error page that is not UTF-8 is told by its status, and asked for again', async () => {
+  let left = 1;
+  const { get } = await setUp((_, response) => {
+    if (left-- > 0)
+      response.writeHead(503, { 'content-type': 'text/html' }).end(Buffer.from('Dienst nicht verf\xfcgbar', 'latin1'));
+    else response.end('{"a":1}');
+  });
+  expect(await get()).toMatchObject({ status: 200, text: '{"a":1}' });
+});
+
 test('posts JSON', async () => {
   const { api, tokens, received } = await setUp(always(200));
   await api.request({ method: 'POST', path: '/list', body: { skip: 0, take: 5 }, tokens });
