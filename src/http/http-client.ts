@@ -23,7 +23,7 @@ export interface HttpResponse {
   readonly status: number;
   /** Names in lower case; repeated headers joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body as it came; of JSON, whoever reads it looks whether it is UTF-8. */
+  /** The body with its encoding undone. Nobody has looked whether it is UTF-8. */
   readonly bytes: Buffer;
   /** The body without a byte order mark. Throws ServiceError `malformed_response` where it is not UTF-8. */
   readonly text: string;

