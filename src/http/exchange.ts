@@ -11,7 +11,7 @@ export interface Answer {
   readonly body: Buffer;
 }
 
-/** To give back one by one takes twice as long. */
+/** To give them back one by one takes half as long again. */
 const PARTS_AT_ONCE = 4;
 
 /**

@@ -59,7 +59,7 @@ export interface ReceivedPage extends Page {
   /** The record member taken for the id; absent when no record of the page carries a candidate. */
   readonly idField?: string;
   readonly texts: TextHashes;
-  /** Which of them differ from those of page `ids`, where these are few (changesOf): the ledger need not keep all of them again. */
+  /** Which of them differ from those of page `ids`, where these are few (TextHashes.with): the ledger need not keep all of them again. */
   readonly changes?: Uint32Array | undefined;
 }
 
