@@ -25,6 +25,8 @@ export interface Scale {
   readonly giant: number;
   /** The most companies that are synced in one go. */
   readonly manyCompanies: number;
+  /** Companies whose tokens come due at once. */
+  readonly dueCompanies: number;
 }
 
 /** Four companies side by side: floors and syncs in turn within each round, so that a noisy machine is noisy for all of them. */

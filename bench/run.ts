@@ -8,15 +8,17 @@ import {
   measureThroughput,
   measureTwoWorkers,
 } from './measures.js';
+import { measureTokens } from './token-refresh.js';
 import { markdown, ratiosPicture, scalePicture } from './report.js';
 
-// npm run bench: BENCH_ROUNDS, BENCH_RECORDS (of each of four companies), BENCH_GIANT and BENCH_COMPANIES make it shorter or longer;
+// npm run bench: BENCH_ROUNDS, BENCH_RECORDS (of each of four companies), BENCH_GIANT, BENCH_COMPANIES and BENCH_TOKENS make it shorter or longer;
 // BENCH_ONLY names the parts to measure, and then nothing is written.
 const scale = {
   rounds: Number(process.env['BENCH_ROUNDS'] ?? 5),
   records: Number(process.env['BENCH_RECORDS'] ?? 100_000),
   giant: Number(process.env['BENCH_GIANT'] ?? 1_000_000),
   manyCompanies: Number(process.env['BENCH_COMPANIES'] ?? 10_000),
+  dueCompanies: Number(process.env['BENCH_TOKENS'] ?? 2_000),
 };
 const only = process.env['BENCH_ONLY']?.split(',');
 const measures = new Measures();
@@ -26,6 +28,7 @@ const parts = {
   'two-workers': () => measureTwoWorkers(measures, scale),
   latency: () => measureLatency(measures, scale),
   dispatch: () => measureDispatch(measures),
+  tokens: () => measureTokens(measures, scale),
   memory: () => measureMemory(measures, scale),
   scale: () => measureScale(measures, scale),
 };
