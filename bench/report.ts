@@ -57,10 +57,10 @@ export function ratiosPicture(measures: Measures): string {
       `<text x="${left - 15}" y="${y + 15}" text-anchor="end">${escape(name)}</text>`,
       `<rect x="${left}" y="${y}" width="${width(measures.median(name)).toFixed(1)}" height="22" rx="4" fill="#3d8b78"/>`,
       `<line x1="${goalAt}" x2="${goalAt}" y1="${y - 4}" y2="${y + 26}" stroke="#1f3a4d" stroke-width="2" stroke-dasharray="4 3"/>`,
-      `<text x="${(left + 8 + width(measures.median(name))).toFixed(1)}" y="${y + 16}" font-weight="600">${measures.median(name).toFixed(2)}</text>`,
+      `<text x="${(Math.max(left + width(measures.median(name)), goalAt) + 8).toFixed(1)}" y="${y + 16}" font-weight="600">${measures.median(name).toFixed(2)}</text>`,
     ].join('');
   };
-  const title = `<text x="${left}" y="30" font-weight="600">Share of the floor that is reached (dashed: to reach)</text>`;
+  const title = `<text x="860" y="30" text-anchor="end" font-weight="600">Share of the floor that is reached (dashed: to reach; bars end at 1.2)</text>`;
   return picture(70 + bars.length * 40, title + bars.map(row).join(''));
 }
 
