@@ -25,8 +25,10 @@ function serializeError(error: unknown): unknown {
 }
 
 /** The pool of `pg` gives errors of a connection its client: five thousand characters, and the key that cancels its statements. */
-function withoutClient(error: { readonly client?: unknown; readonly cause?: unknown }): object {
-  const { client: _, ...rest } = error;
-  const { cause } = rest;
-  return typeof cause === 'object' && cause !== null ? { ...rest, cause: withoutClient(cause) } : rest;
+function withoutClient(error: unknown): unknown {
+  if (typeof error !== 'object' || error === null) return error;
+  const { client: _, ...rest } = error as { client?: unknown; cause?: unknown; aggregateErrors?: unknown[] };
+  if (rest.cause !== undefined) rest.cause = withoutClient(rest.cause);
+  if (rest.aggregateErrors) rest.aggregateErrors = rest.aggregateErrors.map(withoutClient);
+  return rest;
 }

@@ -99,13 +99,14 @@ describe('by member name', () => {
 test('an error of a database connection is logged without the connection', () => {
   const client = { processID: 71, secretKey: 1634248814 };
   const cause = Object.assign(new Error('terminated'), { code: '57P01', client });
-  for (const error of [cause, new Error('outer', { cause: Object.assign(new Error('middle', { cause }), { client }) })]) {
+  const middle = Object.assign(new Error('middle', { cause }), { client });
+  for (const error of [cause, new Error('outer', { cause: middle }), new AggregateError(['a text', middle], 'outer')]) {
     const line = logged((log) => log.warn({ err: error }));
     expect(line).not.toContain(String(client.secretKey));
     expect(line).toContain('terminated');
     expect(line).toContain('57P01');
     expect(JSON.parse(line).err).toMatchObject({
-      type: 'Error',
+      type: error.constructor.name,
       message: error === cause ? 'terminated' : expect.stringContaining('outer'),
     });
   }
