@@ -1,3 +1,6 @@
+const UNTRUSTED =
+  'its certificate was issued by nobody who is trusted; where that is an authority of your own, name a file with its certificate in NODE_EXTRA_CA_CERTS';
+
 const WORDS: Record<string, string> = {
   ECONNREFUSED: 'the connection was refused, so nothing listens there',
   ECONNRESET: 'the connection was closed',
@@ -7,6 +10,11 @@ const WORDS: Record<string, string> = {
   EAI_AGAIN: 'the name of the host could not be looked up',
   ETIMEDOUT: 'there was no answer in time',
   ENOENT: 'there is no such socket',
+  DEPTH_ZERO_SELF_SIGNED_CERT: UNTRUSTED,
+  SELF_SIGNED_CERT_IN_CHAIN: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
 };
 
 /** Why a server could not be reached, in words; for failures without a code of the system, what they say themselves. */

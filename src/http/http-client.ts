@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { Agent, buildConnector } from 'undici';
+import { connectionFailure } from '../core/connection-failure.js';
 import { decodeBody, malformed } from './decode-body.js';
 import { Exchange } from './exchange.js';
 import { ServiceError } from './service-error.js';
@@ -117,7 +118,7 @@ export class HttpClient {
       return new ServiceError('service_timeout', `${what}: no answer in time (${code})`, { sent, cause: error });
     const problem = sent
       ? 'the connection broke before the answer was complete'
-      : 'no connection; check the address and the network';
+      : `no connection: ${connectionFailure(error)}; check the address and the network`;
     return new ServiceError('service_unreachable', `${what}: ${problem}${code && ` (${code})`}`, { sent, cause: error });
   }
 }

@@ -99,7 +99,11 @@ function granted(company: CompanyKey, answer: TokenAnswer): Grant {
         `the service refuses our client (${answer.error}); check client id, client secret and auth URL`,
       );
     case 'unreachable':
-      return refuse('service_unreachable', 'the authorization server cannot be reached; the token was not sent', answer.cause);
+      return refuse(
+        'service_unreachable',
+        `the token was not sent, for the authorization server cannot be reached: ${answer.cause.message}`,
+        answer.cause,
+      );
     case 'transient':
       return refuse('service_unreachable', `the authorization server answered ${answer.status}; try again`);
     case 'malformed':

@@ -97,7 +97,7 @@ export class RefreshAttempt {
         return this.#putOff(code, `it answered ${answer.status}`, { askedMs: answer.retryAfterMs });
       }
       case 'unreachable':
-        return this.#putOff('service_unreachable', 'it cannot be reached', { cause: answer.cause });
+        return this.#putOff('service_unreachable', `it cannot be reached: ${answer.cause.message}`, { cause: answer.cause });
       case 'ambiguous': {
         this.#unanswered += 1;
         if (await this.#isGivenUp()) return this.#abandon('refresh_outcome_unknown');
