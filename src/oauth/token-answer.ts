@@ -84,10 +84,12 @@ const OAUTH_ERROR = z.object({
 /** The codes that blame our client, wherever in a 400 of another format they stand. */
 const CLIENT_FAULT = /\b(invalid_client|unauthorized_client|unsupported_grant_type|invalid_scope)\b/i;
 
+/** Bytes that are not UTF-8 are passed over: tokens and codes are ASCII, and no pair must be lost over a name beside it. */
 export function readTokenAnswer(
-  { status, headers, text }: Pick<HttpResponse, 'status' | 'headers' | 'text'>,
+  { status, headers, bytes }: Pick<HttpResponse, 'status' | 'headers' | 'bytes'>,
   now: number,
 ): TokenAnswer {
+  const text = new TextDecoder().decode(bytes);
   if (status >= 200 && status < 300) return readGrant(parseJson(text));
   if (status === 408 || status === 429 || status >= 500) {
     return { kind: 'transient', status, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import { refreshAfterSeconds, retryAfterSeconds } from '../../src/oauth/refresh-schedule.js';
 import { readTokenAnswer } from '../../src/oauth/token-answer.js';
 
-const read = (status: number, body: unknown, headers: Record<string, string> = {}) =>
-  readTokenAnswer({ status, headers, text: typeof body === 'string' ? body : JSON.stringify(body) }, 0);
+const read = (status: number, body: unknown, headers: Record<string, string> = {}, encoding: BufferEncoding = 'utf8') =>
+  readTokenAnswer({ status, headers, bytes: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body), encoding) }, 0);
 
 const GRANT = {
   access_token: 'access-1',
@@ -87,6 +87,20 @@ test.each([
   [500, { error: 'invalid_grant' }, 'transient'],
   [503, '', 'transient'],
 ])('%i %j is %s', (status, body, kind) => expect(read(status, body).kind).toBe(kind));
+
+describe('in another encoding than UTF-8', () => {
+  test('a pair is not lost over a name that stands beside it', () => {
+    const answer = read(200, { ...GRANT, company_name: 'Brattskjær Båtbyggeri' }, {}, 'latin1');
+    expect(answer.kind === 'granted' && answer.refreshToken?.reveal()).toBe('refresh-1');
+  });
+
+  test.each([
+    [503, 'Außer Betrieb', 'transient'],
+    [403, 'Zugriff verweigert für', 'client_refused'],
+    [400, 'Das ist ungültig.', 'unexplained'],
+    [400, '{"error":"invalid_grant","error_description":"ungültig"}', 'refused'],
+  ])('%i %s is %s', (status, body, kind) => expect(read(status, body, {}, 'latin1').kind).toBe(kind));
+});
 
 test('Retry-After is heard, and unknown error texts are not repeated', () => {
   expect(read(503, '', { 'retry-after': '7' })).toMatchObject({ retryAfterMs: 7000 });
