@@ -1,8 +1,9 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
-import { makeFolder, unusableHome } from '../core/make-folder.js';
+import { makeFolder } from '../core/make-folder.js';
 import { isProcessAlive } from '../core/process-alive.js';
+import type { Logger } from '../observability/logger.js';
 import { CommandFailure } from './exit-code.js';
 
 interface RunningUp {
@@ -40,15 +41,20 @@ export function isMuster(service: unknown): boolean {
   return service === 'muster';
 }
 
-/** Leaves word that this process serves MUSTER_HOME. Returns how to take it back. Throws `invalid_configuration` where it cannot. */
-export function announceUp(config: Config, url: string): () => void {
-  makeFolder(config.home);
+/**
+ * Leaves word that this process serves MUSTER_HOME. Returns how to take it back, which leaves the word of a later one alone. Where
+ * nothing is kept in MUSTER_HOME, it may be a folder that nobody can write; then commands have to be told.
+ */
+export function announceUp(config: Config, url: string, logger: Logger): () => void {
   try {
+    makeFolder(config.home);
     writeFileSync(place(config), JSON.stringify({ pid: process.pid, url } satisfies RunningUp));
   } catch (error) {
-    throw unusableHome(`${place(config)} cannot be written`, error);
+    logger.warn({ err: error }, `MUSTER_HOME cannot be written, so give commands the address: --url ${url}`);
   }
-  return () => rmSync(place(config), { force: true });
+  return () => {
+    if (runningUp(config)?.pid === process.pid) rmSync(place(config), { force: true });
+  };
 }
 
 /** The `muster up` that serves this MUSTER_HOME, unless its process is gone. */

@@ -41,15 +41,15 @@ async function up(
     const served = sandbox ? { ...config, providers: { test: providerOf(sandbox, config) } } : config;
     app = await startApp(served, new Set(['api', 'worker']), logger, signal);
     const started = app;
-    const forget = sandbox && announceUp(config, started.url ?? '');
+    const forget = announceUp(config, started.url ?? '', logger);
     if (sandbox) await showFirstMirror(app.runs, sandbox.companies, () => syncExamples(started, sandbox), { signal, json });
     if (json) console.log(whereToLook(served, started));
-    else whatNext(served, started, file);
+    else whatNext(served, started, { isSandbox: sandbox !== undefined, logFile: file });
     return {
       stop: async () => {
         await started.stop();
         await sandbox?.stop();
-        forget?.();
+        forget();
       },
     };
   } catch (error) {
@@ -124,7 +124,11 @@ function whereToLook(config: Config, { url }: App): string {
   return JSON.stringify({ url, admin_token_file: config.adminToken ? null : adminTokenPath(config) });
 }
 
-function whatNext(config: Config, app: App, logFile: string | undefined): void {
+function whatNext(
+  config: Config,
+  app: App,
+  { isSandbox, logFile }: { readonly isSandbox: boolean; readonly logFile: string | undefined },
+): void {
   const places: [place: string, what: string][] = [
     [
       `${app.url}/api/docs`,
@@ -134,7 +138,15 @@ function whatNext(config: Config, app: App, logFile: string | undefined): void {
     ...(logFile ? [[logFile, 'the log'] as [string, string]] : []),
   ];
   const [environment] = Object.keys(config.providers);
+  const onboarding: [command: string, what: string][] = [
+    [`./bin/muster connect-link --environment ${environment}`, 'a link with which a customer connects a company'],
+    [
+      `./bin/muster onboard --environment ${environment} --company <company_id> < refresh-token.txt`,
+      'or onboard a company with a refresh token of its own',
+    ],
+  ];
   const commands: [command: string, what: string][] = [
+    ...(isSandbox ? [] : onboarding),
     ['./bin/muster status', 'how the mirrors stand'],
     ['./bin/muster companies', 'the companies, and what is mirrored of each'],
     [`./bin/muster sync --environment ${environment} --company <company_id> --wait`, 'mirror one again'],

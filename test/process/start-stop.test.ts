@@ -63,6 +63,23 @@ describe('at the start', () => {
     expect(muster.stderr).toMatch(/muster: MUSTER_HOME: the folder \/proc\/nope cannot be made/);
   });
 
+  test.skipIf(process.platform !== 'linux')('where nothing is kept in the home, it need not be there', async () => {
+    const muster = startMuster(['up'], {
+      ...env,
+      MUSTER_HOME: '/proc/nope',
+      PORT: String(anyPort()),
+      MUSTER_ADMIN_TOKEN: 'an-admin-token-of-the-tests',
+      TEST_BASE_URL: 'https://api.example.com',
+      TEST_AUTH_URL: 'https://login.example.com',
+      TEST_CLIENT_ID: 'muster',
+      TEST_CLIENT_SECRET: 'a-client-secret',
+    });
+    await muster.waitForOutput(/Ctrl-C stops everything/, FIFTEEN_SECONDS);
+    expect(muster.stderr).toContain('give commands the address: --url http://127.0.0.1:');
+    muster.kill('SIGTERM');
+    expect(await exitWithin(muster, FIFTEEN_SECONDS)).toEqual({ code: 0, signal: null });
+  });
+
   test.each([
     ['127.0.0.1:1', /127\.0\.0\.1:1 .*refused.*DATABASE_URL/],
     ['localhost:1', /localhost:1 .*refused.*DATABASE_URL/],

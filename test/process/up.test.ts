@@ -70,8 +70,15 @@ test('with an environment of its own it mirrors no example, and suggests what fi
     PRODUCTION_CLIENT_SECRET: 'a-client-secret',
   });
   await up.waitForOutput(READY, PATIENCE_MS);
-  expect(up.stdout).toContain('muster sync --environment production --company');
   expect(up.stdout).not.toMatch(/SANDBOX|Mirrored/);
+  const suggested = [...up.stdout.matchAll(/^ {2}\.\/bin\/muster (\S+.*)/gm)].map(([, command]) => command);
+  expect(suggested.slice(0, 2)).toEqual([
+    'connect-link --environment production',
+    'onboard --environment production --company <company_id> < refresh-token.txt',
+  ]);
+  expect(suggested).toContain('sync --environment production --company <company_id> --wait');
+  const found = await runMuster(['status'], { MUSTER_HOME: home });
+  expect([found.code, found.stderr]).toEqual([0, '']);
   up.kill('SIGINT');
   expect(await up.exit).toEqual({ code: 0, signal: null });
 }, 90_000);
