@@ -115,11 +115,11 @@ export class HttpClient {
     const sent = !(error instanceof Error && this.#connectErrors.has(error));
     const code = (error as NodeJS.ErrnoException).code ?? '';
     if (code.startsWith('UND_ERR_') && code.endsWith('_TIMEOUT'))
-      return new ServiceError('service_timeout', `${what}: no answer in time (${code})`, { sent, cause: error });
+      return new ServiceError('service_timeout', `${what} got no answer in time (${code})`, { sent, cause: error });
     const problem = sent
       ? 'the connection broke before the answer was complete'
       : `no connection: ${connectionFailure(error)}; check the address and the network`;
-    return new ServiceError('service_unreachable', `${what}: ${problem}${code && ` (${code})`}`, { sent, cause: error });
+    return new ServiceError('service_unreachable', `${what} failed: ${problem}${code && ` (${code})`}`, { sent, cause: error });
   }
 }
 
