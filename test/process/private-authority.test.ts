@@ -1,5 +1,5 @@
 import { writeFileSync } from 'node:fs';
-import { type AddressInfo, connect, type Server, type Socket } from 'node:net';
+import { type AddressInfo, connect, type Server } from 'node:net';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { createServer } from 'node:tls';
@@ -14,7 +14,6 @@ const TRUSTED_BY_NOBODY = generate([{ name: 'commonName', value: 'localhost' }],
 let deployment: Deployment;
 let authorityFile: string;
 let tls: Server;
-const sockets = new Set<Socket>();
 let running: TestProcess[] = [];
 
 beforeAll(async () => {
@@ -23,7 +22,6 @@ beforeAll(async () => {
   writeFileSync(authorityFile, TRUSTED_BY_NOBODY.cert);
   tls = createServer({ key: TRUSTED_BY_NOBODY.private, cert: TRUSTED_BY_NOBODY.cert }, (outside) => {
     const inside = connect(Number(deployment.sandbox.url.port), deployment.sandbox.url.hostname);
-    for (const socket of [outside, inside]) sockets.add(socket);
     pipeline(outside, inside, outside, () => {});
   });
   await new Promise<void>((resolve) => tls.listen(0, '127.0.0.1', resolve));
@@ -39,7 +37,6 @@ async function stop(): Promise<void> {
 
 afterAll(async () => {
   await stop();
-  for (const socket of sockets) socket.destroy();
   tls.close();
   await deployment.close();
 });

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -63,10 +63,12 @@ describe('at the start', () => {
     expect(muster.stderr).toMatch(/muster: MUSTER_HOME: the folder \/proc\/nope cannot be made/);
   });
 
-  test.skipIf(process.platform !== 'linux')('where nothing is kept in the home, it need not be there', async () => {
+  test('where nothing is kept in the home, it need not be there', async () => {
+    const file = join(home, 'a-file');
+    writeFileSync(file, '');
     const muster = startMuster(['up'], {
       ...env,
-      MUSTER_HOME: '/proc/nope',
+      MUSTER_HOME: join(file, 'no-folder'),
       PORT: String(anyPort()),
       MUSTER_ADMIN_TOKEN: 'an-admin-token-of-the-tests',
       TEST_BASE_URL: 'https://api.example.com',
