@@ -7,9 +7,9 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { pino } from 'pino';
 import pg from 'pg';
-import { startEmbeddedServer } from '../src/db/embedded-server.js';
+import { pino } from 'pino';
+import { startEmbeddedServer } from '../src/embedded/embedded-server.js';
 import { anyPort } from '../test/support/port.js';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

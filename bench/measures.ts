@@ -1,5 +1,5 @@
 import { type Bench, type BenchOptions, openBench } from './bench-setup.js';
-import { copyFloor, fetchOnly, fetchOneByOne } from './floors.js';
+import { copyFloor, fetchOneByOne, fetchOnly } from './floors.js';
 
 /** Every value that was measured, by what it is; medians are quoted. */
 export class Measures {

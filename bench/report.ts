@@ -1,5 +1,5 @@
-import { cpus, totalmem } from 'node:os';
 import { readFileSync } from 'node:fs';
+import { cpus, totalmem } from 'node:os';
 import type { Measures } from './measures.js';
 
 /** What is to be reached, where something is: at least, or at most, so much. */

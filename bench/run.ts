@@ -8,8 +8,8 @@ import {
   measureThroughput,
   measureTwoWorkers,
 } from './measures.js';
-import { measureTokens } from './token-refresh.js';
 import { markdown, ratiosPicture, scalePicture } from './report.js';
+import { measureTokens } from './token-refresh.js';
 
 // npm run bench: BENCH_ROUNDS, BENCH_RECORDS (of each of four companies), BENCH_GIANT, BENCH_COMPANIES and BENCH_TOKENS make it shorter or longer;
 // BENCH_ONLY names the parts to measure, and then nothing is written.

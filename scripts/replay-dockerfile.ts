@@ -4,7 +4,7 @@ import { mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { startEmbeddedServer } from '../src/db/embedded-server.js';
+import { startEmbeddedServer } from '../src/embedded/embedded-server.js';
 import { createLogger } from '../src/observability/logger.js';
 import { replay } from './docker/replay.js';
 import { tryImage } from './docker/trial.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { AdminServer } from './admin/server.js';
+import type { AdminServer } from './api/server.js';
 import { loadCatalogue } from './catalogue/load-catalogue.js';
 import type { Config } from './config/config.js';
 import { adminToken, encryptionKeys } from './config/kept-secrets.js';
@@ -10,8 +10,8 @@ import { type CompanyKey, type Environment, keyText } from './core/company.js';
 import { MusterError } from './core/errors.js';
 import { StopStack } from './core/stop-stack.js';
 import { type Database, openDatabase } from './db/database.js';
-import { startEmbeddedServer } from './db/embedded-server.js';
 import { migrate, pendingMigrations } from './db/migrate.js';
+import { startEmbeddedServer } from './embedded/embedded-server.js';
 import { ApiClient } from './http/api-client.js';
 import { HttpClient } from './http/http-client.js';
 import { NotificationQueue } from './jobs/notification-queue.js';
@@ -42,11 +42,11 @@ import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
 import { registerSecret } from './observability/secret-registry.js';
-import { RunClaims } from './sync/run-claims.js';
-import { RunExecutor } from './sync/run-executor.js';
-import { RunHolder } from './sync/run-holder.js';
-import { Runs } from './sync/runs.js';
-import { WalkStore } from './sync/walk-store.js';
+import { RunClaims } from './runs/run-claims.js';
+import { RunExecutor } from './runs/run-executor.js';
+import { RunHolder } from './runs/run-leases.js';
+import { Runs } from './runs/runs.js';
+import { WalkStore } from './walks/walk-store.js';
 
 /** What a process does: answer the admin API, work on the queue, or both. */
 export type Role = 'api' | 'worker';
@@ -189,7 +189,7 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
   if (roles.has('api')) {
     // Ten megabytes, which a worker does without.
     const [{ createAdminServer }, { createMetrics }] = await Promise.all([
-      import('./admin/server.js'),
+      import('./api/server.js'),
       import('./observability/metrics.js'),
     ]);
     if (config.adminToken && config.adminToken.reveal().length < 16)

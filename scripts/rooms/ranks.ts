@@ -7,10 +7,12 @@ const RANKS: readonly (readonly string[])[] = [
   ['core', 'generated'],
   ['observability'],
   ['db', 'catalogue'],
+  ['embedded'],
   ['pagers', 'http', 'mirror'],
   ['notifications'],
-  ['sync', 'oauth'],
-  ['admin', 'jobs', 'sandbox'],
+  ['walks', 'oauth'],
+  ['runs'],
+  ['api', 'jobs', 'sandbox'],
   ['config'],
   ['app'],
   ['cli'],
@@ -25,7 +27,7 @@ export const IMPORTS_ONLY: Readonly<Record<string, { rooms: readonly string[]; b
 export const IMPORTED_ONLY_BY: Readonly<Record<string, { rooms: readonly string[]; because: string }>> = {
   config: { rooms: ['app', 'cli'], because: 'parts are handed their settings, so that each can be built without an environment' },
   generated: {
-    rooms: ['db', 'mirror', 'oauth', 'sync', 'admin', 'jobs'],
+    rooms: ['db', 'mirror', 'oauth', 'walks', 'runs', 'api', 'jobs'],
     because: 'the rooms that have no business with the database cannot depend on its shape',
   },
 };

@@ -1,15 +1,15 @@
 import { type Command, Option } from 'commander';
-import { CompanyStatusName, type CompanyModel } from '../admin/models.js';
+import { type CompanyModel, CompanyStatusName } from '../api/models.js';
 import { openAdminClient } from './admin-client.js';
+import { CommandFailure } from './exit-code.js';
 import {
+  type CompanyOptions,
   companyOption,
   companyPath,
-  type CompanyOptions,
   environmentOption,
   type OperatorOptions,
   operatorCommand,
 } from './operator-command.js';
-import { CommandFailure } from './exit-code.js';
 import { type Columns, print, time } from './table.js';
 
 interface CompaniesOptions extends OperatorOptions {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import { openAdminClient } from './admin-client.js';
 import {
-  companyOption,
   type CompanyOptions,
+  companyOption,
   environmentOption,
   type OperatorOptions,
   operatorCommand,

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunView, WalkView } from '../sync/run-view.js';
-import type { Runs } from '../sync/runs.js';
+import type { RunView, WalkView } from '../runs/run-view.js';
+import type { Runs } from '../runs/runs.js';
 import { tableLines } from './table.js';
 
 interface MirroredCompany {

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander';
 import type { z } from 'zod';
-import { Hold } from '../admin/models.js';
+import { Hold } from '../api/models.js';
 import { openAdminClient } from './admin-client.js';
 import { environmentOption, type OperatorOptions, operatorCommand } from './operator-command.js';
 import { type Columns, print, time } from './table.js';

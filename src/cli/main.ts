@@ -1,6 +1,6 @@
 import v8 from 'node:v8';
 import { Command } from 'commander';
-import { VERSION } from '../admin/version.js';
+import { VERSION } from '../api/version.js';
 import { registerApi } from './api.js';
 import { registerChanges } from './changes.js';
 import { registerCompanies } from './companies.js';

@@ -1,13 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline/promises';
-import { text } from 'node:stream/consumers';
 import { Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import type { CompanyModel } from '../admin/models.js';
+import type { CompanyModel } from '../api/models.js';
 import { openAdminClient } from './admin-client.js';
 import { COMPANY_COLUMNS } from './companies.js';
 import { CommandFailure } from './exit-code.js';
-import { companyCommand, type CompanyOptions } from './operator-command.js';
+import { type CompanyOptions, companyCommand } from './operator-command.js';
 import { print } from './table.js';
 
 export function registerOnboard(program: Command): void {

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import type { CompanyModel } from '../admin/models.js';
+import type { CompanyModel } from '../api/models.js';
 import { openAdminClient } from './admin-client.js';
 import { COMPANY_COLUMNS } from './companies.js';
-import { companyCommand, companyPath, type CompanyOptions } from './operator-command.js';
+import { type CompanyOptions, companyCommand, companyPath } from './operator-command.js';
 import { print } from './table.js';
 
 export function registerPause(program: Command): void {

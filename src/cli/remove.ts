@@ -2,7 +2,7 @@ import type { Command } from 'commander';
 import { openAdminClient } from './admin-client.js';
 import { ASKS, confirmed } from './confirm.js';
 import { CommandFailure } from './exit-code.js';
-import { companyCommand, companyPath, type CompanyOptions } from './operator-command.js';
+import { type CompanyOptions, companyCommand, companyPath } from './operator-command.js';
 import { print } from './table.js';
 
 export function registerRemove(program: Command): void {

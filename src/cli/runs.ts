@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { RunStatusName, type RunModel } from '../admin/models.js';
+import { type RunModel, RunStatusName } from '../api/models.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
 import type { HoldModel } from './holds.js';
 import { companyOption, environmentOption, type OperatorOptions, operatorCommand, parseCount } from './operator-command.js';

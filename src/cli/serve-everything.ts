@@ -1,12 +1,12 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type App, startApp } from '../app.js';
-import { callbackUrl, type Config } from '../config/config.js';
+import { type Config, callbackUrl } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
+import { isSafe } from '../config/setting-values.js';
 import { FaultsError, isMusterError } from '../core/errors.js';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.js';
 import { showFirstMirror } from './first-mirror.js';
-import { isSafe } from '../config/setting-values.js';
 import { announceUp, refuseSecondUp } from './running-up.js';
 import { loggerBesideTerminal, serveUntilSignal } from './serve.js';
 

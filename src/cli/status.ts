@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { CompanyModel, RunModel } from '../admin/models.js';
+import type { CompanyModel, RunModel } from '../api/models.js';
 import { type AdminClient, openAdminClient, type Readiness } from './admin-client.js';
 import { oldestVerified } from './companies.js';
 import { CommandFailure } from './exit-code.js';

@@ -106,3 +106,9 @@ export class FaultsError extends MusterError {
 export function isMusterError(error: unknown, code?: ErrorCode): error is MusterError {
   return error instanceof MusterError && (code === undefined || error.code === code);
 }
+
+/** What went wrong, for people and for programs. */
+export interface ErrorView {
+  readonly code: ErrorCode;
+  readonly message: string;
+}

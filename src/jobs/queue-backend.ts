@@ -1,5 +1,5 @@
 import type { EventEmitter } from 'node:events';
-import { type PgPool, type Processor, Queue, runMigrations, withBackend, Worker, type WorkerOptions } from 'bullmq';
+import { type PgPool, type Processor, Queue, runMigrations, Worker, type WorkerOptions, withBackend } from 'bullmq';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import type { Logger } from '../observability/logger.js';

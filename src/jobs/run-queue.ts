@@ -1,6 +1,6 @@
 import type { Queue } from 'bullmq';
 import type { Logger } from '../observability/logger.js';
-import type { RunDispatcher } from '../sync/runs.js';
+import type { RunDispatcher } from '../runs/runs.js';
 import type { QueueBackend } from './queue-backend.js';
 
 /** Name of the queue. */

@@ -3,10 +3,10 @@ import type { Clock } from '../core/clock.js';
 import { Repetition } from '../core/repetition.js';
 import type { Service } from '../core/service.js';
 import type { Logger } from '../observability/logger.js';
-import type { RunExecutor } from '../sync/run-executor.js';
-import type { RunHolder } from '../sync/run-holder.js';
+import type { RunExecutor } from '../runs/run-executor.js';
+import type { RunHolder } from '../runs/run-leases.js';
 import type { QueueBackend } from './queue-backend.js';
-import { type RunQueue, RUNS } from './run-queue.js';
+import { RUNS, type RunQueue } from './run-queue.js';
 
 /** How long a run keeps its slot while others wait. */
 const SLICE_MS = 5_000;

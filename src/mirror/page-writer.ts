@@ -1,10 +1,10 @@
 import { bytesOf } from '../core/text-slice.js';
 import { executeBulk, numberArray, textArray } from '../db/bulk-statement.js';
 import type { Transaction } from '../db/transaction.js';
-import { fenced, type ListKey } from './list-fence.js';
 import { joinTexts } from './joined-texts.js';
-import { mirrorTable } from './mirror-table.js';
 import { LedgerColumns } from './ledger-columns.js';
+import { fenced, type ListKey } from './list-fence.js';
+import { mirrorTable } from './mirror-table.js';
 import { type PageToWrite, recordsOf } from './page-values.js';
 
 /** A walk that writes, and where it stands once the write has taken effect. */

@@ -4,10 +4,10 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import { MusterError } from '../core/errors.js';
 import type { TextSlice } from '../core/text-slice.js';
 import { dataPath, noArray, readEnvelope } from './envelope-members.js';
-import type { Page } from './pager.js';
 import { KeyHashes, type PageHashes, type TextHashes } from './hashes.js';
+import { MAX_DEPTH, recordScanner, type ScannedRecord, type Span, scanJson } from './json-scanner.js';
+import type { Page } from './pager.js';
 import { digestRecords } from './record-digests.js';
-import { MAX_DEPTH, recordScanner, type ScannedRecord, scanJson, type Span } from './json-scanner.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
 
 /** A record, and exactly the text that was received. */

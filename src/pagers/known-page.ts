@@ -13,8 +13,8 @@ import {
 } from './envelope.js';
 import { dataPath, readEnvelope } from './envelope-members.js';
 import { KeyHashes, RUN, type TextHashes } from './hashes.js';
+import { arrayStart, type Span, scanJson, skipSpace } from './json-scanner.js';
 import { endOfText } from './record-digests.js';
-import { arrayStart, scanJson, skipSpace, type Span } from './json-scanner.js';
 
 /** What an earlier walk received, all of which stands in the mirror as it was received then. */
 export interface KnownPages {

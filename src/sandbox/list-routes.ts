@@ -3,7 +3,7 @@ import { access } from './bearer.js';
 import type { Resource } from './company-spec.js';
 import type { Grants } from './grants.js';
 import type { PageTokens } from './page-tokens.js';
-import { type Asked, readObject, type Route } from './router.js';
+import { type Asked, type Route, readObject } from './router.js';
 import type { World } from './world.js';
 
 /** A list of the API: where its paging input stands and how it is spelt. */

@@ -8,7 +8,7 @@ import { MusterError } from '../core/errors.js';
 import { type Answer, bodyOf, json, refusal } from './answer.js';
 import type { Effect, Faults } from './faults.js';
 import type { RequestLog, ServedRequest } from './request-log.js';
-import { findRoute, readObject, type Route } from './router.js';
+import { findRoute, type Route, readObject } from './router.js';
 
 const BODY_LIMIT = 1_000_000;
 

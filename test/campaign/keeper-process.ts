@@ -1,5 +1,5 @@
 import { TokenKeeper } from '../../src/oauth/keeper.js';
-import { keeperParts, type KeeperSettings } from './keeper-parts.js';
+import { type KeeperSettings, keeperParts } from './keeper-parts.js';
 
 // Started by fork: answers each company_id with the token that it got, or with the code of the error.
 const keeper = new TokenKeeper(keeperParts(JSON.parse(process.env.KEEPER ?? '{}') as KeeperSettings));

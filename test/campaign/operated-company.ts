@@ -8,11 +8,11 @@ import { Holds } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
+import type { RunView } from '../../src/runs/run-view.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
-import type { RunView } from '../../src/sync/run-view.js';
 import { randomOf } from '../pagers/shifting-list.js';
-import { ENTRIES, endpointsOf } from '../sync/company-fixture.js';
-import { type SyncHarness, syncHarness } from '../sync/sync-harness.js';
+import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
+import { type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 import { CompanyModel, type ModelResource, RESOURCES } from './company-model.js';
 import { draw, type Random } from './draw.js';
 

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
 import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.js';
 import { KeeperFleet } from './keeper-fleet.js';
 import { shareOf } from './share.js';

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { stampChanges } from '../../src/mirror/change-feed.js';
+import type { RunTrigger } from '../../src/runs/run-view.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
-import type { RunTrigger } from '../../src/sync/run-view.js';
 import { randomOf } from '../pagers/shifting-list.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { endpointsOf } from '../sync/company-fixture.js';
-import { askedFor, type SyncHarness, syncHarness } from '../sync/sync-harness.js';
+import { endpointsOf } from '../walks/company-fixture.js';
+import { askedFor, type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 import { ErraticList, type Style } from './erratic-list.js';
 import { shareOf } from './share.js';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { type AdminFixture, startAdmin, TOKEN } from '../admin/admin-fixture.js';
+import { type AdminFixture, startAdmin, TOKEN } from '../api/admin-fixture.js';
 import { runMuster } from './run-muster.js';
 
 let admin: AdminFixture;

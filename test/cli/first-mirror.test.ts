@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { showFirstMirror } from '../../src/cli/first-mirror.js';
-import type { RunView, WalkView } from '../../src/sync/run-view.js';
+import type { RunView, WalkView } from '../../src/runs/run-view.js';
 
 let printed: string;
 beforeEach(() => {

@@ -7,7 +7,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
-import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../admin/admin-fixture.js';
+import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../api/admin-fixture.js';
 import { emptyDatabase } from '../support/database.js';
 import { startMuster } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';

@@ -5,9 +5,9 @@ import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { sweeps } from '../../src/jobs/sweeps.js';
-import { followSchedule } from '../../src/sync/follow-schedule.js';
-import { Runs } from '../../src/sync/runs.js';
-import { nextSyncAt, type Schedule } from '../../src/sync/schedule.js';
+import { followSchedule } from '../../src/runs/follow-schedule.js';
+import { Runs } from '../../src/runs/runs.js';
+import { nextSyncAt, type Schedule } from '../../src/runs/schedule.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
 

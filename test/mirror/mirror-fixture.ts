@@ -4,10 +4,10 @@ import type { TextSlice } from '../../src/core/text-slice.js';
 import type { Database } from '../../src/db/database.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { holdList, type ListKey, takeList } from '../../src/mirror/list-fence.js';
-import { KeyHashes, TEXT_WORDS, textsOf } from '../../src/pagers/hashes.js';
 import type { PageToWrite } from '../../src/mirror/page-values.js';
 import { type WalkWrite, writePages } from '../../src/mirror/page-writer.js';
-import { reconcile, type Reconciliation } from '../../src/mirror/reconcile.js';
+import { type Reconciliation, reconcile } from '../../src/mirror/reconcile.js';
+import { KeyHashes, TEXT_WORDS, textsOf } from '../../src/pagers/hashes.js';
 
 export interface Written {
   readonly list: ListKey;

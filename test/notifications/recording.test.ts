@@ -6,7 +6,7 @@ import { Secret } from '../../src/core/secret.js';
 import { type Database, openDatabase } from '../../src/db/database.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { recordRunEnd } from '../../src/notifications/run-events.js';
-import { RunClaims } from '../../src/sync/run-claims.js';
+import { RunClaims } from '../../src/runs/run-claims.js';
 import { alter, DUE, EXPIRED, newCompany, oauthRoom, onboarded } from '../oauth/fixture.js';
 import { TokenServer } from '../oauth/token-server.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

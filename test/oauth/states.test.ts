@@ -6,7 +6,7 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { sweeps } from '../../src/jobs/sweeps.js';
-import { Runs } from '../../src/sync/runs.js';
+import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, DUE, EXPIRED, newCompany, oauthRoom } from './fixture.js';
 import { readStates } from './states-document.js';

@@ -1,12 +1,12 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { bytesOf } from '../../src/core/text-slice.js';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
+import { bytesOf } from '../../src/core/text-slice.js';
 import { type KnownContent, readPage } from '../../src/pagers/envelope.js';
 import { KeyHashes, TextHashes } from '../../src/pagers/hashes.js';
 import { readAgainst } from '../../src/pagers/known-page.js';
-import { Reference } from '../../src/sync/reference.js';
+import { Reference } from '../../src/walks/reference.js';
 
 const entry = { method: 'POST', path: '/{company_id}/list', pager: { style: 'skip-take', size: 5 } };
 const [LIST] = validateCatalogue({ list: entry }, 'test').endpoints as [Endpoint];

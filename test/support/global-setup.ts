@@ -8,8 +8,8 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
-import { startEmbeddedServer } from '../../src/db/embedded-server.js';
 import { migrate } from '../../src/db/migrate.js';
+import { startEmbeddedServer } from '../../src/embedded/embedded-server.js';
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,0 +1,84 @@
+import { createHash } from 'node:crypto';
+import type { FastifyPluginAsync, FastifyReply } from 'fastify';
+import { isMusterError } from '../core/errors.js';
+import { translateDatabaseError } from '../db/sql-state.js';
+import { CONNECT_STYLE, type ConnectPage, connectPage } from './connect-page.js';
+import { connectedPage, FAILED_PAGE, failurePage, UNAVAILABLE_PAGE } from './connect-texts.js';
+import { requestFirstSync } from './first-sync.js';
+import type { AuthorizationPort, ConnectionsPort, RunsPort } from './ports.js';
+
+export interface ConnectPagesDependencies {
+  readonly authorization: AuthorizationPort;
+  readonly connections: ConnectionsPort;
+  readonly runs: RunsPort;
+}
+
+/** The API's document is about the calls that carry a token. */
+const HIDDEN = { hide: true };
+
+type Query = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/** These pages run nothing, load nothing and post nothing. */
+const CONTENT_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(CONNECT_STYLE).digest('base64')}'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`;
+
+/**
+ * The pages of the authorization flow, for people who have a link and no token. Nothing that an address here holds is logged, stored by
+ * a browser, or told to another site.
+ */
+export function connectPages({ authorization, connections, runs }: ConnectPagesDependencies): FastifyPluginAsync {
+  return async (pages) => {
+    pages.addHook('onRequest', async (_request, reply) => {
+      reply.headers({
+        'cache-control': 'no-store',
+        'referrer-policy': 'no-referrer',
+        'content-security-policy': CONTENT_POLICY,
+        'x-robots-tag': 'noindex',
+      });
+    });
+    pages.setErrorHandler((error, request, reply) => {
+      request.log.error({ err: error, route: request.routeOptions.url }, 'A page of the authorization flow failed');
+      const isAway = isMusterError(translateDatabaseError(error), 'database_unavailable');
+      return send(reply, isAway ? UNAVAILABLE_PAGE : FAILED_PAGE);
+    });
+
+    // A wildcard, so that a mangled link gets a page too, even one without its token. HEAD is answered alike: opening a link writes nothing.
+    for (const address of ['/connect', '/connect/*'])
+      pages.get<{ Params: { '*'?: string } }>(address, { schema: HIDDEN }, async ({ params }, reply) => {
+        const started = await authorization.start(params['*'] ?? '');
+        if ('location' in started) return reply.redirect(started.location.href, 302);
+        return send(reply, failurePage(started, await nameOf(started)));
+      });
+
+    pages.route<{ Querystring: Query }>({
+      method: 'GET',
+      url: '/oauth/callback',
+      schema: HIDDEN,
+      // A HEAD is sent by programs, and must not spend the code.
+      exposeHeadRoute: false,
+      async handler({ query, log }, reply) {
+        const outcome = await authorization.finish({ code: single(query.code), state: single(query.state) });
+        if ('failure' in outcome) return send(reply, failurePage(outcome, await nameOf(outcome)));
+        const { company, created } = outcome;
+        const syncing = await requestFirstSync(runs, company, created, log);
+        return send(reply, connectedPage({ company, created, syncing, name: await nameOf(company) }));
+      },
+    });
+  };
+
+  async function nameOf({
+    environment,
+    companyId,
+  }: Partial<Parameters<ConnectionsPort['find']>[0]>): Promise<string | undefined> {
+    if (environment === undefined || companyId === undefined) return undefined;
+    return (await connections.find({ environment, companyId }))?.name;
+  }
+}
+
+/** A parameter that is there twice counts as not there: whoever sends that is not the service. */
+function single(value: Query[string]): string | undefined {
+  return typeof value === 'string' ? value : undefined;
+}
+
+function send(reply: FastifyReply, page: ConnectPage): FastifyReply {
+  return reply.code(page.status).type('text/html; charset=utf-8').serializer(String).send(connectPage(page));
+}

@@ -1,0 +1,198 @@
+import { execFileSync } from 'node:child_process';
+import { closeSync, existsSync, openSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join, resolve } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import type { Logger } from 'pino';
+import { MusterError } from '../core/errors.js';
+import { isProcessAlive } from '../core/process-alive.js';
+import { sqlState } from '../db/sql-state.js';
+import { type Cluster, NAME, prepareCluster } from './embedded-cluster.js';
+import { type Guard, type Hold, isGuarded, isHeld, joinHolders, startGuarded } from './embedded-guard.js';
+
+export interface EmbeddedServer {
+  /** Of the database `muster`; holds the password. */
+  readonly url: string;
+  /** Lets go of the server, and when nobody else holds it waits for its end. May be called twice. */
+  stop(): Promise<void>;
+}
+
+/** Crash recovery after a power cut may well take so long. */
+const START_TIMEOUT_MS = 60_000;
+
+/** A little longer than the guard needs for its last resort. */
+const STOP_TIMEOUT_MS = 26_000;
+
+/** A free port may be taken by another program before the server has it. */
+const MAX_LAUNCHES = 3;
+
+const MAX_LOG_BYTES = 5_000_000;
+
+const SETTINGS = {
+  listen_addresses: '127.0.0.1',
+  unix_socket_directories: '',
+  max_connections: '100',
+  shared_buffers: '128MB',
+  log_checkpoints: 'off',
+  // Neither statements nor rows: the log is a plain file.
+  log_min_error_statement: 'panic',
+  log_error_verbosity: 'terse',
+};
+
+/**
+ * A real PostgreSQL below `home`/postgres, on a free port of the loopback, for as long as somebody uses it.
+ *
+ * Whoever comes first starts it; every further process with the same home joins it, in whatever order they come and go. The
+ * server belongs to all of them alike: it ends when the last one stops or dies, kill -9 included (see embedded-guard.ts). So a
+ * command that was there first never takes the database away from an `up` that came later. Data and password stay.
+ *
+ * Throws `embedded_database_failed`, and says what to do.
+ */
+export async function startEmbeddedServer({ home, logger }: { home: string; logger: Logger }): Promise<EmbeddedServer> {
+  const cluster = await prepareCluster(resolve(home));
+  const deadline = performance.now() + START_TIMEOUT_MS;
+  for (let launches = 0; launches < MAX_LAUNCHES && performance.now() < deadline; await sleep(50)) {
+    // Before the look at the pipe: a server that is there now and has no guard then never had one in between.
+    const found = readPostmaster(cluster.data);
+    let hold = joinHolders(cluster.pipe);
+    let guard: Guard | undefined;
+    if (hold === undefined) {
+      if (found && !clearAway(found, cluster.data)) continue;
+      launches += 1;
+      guard = await launch(cluster);
+      hold = guard.hold;
+    }
+    const server = await whenReady(cluster, hold, deadline);
+    if (server) {
+      logger.info(
+        { port: server.port, data: cluster.data },
+        guard ? 'embedded PostgreSQL started' : 'embedded PostgreSQL joined',
+      );
+      return { url: urlOf(cluster, server.port, NAME), stop: once(() => release(cluster, hold, server.pid, guard)) };
+    }
+    closeSync(hold);
+  }
+  throw new MusterError(
+    'embedded_database_failed',
+    `The embedded PostgreSQL did not start: ${lastLines(cluster.log)} (log: ${cluster.log}). Mend that, or set DATABASE_URL.`,
+  );
+}
+
+async function launch(cluster: Cluster): Promise<Guard> {
+  const settings = Object.entries(SETTINGS).flatMap(([name, value]) => ['-c', `${name}=${value}`]);
+  const command = [cluster.program, '-D', cluster.data, '-p', String(await freePort()), ...settings];
+  if (existsSync(cluster.log) && statSync(cluster.log).size > MAX_LOG_BYTES) truncateSync(cluster.log);
+  const log = openSync(cluster.log, 'a', 0o600);
+  try {
+    return startGuarded(command, cluster.pipe, log, cluster.account);
+  } finally {
+    closeSync(log);
+  }
+}
+
+/** Undefined when the server went away: it did not start, or its guard had already seen the last holder go. */
+async function whenReady(cluster: Cluster, hold: Hold, deadline: number): Promise<Postmaster | undefined> {
+  while (performance.now() < deadline) {
+    const server = readPostmaster(cluster.data);
+    // The connection also proves that this is our server: only ours knows the password.
+    const connected = server?.ready === true && (await provideDatabase(cluster, server.port));
+    if (!isGuarded(hold)) return undefined;
+    if (connected) return server;
+    await sleep(25);
+  }
+  return undefined;
+}
+
+async function provideDatabase(cluster: Cluster, port: number): Promise<boolean> {
+  const client = new pg.Client({ connectionString: urlOf(cluster, port, 'postgres'), connectionTimeoutMillis: 3_000 });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [NAME]);
+    if (!rowCount) await client.query(`CREATE DATABASE ${NAME}`);
+    return true;
+  } catch (error) {
+    return ['42P04', '23505'].includes(sqlState(error) ?? ''); // another process made it in this moment
+  } finally {
+    await client.end().catch(() => {});
+  }
+}
+
+async function release(cluster: Cluster, hold: Hold, pid: number, guard: Guard | undefined): Promise<void> {
+  closeSync(hold);
+  const deadline = performance.now() + STOP_TIMEOUT_MS;
+  while (performance.now() < deadline) {
+    if (isHeld(cluster.pipe)) return; // asked again and again: somebody may join before the guard has noticed
+    if (!isProcessAlive(pid)) return guard?.exited();
+    await sleep(20);
+  }
+}
+
+interface Postmaster {
+  pid: number;
+  port: number;
+  ready: boolean;
+}
+
+/** What the server says of itself in its lock file; the file stays behind when the server is killed. */
+function readPostmaster(data: string): Postmaster | undefined {
+  try {
+    const lines = readFileSync(lockFile(data), 'utf8').split('\n');
+    return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Makes way for a new server where no guard is; false = not yet. A server without a guard, whose guard was killed, would be left behind: it is
+ * stopped. A lock file whose process number belongs to some other program by now would keep the server from starting, as it only looks whether
+ * such a process exists: the number is replaced by one that no process has. Deleting the file would also lose what the server uses to find out
+ * whether children of the old one are still at work on the data.
+ */
+function clearAway({ pid }: Postmaster, data: string): boolean {
+  if (!isProcessAlive(pid)) return true;
+  if (commandOf(pid).includes(data)) {
+    process.kill(pid, 'SIGINT');
+    return false;
+  }
+  const text = readFileSync(lockFile(data), 'utf8');
+  if (text.startsWith(`${pid}\n`)) writeFileSync(lockFile(data), text.replace(/^\d+/, '2147483646'));
+  return true;
+}
+
+function commandOf(pid: number): string {
+  try {
+    if (process.platform === 'linux') return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+    return execFileSync('ps', ['-ww', '-o', 'command=', '-p', String(pid)], { encoding: 'utf8' });
+  } catch {
+    return ''; // it has just ended
+  }
+}
+
+const lockFile = (data: string): string => join(data, 'postmaster.pid');
+
+function urlOf({ password }: Cluster, port: number, database: string): string {
+  return `postgres://${NAME}:${password}@127.0.0.1:${port}/${database}`;
+}
+
+function lastLines(log: string): string {
+  const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : [];
+  return lines.slice(-3).join(' ') || 'it said nothing';
+}
+
+function once(work: () => Promise<void>): () => Promise<void> {
+  let done: Promise<void> | undefined;
+  return () => (done ??= work());
+}
+
+function freePort(): Promise<number> {
+  return new Promise((found, reject) => {
+    const server = createServer().once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() => (typeof address === 'object' && address ? found(address.port) : reject(new Error('no port'))));
+    });
+  });
+}

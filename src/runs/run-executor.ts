@@ -1,0 +1,242 @@
+import type { Catalogue } from '../catalogue/endpoint.js';
+import type { Clock } from '../core/clock.js';
+import type { CompanyKey } from '../core/company.js';
+import { type ErrorView, isMusterError, MusterError } from '../core/errors.js';
+import type { Database } from '../db/database.js';
+import { isPassingTrouble } from '../db/sql-state.js';
+import type { ApiClient } from '../http/api-client.js';
+import { ServiceError } from '../http/service-error.js';
+import type { TokenSource } from '../http/token-source.js';
+import { writeCompanyRecord } from '../mirror/company-record.js';
+import type { Logger } from '../observability/logger.js';
+import { type PageSourceParts, pageSource } from '../walks/page-source.js';
+import { walkList } from '../walks/walk.js';
+import type { WalkStore } from '../walks/walk-store.js';
+import type { ClaimedRun, RunClaims } from './run-claims.js';
+import type { HeldRun } from './run-leases.js';
+
+/** Requests to the API of the company's environment. */
+export type ApiOf = (company: CompanyKey) => Pick<ApiClient, 'request' | 'baseUrl'>;
+
+export interface ExecutorDependencies {
+  readonly db: Database;
+  readonly catalogue: Catalogue;
+  readonly claims: RunClaims;
+  readonly store: WalkStore;
+  readonly tokensOf: (company: CompanyKey) => TokenSource;
+  readonly apiOf: ApiOf;
+  readonly clock: Clock;
+  readonly logger: Logger;
+}
+
+/**
+ * Delays before each new attempt of a run that failed. Their sum is how long an outage may last before a run is given
+ * up: the next nightly run starts anew anyway.
+ */
+const RETRY_DELAYS_SECONDS = [10, 30, 120, 600, 1_800];
+/** The longest that a service is left alone because it asked for it. */
+const LONGEST_RETRY_AFTER_SECONDS = 86_400;
+
+interface RunContext {
+  readonly tokens: TokenSource;
+  /** The company's own record on its way: asked for beside the first page, and there before any page is committed. */
+  readonly record: Promise<void>;
+  readonly shouldYield: () => boolean;
+}
+
+type WalkEnd = 'succeeded' | 'yielded' | { readonly failed: unknown };
+
+/** Works on one claimed run: its walks in order, from their checkpoints, until the end or until it must yield. */
+export class RunExecutor {
+  readonly #deps: ExecutorDependencies;
+  /** Walks that this process itself left for later: going on with them is no resumption that a person wants to hear of. */
+  readonly #parked = new Set<string>();
+
+  constructor(deps: ExecutorDependencies) {
+    this.#deps = deps;
+  }
+
+  /** Returns `continue` when the run has more to do and was let go of; `over` when it ended, waits to retry, or was lost. */
+  async execute(held: HeldRun, shouldYield: () => boolean): Promise<'continue' | 'over'> {
+    const { run } = held;
+    const { claims, logger } = this.#deps;
+    const log = logger.child({ run_id: run.id, environment: run.company.environment, company_id: run.company.companyId });
+    const over = new AbortController();
+    let record = Promise.resolve();
+    try {
+      if (run.cancelRequested) return await this.#cancel(run);
+      const tokens = this.#deps.tokensOf(run.company);
+      const { walks } = run;
+      const isBegun = walks[0]?.position !== 0 || walks[0].pages > 0;
+      if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([held.signal, over.signal]), log);
+      // Its failure is seen by whoever waits for it.
+      record.catch(() => {});
+      const failures: unknown[] = [];
+      for (const walk of walks) {
+        const end = await this.#walk(run, walk, { tokens, record, shouldYield }, held, log);
+        if (end === 'yielded') return (await claims.release(run)) ? 'continue' : 'over';
+        if (end !== 'succeeded') failures.push(end.failed);
+      }
+      await record;
+      await this.#conclude(run, failures, log);
+      return 'over';
+    } catch (error) {
+      over.abort();
+      await record.catch(() => {});
+      return this.#interrupted(held, error, log);
+    }
+  }
+
+  async #walk(
+    run: ClaimedRun,
+    { id, resource }: { id: string; resource: string },
+    { tokens, record, shouldYield }: RunContext,
+    held: HeldRun,
+    log: Logger,
+  ): Promise<WalkEnd> {
+    const endpoint = this.#deps.catalogue.get(resource);
+    try {
+      if (!endpoint)
+        throw new MusterError(
+          'unknown_resource',
+          `The catalogue has no list ${resource} any more: put it back, or ask for a new run.`,
+        );
+      const { store, clock } = this.#deps;
+      const opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
+      const fetchFor = pageSource(
+        { api: this.#apiBehind(record, run.company), companyId: run.company.companyId, tokens },
+        endpoint,
+      );
+      const end = await walkList(opened, endpoint, { store, clock, shouldYield, fetchFor }, held.signal);
+      if (end === 'yielded') this.#parked.add(id);
+      return end === 'yielded' ? 'yielded' : 'succeeded';
+    } catch (error) {
+      if (held.signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;
+      const view = viewError(error);
+      log.warn({ resource, err: error }, `walk of ${resource} failed: ${view.code}`);
+      await this.#deps.store.fail({ id, run }, view, leadsNowhere(error));
+      return { failed: error };
+    }
+  }
+
+  /** Answers are there once the company's record is, too. */
+  #apiBehind(record: Promise<void>, company: CompanyKey): PageSourceParts['api'] {
+    const api = this.#deps.apiOf(company);
+    return { baseUrl: api.baseUrl, request: async (request) => (await Promise.all([api.request(request), record]))[0] };
+  }
+
+  /** The company's own record. The lists matter more: a service that does not give it fails no run. */
+  async #mirrorCompanyRecord(run: ClaimedRun, tokens: TokenSource, signal: AbortSignal, log: Logger): Promise<void> {
+    try {
+      const { text } = await this.#deps
+        .apiOf(run.company)
+        .request({ method: 'GET', path: `/api/companies/${run.company.companyId}`, tokens, signal });
+      await writeCompanyRecord(this.#deps.db, run.company, text);
+    } catch (error) {
+      if (signal.aborted || endsTheRun(error)) throw error;
+      log.warn({ err: error }, 'the company record could not be mirrored');
+    }
+  }
+
+  async #conclude(run: ClaimedRun, failures: readonly unknown[], log: Logger): Promise<void> {
+    if (failures.length === 0) {
+      await this.#deps.claims.finish(run, 'succeeded');
+      log.info('run succeeded');
+      return;
+    }
+    const delay = retryDelay(run, failures);
+    const error = {
+      code: 'walks_failed',
+      message: `${failures.length} of the run's lists could not be walked: the run's walks say why.`,
+    } as const;
+    if (delay !== undefined) {
+      await this.#deps.claims.postpone(run, delay, error);
+      log.warn({ retry_in_seconds: delay }, 'run waits to retry');
+      return;
+    }
+    await this.#deps.claims.finish(run, 'failed', error);
+    log.error('run failed');
+  }
+
+  async #cancel(run: ClaimedRun): Promise<'over'> {
+    await this.#deps.claims.finish(run, 'cancelled');
+    return 'over';
+  }
+
+  async #interrupted(held: HeldRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
+    try {
+      return await this.#endOrLetGo(held, error, log);
+    } catch (failure) {
+      // The claim lapses by itself: nobody says any more that this worker works on the run.
+      log.warn({ err: failure }, 'the run could not be let go of; it is taken up again once its claim has lapsed');
+      return 'over';
+    }
+  }
+
+  async #endOrLetGo(held: HeldRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
+    const { run } = held;
+    const { claims } = this.#deps;
+    if (held.interruption === 'cancelled') return this.#cancel(run);
+    if (held.interruption === 'stopping') return (await claims.release(run)) ? 'continue' : 'over';
+    if (held.interruption === 'paused') {
+      log.info('the company was paused; its run goes on when it is resumed');
+      await claims.release(run);
+      return 'over';
+    }
+    if (held.interruption === 'lost' || isMusterError(error, 'fenced')) {
+      log.warn({ err: error }, 'another worker has taken the run over');
+      await claims.release(run);
+      return 'over';
+    }
+    if (isPassingTrouble(error)) {
+      log.warn({ err: error }, 'the database interrupted the run; the sweeper puts it before the workers again');
+      await claims.release(run);
+      return 'over';
+    }
+    const view = viewError(error);
+    const delay = retryDelay(run, [error]);
+    if (delay !== undefined) {
+      log.warn({ err: error, retry_in_seconds: delay }, `run waits to retry: ${view.code}`);
+      await claims.postpone(run, delay, view);
+    } else {
+      log.error({ err: error }, `run failed: ${view.code}`);
+      await claims.finish(run, 'failed', view);
+    }
+    return 'over';
+  }
+}
+
+/** Errors that concern the whole company: going on with its next list would only repeat them. */
+function endsTheRun(error: unknown): boolean {
+  return (
+    isMusterError(error, 'reauthorization_required') ||
+    isMusterError(error, 'access_token_refused') ||
+    isMusterError(error, 'company_not_found') ||
+    isMusterError(error, 'fenced')
+  );
+}
+
+/** Whether another attempt may fare better: later, or in a worker that has the settings which this one lacks. */
+function mayPass(error: unknown): boolean {
+  return !isMusterError(error) || error.retryable || isMusterError(error, 'environment_not_configured');
+}
+
+/** Seconds until another attempt, not before the service asked for it; undefined when none is worth it, or none is left. */
+function retryDelay({ attempts }: ClaimedRun, failures: readonly unknown[]): number | undefined {
+  const passing = failures.filter(mayPass);
+  const delay = RETRY_DELAYS_SECONDS[attempts];
+  if (passing.length === 0 || delay === undefined) return undefined;
+  const asked = passing.map((error) => (error instanceof ServiceError ? (error.retryAfterMs ?? 0) / 1_000 : 0));
+  return Math.max(delay, Math.min(LONGEST_RETRY_AFTER_SECONDS, Math.ceil(Math.max(...asked))));
+}
+
+/** Errors that the same checkpoint would only lead to again. */
+function leadsNowhere(error: unknown): boolean {
+  return isMusterError(error, 'page_token_loop') || isMusterError(error, 'page_token_expired');
+}
+
+function viewError(error: unknown): ErrorView {
+  return isMusterError(error)
+    ? { code: error.code, message: error.message }
+    : { code: 'internal_error', message: 'An unexpected error stopped the walk; the log has the details.' };
+}

@@ -1,0 +1,241 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { Change, Hold, Run } from '../../src/api/models.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import { type AdminFixture, startAdmin, writeChanges } from './admin-fixture.js';
+
+let admin: AdminFixture;
+let company: CompanyKey;
+beforeAll(async () => {
+  admin = await startAdmin();
+  company = await admin.addCompany();
+});
+afterAll(() => admin.stop());
+
+describe('runs', () => {
+  let ended: string;
+  let queued: string;
+  beforeAll(async () => {
+    ended = (await admin.runs.request({ company, trigger: 'nightly' })).id;
+    await admin.db.prisma.run.update({ where: { id: ended }, data: { status: 'failed', finishedAt: new Date() } });
+    queued = (await admin.runs.request({ company, trigger: 'manual' })).id;
+  });
+
+  it('lists them newest first, page by page', async () => {
+    const first = await admin.call('GET', '/api/runs?limit=1');
+    expect([first.status, first.json.data.map(({ id }: { id: string }) => id)]).toEqual([200, [queued]]);
+    const second = await admin.call('GET', `/api/runs?limit=1&cursor=${first.json.next_cursor}`);
+    expect([second.json.data[0].id, second.json.next_cursor]).toEqual([ended, null]);
+    for (const run of [...first.json.data, ...second.json.data]) expect(Run.parse(run)).toEqual(run);
+  });
+
+  it.each([
+    ['status=failed', 1],
+    ['status=running', 0],
+    ['environment=production', 0],
+    ['environment=test', 2],
+  ])('filters by %s', async (query, count) => {
+    expect((await admin.call('GET', `/api/runs?${query}`)).json.data.length).toBe(count);
+  });
+
+  it('filters by company in any letter case', async () => {
+    expect((await admin.call('GET', `/api/runs?company_id=${company.companyId.toUpperCase()}`)).json.data.length).toBe(2);
+    expect((await admin.call('GET', `/api/runs?company_id=${randomUUID()}`)).json.data).toEqual([]);
+  });
+
+  it('shows one', async () => {
+    const answer = await admin.call('GET', `/api/runs/${queued.toUpperCase()}`);
+    expect([answer.status, answer.json]).toMatchObject([
+      200,
+      { id: queued, status: 'queued', trigger: 'manual', started_at: null },
+    ]);
+    expect(answer.json.walks[0]).toMatchObject({
+      resource: 'employees',
+      status: 'queued',
+      verified: false,
+      pages: 0,
+      total_records: null,
+    });
+  });
+
+  it('asks for many at once', async () => {
+    const failed = await admin.addCompany();
+    const { id } = await admin.runs.request({ company: failed, trigger: 'nightly' });
+    await admin.db.prisma.run.update({ where: { id }, data: { status: 'failed', finishedAt: new Date() } });
+    await admin.addCompany({ environment: 'production' });
+    expect(await admin.call('POST', '/api/syncs', { status: 'failed' })).toMatchObject({ status: 202, json: { queued: 1 } });
+    expect(await admin.call('POST', '/api/syncs', { environment: 'production' })).toMatchObject({
+      status: 202,
+      json: { queued: 1 },
+    });
+    expect((await admin.call('POST', '/api/syncs')).json.queued).toBe(3);
+  });
+
+  it('cancels one', async () => {
+    const answer = await admin.call('POST', `/api/runs/${queued}/cancel`);
+    expect([answer.status, answer.json]).toMatchObject([200, { id: queued, status: 'cancelled' }]);
+    expect(await admin.db.prisma.auditEntry.findFirst({ where: { action: 'run.cancel' } })).toMatchObject({
+      details: { run_id: queued, outcome: 'done' },
+    });
+  });
+
+  it.each<[string, string, unknown, number, string]>([
+    ['GET', `/runs/${randomUUID()}`, undefined, 404, 'run_not_found'],
+    ['POST', `/runs/${randomUUID()}/cancel`, undefined, 404, 'run_not_found'],
+    ['GET', '/runs/1', undefined, 400, 'invalid_request'],
+    ['GET', '/runs?cursor=bm9uZQ', undefined, 400, 'invalid_request'],
+    ['GET', '/runs?status=done', undefined, 400, 'invalid_request'],
+    ['GET', '/runs?company_id=acme', undefined, 400, 'invalid_request'],
+    ['POST', '/syncs', { status: 'succeeded' }, 400, 'invalid_request'],
+    ['POST', '/syncs', { company_id: 'acme' }, 400, 'invalid_request'],
+  ])('%s %s is refused', async (method, path, body, status, code) => {
+    const answer = await admin.call(method, `/api${path}`, body);
+    expect([answer.status, answer.json.code]).toEqual([status, code]);
+  });
+});
+
+describe('changes', () => {
+  const EXACT = '{"pay": 12345678901234567890.1234567890, "id": 9007199254740993}';
+  let own: AdminFixture;
+  beforeAll(async () => {
+    own = await startAdmin();
+    const companyKey = await own.addCompany();
+    await writeChanges(own.db, companyKey, [{ id: 'a', data: EXACT }, { id: 'b' }]);
+    await writeChanges(own.db, companyKey, [{ id: 'c' }], 'departments');
+    await writeChanges(own.db, companyKey, [{ id: 'd', data: null }, { id: 'e "quoted"\n' }]);
+  });
+  afterAll(() => own.stop());
+
+  it('gives every change once, whatever the size of the pages', async () => {
+    for (const limit of [1, 2, 3, 5]) {
+      const seen: string[] = [];
+      let after = 0;
+      for (;;) {
+        const { status, json } = await own.call('GET', `/api/changes?after=${after}&limit=${limit}`);
+        expect(status).toBe(200);
+        if (json.data.length === 0) {
+          expect(json.next_after).toBe(after);
+          break;
+        }
+        for (const change of json.data) seen.push(Change.parse(change).id);
+        after = json.next_after;
+      }
+      expect(seen).toEqual(['a', 'b', 'c', 'd', 'e "quoted"\n']);
+    }
+  });
+
+  it('keeps every digit', async () => {
+    const { text, json } = await own.call('GET', '/api/changes?limit=1');
+    expect(text).toContain('"pay": 12345678901234567890.1234567890');
+    expect(text).toContain('"id": 9007199254740993');
+    expect(Object.keys(json.data[0]).toSorted()).toEqual(
+      ['seq', 'resource', 'environment', 'company_id', 'id', 'op', 'data', 'changed_at', 'run_id'].toSorted(),
+    );
+    expect(json.data[0]).toMatchObject({ seq: 1, op: 'insert', changed_at: '2026-01-02T03:04:05.678Z', run_id: null });
+  });
+
+  it('shows what the view shows', async () => {
+    const { json } = await own.call('GET', '/api/changes');
+    const { rows } = await own.db.pool.query<{ seq: string; id: string }>('SELECT seq, id FROM mirror.changes ORDER BY seq');
+    expect(json.data.map(({ seq, id }: { seq: number; id: string }) => ({ seq: String(seq), id }))).toEqual(rows);
+  });
+
+  it('filters by resource and environment, and begins after a number in the middle of a batch', async () => {
+    const departments = await own.call('GET', '/api/changes?resource=departments');
+    expect(departments.json.data.map(({ id }: { id: string }) => id)).toEqual(['c']);
+    const rest = await own.call('GET', '/api/changes?after=2&resource=employees');
+    expect(rest.json.data.map(({ id }: { id: string }) => id)).toEqual(['d', 'e "quoted"\n']);
+    expect((await own.call('GET', '/api/changes?resource=cats')).json).toEqual({ data: [], next_after: 0 });
+    const counts = ['test', 'production'].map(
+      async (name) => (await own.call('GET', `/api/changes?environment=${name}`)).json.data.length,
+    );
+    expect(await Promise.all(counts)).toEqual([5, 0]);
+  });
+
+  it('gives one change a line when asked for that', async () => {
+    const { headers, text } = await own.call('GET', '/api/changes?after=3', undefined, { accept: 'application/x-ndjson' });
+    expect(headers.get('content-type')).toBe('application/x-ndjson');
+    const lines = text.trimEnd().split('\n');
+    expect(lines.map((line) => JSON.parse(line).seq)).toEqual([4, 5]);
+  });
+
+  it.each(['after=-1', 'after=x', 'after=1.5', `after=${'9'.repeat(30)}`, 'limit=0'])('refuses %s', async (query) => {
+    const answer = await own.call('GET', `/api/changes?${query}`);
+    expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
+  });
+});
+
+describe('holds', () => {
+  const held = async (resource: string, status = 'open') => {
+    const list = { ...company, resource };
+    const run = await admin.db.prisma.run.create({ data: { ...company, trigger: 'manual', mode: 'full', status: 'succeeded' } });
+    const walk = await admin.db.prisma.walk.create({
+      data: { ...list, runId: run.id, position: 0, epoch: 1n, status: 'succeeded' },
+    });
+    await admin.db.prisma.list.upsert({
+      where: { environment_companyId_resource: list },
+      create: { ...list, epoch: 1n },
+      update: {},
+    });
+    return admin.db.prisma.hold.create({
+      data: { ...list, runId: run.id, walkId: walk.id, count: 10, living: 12, sample: ['1', '2'], status },
+    });
+  };
+
+  it('lists, approves and rejects them', async () => {
+    const superseded = await held('employees', 'superseded');
+    const employees = await held('employees');
+    const departments = await held('departments');
+
+    const all = await admin.call('GET', '/api/holds');
+    expect(all.json.data.map(({ id }: { id: string }) => id)).toEqual([departments.id, employees.id, superseded.id]);
+    for (const hold of all.json.data) expect(Hold.parse(hold)).toEqual(hold);
+    expect(all.json.data[1]).toEqual({
+      id: employees.id,
+      environment: 'test',
+      company_id: company.companyId,
+      resource: 'employees',
+      run_id: employees.runId,
+      count: 10,
+      living: 12,
+      sample: ['1', '2'],
+      status: 'open',
+      opened_at: employees.openedAt.toISOString(),
+    });
+    const page = await admin.call('GET', '/api/holds?limit=1&status=open');
+    expect(page.json.data.length).toBe(1);
+    const next = await admin.call('GET', `/api/holds?limit=1&status=open&cursor=${page.json.next_cursor}`);
+    expect([next.json.data[0].id, next.json.next_cursor]).toEqual([employees.id, null]);
+
+    expect(await admin.call('POST', `/api/holds/${employees.id}/approve`)).toMatchObject({
+      status: 200,
+      json: { status: 'approved' },
+    });
+    expect(await admin.call('POST', `/api/holds/${departments.id}/reject`)).toMatchObject({
+      status: 200,
+      json: { status: 'rejected' },
+    });
+    const again = await admin.call('POST', `/api/holds/${departments.id}/approve`);
+    expect([again.status, again.json.code]).toEqual([409, 'hold_not_open']);
+    const entries = await admin.db.prisma.auditEntry.findMany({
+      where: { action: { startsWith: 'hold.' } },
+      orderBy: { id: 'asc' },
+    });
+    expect(entries.map(({ action, details }) => [action, (details as { outcome: string }).outcome])).toEqual([
+      ['hold.approve', 'done'],
+      ['hold.reject', 'done'],
+      ['hold.approve', 'hold_not_open'],
+    ]);
+  });
+
+  it.each([
+    ['POST', `/holds/${randomUUID()}/approve`, 404, 'hold_not_found'],
+    ['POST', `/holds/${randomUUID()}/reject`, 404, 'hold_not_found'],
+    ['POST', '/holds/1/approve', 400, 'invalid_request'],
+    ['GET', '/holds?status=closed', 400, 'invalid_request'],
+    ['GET', '/holds?cursor=!!', 400, 'invalid_request'],
+  ])('%s %s is refused', async (method, path, status, code) => {
+    const answer = await admin.call(method, `/api${path}`);
+    expect([answer.status, answer.json.code]).toEqual([status, code]);
+  });
+});

@@ -1,0 +1,115 @@
+import { readFileSync } from 'node:fs';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { systemClock as clock } from '../../src/core/clock.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import { inTransaction } from '../../src/db/transaction.js';
+import { removeCompany } from '../../src/oauth/company-removal.js';
+import { readPage } from '../../src/pagers/envelope.js';
+import { pagerFor } from '../../src/pagers/pager-for.js';
+import { RunClaims } from '../../src/runs/run-claims.js';
+import { Runs } from '../../src/runs/runs.js';
+import { firstCheckpoint } from '../../src/walks/walk-checkpoint.js';
+import { WalkStore } from '../../src/walks/walk-store.js';
+import { onboard } from '../mirror/mirror-fixture.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
+
+const document = readFileSync(new URL('../../docs/states.md', import.meta.url), 'utf8');
+const [endpoint] = endpointsOf({ employees: ENTRIES.employees });
+
+/** The rows of the table of a section, as [from, event, to]. */
+function transitions(section: string): [string, string, string][] {
+  const text = document.split(/^## /m).find((part) => part.startsWith(section))!;
+  const rows = [...text.matchAll(/^\| `(\w+)` \| (\w+) \| `(\w+)` \|$/gm)];
+  return rows.map(([, from, event, to]) => [from!, event!, to!]);
+}
+
+let database: TestDatabase;
+let runs: Runs;
+let claims: RunClaims;
+let store: WalkStore;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const { db } = database;
+  claims = new RunClaims(db, 'worker');
+  store = new WalkStore(db, clock);
+  const catalogue = { endpoints: [endpoint!], get: () => endpoint };
+  const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
+  runs = new Runs({ db, clock, catalogue, schedule, dispatcher: { dispatch: async () => {} } });
+});
+afterAll(() => database.close());
+
+const failure = { code: 'internal_error', message: 'x' } as const;
+
+/** A run of a new company in the given state, claimed where that state can only be reached so. */
+async function runIn(status: string) {
+  const company = await onboard(database.db);
+  const { id } = await runs.request({ company, trigger: 'manual' });
+  const claim = status === 'queued' ? undefined : (await claims.claim(id))!;
+  if (status === 'succeeded' || status === 'failed' || status === 'cancelled') await claims.finish(claim!, status);
+  return { id, company, claim };
+}
+
+describe('a run', () => {
+  const events: Record<string, (run: Awaited<ReturnType<typeof runIn>>) => Promise<unknown>> = {
+    claimed: async ({ id, claim }) => {
+      if (claim) await claims.release(claim);
+      expect(await claims.claim(id)).toBeDefined();
+    },
+    released: ({ claim }) => claims.release(claim!),
+    postponed: ({ claim }) => claims.postpone(claim!, 10, failure),
+    finished: ({ claim }) => claims.finish(claim!, 'succeeded'),
+    failed: ({ claim }) => claims.finish(claim!, 'failed', failure),
+    cancelled: ({ id }) => runs.cancel(id),
+    removed: ({ company }) => inTransaction(database.db, (tx) => removeCompany(tx, company, 'test')),
+  };
+
+  test.each(transitions('Run'))('that is %s and is %s is then %s', async (from, event, to) => {
+    const run = await runIn(from);
+    await events[event]!(run);
+    expect((await runs.find(run.id))!.status).toBe(to);
+  });
+
+  test('is never claimed once it has ended', async () => {
+    for (const status of ['succeeded', 'failed', 'cancelled'])
+      expect(await claims.claim((await runIn(status)).id)).toBeUndefined();
+  });
+});
+
+describe('a walk', () => {
+  async function walkIn(status: string, company: CompanyKey) {
+    const { id } = await runs.request({ company, trigger: 'manual' });
+    const run = (await claims.claim(id))!;
+    const row = await database.db.prisma.walk.findFirstOrThrow({ where: { runId: id } });
+    const walk = { id: row.id, run };
+    const opened = status === 'queued' ? undefined : await store.open(walk, endpoint!, true);
+    if (status === 'failed') await store.fail(walk, failure, false);
+    return { walk, opened };
+  }
+
+  const events: Record<string, (given: Awaited<ReturnType<typeof walkIn>>) => Promise<unknown>> = {
+    opened: ({ walk }) => store.open(walk, endpoint!, true),
+    committed: ({ opened }) =>
+      store.commitPages(opened!, {
+        pages: [{ page: readPage(Buffer.from('{"totalRecords":0,"data":[]}'), endpoint!), number: 0, newFrom: 0 }],
+        checkpoint: firstCheckpoint(pagerFor(endpoint!)),
+      }),
+    ended: ({ opened }) => store.finish(opened!, { kind: 'verified', proof: 'join' }, endpoint!),
+    failed: ({ walk }) => store.fail(walk, failure, false),
+  };
+
+  test.each(transitions('Walk'))('that is %s and is %s is then %s', async (from, event, to) => {
+    const given = await walkIn(from, await onboard(database.db));
+    await events[event]!(given);
+    expect((await database.db.prisma.walk.findUniqueOrThrow({ where: { id: given.walk.id } })).status).toBe(to);
+  });
+
+  test('that has ended is not opened again', async () => {
+    const { walk, opened } = await walkIn('running', await onboard(database.db));
+    await store.finish(opened!, { kind: 'verified', proof: 'join' }, endpoint!);
+    await expect(store.open(walk, endpoint!, true)).rejects.toMatchObject({ code: 'fenced' });
+    await store.fail(walk, failure, true);
+    expect((await database.db.prisma.walk.findUniqueOrThrow({ where: { id: walk.id } })).status).toBe('succeeded');
+  });
+});

@@ -1,0 +1,149 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import type { CompanyKey } from '../../src/core/company.js';
+import { Secret } from '../../src/core/secret.js';
+import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import { fakeService } from '../http/fake-service.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { mirrored, upstream } from '../support/mirror-comparison.js';
+import { ENTRIES, endpointsOf } from './company-fixture.js';
+import { type SyncHarness, syncHarness } from './sync-harness.js';
+
+const NIGHTLY = { trigger: 'nightly', mode: 'full' } as const;
+const { employees, departments } = ENTRIES;
+
+let sandbox: Sandbox;
+let database: TestDatabase;
+let harness: SyncHarness;
+let company: CompanyKey;
+let next = 0;
+
+beforeAll(async () => {
+  sandbox = await startSandbox({
+    etags: true,
+    companies: Array.from({ length: 9 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25 })),
+  });
+  database = await testDatabase();
+  const endpoints = endpointsOf({ employees, departments });
+  await ensureMirrorTables(database.db, { endpoints, get: () => undefined });
+  harness = syncHarness(database.db, sandbox, endpoints);
+});
+afterAll(async () => {
+  await harness.close();
+  await sandbox.stop();
+  await database.close();
+});
+beforeEach(async () => {
+  company = await harness.onboard(sandbox.companies[next++]!.companyId);
+  await harness.sync(company);
+});
+
+const list = () => sandbox.list(company.companyId, 'employees');
+const change = (at: number) => list().change(at, list().texts()[at]!.replace('{', '{"marker":"x",'));
+
+/** Statuses of a night's requests for the employees, in their order. */
+async function statusesOf(by: SyncHarness, request: Parameters<SyncHarness['sync']>[1], resource = '/employees') {
+  const before = sandbox.requests.all(resource).length;
+  const run = await by.sync(company, request);
+  const statuses = sandbox.requests
+    .all(resource)
+    .slice(before)
+    .map(({ status }) => status);
+  return { walk: run.walks.find((walk) => resource.includes(walk.resource))!, statuses };
+}
+
+test('pages that are as they were are not sent again, night after night, and the walk is verified all the same', async () => {
+  for (let night = 0; night < 3; night += 1) {
+    const { walk, statuses } = await statusesOf(harness, NIGHTLY);
+    expect(statuses).toEqual(Array(7).fill(304));
+    expect(walk).toMatchObject({ verified: true, proof: 'join', pages: 7, received: 60, unchanged: 60, total_records: 60 });
+  }
+  expect(await mirrored(database.db, 'employees', company.companyId)).toEqual(upstream(sandbox, 'employees', company.companyId));
+});
+
+test('a page that changed is sent, and the next night it is not', async () => {
+  change(31);
+  const { walk, statuses } = await statusesOf(harness, NIGHTLY);
+  expect(statuses.toSorted()).toEqual([200, ...Array(6).fill(304)]);
+  expect(walk).toMatchObject({ verified: true, updated: 1, unchanged: 59 });
+  expect(await mirrored(database.db, 'employees', company.companyId)).toEqual(upstream(sandbox, 'employees', company.companyId));
+  expect((await statusesOf(harness, NIGHTLY)).statuses).toEqual(Array(7).fill(304));
+});
+
+test('a record that leaves is missed: the total changed, and with it every page', async () => {
+  list().remove(59, 1);
+  const { walk, statuses } = await statusesOf(harness, NIGHTLY);
+  expect(statuses).not.toContain(304);
+  expect(walk).toMatchObject({ verified: true, deleted: 1 });
+});
+
+test('who asks for everything anew is sent everything', async () => {
+  expect((await statusesOf(harness, { mode: 'full' })).statuses).toEqual(Array(7).fill(200));
+});
+
+test('a list whose catalogue entry says so is never asked for by ETag', async () => {
+  const ignoring = syncHarness(database.db, sandbox, endpointsOf({ employees: { ...employees, etag: 'ignore' } }));
+  expect((await statusesOf(ignoring, NIGHTLY)).statuses).toEqual(Array(7).fill(200));
+  expect((await statusesOf(harness, NIGHTLY)).statuses).toEqual(Array(7).fill(200));
+  expect((await statusesOf(harness, NIGHTLY)).statuses).toEqual(Array(7).fill(304));
+  await ignoring.close();
+});
+
+test('only GET is asked by ETag', async () => {
+  expect((await statusesOf(harness, NIGHTLY, '/departments')).statuses).toEqual([200, 200, 200]);
+});
+
+test('once a record came with two texts, pages that were not sent are asked for again', async () => {
+  const text = list().texts()[9]!;
+  change(9);
+  const restless = syncHarness(database.db, sandbox, endpointsOf({ employees }), {
+    beforeRequest: ({ query }) => (query?.['skip'] === '9' ? list().change(9, text) : undefined),
+  });
+  const { walk, statuses } = await statusesOf(restless, NIGHTLY);
+  await restless.close();
+  // The first page with the new text; the second as it was before; then that again, with its records.
+  expect(statuses.slice(0, 2)).toEqual([200, 304]);
+  expect(statuses.filter((status) => status === 200).length).toBe(7);
+  expect(walk).toMatchObject({ verified: true });
+  expect(await mirrored(database.db, 'employees', company.companyId)).toEqual(upstream(sandbox, 'employees', company.companyId));
+});
+
+test('what another address answered with an ETag is no answer of this one', async () => {
+  const [before, now] = [await serviceOfOne('old'), await serviceOfOne('new')];
+  const theirs = await before.harness.onboard('00000000-0000-4000-8000-00000000000b');
+  await before.harness.sync(theirs);
+  const run = await now.harness.sync(theirs, NIGHTLY);
+  await before.close();
+  await now.close();
+  expect(run.walks[0]).toMatchObject({ verified: true, updated: 1 });
+});
+
+test('304 with another ETag confirms nothing: the page is asked for without one', async () => {
+  const service = await serviceOfOne('old');
+  const theirs = await service.harness.onboard('00000000-0000-4000-8000-00000000000c');
+  await service.harness.sync(theirs);
+  Object.assign(service.answer, { etag: '"2"', name: 'new' });
+  const { walks } = await service.harness.sync(theirs, NIGHTLY);
+  await service.close();
+  expect(walks).toMatchObject([{ verified: true, updated: 1 }]);
+  expect(await mirrored(database.db, 'employees', theirs.companyId)).toEqual(['{"id": "1", "name": "new"}']);
+});
+
+/** A service of one record, which answers 304 to whatever ETag it is asked with. */
+async function serviceOfOne(name: string) {
+  const answer = { etag: '"1"', name };
+  const service = await fakeService(({ url, headers }, response) => {
+    const { etag } = answer;
+    if (url.startsWith('/auth')) response.end('{"access_token":"t"}');
+    else if (!url.includes('/employees')) response.end('{}');
+    else if (headers['if-none-match'] !== undefined) response.writeHead(304, { etag }).end();
+    else response.writeHead(200, { etag }).end(`{"totalRecords":1,"data":[{"id":"1","name":"${answer.name}"}]}`);
+  });
+  const at = { ...sandbox, url: service.url, issueRefreshToken: () => new Secret('r') };
+  const by = syncHarness(database.db, at, endpointsOf({ employees }));
+  const close = async () => {
+    await by.close();
+    await service.close();
+  };
+  return { harness: by, answer, close };
+}

@@ -1,0 +1,153 @@
+import { createHash } from 'node:crypto';
+import { pino } from 'pino';
+import type { Catalogue, Endpoint } from '../../src/catalogue/endpoint.js';
+import { systemClock } from '../../src/core/clock.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import { Secret } from '../../src/core/secret.js';
+import type { Database } from '../../src/db/database.js';
+import { ApiClient, type ApiRequest, type ApiResponse } from '../../src/http/api-client.js';
+import { HttpClient } from '../../src/http/http-client.js';
+import type { AccessToken, TokenSource } from '../../src/http/token-source.js';
+import { RunClaims } from '../../src/runs/run-claims.js';
+import { RunExecutor } from '../../src/runs/run-executor.js';
+import { RunHolder } from '../../src/runs/run-leases.js';
+import type { RunView } from '../../src/runs/run-view.js';
+import { type RunRequest, Runs } from '../../src/runs/runs.js';
+import type { Sandbox } from '../../src/sandbox/sandbox.js';
+import { WalkStore } from '../../src/walks/walk-store.js';
+
+export interface SyncHarness {
+  readonly runs: Runs;
+  readonly claims: RunClaims;
+  readonly store: WalkStore;
+  /** A company of the sandbox with a connection and a token, but no queue: runs are worked on when asked. */
+  onboard(companyId: string): Promise<CompanyKey>;
+  /** Asks for a run and works on it until it ends, waits to retry, or yields for the `yields`-th time. */
+  sync(company: CompanyKey, request?: Partial<RunRequest>, options?: WorkOptions): Promise<RunView>;
+  /** Claims the run and works on it, as a worker that gets its job. */
+  work(id: string, options?: WorkOptions): Promise<RunView>;
+  close(): Promise<void>;
+}
+
+interface WorkOptions {
+  /** Yields behind so many pages. */
+  readonly stopAfterPages?: number;
+}
+
+export interface HarnessOptions {
+  /** Name under which runs are claimed. */
+  readonly holder?: string;
+  /** Called before every request to the API; the place to change the world, or to be frozen. */
+  readonly beforeRequest?: (request: ApiRequest) => Promise<void> | void;
+  /** A provider of the test's own for some paths: the text of the answer, or undefined for what the sandbox serves. */
+  readonly respond?: (request: ApiRequest) => string | undefined;
+  /** Whether that provider gives ETags. */
+  readonly etags?: boolean;
+}
+
+/** The sync room with its real parts around a real database and a real provider, without the queue. */
+export function syncHarness(
+  db: Database,
+  sandbox: Sandbox,
+  endpoints: readonly Endpoint[],
+  { holder: name = 'harness', beforeRequest = () => {}, respond = () => undefined, etags = false }: HarnessOptions = {},
+): SyncHarness {
+  const logger = pino({ level: process.env.TEST_LOG ?? 'silent' });
+  const clock = systemClock;
+  const catalogue: Catalogue = { endpoints, get: (resource) => endpoints.find((endpoint) => endpoint.resource === resource) };
+  const runs = new Runs({
+    db,
+    catalogue,
+    clock,
+    schedule: { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 },
+    dispatcher: { dispatch: async () => {} },
+  });
+  const http = new HttpClient();
+  const api = new ApiClient({ http, provider: { baseUrl: sandbox.url }, clock, logger });
+  const claims = new RunClaims(db, name);
+  const store = new WalkStore(db, clock);
+  const holder = new RunHolder(claims, logger);
+  const executor = new RunExecutor({
+    db,
+    catalogue,
+    claims,
+    clock,
+    logger,
+    store,
+    tokensOf: ({ companyId }) => tokenSource(sandbox, companyId),
+    apiOf: () => ({
+      baseUrl: api.baseUrl,
+      request: async (request) => {
+        await beforeRequest(request);
+        const text = respond(request);
+        return text === undefined ? api.request(request) : answerOf(text, etags, request);
+      },
+    }),
+  });
+  async function work(id: string, options: WorkOptions = {}): Promise<RunView> {
+    let pages = 0;
+    const shouldYield = () => options.stopAfterPages !== undefined && ++pages >= options.stopAfterPages;
+    await holder.hold(id, (held) => executor.execute(held, shouldYield));
+    return (await runs.find(id))!;
+  }
+  return {
+    runs,
+    claims,
+    store,
+    work,
+    async onboard(companyId) {
+      const company: CompanyKey = { environment: 'test', companyId };
+      await db.prisma.connection.create({ data: company });
+      await db.prisma.company.create({ data: company });
+      return company;
+    },
+    async sync(company, request, options) {
+      const { id } = await runs.request({ company, trigger: 'manual', ...request });
+      return work(id, options);
+    },
+    close: () => http.close(),
+  };
+}
+
+/** Which page of a list is asked for, in whichever style. */
+export function askedFor({ body, query }: Pick<ApiRequest, 'body' | 'query'>) {
+  const { skip, take, pageSize, continuationToken } = (body ?? query) as Record<string, number & string>;
+  return { skip: Number(skip), take: Number(take ?? pageSize), token: continuationToken };
+}
+
+/** What a provider answers whose page has this text. */
+export function answerOf(text: string, etags: boolean, { ifNoneMatch }: Pick<ApiRequest, 'ifNoneMatch'>): ApiResponse {
+  if (!etags) return { status: 200, headers: {}, text, bytes: ownBytes(text) };
+  const etag = `"${createHash('sha256').update(text).digest('hex')}"`;
+  const isSame = etag === ifNoneMatch;
+  const sent = isSame ? '' : text;
+  return { status: isSame ? 304 : 200, headers: { etag }, text: sent, bytes: ownBytes(sent) };
+}
+
+/** In memory of their own, however few: those of a usual page are given back once they are written. */
+export function ownBytes(text: string): Buffer {
+  const bytes = Buffer.alloc(Buffer.byteLength(text));
+  bytes.write(text);
+  return bytes;
+}
+
+function tokenSource(sandbox: Sandbox, companyId: string): TokenSource {
+  let token: Promise<AccessToken> | undefined;
+  const get = () => (token ??= accessToken(sandbox, companyId));
+  return { get, renew: get, refused: async () => {} };
+}
+
+async function accessToken({ url, clientId, clientSecret, issueRefreshToken }: Sandbox, companyId: string): Promise<AccessToken> {
+  const refreshToken = issueRefreshToken(companyId).reveal();
+  const response = await fetch(new URL('/auth/token', url), {
+    method: 'POST',
+    body: new URLSearchParams({
+      grant_type: 'refresh_token',
+      refresh_token: refreshToken,
+      client_id: clientId,
+      client_secret: clientSecret.reveal(),
+    }),
+  });
+  const { access_token } = (await response.json()) as { access_token: string };
+  return { value: new Secret(access_token), version: 1n };
+}
