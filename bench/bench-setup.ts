@@ -155,7 +155,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
     },
     async forget() {
       await pool.query(
-        'TRUNCATE mirror.employees, muster.lists, muster.walk_pages, muster.page_contents, muster.page_keys, muster.rejected_records, muster.walks, muster.runs, muster.changes, muster.change_batches RESTART IDENTITY CASCADE',
+        'TRUNCATE mirror.employees, muster.lists, muster.walk_pages, muster.page_snapshots, muster.page_keys, muster.rejected_records, muster.walks, muster.runs, muster.changes, muster.change_batches RESTART IDENTITY CASCADE',
       );
       await settle();
     },

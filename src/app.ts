@@ -46,6 +46,7 @@ import { RunClaims } from './runs/run-claims.js';
 import { RunExecutor } from './runs/run-executor.js';
 import { RunHolder } from './runs/run-leases.js';
 import { Runs } from './runs/runs.js';
+import { skipUnchanged } from './unchanged/skip-unchanged.js';
 import { WalkStore } from './walks/walk-store.js';
 
 /** What a process does: answer the admin API, work on the queue, or both. */
@@ -155,7 +156,7 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
       claims,
       clock,
       logger,
-      store: new WalkStore(db, clock),
+      store: new WalkStore(db, clock, skipUnchanged),
       tokensOf: (company) => keeper.sourceFor(company),
       apiOf: apiClients(config, http, logger),
     });

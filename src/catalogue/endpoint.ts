@@ -1,20 +1,5 @@
-/** How a list is paged and how its parameters are spelt. Sizes are records a page. */
-export type PagerSpec =
-  | {
-      readonly style: 'skip-take';
-      readonly in: 'query' | 'body';
-      readonly skipName: string;
-      readonly takeName: string;
-      readonly size: number;
-    }
-  | { readonly style: 'odata'; readonly in: 'query'; readonly skipName: string; readonly takeName: string; readonly size: number }
-  | {
-      readonly style: 'continuation';
-      readonly in: 'query' | 'body';
-      readonly tokenName: string;
-      readonly sizeName: string;
-      readonly size: number;
-    };
+import type { FieldNames } from '../pagers/fields.js';
+import type { PagerSpec } from '../pagers/registry.js';
 
 /** When more than `share` of the living rows, and at least `rows` of them, would go at once, a person decides. */
 export interface DeleteGuard {
@@ -31,11 +16,16 @@ export interface Endpoint {
   readonly method: 'GET' | 'POST';
   /** Path on {base_url}; holds `{company_id}`, and `{id}` when it has a parent. */
   readonly path: string;
+  /** Constants sent with every request, beside what the pager asks with; not with a link that a page gave. */
+  readonly query?: Readonly<Record<string, string>>;
+  readonly body?: Readonly<Record<string, unknown>>;
   readonly pager: PagerSpec;
   /** Candidates for the record's id; the first one that the records carry is it. */
   readonly id: readonly string[];
   /** Dot path to the paging envelope in the response; '' = the response itself; 'none' = a bare array. */
   readonly envelope: string;
+  /** Where the values of a page stand, where that is not as SERVICE.md has it. */
+  readonly fields?: FieldNames;
   readonly order: 'stable' | 'unstable';
   /** Which ETags stand for an answer that has not changed in anything, its totals and tokens included. */
   readonly etag: 'strong' | 'weak' | 'ignore';

@@ -11,8 +11,9 @@ const CHECKPOINT_FORMAT = 4;
  * SHA-256 over what decides the meaning of a checkpoint and of a record's id. A checkpoint of another fingerprint is not gone on
  * with. `order`, `etag` and `deleteGuard` are left out: they judge a walk or spare it work, and lead it nowhere else.
  */
-export function fingerprint({ resource, method, path, pager, id, envelope, parent }: Endpoint): string {
-  const parts = { format: CHECKPOINT_FORMAT, resource, method, path, pager, id, envelope, parent: parent ?? null };
+export function fingerprint({ resource, method, path, query, body, pager, id, envelope, fields, parent }: Endpoint): string {
+  const constants = { query, body, fields };
+  const parts = { format: CHECKPOINT_FORMAT, resource, method, path, pager, id, envelope, parent: parent ?? null, ...constants };
   return createHash('sha256').update(canonical(parts)).digest('hex');
 }
 

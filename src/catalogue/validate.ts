@@ -1,8 +1,10 @@
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
+import type { FieldNames } from '../pagers/fields.js';
+import { type PagerSpec, styleNamed } from '../pagers/registry.js';
 import { didYouMean } from './did-you-mean.js';
-import type { Catalogue, Endpoint, PagerSpec } from './endpoint.js';
-import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, PAGER_SCHEMAS } from './entry-schema.js';
+import type { Catalogue, Endpoint } from './endpoint.js';
+import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
 
 /** A resource becomes a table of schema mirror, and stands beside these. */
 const RESERVED_RESOURCES = new Set(['companies', 'changes']);
@@ -25,6 +27,15 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   etag: 'strong',
   parent: 'employees',
   deleteGuard: '{ share: 0.2, rows: 10 }',
+  pageName: 'page',
+  first: '1',
+  fields: '{ data: value.items, total: value.count }',
+  data: 'value.items',
+  total: 'value.count',
+  hasNext: 'paging.hasMore',
+  next: 'paging.next',
+  query: '{ expand: department }',
+  body: '{ active: true }',
   share: '0.2',
   rows: '10',
 };
@@ -58,12 +69,18 @@ function catalogueOf(endpoints: readonly Endpoint[]): Catalogue {
   return { endpoints: parentsFirst, get: (resource) => byResource.get(resource) };
 }
 
-function toEndpoint(resource: string, { parent, envelope, ...entry }: CatalogueEntry): Endpoint {
-  const pager: PagerSpec =
-    entry.pager.style === 'odata'
-      ? entry.pager
-      : { ...entry.pager, in: entry.pager.in ?? (entry.method === 'GET' ? 'query' : 'body') };
-  return { resource, ...entry, pager, envelope: envelope ?? '', ...(parent === undefined ? {} : { parent }) };
+function toEndpoint(resource: string, { parent, envelope, query, body, fields, ...entry }: CatalogueEntry): Endpoint {
+  const pager = { ...entry.pager, in: entry.pager.in ?? (entry.method === 'GET' ? 'query' : 'body') } as PagerSpec;
+  return {
+    resource,
+    ...entry,
+    pager,
+    envelope: envelope ?? '',
+    ...(query && { query }),
+    ...(body && { body }),
+    ...(fields && { fields: fields as FieldNames }),
+    ...(parent === undefined ? {} : { parent }),
+  };
 }
 
 function nameFaults(resource: string): Fault[] {
@@ -86,9 +103,24 @@ function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
     faults.push({ where: `${resource}.${member}`, problem, ...(example === undefined ? {} : { example }) });
 
   if (method === 'GET' && pager['in'] === 'body') fault('pager.in', 'must be query: a GET has no body');
-  if (envelope === 'none' && pager['style'] === 'continuation') {
-    fault('envelope', 'must not be none: a bare array has no place for the page token');
-  }
+  const style = styleNamed(pager['style']);
+  const fields = isMap(raw['fields']) ? raw['fields'] : {};
+  const { next } = fields;
+  const isBare = envelope === 'none' || fields['data'] === 'none';
+  const standsInArray = [fields['total'], fields['hasNext'], next].some((place) =>
+    /^(?!header |last |none$)/.test(String(place ?? 'none')),
+  );
+  if (isBare && style?.namesNextPage === 'token' && !/^(header|last) /.test(String(next))) {
+    const where = envelope === 'none' ? 'envelope' : 'fields.data';
+    fault(
+      where,
+      'must not be none: a bare array has no place for the page token, unless fields.next names a header or the last record',
+    );
+  } else if (isBare && standsInArray) fault('fields', 'must name headers only: a bare array has no members');
+  if (next !== undefined && style && !style.namesNextPage)
+    fault('fields.next', 'is not known: the pages of this style do not name each other');
+  if (style?.namesNextPage === 'link' && method === 'POST') fault('method', 'must be GET: a link is followed by GET');
+  if (method === 'GET' && raw['body'] !== undefined) fault('body', 'must be left out: a GET has no body');
   if (typeof path === 'string') {
     const placeholders = new Set(path.match(/\{[^}]*\}?/g) ?? []);
     if (!placeholders.has('{company_id}')) fault('path', 'must hold {company_id}');
@@ -131,9 +163,10 @@ function faultsOfIssue(resource: string, raw: unknown, issue: z.core.$ZodIssue):
 
 function knownMembers(raw: unknown, member: PropertyKey | undefined): string[] {
   if (member === 'deleteGuard') return Object.keys(DELETE_GUARD_SCHEMA.shape);
+  if (member === 'fields') return Object.keys(FIELDS_SCHEMA.shape);
   if (member !== 'pager') return Object.keys(ENTRY_SCHEMA.shape);
   const style = isMap(raw) && isMap(raw['pager']) ? raw['pager']['style'] : undefined;
-  return Object.entries(PAGER_SCHEMAS).flatMap(([name, schema]) => (name === style ? Object.keys(schema.shape) : []));
+  return Object.keys(styleNamed(style)?.schema.shape ?? {});
 }
 
 function hint(name: string, known: readonly string[]): string {

@@ -12,6 +12,8 @@ export interface ApiRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>> | undefined;
   readonly body?: Readonly<Record<string, unknown>> | undefined;
+  /** Path and query on the API's own origin, in the place of `path` and `query`: where an answer said that another one stands. */
+  readonly link?: string | undefined;
   /** The ETag of an answer that is kept: 304 instead of 200 when it is still the answer. */
   readonly ifNoneMatch?: string | undefined;
   readonly tokens: TokenSource;
@@ -19,7 +21,7 @@ export interface ApiRequest {
 }
 
 /** 304 only where the request had `ifNoneMatch`; its body is empty. */
-export type ApiResponse = HttpResponse & { readonly status: 200 | 304 };
+export type ApiResponse = HttpResponse & { readonly status: 200 | 304; readonly url: string };
 
 export interface ApiClientParts {
   readonly http: HttpClient;
@@ -76,7 +78,7 @@ export class ApiClient {
     if (response.status === 401) await tokens.refused(token);
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
     if (response.status !== 200 && !isNotModified) throw statusError(what, response, this.#parts.clock.now());
-    return response as ApiResponse;
+    return Object.assign(response, { url: url.href }) as ApiResponse;
   }
 
   #send({ method, body, ifNoneMatch, signal }: ApiRequest, url: URL, token: AccessToken): Promise<HttpResponse> {
@@ -99,9 +101,18 @@ export class ApiClient {
    * The path stands behind the base and is not resolved against it: no path of a catalogue can lead to another host with the token.
    * Parsed once: each part that is set takes as long as the whole.
    */
-  #url({ path, query }: ApiRequest): URL {
+  #url({ path, query, link }: ApiRequest): URL {
+    if (link !== undefined) return this.#onOrigin(link);
     const search = encodeQuery(query ?? {});
     return new URL(`${this.#base}${path.replace(/^\//, '')}${search && `?${search}`}`);
+  }
+
+  /** The origin stands before the link, so that no link can lead to another host with the token. */
+  #onOrigin(link: string): URL {
+    const { origin } = this.#parts.provider.baseUrl;
+    const url = new URL(`${origin}${link}`);
+    if (!link.startsWith('/') || url.origin !== origin) throw new TypeError('a link that is no path on the API');
+    return url;
   }
 }
 

@@ -1,7 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Database } from '../db/database.js';
+import type { ListKey } from '../db/tables/lists.js';
 import type { Transaction } from '../db/transaction.js';
-import type { ListKey } from './list-fence.js';
 
 const RESOURCE = /^[a-z][a-z0-9_]*$/;
 
@@ -35,4 +35,20 @@ export async function isEmptyList(tx: Transaction, { environment, companyId, res
     companyId,
   );
   return rows.length === 0;
+}
+
+/** The id of the living record that follows `after` in the order of ids; undefined when none does. */
+export async function firstLivingId(
+  { prisma }: Pick<Database, 'prisma'>,
+  { environment, companyId, resource }: ListKey,
+  after: string,
+): Promise<string | undefined> {
+  const [row] = await prisma.$queryRawUnsafe<{ id: string }[]>(
+    `SELECT id FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid AND id > $3 AND deleted_at IS NULL
+     ORDER BY id LIMIT 1`,
+    environment,
+    companyId,
+    after,
+  );
+  return row?.id;
 }

@@ -1,4 +1,5 @@
 import type { TextSlice } from '../core/text-slice.js';
+import type { LedgerEntry } from './ledger-entry.js';
 
 interface WrittenRecord extends TextSlice {
   readonly id: string;
@@ -10,27 +11,17 @@ interface WrittenRecord extends TextSlice {
 export interface PageToWrite {
   /** Number of the page within its pass, from 0. */
   readonly number: number;
-  /** Digest of the token that leads on, for token lists. */
+  /** Digest of the token that leads on, for lists whose pages name each other. */
   readonly tokenDigest?: string | undefined;
   /** Position from which on all of its records are new to the mirror. */
   readonly newFrom?: number | undefined;
-  readonly page: {
-    /** The records to compare: their ids, and their JSON texts as received. */
-    readonly records: readonly WrittenRecord[];
-    /** Those that cannot be kept, and why. */
-    readonly rejected: readonly (TextSlice & { readonly position: number; readonly reason: string })[];
-    /** Keys of all records of the page, in the order received; or the content of an earlier page that has the same. */
-    readonly ids: readonly string[] | { readonly id: bigint };
-    /** The content of an earlier page that is the same in everything. */
-    readonly content?: { readonly id: bigint };
-    /** Hashes of the keys, and of the records' texts. */
-    readonly keys: { readonly words: Uint32Array };
-    readonly texts: { readonly words: Uint32Array };
-    /** Those of the texts' hashes that differ from the content `ids`, where the ledger is to keep no others. */
-    readonly changes?: Uint32Array | undefined;
-    /** How to ask whether the page is as it was, where the service lets us. */
-    readonly answer?: object | undefined;
-  };
+  /** The records to compare: their ids, and their JSON texts as received. */
+  readonly records: readonly WrittenRecord[];
+  /** The records that cannot be kept, and why. */
+  readonly rejected: readonly (TextSlice & { readonly position: number; readonly reason: string })[];
+  readonly ledger: LedgerEntry;
+  /** How to ask whether the page is as it was, where the service lets us. */
+  readonly answer?: object | undefined;
 }
 
 /** The records, each id once and with its last text, and how many of them, from the first, may stand in the mirror. */
@@ -38,7 +29,8 @@ export function recordsOf(pages: readonly PageToWrite[]) {
   const records: (WrittenRecord | undefined)[] = [];
   const mayStand: boolean[] = [];
   const places = new Map<string, number>();
-  for (const { page, newFrom = Infinity } of pages) {
+  for (const page of pages) {
+    const { newFrom = Infinity } = page;
     for (const record of page.records) {
       const earlier = places.get(record.id);
       mayStand.push(record.position < newFrom && (earlier === undefined || mayStand[earlier]!));

@@ -1,9 +1,10 @@
 import { bytesOf } from '../core/text-slice.js';
 import { executeBulk, numberArray, textArray } from '../db/bulk-statement.js';
+import { type NamedStatement, named } from '../db/named-parameters.js';
+import { fenced, type ListKey } from '../db/tables/lists.js';
 import type { Transaction } from '../db/transaction.js';
 import { joinTexts } from './joined-texts.js';
-import { LedgerColumns } from './ledger-columns.js';
-import { fenced, type ListKey } from './list-fence.js';
+import { ledgerColumns } from './ledger-entry.js';
 import { mirrorTable } from './mirror-table.js';
 import { type PageToWrite, recordsOf } from './page-values.js';
 
@@ -42,77 +43,51 @@ const MOST_RECORDS = 2 ** 31 - 1;
  * whoever holds the list is the only one to insert.
  *
  * Data is compared by its bytes (`record_image_ne`): as values, 1.5 and 1.50 are equal.
- *
- * `onSent` is called when the statement is on its way to the database.
  */
-export async function writePages(
-  tx: Transaction,
-  write: WalkWrite,
-  pages: readonly PageToWrite[],
-  onSent?: () => void,
-): Promise<void> {
+export async function writePages(tx: Transaction, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
   const { list, walkId, pass } = write;
-  const { records, lookUps } = recordsOf(pages);
-  const texts = joinTexts(records);
-  const ids = records.map(({ id }) => id);
-  const ledger = new LedgerColumns(pages);
-  const rejected = rejectedOf(pages);
-  const statement = pageStatement(mirrorTable(list.resource));
-  const values = [
-    list.environment,
-    list.companyId,
-    textArray(ids),
-    texts.bytes,
-    walkId,
-    write.runId,
-    list.resource,
-    pass,
-    ledger.numbers,
-    ledger.tokenDigests,
-    ledger.contents,
-    ledger.likes,
-    ledger.areChanges,
-    ledger.hashes,
-    ledger.keysAt,
-    isSame(ledger.ids, ids) ? null : textArray(ledger.ids),
-    JSON.stringify(write.checkpoint),
-    write.received,
-    write.duplicates,
-    write.total === undefined ? null : Math.min(write.total, MOST_RECORDS),
-    rejected.length,
-    write.epoch,
-    numberArray(texts.starts),
-    numberArray(texts.lengths),
-    lookUps,
-    write.pagesBefore,
-    ledger.answers,
-    ledger.firstIds,
-    ledger.lastIds,
-    ledger.keysSizes,
-    ledger.textsAt,
-    ledger.textsSizes,
-  ];
-  const walks = await executeBulk(tx, statement, values, onSent);
+  const rejected = pages.flatMap((page) => page.rejected.map((record) => ({ page: page.number, ...record })));
+  const { sql, values } = pageStatement(mirrorTable(list.resource));
+  const walks = await executeBulk(tx, sql, values({ ...parametersOf(write, pages), rejected: rejected.length }));
   if (walks === 0) throw (await stands(tx, write)) ? changedByHand(list) : fenced(list, 'the walk has ended or stands elsewhere');
-  if (rejected.length === 0) return;
-  await executeBulk(tx, REJECTED, [
-    walkId,
-    pass,
-    numberArray(rejected.map(({ page }) => page)),
-    numberArray(rejected.map(({ position }) => position)),
-    textArray(rejected.map(({ reason }) => reason)),
-    textArray(rejected.map((record) => bytesOf(record).toString('base64'))),
-  ]);
+  if (rejected.length > 0) await executeBulk(tx, REJECTED.sql, REJECTED.values({ walkId, pass, ...rejectedColumns(rejected) }));
+}
+
+function parametersOf({ list, checkpoint, total, ...write }: WalkWrite, pages: readonly PageToWrite[]) {
+  const { records, lookUps } = recordsOf(pages);
+  const { bytes, starts, lengths } = joinTexts(records);
+  const ids = records.map(({ id }) => id);
+  const ledger = ledgerColumns(pages.map((page) => page.ledger));
+  return {
+    ...list,
+    ...write,
+    checkpoint: JSON.stringify(checkpoint),
+    total: total === undefined ? null : Math.min(total, MOST_RECORDS),
+    ids: textArray(ids),
+    texts: bytes,
+    starts: numberArray(starts),
+    lengths: numberArray(lengths),
+    lookUps,
+    pages: pages.map(({ number }) => number),
+    tokenDigests: pages.map(({ tokenDigest }) => tokenDigest ?? null),
+    answers: pages.map(({ answer }) => (answer ? JSON.stringify(answer) : null)),
+    ...ledger,
+    // Where every record of the pages is compared, the ledger's keys are the records' ids, and need not be sent twice.
+    keys: isSame(ledger.keys, ids) ? null : textArray(ledger.keys),
+  };
+}
+
+function rejectedColumns(rejected: readonly (PageToWrite['rejected'][number] & { readonly page: number })[]) {
+  return {
+    pages: numberArray(rejected.map(({ page }) => page)),
+    positions: numberArray(rejected.map(({ position }) => position)),
+    reasons: textArray(rejected.map(({ reason }) => reason)),
+    texts: textArray(rejected.map((record) => bytesOf(record).toString('base64'))),
+  };
 }
 
 function isSame(some: readonly string[], others: readonly string[]): boolean {
   return some.length === others.length && some.every((each, n) => each === others[n]);
-}
-
-function rejectedOf(pages: readonly PageToWrite[]) {
-  const rejected: (PageToWrite['page']['rejected'][number] & { readonly page: number })[] = [];
-  for (const { page, number } of pages) for (const record of page.rejected) rejected.push({ page: number, ...record });
-  return rejected;
 }
 
 async function stands(tx: Transaction, { walkId, epoch, pagesBefore }: WalkWrite): Promise<boolean> {
@@ -127,26 +102,39 @@ function changedByHand({ resource }: ListKey): Error {
   );
 }
 
-const REJECTED = `
+const REJECTED = named<'walkId' | 'pass' | keyof ReturnType<typeof rejectedColumns>>(`
 INSERT INTO muster.rejected_records (walk_id, pass, page, position, reason, text)
-SELECT $1::uuid, $2, r.* FROM unnest($3::int[], $4::int[], $5::text[], $6::text[]) AS r`;
+SELECT :walkId::uuid, :pass, r.* FROM unnest(:pages::int[], :positions::int[], :reasons::text[], :texts::text[]) AS r`);
 
-const pageStatement = (table: string) => `
+type PageParameter = keyof ReturnType<typeof parametersOf> | 'rejected';
+
+const STATEMENTS = new Map<string, NamedStatement<PageParameter>>();
+
+/** One statement a table, made once: its text is what connections know its plan by. */
+function pageStatement(table: string): NamedStatement<PageParameter> {
+  const known = STATEMENTS.get(table);
+  const statement = known ?? named<PageParameter>(pageText(table));
+  if (!known) STATEMENTS.set(table, statement);
+  return statement;
+}
+
+const pageText = (table: string) => `
 WITH incoming AS (
-  SELECT i.id, convert_from(substr($4::bytea, i.start, i.length), 'UTF8')::jsonb AS data, i.start, i.length, i.n
-  FROM unnest($3::text[], $23::int[], $24::int[]) WITH ORDINALITY AS i(id, start, length, n)
+  SELECT i.id, convert_from(substr(:texts::bytea, i.start, i.length), 'UTF8')::jsonb AS data, i.start, i.length, i.n
+  FROM unnest(:ids::text[], :starts::int[], :lengths::int[]) WITH ORDINALITY AS i(id, start, length, n)
   OFFSET 0
 ), difference AS (
   SELECT s.id, s.data, s.start, s.length, s.n, t.place,
          CASE WHEN t.id IS NULL THEN 'insert' WHEN t.deleted_at IS NOT NULL THEN 'restore' ELSE 'update' END AS op
   FROM incoming s
   LEFT JOIN LATERAL (
-    SELECT t.id, t.data, t.deleted_at, t.ctid AS place FROM ${table} t WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = s.id AND s.n <= $25 OFFSET 0
+    SELECT t.id, t.data, t.deleted_at, t.ctid AS place FROM ${table} t
+    WHERE t.environment = :environment AND t.company_id = :companyId::uuid AND t.id = s.id AND s.n <= :lookUps OFFSET 0
   ) t ON true
   WHERE t.id IS NULL OR t.deleted_at IS NOT NULL OR record_image_ne(ROW(t.data), ROW(s.data))
 ), inserted AS (
   INSERT INTO ${table} (environment, company_id, id, data, first_seen_at, changed_at)
-  SELECT $1, $2::uuid, id, data, now(), now() FROM difference WHERE op = 'insert'
+  SELECT :environment, :companyId::uuid, id, data, now(), now() FROM difference WHERE op = 'insert'
 ), rewritten AS (
   UPDATE ${table} t SET data = d.data, changed_at = now(), deleted_at = NULL
   FROM difference d WHERE t.ctid = d.place AND d.op <> 'insert'
@@ -158,51 +146,45 @@ WITH incoming AS (
 ), batch AS (
   INSERT INTO muster.change_batches
     (size, environment, company_id, resource, run_id, changed_at, texts, ids, starts, lengths, ops)
-  SELECT size, $1, $2::uuid, $7, $6::uuid, now(), whole.*
+  SELECT size, :environment, :companyId::uuid, :resource, :runId::uuid, now(), whole.*
   FROM counted
   LEFT JOIN LATERAL (
-    SELECT $4::bytea, array_agg(id), array_agg(start), array_agg(length), CASE WHEN inserted < size THEN array_agg(op) END
+    SELECT :texts::bytea, array_agg(id), array_agg(start), array_agg(length), CASE WHEN inserted < size THEN array_agg(op) END
     FROM (SELECT * FROM difference ORDER BY n) d
-    HAVING 2 * size >= cardinality($3)
+    HAVING 2 * size >= cardinality(:ids)
   ) whole ON true
   WHERE size > 0
   RETURNING id, texts IS NOT NULL AS is_whole
 ), fed AS (
   INSERT INTO muster.changes (batch_id, position, record_id, op, data)
   SELECT batch.id, row_number() OVER (ORDER BY d.n) - 1, d.id, d.op, d.data FROM batch, difference d WHERE NOT batch.is_whole
-), received AS (
-  SELECT page, next_token, content_id, like_id, is_changed, answer, first_id, last_id,
-         substr($14::bytea, keys_at, keys_size) AS keys, substr($14::bytea, texts_at, texts_size) AS texts
-  FROM unnest($9::int[], $10::text[], $11::bigint[], $12::bigint[], $13::bool[], $27::jsonb[], $28::int[], $29::int[],
-              $15::int[], $30::int[], $31::int[], $32::int[])
-       AS p(page, next_token, content_id, like_id, is_changed, answer, first_id, last_id, keys_at, keys_size, texts_at, texts_size)
 ), page AS (
-  SELECT p.*, p.content_id IS NULL AS is_new, COALESCE(p.content_id, nextval('muster.page_contents_id_seq')) AS own_content_id,
-         CASE WHEN p.keys IS NULL THEN l.keys_id ELSE nextval('muster.page_keys_id_seq') END AS keys_id,
-         CASE WHEN p.is_changed THEN COALESCE(l.base_id, l.id) END AS base_id,
-         CASE WHEN p.is_changed AND l.base_id IS NOT NULL THEN l.texts || p.texts ELSE p.texts END AS own_texts
-  FROM received p
-  LEFT JOIN LATERAL (
-    SELECT id, keys_id, base_id, texts FROM muster.page_contents WHERE id = p.like_id AND p.content_id IS NULL OFFSET 0
-  ) l ON true
+  SELECT p.page, p.next_token, p.answer, p.first_id, p.last_id, p.snapshot_id IS NULL AS is_new,
+         COALESCE(p.snapshot_id, nextval('muster.page_snapshots_id_seq')) AS snapshot_id,
+         CASE WHEN p.keys_size IS NULL THEN p.keys_id ELSE nextval('muster.page_keys_id_seq') END AS keys_id,
+         substr(:hashes::bytea, p.keys_at, p.keys_size) AS keys, substr(:hashes::bytea, p.rows_at, p.rows_size) AS row_hashes
+  FROM unnest(:pages::int[], :tokenDigests::text[], :answers::jsonb[], :snapshotIds::bigint[], :keysIds::bigint[], :firstIds::int[],
+              :lastIds::int[], :keysAt::int[], :keysSizes::int[], :rowsAt::int[], :rowsSizes::int[])
+       AS p(page, next_token, answer, snapshot_id, keys_id, first_id, last_id, keys_at, keys_size, rows_at, rows_size)
 ), keys AS (
   INSERT INTO muster.page_keys (id, environment, company_id, resource, ids, keys)
-  SELECT keys_id, $1, $2::uuid, $7, (COALESCE($16::text[], $3::text[]))[first_id:last_id], keys FROM page WHERE keys IS NOT NULL
-), content AS (
-  INSERT INTO muster.page_contents (id, environment, company_id, resource, keys_id, base_id, texts)
-  SELECT own_content_id, $1, $2::uuid, $7, keys_id, base_id, own_texts FROM page WHERE is_new
+  SELECT keys_id, :environment, :companyId::uuid, :resource, (COALESCE(:keys::text[], :ids::text[]))[first_id : last_id], keys
+  FROM page WHERE keys IS NOT NULL
+), snapshot AS (
+  INSERT INTO muster.page_snapshots (id, environment, company_id, resource, keys_id, row_hashes)
+  SELECT snapshot_id, :environment, :companyId::uuid, :resource, keys_id, row_hashes FROM page WHERE is_new
 ), ledger AS (
-  INSERT INTO muster.walk_pages (walk_id, pass, page, content_id, next_token, answer)
-  SELECT $5::uuid, $8, page, own_content_id, next_token, answer FROM page
+  INSERT INTO muster.walk_pages (walk_id, pass, page, snapshot_id, next_token, answer)
+  SELECT :walkId::uuid, :pass, page, snapshot_id, next_token, answer FROM page
 ), living AS (
   UPDATE muster.lists l SET records = l.records + counted.risen FROM counted
-  WHERE counted.risen > 0 AND l.environment = $1 AND l.company_id = $2::uuid AND l.resource = $7
+  WHERE counted.risen > 0 AND l.environment = :environment AND l.company_id = :companyId::uuid AND l.resource = :resource
 )
 UPDATE muster.walks w
-SET checkpoint = $17::jsonb, checkpoint_at = now(), pages = w.pages + cardinality($9), received = $18, duplicates = $19,
-    total_records = COALESCE($20::int, w.total_records), rejected = w.rejected + $21,
-    inserted = w.inserted + counted.inserted, updated = w.updated + counted.updated,
-    unchanged = GREATEST(0, $18 - w.inserted - counted.inserted - w.updated - counted.updated - w.rejected - $21)
+SET checkpoint = :checkpoint::jsonb, checkpoint_at = now(), pages = w.pages + cardinality(:pages), received = :received,
+  duplicates = :duplicates, total_records = COALESCE(:total::int, w.total_records), rejected = w.rejected + :rejected,
+  inserted = w.inserted + counted.inserted, updated = w.updated + counted.updated,
+  unchanged = GREATEST(0, :received - w.inserted - counted.inserted - w.updated - counted.updated - w.rejected - :rejected)
 FROM counted
-WHERE w.id = $5::uuid AND w.epoch = $22 AND w.status = 'running' AND w.pages = $26
+WHERE w.id = :walkId::uuid AND w.epoch = :epoch AND w.status = 'running' AND w.pages = :pagesBefore
   AND counted.updated = (SELECT count(*) FROM rewritten)`;

@@ -1,6 +1,6 @@
 import type { DeleteGuard } from '../catalogue/endpoint.js';
+import { type ListKey, setRecords } from '../db/tables/lists.js';
 import type { Transaction } from '../db/transaction.js';
-import type { ListKey } from './list-fence.js';
 import { mirrorTable } from './mirror-table.js';
 
 /** What became of the rows that a verified walk did not receive. */
@@ -19,20 +19,23 @@ export interface VerifiedPass {
   readonly runId: string;
   readonly walkId: string;
   readonly pass: number;
-  /** Digest of the keys received, if that may be compared with what the walk before received. */
-  readonly keysDigest?: string;
 }
 
 const SAMPLE = 20;
 
 /**
  * Marks the rows deleted that the verified pass did not receive, or, when too many would go at once, opens a hold.
- * An open hold of an earlier walk is closed either way. The caller holds the list.
+ * An open hold of an earlier walk is closed either way. The caller has locked the list. `isNothingGone`: the walk is known to have received
+ * every living row, so that none need be looked for.
  */
-export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: DeleteGuard): Promise<Reconciliation> {
+export async function reconcile(
+  tx: Transaction,
+  verified: VerifiedPass & { readonly isNothingGone?: boolean },
+  guard: DeleteGuard,
+): Promise<Reconciliation> {
   const { list, runId, walkId, pass } = verified;
-  const { wasHeld, isNothingGone } = await replaceHold(tx, verified);
-  if (isNothingGone) return { deleted: 0, held: 0, wasHeld };
+  const wasHeld = await replaceHold(tx, list);
+  if (verified.isNothingGone) return { deleted: 0, held: 0, wasHeld };
   const [found] = await tx.$queryRawUnsafe<{ count: number; living: number; sample: string[] }[]>(
     `WITH gone AS (${goneRows(list)})
      SELECT (SELECT count(*)::int FROM gone) AS count,
@@ -45,7 +48,7 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
   );
   const gone = found!;
   // The count is kept by differences; here it is known.
-  await tx.list.updateMany({ where: list, data: { records: gone.living } });
+  await setRecords(tx, list, gone.living);
   if (gone.count === 0) return { deleted: 0, held: 0, wasHeld };
   if (mustHold(gone, guard)) {
     await tx.hold.create({ data: { ...list, runId, walkId, count: gone.count, living: gone.living, sample: gone.sample } });
@@ -54,25 +57,13 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
   return { deleted: await deleteGoneRows(tx, verified), held: 0, wasHeld };
 }
 
-/**
- * Closes the hold of an earlier walk, if one is open. Nothing is gone, so that no row need be looked for, where the walk, in its first
- * pass, has filled an empty list, or has received the very records of the walk that it goes by, which left no other row living.
- */
-async function replaceHold(tx: Transaction, { list, walkId, pass, keysDigest }: VerifiedPass) {
-  const mayTell = pass === 1 && keysDigest !== undefined;
-  const [row] = await tx.$queryRaw<{ wasHeld: boolean; isNothingGone: boolean }[]>`
-    WITH replaced AS (
-      UPDATE muster.holds SET status = 'superseded', closed_at = ${new Date()}
-      WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid AND resource = ${list.resource} AND status = 'open'
-      RETURNING 1
-    )
-    SELECT EXISTS (SELECT 1 FROM replaced) AS "wasHeld", ${mayTell} AND EXISTS (
-      SELECT 1 FROM muster.walks w LEFT JOIN muster.walks r ON r.id = w.reference_walk_id
-      WHERE w.id = ${walkId}::uuid AND (
-        w.started_empty OR r.keys_digest = ${keysDigest ?? null} AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = r.id)
-      )
-    ) AS "isNothingGone"`;
-  return row!;
+/** Closes the hold of an earlier walk; returns whether one was open. */
+async function replaceHold(tx: Transaction, list: ListKey): Promise<boolean> {
+  const { count } = await tx.hold.updateMany({
+    where: { ...list, status: 'open' },
+    data: { status: 'superseded', closedAt: new Date() },
+  });
+  return count > 0;
 }
 
 /** Whether so many deletions need a person. Deleting wrongly is worse than asking once too often. */
@@ -80,7 +71,7 @@ function mustHold({ count, living }: { count: number; living: number }, guard: D
   return count >= guard.rows && (count > guard.share * living || count === living);
 }
 
-/** Marks deleted what the verified pass lacks, with its change feed rows. The caller holds the list. */
+/** Marks deleted what the verified pass lacks, with its change feed rows. The caller has locked the list. */
 export async function deleteGoneRows(tx: Transaction, { list, runId, walkId, pass }: VerifiedPass): Promise<number> {
   const [row] = await tx.$queryRawUnsafe<{ deleted: number }[]>(
     `WITH gone AS (${goneRows(list)}
@@ -120,5 +111,5 @@ const goneRows = (list: ListKey) => `
   SELECT id FROM ${mirrorTable(list.resource)} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL
   EXCEPT
   SELECT unnest(k.ids) COLLATE "C"
-  FROM muster.walk_pages p JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
+  FROM muster.walk_pages p JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
   WHERE p.walk_id = $3::uuid AND p.pass = $4`;

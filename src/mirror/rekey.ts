@@ -1,9 +1,9 @@
 import { describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
+import { type ListKey, resetList } from '../db/tables/lists.js';
+import { dropCheckpoints } from '../db/tables/walks.js';
 import { inTransaction } from '../db/transaction.js';
-import { Prisma } from '../generated/prisma/client.js';
-import type { ListKey } from './list-fence.js';
 import { mirrorTable } from './mirror-table.js';
 
 /**
@@ -14,17 +14,11 @@ import { mirrorTable } from './mirror-table.js';
 export async function rekeyList(db: Database, list: ListKey): Promise<number> {
   const { environment, companyId, resource } = list;
   return inTransaction(db, async (tx) => {
-    const lists = await tx.$executeRaw`
-      UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL, records = 0
-      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
-    if (lists === 0) {
+    if (!(await resetList(tx, list))) {
       throw new MusterError('unknown_resource', `The ${describeCompany(list)} has no list ${resource} that was ever walked.`);
     }
-    await tx.$executeRaw`
-      UPDATE mirror.companies SET verified_at = verified_at - ${resource}::text
-      WHERE environment = ${environment} AND company_id = ${companyId}::uuid`;
     // A walk that was interrupted has received rows that are about to go: it begins anew.
-    await tx.walk.updateMany({ where: list, data: { checkpoint: Prisma.DbNull, checkpointAt: null } });
+    await dropCheckpoints(tx, list);
     await tx.hold.updateMany({ where: { ...list, status: 'open' }, data: { status: 'superseded', closedAt: new Date() } });
     const [row] = await tx.$queryRawUnsafe<{ deleted: number }[]>(
       `WITH marked AS (

@@ -39,7 +39,7 @@ async function endRuns(tx: Transaction, theirs: Prisma.Sql): Promise<void> {
     WHERE ${theirs} AND status IN ('queued', 'running')`;
   const walks = Prisma.sql`SELECT id FROM muster.walks WHERE ${theirs}`;
   await tx.$executeRaw`DELETE FROM muster.walk_pages WHERE walk_id IN (${walks})`;
-  await tx.$executeRaw`DELETE FROM muster.page_contents WHERE ${theirs}`;
+  await tx.$executeRaw`DELETE FROM muster.page_snapshots WHERE ${theirs}`;
   await tx.$executeRaw`DELETE FROM muster.page_keys WHERE ${theirs}`;
   await tx.$executeRaw`DELETE FROM muster.rejected_records WHERE walk_id IN (${walks})`;
   await tx.$executeRaw`

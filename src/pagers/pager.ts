@@ -1,4 +1,5 @@
-import type { KeyHashes } from './hashes.js';
+import type { MusterError } from '../core/errors.js';
+import type { Answer, Envelope } from './envelope.js';
 
 /** Any value that JSON can hold; a pager's state is one, because the state IS the checkpoint. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -7,52 +8,67 @@ export type JsonObject = { readonly [key: string]: unknown };
 export interface PageInput {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: Readonly<Record<string, unknown>>;
+  /** Path and query on the API's own origin, in the place of the endpoint's path and all parameters. */
+  readonly link?: string;
 }
 
 /** What a page says of itself, once its envelope was read and found consistent. */
-export interface Page {
-  /** What its records are known by, in the order received. */
-  readonly keys: KeyHashes;
-  /** totalRecords, where the envelope gives it. */
-  readonly total?: number | undefined;
-  /** The token of the next page; undefined = this was the last page of a token list, or the list has no tokens. */
-  readonly nextToken?: string | undefined;
+export interface Page extends Envelope {
+  /** Records on the page, rejected ones included. */
+  readonly count: number;
 }
 
-/** What this pass has received so far; rebuilt from the ledger after a restart. */
-export interface PassMemory {
-  hasAny(keys: KeyHashes): boolean;
-  hasAll(keys: KeyHashes): boolean;
-  hasToken(token: string): boolean;
-  /** Distinct keys received in this pass. */
-  readonly size: number;
+/** What the pass had received before the page; rebuilt from the ledger after a restart. */
+export interface Received {
+  /** Records of the page whose keys the pass had received on earlier pages. */
+  readonly repeats: number;
+  /** Whether an earlier page of the pass gave this token. */
+  hasToken(token: string | number): boolean;
 }
 
 /**
  * What follows from a page:
  * - `next`: the page counts; go on with `state`.
- * - `done`: the page counts; the list was read to its end.
+ * - `done`: the page counts; the list was read to its end, or seems to have been where there is a `doubt`.
  * - `again`: the page does not join what was received before: leave it, and ask with `state` (further back).
  */
 export type Advance<S extends JsonObject> =
   | { readonly kind: 'next'; readonly state: S }
-  | { readonly kind: 'done' }
+  | { readonly kind: 'done'; readonly doubt?: 'end_unproved' }
   | { readonly kind: 'again'; readonly state: S };
 
+/** How the pages of a pass hang together: each overlaps with the page before it, each was named by the page before it, or neither. */
+export type Linkage = 'join' | 'token-chain' | 'none';
+
 /**
- * A pure state machine for one pass over a list.
+ * A pure state machine for one pass over a list, and all that depends on the list's paging style. A pager keeps nothing between
+ * calls: one serves any number of passes.
  *
  * `next` throws MusterError: `contradicting_envelope` (asking for the same page again may help), `page_token_loop`,
- * `walk_limit_exceeded` (the pass is lost, a new one begins with `first`).
+ * `walk_limit_exceeded` (the pass is lost, a new one begins with `first`), `malformed_envelope`.
  */
 export interface Pager<S extends JsonObject = JsonObject> {
+  /** The members that lead from the response to its array of records; [] = the response is the array. */
+  readonly dataPath: readonly string[];
+  /** Whether readEnvelope asks for the text of the page's last record. */
+  readonly readsLastRecord: boolean;
+  /** Whether a page may begin with records that the pass has already. Where it may not, a record that comes again has the id of another one. */
+  readonly overlaps: boolean;
   first(): S;
   request(state: S): PageInput;
-  /** `memory` holds what the pages that counted brought, and nothing of `page` itself or of pages left by `again`. */
-  next(state: S, page: Page, memory: PassMemory): Advance<S>;
+  /** `received` tells of the pages that counted, and nothing of `page` itself or of pages left by `again`. */
+  next(state: S, page: Page, received: Received): Advance<S>;
   /**
    * What the requests after this one will be if every page brings what it is asked for, but for the first `skip` of them; at most
    * `count`, [] when unknown.
    */
   ahead(state: S, skip: number, count: number): readonly PageInput[];
+  /** What stands around a page's records. Throws MusterError `malformed_envelope` or `contradicting_envelope`. */
+  readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope;
+  /** How the pages of a pass hang together, asked with the state whose page ended it. */
+  linkage(state: S): Linkage;
+  /** How many records the list had when it ended, told by where its last page, of `count` records, stood; undefined where the place tells nothing. */
+  lengthAtEnd(state: S, count: number): number | undefined;
+  /** What an error means for the pass in which it came; undefined: it ends the walk. */
+  meaningOf(error: MusterError, state: S): 'token-lost' | 'contradicted' | undefined;
 }

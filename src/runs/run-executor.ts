@@ -9,7 +9,7 @@ import { ServiceError } from '../http/service-error.js';
 import type { TokenSource } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import type { Logger } from '../observability/logger.js';
-import { type PageSourceParts, pageSource } from '../walks/page-source.js';
+import { type PageSourceDependencies, pageSource } from '../walks/page-source.js';
 import { walkList } from '../walks/walk.js';
 import type { WalkStore } from '../walks/walk-store.js';
 import type { ClaimedRun, RunClaims } from './run-claims.js';
@@ -120,7 +120,7 @@ export class RunExecutor {
   }
 
   /** Answers are there once the company's record is, too. */
-  #apiBehind(record: Promise<void>, company: CompanyKey): PageSourceParts['api'] {
+  #apiBehind(record: Promise<void>, company: CompanyKey): PageSourceDependencies['api'] {
     const api = this.#deps.apiOf(company);
     return { baseUrl: api.baseUrl, request: async (request) => (await Promise.all([api.request(request), record]))[0] };
   }

@@ -1,21 +1,25 @@
-import { isUsableId, type ReadPage, type ReceivedRecord, type RejectedRecord } from '../pagers/envelope.js';
-import { KeyHashes } from '../pagers/hashes.js';
+import { KeyHashes } from '../pagers/key-hashes.js';
+import { isUsableId, type ReceivedRecord, type RejectedRecord } from '../pagers/read-page.js';
+import type { ReceivedPage } from './received-page.js';
 
 /**
  * The page with ids that are unique over all parents: `<parent's id>/<id>`, the parent's encoded as in a path, so that no
  * two pairs give the same id. Two parents may well have a child 1 each, and one row would then hide the other.
  */
-export function childPage(parent: string, page: ReadPage): ReadPage {
+export function childPage(parent: string, page: ReceivedPage): ReceivedPage {
+  // Child lists are never compared by a baseline: every page of theirs is read in full.
+  if (!('records' in page) || page.ledger.kind !== 'new') throw new TypeError('a page of a child list was not read in full');
   const prefix = `${encodeURIComponent(parent)}/`;
   const isTooLong = ({ id }: ReceivedRecord) => !isUsableId(prefix + id);
   const unusable: RejectedRecord[] = page.records
     .filter(isTooLong)
     .map(({ source, start, end, position }) => ({ source, start, end, position, reason: 'unusable_id' }));
-  const ids = page.ids.map((key) => prefix + key);
+  const ids = page.ledger.ids.map((key) => prefix + key);
+  const keys = KeyHashes.of(ids);
   return {
     ...page,
-    ids,
-    keys: KeyHashes.of(ids),
+    keys,
+    ledger: { kind: 'new', ids, keys: keys.words },
     records: page.records.filter((record) => !isTooLong(record)).map((record) => ({ ...record, id: prefix + record.id })),
     rejected: [...page.rejected, ...unusable],
   };

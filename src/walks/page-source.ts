@@ -1,64 +1,67 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
-import { type KeptAnswer, readPage } from '../pagers/envelope.js';
-import { pageOf, readAgainst } from '../pagers/known-page.js';
+import type { Pager } from '../pagers/pager.js';
 import { childPage } from './child-page.js';
+import type { Comparison } from './comparison.js';
 import type { FetchPage } from './page-window.js';
-import type { PassRequest } from './walk-pass.js';
 
-export interface PageSourceParts {
+export interface PageSourceDependencies {
   readonly api: Pick<ApiClient, 'request' | 'baseUrl'>;
   readonly companyId: string;
   readonly tokens: TokenSource;
 }
 
-/** ETags that can be sent back as they came (RFC 9110, 8.8.3), short enough to be kept with every page. */
-const ETAGS = {
-  strong: /^"[\x21\x23-\x7e]{0,500}"$/,
-  weak: /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/,
-};
+/** What the requests of one pass have in common. */
+export interface PassRequest {
+  readonly pager: Pager;
+  /** Record of the parent list that stands for `{id}` in the path. */
+  readonly parent?: string;
+  /** Read the records and leave the totals around them unread. */
+  readonly ignoreTotals: boolean;
+  /** What decides, at each request, which records need no comparison. */
+  readonly comparison: () => Comparison;
+}
 
-/**
- * Asks the service for the pages of a list. A page that the walk just before received with an ETag is asked for with it; when it is
- * as it was, its records are not sent again.
- */
-export function pageSource({ api, companyId, tokens }: PageSourceParts, endpoint: Endpoint): (pass: PassRequest) => FetchPage {
-  const { method } = endpoint;
-  return ({ parent, ignoreTotals, known }) => {
+/** Asks the service for the pages of a list. */
+export function pageSource(
+  { api, companyId, tokens }: PageSourceDependencies,
+  endpoint: Endpoint,
+): (pass: PassRequest) => FetchPage {
+  const { method, resource, id } = endpoint;
+  return ({ pager, parent, ignoreTotals, comparison }) => {
     const path = endpoint.path.replace('{company_id}', companyId).replace('{id}', () => encodeURIComponent(parent ?? ''));
-    // What 304 means for other methods, no specification says. Child lists are too short to be worth it.
-    const isUsed = method === 'GET' && endpoint.etag !== 'ignore' && parent === undefined;
-    const usable = isUsed ? ETAGS[endpoint.etag] : undefined;
+    const format = { resource, id, pager, ignoreTotals };
     return async (input, signal) => {
-      // An ETag says something only of the address that gave it.
+      // An answer says something only of the address that gave it.
       const request = JSON.stringify([api.baseUrl, input]);
-      const kept = ignoreTotals ? undefined : known?.()?.answerTo(request);
-      const before = kept && usable?.test(kept.answer.etag) ? kept : undefined;
-      const ask = (ifNoneMatch?: string) => api.request({ method, path, ...input, tokens, signal, ifNoneMatch });
-      let response = await ask(before?.answer.etag);
+      const current = comparison();
+      const query = input.query && { ...endpoint.query, ...input.query };
+      const body = input.body && { ...endpoint.body, ...input.body };
+      const ask = (ifNoneMatch?: string) =>
+        api.request({
+          method,
+          path,
+          query: query ?? (input.link === undefined ? endpoint.query : undefined),
+          body,
+          link: input.link,
+          tokens,
+          signal,
+          ifNoneMatch,
+        });
+      let response = await ask(current.ifNoneMatch(request));
       if (response.status === 304) {
-        if (isEtagOf(before!.answer, response.headers.etag)) return { read: async () => pageOf(before!) };
+        const page = current.notModified(request, response.headers['etag']);
+        if (page) return { read: async () => page };
         response = await ask();
       }
-      const { bytes, headers } = response;
-      const { etag } = headers;
-      const isKept = etag !== undefined && usable?.test(etag);
+      const { bytes, headers, url } = response;
       return {
         async read(idField) {
-          const whole = () => readPage(bytes, endpoint, idField, ignoreTotals);
-          if (parent !== undefined) return childPage(parent, whole());
-          const reference = known?.();
-          const page = reference ? await readAgainst(reference, bytes, endpoint, idField, ignoreTotals) : whole();
-          const answer = isKept ? { request, etag, total: page.total, nextToken: page.nextToken } : undefined;
-          return { answer, ...page };
+          const page = await current.read(request, { bytes, headers, url }, format, idField);
+          return parent === undefined ? page : childPage(parent, page);
         },
       };
     };
   };
-}
-
-/** A 304 with another ETag speaks of another page (RFC 9111, 4.3.4). */
-function isEtagOf({ etag }: KeptAnswer, confirmed = etag): boolean {
-  return confirmed.replace(/^W\//, '') === etag.replace(/^W\//, '');
 }

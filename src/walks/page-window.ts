@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import type { ReceivedPage } from '../pagers/envelope.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
+import type { ReceivedPage } from './received-page.js';
 
 /** Asks the service for one page. */
 export type FetchPage = (input: PageInput, signal: AbortSignal) => Promise<UnreadPage>;
@@ -44,7 +44,7 @@ export class PageWindow {
     this.#fetch = fetch;
     this.#signal = signal;
     // One listener a window, and not AbortSignal.any a request: those stay with a signal that lives as long as a run.
-    signal.addEventListener('abort', this.#dropAll);
+    signal.addEventListener('abort', this.drop);
   }
 
   /** Starts what the state asks for and what will follow it; drops what was guessed when that is something else. */
@@ -53,7 +53,7 @@ export class PageWindow {
     if (this.#aimedAt === state) return;
     this.#aimedAt = state;
     if (!this.#underWay.has(this.#keyOf(state))) {
-      this.#dropAll();
+      this.drop();
       this.#start(this.#pager.request(state));
     }
     const { size } = this.#underWay;
@@ -80,8 +80,8 @@ export class PageWindow {
   }
 
   close(): void {
-    this.#signal.removeEventListener('abort', this.#dropAll);
-    this.#dropAll();
+    this.#signal.removeEventListener('abort', this.drop);
+    this.drop();
   }
 
   #start(input: PageInput): void {
@@ -94,7 +94,7 @@ export class PageWindow {
     this.#underWay.set(keyOf(input), underWay);
   }
 
-  readonly #dropAll = (): void => {
+  readonly drop = (): void => {
     if (this.#underWay.size === 0) return;
     this.#drop.abort();
     this.#drop = dropper();

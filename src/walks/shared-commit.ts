@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.js';
 import { freeBuffers } from '../core/free-buffers.js';
 import type { TextSlice } from '../core/text-slice.js';
-import type { ReceivedPage } from '../pagers/envelope.js';
 import type { OpenWalk } from './open-walk.js';
+import { type ReceivedPage, recordsOf } from './received-page.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 import type { CountedPage, PagesToCommit, WalkStore } from './walk-store.js';
 
@@ -19,9 +19,9 @@ export interface SharedCommitDependencies {
 }
 
 /**
- * Pages on their way into the database. One that brings little beside what an earlier walk has proved waits for the next ones: a
- * commit each would take longer than receiving them. One that goes by no other waits only for what has come already. While the
- * database works on a commit, the pages of the next one are received and read.
+ * Pages on their way into the database. A page of which little is compared waits for the next ones: a commit each would take longer than
+ * receiving them. A page that is compared in full waits only for what has come already. While the database works on a commit, the pages
+ * of the next one are received and read.
  */
 export class SharedCommit {
   readonly #walk: OpenWalk;
@@ -38,17 +38,15 @@ export class SharedCommit {
     this.#deps = deps;
   }
 
-  /**
-   * Takes a page with the checkpoint behind it, and whether the next one has come. Commits when enough wait: then returns once
-   * the database works on it.
-   */
+  /** Takes a page with the checkpoint behind it, and whether the next one has come. Begins a commit when enough waits. */
   async add({ page, number, newFrom }: CountedPage, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
-    const waiting = withoutResponse(page);
+    const waiting = withoutUnneededResponse(page);
+    const { records, rejected, response } = recordsOf(waiting);
     this.#pages.push({ page: waiting, number, newFrom });
-    this.#records += page.records.length + page.rejected.length;
-    this.#bytes += waiting.response?.length ?? sizeOf(page.records) + sizeOf(page.rejected);
+    this.#records += records.length + rejected.length;
+    this.#bytes += response?.length ?? sizeOf(records) + sizeOf(rejected);
     this.#checkpoint = checkpoint;
     const isEnough =
       this.#pages.length >= PAGES_AT_ONCE ||
@@ -56,47 +54,45 @@ export class SharedCommit {
       this.#bytes >= BYTES_AT_ONCE ||
       now - this.#since >= WAIT_MS;
     // A commit fixes which member is the id; until then, pages may have been read by different ones.
-    const mayWait = this.#walk.idField !== undefined && ('id' in page.ids || nextHasCome);
-    if (isEnough || !mayWait) await this.#send();
+    const mayWait = this.#walk.idField !== undefined && (page.ledger.kind !== 'new' || nextHasCome);
+    if (isEnough || !mayWait) await this.#begin();
   }
 
   /** Commits what waits, to the end. */
   async now(): Promise<void> {
-    await this.#send();
+    await this.#begin();
     await this.#underWay;
   }
 
-  async #send(): Promise<void> {
+  /** Commits of one walk follow each other. Returns once the one before has ended, and this one is under way. */
+  async #begin(): Promise<void> {
     await this.#underWay;
     const [pages, checkpoint] = [this.#pages, this.#checkpoint];
     if (!checkpoint || pages.length === 0) return;
     this.#pages = [];
     this.#records = 0;
     this.#bytes = 0;
-    const sent = new Promise<void>((onSent) => {
-      this.#underWay = this.#commit({ pages, checkpoint }, onSent);
-    });
+    this.#underWay = this.#commit({ pages, checkpoint });
     // The first page fixes which member is the id: the next ones are read by it.
-    await (this.#walk.idField === undefined ? this.#underWay : Promise.race([sent, this.#underWay]));
+    if (this.#walk.idField === undefined) await this.#underWay;
     // Its failure is seen by the next commit, or at the end.
     this.#underWay.catch(() => {});
   }
 
-  async #commit(commit: PagesToCommit, onSent: () => void): Promise<void> {
-    await this.#deps.store.commitPages(this.#walk, commit, onSent);
-    const responses: Buffer[] = [];
-    for (const { page } of commit.pages) if (page.response) responses.push(page.response);
-    freeBuffers(responses);
+  async #commit(commit: PagesToCommit): Promise<void> {
+    await this.#deps.store.commitPages(this.#walk, commit);
+    freeBuffers(commit.pages.flatMap(({ page }) => recordsOf(page).response ?? []));
   }
 }
 
-/** The page without its response, which is given back, unless records that must be written stand in it. */
-function withoutResponse(page: ReceivedPage): ReceivedPage {
-  const { response } = page;
-  const standsThere = ({ source }: TextSlice) => source.buffer === response?.buffer;
-  const isNeeded = page.records.some(standsThere) || page.rejected.some(standsThere);
-  if (response && !isNeeded) freeBuffers([response]);
-  return { ...page, full: undefined, response: isNeeded ? response : undefined };
+/** The page without its response, whose memory is given back, unless records that must be written stand in it. */
+function withoutUnneededResponse(page: ReceivedPage): ReceivedPage {
+  if (!('records' in page) || !page.response) return page;
+  const { response, records, rejected } = page;
+  const standsThere = ({ source }: TextSlice) => source.buffer === response.buffer;
+  if (records.some(standsThere) || rejected.some(standsThere)) return page;
+  freeBuffers([response]);
+  return { ...page, response: undefined };
 }
 
 function sizeOf(texts: readonly TextSlice[]): number {

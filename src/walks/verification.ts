@@ -1,7 +1,11 @@
+import type { Linkage } from '../pagers/pager.js';
+
 /** What one pass over a list has shown, once the list was read to its end. */
 export interface PassFindings {
-  /** How the pages hang together: by their overlap, by the chain of page tokens, or not at all (unstable order, page size one). */
-  readonly linkage: 'join' | 'token-chain' | 'none';
+  /** How the pages hang together; `none` also where the order of the list cannot be relied on. */
+  readonly linkage: Linkage;
+  /** Why the end of the list may be none. */
+  readonly doubt?: 'end_unproved' | undefined;
   /** Number of the pass within the walk, from 1. */
   readonly pass: number;
   /** Distinct records received in this pass. */
@@ -32,6 +36,7 @@ export type UnverifiedReason =
   | 'passes_disagree'
   | 'contradicting_envelope'
   | 'never_ended'
+  | 'end_unproved'
   | 'parent_refused'
   | 'parents_unverified';
 
@@ -54,9 +59,15 @@ const MAX_PASSES = 3;
 export function verify(findings: PassFindings): Verdict {
   if (findings.rejected > 0) return { kind: 'unverified', reason: 'rejected_records' };
   if (findings.contradicted) return { kind: 'unverified', reason: 'contradicting_envelope' };
+  if (findings.doubt) return { kind: 'unverified', reason: findings.doubt };
   const doubt = doubtOf(findings);
-  if (doubt === undefined) return { kind: 'verified', proof: findings.linkage === 'none' ? 'two-pass' : findings.linkage };
+  if (doubt === undefined) return { kind: 'verified', proof: proofOf(findings.linkage) };
   return findings.pass < MAX_PASSES ? { kind: 'another-pass', doubt } : { kind: 'unverified', reason: doubt };
+}
+
+/** The proof that a pass gives whose pages hang together so. */
+export function proofOf(linkage: Linkage): Proof {
+  return linkage === 'none' ? 'two-pass' : linkage;
 }
 
 function doubtOf({

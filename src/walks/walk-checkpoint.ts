@@ -1,5 +1,5 @@
-import type { ReceivedPage } from '../pagers/envelope.js';
-import type { JsonObject, Pager } from '../pagers/pager.js';
+import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
+import { type ReceivedPage, recordsOf } from './received-page.js';
 import type { Proof, UnverifiedReason } from './verification.js';
 
 /** A checkpoint older than this is not gone on from: too much may have changed upstream since. */
@@ -23,6 +23,8 @@ export interface WalkCheckpoint {
   readonly tokenRestarts: number;
   /** The list contradicted its own totals, so that this pass reads on to an empty page, and proves nothing. */
   readonly distrustsTotal?: true | undefined;
+  /** Why the end of the list may be none. */
+  readonly doubt?: 'end_unproved' | undefined;
   /** The pass has read the list to its end; only the verdict is missing. */
   readonly ended?: true | undefined;
   /** Where a walk over the lists of many parents stands. */
@@ -51,31 +53,25 @@ export function firstCheckpoint(pager: Pager): WalkCheckpoint {
   return { pager: pager.first(), pages: 0, rejected: 0, duplicates: 0, totalConstant: true, tokenRestarts: 0 };
 }
 
-/** With all members named: a spread takes longer than they do, and a new one cannot be forgotten. */
-type Every<T> = { [K in keyof Required<T>]: T[K] };
-
-/** The checkpoint behind a page that counts; `repeated` of its records shared their id with another. `pager` undefined = the end. */
+/** The checkpoint behind a page that counts; `duplicates` of its records have the id of another one. */
 export function checkpointAfter(
   before: WalkCheckpoint,
   page: ReceivedPage,
-  repeated: number,
-  pager: JsonObject | undefined,
-): Every<WalkCheckpoint> {
+  duplicates: number,
+  pager: Pager,
+  advance: Exclude<Advance<JsonObject>, { kind: 'again' }>,
+): WalkCheckpoint {
   const { total = before.total } = page;
-  const offset = before.pager['offset'];
-  const isEnd = pager === undefined;
+  const isEnd = advance.kind === 'done';
   return {
-    pager: pager ?? before.pager,
+    ...before,
+    pager: isEnd ? before.pager : advance.state,
     pages: before.pages + 1,
-    rejected: before.rejected + page.rejected.length,
-    duplicates: before.duplicates + repeated,
+    rejected: before.rejected + recordsOf(page).rejected.length,
+    duplicates: before.duplicates + duplicates,
     total,
-    endIndex: isEnd && typeof offset === 'number' ? offset + page.keys.length : undefined,
     totalConstant: before.totalConstant && (before.total === undefined || before.total === total),
-    previousDigest: before.previousDigest,
-    tokenRestarts: before.tokenRestarts,
-    distrustsTotal: before.distrustsTotal,
-    ended: isEnd ? true : undefined,
-    parent: before.parent,
+    ...(isEnd && { ended: true, endIndex: pager.lengthAtEnd(before.pager, page.count) }),
+    ...(isEnd && advance.doubt && { doubt: advance.doubt }),
   };
 }

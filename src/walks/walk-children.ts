@@ -1,9 +1,9 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Pager } from '../pagers/pager.js';
-import { pagerFor } from '../pagers/pager-for.js';
+import { pagerFor } from '../pagers/registry.js';
 import type { OpenWalk } from './open-walk.js';
-import { ReceivedKeys } from './pass-memory.js';
-import type { Proof } from './verification.js';
+import { PassMemory } from './pass-memory.js';
+import { type Proof, proofOf } from './verification.js';
 import { firstCheckpoint, type ParentPlace, type WalkCheckpoint } from './walk-checkpoint.js';
 import type { WalkOutcome } from './walk-end.js';
 import { type WalkDependencies, walkPass } from './walk-pass.js';
@@ -27,20 +27,20 @@ export async function walkChildren(
   while (checkpoint) {
     const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
     if (end.kind === 'yielded') return 'yielded';
-    const verdict = judge(walk, endpoint, checkpoint, end);
+    const verdict = judge(walk, endpoint, pager, checkpoint, end);
     if (verdict.kind === 'another-pass') {
       checkpoint = anotherPass(checkpoint, pager, carriedOn(walk, checkpoint, end, verdict));
-      walk = await deps.store.beginPass(walk, walk.pass, checkpoint);
+      walk = await deps.store.beginPass(walk, endpoint, walk.pass, checkpoint);
       continue;
     }
     const read = 'checkpoint' in end ? end.checkpoint : checkpoint;
     last = settled(walk, read, verdict);
     checkpoint = await firstOfNext(walk, endpoint, pager, deps, { ...last, pages: read.pages });
-    walk = { ...walk, memory: new ReceivedKeys() };
+    walk = { ...walk, memory: new PassMemory() };
     // The checkpoint stands behind the parent that was read.
     if (checkpoint && deps.shouldYield()) return 'yielded';
   }
-  const proof = last?.proof ?? (endpoint.pager.style === 'continuation' ? 'token-chain' : 'join');
+  const proof = last?.proof ?? proofOf(pager.linkage(pager.first()));
   const outcome: WalkOutcome = last?.reason ? { kind: 'unverified', reason: last.reason } : { kind: 'verified', proof };
   await deps.store.finish(walk, outcome, endpoint);
   return 'finished';

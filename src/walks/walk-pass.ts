@@ -1,25 +1,16 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
-import type { ReceivedPage } from '../pagers/envelope.js';
-import type { KnownPages } from '../pagers/known-page.js';
 import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
+import { compareEverything } from './comparison.js';
 import type { OpenWalk } from './open-walk.js';
+import type { PassRequest } from './page-source.js';
 import { type FetchPage, PageWindow } from './page-window.js';
-import { digestToken } from './pass-memory.js';
+import { digestToken, type PassMemory } from './pass-memory.js';
+import type { ReceivedPage } from './received-page.js';
 import { SharedCommit } from './shared-commit.js';
 import { checkpointAfter, type WalkCheckpoint } from './walk-checkpoint.js';
 import type { WalkStore } from './walk-store.js';
-
-/** What the requests of one pass have in common. */
-export interface PassRequest {
-  /** Record of the parent list that stands for `{id}` in the path. */
-  readonly parent?: string;
-  /** Read the records and leave the totals around them unread. */
-  readonly ignoreTotals?: boolean;
-  /** What need not be compared with the mirror; undefined once that cannot be told any more. */
-  readonly known?: () => KnownPages | undefined;
-}
 
 /** What a walk asks of its store between the opening and the end. */
 export type WalkRecord = Pick<WalkStore, 'commitPages' | 'beginPass' | 'noteOrder' | 'parentAfter' | 'finish'>;
@@ -36,7 +27,7 @@ export type PassEnd =
   /** The list was read to its end. */
   | { readonly kind: 'end'; readonly checkpoint: WalkCheckpoint }
   | { readonly kind: 'yielded' }
-  /** The page token expired or led in a circle: only the beginning of the list is left. */
+  /** What leads to the next page expired or led in a circle: only the beginning of the list is left. */
   | { readonly kind: 'token-lost'; readonly error: MusterError }
   /** The list contradicts its totals, however often it is asked. */
   | { readonly kind: 'contradicted' }
@@ -45,8 +36,6 @@ export type PassEnd =
   /** The service knows no such parent any more. */
   | { readonly kind: 'parent-gone'; readonly checkpoint: WalkCheckpoint };
 
-/** What services answer to a page token that they no longer know: no standard says which one it is. */
-const TOKEN_REFUSED = new Set([400, 404, 410, 422]);
 const GONE = new Set([404, 410]);
 /** A page that cannot be used is asked for again: it may have been cut from a list that was changing just then. */
 const REPEATS = 2;
@@ -63,9 +52,10 @@ export async function walkPass(
 ): Promise<PassEnd> {
   if (from.ended) return { kind: 'end', checkpoint: from };
   const fetch = deps.fetchFor({
+    pager,
     ...(from.parent && { parent: from.parent.id }),
-    ...(from.distrustsTotal && { ignoreTotals: true }),
-    ...(walk.reference && { known: () => (walk.memory.isSteady ? walk.reference : undefined) }),
+    ignoreTotals: from.distrustsTotal === true,
+    comparison: () => walk.comparison,
   });
   const window = new PageWindow(pager, fetch, signal);
   const commit = new SharedCommit(walk, deps);
@@ -87,40 +77,44 @@ async function readPages(
   deps: WalkDependencies,
   signal: AbortSignal,
 ): Promise<PassEnd> {
+  const { memory } = walk;
   let checkpoint = from;
-  let repeats = 0;
+  let failures = 0;
   for (;;) {
     let page: ReceivedPage;
+    let repeats: readonly number[];
     let advance: Advance<JsonObject>;
     try {
       const unread = await window.take(checkpoint.pager);
       page = await unread.read(walk.idField);
-      if (!walk.memory.isOnTrail(page)) await leaveTrail(walk);
-      // Only the service has its records, and now they are compared.
-      if (page.content && !page.full && !walk.memory.agreesWith(page)) continue;
-      advance = pager.next(checkpoint.pager, page, walk.memory);
-    } catch (error) {
-      if (isWorthRepeating(error) && repeats < REPEATS) {
-        repeats += 1;
-        await deps.clock.sleep(REPEAT_DELAY_MS * repeats, signal);
+      repeats = memory.repeats(page.keys);
+      if (!walk.comparison.agrees(page, repeats)) {
+        compareFromHere(walk, window);
         continue;
       }
-      const end = endBecauseOf(error, endpoint, checkpoint);
+      const received = { repeats: repeats.length, hasToken: (token: string | number) => memory.hasToken(token) };
+      advance = pager.next(checkpoint.pager, page, received);
+    } catch (error) {
+      if (isWorthRepeating(error) && failures < REPEATS) {
+        failures += 1;
+        await deps.clock.sleep(REPEAT_DELAY_MS * failures, signal);
+        continue;
+      }
+      const end = endBecauseOf(error, pager, checkpoint);
       if (end) return end;
       throw error;
     }
-    repeats = 0;
+    failures = 0;
     if (advance.kind === 'again') {
       checkpoint = furtherBack(checkpoint, advance.state);
       continue;
     }
-    const { repeated, newFrom } = remember(walk, page, endpoint);
-    // A record that came with two texts may have been written with the other one.
-    if (page.full && !walk.memory.isSteady) page = page.full();
-    const next = checkpointAfter(checkpoint, page, repeated, advance.kind === 'next' ? advance.state : undefined);
+    const { duplicates, newFrom } = remember(memory, page, repeats, endpoint, pager);
+    walk.comparison.took(page);
+    const next = checkpointAfter(checkpoint, page, duplicates, pager, advance);
     const stop = advance.kind === 'done' || deps.shouldYield();
     const nextHasCome = !stop && window.hasCome(next.pager);
-    // What is waited for is asked for at once; what need not be, while the database works.
+    // A page that has not been asked for yet is asked for at once; otherwise the window is aimed while the database works.
     if (!stop && !nextHasCome) window.aim(next.pager);
     await commit.add({ page, number: checkpoint.pages, newFrom }, next, nextHasCome);
     if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
@@ -129,37 +123,33 @@ async function readPages(
   }
 }
 
+/** The pass has received one record with two texts, or may have: no page is left uncompared any more, the present one included. */
+function compareFromHere(walk: OpenWalk, window: PageWindow): void {
+  walk.comparison.close();
+  walk.comparison = compareEverything;
+  // Pages under way were asked for by their ETags.
+  window.drop();
+}
+
 function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpoint {
   return { ...checkpoint, pager };
 }
 
-/** From here on the pass is not what its reference was, page for page. */
-export async function leaveTrail({ memory, reference }: OpenWalk): Promise<void> {
-  await reference?.readHashes();
-  memory.leaveTrail();
-}
-
 /**
- * Adds the page to the pass's memory. Returns from which position on all its records are new to the pass, and how many shared
- * their id with another one. In an offset list known records stand at the front of a page: they are its overlap, or were moved
- * there by others. In a list of a stable order one that stands behind a new record is a second record with that id.
+ * Adds the page to the pass's memory. Returns from which position on all its records are new to the pass, and how many have the id of
+ * another record. Where pages overlap, known records stand at the front of a page: they are its overlap, or were moved there by others.
+ * In a list of a stable order, a known record that stands behind a new one is a second record with that id.
  */
-function remember({ memory }: OpenWalk, page: ReceivedPage, { pager, order }: Endpoint) {
+function remember(memory: PassMemory, page: ReceivedPage, repeats: readonly number[], { order }: Endpoint, { overlaps }: Pager) {
   const { keys, total, nextToken } = page;
   if (total !== undefined) memory.expect(total);
   if (nextToken !== undefined) memory.addTokenDigest(digestToken(nextToken));
-  let fresh = pager.style === 'continuation';
-  const joined = memory.follow(page);
-  if (joined !== undefined) return { repeated: fresh && order === 'stable' ? joined : 0, newFrom: joined };
-  let repeated = 0;
-  let newFrom = 0;
-  for (let n = 0; n < keys.length; n += 1) {
-    const isNew = memory.add(page, n) === 'new';
-    if (!isNew) newFrom = n + 1;
-    if (!isNew && ((fresh && order === 'stable') || keys.isRepeat(n))) repeated += 1;
-    fresh ||= isNew;
-  }
-  return { repeated, newFrom };
+  const known = memory.add(keys);
+  let firstNew = 0;
+  while (overlaps && known[firstNew] === firstNew) firstNew += 1;
+  // A record that comes twice on one page has a second one beside it, whatever the order of the list.
+  const duplicates = known.filter((n) => !repeats.includes(n) || (order === 'stable' && n >= firstNew)).length;
+  return { duplicates, newFrom: (known.at(-1) ?? -1) + 1 };
 }
 
 function isWorthRepeating(error: unknown): boolean {
@@ -171,14 +161,12 @@ function isWorthRepeating(error: unknown): boolean {
 }
 
 /** The end that an error puts to the pass without putting one to the walk. */
-function endBecauseOf(error: unknown, endpoint: Endpoint, checkpoint: WalkCheckpoint): PassEnd | undefined {
-  if (isMusterError(error, 'walk_limit_exceeded')) return { kind: 'endless', checkpoint };
-  const refusal = isMusterError(error, 'service_refused') ? Number(error.details['status']) : undefined;
-  if (endpoint.pager.style === 'continuation') {
-    if (isMusterError(error, 'page_token_loop')) return { kind: 'token-lost', error };
-    const isLost = checkpoint.pager['token'] !== null && refusal !== undefined && TOKEN_REFUSED.has(refusal);
-    if (isLost) return { kind: 'token-lost', error: error as MusterError };
-  } else if (isMusterError(error, 'contradicting_envelope') && !checkpoint.distrustsTotal) return { kind: 'contradicted' };
-  const isGone = checkpoint.parent !== undefined && refusal !== undefined && GONE.has(refusal);
-  return isGone ? { kind: 'parent-gone', checkpoint } : undefined;
+function endBecauseOf(error: unknown, pager: Pager, checkpoint: WalkCheckpoint): PassEnd | undefined {
+  if (!isMusterError(error)) return undefined;
+  if (error.code === 'walk_limit_exceeded') return { kind: 'endless', checkpoint };
+  const meaning = pager.meaningOf(error, checkpoint.pager);
+  if (meaning === 'token-lost') return { kind: 'token-lost', error };
+  if (meaning === 'contradicted' && !checkpoint.distrustsTotal) return { kind: 'contradicted' };
+  const isRefused = error.code === 'service_refused' && GONE.has(Number(error.details['status']));
+  return isRefused && checkpoint.parent !== undefined ? { kind: 'parent-gone', checkpoint } : undefined;
 }

@@ -1,6 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { MusterError } from '../core/errors.js';
-import { canJoin } from '../pagers/offset-pager.js';
+import type { Linkage, Pager } from '../pagers/pager.js';
 import type { OpenWalk } from './open-walk.js';
 import { type PassFindings, type Verdict, verify } from './verification.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
@@ -12,10 +12,10 @@ const MAX_TOKEN_RESTARTS = 3;
 export type EndOfPass = Exclude<PassEnd, { kind: 'yielded' }>;
 
 /** What a pass that ended proves, or what follows from one that did not get to the end of the list. */
-export function judge(walk: OpenWalk, endpoint: Endpoint, from: WalkCheckpoint, end: EndOfPass): Verdict {
+export function judge(walk: OpenWalk, endpoint: Endpoint, pager: Pager, from: WalkCheckpoint, end: EndOfPass): Verdict {
   switch (end.kind) {
     case 'end':
-      return verify(findingsOf(walk, endpoint, end.checkpoint));
+      return verify(findingsOf(walk, endpoint, pager, end.checkpoint));
     case 'endless':
       return { kind: 'unverified', reason: 'never_ended' };
     case 'parent-gone':
@@ -41,11 +41,12 @@ export function carriedOn(
   return { tokenRestarts: from.tokenRestarts, ...(isSound && { previousDigest: walk.memory.digest }) };
 }
 
-function findingsOf(walk: OpenWalk, endpoint: Endpoint, checkpoint: WalkCheckpoint): PassFindings {
+function findingsOf(walk: OpenWalk, endpoint: Endpoint, pager: Pager, checkpoint: WalkCheckpoint): PassFindings {
   const { totalConstant, rejected, duplicates, previousDigest, tokenRestarts } = checkpoint;
   const total = checkpoint.total ?? checkpoint.endIndex;
   return {
-    linkage: linkageOf(walk, endpoint, checkpoint),
+    linkage: linkageOf(walk, endpoint, pager, checkpoint),
+    doubt: checkpoint.doubt,
     pass: (checkpoint.parent?.pass ?? walk.pass) - tokenRestarts,
     distinct: walk.memory.size,
     digest: walk.memory.digest,
@@ -58,9 +59,10 @@ function findingsOf(walk: OpenWalk, endpoint: Endpoint, checkpoint: WalkCheckpoi
   };
 }
 
-export function linkageOf(walk: OpenWalk, endpoint: Endpoint, checkpoint: WalkCheckpoint): PassFindings['linkage'] {
-  if (endpoint.pager.style === 'continuation') return 'token-chain';
-  return endpoint.order === 'stable' && !walk.unstable && canJoin(checkpoint.pager) ? 'join' : 'none';
+/** How the pages of the pass hang together. An overlap shows nothing where the order of the list cannot be relied on. */
+export function linkageOf({ unstable }: OpenWalk, { order }: Endpoint, pager: Pager, checkpoint: WalkCheckpoint): Linkage {
+  const linkage = pager.linkage(checkpoint.pager);
+  return linkage === 'join' && (order === 'unstable' || unstable) ? 'none' : linkage;
 }
 
 function tokenExpired({ resource }: Endpoint, cause: MusterError): MusterError {

@@ -1,9 +1,9 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import { pagerFor } from '../pagers/pager-for.js';
+import { pagerFor } from '../pagers/registry.js';
 import type { OpenWalk } from './open-walk.js';
 import { firstCheckpoint } from './walk-checkpoint.js';
 import { walkChildren } from './walk-children.js';
-import { leaveTrail, type WalkDependencies, walkPass } from './walk-pass.js';
+import { type WalkDependencies, walkPass } from './walk-pass.js';
 import { carriedOn, judge, linkageOf } from './walk-verdict.js';
 
 /**
@@ -16,11 +16,8 @@ export async function walkList(
   deps: WalkDependencies,
   signal: AbortSignal,
 ): Promise<'finished' | 'yielded'> {
-  try {
-    return await (endpoint.parent === undefined ? walkPasses : walkChildren)(opened, endpoint, deps, signal);
-  } finally {
-    opened.reference?.free();
-  }
+  const walk = endpoint.parent === undefined ? walkPasses : walkChildren;
+  return walk(opened, endpoint, deps, signal);
 }
 
 async function walkPasses(
@@ -32,19 +29,21 @@ async function walkPasses(
   const pager = pagerFor(endpoint);
   let walk = opened;
   let checkpoint = walk.checkpoint ?? firstCheckpoint(pager);
-  for (;;) {
-    const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
-    if (end.kind === 'yielded') return 'yielded';
-    const isAsBefore = walk.memory.isOnTrail(undefined);
-    if (!isAsBefore) await leaveTrail(walk);
-    const isJoined = end.kind === 'end' && linkageOf(walk, endpoint, end.checkpoint) === 'join';
-    if (isJoined && !isAsBefore) await deps.store.noteOrder(walk);
-    const verdict = judge(walk, endpoint, checkpoint, end);
-    if (verdict.kind !== 'another-pass') {
-      await deps.store.finish(walk, verdict, endpoint);
-      return 'finished';
+  try {
+    for (;;) {
+      const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
+      if (end.kind === 'yielded') return 'yielded';
+      const isJoined = end.kind === 'end' && linkageOf(walk, endpoint, pager, end.checkpoint) === 'join';
+      if (isJoined) await deps.store.noteOrder(walk);
+      const verdict = judge(walk, endpoint, pager, checkpoint, end);
+      if (verdict.kind !== 'another-pass') {
+        await deps.store.finish(walk, verdict, endpoint);
+        return 'finished';
+      }
+      checkpoint = { ...firstCheckpoint(pager), ...carriedOn(walk, checkpoint, end, verdict) };
+      walk = await deps.store.beginPass(walk, endpoint, walk.pass + 1, checkpoint);
     }
-    checkpoint = { ...firstCheckpoint(pager), ...carriedOn(walk, checkpoint, end, verdict) };
-    walk = await deps.store.beginPass(walk, walk.pass + 1, checkpoint);
+  } finally {
+    walk.comparison.close();
   }
 }

@@ -85,7 +85,7 @@ async function findLedgerFaults(subject: Subject, walkId: string, verifiedAt: nu
     subject,
     `SELECT DISTINCT unnest(k.ids) AS id, p.pass = w.pass AS "isOfPass"
      FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id
-     JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id
+     JOIN muster.page_snapshots c ON c.id = p.snapshot_id JOIN muster.page_keys k ON k.id = c.keys_id
      WHERE w.company_id = $1 AND w.resource = $2 AND w.id = $3`,
     walkId,
   );
@@ -115,15 +115,14 @@ async function findOrphans(subject: Subject): Promise<string[]> {
   const [orphans] = await query<{ contents: string[]; keys: string[] }>(
     subject,
     `SELECT
-       ARRAY(SELECT c.id::text FROM muster.page_contents c WHERE c.company_id = $1 AND c.resource = $2
-         AND NOT EXISTS (SELECT FROM muster.walk_pages p WHERE p.content_id = c.id)
-         AND NOT EXISTS (SELECT FROM muster.page_contents other WHERE other.base_id = c.id)) AS contents,
+       ARRAY(SELECT c.id::text FROM muster.page_snapshots c WHERE c.company_id = $1 AND c.resource = $2
+         AND NOT EXISTS (SELECT FROM muster.walk_pages p WHERE p.snapshot_id = c.id)) AS contents,
        ARRAY(SELECT k.id::text FROM muster.page_keys k WHERE k.company_id = $1 AND k.resource = $2
-         AND NOT EXISTS (SELECT FROM muster.page_contents c WHERE c.keys_id = k.id)) AS keys
+         AND NOT EXISTS (SELECT FROM muster.page_snapshots c WHERE c.keys_id = k.id)) AS keys
      FROM muster.lists l JOIN muster.walks w ON w.run_id = l.last_run_id AND w.resource = l.resource AND w.epoch = l.epoch
      WHERE l.company_id = $1 AND l.resource = $2 AND w.status = 'succeeded'`,
   );
-  return [...fault('orphans of page_contents', orphans?.contents ?? []), ...fault('orphans of page_keys', orphans?.keys ?? [])];
+  return [...fault('orphans of page_snapshots', orphans?.contents ?? []), ...fault('orphans of page_keys', orphans?.keys ?? [])];
 }
 
 async function findFeedFaults(subject: Subject, living: Living): Promise<string[]> {

@@ -114,12 +114,11 @@ async function kept({ companyId }: CompanyKey) {
     holds: await read('SELECT status, count, living FROM muster.holds WHERE company_id = $1 ORDER BY seq'),
     ledger: await read(
       `SELECT p.page, k.ids FROM muster.lists l JOIN muster.walk_pages p ON p.walk_id = l.verified_walk_id
-       JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id WHERE l.company_id = $1 ORDER BY p.page`,
+       JOIN muster.page_snapshots c ON c.id = p.snapshot_id JOIN muster.page_keys k ON k.id = c.keys_id WHERE l.company_id = $1 ORDER BY p.page`,
     ),
     orphans: await read(
-      `SELECT c.id FROM muster.page_contents c WHERE c.company_id = $1
-       AND NOT EXISTS (SELECT 1 FROM muster.lists l JOIN muster.walk_pages p ON p.walk_id = l.verified_walk_id WHERE p.content_id = c.id)
-       AND NOT EXISTS (SELECT 1 FROM muster.page_contents other WHERE other.base_id = c.id)`,
+      `SELECT c.id FROM muster.page_snapshots c WHERE c.company_id = $1
+       AND NOT EXISTS (SELECT 1 FROM muster.lists l JOIN muster.walk_pages p ON p.walk_id = l.verified_walk_id WHERE p.snapshot_id = c.id)`,
     ),
   };
 }

@@ -2,12 +2,12 @@ import { randomUUID } from 'node:crypto';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { TextSlice } from '../../src/core/text-slice.js';
 import type { Database } from '../../src/db/database.js';
+import { type ListKey, lockList, takeList } from '../../src/db/tables/lists.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { holdList, type ListKey, takeList } from '../../src/mirror/list-fence.js';
 import type { PageToWrite } from '../../src/mirror/page-values.js';
 import { type WalkWrite, writePages } from '../../src/mirror/page-writer.js';
 import { type Reconciliation, reconcile } from '../../src/mirror/reconcile.js';
-import { KeyHashes, TEXT_WORDS, textsOf } from '../../src/pagers/hashes.js';
+import { KeyHashes } from '../../src/pagers/key-hashes.js';
 
 export interface Written {
   readonly list: ListKey;
@@ -48,30 +48,28 @@ export function write(
 export async function writeTogether(
   db: Database,
   walk: Written,
-  pages: readonly (Omit<PageToWrite, 'page'> & { readonly texts: readonly string[] })[],
+  pages: readonly (Pick<PageToWrite, 'number' | 'newFrom'> & { readonly texts: readonly string[] })[],
   more: Partial<WalkWrite> = {},
 ): Promise<void> {
   const received = new Set(pages.flatMap(({ texts }) => texts.map(idOf))).size;
   await inTransaction(db, async (tx) => {
-    await holdList(tx, walk.list, walk.epoch);
+    await lockList(tx, walk.list, walk.epoch);
     const { pages: pagesBefore } = await tx.walk.findUniqueOrThrow({ where: { id: walk.walkId } });
     const counts = { pagesBefore, checkpoint: {}, received, duplicates: 0 };
     await writePages(
       tx,
       { ...walk, pass: 1, ...counts, ...more },
-      pages.map(({ texts, ...page }) => ({ ...page, page: pageOf(texts) })),
+      pages.map(({ texts, ...page }) => ({ ...page, ...pageOf(texts) })),
     );
   });
 }
 
-function pageOf(texts: readonly string[]): PageToWrite['page'] {
+function pageOf(texts: readonly string[]): Pick<PageToWrite, 'records' | 'rejected' | 'ledger'> {
   const ids = texts.map(idOf);
   return {
     records: texts.map((text, position) => ({ id: ids[position]!, position, ...sliceOf(text) })),
     rejected: [],
-    ids,
-    keys: KeyHashes.of(ids),
-    texts: { words: new Uint32Array(TEXT_WORDS * textsOf(ids.length)) },
+    ledger: { kind: 'new', ids, keys: KeyHashes.of(ids).words },
   };
 }
 
@@ -94,7 +92,7 @@ export async function verifiedWalk(
   const walk = await openWalk(db, company);
   await write(db, walk, texts);
   const outcome = await inTransaction(db, async (tx) => {
-    await holdList(tx, walk.list, walk.epoch);
+    await lockList(tx, walk.list, walk.epoch);
     return reconcile(tx, { ...walk, pass: 1 }, guard);
   });
   return { ...walk, ...outcome };

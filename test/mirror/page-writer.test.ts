@@ -110,7 +110,7 @@ test('a record said to be new is not looked up, and is refused where it is not',
 /** Ids of each page in the ledger. */
 async function ledger(): Promise<string[][]> {
   const found = await database.db.pool.query<{ ids: string[] }>(
-    `SELECT k.ids FROM muster.walk_pages p JOIN muster.page_contents c ON c.id = p.content_id JOIN muster.page_keys k ON k.id = c.keys_id WHERE c.company_id = $1 ORDER BY page`,
+    `SELECT k.ids FROM muster.walk_pages p JOIN muster.page_snapshots c ON c.id = p.snapshot_id JOIN muster.page_keys k ON k.id = c.keys_id WHERE c.company_id = $1 ORDER BY page`,
     [company.companyId],
   );
   return found.rows.map(({ ids }) => ids);

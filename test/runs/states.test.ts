@@ -4,10 +4,11 @@ import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
-import { readPage } from '../../src/pagers/envelope.js';
-import { pagerFor } from '../../src/pagers/pager-for.js';
+import { pagerFor } from '../../src/pagers/registry.js';
 import { RunClaims } from '../../src/runs/run-claims.js';
 import { Runs } from '../../src/runs/runs.js';
+import { compareEverything } from '../../src/walks/comparison.js';
+import { readInFull } from '../../src/walks/received-page.js';
 import { firstCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 import { onboard } from '../mirror/mirror-fixture.js';
@@ -33,12 +34,18 @@ beforeAll(async () => {
   database = await testDatabase();
   const { db } = database;
   claims = new RunClaims(db, 'worker');
-  store = new WalkStore(db, clock);
+  store = new WalkStore(db, clock, compareEverything);
   const catalogue = { endpoints: [endpoint!], get: () => endpoint };
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
   runs = new Runs({ db, clock, catalogue, schedule, dispatcher: { dispatch: async () => {} } });
 });
 afterAll(() => database.close());
+
+const emptyPage = readInFull(
+  { bytes: Buffer.from('{"totalRecords":0,"data":[]}'), headers: {}, url: 'http://service/' },
+  { resource: 'employees', id: endpoint!.id, pager: pagerFor(endpoint!), ignoreTotals: false },
+  'id',
+);
 
 const failure = { code: 'internal_error', message: 'x' } as const;
 
@@ -92,7 +99,7 @@ describe('a walk', () => {
     opened: ({ walk }) => store.open(walk, endpoint!, true),
     committed: ({ opened }) =>
       store.commitPages(opened!, {
-        pages: [{ page: readPage(Buffer.from('{"totalRecords":0,"data":[]}'), endpoint!), number: 0, newFrom: 0 }],
+        pages: [{ page: emptyPage, number: 0, newFrom: 0 }],
         checkpoint: firstCheckpoint(pagerFor(endpoint!)),
       }),
     ended: ({ opened }) => store.finish(opened!, { kind: 'verified', proof: 'join' }, endpoint!),

@@ -1,23 +1,35 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { bytesOf } from '../../src/core/text-slice.js';
-import type { KeptAnswer } from '../../src/pagers/envelope.js';
-import { KeyHashes, TextHashes } from '../../src/pagers/hashes.js';
+import type { LedgerEntry } from '../../src/mirror/ledger-entry.js';
+import { KeyHashes } from '../../src/pagers/key-hashes.js';
+import { type Comparison, compareEverything } from '../../src/walks/comparison.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
-import { digestToken, ReceivedKeys } from '../../src/walks/pass-memory.js';
-import { Reference } from '../../src/walks/reference.js';
-import { trailOf } from '../../src/walks/trail.js';
+import { digestToken, PassMemory } from '../../src/walks/pass-memory.js';
+import { type KeptAnswer, recordsOf } from '../../src/walks/received-page.js';
 import type { WalkCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import type { WalkOutcome } from '../../src/walks/walk-end.js';
 import type { WalkRecord } from '../../src/walks/walk-pass.js';
 import type { CountedPage, PagesToCommit } from '../../src/walks/walk-store.js';
 
-interface LedgerPage {
+/** A page as the ledger has it: its number names its snapshot and its keys. */
+export interface LedgerPage {
   readonly ids: readonly string[];
   readonly keys: KeyHashes;
-  readonly texts: TextHashes;
-  readonly token: string | undefined;
+  readonly rowHashes: Uint32Array | undefined;
+  readonly token: string | number | undefined;
   readonly answer: KeptAnswer | undefined;
 }
+
+/** Makes the comparison of a pass. */
+export type ComparisonOf = (pass: {
+  readonly endpoint: Endpoint;
+  /** Pages of the walk just before, if that may be gone by, and the digest of its keys. */
+  readonly baseline: readonly LedgerPage[];
+  readonly digest: string;
+  /** Pages that the pass has committed already. */
+  readonly committed: readonly LedgerPage[];
+}) => Promise<Comparison>;
 
 /** A mirror in memory that does what the database's does, written down a second time, so that thousands of walks take seconds. */
 export class MemoryMirror implements WalkRecord {
@@ -29,8 +41,9 @@ export class MemoryMirror implements WalkRecord {
   unstable = false;
   /** Records that were not compared. */
   spared = 0;
+  readonly #comparisonOf: ComparisonOf;
   #ledger: LedgerPage[] = [];
-  /** Pages of the walk just before, if that was verified and steady. */
+  /** Pages of the walk just before, if the next one may go by it. */
   #known: readonly LedgerPage[] = [];
   #knownDigest = '';
   #lastOrder: readonly string[] | undefined;
@@ -38,14 +51,20 @@ export class MemoryMirror implements WalkRecord {
   #idField: string | undefined;
   #startedEmpty = true;
 
+  constructor(comparisonOf: ComparisonOf = async () => compareEverything) {
+    this.#comparisonOf = comparisonOf;
+  }
+
   /** The walk as a worker finds it that was not there before: from the checkpoint's text and the ledger. */
-  open(): OpenWalk {
+  async open(endpoint: Endpoint): Promise<OpenWalk> {
     const isFirstPass = (this.#saved?.pass ?? 1) === 1;
-    const { reference, trail } = this.#reference();
-    const memory = new ReceivedKeys(this.#saved ? undefined : trail);
+    const baseline = isFirstPass ? this.#known : [];
+    const committed = this.#ledger;
+    const comparison = await this.#comparisonOf({ endpoint, baseline, digest: this.#knownDigest, committed });
+    const memory = new PassMemory();
     if (!this.#saved) this.#startedEmpty = this.rows.size === 0;
-    for (const { keys, texts, token } of this.#ledger) {
-      for (let n = 0; n < keys.length; n += 1) memory.add({ keys, texts }, n);
+    for (const { keys, token } of this.#ledger) {
+      memory.add(keys);
       if (token !== undefined) memory.addTokenDigest(digestToken(token));
     }
     return {
@@ -56,41 +75,44 @@ export class MemoryMirror implements WalkRecord {
       unstable: this.unstable,
       pass: this.#saved?.pass ?? 1,
       memory,
+      comparison,
       pages: this.#ledger.length,
       fillsEmptyList: this.#startedEmpty && isFirstPass,
-      ...(isFirstPass && { reference }),
       ...(this.#idField !== undefined && { idField: this.#idField }),
       ...(this.#saved && { checkpoint: JSON.parse(this.#saved.checkpoint) as WalkCheckpoint }),
     };
   }
 
-  async commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit, onSent = () => {}): Promise<void> {
-    onSent();
+  async commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): Promise<void> {
     await nextTurn();
     for (const page of pages) this.#commit(walk, page);
     this.#saved = { pass: walk.pass, checkpoint: JSON.stringify(checkpoint) };
   }
 
   #commit(walk: OpenWalk, { page, newFrom }: CountedPage): void {
+    const { records, rejected, idField } = recordsOf(page);
     const isThere = ({ id, position }: { id: string; position: number }) => position >= newFrom && this.rows.has(id);
-    if (walk.fillsEmptyList && page.records.some(isThere)) throw new Error('a record that is there was said to be new');
-    for (const record of page.records) this.rows.set(record.id, bytesOf(record).toString());
-    const { nextToken, answer } = page;
-    // The hashes of what is known may never have been read.
-    const { ids, keys } = 'id' in page.ids ? this.#known[Number(page.ids.id)]! : { ids: page.ids, keys: page.keys };
-    const texts = page.content
-      ? this.#known[Number(page.content.id)]!.texts
-      : new TextHashes(page.texts.length, page.texts.words.slice());
-    this.#ledger.push({ ids, keys, texts, token: nextToken, answer });
-    this.spared += page.keys.length - page.records.length - page.rejected.length;
-    this.#idField ??= page.idField;
+    if (walk.fillsEmptyList && records.some(isThere)) throw new Error('a record that is there was said to be new');
+    for (const record of records) this.rows.set(record.id, bytesOf(record).toString());
+    this.#ledger.push({ ...this.#entry(page.ledger), token: page.nextToken, answer: page.answer });
+    this.spared += page.count - records.length - rejected.length;
+    this.#idField ??= idField;
     if (this.#idField !== undefined) walk.idField = this.#idField;
   }
 
-  async beginPass(walk: OpenWalk, pass: number, checkpoint: WalkCheckpoint): Promise<OpenWalk> {
+  #entry(ledger: LedgerEntry): Pick<LedgerPage, 'ids' | 'keys' | 'rowHashes'> {
+    if (ledger.kind === 'same') return this.#known[Number(ledger.snapshotId)]!;
+    const rowHashes = ledger.rowHashes?.slice();
+    if (ledger.kind === 'same-keys') return { ...this.#known[Number(ledger.keysId)]!, rowHashes };
+    return { ids: ledger.ids, keys: new KeyHashes(ledger.keys.slice()), rowHashes };
+  }
+
+  async beginPass(walk: OpenWalk, endpoint: Endpoint, pass: number, checkpoint: WalkCheckpoint): Promise<OpenWalk> {
     this.#ledger = [];
     this.#saved = { pass, checkpoint: JSON.stringify(checkpoint) };
-    return { ...walk, pass, checkpoint, memory: new ReceivedKeys(), fillsEmptyList: false, reference: undefined };
+    walk.comparison.close();
+    const comparison = await this.#comparisonOf({ endpoint, baseline: [], digest: '', committed: [] });
+    return { ...walk, pass, checkpoint, memory: new PassMemory(), fillsEmptyList: false, comparison };
   }
 
   async noteOrder(walk: OpenWalk): Promise<void> {
@@ -109,7 +131,7 @@ export class MemoryMirror implements WalkRecord {
     const received = new Set(this.received());
     if (walk.memory.size !== received.size) throw new Error(`${received.size} records were received, not ${walk.memory.size}`);
     this.deleted = [];
-    this.#known = outcome.kind === 'verified' && walk.memory.isSteady ? this.#ledger : [];
+    this.#known = outcome.kind === 'verified' && walk.comparison.isReusable ? this.#ledger : [];
     this.#knownDigest = walk.memory.digest;
     if (outcome.kind === 'verified') {
       this.deleted = [...this.rows.keys()].filter((id) => !received.has(id));
@@ -129,22 +151,6 @@ export class MemoryMirror implements WalkRecord {
   /** Ids of the ledger. */
   received(): string[] {
     return this.#ledger.flatMap(({ ids }) => ids);
-  }
-
-  #reference() {
-    const pages = this.#known.map(({ keys, texts, answer }, n) => {
-      const content = { id: BigInt(n), keys: new KeyHashes(keys.length), texts: new TextHashes(texts.length) };
-      content.texts.arriveRuns(texts.runs.slice());
-      const [firstKey, lastKey] = [Buffer.from(keys.words.slice(0, 2).buffer), Buffer.from(keys.words.slice(-2).buffer)];
-      return { content, answer, firstKey, lastKey };
-    });
-    const reference = new Reference(pages, async () => {
-      for (const [n, { keys, texts }] of this.#known.entries()) {
-        pages[n]!.content.keys.arrive(keys.words.slice());
-        pages[n]!.content.texts.arrive(texts.words.slice());
-      }
-    });
-    return { reference, trail: trailOf(pages, this.#knownDigest) };
   }
 
   /** Every id at its last place. */

@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bytesOf } from '../../src/core/text-slice.js';
-import { type ReadPage, type ReceivedPage, readPage } from '../../src/pagers/envelope.js';
+import { pagerFor } from '../../src/pagers/registry.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
+import { type ReceivedPage, readInFull, recordsOf } from '../../src/walks/received-page.js';
 import { SharedCommit } from '../../src/walks/shared-commit.js';
 import type { CountedPage, PagesToCommit } from '../../src/walks/walk-store.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -61,7 +62,8 @@ async function commitsOf(sizes: readonly number[], { records = 1, isKept = true 
   const source = Buffer.alloc(0);
   for (const [number, size] of sizes.entries()) {
     const texts = Array.from({ length: records }, () => ({ source, start: 0, end: Math.ceil(size / records) }));
-    const page = { records: isKept ? texts : [], rejected: isKept ? [] : texts, ids: ['1'] } as unknown as CountedPage['page'];
+    const ledger = { kind: 'new', ids: ['1'], keys: new Uint32Array(2) };
+    const page = { records: isKept ? texts : [], rejected: isKept ? [] : texts, ledger } as unknown as CountedPage['page'];
     await commit.add({ page, number, newFrom: 0 }, {} as never, true);
   }
   await commit.now();
@@ -82,23 +84,27 @@ test('records that cannot be kept count as well', async () => {
   expect(await commitsOf(Array(5).fill(MB), { records: 500, isKept: false })).toEqual([2, 2, 1]);
 });
 
+type FullPage = Extract<ReceivedPage, { readonly records: unknown }>;
+
 describe('the memory of a response', () => {
   const [endpoint] = endpointsOf({ employees: ENTRIES.employees });
   const data = Array.from({ length: 200 }, (_, n) => `{"id":"${n}","name":"${'x'.repeat(40)}"}`);
   const text = `{"totalRecords":200,"totalDisplayRecords":200,"data":[${data.join(',')}]}`;
 
   /** Adds a page to a commit; what the database is then given, and the response after it has answered. */
-  async function commitOf(response: Buffer, read: (page: ReadPage) => Partial<ReceivedPage> = () => ({}), fails = false) {
+  async function commitOf(response: Buffer, read: (page: FullPage) => Partial<FullPage> = () => ({}), fails = false) {
     let given = '';
     const store = {
       commitPages: async (_: OpenWalk, { pages }: PagesToCommit) => {
         await nextTurn();
-        given = pages.flatMap(({ page }) => [...page.records, ...page.rejected].map((each) => bytesOf(each).toString())).join();
+        const texts = pages.map(({ page }) => recordsOf(page)).flatMap(({ records, rejected }) => [...records, ...rejected]);
+        given = texts.map((each) => bytesOf(each).toString()).join();
         if (fails) throw new Error('no database');
       },
     };
     const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 } });
-    const page = readPage(response, endpoint!, 'id');
+    const format = { resource: 'employees', id: ['id'], pager: pagerFor(endpoint!), ignoreTotals: false };
+    const page = readInFull({ bytes: response, headers: {}, url: 'http://service/' }, format, 'id') as FullPage;
     await commit.add({ page: { ...page, ...read(page) }, number: 0, newFrom: 0 }, {} as never, true);
     const waiting = response.length;
     await commit.now().catch(() => {});
@@ -117,7 +123,7 @@ describe('the memory of a response', () => {
   });
 
   test('is kept for records that are rejected, and when they could not be written', async () => {
-    const rejected = (page: ReadPage) => ({
+    const rejected = (page: FullPage) => ({
       records: [],
       rejected: page.records.map((each) => ({ ...each, reason: 'nul' as const })),
     });

@@ -95,7 +95,7 @@ test.each(styles)(
         'muster.lists',
         'muster.runs',
         'muster.holds',
-        'muster.page_contents',
+        'muster.page_snapshots',
         'muster.page_keys',
         'mirror.companies',
         'mirror.employees',

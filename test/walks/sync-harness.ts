@@ -14,6 +14,8 @@ import { RunHolder } from '../../src/runs/run-leases.js';
 import type { RunView } from '../../src/runs/run-view.js';
 import { type RunRequest, Runs } from '../../src/runs/runs.js';
 import type { Sandbox } from '../../src/sandbox/sandbox.js';
+import { skipUnchanged } from '../../src/unchanged/skip-unchanged.js';
+import type { Comparisons } from '../../src/walks/comparison.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 
 export interface SyncHarness {
@@ -43,6 +45,8 @@ export interface HarnessOptions {
   readonly respond?: (request: ApiRequest) => string | undefined;
   /** Whether that provider gives ETags. */
   readonly etags?: boolean;
+  /** What decides which records need no comparison; as a worker has it unless said. */
+  readonly comparisons?: Comparisons;
 }
 
 /** The sync room with its real parts around a real database and a real provider, without the queue. */
@@ -50,7 +54,13 @@ export function syncHarness(
   db: Database,
   sandbox: Sandbox,
   endpoints: readonly Endpoint[],
-  { holder: name = 'harness', beforeRequest = () => {}, respond = () => undefined, etags = false }: HarnessOptions = {},
+  {
+    holder: name = 'harness',
+    beforeRequest = () => {},
+    respond = () => undefined,
+    etags = false,
+    comparisons = skipUnchanged,
+  }: HarnessOptions = {},
 ): SyncHarness {
   const logger = pino({ level: process.env.TEST_LOG ?? 'silent' });
   const clock = systemClock;
@@ -65,7 +75,7 @@ export function syncHarness(
   const http = new HttpClient();
   const api = new ApiClient({ http, provider: { baseUrl: sandbox.url }, clock, logger });
   const claims = new RunClaims(db, name);
-  const store = new WalkStore(db, clock);
+  const store = new WalkStore(db, clock, comparisons);
   const holder = new RunHolder(claims, logger);
   const executor = new RunExecutor({
     db,
@@ -117,11 +127,12 @@ export function askedFor({ body, query }: Pick<ApiRequest, 'body' | 'query'>) {
 
 /** What a provider answers whose page has this text. */
 export function answerOf(text: string, etags: boolean, { ifNoneMatch }: Pick<ApiRequest, 'ifNoneMatch'>): ApiResponse {
-  if (!etags) return { status: 200, headers: {}, text, bytes: ownBytes(text) };
+  const url = 'http://service/list';
+  if (!etags) return { status: 200, headers: {}, text, bytes: ownBytes(text), url };
   const etag = `"${createHash('sha256').update(text).digest('hex')}"`;
   const isSame = etag === ifNoneMatch;
   const sent = isSame ? '' : text;
-  return { status: isSame ? 304 : 200, headers: { etag }, text: sent, bytes: ownBytes(sent) };
+  return { status: isSame ? 304 : 200, headers: { etag }, text: sent, bytes: ownBytes(sent), url };
 }
 
 /** In memory of their own, however few: those of a usual page are given back once they are written. */

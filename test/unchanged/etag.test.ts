@@ -6,8 +6,8 @@ import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { fakeService } from '../http/fake-service.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
-import { ENTRIES, endpointsOf } from './company-fixture.js';
-import { type SyncHarness, syncHarness } from './sync-harness.js';
+import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
+import { type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 
 const NIGHTLY = { trigger: 'nightly', mode: 'full' } as const;
 const { employees, departments } = ENTRIES;

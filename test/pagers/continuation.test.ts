@@ -1,21 +1,22 @@
 import { describe, expect, it } from 'vitest';
-import { ContinuationPager, type ContinuationState } from '../../src/pagers/continuation-pager.js';
-import { pageOf, Received } from './received.js';
+import type { ChainState } from '../../src/pagers/chain.js';
+import { ContinuationPager } from '../../src/pagers/continuation.js';
+import { pageOf, ReceivedNames } from './received.js';
 
 const SPEC = { style: 'continuation', in: 'body', tokenName: 'continuationToken', sizeName: 'pageSize', size: 2 } as const;
 
 function play(pages: Iterable<[keys: string, nextToken: string | undefined]>) {
-  const pager = new ContinuationPager('documents', SPEC);
-  const received = new Received();
+  const pager = new ContinuationPager({ resource: 'documents', envelope: '' }, SPEC);
+  const received = new ReceivedNames();
   const asked: unknown[] = [];
   let state = pager.first();
   for (const [keys, nextToken] of pages) {
     asked.push(pager.request(state).body);
     const page = pageOf(keys === '' ? [] : keys.split(' '), nextToken === undefined ? {} : { nextToken });
-    const advance = pager.next(state, page, received);
+    const advance = pager.next(state, page, received.before(page));
     received.add(page);
     if (advance.kind === 'done') return { asked, received };
-    state = JSON.parse(JSON.stringify(advance.state)) as ContinuationState;
+    state = JSON.parse(JSON.stringify(advance.state)) as ChainState;
   }
   throw new Error('the list did not end');
 }
@@ -36,7 +37,7 @@ describe('a continuation pager', () => {
   });
 
   it('puts its parameters into the query where the catalogue says so', () => {
-    const pager = new ContinuationPager('documents', { ...SPEC, in: 'query', tokenName: 'page' });
+    const pager = new ContinuationPager({ resource: 'documents', envelope: '' }, { ...SPEC, in: 'query', tokenName: 'page' });
     expect(pager.request({ ...pager.first(), token: 'a+b' })).toEqual({ query: { pageSize: '2', page: 'a+b' } });
   });
 

@@ -1,7 +1,29 @@
-import type { PagerSpec } from '../catalogue/endpoint.js';
+import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
-import type { Advance, JsonObject, Page, PageInput, Pager, PassMemory } from './pager.js';
+import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
+import type { Advance, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_PAGES, maxRequests, passLimitExceeded } from './pass-limits.js';
+import { differ, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
+
+export const SKIP_TAKE_SCHEMA = z
+  .strictObject({
+    style: z.literal('skip-take'),
+    in: PLACE.optional(),
+    skipName: PARAMETER_NAME.default('skip'),
+    takeName: PARAMETER_NAME.default('take'),
+    size: PAGE_SIZE,
+  })
+  .refine((pager) => pager.skipName !== pager.takeName, differ('skipName', 'takeName'));
+
+export const ODATA_SCHEMA = z
+  .strictObject({
+    style: z.literal('odata'),
+    in: z.literal('query', { error: 'must be query: OData has its parameters nowhere else' }).default('query'),
+    skipName: PARAMETER_NAME.default('$skip'),
+    takeName: PARAMETER_NAME.default('$top'),
+    size: PAGE_SIZE,
+  })
+  .refine((pager) => pager.skipName !== pager.takeName, differ('skipName', 'takeName'));
 
 export type OffsetState = {
   /** Index of the first record to ask for. */
@@ -22,7 +44,7 @@ export type OffsetState = {
   readonly limit?: number;
 };
 
-type OffsetSpec = Extract<PagerSpec, { style: 'skip-take' | 'odata' }>;
+type OffsetSpec = Placed<z.output<typeof SKIP_TAKE_SCHEMA> | z.output<typeof ODATA_SCHEMA>>;
 
 /**
  * Pages by index: skip-take and OData, which differ only in how the parameters are spelt and where they stand.
@@ -48,12 +70,20 @@ type OffsetSpec = Extract<PagerSpec, { style: 'skip-take' | 'odata' }>;
  *     -> { skip: 3, take: 3 }    <- [D]                                   nothing behind D: done
  */
 export class OffsetPager implements Pager<OffsetState> {
+  readonly overlaps = true;
+  readonly readsLastRecord = false;
+  readonly #fields: EnvelopeFields;
   readonly #resource: string;
   readonly #spec: OffsetSpec;
 
-  constructor(resource: string, spec: OffsetSpec) {
-    this.#resource = resource;
+  constructor(list: ListShape, spec: OffsetSpec) {
+    this.#fields = new EnvelopeFields(list, { total: 'totalRecords' });
+    this.#resource = list.resource;
     this.#spec = spec;
+  }
+
+  get dataPath(): readonly string[] {
+    return this.#fields.dataPath;
   }
 
   first(): OffsetState {
@@ -67,18 +97,20 @@ export class OffsetPager implements Pager<OffsetState> {
       : { body: { [skipName]: offset, [takeName]: size } };
   }
 
-  next(state: OffsetState, page: Page, memory: PassMemory): Advance<OffsetState> {
-    const received = page.keys.length;
-    const end = state.offset + received;
-    const { total } = page;
-    this.#refuseContradiction(state, received, total);
+  readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope {
+    return readTotals(this.#fields, answer, ignoreTotals);
+  }
 
-    const counts = state.plain || state.offset === 0 || memory.hasAny(page.keys);
-    if (counts && this.#isEnd(state, received, total)) return { kind: 'done' };
+  next(state: OffsetState, { count, total, hasNext }: Page, received: Received): Advance<OffsetState> {
+    const end = state.offset + count;
+    this.#refuseContradiction(state, count, total);
+
+    const counts = state.plain || state.offset === 0 || received.repeats > 0;
+    if (counts && (hasNext === false || this.#isEnd(state, count, total))) return { kind: 'done' };
 
     // The first page tells how many records the service gives at once, whatever it was asked for.
     const isFirst = state.requests === 0;
-    const size = isFirst ? received : state.size;
+    const size = isFirst ? count : state.size;
     const requests = state.requests + 1;
     const limit = state.limit ?? maxRequests(total, size - 1);
     if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
@@ -92,11 +124,11 @@ export class OffsetPager implements Pager<OffsetState> {
       return { kind: 'again', state: { offset, back, barren: state.barren, plain: state.plain, ...seen } };
     }
 
-    const barren = memory.hasAll(page.keys) ? state.barren + 1 : 0;
+    const barren = received.repeats === count ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_PAGES)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
     // A page of one record is all overlap: beginning early again would stand still.
-    const plain = state.plain || received === 1;
+    const plain = state.plain || count === 1;
     return { kind: 'next', state: { offset: plain ? end : end - 1, back: 0, barren, plain, ...seen } };
   }
 
@@ -131,12 +163,17 @@ export class OffsetPager implements Pager<OffsetState> {
       { details: { resource: this.#resource, total, received, offset: state.offset } },
     );
   }
-}
 
-/**
- * Whether a pass of an offset list was joined throughout, asked with the state whose page ended it. If not, its pages were
- * too short to overlap, and only two passes in a row that agree prove anything.
- */
-export function canJoin(state: JsonObject): boolean {
-  return state['plain'] !== true;
+  /** Pages that are too short to overlap join nothing: then only two passes in a row that agree prove anything. */
+  linkage({ plain }: OffsetState): Linkage {
+    return plain ? 'none' : 'join';
+  }
+
+  lengthAtEnd({ offset }: OffsetState, count: number): number {
+    return offset + count;
+  }
+
+  meaningOf(error: MusterError): 'contradicted' | undefined {
+    return error.code === 'contradicting_envelope' ? 'contradicted' : undefined;
+  }
 }

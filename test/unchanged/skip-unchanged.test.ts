@@ -1,18 +1,16 @@
-import pg from 'pg';
-import { afterAll, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { Holds } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
-import { KeyHashes } from '../../src/pagers/hashes.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
-import { Reference, readReference } from '../../src/walks/reference.js';
+import { Baseline } from '../../src/unchanged/baseline.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
-import { ENTRIES, endpointsOf } from './company-fixture.js';
-import { type SyncHarness, syncHarness } from './sync-harness.js';
+import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
+import { type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 
 // What is left uncompared because the walk just before has proved it. A row that was edited by hand shows whether it was compared:
 // only then does it get its text back.
@@ -72,7 +70,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
     return !(await mirrorOf()).includes('{"edited": true}');
   }
 
-  async function idsIn(table: 'page_contents' | 'page_keys'): Promise<string[]> {
+  async function idsIn(table: 'page_snapshots' | 'page_keys'): Promise<string[]> {
     const { rows } = await database.db.pool.query<{ id: string }>(
       `SELECT id::text FROM muster.${table} WHERE company_id = $1 ORDER BY id`,
       [company.companyId],
@@ -82,7 +80,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
 
   describe('after a verified walk', () => {
     test('nothing is compared nor written where nothing changed', async () => {
-      const before = await idsIn('page_contents');
+      const before = await idsIn('page_snapshots');
       expect((await harness.sync(company, NIGHTLY)).walks[0]).toMatchObject({
         verified: true,
         pages: 7,
@@ -91,7 +89,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
         updated: 0,
         unchanged: 60,
       });
-      expect(await idsIn('page_contents')).toEqual(before);
+      expect(await idsIn('page_snapshots')).toEqual(before);
       expect(await comparesAll()).toBe(false);
     });
 
@@ -106,71 +104,16 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
     });
 
     test('of a page whose records have other texts, their keys are not written again', async () => {
-      const [contents, keys] = [await idsIn('page_contents'), await idsIn('page_keys')];
+      const [contents, keys] = [await idsIn('page_snapshots'), await idsIn('page_keys')];
       change(12, 'x');
       await harness.sync(company, NIGHTLY);
-      // Behind the one that it is kept beside.
-      expect(await idsIn('page_contents')).toEqual([...contents, expect.any(String)]);
+      // In the place of the page as it was, which no ledger refers to any more.
+      expect(await idsIn('page_snapshots')).toEqual([contents[0], ...contents.slice(2), expect.any(String)]);
       expect(await idsIn('page_keys')).toEqual(keys);
-      // Neither are those of a content whose keys were another's.
+      // Neither are those of a snapshot whose keys were another's.
       change(13, 'y');
       await harness.sync(company, NIGHTLY);
       expect(await idsIn('page_keys')).toEqual(keys);
-    });
-
-    test('of a page in which a few texts changed, only these are kept beside those of the page it was', async () => {
-      const whole = { ...employees, pager: { ...employees.pager, size: 61 } };
-      const onePage = syncHarness(database.db, sandbox, endpointsOf({ employees: whole }));
-      const night = async () => (await onePage.sync(company, NIGHTLY)).walks[0];
-      const contents = async () => {
-        const { rows } = await database.db.pool.query<{ id: string; base: string | null; bytes: number }>(
-          'SELECT id::text, base_id::text AS base, octet_length(texts) AS bytes FROM muster.page_contents WHERE company_id = $1 ORDER BY id',
-          [company.companyId],
-        );
-        return rows;
-      };
-      try {
-        await night();
-        const [first, ...others] = await contents();
-        expect([first!.base, others]).toEqual([null, []]);
-        change(12, 'x');
-        await night();
-        // The record and its run, of each a number, a hash and a length.
-        const changed = { id: expect.any(String), base: first!.id, bytes: 2 * 16 };
-        expect(await contents()).toEqual([first, changed]);
-        await editRow(12);
-        await night();
-        expect(await contents()).toEqual([first, changed]);
-        // Behind those of the night before; and what changed then is known as what it is now.
-        change(13, 'y');
-        expect(await night()).toMatchObject({ verified: true, updated: 1 });
-        expect(await contents()).toEqual([first, { ...changed, bytes: 4 * 16 }]);
-        expect((await mirrorOf()).filter((text) => text === '{"edited": true}')).toHaveLength(1);
-        // More than a quarter of them: all are kept again, and what some were kept beside is gone.
-        for (let at = 20; at < 32; at += 1) change(at, 'z');
-        await night();
-        expect(await contents()).toEqual([{ id: expect.any(String), base: null, bytes: first!.bytes }]);
-        change(14, 'z');
-        expect(await night()).toMatchObject({ verified: true, updated: 1 });
-      } finally {
-        await onePage.close();
-      }
-    });
-
-    test('the hashes of its pages are read once one of them is another, and not before', async () => {
-      const query = vi.spyOn(pg.Client.prototype, 'query');
-      const readings = () =>
-        query.mock.calls.filter(([asked]) => /^COPY \(.*texts/s.test((asked as { text?: string }).text ?? '')).length;
-      try {
-        await harness.sync(company, NIGHTLY);
-        expect(readings()).toBe(0);
-        change(12, 'x');
-        change(31, 'y');
-        await harness.sync(company, NIGHTLY);
-        expect(readings()).toBe(1);
-      } finally {
-        query.mockRestore();
-      }
     });
 
     test('a list that ends where one of its pages ended loses the records behind it', async () => {
@@ -180,31 +123,11 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
       expect(await mirrorOf()).toEqual(service());
     });
 
-    test('who reads the hashes of a walk whose ledger was cleared has lost the list', async () => {
+    test('who reads the row hashes of a walk whose ledger was cleared has lost the list', async () => {
       const walk = await database.db.prisma.walk.findFirstOrThrow({ where: { run: { companyId: company.companyId } } });
-      const { reference } = await readReference(database.db, { ...company, resource: 'employees' }, walk.id);
+      const baseline = await Baseline.read(database.db, { ...company, resource: 'employees' }, walk.id);
       await database.db.prisma.walkPage.deleteMany({ where: { walkId: walk.id, page: { gte: 3 } } });
-      await expect(reference.readHashes()).rejects.toThrow(expect.objectContaining({ code: 'fenced' }));
-    });
-
-    test('a walk that is over gives the memory of the hashes back that it went by', async () => {
-      const { uid } = JSON.parse(list().texts()[0]!) as { uid: string };
-      const walk = await database.db.prisma.walk.findFirstOrThrow({ where: { run: { companyId: company.companyId } } });
-      const { reference } = await readReference(database.db, { ...company, resource: 'employees' }, walk.id);
-      await reference.readHashes();
-      const { keys, texts } = reference.beginningWith(KeyHashes.of([uid]))!;
-      expect([keys.words.length, texts.words.length].every((length) => length > 0)).toBe(true);
-      reference.free();
-      expect([keys.words.length, texts.words.length]).toEqual([0, 0]);
-
-      const free = vi.spyOn(Reference.prototype, 'free');
-      try {
-        change(12, 'x');
-        await harness.sync(company, NIGHTLY);
-        expect(free).toHaveBeenCalledOnce();
-      } finally {
-        free.mockRestore();
-      }
+      await expect(baseline.readRowHashes()).rejects.toThrow(expect.objectContaining({ code: 'fenced' }));
     });
 
     test('keys that no ledger refers to are cleared', async () => {
@@ -354,7 +277,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
 
     test('for a company that was removed and comes back', async () => {
       await inTransaction(database.db, (tx) => removeCompany(tx, company, 'test'));
-      expect(await idsIn('page_contents')).toEqual([]);
+      expect(await idsIn('page_snapshots')).toEqual([]);
       await harness.onboard(company.companyId);
       expect((await harness.sync(company, NIGHTLY)).walks[0]).toMatchObject({ inserted: 60, verified: true });
       expect(await mirrorOf()).toEqual(service());
@@ -451,11 +374,11 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
     const other = sandbox.companies.at(-1)!.companyId;
     const key = await tokens.onboard(other);
     const [first] = (await tokens.sync(key)).walks;
-    const before = await database.db.pool.query('SELECT count(*)::int AS n FROM muster.page_contents WHERE company_id = $1', [
+    const before = await database.db.pool.query('SELECT count(*)::int AS n FROM muster.page_snapshots WHERE company_id = $1', [
       other,
     ]);
     const [second] = (await tokens.sync(key, NIGHTLY)).walks;
-    const after = await database.db.pool.query('SELECT count(*)::int AS n FROM muster.page_contents WHERE company_id = $1', [
+    const after = await database.db.pool.query('SELECT count(*)::int AS n FROM muster.page_snapshots WHERE company_id = $1', [
       other,
     ]);
     expect(first).toMatchObject({ verified: true, received: 35 });

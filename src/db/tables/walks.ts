@@ -1,0 +1,151 @@
+// muster.walks: one list of one company read once, and how far it is. Written under the lock of its list (lists.ts) by the walk itself, and
+// under that of its run (runs.ts) by whoever ends the run. Locked behind both.
+import { Prisma } from '../../generated/prisma/client.js';
+import type { Transaction } from '../transaction.js';
+import { fenced, type ListKey, lockList } from './lists.js';
+
+/** A walk as its holder knows it. */
+export interface WalkClaim {
+  readonly id: string;
+  readonly list: ListKey;
+  readonly epoch: bigint;
+  /** Pages that it has committed. The database must know them too: a server that crashed or was replaced by its replica may have lost some. */
+  readonly pages: number;
+}
+
+/** Locks the list, and the walk with it: neither was taken by another worker, and the run was not ended behind our back. */
+export async function lockWalk(tx: Transaction, { id, list, epoch, pages }: WalkClaim): Promise<void> {
+  await lockList(tx, list, epoch);
+  const rows = await tx.$queryRaw<unknown[]>`
+    SELECT 1 FROM muster.walks WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running' AND pages = ${pages} FOR UPDATE`;
+  if (rows.length === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
+}
+
+/** What a walk is opened with. */
+export interface WalkOpening {
+  readonly id: string;
+  readonly epoch: bigint;
+  readonly fingerprint: string;
+  readonly baselineWalkId: string | null;
+  readonly startedAt: Date;
+  /** Goes on from the checkpoint; otherwise the pass begins now. */
+  readonly resumes: boolean;
+  /** Whether that counts as a resumption that a person wants to hear of. */
+  readonly countsAsResumed: boolean;
+  readonly startedEmpty: boolean;
+}
+
+/** A pass begins by the database's clock: last_verified_at is compared with other times that it made. */
+export async function startWalk(tx: Transaction, walk: WalkOpening): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.walks
+    SET status = 'running', epoch = ${walk.epoch}, fingerprint = ${walk.fingerprint}, baseline_walk_id = ${walk.baselineWalkId}::uuid,
+      error = NULL, started_at = COALESCE(started_at, ${walk.startedAt}), resumed = resumed OR ${walk.resumes && walk.countsAsResumed},
+      started_empty = ${walk.startedEmpty}, pass_started_at = CASE WHEN ${walk.resumes} THEN pass_started_at ELSE now() END
+    WHERE id = ${walk.id}::uuid`;
+}
+
+/** What the passes before, over the lists of parents, have brought. */
+export interface PassStart {
+  readonly walkId: string;
+  readonly pass: number;
+  readonly checkpoint: object;
+  readonly received: number;
+  readonly duplicates: number;
+}
+
+/** Begins another pass: from the start of the list, or, in a walk over many parents, from the start of one parent's list. */
+export async function startPass(tx: Transaction, start: PassStart, from: 'list' | 'parent'): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.walks SET pass = ${start.pass}, checkpoint = ${JSON.stringify(start.checkpoint)}::jsonb, checkpoint_at = now(),
+      received = ${start.received}, duplicates = ${start.duplicates},
+      pass_started_at = CASE WHEN ${from === 'list'} THEN now() ELSE pass_started_at END,
+      rejected = CASE WHEN ${from === 'list'} THEN 0 ELSE rejected END
+    WHERE id = ${start.walkId}::uuid`;
+}
+
+/** Back to the beginning of the walk. */
+export async function resetWalk(tx: Transaction, id: string): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL, pass = 1, received = 0, duplicates = 0, rejected = 0
+    WHERE id = ${id}::uuid`;
+}
+
+/** Makes every walk of the list that was interrupted begin anew. */
+export async function dropCheckpoints(tx: Transaction, list: ListKey): Promise<void> {
+  await tx.walk.updateMany({ where: list, data: { checkpoint: Prisma.DbNull, checkpointAt: null } });
+}
+
+/** Says that somebody has put records into the mirror by hand while the walk filled an empty list. */
+export async function noteForeignRecords(tx: Pick<Transaction, 'walk'>, id: string): Promise<void> {
+  await tx.walk.update({ where: { id }, data: { startedEmpty: false } });
+}
+
+/** Marks the walk as failed unless it has succeeded; returns whether it did so. */
+export async function failWalk(tx: Transaction, id: string, error: object): Promise<boolean> {
+  const { count } = await tx.walk.updateMany({
+    where: { id, status: { not: 'succeeded' } },
+    data: { status: 'failed', error: { ...error } },
+  });
+  return count > 0;
+}
+
+export interface WalkEnd {
+  readonly id: string;
+  readonly keysDigest: string;
+  /** Whether the next walk may go by this one. */
+  readonly isReusable: boolean;
+  readonly finishedAt: Date;
+  /** The proof, where the walk was verified, or else why it was not. */
+  readonly proof?: string | undefined;
+  readonly unverifiedReason?: string | undefined;
+}
+
+export async function succeedWalk(
+  tx: Transaction,
+  { id, keysDigest, isReusable, finishedAt, proof, unverifiedReason }: WalkEnd,
+): Promise<void> {
+  await tx.walk.update({
+    where: { id },
+    data: {
+      status: 'succeeded',
+      keysDigest,
+      reusable: isReusable,
+      checkpoint: Prisma.DbNull,
+      finishedAt,
+      verified: proof !== undefined,
+      proof: proof ?? null,
+      unverifiedReason: unverifiedReason ?? null,
+    },
+  });
+}
+
+/**
+ * The walk that one opened at this epoch may go by: reusable, the very last to write to the list, and of the same catalogue entry. Then
+ * every record it received stands in the mirror with the text it had. By a subselect and not by a join, for which PostgreSQL may read
+ * all walks.
+ */
+export async function findReusableWalk(
+  tx: Transaction,
+  { environment, companyId, resource }: ListKey,
+  { epoch, fingerprint }: { readonly epoch: bigint; readonly fingerprint: string },
+): Promise<string | null> {
+  const [row] = await tx.$queryRaw<{ id: string }[]>`
+    SELECT id FROM muster.walks
+    WHERE id = (
+      SELECT verified_walk_id FROM muster.lists
+      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}
+    ) AND reusable AND epoch = ${epoch - 1n} AND fingerprint = ${fingerprint}`;
+  return row?.id ?? null;
+}
+
+/** The digest of the keys that a walk received, if no hold refers to it: then no other row of its list was left living. */
+export async function findKeysDigest(
+  db: { readonly $queryRaw: Transaction['$queryRaw'] },
+  walkId: string,
+): Promise<string | undefined> {
+  const [row] = await db.$queryRaw<{ digest: string | null }[]>`
+    SELECT keys_digest AS digest FROM muster.walks w
+    WHERE id = ${walkId}::uuid AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = w.id)`;
+  return row?.digest ?? undefined;
+}

@@ -1,0 +1,112 @@
+import { MusterError } from '../core/errors.js';
+import { type Answer, type Envelope, EnvelopeFields, type ListShape } from './envelope.js';
+import type { Advance, Page, PageInput, Pager, Received } from './pager.js';
+import { MAX_BARREN_PAGES, MAX_REQUESTS_WITHOUT_TOTAL, passLimitExceeded } from './pass-limits.js';
+
+export type ChainState = {
+  /** What leads to the page to ask for; null asks for the first page. */
+  readonly token: string | number | null;
+  /** Requests of this pass that were answered so far. */
+  readonly requests: number;
+  /** Pages in a row that brought no new record. */
+  readonly barren: number;
+};
+
+/** What services answer to a page token that they no longer know: no standard says which one it is. */
+const TOKEN_REFUSED = new Set([400, 404, 410, 422]);
+
+/**
+ * Paging by a chain: each page names the next one, by a token or by a link. Only that name decides: an empty page that names another
+ * goes on. A name that this pass has followed before would lead in a circle.
+ */
+export abstract class ChainPager implements Pager<ChainState> {
+  readonly overlaps = false;
+  protected readonly fields: EnvelopeFields;
+  readonly #resource: string;
+  readonly #size: number;
+
+  /** `standard`: where the style has its values, unless the list's entry names other places. */
+  constructor(list: ListShape, size: number, standard: { readonly hasNext?: string; readonly next?: string }) {
+    this.fields = new EnvelopeFields(list, { total: 'totalRecords', ...standard });
+    this.#resource = list.resource;
+    this.#size = size;
+  }
+
+  get dataPath(): readonly string[] {
+    return this.fields.dataPath;
+  }
+
+  get readsLastRecord(): boolean {
+    return this.fields.readsLastRecord;
+  }
+
+  first(): ChainState {
+    return { token: null, requests: 0, barren: 0 };
+  }
+
+  abstract request(state: ChainState): PageInput;
+
+  /** What leads to the next page; undefined on the last one. */
+  protected abstract nextToken(answer: Answer): string | number | undefined;
+
+  /** A chain need not say how many records it has; where it does, the number is held against it, whatever else is doubted. */
+  readEnvelope(answer: Answer): Envelope {
+    return { total: this.fields.total(answer, false), nextToken: this.nextToken(answer) };
+  }
+
+  next(state: ChainState, page: Page, received: Received): Advance<ChainState> {
+    const token = page.nextToken;
+    const isFirst = state.requests === 0;
+    if (isFirst && page.total === undefined && this.fields.isNamed('total') && !this.fields.isNowhere('total'))
+      this.fields.fail('malformed_envelope', `${this.fields.nameOf('total')} is missing or no whole number of 0 or more`);
+    if (token === undefined) {
+      // A full page that names no other may be a list of just that length, or a name that is spelt otherwise than the entry says.
+      const mayBeMisnamed = isFirst && this.fields.isNamed('next') && page.count >= this.#size && page.total === undefined;
+      return mayBeMisnamed ? { kind: 'done', doubt: 'end_unproved' } : { kind: 'done' };
+    }
+    const requests = state.requests + 1;
+    if (token === state.token || received.hasToken(token)) {
+      throw new MusterError(
+        'page_token_loop',
+        `The list ${this.#resource} named an earlier page of the same pass as its next one (request ${requests}). ` +
+          'The walk starts anew; if this repeats, check the pager of this list in the catalogue: the names of its parameters, and where the next page is named.',
+        { details: { resource: this.#resource, requests } },
+      );
+    }
+    if (requests >= MAX_REQUESTS_WITHOUT_TOTAL) throw passLimitExceeded(this.#resource, requests, 'every page named another');
+    const barren = received.repeats === page.count ? state.barren + 1 : 0;
+    if (barren > MAX_BARREN_PAGES)
+      throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
+    return { kind: 'next', state: { token, requests, barren } };
+  }
+
+  /** The next page is known only once the page before it has come. */
+  ahead(): readonly PageInput[] {
+    return [];
+  }
+
+  linkage(): 'token-chain' {
+    return 'token-chain';
+  }
+
+  lengthAtEnd(): undefined {}
+
+  meaningOf(error: MusterError, { token }: ChainState): 'token-lost' | undefined {
+    if (error.code === 'page_token_loop') return 'token-lost';
+    const isRefused = error.code === 'service_refused' && TOKEN_REFUSED.has(Number(error.details['status']));
+    return isRefused && token !== null ? 'token-lost' : undefined;
+  }
+
+  /** A token that came: what a checkpoint can keep and a request can carry. '' and null name no page. */
+  protected usableToken(value: unknown): string | number | undefined {
+    if (value === undefined || value === null || value === '') return undefined;
+    const isUsable = typeof value === 'string' || (typeof value === 'number' && Number.isSafeInteger(value));
+    const name = this.fields.nameOf('next');
+    if (!isUsable)
+      return this.fields.fail('malformed_envelope', `${name} is neither a text nor a whole number of at most 15 digits`);
+    // The token becomes a part of the checkpoint, in which PostgreSQL keeps neither.
+    if (/[\0\p{Surrogate}]/u.test(String(value)))
+      return this.fields.fail('malformed_envelope', `${name} holds a NUL or half of a surrogate pair`);
+    return value;
+  }
+}

@@ -1,0 +1,63 @@
+import { z } from 'zod';
+import { ChainPager, type ChainState } from './chain.js';
+import type { Answer, ListShape } from './envelope.js';
+import type { PageInput } from './pager.js';
+import { differ, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
+
+export const CONTINUATION_SCHEMA = z
+  .strictObject({
+    style: z.literal('continuation'),
+    in: PLACE.optional(),
+    tokenName: PARAMETER_NAME.default('continuationToken'),
+    sizeName: PARAMETER_NAME.default('pageSize'),
+    size: PAGE_SIZE,
+  })
+  .refine((pager) => pager.tokenName !== pager.sizeName, differ('tokenName', 'sizeName'));
+
+/**
+ * Pages by continuation token: each page gives the token of the next one.
+ *
+ *     -> { pageSize: 2 }                              <- { hasNextPage: true,  nextPageToken: "t1", data: [A, B] }
+ *     -> { pageSize: 2, continuationToken: "t1" }     <- { hasNextPage: true,  nextPageToken: "t2", data: [] }
+ *     -> { pageSize: 2, continuationToken: "t2" }     <- { hasNextPage: false, nextPageToken: null, data: [C] }    done
+ *
+ * Where the catalogue entry names the token's place, it may be missing, empty or a number, stand in a response header, or be a member of
+ * the last record (`fields: { next: last id }`), whose list ends on an empty page, or where `hasNext` says so:
+ *
+ *     -> { limit: 2 }                 <- { items: [{ id: 1 }, { id: 2 }], more: true }
+ *     -> { limit: 2, after: 2 }       <- { items: [{ id: 3 }], more: false }                                        done
+ */
+export class ContinuationPager extends ChainPager {
+  readonly #spec: Placed<z.output<typeof CONTINUATION_SCHEMA>>;
+  readonly #isStandard: boolean;
+
+  constructor(list: ListShape, spec: Placed<z.output<typeof CONTINUATION_SCHEMA>>) {
+    const isStandard = list.fields?.next === undefined && list.fields?.hasNext === undefined;
+    super(list, spec.size, isStandard ? { hasNext: 'hasNextPage', next: 'nextPageToken' } : { next: 'nextPageToken' });
+    this.#spec = spec;
+    this.#isStandard = isStandard;
+  }
+
+  request({ token }: ChainState): PageInput {
+    const { sizeName, tokenName, size } = this.#spec;
+    if (this.#spec.in === 'body') return { body: { [sizeName]: size, ...(token !== null && { [tokenName]: token }) } };
+    return { query: { [sizeName]: String(size), ...(token !== null && { [tokenName]: String(token) }) } };
+  }
+
+  protected nextToken(answer: Answer): string | number | undefined {
+    const { fields } = this;
+    const hasNext = fields.hasNext(answer);
+    const value = fields.value('next', answer);
+    // The envelope of the service's own description is held to it: a member that is missing there is another envelope.
+    if (this.#isStandard && value !== null && typeof value !== 'string')
+      return fields.fail('malformed_envelope', 'nextPageToken is missing or neither a string nor null');
+    const token = this.usableToken(value);
+    if (hasNext === false || (this.#isStandard && value === null)) return undefined;
+    if (hasNext === true && token === undefined)
+      return fields.fail(
+        'contradicting_envelope',
+        `${fields.nameOf('hasNext')} is true, but ${fields.nameOf('next')} is empty or missing`,
+      );
+    return token;
+  }
+}

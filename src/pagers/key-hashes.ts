@@ -1,0 +1,36 @@
+import { hashText, wordsOf } from '../core/xxh64.js';
+
+/** What the records of a page are known by, in the order received: of each record's key the two words of a 64-bit hash, never both 0. */
+export class KeyHashes {
+  /** Two words a record. */
+  readonly words: Uint32Array;
+
+  constructor(words: Uint32Array) {
+    this.words = words;
+  }
+
+  static of(keys: readonly string[]): KeyHashes {
+    const hashes = new BigUint64Array(keys.length);
+    for (let n = 0; n < keys.length; n += 1) hashes[n] = hashKey(keys[n]!);
+    return new KeyHashes(new Uint32Array(hashes.buffer));
+  }
+
+  get length(): number {
+    return this.words.length / 2;
+  }
+
+  /** Whether key `n` is this one. */
+  isKey(n: number, key: string): boolean {
+    const hash = wordsOf(hashKey(key));
+    return this.words[2 * n] === hash[0] && this.words[2 * n + 1] === hash[1];
+  }
+
+  /** Whether key `n` is key `m` of the others. */
+  isSame(n: number, others: KeyHashes, m: number): boolean {
+    return this.words[2 * n] === others.words[2 * m] && this.words[2 * n + 1] === others.words[2 * m + 1];
+  }
+}
+
+function hashKey(key: string): bigint {
+  return hashText(key) || 1n;
+}

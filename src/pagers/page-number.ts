@@ -1,0 +1,123 @@
+import { z } from 'zod';
+import type { MusterError } from '../core/errors.js';
+import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
+import type { Advance, Page, PageInput, Pager, Received } from './pager.js';
+import { MAX_BARREN_PAGES, maxRequests, passLimitExceeded } from './pass-limits.js';
+import { differ, must, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
+
+export const PAGE_NUMBER_SCHEMA = z
+  .strictObject({
+    style: z.literal('page-number'),
+    in: PLACE.optional(),
+    pageName: PARAMETER_NAME.default('page'),
+    sizeName: PARAMETER_NAME.default('pageSize'),
+    first: z.union([z.literal(0), z.literal(1)], must('0 or 1, the number of the first page')).default(1),
+    size: PAGE_SIZE,
+  })
+  .refine((pager) => pager.pageName !== pager.sizeName, differ('pageName', 'sizeName'));
+
+export type PageNumberState = {
+  /** Number of the page to ask for. */
+  readonly page: number;
+  /** Requests of this pass that were answered so far. */
+  readonly requests: number;
+  /** Records on the pages so far, and so the index at which the page to ask for begins. */
+  readonly offset: number;
+  /** Records on the first page: how many the service gives at once, whatever it was asked for. */
+  readonly step: number;
+  /** Pages in a row that brought no new record. */
+  readonly barren: number;
+  /** Newest total. */
+  readonly total?: number | undefined;
+  /** Requests that this pass may take; known after the first page. */
+  readonly limit?: number;
+};
+
+/**
+ * Pages by number.
+ *
+ *     -> { page: 1, pageSize: 3 }    <- { totalRecords: 5, data: [A, B, C] }
+ *     -> { page: 2, pageSize: 3 }    <- { totalRecords: 5, data: [D, E] }       5 of 5: done
+ *
+ * The pages of a list that moves shift, and a number cannot ask for the record before a page, so that nothing shows whether two pages join:
+ *
+ *     -> { page: 1, pageSize: 3 }    <- { totalRecords: 6, data: [A, B, C] }
+ *                                                                               A is deleted
+ *     -> { page: 2, pageSize: 3 }    <- { totalRecords: 5, data: [E, F] }       D was never received
+ *
+ * So one pass proves nothing, and two passes in a row must receive the same records (docs/verification.md). Without a total, the list
+ * ends on an empty page, or where `hasNext` says so.
+ */
+export class PageNumberPager implements Pager<PageNumberState> {
+  readonly overlaps = true;
+  readonly readsLastRecord = false;
+  readonly #fields: EnvelopeFields;
+  readonly #resource: string;
+  readonly #spec: Placed<z.output<typeof PAGE_NUMBER_SCHEMA>>;
+
+  constructor(list: ListShape, spec: Placed<z.output<typeof PAGE_NUMBER_SCHEMA>>) {
+    this.#fields = new EnvelopeFields(list, { total: 'totalRecords' });
+    this.#resource = list.resource;
+    this.#spec = spec;
+  }
+
+  get dataPath(): readonly string[] {
+    return this.#fields.dataPath;
+  }
+
+  first(): PageNumberState {
+    return { page: this.#spec.first, requests: 0, offset: 0, step: this.#spec.size, barren: 0 };
+  }
+
+  request({ page }: Pick<PageNumberState, 'page'>): PageInput {
+    const { pageName, sizeName, size } = this.#spec;
+    return this.#spec.in === 'query'
+      ? { query: { [pageName]: String(page), [sizeName]: String(size) } }
+      : { body: { [pageName]: page, [sizeName]: size } };
+  }
+
+  readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope {
+    return readTotals(this.#fields, answer, ignoreTotals);
+  }
+
+  next(state: PageNumberState, { count, total, hasNext }: Page, received: Received): Advance<PageNumberState> {
+    const offset = state.offset + count;
+    const isLast = hasNext === undefined ? (total === undefined ? count === 0 : offset >= total) : !hasNext;
+    const isMissing = total !== undefined && offset < total && (count === 0 || isLast);
+    const isSurplus = total !== undefined && count > 0 && offset > total;
+    if (isMissing || isSurplus)
+      this.#fields.fail(
+        'contradicting_envelope',
+        `${this.#fields.nameOf('total')} is ${total}, but the pages up to number ${state.page} hold ${offset}, and ${isLast ? 'none' : 'another'} follows`,
+      );
+    if (isLast) return { kind: 'done' };
+    const step = state.requests === 0 ? count : state.step;
+    const requests = state.requests + 1;
+    const limit = state.limit ?? maxRequests(total, step);
+    if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
+    const barren = received.repeats === count ? state.barren + 1 : 0;
+    if (barren > MAX_BARREN_PAGES)
+      throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
+    return { kind: 'next', state: { page: state.page + 1, requests, offset, step, barren, total, limit } };
+  }
+
+  ahead({ page, offset, step, total }: PageNumberState, skip: number, count: number): readonly PageInput[] {
+    if (total === undefined) return [];
+    const inputs: PageInput[] = [];
+    for (let n = skip + 1; inputs.length < count && offset + n * step < total; n += 1)
+      inputs.push(this.request({ page: page + n }));
+    return inputs;
+  }
+
+  linkage(): 'none' {
+    return 'none';
+  }
+
+  lengthAtEnd({ offset }: PageNumberState, count: number): number {
+    return offset + count;
+  }
+
+  meaningOf(error: MusterError): 'contradicted' | undefined {
+    return error.code === 'contradicting_envelope' ? 'contradicted' : undefined;
+  }
+}

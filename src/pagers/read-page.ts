@@ -1,0 +1,199 @@
+import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
+import { MusterError } from '../core/errors.js';
+import type { TextSlice } from '../core/text-slice.js';
+import { type Envelope, noArray } from './envelope.js';
+import { MAX_DEPTH, recordScanner, type ScannedArray, type ScannedRecord, type Span, scanJson } from './json-scanner.js';
+import { KeyHashes } from './key-hashes.js';
+import type { Pager } from './pager.js';
+import { type UnstorableReason, unstorableReason } from './unstorable.js';
+
+/** A record, and exactly the text that was received. */
+export interface ReceivedRecord extends TextSlice {
+  /** A string as decoded, a number with its digits as written. */
+  readonly id: string;
+  /** Index in the page's data. */
+  readonly position: number;
+}
+
+/** `unusable_id`: an id that no index of the database could hold, or that looks like the key of a record without id. */
+export type RejectionReason = 'not_an_object' | 'no_id' | 'unusable_id' | UnstorableReason;
+
+/** A record that cannot be kept. It makes the walk unverified, and never stops it. */
+export interface RejectedRecord extends TextSlice {
+  readonly position: number;
+  readonly reason: RejectionReason;
+}
+
+/** A response that should be a page. */
+export interface PageResponse {
+  readonly bytes: Buffer;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The address that was asked. */
+  readonly url: string;
+}
+
+/** How the pages of a list are read. */
+export interface PageFormat {
+  readonly resource: string;
+  /** Candidates for the record's id. */
+  readonly id: readonly string[];
+  readonly pager: Pick<Pager, 'dataPath' | 'readEnvelope' | 'readsLastRecord'>;
+  /** The list was caught contradicting its totals: they are left unread. */
+  readonly ignoreTotals: boolean;
+}
+
+/** A page with every record read. */
+export interface ReadPage extends Envelope {
+  readonly count: number;
+  /** What the response's records stand in, without a byte order mark. */
+  readonly bytes: Buffer;
+  readonly array: ScannedArray;
+  readonly records: readonly ReceivedRecord[];
+  readonly rejected: readonly RejectedRecord[];
+  /** Keys of all records: the id; of rejected ones `#` and a hash of the text, which no id looks like. */
+  readonly ids: readonly string[];
+  readonly keys: KeyHashes;
+  /** The record member taken for the id; absent when no record of the page carries a candidate. */
+  readonly idField?: string;
+}
+
+/** Bytes of an id: a row of a PostgreSQL index holds 2,700, and environment and company_id stand beside the id. */
+const MAX_ID_BYTES = 2_000;
+const EMPTY_ARRAY = Buffer.from('[]');
+const QUOTE = 0x22;
+const OPEN_BRACE = 0x7b;
+const NUMBER_STARTS = new Set(Buffer.from('-0123456789'));
+const REJECTED_KEY = /^#[0-9a-f]{32}$/;
+
+/**
+ * Reads all of a page. `idField` fixes the member that is the id; without it, the first candidate that any record carries is taken.
+ *
+ * Throws MusterError `malformed_response` (no JSON in UTF-8), `malformed_envelope` or `contradicting_envelope`.
+ */
+export function readPage(response: PageResponse, format: PageFormat, idField?: string): ReadPage {
+  const bytes = withoutMark(response.bytes);
+  const candidates = idField === undefined ? format.id : [idField];
+  const { array, isSuspicious } = scanned(bytes, format, candidates);
+  const envelope = readAround(response, bytes, array, format);
+  const n =
+    idField === undefined ? candidates.findIndex((_, each) => array.records.some((record) => idAt(bytes, record, each))) : 0;
+
+  const records: ReceivedRecord[] = [];
+  const rejected: RejectedRecord[] = [];
+  const ids: string[] = [];
+  for (const [position, record] of array.records.entries()) {
+    const { start, end } = record;
+    const id = storableId(bytes, record, n, isSuspicious);
+    if (typeof id === 'string') {
+      records.push({ id, source: bytes, start, end, position });
+      ids.push(id);
+    } else {
+      rejected.push({ ...id, source: bytes, start, end, position });
+      ids.push(rejectedKey(bytes.subarray(start, end)));
+    }
+  }
+  const field = candidates[n];
+  return {
+    count: ids.length,
+    bytes,
+    array,
+    records,
+    rejected,
+    ids,
+    keys: KeyHashes.of(ids),
+    total: envelope.total,
+    nextToken: envelope.nextToken,
+    hasNext: envelope.hasNext,
+    ...(field === undefined ? {} : { idField: field }),
+  };
+}
+
+function readAround(response: PageResponse, bytes: Buffer, array: ScannedArray, format: PageFormat): Envelope {
+  const { headers, url } = response;
+  const lastRecord = () => {
+    const last = array.records.at(-1)!;
+    return JSON.parse(bytes.toString('utf8', last.start, last.end));
+  };
+  const rest = JSON.parse(around(bytes, array).toString());
+  return format.pager.readEnvelope({ rest, headers, url, count: array.records.length, lastRecord }, format.ignoreTotals);
+}
+
+/** Gives the id of the record at this index, and where its text ends; undefined where no record is that can be kept. */
+export type ReadAt = (index: number) => { readonly id: string; readonly end: number } | undefined;
+
+/** Reads single records of a page. */
+export function recordReader(bytes: Buffer, { pager }: Pick<PageFormat, 'pager'>, idField: string): ReadAt {
+  const scan = recordScanner(bytes, pager.dataPath, [idField]);
+  return (index) => {
+    const record = scan(index);
+    if (!record || !isUtf8(bytes.subarray(index, record.end))) return undefined;
+    const id = storableId(bytes, record, 0, record.isSuspicious);
+    return typeof id === 'string' ? { id, end: record.end } : undefined;
+  };
+}
+
+/** The response without the byte order mark that some servers put before it. */
+export function withoutMark(response: Buffer): Buffer {
+  return response[0] === 0xef && response[1] === 0xbb && response[2] === 0xbf ? response.subarray(3) : response;
+}
+
+/** What stands around the records: the answer with an empty array in their place. */
+export function around(bytes: Buffer, { start, end }: Span): Buffer {
+  return Buffer.concat([bytes.subarray(0, start), EMPTY_ARRAY, bytes.subarray(end)]);
+}
+
+function scanned(bytes: Buffer, { resource, pager }: PageFormat, members: readonly string[]) {
+  const found = isUtf8(bytes) ? scanJson(bytes, pager.dataPath, members) : undefined;
+  if (!found) {
+    // A parser's own message would quote the body.
+    throw new MusterError(
+      'malformed_response',
+      `The answer of the list ${resource} is not JSON in UTF-8, or nested deeper than ${MAX_DEPTH} (${bytes.length} bytes). Check path and base URL of this list.`,
+      { details: { resource, length: bytes.length } },
+    );
+  }
+  const { array, isSuspicious } = found;
+  if (!array) throw noArray(JSON.parse(bytes.toString()), resource, pager.dataPath);
+  return { array, isSuspicious };
+}
+
+/** Where the value is that may be an id, by the place of its name among those looked for. */
+function idAt(bytes: Buffer, { members }: ScannedRecord, n: number): Span | undefined {
+  const value = members[n];
+  return value && (bytes[value.start] === QUOTE || NUMBER_STARTS.has(bytes[value.start]!)) ? value : undefined;
+}
+
+/** The id of a record that can be kept, or why it cannot. */
+function storableId(
+  bytes: Buffer,
+  record: ScannedRecord,
+  n: number,
+  isSuspicious: boolean,
+): string | { readonly reason: RejectionReason } {
+  const reason = isSuspicious ? unstorableReason(bytes.toString('utf8', record.start, record.end)) : undefined;
+  return reason === undefined ? idOf(bytes, record, n) : { reason };
+}
+
+/** A string as decoded; a number as written, for JSON.parse would round 12345678901234567890. */
+function idOf(bytes: Buffer, record: ScannedRecord, n: number): string | { readonly reason: RejectionReason } {
+  if (bytes[record.start] !== OPEN_BRACE) return { reason: 'not_an_object' };
+  const value = idAt(bytes, record, n);
+  if (!value) return { reason: 'no_id' };
+  const quotes = bytes[value.start] === QUOTE ? 1 : 0;
+  const written = bytes.toString('utf8', value.start + quotes, value.end - quotes);
+  const id = written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
+  if (id === '') return { reason: 'no_id' };
+  return isUsableId(id) ? id : { reason: 'unusable_id' };
+}
+
+/** Whether an index of the database can hold the id, and it does not look like the key of a record without one. */
+export function isUsableId(id: string): boolean {
+  if (id.length > MAX_ID_BYTES / 3 && Buffer.byteLength(id) > MAX_ID_BYTES) return false;
+  return !REJECTED_KEY.test(id);
+}
+
+function rejectedKey(text: Buffer): string {
+  return `#${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
+}

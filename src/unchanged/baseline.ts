@@ -1,0 +1,137 @@
+import { freeBuffers } from '../core/free-buffers.js';
+import type { Database } from '../db/database.js';
+import { readBaseline, readRowHashes } from '../db/tables/ledger.js';
+import { fenced, type ListKey } from '../db/tables/lists.js';
+import { findKeysDigest } from '../db/tables/walks.js';
+import { KeyHashes } from '../pagers/key-hashes.js';
+import type { KeptAnswer } from '../walks/received-page.js';
+import { ROW_BYTES, ROW_WORDS } from './row-hashes.js';
+
+/** A page that the baseline received. */
+export interface BaselinePage {
+  readonly snapshotId: bigint;
+  readonly keysId: bigint;
+  readonly keys: KeyHashes;
+  /** The last words of its row hashes: those of its chunks. */
+  readonly chunks: Uint32Array;
+  readonly answer?: KeptAnswer | undefined;
+}
+
+/** In the place of the first key of a page without records. */
+const NO_KEY = -1;
+
+/**
+ * The pages that an earlier walk received: a verified one, the very last to write to its list. Every record of them stands in the mirror
+ * with the text that it had. Without such a walk there are no pages.
+ */
+export class Baseline {
+  readonly pages: readonly BaselinePage[];
+  readonly keysDigest: string | undefined;
+  /** Pages without records by NO_KEY. */
+  readonly #byFirstKey = new Map<number, BaselinePage>();
+  readonly #byRequest = new Map<string, BaselinePage>();
+  readonly #bySnapshot = new Map<bigint, BaselinePage>();
+  readonly #read: () => AsyncIterable<Uint32Array>;
+  #rowHashes: Map<BaselinePage, Uint32Array> | undefined;
+  /** First words of all row hashes as numbers, in ascending order. */
+  #texts: Float64Array | undefined;
+
+  /** `rowHashes` reads those of all pages, in their order. It throws when the list was taken meanwhile. */
+  constructor(pages: readonly BaselinePage[], keysDigest: string | undefined, rowHashes: () => AsyncIterable<Uint32Array>) {
+    this.pages = pages;
+    this.keysDigest = keysDigest;
+    this.#read = rowHashes;
+    for (const page of pages) {
+      this.#byFirstKey.set(firstNumberOf(page.keys), page);
+      this.#bySnapshot.set(page.snapshotId, page);
+      if (page.answer) this.#byRequest.set(page.answer.request, page);
+    }
+  }
+
+  static async read(db: Database, list: ListKey, walkId: string): Promise<Baseline> {
+    const pages: BaselinePage[] = [];
+    for await (const { keys, answer, ...row } of readBaseline(db, walkId, { bytes: ROW_BYTES }))
+      pages.push({
+        ...row,
+        keys: new KeyHashes(keys),
+        ...(answer !== undefined && { answer: JSON.parse(answer) as KeptAnswer }),
+      });
+    return new Baseline(pages, await findKeysDigest(db.prisma, walkId), async function* () {
+      let n = 0;
+      for await (const words of readRowHashes(db, walkId)) {
+        n += 1;
+        yield words;
+      }
+      if (n !== pages.length) throw fenced(list, 'the ledger of its last walk is gone');
+    });
+  }
+
+  /** The page that this request (KeptAnswer) was answered with. */
+  answerTo(request: string): BaselinePage | undefined {
+    return this.#byRequest.get(request);
+  }
+
+  /** The page that begins with the first of these keys, or has none. */
+  beginningWith(keys: KeyHashes): BaselinePage | undefined {
+    return this.#byFirstKey.get(firstNumberOf(keys));
+  }
+
+  ofSnapshot(id: bigint): BaselinePage | undefined {
+    return this.#bySnapshot.get(id);
+  }
+
+  /** Reads the row hashes of all pages, which nobody needs as long as no page is another than before. */
+  async readRowHashes(): Promise<void> {
+    if (this.#rowHashes) return;
+    const read = new Map<BaselinePage, Uint32Array>();
+    let n = 0;
+    for await (const words of this.#read()) {
+      const page = this.pages[n++];
+      if (page) read.set(page, words);
+    }
+    this.#rowHashes = read;
+  }
+
+  /** Once they have been read. */
+  rowHashesOf(page: BaselinePage): Uint32Array | undefined {
+    return this.#rowHashes?.get(page);
+  }
+
+  /** Whether any page held a record with the text of row `n` of these. The row hashes have been read. */
+  hasRow(words: Uint32Array, n: number): boolean {
+    this.#texts ??= this.#numbersOfTexts();
+    return includes(this.#texts, numberOf(words, ROW_WORDS * n));
+  }
+
+  free(): void {
+    freeBuffers([...this.pages.flatMap(({ keys, chunks }) => [keys.words, chunks]), ...(this.#rowHashes?.values() ?? [])]);
+  }
+
+  #numbersOfTexts(): Float64Array {
+    const numbers = new Float64Array(this.pages.reduce((sum, { keys }) => sum + keys.length, 0));
+    let next = 0;
+    for (const [{ keys }, words] of this.#rowHashes ?? []) {
+      for (let n = 0; n < keys.length; n += 1) numbers[next++] = numberOf(words, ROW_WORDS * n);
+    }
+    return numbers.sort();
+  }
+}
+
+function includes(ascending: Float64Array, number: number): boolean {
+  let [low, high] = [0, ascending.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (ascending[middle]! < number) low = middle + 1;
+    else high = middle;
+  }
+  return ascending[low] === number;
+}
+
+function firstNumberOf({ words, length }: KeyHashes): number {
+  return length === 0 ? NO_KEY : numberOf(words, 0);
+}
+
+/** 53 bits of a hash, which are a whole number: two of a million differing texts look the same with a probability of 10^-10. */
+function numberOf(hashes: Uint32Array, at: number): number {
+  return hashes[at]! * 2 ** 21 + (hashes[at + 1]! >>> 11);
+}

@@ -1,0 +1,52 @@
+import { hashBytes, wordsOf } from '../core/xxh64.js';
+import type { Span } from '../pagers/json-scanner.js';
+
+/**
+ * Row hashes: what is kept of the texts of a page's records. ROW_WORDS words for each record, two of its text's 64-bit hash and its length in
+ * bytes; behind them the same for each chunk of CHUNK records as one text, from its first record to its last. A page that is as it was is
+ * recognized by its chunks, and a chunk that is another by its records.
+ *
+ * The words are stored (muster.page_snapshots): a change of their meaning must raise CHECKPOINT_FORMAT in src/catalogue/fingerprint.ts.
+ */
+export const ROW_WORDS = 3;
+export const ROW_BYTES = ROW_WORDS * Uint32Array.BYTES_PER_ELEMENT;
+/** Records of a chunk; the last chunk of a page may have fewer. */
+export const CHUNK = 16;
+
+/** The row hashes of a page. */
+export function hashRows(bytes: Uint8Array, records: readonly Span[]): Uint32Array {
+  const words = new Uint32Array(ROW_WORDS * (records.length + Math.ceil(records.length / CHUNK)));
+  for (const [n, record] of records.entries()) putRow(words, n, bytes, record.start, record.end);
+  for (let n = 0; n < records.length; n += CHUNK) {
+    const last = records[Math.min(n + CHUNK, records.length) - 1]!;
+    putRow(words, records.length + n / CHUNK, bytes, records[n]!.start, last.end);
+  }
+  return words;
+}
+
+/** Puts the hash of the text from `start` to `end` into the place of row `n`. */
+export function putRow(words: Uint32Array, n: number, bytes: Uint8Array, start: number, end: number): void {
+  const hash = hashOf(bytes, start, end);
+  words[ROW_WORDS * n] = hash[0]!;
+  words[ROW_WORDS * n + 1] = hash[1]!;
+  words[ROW_WORDS * n + 2] = end - start;
+}
+
+/** Where the text of row `n` ends, if it is what stands at `start`, before `limit`. */
+export function endOfRow(bytes: Uint8Array, start: number, limit: number, words: Uint32Array, n: number): number | undefined {
+  const at = ROW_WORDS * n;
+  const end = start + words[at + 2]!;
+  if (end >= limit) return undefined;
+  const hash = hashOf(bytes, start, end);
+  return hash[0] === words[at] && hash[1] === words[at + 1] ? end : undefined;
+}
+
+/** Whether row `n` has the text of row `m` of the others. */
+export function isSameRow(words: Uint32Array, n: number, others: Uint32Array, m: number): boolean {
+  return words[ROW_WORDS * n] === others[ROW_WORDS * m] && words[ROW_WORDS * n + 1] === others[ROW_WORDS * m + 1];
+}
+
+/** Every record of a page goes through here: no arithmetic of large numbers, and no Buffer, which takes longer to make than the hash. */
+function hashOf(bytes: Uint8Array, start: number, end: number): Uint32Array {
+  return wordsOf(hashBytes(new Uint8Array(bytes.buffer, bytes.byteOffset + start, end - start)));
+}

@@ -1,0 +1,158 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import { fingerprint } from '../catalogue/fingerprint.js';
+import type { Database } from '../db/database.js';
+import { lacksRowHashes, readRecentPages } from '../db/tables/ledger.js';
+import type { ListKey } from '../db/tables/lists.js';
+import { findReusableWalk } from '../db/tables/walks.js';
+import type { Transaction } from '../db/transaction.js';
+import { KeyHashes } from '../pagers/key-hashes.js';
+import { type PageFormat, type PageResponse, readPage } from '../pagers/read-page.js';
+import { type Comparison, type Comparisons, compareEverything, type PassOpening } from '../walks/comparison.js';
+import { holdsKeyTwice } from '../walks/key-table.js';
+import type { ReceivedPage } from '../walks/received-page.js';
+import { Baseline, type BaselinePage } from './baseline.js';
+import { RECENT_PAGES, type RecentPage, RecentPages } from './recent-pages.js';
+import { recognize } from './recognize.js';
+import { hashRows } from './row-hashes.js';
+
+/** Goes by the last verified walk of the list (README.md). */
+export const skipUnchanged: Comparisons = {
+  findBaseline(tx: Transaction, list: ListKey, epoch: bigint, endpoint: Endpoint): Promise<string | null> {
+    return findReusableWalk(tx, list, { epoch, fingerprint: fingerprint(endpoint) });
+  },
+
+  async open(db: Database, list: ListKey, { walkId, endpoint, baselineWalkId, resumes }: PassOpening): Promise<Comparison> {
+    // The pass had given the comparison up before it was interrupted.
+    if (resumes && (await lacksRowHashes(db, walkId))) return compareEverything;
+    const baseline =
+      baselineWalkId === null ? new Baseline([], undefined, noRowHashes) : await Baseline.read(db, list, baselineWalkId);
+    const comparison = new SkipUnchanged(baseline, endpoint);
+    if (resumes) await comparison.remember(readRecentPages(db, walkId, RECENT_PAGES));
+    return comparison;
+  },
+};
+
+async function* noRowHashes(): AsyncGenerator<Uint32Array> {}
+
+/** ETags that can be sent back as they came (RFC 9110, 8.8.3), short enough to be kept with every page. */
+const ETAGS = {
+  strong: /^"[\x21\x23-\x7e]{0,500}"$/,
+  weak: /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/,
+};
+
+/** One pass that goes by a baseline, and leaves behind what the next walk needs to go by it. */
+export class SkipUnchanged implements Comparison {
+  readonly isReusable = true;
+  readonly #baseline: Baseline;
+  /** ETags that are used; undefined where none is. What 304 means for other methods than GET, no specification says. */
+  readonly #etags: RegExp | undefined;
+  readonly #recent = new RecentPages();
+
+  constructor(baseline: Baseline, { method, etag }: Pick<Endpoint, 'method' | 'etag'>) {
+    this.#baseline = baseline;
+    this.#etags = method === 'GET' && etag !== 'ignore' ? ETAGS[etag] : undefined;
+  }
+
+  /** Takes over the pages that an interrupted pass has received last; the newest first. */
+  async remember(pages: ReturnType<typeof readRecentPages>): Promise<void> {
+    const oldestFirst: RecentPage[] = [];
+    for await (const { snapshotId, keys, rowHashes } of pages) {
+      const known = this.#baseline.ofSnapshot(snapshotId);
+      if (!known) await this.#baseline.readRowHashes();
+      oldestFirst.unshift({ keys: new KeyHashes(keys), rowHashes: () => (known ? this.#rowHashesOf(snapshotId) : rowHashes) });
+    }
+    for (const page of oldestFirst) this.#recent.add(page);
+  }
+
+  ifNoneMatch(request: string): string | undefined {
+    const etag = this.#baseline.answerTo(request)?.answer?.etag;
+    return etag !== undefined && this.#etags?.test(etag) ? etag : undefined;
+  }
+
+  notModified(request: string, etag: string | undefined): ReceivedPage | undefined {
+    const page = this.#baseline.answerTo(request);
+    const answer = page?.answer;
+    if (!answer || (etag !== undefined && opaqueTag(etag) !== opaqueTag(answer.etag))) return undefined;
+    const { total, nextToken, hasNext } = answer;
+    return { kind: 'not-modified', ...sameAs(page), total, nextToken, hasNext, answer };
+  }
+
+  async read(request: string, response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {
+    const known = idField === undefined ? undefined : await recognize(this.#baseline, response, format, idField);
+    const page: ReceivedPage = known ? recognized(known, response) : await this.#readInFull(response, format, idField);
+    const etag = response.headers['etag'];
+    // The totals of a list that contradicts itself were left unread, and must not be confirmed by an ETag.
+    if (etag === undefined || !this.#etags?.test(etag) || format.ignoreTotals) return page;
+    const { total, nextToken, hasNext } = page;
+    return { ...page, answer: { request, etag, total, nextToken, hasNext } };
+  }
+
+  agrees(page: ReceivedPage, repeats: readonly number[]): boolean {
+    // Where a page holds a record twice, nobody can say which text of it is written.
+    if ('records' in page && holdsKeyTwice(page.keys)) return false;
+    if (repeats.length === 0) return true;
+    const recent = this.#recentOf(page);
+    return repeats.every((n) => this.#recent.hasSame(recent, n));
+  }
+
+  took(page: ReceivedPage): void {
+    this.#recent.add(this.#recentOf(page));
+  }
+
+  hasSameKeys(digest: string): boolean {
+    return this.#baseline.keysDigest === digest;
+  }
+
+  close(): void {
+    this.#baseline.free();
+  }
+
+  /** Every record is read, and those whose text the baseline had are left out. */
+  async #readInFull(response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {
+    const read = readPage(response, format, idField);
+    const { bytes, array, ids, keys, records, ...page } = read;
+    const rowHashes = hashRows(bytes, array.records);
+    const ledger = { kind: 'new', ids, keys: keys.words, rowHashes } as const;
+    const isKnown = await this.#rowsKnown(rowHashes);
+    const unknown = records.filter(({ position }) => !isKnown(position));
+    const kind = unknown.length < records.length ? 'partial' : 'full';
+    return { ...page, kind, keys, ledger, records: unknown, response: response.bytes };
+  }
+
+  async #rowsKnown(rowHashes: Uint32Array): Promise<(n: number) => boolean> {
+    if (this.#baseline.pages.length === 0) return () => false;
+    await this.#baseline.readRowHashes();
+    return (n) => this.#baseline.hasRow(rowHashes, n);
+  }
+
+  #recentOf({ keys, ledger }: ReceivedPage): RecentPage {
+    return { keys, rowHashes: () => (ledger.kind === 'same' ? this.#rowHashesOf(ledger.snapshotId) : ledger.rowHashes) };
+  }
+
+  /** Of a page of the baseline; undefined as long as nobody has needed any. */
+  #rowHashesOf(snapshotId: bigint): Uint32Array | undefined {
+    const page = this.#baseline.ofSnapshot(snapshotId);
+    return page && this.#baseline.rowHashesOf(page);
+  }
+}
+
+/** A page whose records are those of a page of the baseline. */
+function recognized(
+  { page, changed, ...envelope }: Awaited<ReturnType<typeof recognize>> & object,
+  response: PageResponse,
+): ReceivedPage {
+  if (!changed) return { kind: 'unchanged', ...sameAs(page), ...envelope };
+  const { records, rowHashes } = changed;
+  const ledger = { kind: 'same-keys', keysId: page.keysId, rowHashes } as const;
+  const { keys } = page;
+  return { kind: 'partial', count: keys.length, keys, ledger, ...envelope, records, rejected: [], response: response.bytes };
+}
+
+function sameAs({ snapshotId, keys }: BaselinePage) {
+  return { count: keys.length, keys, ledger: { kind: 'same', snapshotId } } as const;
+}
+
+/** Two ETags speak of the same page where these are the same (RFC 9111, 4.3.4). */
+function opaqueTag(etag: string): string {
+  return etag.replace(/^W\//, '');
+}

@@ -1,0 +1,85 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import type { Database } from '../db/database.js';
+import type { ListKey } from '../db/tables/lists.js';
+import type { Transaction } from '../db/transaction.js';
+import type { PageFormat, PageResponse } from '../pagers/read-page.js';
+import { type ReceivedPage, readInFull } from './received-page.js';
+
+/**
+ * Decides, for one pass over a list, which records need no comparison with the mirror and which pages no transfer. A walk is right whatever
+ * is decided here, as long as a record that is left out stands in the mirror with the text that the service has.
+ */
+export interface Comparison {
+  /** Whether the next walk may go by what this pass receives. */
+  readonly isReusable: boolean;
+  /** The If-None-Match of a request (KeptAnswer); undefined: the page is to be sent, whatever it is. */
+  ifNoneMatch(request: string): string | undefined;
+  /** The page that a 304 with this ETag confirms; undefined: it confirms another one, and the page must be asked for again. */
+  notModified(request: string, etag: string | undefined): ReceivedPage | undefined;
+  /** Reads a page that was sent. `idField`: the record member that is the id, once a page has shown it. Throws as readPage does. */
+  read(request: string, response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage>;
+  /**
+   * Whether the page may be taken as it was read. `repeats`: positions of its records that the pass has received before. No: the pass may
+   * have written other texts of these records, so that everything is compared from here on, this page included.
+   */
+  agrees(page: ReceivedPage, repeats: readonly number[]): boolean;
+  /** Notes a page that counts. */
+  took(page: ReceivedPage): void;
+  /** Whether the keys of this digest are those of the walk that the pass goes by, so that no other row can be living. */
+  hasSameKeys(digest: string): boolean;
+  /** Gives memory back. The walk is over, or goes on without. */
+  close(): void;
+}
+
+/** Where a walk gets its comparison from. */
+export interface Comparisons {
+  /**
+   * The walk that one may go by which takes the list at this epoch; null when it may go by none. Kept with the walk, so that whoever goes
+   * on with it goes by the same.
+   */
+  findBaseline(tx: Transaction, list: ListKey, epoch: bigint, endpoint: Endpoint): Promise<string | null>;
+  /** For a pass that goes by this walk, if any. `resumes`: the walk has committed pages of the pass already. */
+  open(db: Database, list: ListKey, walk: PassOpening): Promise<Comparison>;
+}
+
+export interface PassOpening {
+  readonly walkId: string;
+  readonly endpoint: Endpoint;
+  readonly baselineWalkId: string | null;
+  readonly resumes: boolean;
+}
+
+/** Compares every record of every page. What any other comparison decides must lead to the same mirror. */
+class CompareEverything implements Comparison, Comparisons {
+  readonly isReusable = false;
+
+  ifNoneMatch(): undefined {}
+
+  notModified(): undefined {}
+
+  async read(_request: string, response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {
+    return readInFull(response, format, idField);
+  }
+
+  agrees(): boolean {
+    return true;
+  }
+
+  took(): void {}
+
+  hasSameKeys(): boolean {
+    return false;
+  }
+
+  close(): void {}
+
+  async findBaseline(): Promise<null> {
+    return null;
+  }
+
+  async open(): Promise<Comparison> {
+    return this;
+  }
+}
+
+export const compareEverything: Comparison & Comparisons = new CompareEverything();
