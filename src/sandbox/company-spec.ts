@@ -3,22 +3,29 @@ import { MusterError } from '../core/errors.js';
 import { Random } from './random.js';
 
 /** The lists that the sandbox serves for every company. */
-export const RESOURCES = ['employees', 'departments', 'absences', 'documents', 'positions'] as const;
+export const RESOURCES = [
+  'employees',
+  'departments',
+  'absences',
+  'documents',
+  'positions',
+  'contracts',
+  'shifts',
+  'notes',
+  'payslips',
+  'timesheets',
+] as const;
 export type Resource = (typeof RESOURCES)[number];
 
-/** A company to serve. What is left out is made to fit the number of employees. */
-export interface CompanySpec {
+/** A company to serve, with the numbers of its records at the start. What is left out is made to fit the number of employees. */
+export interface CompanySpec extends Readonly<Partial<Record<Resource, number>>> {
   readonly name: string;
   readonly employees: number;
   /** GUID; default: made from the name. */
   readonly companyId?: string;
-  readonly departments?: number;
-  readonly absences?: number;
-  readonly documents?: number;
-  readonly positions?: number;
 }
 
-/** A company with everything filled in; the numbers are those of its records at the start. */
+/** A company with everything filled in. */
 export type PlannedCompany = Required<CompanySpec>;
 
 export const EXAMPLE_COMPANIES: readonly CompanySpec[] = [
@@ -38,11 +45,17 @@ export function planCompany(spec: CompanySpec): PlannedCompany {
     );
   }
   const { employees } = spec;
+  const share = (each: number, most = Infinity) => Math.min(most, Math.ceil(employees * each));
   return {
-    departments: Math.max(1, Math.ceil(employees / 16)),
-    absences: Math.ceil(employees * 1.5),
-    documents: Math.ceil(employees * 0.6),
-    positions: Math.max(1, Math.min(240, Math.ceil(employees / 4))),
+    departments: Math.max(1, share(1 / 16)),
+    absences: share(1.5),
+    documents: share(0.6),
+    positions: Math.max(1, share(1 / 4, 240)),
+    contracts: share(1, 310),
+    shifts: share(2, 270),
+    notes: share(1 / 3, 130),
+    payslips: share(1.2, 230),
+    timesheets: share(1 / 2, 170),
     ...spec,
     companyId,
   };

@@ -25,6 +25,8 @@ export class RecordList {
   #entries: Entry[];
   #nextSerial: number;
   #generation = 0;
+  /** Ranks of the records that left, by id. */
+  readonly #left = new Map<string, number>();
   readonly #make: (serial: number, edition: number) => string;
   readonly #shuffle: Random;
 
@@ -68,6 +70,12 @@ export class RecordList {
     return { texts: page.map(({ text }) => text), next: more ? { generation: this.#generation, rank: last.rank } : undefined };
   }
 
+  /** Where the record with this id stands, or stood when it left. */
+  placeOf(id: string): Place | undefined {
+    const rank = this.#entries.find(({ text }) => idOf(text) === id)?.rank ?? this.#left.get(id);
+    return rank === undefined ? undefined : { generation: this.#generation, rank };
+  }
+
   /** Puts a record in at `index`; without a text, a new one of the list's own kind. */
   insert(index: number, text?: string): void {
     const before = this.#entries[index - 1]?.rank;
@@ -79,7 +87,7 @@ export class RecordList {
   }
 
   remove(index: number, count = 1): void {
-    this.#entries.splice(index, count);
+    for (const { text, rank } of this.#entries.splice(index, count)) this.#left.set(idOf(text), rank);
   }
 
   /** Changes the record at `index`; without a text, to the next edition of what it is. */
@@ -104,6 +112,11 @@ export class RecordList {
   /** Between two ranks no double was left. Old places would now point elsewhere, so the new generation refuses them. */
   #renumber(): void {
     this.#generation++;
+    this.#left.clear();
     for (const [index, entry] of this.#entries.entries()) entry.rank = index;
   }
+}
+
+function idOf(text: string): string {
+  return String((JSON.parse(text) as { id?: unknown }).id);
 }

@@ -3,19 +3,17 @@ import { type Clock, systemClock } from '../core/clock.js';
 import { Secret } from '../core/secret.js';
 import { Authority } from './authority.js';
 import { authorityRoutes } from './authority-routes.js';
-import { companyRoute } from './company-route.js';
 import { type CompanySpec, EXAMPLE_COMPANIES, planCompany, type Resource } from './company-spec.js';
 import { controlRoutes, resetSandbox } from './control-routes.js';
 import { Faults } from './faults.js';
 import { GrantFile } from './grant-file.js';
 import { Grants } from './grants.js';
 import { listRoutes } from './list-routes.js';
-import { keepAlive } from './live.js';
 import { PageTokens } from './page-tokens.js';
 import type { RecordList } from './record-list.js';
 import { RequestLog } from './request-log.js';
-import { SandboxServer } from './server.js';
-import { type Mutations, World } from './world.js';
+import { serve } from './server.js';
+import { keepAlive, type Mutations, World } from './world.js';
 
 export interface SandboxOptions {
   /** Default 127.0.0.1. */
@@ -108,7 +106,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const log = new RequestLog();
   const controls = { world, grants, faults, log };
 
-  const server = new SandboxServer({
+  const serving = {
     host: options.host ?? '127.0.0.1',
     port: options.port ?? 0,
     clock,
@@ -116,20 +114,18 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     etags: options.etags ?? false,
     faults,
     log,
-    routes: [
-      ...authorityRoutes(authority, world, accessTokenSeconds),
-      companyRoute(world, grants),
-      ...listRoutes({ world, grants, tokens, maxTake: options.maxTake ?? 1000, wrapped: options.wrapped ?? [] }),
-      ...controlRoutes(controls),
-    ],
+  };
+  const server = await serve(serving, (app) => {
+    authorityRoutes(app, authority, world, accessTokenSeconds);
+    listRoutes(app, { world, grants, tokens, maxTake: options.maxTake ?? 1000, wrapped: options.wrapped ?? [] });
+    controlRoutes(app, controls);
   });
-  const url = await server.start();
 
   const stopping = new AbortController();
   const living = options.live ? keepAlive(world, options.live.changesPerMinute, clock, stopping.signal) : undefined;
 
   return {
-    url,
+    url: server.url,
     clientId,
     clientSecret,
     companies: planned.map(({ companyId, name, employees }) => ({ environment: 'test', companyId, name, employees })),
