@@ -76,7 +76,7 @@ function addRoutesAndRefusals(app: FastifyInstance, addRoutes: (app: FastifyInst
     allowed.set(url, [...(allowed.get(url) ?? []), ...[method].flat()]);
   });
   addRoutes(app);
-  for (const [url, methods] of [...allowed]) {
+  for (const [url, methods] of allowed) {
     const handler = () => {
       throw new Refusal(405, 'method_not_allowed', `Use ${methods.join(' or ')}.`, { allow: methods.join(', ') });
     };
