@@ -2,20 +2,26 @@ import { parseCompanyId } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { Random } from './random.js';
 
-/** The lists that the sandbox serves for every company. */
-export const RESOURCES = [
-  'employees',
-  'departments',
-  'absences',
-  'documents',
-  'positions',
-  'contracts',
-  'shifts',
-  'notes',
-  'payslips',
-  'timesheets',
-] as const;
-export type Resource = (typeof RESOURCES)[number];
+const share =
+  (each: number, most = Infinity) =>
+  (employees: number) =>
+    Math.min(most, Math.ceil(employees * each));
+
+/** The lists that the sandbox serves for every company, and what size fits so many employees. */
+const SIZES = {
+  employees: share(1),
+  departments: (employees: number) => Math.max(1, Math.ceil(employees / 16)),
+  absences: share(1.5),
+  documents: share(0.6),
+  positions: (employees: number) => Math.max(1, Math.min(240, Math.ceil(employees / 4))),
+  contracts: share(1, 310),
+  shifts: share(2, 270),
+  notes: share(1 / 3, 130),
+  payslips: share(1.2, 230),
+  timesheets: share(1 / 2, 170),
+};
+export type Resource = keyof typeof SIZES;
+export const RESOURCES = Object.keys(SIZES) as Resource[];
 
 /** A company to serve, with the numbers of its records at the start. What is left out is made to fit the number of employees. */
 export interface CompanySpec extends Readonly<Partial<Record<Resource, number>>> {
@@ -44,19 +50,6 @@ export function planCompany(spec: CompanySpec): PlannedCompany {
       `Sandbox company "${spec.name}": companyId must be a GUID, not "${spec.companyId}".`,
     );
   }
-  const { employees } = spec;
-  const share = (each: number, most = Infinity) => Math.min(most, Math.ceil(employees * each));
-  return {
-    departments: Math.max(1, share(1 / 16)),
-    absences: share(1.5),
-    documents: share(0.6),
-    positions: Math.max(1, share(1 / 4, 240)),
-    contracts: share(1, 310),
-    shifts: share(2, 270),
-    notes: share(1 / 3, 130),
-    payslips: share(1.2, 230),
-    timesheets: share(1 / 2, 170),
-    ...spec,
-    companyId,
-  };
+  const sizes = Object.fromEntries(RESOURCES.map((resource) => [resource, SIZES[resource](spec.employees)]));
+  return { ...(sizes as Record<Resource, number>), ...spec, companyId };
 }

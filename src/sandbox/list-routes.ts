@@ -80,28 +80,27 @@ interface Page {
 class Asked {
   readonly input: Readonly<Record<string, unknown>>;
   readonly records: RecordList;
+  /** The member in which an envelope stands. */
+  readonly wrap: string | undefined;
   readonly origin: string;
   readonly path: string;
-  readonly wrap: string | undefined;
-  readonly #method: string;
-  readonly #maxTake: number;
   readonly #clamp: number;
-  readonly #tokens: PageTokens;
   readonly #name: string;
 
-  constructor(request: FastifyRequest, resource: Resource, { world, tokens, maxTake, wrapped }: ListOptions) {
+  constructor(
+    readonly request: FastifyRequest,
+    resource: Resource,
+    readonly options: ListOptions,
+  ) {
     const { entry, effect } = visitOf(request);
     const input = request.method === 'GET' ? request.query : request.body;
     if (input === undefined) throw invalid('The body must be a JSON object, and Content-Type application/json.');
     this.input = input as Readonly<Record<string, unknown>>;
-    this.records = world.list(companyOf(request), resource);
+    this.records = options.world.list(companyOf(request), resource);
+    this.wrap = options.wrapped.includes(resource) ? 'value' : undefined;
     this.origin = `${request.protocol}://${request.host}`;
     this.path = entry.path;
-    this.wrap = wrapped.includes(resource) ? 'value' : undefined;
-    this.#method = request.method;
-    this.#maxTake = maxTake;
     this.#clamp = effect?.kind === 'clamp' ? effect.take : Infinity;
-    this.#tokens = tokens;
     this.#name = `${companyOf(request)} ${resource}`;
   }
 
@@ -109,7 +108,7 @@ class Asked {
   integer(name: string, least: number, missing?: number): number {
     const value = this.input[name] ?? missing;
     if (value === undefined) throw invalid(`Paging is mandatory: ${name} is missing.`);
-    const number = this.#method === 'GET' && /^\d{1,9}$/.test(String(value)) ? Number(value) : value;
+    const number = this.request.method === 'GET' && /^\d{1,9}$/.test(String(value)) ? Number(value) : value;
     if (typeof number !== 'number' || !Number.isInteger(number) || number < least) {
       throw invalid(`${name} must be an integer of at least ${least}.`);
     }
@@ -118,7 +117,7 @@ class Asked {
 
   /** The size of a page as the service serves it. */
   size(name: string): number {
-    return Math.min(this.integer(name, 1), this.#maxTake);
+    return Math.min(this.integer(name, 1), this.options.maxTake);
   }
 
   slice(skip: number, size: number): string[] {
@@ -128,9 +127,9 @@ class Asked {
   /** The page that a token of `input` stands for, or the first one, and the token of the page that follows, if any. */
   follow(tokenName: string, sizeName: string): { data: string[]; next: string | undefined } {
     const token = this.input[tokenName] ?? undefined;
-    const place = typeof token === 'string' ? this.#tokens.read(this.#name, token) : undefined;
+    const place = typeof token === 'string' ? this.options.tokens.read(this.#name, token) : undefined;
     const { texts, next } = this.after(token, place, this.size(sizeName));
-    return { data: texts, next: next && this.#tokens.issue(this.#name, next) };
+    return { data: texts, next: next && this.options.tokens.issue(this.#name, next) };
   }
 
   /** The page behind the place that `token` stands for. */

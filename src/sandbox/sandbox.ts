@@ -90,34 +90,23 @@ const DEFAULT_REDIRECT_URIS = ['http://127.0.0.1:8080/oauth/callback', 'http://l
  * Throws MusterError `port_in_use`, or `invalid_configuration` for an unsafe redirect URI or a bad company_id.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { clock = systemClock, seed = 1, accessTokenSeconds = 1799, redirectUris = DEFAULT_REDIRECT_URIS } = options;
+  const { host = '127.0.0.1', port = 0, clock = systemClock, latencyMs = 0, etags = false, seed = 1 } = options;
+  const { accessTokenSeconds = 1799, redirectUris = DEFAULT_REDIRECT_URIS, maxTake = 1000, wrapped = [] } = options;
   const { clientId = 'muster-sandbox', clientSecret = new Secret(randomBytes(24).toString('base64url')) } = options;
   const planned = (options.companies ?? EXAMPLE_COMPANIES).map(planCompany);
 
   const world = new World(planned, seed, options.unstable ?? []);
-  const grants = new Grants(
-    clock,
-    accessTokenSeconds,
-    options.stateFile === undefined ? undefined : new GrantFile(options.stateFile),
-  );
+  const file = options.stateFile === undefined ? undefined : new GrantFile(options.stateFile);
+  const grants = new Grants(clock, accessTokenSeconds, file);
   const authority = new Authority(clock, { clientId, clientSecret: clientSecret.reveal(), redirectUris }, grants);
   const tokens = new PageTokens(clock, options.pageTokenSeconds ?? 600);
   const faults = new Faults();
   const log = new RequestLog();
   const controls = { world, grants, faults, log };
 
-  const serving = {
-    host: options.host ?? '127.0.0.1',
-    port: options.port ?? 0,
-    clock,
-    latencyMs: options.latencyMs ?? 0,
-    etags: options.etags ?? false,
-    faults,
-    log,
-  };
-  const server = await serve(serving, (app) => {
+  const server = await serve({ host, port, clock, latencyMs, etags, faults, log }, (app) => {
     authorityRoutes(app, authority, world, accessTokenSeconds);
-    listRoutes(app, { world, grants, tokens, maxTake: options.maxTake ?? 1000, wrapped: options.wrapped ?? [] });
+    listRoutes(app, { world, grants, tokens, maxTake, wrapped });
     controlRoutes(app, controls);
   });
 

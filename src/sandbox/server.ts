@@ -21,6 +21,9 @@ export interface ServerOptions {
 
 type Members = Readonly<Record<string, unknown>>;
 
+/** How bodies are read, by Content-Type. */
+const BODIES = { 'application/json': readObject, 'application/x-www-form-urlencoded': readForm, '*': () => undefined };
+
 /**
  * Serves the routes that `addRoutes` adds, through the faults. Handlers get query and form as objects of texts, a JSON body as
  * the object that it is, and undefined for any other body. Throws MusterError `port_in_use`.
@@ -35,21 +38,17 @@ export async function serve(
   setMaxListeners(0, stopping.signal);
   const app = Fastify({ forceCloseConnections: true, exposeHeadRoutes: false, routerOptions: { querystringParser: readForm } });
   app.removeAllContentTypeParsers();
-  const parser = (read: (body: string) => unknown) => async (_request: FastifyRequest, body: string) => read(body);
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, parser(readObject));
-  app.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, parser(readForm));
-  app.addContentTypeParser(
-    '*',
-    { parseAs: 'string' },
-    parser(() => undefined),
-  );
+  for (const [type, read] of Object.entries(BODIES)) {
+    app.addContentTypeParser(type, { parseAs: 'string' }, async (_request: FastifyRequest, body: string) => read(body));
+  }
   meetFaults(app, options, stopping.signal);
   app.setNotFoundHandler(() => {
     throw new Refusal(404, 'not_found', 'There is no such address.');
   });
   // A mistake of the sandbox is answered, too: it must not look like a connection that a test let drop.
   app.setErrorHandler((error: Refusal | FastifyError, _request, reply) => {
-    const refusal = error instanceof Refusal ? error : new Refusal(error.statusCode ?? 500, error.code, String(error));
+    const refusal =
+      error instanceof Refusal ? error : new Refusal(error.statusCode ?? 500, error.code ?? 'internal_error', String(error));
     return sendJson(reply, refusal.status, { error: refusal.code, message: refusal.message }, refusal.headers);
   });
   addRoutesAndRefusals(app, addRoutes);
@@ -123,13 +122,13 @@ function meetFaults(app: FastifyInstance, { clock, latencyMs, etags, faults, log
     const { entry, effect } = visitOf(request);
     const whole = Buffer.from(payload ?? '');
     const half = whole.subarray(0, whole.length >> 1);
-    if (effect?.kind === 'hang') return NEVER;
+    if (effect?.kind === 'hang') return never();
     if (effect?.kind === 'drop' && effect.when === 'after') request.socket.destroy();
     if (effect?.kind === 'drop' && effect.when === 'midway') {
       const headers = reply.header('content-length', whole.length).getHeaders() as OutgoingHttpHeaders;
       reply.raw.writeHead(reply.statusCode, headers).write(half, () => request.socket.destroy());
     }
-    if (effect?.kind === 'drop') return NEVER;
+    if (effect?.kind === 'drop') return never();
     if (effect?.kind === 'alter') reply.headers(effect.headers ?? {});
     const hasEtag = etags && request.method === 'GET' && isApi(entry.path) && reply.statusCode === 200;
     const etag = hasEtag ? `"${createHash('sha256').update(whole).digest('base64url')}"` : undefined;
@@ -142,7 +141,7 @@ function meetFaults(app: FastifyInstance, { clock, latencyMs, etags, faults, log
 }
 
 /** An answer that waits for it is never sent. */
-const NEVER = new Promise<never>(() => {});
+const never = () => new Promise<never>(() => {});
 
 function isApi(path: string): boolean {
   return path.startsWith('/api/') || path.startsWith('/odata/');
