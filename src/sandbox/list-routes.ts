@@ -19,16 +19,16 @@ const COMPANY = '/api/companies/:company_id';
 const COMPANY_V2 = '/api/v2.0/companies/:company_id';
 
 /** The lists of the API: address, records and paging. */
-const LISTS: readonly (readonly ['GET' | 'POST', string, Resource, (asked: Asked) => Page])[] = [
-  ['GET', `${COMPANY}/employees`, 'employees', (asked) => totalled(asked, 'skip', '$take')],
-  ['POST', `${COMPANY_V2}/departments/list`, 'departments', (asked) => totalled(asked, 'skip', 'take')],
-  ['GET', `${COMPANY}/absences`, 'absences', (asked) => totalled(asked, '$skip', '$top')],
+const LISTS: readonly (readonly ['GET' | 'POST', string, Resource, (request: PageRequest) => Page])[] = [
+  ['GET', `${COMPANY}/employees`, 'employees', (request) => totalled(request, 'skip', '$take')],
+  ['POST', `${COMPANY_V2}/departments/list`, 'departments', (request) => totalled(request, 'skip', 'take')],
+  ['GET', `${COMPANY}/absences`, 'absences', (request) => totalled(request, '$skip', '$top')],
   ['GET', `${COMPANY}/documents-legacy`, 'documents', continued],
   ['POST', `${COMPANY_V2}/documents/list`, 'documents', continued],
   ['GET', `${COMPANY}/contracts`, 'contracts', numbered],
   ['GET', '/odata/companies/:company_id/shifts', 'shifts', linkedInBody],
   ['GET', `${COMPANY}/notes`, 'notes', totalledInHeader],
-  ['GET', `${COMPANY}/positions`, 'positions', (asked) => ('per_page' in asked.input ? linkedInHeader(asked) : endless(asked))],
+  ['GET', `${COMPANY}/positions`, 'positions', linkedInHeader],
   ['POST', `${COMPANY_V2}/payslips/list`, 'payslips', afterLastId],
   ['GET', `${COMPANY}/timesheets`, 'timesheets', continuedInHeader],
 ];
@@ -40,7 +40,7 @@ export function listRoutes(app: FastifyInstance, options: ListOptions): void {
   app.get(COMPANY, { preHandler }, (request, reply) => reply.type(JSON_TYPE).send(world.companyRecord(companyOf(request))));
   for (const [method, url, resource, read] of LISTS) {
     const handler = (request: FastifyRequest, reply: FastifyReply) => {
-      const { data, members, wrap, headers = {} } = read(new Asked(request, resource, options));
+      const { data, members, wrap, headers = {} } = read(new PageRequest(request, resource, options));
       const records = `[${data.join(',')}]`;
       reply.headers(headers);
       return members ? sendMembers(reply, members(records), wrap) : reply.type(JSON_TYPE).send(records);
@@ -77,23 +77,25 @@ interface Page {
 }
 
 /** A request for a page of a list. Its methods refuse paging input that cannot be served. */
-class Asked {
+class PageRequest {
   readonly input: Readonly<Record<string, unknown>>;
   readonly records: RecordList;
   /** The member in which an envelope stands. */
   readonly wrap: string | undefined;
   readonly origin: string;
   readonly path: string;
+  readonly #inQuery: boolean;
   readonly #clamp: number;
   readonly #name: string;
 
   constructor(
-    readonly request: FastifyRequest,
+    request: FastifyRequest,
     resource: Resource,
     readonly options: ListOptions,
   ) {
     const { entry, effect } = visitOf(request);
-    const input = request.method === 'GET' ? request.query : request.body;
+    this.#inQuery = request.method === 'GET';
+    const input = this.#inQuery ? request.query : request.body;
     if (input === undefined) throw invalid('The body must be a JSON object, and Content-Type application/json.');
     this.input = input as Readonly<Record<string, unknown>>;
     this.records = options.world.list(companyOf(request), resource);
@@ -108,7 +110,7 @@ class Asked {
   integer(name: string, least: number, missing?: number): number {
     const value = this.input[name] ?? missing;
     if (value === undefined) throw invalid(`Paging is mandatory: ${name} is missing.`);
-    const number = this.request.method === 'GET' && /^\d{1,9}$/.test(String(value)) ? Number(value) : value;
+    const number = this.#inQuery && /^\d{1,9}$/.test(String(value)) ? Number(value) : value;
     if (typeof number !== 'number' || !Number.isInteger(number) || number < least) {
       throw invalid(`${name} must be an integer of at least ${least}.`);
     }
@@ -146,66 +148,67 @@ function invalid(message: string): Refusal {
 }
 
 /** The result envelope over an offset. */
-function totalled(asked: Asked, skipName: string, takeName: string): Page {
-  const data = asked.slice(asked.integer(skipName, 0, 0), asked.size(takeName));
-  const totals = { totalRecords: String(asked.records.size), totalDisplayRecords: String(data.length) };
-  return { data, members: (records) => ({ ...totals, data: records }), wrap: asked.wrap };
+function totalled(request: PageRequest, skipName: string, takeName: string): Page {
+  const data = request.slice(request.integer(skipName, 0, 0), request.size(takeName));
+  const totals = { totalRecords: String(request.records.size), totalDisplayRecords: String(data.length) };
+  return { data, members: (records) => ({ ...totals, data: records }), wrap: request.wrap };
 }
 
 /** A bare array over an offset: it ends on an empty page. */
-function endless(asked: Asked): Page {
-  return { data: asked.slice(asked.integer('skip', 0, 0), asked.size('take')) };
+function endless(request: PageRequest): Page {
+  return { data: request.slice(request.integer('skip', 0, 0), request.size('take')) };
 }
 
-function totalledInHeader(asked: Asked): Page {
-  return { ...endless(asked), headers: { 'x-total-count': String(asked.records.size) } };
+function totalledInHeader(request: PageRequest): Page {
+  return { ...endless(request), headers: { 'x-total-count': String(request.records.size) } };
 }
 
 /** Pages by their number, and a constant that every request must carry. */
-function numbered(asked: Asked): Page {
-  if (asked.input.expand !== 'department') throw invalid('expand must be department.');
-  const size = asked.size('pageSize');
-  const count = String(asked.records.size);
-  const data = asked.slice((asked.integer('page', 1, 1) - 1) * size, size);
+function numbered(request: PageRequest): Page {
+  if (request.input.expand !== 'department') throw invalid('expand must be department.');
+  const size = request.size('pageSize');
+  const count = String(request.records.size);
+  const data = request.slice((request.integer('page', 1, 1) - 1) * size, size);
   return { data, members: (items) => ({ items, count }), wrap: 'value' };
 }
 
 /** The continuation-token envelope. */
-function continued(asked: Asked): Page {
-  const { data, next } = asked.follow('continuationToken', 'pageSize');
+function continued(request: PageRequest): Page {
+  const { data, next } = request.follow('continuationToken', 'pageSize');
   const tokens = { hasNextPage: String(next !== undefined), nextPageToken: next === undefined ? 'null' : JSON.stringify(next) };
-  return { data, members: (records) => ({ ...tokens, data: records }), wrap: asked.wrap };
+  return { data, members: (records) => ({ ...tokens, data: records }), wrap: request.wrap };
 }
 
-function continuedInHeader(asked: Asked): Page {
-  const { data, next } = asked.follow('cursor', 'limit');
+function continuedInHeader(request: PageRequest): Page {
+  const { data, next } = request.follow('cursor', 'limit');
   return { data, members: (rows) => ({ rows }), ...(next !== undefined && { headers: { 'x-next-cursor': next } }) };
 }
 
 /** OData with server-driven paging. The link is absolute, on the origin that the client asked. */
-function linkedInBody(asked: Asked): Page {
-  const { data, next } = asked.follow('$skiptoken', '$top');
-  const link = `${asked.origin}${asked.path}?$top=${asked.integer('$top', 1)}&$skiptoken=${next}`;
+function linkedInBody(request: PageRequest): Page {
+  const { data, next } = request.follow('$skiptoken', '$top');
+  const link = `${request.origin}${request.path}?$top=${request.integer('$top', 1)}&$skiptoken=${next}`;
   const members = (value: string) => ({
-    '@odata.context': JSON.stringify(`${asked.origin}/odata/$metadata#shifts`),
-    '@odata.count': String(asked.records.size),
+    '@odata.context': JSON.stringify(`${request.origin}/odata/$metadata#shifts`),
+    '@odata.count': String(request.records.size),
     value,
     ...(next !== undefined && { '@odata.nextLink': JSON.stringify(link) }),
   });
   return { data, members };
 }
 
-/** Links in the Link header, written relative. */
-function linkedInHeader(asked: Asked): Page {
-  const { data, next } = asked.follow('cursor', 'per_page');
-  const first = `${asked.path}?per_page=${asked.integer('per_page', 1)}`;
+/** Links in the Link header, written relative. A client that does not ask with per_page gets pages by their offset. */
+function linkedInHeader(request: PageRequest): Page {
+  if (!('per_page' in request.input)) return endless(request);
+  const { data, next } = request.follow('cursor', 'per_page');
+  const first = `${request.path}?per_page=${request.integer('per_page', 1)}`;
   const links = [...(next === undefined ? [] : [`<${first}&cursor=${next}>; rel="next"`]), `<${first}>; rel="first"`];
   return { data, headers: { link: links.join(', ') } };
 }
 
 /** A continuation whose cursor is the id of the last record. It keeps its meaning when that record leaves. */
-function afterLastId(asked: Asked): Page {
-  const id = asked.input.after ?? undefined;
-  const { texts, next } = asked.after(id, asked.records.placeOf(String(id)), asked.size('limit'));
+function afterLastId(request: PageRequest): Page {
+  const id = request.input.after ?? undefined;
+  const { texts, next } = request.after(id, request.records.placeOf(String(id)), request.size('limit'));
   return { data: texts, members: (items) => ({ items, more: String(next !== undefined) }) };
 }

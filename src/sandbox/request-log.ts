@@ -6,7 +6,7 @@ export interface ServedRequest {
   readonly path: string;
   /** Of the API: query members and members of the JSON body as they came. Of /auth/token: grant_type alone. Else empty. */
   input: Readonly<Record<string, unknown>>;
-  companyId?: string;
+  readonly companyId?: string;
   /** undefined while no answer was given; stays so when the connection hangs or is dropped. */
   status?: number;
 }

@@ -12,7 +12,10 @@ let sandbox: Sandbox;
 let token: string;
 
 beforeEach(async () => {
-  sandbox = await startSandbox({ companies: [{ companyId: COMPANY, name: 'Company', employees: 90, shifts: 60, payslips: 60 }], maxTake: 50 });
+  sandbox = await startSandbox({
+    companies: [{ companyId: COMPANY, name: 'Company', employees: 90, shifts: 60, payslips: 60 }],
+    maxTake: 50,
+  });
   onTestFinished(() => sandbox.stop());
   token = await accessTokenFor(sandbox, COMPANY);
 });
