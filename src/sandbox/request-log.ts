@@ -17,7 +17,7 @@ const KEPT = 50_000;
 export class RequestLog {
   #entries: ServedRequest[] = [];
 
-  /** Requests in the order of their arrival; with `path`, those whose path contains it. */
+  /** Requests in the order of their arrival; with `path`, the requests whose path contains it. */
   all(path = ''): readonly ServedRequest[] {
     return this.#entries.filter((entry) => entry.path.includes(path));
   }

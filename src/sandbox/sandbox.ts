@@ -6,7 +6,6 @@ import { authorityRoutes } from './authority-routes.js';
 import { type CompanySpec, EXAMPLE_COMPANIES, planCompany, type Resource } from './company-spec.js';
 import { controlRoutes, resetSandbox } from './control-routes.js';
 import { Faults } from './faults.js';
-import { GrantFile } from './grant-file.js';
 import { Grants } from './grants.js';
 import { listRoutes } from './list-routes.js';
 import { PageTokens } from './page-tokens.js';
@@ -96,8 +95,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const planned = (options.companies ?? EXAMPLE_COMPANIES).map(planCompany);
 
   const world = new World(planned, seed, options.unstable ?? []);
-  const file = options.stateFile === undefined ? undefined : new GrantFile(options.stateFile);
-  const grants = new Grants(clock, accessTokenSeconds, file);
+  const grants = new Grants(clock, accessTokenSeconds, options.stateFile);
   const authority = new Authority(clock, { clientId, clientSecret: clientSecret.reveal(), redirectUris }, grants);
   const tokens = new PageTokens(clock, options.pageTokenSeconds ?? 600);
   const faults = new Faults();
