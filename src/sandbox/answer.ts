@@ -1,47 +1,59 @@
-/** What a handler gives back. `members` are JSON texts by name, so that numbers keep every digit. */
-export interface Answer {
-  readonly status: number;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
-  readonly members?: Readonly<Record<string, string>>;
-  /** Name of the member in which `members` are wrapped. */
-  readonly wrap?: string;
+import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Effect } from './faults.js';
+import type { ServedRequest } from './request-log.js';
+
+export const JSON_TYPE = 'application/json; charset=utf-8';
+
+/** A request on its way through the sandbox: its entry in the log, and the fault that it meets. */
+export interface Visit {
+  readonly entry: ServedRequest;
+  effect?: Effect | undefined;
 }
 
-export function json(status: number, value: Readonly<Record<string, unknown>>, headers: Record<string, string> = {}): Answer {
+export function visitOf(request: FastifyRequest): Visit {
+  return request.getDecorator<Visit>('visit');
+}
+
+/** An error of the API (the service does not show its form). Handlers throw it, and the server answers with it. */
+export class Refusal extends Error {
+  constructor(
+    readonly status: number,
+    readonly code: string,
+    message: string,
+    readonly headers: Readonly<Record<string, string>> = {},
+  ) {
+    super(message);
+  }
+}
+
+export function sendJson(reply: FastifyReply, status: number, value: object, headers: Readonly<Record<string, string>> = {}) {
   const members = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, JSON.stringify(member)]));
-  return { status, headers, members };
+  return sendMembers(reply.code(status).headers(headers), members);
 }
 
-/** An error of the API (the service does not show its form). */
-export function refusal(status: number, error: string, message: string, headers: Record<string, string> = {}): Answer {
-  return json(status, { error, message }, headers);
+/**
+ * Sends an object whose members are given as JSON texts, so that numbers keep every digit; `wrap` names the member of an outer
+ * object in which it stands. An `alter` fault changes the members here.
+ */
+export function sendMembers(reply: FastifyReply, members: Readonly<Record<string, string>>, wrap?: string): FastifyReply {
+  const { effect } = visitOf(reply.request);
+  const all: Record<string, string | undefined> = { ...members };
+  const altered = effect?.kind === 'alter' ? (effect.members ?? {}) : {};
+  for (const [name, value] of Object.entries(altered)) all[name] = JSON.stringify(value);
+  const written = Object.entries(all).filter(([, member]) => member !== undefined);
+  const text = `{${written.map(([name, member]) => `${JSON.stringify(name)}:${member}`).join(',')}}`;
+  return reply.type(JSON_TYPE).send(wrap === undefined ? text : `{${JSON.stringify(wrap)}:${text}}`);
 }
 
-export function html(status: number, body: string): Answer {
-  return {
-    status,
-    headers: {
-      'content-type': 'text/html; charset=utf-8',
-      'cache-control': 'no-store',
-      'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
-      'referrer-policy': 'no-referrer',
-    },
-    body,
+export function sendPage(reply: FastifyReply, status: number, html: string): FastifyReply {
+  const headers = {
+    'cache-control': 'no-store',
+    'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'; base-uri 'none'",
+    'referrer-policy': 'no-referrer',
   };
+  return reply.code(status).headers(headers).type('text/html; charset=utf-8').send(html);
 }
 
-export function redirect(location: string): Answer {
-  return { status: 303, headers: { location, 'cache-control': 'no-store' }, body: '' };
-}
-
-/** The body as it is sent, with some members altered (undefined removes one). */
-export function bodyOf(answer: Answer, alter: Readonly<Record<string, unknown>> = {}): string {
-  if (!answer.members) return answer.body ?? '';
-  const members: Record<string, string | undefined> = { ...answer.members };
-  for (const [name, value] of Object.entries(alter)) members[name] = JSON.stringify(value);
-  const text = Object.entries(members).flatMap(([name, member]) =>
-    member === undefined ? [] : [`${JSON.stringify(name)}:${member}`],
-  );
-  return answer.wrap === undefined ? `{${text.join(',')}}` : `{${JSON.stringify(answer.wrap)}:{${text.join(',')}}}`;
+export function redirect(reply: FastifyReply, location: string): FastifyReply {
+  return reply.header('cache-control', 'no-store').redirect(location, 303);
 }

@@ -6,10 +6,13 @@ import type { Grants, IssuedTokens } from './grants.js';
 /** How long an authorization code lives: 5 minutes, as with the service. */
 const CODE_MS = 5 * 60_000;
 
+/** Members of a query or of a form. */
+export type Form = Readonly<Record<string, string | undefined>>;
+
 /** An authorization request that waits for the member's decision. */
 interface Consent {
   readonly redirectUri: string;
-  readonly state: string | null;
+  readonly state: string | undefined;
 }
 
 interface Code {
@@ -20,7 +23,7 @@ interface Code {
 
 /** What becomes of GET /auth/authorize. */
 export type Authorize =
-  | { readonly kind: 'consent'; readonly consentId: string; readonly companyId: string | null }
+  | { readonly kind: 'consent'; readonly consentId: string; readonly companyId: string | undefined }
   | { readonly kind: 'redirect'; readonly location: string }
   | { readonly kind: 'error'; readonly problem: string };
 
@@ -56,18 +59,17 @@ export class Authority {
    * An unknown client or address is answered with a page: the browser is never sent to an address that is not registered.
    * Any other failure goes back to redirect_uri, without a code.
    */
-  authorize(query: URLSearchParams): Authorize {
-    if (query.get('client_id') !== this.#application.clientId)
-      return { kind: 'error', problem: 'No application has this client_id.' };
-    const redirectUri = query.get('redirect_uri') ?? '';
+  authorize(query: Form): Authorize {
+    if (query.client_id !== this.#application.clientId) return { kind: 'error', problem: 'No application has this client_id.' };
+    const redirectUri = query.redirect_uri ?? '';
     if (!this.#application.redirectUris.includes(redirectUri)) {
       return { kind: 'error', problem: 'This redirect_uri is not among the registered redirect URLs of the application.' };
     }
-    const state = query.get('state');
-    if (query.get('response_type') !== 'code') return { kind: 'redirect', location: back({ redirectUri, state }) };
+    const state = query.state;
+    if (query.response_type !== 'code') return { kind: 'redirect', location: back({ redirectUri, state }) };
     const consentId = randomBytes(16).toString('base64url');
     this.#consents.set(consentId, { redirectUri, state });
-    return { kind: 'consent', consentId, companyId: query.get('company_id') };
+    return { kind: 'consent', consentId, companyId: query.company_id };
   }
 
   /** Where the browser goes after the decision (`companyId` undefined: denied), or undefined when nothing was to decide. */
@@ -82,29 +84,29 @@ export class Authority {
   }
 
   /** POST /auth/token. */
-  token(form: URLSearchParams): IssuedTokens | TokenRefusal {
-    const grantType = form.get('grant_type');
-    if (!grantType) return refuse('invalid_request', 'grant_type is missing');
+  token(form: Form): IssuedTokens | TokenRefusal {
+    const grantType = form.grant_type;
+    if (!grantType) return refuse('invalid_request', 'grant_type is missing, or the body is no form');
     if (grantType !== 'authorization_code' && grantType !== 'refresh_token') {
       return refuse('unsupported_grant_type', 'grant_type must be authorization_code or refresh_token');
     }
     const { clientId, clientSecret } = this.#application;
-    if (form.get('client_id') !== clientId || form.get('client_secret') !== clientSecret) {
+    if (form.client_id !== clientId || form.client_secret !== clientSecret) {
       return { status: 401, error: 'invalid_client', description: 'client_id or client_secret is wrong' };
     }
     return grantType === 'refresh_token' ? this.#refresh(form) : this.#exchange(form);
   }
 
-  #refresh(form: URLSearchParams): IssuedTokens | TokenRefusal {
-    const refreshToken = form.get('refresh_token');
+  #refresh(form: Form): IssuedTokens | TokenRefusal {
+    const refreshToken = form.refresh_token;
     if (!refreshToken) return refuse('invalid_request', 'refresh_token is missing');
     return this.#grants.refresh(refreshToken) ?? refuse('invalid_grant', 'the refresh token is unknown, used or revoked');
   }
 
   /** Any attempt uses the code up, so that a stolen one cannot be tried against several addresses. */
-  #exchange(form: URLSearchParams): IssuedTokens | TokenRefusal {
-    const text = form.get('code');
-    const redirectUri = form.get('redirect_uri');
+  #exchange(form: Form): IssuedTokens | TokenRefusal {
+    const text = form.code;
+    const redirectUri = form.redirect_uri;
     if (!text || !redirectUri) return refuse('invalid_request', 'code or redirect_uri is missing');
     const code = this.#codes.get(text);
     this.#codes.delete(text);
@@ -122,7 +124,7 @@ function refuse(error: TokenRefusal['error'], description: string): TokenRefusal
 function back({ redirectUri, state }: Consent, code?: string): string {
   const location = new URL(redirectUri);
   if (code !== undefined) location.searchParams.set('code', code);
-  if (state !== null) location.searchParams.set('state', state);
+  if (state !== undefined) location.searchParams.set('state', state);
   return location.href;
 }
 

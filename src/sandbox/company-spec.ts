@@ -2,23 +2,36 @@ import { parseCompanyId } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { Random } from './random.js';
 
-/** The lists that the sandbox serves for every company. */
-export const RESOURCES = ['employees', 'departments', 'absences', 'documents', 'positions'] as const;
-export type Resource = (typeof RESOURCES)[number];
+const share =
+  (each: number, most = Infinity) =>
+  (employees: number) =>
+    Math.min(most, Math.ceil(employees * each));
 
-/** A company to serve. What is left out is made to fit the number of employees. */
-export interface CompanySpec {
+/** The lists that the sandbox serves for every company, and what size fits so many employees. */
+const SIZES = {
+  employees: share(1),
+  departments: (employees: number) => Math.max(1, Math.ceil(employees / 16)),
+  absences: share(1.5),
+  documents: share(0.6),
+  positions: (employees: number) => Math.max(1, Math.min(240, Math.ceil(employees / 4))),
+  contracts: share(1, 310),
+  shifts: share(2, 270),
+  notes: share(1 / 3, 130),
+  payslips: share(1.2, 230),
+  timesheets: share(1 / 2, 170),
+};
+export type Resource = keyof typeof SIZES;
+export const RESOURCES = Object.keys(SIZES) as Resource[];
+
+/** A company to serve, with the numbers of its records at the start. What is left out is made to fit the number of employees. */
+export interface CompanySpec extends Readonly<Partial<Record<Resource, number>>> {
   readonly name: string;
   readonly employees: number;
   /** GUID; default: made from the name. */
   readonly companyId?: string;
-  readonly departments?: number;
-  readonly absences?: number;
-  readonly documents?: number;
-  readonly positions?: number;
 }
 
-/** A company with everything filled in; the numbers are those of its records at the start. */
+/** A company with everything filled in. */
 export type PlannedCompany = Required<CompanySpec>;
 
 export const EXAMPLE_COMPANIES: readonly CompanySpec[] = [
@@ -37,13 +50,6 @@ export function planCompany(spec: CompanySpec): PlannedCompany {
       `Sandbox company "${spec.name}": companyId must be a GUID, not "${spec.companyId}".`,
     );
   }
-  const { employees } = spec;
-  return {
-    departments: Math.max(1, Math.ceil(employees / 16)),
-    absences: Math.ceil(employees * 1.5),
-    documents: Math.ceil(employees * 0.6),
-    positions: Math.max(1, Math.min(240, Math.ceil(employees / 4))),
-    ...spec,
-    companyId,
-  };
+  const sizes = Object.fromEntries(RESOURCES.map((resource) => [resource, SIZES[resource](spec.employees)]));
+  return { ...(sizes as Record<Resource, number>), ...spec, companyId };
 }

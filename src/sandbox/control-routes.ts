@@ -1,10 +1,10 @@
+import type { FastifyInstance } from 'fastify';
 import { escapeHtml } from '../core/escape-html.js';
-import { html, redirect, refusal } from './answer.js';
+import { Refusal, redirect, sendPage, visitOf } from './answer.js';
 import type { Faults } from './faults.js';
 import type { Grants } from './grants.js';
 import { htmlPage } from './html-page.js';
 import type { RequestLog } from './request-log.js';
-import type { Route } from './router.js';
 import type { World } from './world.js';
 
 export interface Controls {
@@ -15,28 +15,19 @@ export interface Controls {
 }
 
 /** A page for people: who granted access, a button to revoke it, and a way back to the data of the beginning. */
-export function controlRoutes(controls: Controls): Route[] {
+export function controlRoutes(app: FastifyInstance, controls: Controls): void {
   const { world, grants } = controls;
-  return [
-    { method: 'GET', path: '/sandbox/', handle: () => html(200, controlPage(controls)) },
-    {
-      method: 'POST',
-      path: '/sandbox/companies/{company_id}/revoke',
-      handle({ companyId }) {
-        if (!world.companies.has(companyId)) return refusal(404, 'not_found', 'There is no such company.');
-        grants.revoke(companyId);
-        return redirect('/sandbox/');
-      },
-    },
-    {
-      method: 'POST',
-      path: '/sandbox/reset',
-      handle() {
-        resetSandbox(controls);
-        return redirect('/sandbox/');
-      },
-    },
-  ];
+  app.get('/sandbox/', (_request, reply) => sendPage(reply, 200, controlPage(controls)));
+  app.post('/sandbox/companies/:company_id/revoke', (request, reply) => {
+    const { companyId = '' } = visitOf(request).entry;
+    if (!world.companies.has(companyId)) throw new Refusal(404, 'not_found', 'There is no such company.');
+    grants.revoke(companyId);
+    return redirect(reply, '/sandbox/');
+  });
+  app.post('/sandbox/reset', (_request, reply) => {
+    resetSandbox(controls);
+    return redirect(reply, '/sandbox/');
+  });
 }
 
 /** Lists as the seed made them, no faults to come, an empty log. What members allowed or revoked stays. */

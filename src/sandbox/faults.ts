@@ -19,13 +19,17 @@ export type Effect =
   | { readonly kind: 'delay'; readonly ms: number }
   /** A whole answer of which the second half is missing. */
   | { readonly kind: 'truncate' }
-  /** At most `take` records, whatever was asked for. */
+  /** At most `take` records, whatever was asked for. Of a numbered page the rest is lost: the next page begins where it always does. */
   | { readonly kind: 'clamp'; readonly take: number }
   /**
-   * Members of the JSON answer (of the envelope, where a list has one) become other values; undefined removes them.
-   * Lies about totals, loops of page tokens, token answers without refresh_token or for another company.
+   * Members of the JSON answer (of the envelope, where a list has one) become other values, undefined removes them, and `headers`
+   * replace those of the answer: lies about totals, loops of page tokens, token answers without refresh_token.
    */
-  | { readonly kind: 'alter'; readonly members: Readonly<Record<string, unknown>> };
+  | {
+      readonly kind: 'alter';
+      readonly members?: Readonly<Record<string, unknown>>;
+      readonly headers?: Readonly<Record<string, string>>;
+    };
 
 /** Which requests meet the effect. */
 export interface FaultTarget {

@@ -1,6 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
+import { readFileSync, renameSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
 import type { Clock } from '../core/clock.js';
-import type { GrantFile } from './grant-file.js';
+import { makeFolder, unusableHome } from '../core/make-folder.js';
 import { encode, readSigned, sign } from './signed-text.js';
 
 /** What a member allowed the application to do with one company; every token stems from one. */
@@ -8,6 +10,11 @@ interface Grant {
   readonly id: string;
   readonly companyId: string;
   revoked: boolean;
+}
+
+/** A grant as it outlives a restart: refresh tokens by their hashes only. */
+interface KeptGrant extends Grant {
+  readonly refreshTokens: readonly { readonly hash: string; readonly spent: boolean }[];
 }
 
 export interface IssuedTokens {
@@ -28,13 +35,14 @@ export class Grants {
   readonly #grants = new Map<string, Grant>();
   /** By the token's hash: the file in which they outlive a restart must be of no use to whoever reads it. */
   readonly #refreshTokens = new Map<string, { readonly grant: Grant; spent: boolean }>();
-  readonly #file: GrantFile | undefined;
+  readonly #file: string | undefined;
 
-  constructor(clock: Clock, accessTokenSeconds: number, file?: GrantFile) {
+  /** `file` remembers who granted access, as a real provider would; without it, a restart forgets every grant. */
+  constructor(clock: Clock, accessTokenSeconds: number, file?: string) {
     this.#clock = clock;
     this.#accessTokenSeconds = accessTokenSeconds;
     this.#file = file;
-    for (const { refreshTokens, ...grant } of file?.read() ?? []) {
+    for (const { refreshTokens, ...grant } of file === undefined ? [] : readGrants(file)) {
       this.#grants.set(grant.id, grant);
       for (const { hash, spent } of refreshTokens) this.#refreshTokens.set(hash, { grant, spent });
     }
@@ -94,9 +102,10 @@ export class Grants {
 
   /** Grants and hashes, before any answer says what changed. Old spent tokens are not worth keeping. */
   #save(): void {
-    if (!this.#file) return;
+    if (this.#file === undefined) return;
     const tokens = [...this.#refreshTokens].map(([hash, { grant, spent }]) => ({ hash, spent, grant }));
-    this.#file.write(
+    writeGrants(
+      this.#file,
       [...this.#grants.values()].map((grant) => ({
         ...grant,
         refreshTokens: tokens
@@ -127,4 +136,20 @@ const KEPT_TOKENS = 20;
 
 function digest(token: string): string {
   return createHash('sha256').update(token).digest('base64url');
+}
+
+function readGrants(path: string): KeptGrant[] {
+  try {
+    return JSON.parse(readFileSync(path, 'utf8')) as KeptGrant[];
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return [];
+    throw unusableHome(`${path} cannot be read`, error);
+  }
+}
+
+/** Writes the file whole or not at all. */
+function writeGrants(path: string, grants: readonly KeptGrant[]): void {
+  makeFolder(dirname(path));
+  writeFileSync(`${path}.new`, JSON.stringify(grants), { mode: 0o600 });
+  renameSync(`${path}.new`, path);
 }

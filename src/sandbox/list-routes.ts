@@ -1,52 +1,10 @@
-import { type Answer, refusal } from './answer.js';
-import { access } from './bearer.js';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { JSON_TYPE, Refusal, sendMembers, visitOf } from './answer.js';
 import type { Resource } from './company-spec.js';
 import type { Grants } from './grants.js';
 import type { PageTokens } from './page-tokens.js';
-import { type Asked, type Route, readObject } from './router.js';
+import type { Place, RecordList } from './record-list.js';
 import type { World } from './world.js';
-
-/** A list of the API: where its paging input stands and how it is spelt. */
-interface List {
-  readonly method: 'GET' | 'POST';
-  readonly path: string;
-  readonly resource: Resource;
-  /** Offset lists: index of the first record. */
-  readonly skip?: string;
-  /** Continuation lists: the page token. */
-  readonly token?: string;
-  /** How many records; without it the request is refused, since the service enforces paging. */
-  readonly size: string;
-  /** The answer is an array and nothing else. */
-  readonly bare?: true;
-}
-
-const LISTS: readonly List[] = [
-  { method: 'GET', path: '/api/companies/{company_id}/employees', resource: 'employees', skip: 'skip', size: '$take' },
-  {
-    method: 'POST',
-    path: '/api/v2.0/companies/{company_id}/departments/list',
-    resource: 'departments',
-    skip: 'skip',
-    size: 'take',
-  },
-  { method: 'GET', path: '/api/companies/{company_id}/absences', resource: 'absences', skip: '$skip', size: '$top' },
-  { method: 'GET', path: '/api/companies/{company_id}/positions', resource: 'positions', skip: 'skip', size: 'take', bare: true },
-  {
-    method: 'GET',
-    path: '/api/companies/{company_id}/documents-legacy',
-    resource: 'documents',
-    token: 'continuationToken',
-    size: 'pageSize',
-  },
-  {
-    method: 'POST',
-    path: '/api/v2.0/companies/{company_id}/documents/list',
-    resource: 'documents',
-    token: 'continuationToken',
-    size: 'pageSize',
-  },
-];
 
 export interface ListOptions {
   readonly world: World;
@@ -57,71 +15,200 @@ export interface ListOptions {
   readonly wrapped: readonly Resource[];
 }
 
-/** A paging input that cannot be served. */
-class PagingFault extends Error {}
+const COMPANY = '/api/companies/:company_id';
+const COMPANY_V2 = '/api/v2.0/companies/:company_id';
 
-/** The lists on {base_url}, one in each paging style and place. docs/configuration.md shows how to mirror them. */
-export function listRoutes(options: ListOptions): Route[] {
-  return LISTS.map((list) => ({
-    method: list.method,
-    path: list.path,
-    handle(asked) {
-      const refused = access(options.grants, asked);
-      if (refused) return refused;
-      try {
-        const input = readInput(list, asked);
-        return list.token === undefined ? offsetPage(list, asked, input, options) : tokenPage(list, asked, input, options);
-      } catch (error) {
-        if (error instanceof PagingFault) return refusal(400, 'invalid_paging', error.message);
-        throw error;
-      }
-    },
-  }));
-}
+/** The lists of the API: address, records and paging. */
+const LISTS: readonly (readonly ['GET' | 'POST', string, Resource, (request: PageRequest) => Page])[] = [
+  ['GET', `${COMPANY}/employees`, 'employees', (request) => totalled(request, 'skip', '$take')],
+  ['POST', `${COMPANY_V2}/departments/list`, 'departments', (request) => totalled(request, 'skip', 'take')],
+  ['GET', `${COMPANY}/absences`, 'absences', (request) => totalled(request, '$skip', '$top')],
+  ['GET', `${COMPANY}/documents-legacy`, 'documents', continued],
+  ['POST', `${COMPANY_V2}/documents/list`, 'documents', continued],
+  ['GET', `${COMPANY}/contracts`, 'contracts', numbered],
+  ['GET', '/odata/companies/:company_id/shifts', 'shifts', linkedInBody],
+  ['GET', `${COMPANY}/notes`, 'notes', totalledInHeader],
+  ['GET', `${COMPANY}/positions`, 'positions', linkedInHeader],
+  ['POST', `${COMPANY_V2}/payslips/list`, 'payslips', afterLastId],
+  ['GET', `${COMPANY}/timesheets`, 'timesheets', continuedInHeader],
+];
 
-function offsetPage(list: List, asked: Asked, input: Input, { world, maxTake, wrapped }: ListOptions): Answer {
-  const take = Math.min(count(list, input, list.size, 1), maxTake, asked.clamp ?? Infinity);
-  const skip = list.skip !== undefined && list.skip in input ? count(list, input, list.skip, 0) : 0;
-  const records = world.list(asked.companyId, list.resource);
-  const texts = records.slice(skip, take);
-  const data = `[${texts.join(',')}]`;
-  if (list.bare) return { status: 200, body: data };
-  const members = { totalRecords: String(records.size), totalDisplayRecords: String(texts.length), data };
-  return { status: 200, members, ...(wrapped.includes(list.resource) && { wrap: 'value' }) };
-}
-
-function tokenPage(list: List, asked: Asked, input: Input, { world, tokens, maxTake, wrapped }: ListOptions): Answer {
-  const take = Math.min(count(list, input, list.size, 1), maxTake, asked.clamp ?? Infinity);
-  const token = input[list.token ?? ''] ?? undefined;
-  const name = `${asked.companyId} ${list.resource}`;
-  const place = typeof token === 'string' ? tokens.read(name, token) : undefined;
-  const page = token !== undefined && !place ? undefined : world.list(asked.companyId, list.resource).after(place, take);
-  if (!page) return refusal(400, 'invalid_page_token', 'The continuation token is unknown or expired: begin again without one.');
-  const members = {
-    hasNextPage: String(page.next !== undefined),
-    nextPageToken: page.next ? JSON.stringify(tokens.issue(name, page.next)) : 'null',
-    data: `[${page.texts.join(',')}]`,
-  };
-  return { status: 200, members, ...(wrapped.includes(list.resource) && { wrap: 'value' }) };
-}
-
-type Input = Readonly<Record<string, unknown>>;
-
-function readInput({ method }: List, { query, contentType, body }: Asked): Input {
-  if (method === 'GET') return Object.fromEntries(query);
-  if (contentType !== 'application/json') throw new PagingFault('Content-Type must be application/json.');
-  const input = readObject(body);
-  if (!input) throw new PagingFault('The body must be a JSON object.');
-  return input;
-}
-
-/** In a query numbers are digits; in a JSON body they are numbers, and digits in quotes are refused. */
-function count({ method }: List, input: Input, name: string, least: number): number {
-  const value = input[name];
-  if (value === undefined) throw new PagingFault(`Paging is mandatory: ${name} is missing.`);
-  const number = method === 'GET' && /^\d{1,9}$/.test(String(value)) ? Number(value) : value;
-  if (typeof number !== 'number' || !Number.isInteger(number) || number < least) {
-    throw new PagingFault(`${name} must be an integer of at least ${least}.`);
+/** {base_url}: each company's own record, and its lists in every style and place of paging. docs/configuration.md shows how to mirror them. */
+export function listRoutes(app: FastifyInstance, options: ListOptions): void {
+  const { world, grants } = options;
+  const preHandler = async (request: FastifyRequest) => requireAccess(grants, request);
+  app.get(COMPANY, { preHandler }, (request, reply) => reply.type(JSON_TYPE).send(world.companyRecord(companyOf(request))));
+  for (const [method, url, resource, read] of LISTS) {
+    const handler = (request: FastifyRequest, reply: FastifyReply) => {
+      const { data, members, wrap, headers = {} } = read(new PageRequest(request, resource, options));
+      const records = `[${data.join(',')}]`;
+      reply.headers(headers);
+      return members ? sendMembers(reply, members(records), wrap) : reply.type(JSON_TYPE).send(records);
+    };
+    app.route({ method, url, preHandler, handler });
   }
-  return number;
+}
+
+function companyOf(request: FastifyRequest): string {
+  return visitOf(request).entry.companyId ?? '';
+}
+
+function requireAccess(grants: Grants, request: FastifyRequest): void {
+  const [, token] = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
+  if (token === undefined) throw unauthorized('The request carries no bearer token.', 'Bearer realm="sandbox"');
+  const checked = grants.check(token);
+  if ('problem' in checked) throw unauthorized(`The access token is ${checked.problem}.`);
+  if (checked.companyId !== companyOf(request)) throw unauthorized('The access token is for another company.');
+}
+
+function unauthorized(message: string, challenge = 'Bearer realm="sandbox", error="invalid_token"'): Refusal {
+  return new Refusal(401, 'unauthorized', message, { 'www-authenticate': challenge });
+}
+
+/** The answer to a page request. */
+interface Page {
+  /** The records as JSON texts. */
+  readonly data: readonly string[];
+  /** The members of the envelope as JSON texts, given the array of the records; without it the answer is that array alone. */
+  readonly members?: (data: string) => Readonly<Record<string, string>>;
+  /** The member of an outer object in which the envelope stands. */
+  readonly wrap?: string | undefined;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A request for a page of a list. Its methods refuse paging input that cannot be served. */
+class PageRequest {
+  readonly input: Readonly<Record<string, unknown>>;
+  readonly records: RecordList;
+  /** The member in which an envelope stands. */
+  readonly wrap: string | undefined;
+  readonly origin: string;
+  readonly path: string;
+  readonly #inQuery: boolean;
+  readonly #clamp: number;
+  readonly #name: string;
+
+  constructor(
+    request: FastifyRequest,
+    resource: Resource,
+    readonly options: ListOptions,
+  ) {
+    const { entry, effect } = visitOf(request);
+    this.#inQuery = request.method === 'GET';
+    const input = this.#inQuery ? request.query : request.body;
+    if (input === undefined) throw invalid('The body must be a JSON object, and Content-Type application/json.');
+    this.input = input as Readonly<Record<string, unknown>>;
+    this.records = options.world.list(companyOf(request), resource);
+    this.wrap = options.wrapped.includes(resource) ? 'value' : undefined;
+    this.origin = `${request.protocol}://${request.host}`;
+    this.path = entry.path;
+    this.#clamp = effect?.kind === 'clamp' ? effect.take : Infinity;
+    this.#name = `${companyOf(request)} ${resource}`;
+  }
+
+  /** In a query numbers are digits; in a JSON body they are numbers, and digits in quotes are refused. */
+  integer(name: string, least: number, missing?: number): number {
+    const value = this.input[name] ?? missing;
+    if (value === undefined) throw invalid(`Paging is mandatory: ${name} is missing.`);
+    const number = this.#inQuery && /^\d{1,9}$/.test(String(value)) ? Number(value) : value;
+    if (typeof number !== 'number' || !Number.isInteger(number) || number < least) {
+      throw invalid(`${name} must be an integer of at least ${least}.`);
+    }
+    return number;
+  }
+
+  /** The size of a page as the service serves it. */
+  size(name: string): number {
+    return Math.min(this.integer(name, 1), this.options.maxTake);
+  }
+
+  slice(skip: number, size: number): string[] {
+    return this.records.slice(skip, Math.min(size, this.#clamp));
+  }
+
+  /** The page that a token of `input` stands for, or the first one, and the token of the page that follows, if any. */
+  follow(tokenName: string, sizeName: string): { data: string[]; next: string | undefined } {
+    const token = this.input[tokenName] ?? undefined;
+    const place = typeof token === 'string' ? this.options.tokens.read(this.#name, token) : undefined;
+    const { texts, next } = this.after(token, place, this.size(sizeName));
+    return { data: texts, next: next && this.options.tokens.issue(this.#name, next) };
+  }
+
+  /** The page behind the place that `token` stands for. */
+  after(token: unknown, place: Place | undefined, size: number): { texts: string[]; next: Place | undefined } {
+    const isKnown = token === undefined || place !== undefined;
+    const page = isKnown ? this.records.after(place, Math.min(size, this.#clamp)) : undefined;
+    if (page) return page;
+    throw new Refusal(400, 'invalid_page_token', 'The continuation token is unknown or expired: begin again without one.');
+  }
+}
+
+function invalid(message: string): Refusal {
+  return new Refusal(400, 'invalid_paging', message);
+}
+
+/** The result envelope over an offset. */
+function totalled(request: PageRequest, skipName: string, takeName: string): Page {
+  const data = request.slice(request.integer(skipName, 0, 0), request.size(takeName));
+  const totals = { totalRecords: String(request.records.size), totalDisplayRecords: String(data.length) };
+  return { data, members: (records) => ({ ...totals, data: records }), wrap: request.wrap };
+}
+
+/** A bare array over an offset: it ends on an empty page. */
+function endless(request: PageRequest): Page {
+  return { data: request.slice(request.integer('skip', 0, 0), request.size('take')) };
+}
+
+function totalledInHeader(request: PageRequest): Page {
+  return { ...endless(request), headers: { 'x-total-count': String(request.records.size) } };
+}
+
+/** Pages by their number, and a constant that every request must carry. */
+function numbered(request: PageRequest): Page {
+  if (request.input.expand !== 'department') throw invalid('expand must be department.');
+  const size = request.size('pageSize');
+  const count = String(request.records.size);
+  const data = request.slice((request.integer('page', 1, 1) - 1) * size, size);
+  return { data, members: (items) => ({ items, count }), wrap: 'value' };
+}
+
+/** The continuation-token envelope. */
+function continued(request: PageRequest): Page {
+  const { data, next } = request.follow('continuationToken', 'pageSize');
+  const tokens = { hasNextPage: String(next !== undefined), nextPageToken: next === undefined ? 'null' : JSON.stringify(next) };
+  return { data, members: (records) => ({ ...tokens, data: records }), wrap: request.wrap };
+}
+
+function continuedInHeader(request: PageRequest): Page {
+  const { data, next } = request.follow('cursor', 'limit');
+  return { data, members: (rows) => ({ rows }), ...(next !== undefined && { headers: { 'x-next-cursor': next } }) };
+}
+
+/** OData with server-driven paging. The link is absolute, on the origin that the client asked. */
+function linkedInBody(request: PageRequest): Page {
+  const { data, next } = request.follow('$skiptoken', '$top');
+  const link = `${request.origin}${request.path}?$top=${request.integer('$top', 1)}&$skiptoken=${next}`;
+  const members = (value: string) => ({
+    '@odata.context': JSON.stringify(`${request.origin}/odata/$metadata#shifts`),
+    '@odata.count': String(request.records.size),
+    value,
+    ...(next !== undefined && { '@odata.nextLink': JSON.stringify(link) }),
+  });
+  return { data, members };
+}
+
+/** Links in the Link header, written relative. A client that does not ask with per_page gets pages by their offset. */
+function linkedInHeader(request: PageRequest): Page {
+  if (!('per_page' in request.input)) return endless(request);
+  const { data, next } = request.follow('cursor', 'per_page');
+  const first = `${request.path}?per_page=${request.integer('per_page', 1)}`;
+  const links = [...(next === undefined ? [] : [`<${first}&cursor=${next}>; rel="next"`]), `<${first}>; rel="first"`];
+  return { data, headers: { link: links.join(', ') } };
+}
+
+/** A continuation whose cursor is the id of the last record. It keeps its meaning when that record leaves. */
+function afterLastId(request: PageRequest): Page {
+  const id = request.input.after ?? undefined;
+  const { texts, next } = request.after(id, request.records.placeOf(String(id)), request.size('limit'));
+  return { data: texts, members: (items) => ({ items, more: String(next !== undefined) }) };
 }

@@ -15,6 +15,9 @@ export interface Place {
   readonly rank: number;
 }
 
+/** Bounds the memory of a sandbox that runs for days: so many records that left are remembered. */
+const KEPT = 10_000;
+
 /**
  * The records of one list in their order, as JSON texts. A record keeps its place until it leaves; others may join or leave
  * anywhere around it.
@@ -25,6 +28,8 @@ export class RecordList {
   #entries: Entry[];
   #nextSerial: number;
   #generation = 0;
+  /** Ranks of the records that left, by id. */
+  readonly #left = new Map<string, number>();
   readonly #make: (serial: number, edition: number) => string;
   readonly #shuffle: Random;
 
@@ -68,6 +73,12 @@ export class RecordList {
     return { texts: page.map(({ text }) => text), next: more ? { generation: this.#generation, rank: last.rank } : undefined };
   }
 
+  /** The place behind the record with this id, also after the record left; undefined for an id that the list never had. */
+  placeOf(id: string): Place | undefined {
+    const rank = this.#entries.find(({ text }) => idOf(text) === id)?.rank ?? this.#left.get(id);
+    return rank === undefined ? undefined : { generation: this.#generation, rank };
+  }
+
   /** Puts a record in at `index`; without a text, a new one of the list's own kind. */
   insert(index: number, text?: string): void {
     const before = this.#entries[index - 1]?.rank;
@@ -79,7 +90,8 @@ export class RecordList {
   }
 
   remove(index: number, count = 1): void {
-    this.#entries.splice(index, count);
+    if (this.#left.size > KEPT) this.#left.clear();
+    for (const { text, rank } of this.#entries.splice(index, count)) this.#left.set(idOf(text), rank);
   }
 
   /** Changes the record at `index`; without a text, to the next edition of what it is. */
@@ -104,6 +116,12 @@ export class RecordList {
   /** Between two ranks no double was left. Old places would now point elsewhere, so the new generation refuses them. */
   #renumber(): void {
     this.#generation++;
+    this.#left.clear();
     for (const [index, entry] of this.#entries.entries()) entry.rank = index;
   }
+}
+
+/** A text that a test put in may be no JSON, so the id is not parsed. */
+function idOf(text: string): string {
+  return /"id":"?([^",}]+)/.exec(text)?.[1] ?? '';
 }

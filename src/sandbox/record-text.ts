@@ -1,36 +1,8 @@
 import type { PlannedCompany, Resource } from './company-spec.js';
 import { Random } from './random.js';
 
-const FIRST_NAMES = [
-  'Åse',
-  'Jörg',
-  'Zoë',
-  'Łucja',
-  'Nguyễn',
-  'Siân',
-  'Þóra',
-  'Miloš',
-  '李娜',
-  'Anna',
-  'Per',
-  'Ingrid',
-  'Amélie',
-  'Søren',
-];
-const LAST_NAMES = [
-  'Ødegård',
-  'Müller',
-  "O'Brien",
-  'Żółkowski',
-  'Trần',
-  'Jónsdóttir',
-  '王',
-  'Hansen',
-  'García-Peña',
-  'Novák',
-  'Lie',
-  'Bakke',
-];
+const FIRST_NAMES = 'Åse Jörg Zoë Łucja Nguyễn Siân Þóra Miloš 李娜 Anna Per Ingrid Amélie Søren'.split(' ');
+const LAST_NAMES = "Ødegård Müller O'Brien Żółkowski Trần Jónsdóttir 王 Hansen García-Peña Novák Lie Bakke".split(' ');
 const TITLES = ['Account Manager', 'Nurse', 'Fisherman', 'Controller', 'Sjåfør', 'Welder', 'HR Advisor', 'Développeuse'];
 const STREETS = ['Storgata', 'Åsveien', 'Rue de l’Église', 'Kirkeveien', 'Bahnhofstraße', 'Ulica Długa'];
 const CITIES = ['Bodø', 'Ålesund', 'Tromsø', 'Kraków', 'Köln', 'Reykjavík'];
@@ -122,6 +94,28 @@ export function recordText(company: PlannedCompany, seed: number, resource: Reso
       );
     case 'positions':
       return `{"id":"P-${String(serial + 1).padStart(4, '0')}","title":"${identity.pick(TITLES)}","grade":${1 + now.below(14)},${modified}}`;
+    case 'contracts':
+      return (
+        `{"id":"${id}","employeeId":"${other('employees')}","department":{"id":"${other('departments')}"},"from":"${date(identity, 2010, 15)}",` +
+        `"percentage":${1 + now.below(100)}.0,"yearly":${longDecimal(now)},${modified}}`
+      );
+    case 'shifts':
+      return (
+        `{"id":${700_000 + serial},"employeeId":"${other('employees')}","from":"${date(identity, 2024, 2)}T${two(now.below(24))}:00:00Z",` +
+        `"hours":${1 + now.below(11)}.50,"note":${now.pick(NOTES)},${modified}}`
+      );
+    case 'notes':
+      return `{"id":"${id}","employeeId":"${other('employees')}","text":${now.pick(NOTES)},${modified}}`;
+    case 'payslips':
+      return (
+        `{"id":"${id}","employeeId":"${other('employees')}","month":"${date(identity, 2023, 3).slice(0, 7)}",` +
+        `"gross":${longDecimal(now)},"net":${longDecimal(now)},"reference":${longInteger(now)},${modified}}`
+      );
+    case 'timesheets':
+      return (
+        `{"id":"${id}","employeeId":"${other('employees')}","week":"${2023 + identity.below(3)}-W${two(1 + identity.below(52))}",` +
+        `"hours":${now.below(50)}.${now.pick(['0', '25', '50'])},"approved":${now.below(2) === 0},${modified}}`
+      );
   }
 }
 

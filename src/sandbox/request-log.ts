@@ -6,7 +6,7 @@ export interface ServedRequest {
   readonly path: string;
   /** Of the API: query members and members of the JSON body as they came. Of /auth/token: grant_type alone. Else empty. */
   input: Readonly<Record<string, unknown>>;
-  companyId?: string;
+  readonly companyId?: string;
   /** undefined while no answer was given; stays so when the connection hangs or is dropped. */
   status?: number;
 }
@@ -17,7 +17,7 @@ const KEPT = 50_000;
 export class RequestLog {
   #entries: ServedRequest[] = [];
 
-  /** Requests in the order of their arrival; with `path`, those whose path contains it. */
+  /** Requests in the order of their arrival; with `path`, the requests whose path contains it. */
   all(path = ''): readonly ServedRequest[] {
     return this.#entries.filter((entry) => entry.path.includes(path));
   }

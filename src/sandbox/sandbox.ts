@@ -3,19 +3,16 @@ import { type Clock, systemClock } from '../core/clock.js';
 import { Secret } from '../core/secret.js';
 import { Authority } from './authority.js';
 import { authorityRoutes } from './authority-routes.js';
-import { companyRoute } from './company-route.js';
 import { type CompanySpec, EXAMPLE_COMPANIES, planCompany, type Resource } from './company-spec.js';
 import { controlRoutes, resetSandbox } from './control-routes.js';
 import { Faults } from './faults.js';
-import { GrantFile } from './grant-file.js';
 import { Grants } from './grants.js';
 import { listRoutes } from './list-routes.js';
-import { keepAlive } from './live.js';
 import { PageTokens } from './page-tokens.js';
 import type { RecordList } from './record-list.js';
 import { RequestLog } from './request-log.js';
-import { SandboxServer } from './server.js';
-import { type Mutations, World } from './world.js';
+import { serve } from './server.js';
+import { keepAlive, type Mutations, World } from './world.js';
 
 export interface SandboxOptions {
   /** Default 127.0.0.1. */
@@ -92,44 +89,30 @@ const DEFAULT_REDIRECT_URIS = ['http://127.0.0.1:8080/oauth/callback', 'http://l
  * Throws MusterError `port_in_use`, or `invalid_configuration` for an unsafe redirect URI or a bad company_id.
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
-  const { clock = systemClock, seed = 1, accessTokenSeconds = 1799, redirectUris = DEFAULT_REDIRECT_URIS } = options;
+  const { host = '127.0.0.1', port = 0, clock = systemClock, latencyMs = 0, etags = false, seed = 1 } = options;
+  const { accessTokenSeconds = 1799, redirectUris = DEFAULT_REDIRECT_URIS, maxTake = 1000, wrapped = [] } = options;
   const { clientId = 'muster-sandbox', clientSecret = new Secret(randomBytes(24).toString('base64url')) } = options;
   const planned = (options.companies ?? EXAMPLE_COMPANIES).map(planCompany);
 
   const world = new World(planned, seed, options.unstable ?? []);
-  const grants = new Grants(
-    clock,
-    accessTokenSeconds,
-    options.stateFile === undefined ? undefined : new GrantFile(options.stateFile),
-  );
+  const grants = new Grants(clock, accessTokenSeconds, options.stateFile);
   const authority = new Authority(clock, { clientId, clientSecret: clientSecret.reveal(), redirectUris }, grants);
   const tokens = new PageTokens(clock, options.pageTokenSeconds ?? 600);
   const faults = new Faults();
   const log = new RequestLog();
   const controls = { world, grants, faults, log };
 
-  const server = new SandboxServer({
-    host: options.host ?? '127.0.0.1',
-    port: options.port ?? 0,
-    clock,
-    latencyMs: options.latencyMs ?? 0,
-    etags: options.etags ?? false,
-    faults,
-    log,
-    routes: [
-      ...authorityRoutes(authority, world, accessTokenSeconds),
-      companyRoute(world, grants),
-      ...listRoutes({ world, grants, tokens, maxTake: options.maxTake ?? 1000, wrapped: options.wrapped ?? [] }),
-      ...controlRoutes(controls),
-    ],
+  const server = await serve({ host, port, clock, latencyMs, etags, faults, log }, (app) => {
+    authorityRoutes(app, authority, world, accessTokenSeconds);
+    listRoutes(app, { world, grants, tokens, maxTake, wrapped });
+    controlRoutes(app, controls);
   });
-  const url = await server.start();
 
   const stopping = new AbortController();
   const living = options.live ? keepAlive(world, options.live.changesPerMinute, clock, stopping.signal) : undefined;
 
   return {
-    url,
+    url: server.url,
     clientId,
     clientSecret,
     companies: planned.map(({ companyId, name, employees }) => ({ environment: 'test', companyId, name, employees })),

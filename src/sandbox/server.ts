@@ -1,16 +1,13 @@
 import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { OutgoingHttpHeaders } from 'node:http';
+import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from '../core/clock.js';
 import { parseCompanyId } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
-import { type Answer, bodyOf, json, refusal } from './answer.js';
-import type { Effect, Faults } from './faults.js';
-import type { RequestLog, ServedRequest } from './request-log.js';
-import { findRoute, type Route, readObject } from './router.js';
-
-const BODY_LIMIT = 1_000_000;
+import { JSON_TYPE, Refusal, sendJson, type Visit, visitOf } from './answer.js';
+import type { Faults } from './faults.js';
+import type { RequestLog } from './request-log.js';
 
 export interface ServerOptions {
   readonly host: string;
@@ -18,153 +15,154 @@ export interface ServerOptions {
   readonly clock: Clock;
   readonly latencyMs: number;
   readonly etags: boolean;
-  readonly routes: readonly Route[];
   readonly faults: Faults;
   readonly log: RequestLog;
 }
 
-/** Answers requests by their routes, through the faults. */
-export class SandboxServer {
-  readonly #options: ServerOptions;
-  readonly #server: Server;
-  readonly #stopping = new AbortController();
+type Members = Readonly<Record<string, unknown>>;
 
-  constructor(options: ServerOptions) {
-    this.#options = options;
-    // One for each answer that is late on purpose, however many these are.
-    setMaxListeners(0, this.#stopping.signal);
-    this.#server = createServer({ keepAliveTimeout: 60_000 }, (request, response) => {
-      // A client that went away in the middle is no fault of ours.
-      this.#serve(request, response).catch(() => response.destroy());
-    });
+/** How bodies are read, by Content-Type. */
+const BODIES = { 'application/json': readObject, 'application/x-www-form-urlencoded': readForm, '*': () => undefined };
+
+/**
+ * Serves the routes that `addRoutes` adds, through the faults. Handlers get query and form as objects of texts, a JSON body as
+ * the object that it is, and undefined for any other body. Throws MusterError `port_in_use`.
+ */
+export async function serve(
+  options: ServerOptions,
+  addRoutes: (app: FastifyInstance) => void,
+): Promise<{ url: URL; stop(): Promise<void> }> {
+  const { host, port } = options;
+  const stopping = new AbortController();
+  // Each answer that is late on purpose adds a listener, and there may be many of them.
+  setMaxListeners(0, stopping.signal);
+  const app = Fastify({ forceCloseConnections: true, exposeHeadRoutes: false, routerOptions: { querystringParser: readForm } });
+  app.removeAllContentTypeParsers();
+  for (const [type, read] of Object.entries(BODIES)) {
+    app.addContentTypeParser(type, { parseAs: 'string' }, async (_request: FastifyRequest, body: string) => read(body));
   }
+  meetFaults(app, options, stopping.signal);
+  app.setNotFoundHandler(() => {
+    throw new Refusal(404, 'not_found', 'There is no such address.');
+  });
+  // A mistake of the sandbox is answered, too: it must not look like a connection that a test let drop.
+  app.setErrorHandler((error: Refusal | FastifyError, _request, reply) => {
+    const refusal =
+      error instanceof Refusal ? error : new Refusal(error.statusCode ?? 500, error.code ?? 'internal_error', String(error));
+    return sendJson(reply, refusal.status, { error: refusal.code, message: refusal.message }, refusal.headers);
+  });
+  addRoutesAndRefusals(app, addRoutes);
 
-  async start(): Promise<URL> {
-    const { host, port } = this.#options;
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once('error', (cause: NodeJS.ErrnoException) => {
-        const code = cause.code === 'EADDRINUSE' ? 'port_in_use' : 'internal_error';
-        reject(new MusterError(code, `The sandbox cannot listen on ${host}:${port}. Choose another port.`, { cause }));
-      });
-      this.#server.listen(port, host, resolve);
-    });
-    const name = host.includes(':') ? `[${host}]` : host;
-    return new URL(`http://${name}:${(this.#server.address() as AddressInfo).port}/`);
-  }
+  const address = await app.listen({ host, port }).catch((cause: NodeJS.ErrnoException) => {
+    const code = cause.code === 'EADDRINUSE' ? 'port_in_use' : 'internal_error';
+    throw new MusterError(code, `The sandbox cannot listen on ${host}:${port}. Choose another port.`, { cause });
+  });
+  return {
+    url: new URL(address),
+    async stop() {
+      // Connections end first: an answer that is late on purpose must not arrive early.
+      app.server.closeAllConnections();
+      stopping.abort();
+      await app.close();
+    },
+  };
+}
 
-  async stop(): Promise<void> {
-    this.#stopping.abort();
-    await new Promise<void>((resolve) => {
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
-    });
-  }
-
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { clock, latencyMs, etags, log, faults } = this.#options;
-    const method = request.method ?? 'GET';
-    const { pathname: path, searchParams: query } = new URL(`http://sandbox${request.url}`);
-    const entry = log.add({ at: clock.now(), method, path, input: {} });
-    const body = await readBody(request);
-    entry.input = loggedInput(entry, query, body ?? '');
-    const effect = faults.meet(entry);
-
-    // Real time even under an injected clock: slowness is felt by the client's sockets.
-    const wait = latencyMs + (effect?.kind === 'delay' ? effect.ms : 0);
-    if (wait > 0) await systemClock.sleep(wait, this.#stopping.signal);
-    if (effect?.kind === 'hang' && effect.when === 'before') return;
-    if (effect?.kind === 'drop' && effect.when === 'before') return void response.destroy();
-
-    const answer =
-      body === undefined
-        ? refusal(413, 'too_large', 'The body is too large.')
-        : this.#answer(entry, request, query, body, effect);
-    if (effect?.kind === 'hang') return;
-    if (effect?.kind === 'drop' && effect.when === 'after') return void response.destroy();
-    const hasEtag = etags && method === 'GET' && path.startsWith('/api/') && answer.status === 200;
-    const whole = Buffer.from(bodyOf(answer, effect?.kind === 'alter' ? effect.members : {}));
-    send(response, entry, hasEtag ? withEtag(answer, whole, request.headers['if-none-match']) : answer, whole, effect);
-  }
-
-  #answer(
-    entry: ServedRequest,
-    request: IncomingMessage,
-    query: URLSearchParams,
-    body: string,
-    effect: Effect | undefined,
-  ): Answer {
-    const found = findRoute(this.#options.routes, entry.method, entry.path);
-    const companyId = 'route' in found ? (parseCompanyId(found.companyId) ?? found.companyId) : '';
-    if (companyId !== '') entry.companyId = companyId;
-    if (effect?.kind === 'status') {
-      const { status, headers = {}, body: text } = effect;
-      return text === undefined
-        ? json(status, { error: 'fault', message: 'Asked for by a test.' }, headers)
-        : { status, headers, body: text };
-    }
-    if (!('route' in found)) {
-      if (found.allowed.length === 0) return refusal(404, 'not_found', 'There is no such address.');
-      return refusal(405, 'method_not_allowed', `Use ${found.allowed.join(' or ')}.`, { allow: found.allowed.join(', ') });
-    }
-    // Answered, not thrown: a mistake of the sandbox must not look like a connection that a test let drop.
-    try {
-      return found.route.handle({
-        query,
-        contentType: (request.headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '',
-        authorization: request.headers.authorization,
-        body,
-        companyId,
-        clamp: effect?.kind === 'clamp' ? effect.take : undefined,
-      });
-    } catch (error) {
-      return refusal(500, 'internal_error', String(error));
-    }
+/** Adds the routes, and beside each the refusal of every other method. */
+function addRoutesAndRefusals(app: FastifyInstance, addRoutes: (app: FastifyInstance) => void): void {
+  const allowed = new Map<string, string[]>();
+  app.addHook('onRoute', ({ url, method }) => {
+    allowed.set(url, [...(allowed.get(url) ?? []), ...[method].flat()]);
+  });
+  addRoutes(app);
+  for (const [url, methods] of allowed) {
+    const handler = () => {
+      throw new Refusal(405, 'method_not_allowed', `Use ${methods.join(' or ')}.`, { allow: methods.join(', ') });
+    };
+    app.route({ method: app.supportedMethods.filter((method) => !methods.includes(method)), url, handler });
   }
 }
 
-/** The body as text, or undefined when it is too large. */
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size <= BODY_LIMIT) chunks.push(chunk);
-  }
-  return size > BODY_LIMIT ? undefined : Buffer.concat(chunks).toString('utf8');
+/** Writes the log, and lets the faults happen: some before the request reaches its handler, the others when its answer leaves. */
+function meetFaults(app: FastifyInstance, { clock, latencyMs, etags, faults, log }: ServerOptions, stopped: AbortSignal): void {
+  app.decorateRequest('visit', null);
+
+  app.addHook('onRequest', async (request) => {
+    const { company_id } = request.params as { company_id?: string };
+    const entry = log.add({
+      at: clock.now(),
+      method: request.method,
+      path: request.url.split('?', 1)[0] ?? '',
+      input: {},
+      ...(company_id !== undefined && { companyId: parseCompanyId(company_id) ?? company_id }),
+    });
+    request.setDecorator<Visit>('visit', { entry });
+  });
+
+  app.addHook('preValidation', async (request, reply) => {
+    const visit = visitOf(request);
+    visit.entry.input = loggedInput(request, visit.entry.path);
+    const effect = faults.meet(visit.entry);
+    visit.effect = effect;
+    // Real time even under an injected clock: slowness is felt by the client's sockets.
+    const wait = latencyMs + (effect?.kind === 'delay' ? effect.ms : 0);
+    if (wait > 0) await systemClock.sleep(wait, stopped);
+    if (effect?.kind === 'hang' && effect.when === 'before') return reply.hijack();
+    if (effect?.kind === 'drop' && effect.when === 'before') {
+      request.socket.destroy();
+      return reply.hijack();
+    }
+    if (effect?.kind !== 'status') return undefined;
+    const { status, headers = {}, body } = effect;
+    if (body === undefined) return sendJson(reply, status, { error: 'fault', message: 'Asked for by a test.' }, headers);
+    return reply.code(status).type(JSON_TYPE).headers(headers).send(body);
+  });
+
+  app.addHook('onSend', async (request, reply, payload: string | null) => {
+    const { entry, effect } = visitOf(request);
+    const whole = Buffer.from(payload ?? '');
+    const half = whole.subarray(0, whole.length >> 1);
+    if (effect?.kind === 'hang') return never();
+    if (effect?.kind === 'drop' && effect.when === 'after') request.socket.destroy();
+    if (effect?.kind === 'drop' && effect.when === 'midway') {
+      const headers = reply.header('content-length', whole.length).getHeaders() as OutgoingHttpHeaders;
+      reply.raw.writeHead(reply.statusCode, headers).write(half, () => request.socket.destroy());
+    }
+    if (effect?.kind === 'drop') return never();
+    if (effect?.kind === 'alter') reply.headers(effect.headers ?? {});
+    const hasEtag = etags && request.method === 'GET' && isApi(entry.path) && reply.statusCode === 200;
+    const etag = hasEtag ? `"${createHash('sha256').update(whole).digest('base64url')}"` : undefined;
+    if (etag !== undefined) reply.header('etag', etag);
+    const isKnown = etag !== undefined && etag === request.headers['if-none-match'];
+    if (isKnown) reply.code(304);
+    entry.status = reply.statusCode;
+    return isKnown ? null : effect?.kind === 'truncate' ? half : whole;
+  });
+}
+
+/** An answer that waits for it is never sent. */
+const never = () => new Promise<never>(() => {});
+
+function isApi(path: string): boolean {
+  return path.startsWith('/api/') || path.startsWith('/odata/');
 }
 
 /** What the request log shows: of the API the paging input, of the token endpoint no more than the kind of grant. */
-function loggedInput({ method, path }: ServedRequest, query: URLSearchParams, body: string): Readonly<Record<string, unknown>> {
-  if (path === '/auth/token') return { grant_type: new URLSearchParams(body).get('grant_type') };
-  if (!path.startsWith('/api/')) return {};
-  return method === 'GET' ? Object.fromEntries(query) : (readObject(body) ?? {});
+function loggedInput({ method, query, body }: FastifyRequest, path: string): Members {
+  if (path === '/auth/token') return { grant_type: (body as Members | undefined)?.grant_type ?? null };
+  return isApi(path) ? (((method === 'GET' ? query : body) ?? {}) as Members) : {};
 }
 
-/** The answer with its ETag, and with status 304, by which the server leaves the body out, where the client has it already. */
-function withEtag(answer: Answer, whole: Buffer, ifNoneMatch: string | undefined): Answer {
-  const etag = `"${createHash('sha256').update(whole).digest('base64url')}"`;
-  return { status: etag === ifNoneMatch ? 304 : answer.status, headers: { etag, ...answer.headers } };
+function readForm(text: string): Record<string, string> {
+  return Object.fromEntries(new URLSearchParams(text));
 }
 
-function send(
-  response: ServerResponse,
-  entry: ServedRequest,
-  { status, headers: own }: Answer,
-  whole: Buffer,
-  effect: Effect | undefined,
-): void {
-  const half = whole.subarray(0, whole.length >> 1);
-  const body = effect?.kind === 'truncate' ? half : whole;
-  const headers = {
-    'content-type': 'application/json; charset=utf-8',
-    'content-length': String(body.length),
-    ...own,
-  };
-  if (effect?.kind === 'drop') {
-    response.writeHead(status, headers);
-    response.write(half, () => response.destroy());
-    return;
+/** A body that is a JSON object, or undefined. */
+function readObject(body: string): Members | undefined {
+  try {
+    const value: unknown = JSON.parse(body);
+    return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : undefined;
+  } catch {
+    return undefined;
   }
-  entry.status = status;
-  response.writeHead(status, headers).end(body);
 }

@@ -1,3 +1,4 @@
+import type { Clock } from '../core/clock.js';
 import { parseCompanyId } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { type PlannedCompany, RESOURCES, type Resource } from './company-spec.js';
@@ -98,5 +99,20 @@ export class World {
 
   #allLists(): RecordList[] {
     return [...this.companies.keys()].flatMap((companyId) => RESOURCES.map((resource) => this.list(companyId, resource)));
+  }
+}
+
+const TICK_MS = 1000;
+
+/** Lets records change, join and leave every second, as a living system does, until the signal aborts. */
+export async function keepAlive(world: World, share: number, clock: Clock, signal: AbortSignal): Promise<void> {
+  let due = 0;
+  while (!signal.aborted) {
+    await clock.sleep(TICK_MS, signal).catch(() => {});
+    if (signal.aborted) return;
+    due += (world.size * share * TICK_MS) / 60_000;
+    const now = Math.floor(due);
+    due -= now;
+    if (now > 0) world.mutate(now);
   }
 }

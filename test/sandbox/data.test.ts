@@ -138,7 +138,8 @@ test('a living sandbox changes by itself, at the pace that was asked for', async
         signal?.addEventListener('abort', () => reject(signal.reason), { once: true });
       }),
   };
-  const size = { companyId: COMPANY, name: 'Company', employees: 600, departments: 0, absences: 0, documents: 0, positions: 0 };
+  const none = Object.fromEntries(RESOURCES.map((resource) => [resource, 0]));
+  const size = { ...none, companyId: COMPANY, name: 'Company', employees: 600 };
   const sandbox = await start({ clock, companies: [size], live: { changesPerMinute: 0.05 } });
   const before = sandbox.records(COMPANY, 'employees');
   const tick = async () => {
