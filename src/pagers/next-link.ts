@@ -2,6 +2,7 @@ import LinkHeader from 'http-link-header';
 import { z } from 'zod';
 import { ChainPager, type ChainState } from './chain.js';
 import type { Answer, ListShape } from './envelope.js';
+import { valueAt } from './fields.js';
 import type { PageInput } from './pager.js';
 import { PAGE_SIZE, PARAMETER_NAME, type Placed } from './spec.js';
 
@@ -12,6 +13,9 @@ export const NEXT_LINK_SCHEMA = z.strictObject({
   size: PAGE_SIZE,
 });
 
+/** The service decides how many records a page has. In OData, $top is the most records of all pages together. */
+const NO_SIZE = 'none';
+
 /**
  * Pages by link: each page gives the address of the next one, in a member of the response (`fields.next`) or else in the Link header
  * (RFC 8288, rel=next).
@@ -19,8 +23,8 @@ export const NEXT_LINK_SCHEMA = z.strictObject({
  *     -> GET …/shifts?$top=2             <- { value: [A, B], "@odata.nextLink": "https://api.example.com/…?$skiptoken=2" }
  *     -> GET …/…?$skiptoken=2            <- { value: [C] }                                                                done
  *
- * A link may be absolute, or relative to the address that was asked. It is followed on the API's own origin only: whoever can write
- * into an answer must not be sent the access token.
+ * A link may be absolute, or relative to the address that was asked, or, in OData, to the answer's context. It is followed on the API's own
+ * origin only: whoever can write into an answer must not be sent the access token.
  */
 export class NextLinkPager extends ChainPager {
   readonly #spec: Placed<z.output<typeof NEXT_LINK_SCHEMA>>;
@@ -32,7 +36,8 @@ export class NextLinkPager extends ChainPager {
 
   request({ token }: ChainState): PageInput {
     const { sizeName, size } = this.#spec;
-    return token === null ? { query: { [sizeName]: String(size) } } : { link: String(token) };
+    if (token !== null) return { link: String(token) };
+    return { query: sizeName === NO_SIZE ? {} : { [sizeName]: String(size) } };
   }
 
   protected nextToken(answer: Answer): string | undefined {
@@ -43,7 +48,8 @@ export class NextLinkPager extends ChainPager {
       if (hasNext === true) fields.fail('contradicting_envelope', `${fields.nameOf('hasNext')} is true, but no page is named`);
       return undefined;
     }
-    const address = URL.canParse(String(link), answer.url) ? new URL(String(link), answer.url) : undefined;
+    const base = fields.isNowhere('next') ? answer.url : contextOf(answer);
+    const address = URL.canParse(String(link), base) ? new URL(String(link), base) : undefined;
     if (!address) return fields.fail('malformed_envelope', 'the link to the next page is no address');
     if (address.origin !== new URL(answer.url).origin)
       return fields.fail(
@@ -52,6 +58,12 @@ export class NextLinkPager extends ChainPager {
       );
     return address.pathname + address.search;
   }
+}
+
+/** What links in the members of an answer are relative to (OData JSON Format 4.01, 4.5.1). */
+function contextOf({ rest, url }: Answer): string {
+  const context = valueAt(rest, '@odata.context') ?? valueAt(rest, '@context');
+  return typeof context === 'string' && URL.canParse(context, url) ? new URL(context, url).href : url;
 }
 
 /** The address with rel=next; undefined where none has, or the header is malformed. */

@@ -213,3 +213,56 @@ describe('an envelope', () => {
     expect(readPage('{"totalRecords":4,"data":[{"id":1}]}', RESULT)).toMatchObject({ total: 4, ids: ['1'] });
   });
 });
+
+describe('the places that an entry names', () => {
+  const cursor = (fields: object, body: string, headers: Record<string, string> = {}) => {
+    const list = endpoint({ pager: { style: 'continuation', size: 5 }, fields });
+    return readBytes(Buffer.from(body), list, undefined, headers);
+  };
+
+  it.each([
+    [{ data: 'value.items', next: 'paging.next' }, '{"value":{"items":[]},"paging":{"next":"t"}}', 't'],
+    [{ data: 'value', next: '@odata.next' }, '{"value":[],"@odata.next":"t"}', 't'],
+    [{ data: 'value', next: 'a.b.c' }, '{"value":[],"a":{"b.c":"t"}}', 't'],
+    [{ next: 'next' }, '{"data":[]}', undefined],
+    [{ next: 'next' }, '{"data":[],"next":null}', undefined],
+    [{ next: 'next' }, '{"data":[],"next":""}', undefined],
+    [{ next: 'next' }, '{"data":[],"next":42}', 42],
+    [{ next: 'next', hasNext: 'more' }, '{"data":[],"next":"t","more":false}', undefined],
+    [{ next: 'last id' }, '{"data":[{"id":"a"},{"id":"b"}]}', 'b'],
+    [{ next: 'last id' }, '{"data":[{"id":7}]}', 7],
+    [{ next: 'last key.part' }, '{"data":[{"id":"a","key":{"part":"k"}}]}', 'k'],
+    [{ next: 'last id' }, '{"data":[]}', undefined],
+    [{ next: 'last id', hasNext: 'more' }, '{"data":[{"id":"a"}],"more":false}', undefined],
+  ])('%j of %s give the token %s', (fields, body, token) => {
+    expect(cursor(fields, body).nextToken).toBe(token);
+  });
+
+  it('may be response headers', () => {
+    const list = endpoint({ pager: { style: 'skip-take', size: 5 }, fields: { data: 'none', total: 'header X-Total-Count' } });
+    const read = (count: string) => readBytes(Buffer.from('[{"id":1}]'), list, undefined, { 'x-total-count': count });
+    expect(read('12')).toMatchObject({ total: 12, ids: ['1'] });
+    for (const wrong of ['', '-1', '1.5', 'many', '12, 12']) expect(() => read(wrong)).toThrow(/the header x-total-count/);
+    expect(cursor({ next: 'header X-Next-Cursor' }, '{"data":[]}', { 'x-next-cursor': 't' }).nextToken).toBe('t');
+    expect(cursor({ next: 'header X-Next-Cursor' }, '{"data":[]}').nextToken).toBeUndefined();
+    const more = (text: string) =>
+      cursor({ next: 'last id', hasNext: 'header X-More' }, '{"data":[{"id":"a"}]}', { 'x-more': text }).nextToken;
+    expect([more('true'), more('False')]).toEqual(['a', undefined]);
+  });
+
+  it.each([
+    ['malformed_envelope', { next: 'next' }, '{"data":[],"next":true}'],
+    ['malformed_envelope', { next: 'next' }, '{"data":[],"next":12345678901234567890}'],
+    ['malformed_envelope', { next: 'next' }, '{"data":[],"next":{"page":2}}'],
+    ['malformed_envelope', { next: 'next', hasNext: 'more' }, '{"data":[],"next":"t"}'],
+    ['malformed_envelope', { next: 'last id' }, '{"data":[{"id":"a\\u0000"}]}'],
+    ['contradicting_envelope', { next: 'next', hasNext: 'more' }, '{"data":[],"more":true}'],
+  ])('that hold no such value are %s: %j of %s', (code, fields, body) => {
+    expect(() => cursor(fields, body)).toThrow(expect.objectContaining({ code }));
+  });
+
+  it('may say that there is no total', () => {
+    const list = endpoint({ fields: { total: 'none' } });
+    expect(readPage('{"data":[{"id":1}]}', list)).toMatchObject({ total: undefined, ids: ['1'] });
+  });
+});

@@ -2,7 +2,7 @@ import { randomOf } from '../pagers/shifting-list.js';
 
 /** How a simulated list is served. */
 export interface Serving {
-  readonly style: 'total' | 'bare' | 'token';
+  readonly style: 'total' | 'bare' | 'page' | 'page-bare' | 'token' | 'link' | 'cursor';
   /** Records at once at most, whatever is asked for. */
   readonly mostAtOnce: number;
   /** Every offset page is cut from another order. */
@@ -11,6 +11,14 @@ export interface Serving {
   readonly lastingTokens?: boolean;
   /** A token list says how many records it has. */
   readonly tellsTotal?: boolean;
+}
+
+/** What a request asks for, in whichever style. */
+export interface Asked {
+  readonly skip: number;
+  readonly take: number;
+  readonly token?: string | undefined;
+  readonly page?: number | undefined;
 }
 
 interface Entry {
@@ -22,6 +30,8 @@ interface Entry {
 /** A list that changes between any two requests; it shares nothing with the pagers but the spelling of the requests. */
 export class MovingList {
   #entries: Entry[];
+  /** Where every record stands, or stood. */
+  readonly #places = new Map<string, number>();
   #born = 0;
   #steadfast = new Set<string>();
   readonly #random: (below: number) => number;
@@ -64,17 +74,21 @@ export class MovingList {
   }
 
   /** The answer as the service would write it. Undefined: the token is not known (any more). */
-  answer(asked: { skip: number; take: number; token?: string | undefined }): string | undefined {
-    if (this.serving.style === 'token') return this.#tokenPage(asked);
+  answer(asked: Asked): string | undefined {
+    const { style } = this.serving;
+    if (style === 'token' || style === 'link') return this.#tokenPage(asked);
+    if (style === 'cursor') return this.#cursorPage(asked);
     const take = Math.min(asked.take, this.serving.mostAtOnce);
+    // Pages are numbered from 1, and cut as the service likes, all to one size.
+    const skip = style.startsWith('page') ? (asked.page! - 1) * take : asked.skip;
     const ordered = this.serving.reorders ? this.#shuffled() : this.#entries;
-    const data = ordered.slice(asked.skip, asked.skip + take).map(textOf);
-    if (this.serving.style === 'bare') return `[${data.join(',')}]`;
+    const data = ordered.slice(skip, skip + take).map(textOf);
+    if (style === 'bare' || style === 'page-bare') return `[${data.join(',')}]`;
     return `{"totalRecords":${this.#entries.length},"totalDisplayRecords":${data.length},"data":[${data.join(',')}]}`;
   }
 
   /** A token names the place behind which the next page begins. */
-  #tokenPage({ take, token }: { take: number; token?: string | undefined }): string | undefined {
+  #tokenPage({ take, token }: Asked): string | undefined {
     const behind = token === undefined ? -Infinity : Number(token.split('/')[0]);
     if (Number.isNaN(behind)) return undefined;
     const following = this.#entries.filter(({ place }) => place > behind);
@@ -82,10 +96,23 @@ export class MovingList {
     const hasNextPage = following.length > page.length;
     // A number behind the place: no two tokens are equal, even where two pages end at one place.
     const next = hasNextPage
-      ? JSON.stringify(`${page.at(-1)?.place ?? behind}/${this.serving.lastingTokens ? 0 : this.#random(1e9)}`)
-      : 'null';
+      ? `${page.at(-1)?.place ?? behind}/${this.serving.lastingTokens ? 0 : this.#random(1e9)}`
+      : undefined;
+    if (this.serving.style === 'link') {
+      const link = next === undefined ? '' : `,"@odata.nextLink":"list?take=${take}&token=${encodeURIComponent(next)}"`;
+      const count = this.serving.tellsTotal ? `"@odata.count":${this.#entries.length},` : '';
+      return `{${count}"value":[${page.map(textOf).join(',')}]${link}}`;
+    }
     const total = this.serving.tellsTotal ? `"totalRecords":${this.#entries.length},` : '';
-    return `{${total}"hasNextPage":${hasNextPage},"nextPageToken":${next},"data":[${page.map(textOf).join(',')}]}`;
+    return `{${total}"hasNextPage":${hasNextPage},"nextPageToken":${next === undefined ? 'null' : JSON.stringify(next)},"data":[${page.map(textOf).join(',')}]}`;
+  }
+
+  /** A cursor is the id of a record, which may be gone by now; the list is empty behind the last one. */
+  #cursorPage({ take, token }: Asked): string | undefined {
+    const behind = token === undefined ? -Infinity : this.#places.get(token);
+    if (behind === undefined) return undefined;
+    const page = this.#entries.filter(({ place }) => place > behind).slice(0, Math.min(take, this.serving.mostAtOnce));
+    return `{"rows":[${page.map(textOf).join(',')}]}`;
   }
 
   #insert(at: number): void {
@@ -96,6 +123,7 @@ export class MovingList {
 
   #make(place: number): Entry {
     this.#born += 1;
+    this.#places.set(`r${this.#born}`, place);
     return { id: `r${this.#born}`, place, edition: 0 };
   }
 

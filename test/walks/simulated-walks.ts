@@ -51,27 +51,52 @@ export function world(
   const list = new MovingList(seed, random(45), { style, reorders, mostAtOnce: 1 + random(12), lastingTokens, tellsTotal });
   const etags = seed % 2 === 0;
   const size = 1 + random(12);
-  const pager = style === 'token' ? { style: 'continuation', size } : { style: 'skip-take', ...CHANGES, size };
-  const entry = {
-    method: etags ? 'GET' : 'POST',
-    path: '/{company_id}',
-    pager,
-    order: declared,
-    ...(style === 'bare' && { envelope: 'none' }),
-  };
-  return { list, endpoint: validateCatalogue({ list: entry }, 'test').endpoints[0]!, stir: () => {}, etags, forgetful, random };
+  const { method, ...entry } = entryOf(style, size, list.serving.tellsTotal === true);
+  const isGet = method === 'GET' || (method === undefined && etags);
+  const whole = { method: isGet ? 'GET' : 'POST', path: '/{company_id}', order: declared, ...entry };
+  return { list, endpoint: validateCatalogue({ list: whole }, 'test').endpoints[0]!, stir: () => {}, etags, forgetful, random };
+}
+
+/** The catalogue entry of a list that is served so. */
+function entryOf(
+  style: Serving['style'],
+  size: number,
+  tellsTotal: boolean,
+): { readonly method?: string } & Record<string, unknown> {
+  switch (style) {
+    case 'total':
+      return { pager: { style: 'skip-take', ...CHANGES, size } };
+    case 'bare':
+      return { pager: { style: 'skip-take', ...CHANGES, size }, envelope: 'none' };
+    case 'page':
+      return { pager: { style: 'page-number', pageName: 'page', sizeName: 'take', size } };
+    case 'page-bare':
+      return { pager: { style: 'page-number', pageName: 'page', sizeName: 'take', size }, fields: { data: 'none' } };
+    case 'token':
+      return { pager: { style: 'continuation', size } };
+    case 'link': {
+      const fields = { data: 'value', next: '@odata.nextLink', ...(tellsTotal && { total: '@odata.count' }) };
+      return { method: 'GET', pager: { style: 'next-link', sizeName: 'take', size }, fields };
+    }
+    case 'cursor':
+      return {
+        pager: { style: 'continuation', tokenName: 'after', sizeName: 'take', size },
+        fields: { data: 'rows', next: 'last id' },
+      };
+  }
 }
 
 /** One walk, interrupted now and then and gone on with from what was kept. */
 export async function walk(mirror: MemoryMirror, { list, endpoint, stir, etags, forgetful, random }: World): Promise<Requests> {
   const requests = { made: 0, notModified: 0 };
-  const request = async ({ query, body, ifNoneMatch }: ApiRequest) => {
+  const request = async ({ query, body, link, ifNoneMatch }: ApiRequest) => {
     requests.made += 1;
     stir();
-    const asked = (body ?? query)!;
-    const token = asked['continuationToken'] as string | undefined;
+    const asked = link ? Object.fromEntries(new URL(link, 'http://service').searchParams) : (body ?? query)!;
+    const { skip, take, pageSize, page } = asked;
+    const token = (asked['token'] ?? asked['after'] ?? asked['continuationToken']) as string | undefined;
     const expired = token !== undefined && random(100) < forgetful;
-    const text = list.answer({ skip: Number(asked['skip']), take: Number(asked['take'] ?? asked['pageSize']), token });
+    const text = list.answer({ skip: Number(skip), take: Number(take ?? pageSize), token, page: Number(page) });
     if (expired || text === undefined) throw new MusterError('service_refused', 'expired', { details: { status: 400 } });
     const answer = answerOf(text, etags, { ifNoneMatch });
     if (answer.status === 304) requests.notModified += 1;
@@ -113,6 +138,11 @@ export const kinds = [
   { style: 'total', declared: 'unstable', reorders: true },
   { style: 'bare', declared: 'unstable', reorders: true },
   { style: 'total', declared: 'unstable', reorders: false },
+  { style: 'page', declared: 'stable', reorders: false },
+  { style: 'page-bare', declared: 'stable', reorders: false },
+  { style: 'page', declared: 'unstable', reorders: true },
+  { style: 'link', declared: 'stable', reorders: false },
+  { style: 'cursor', declared: 'stable', reorders: false },
 ] as const;
 
 /** What came of many walks of one kind. */

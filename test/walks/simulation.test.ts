@@ -9,7 +9,7 @@ test.each(kinds)('$style list, declared $declared, reordered: $reorders', async 
   expect(spared).toBe(0);
   // Were all walks of one kind, the test would say nothing.
   expect(verified).toBeGreaterThan(SEEDS / 20);
-  if (kind.style !== 'token') expect(unverified).toBeGreaterThan(SEEDS / 20);
+  if (!['token', 'link', 'cursor'].includes(kind.style)) expect(unverified).toBeGreaterThan(SEEDS / 20);
 });
 
 test('a reordered list that is declared stable is caught by its next walk', async () => {

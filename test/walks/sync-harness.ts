@@ -49,10 +49,16 @@ export interface HarnessOptions {
   readonly comparisons?: Comparisons;
 }
 
+/** What of the sandbox gives tokens. */
+type Issuer = Pick<Sandbox, 'url' | 'clientId' | 'clientSecret' | 'issueRefreshToken'>;
+
+/** Whom the lists are asked of: the sandbox, or somebody for whom the test has a token. */
+type Provider = Issuer | { readonly url: URL; readonly tokens: TokenSource };
+
 /** The sync room with its real parts around a real database and a real provider, without the queue. */
 export function syncHarness(
   db: Database,
-  sandbox: Sandbox,
+  provider: Provider,
   endpoints: readonly Endpoint[],
   {
     holder: name = 'harness',
@@ -73,7 +79,7 @@ export function syncHarness(
     dispatcher: { dispatch: async () => {} },
   });
   const http = new HttpClient();
-  const api = new ApiClient({ http, provider: { baseUrl: sandbox.url }, clock, logger });
+  const api = new ApiClient({ http, provider: { baseUrl: provider.url }, clock, logger });
   const claims = new RunClaims(db, name);
   const store = new WalkStore(db, clock, comparisons);
   const holder = new RunHolder(claims, logger);
@@ -84,7 +90,7 @@ export function syncHarness(
     clock,
     logger,
     store,
-    tokensOf: ({ companyId }) => tokenSource(sandbox, companyId),
+    tokensOf: ({ companyId }) => ('tokens' in provider ? provider.tokens : tokenSource(provider, companyId)),
     apiOf: () => ({
       baseUrl: api.baseUrl,
       request: async (request) => {
@@ -119,6 +125,20 @@ export function syncHarness(
   };
 }
 
+/** The same around a provider that gives anybody's token for anything, and serves no company's tokens itself. */
+export function foreignHarness(db: Database, url: URL, endpoints: readonly Endpoint[]) {
+  const token: AccessToken = { value: new Secret('a.b.c'), version: 1n };
+  const tokens: TokenSource = { get: async () => token, renew: async () => token, refused: async () => {} };
+  const harness = syncHarness(db, { url, tokens }, endpoints);
+  /** Onboards the company where it is not. */
+  async function connect(companyId: string): Promise<CompanyKey> {
+    const company: CompanyKey = { environment: 'test', companyId };
+    const known = await db.prisma.connection.findFirst({ where: company });
+    return known ? company : harness.onboard(companyId);
+  }
+  return { ...harness, connect };
+}
+
 /** Which page of a list is asked for, in whichever style. */
 export function askedFor({ body, query }: Pick<ApiRequest, 'body' | 'query'>) {
   const { skip, take, pageSize, continuationToken } = (body ?? query) as Record<string, number & string>;
@@ -142,13 +162,13 @@ export function ownBytes(text: string): Buffer {
   return bytes;
 }
 
-function tokenSource(sandbox: Sandbox, companyId: string): TokenSource {
+function tokenSource(sandbox: Issuer, companyId: string): TokenSource {
   let token: Promise<AccessToken> | undefined;
   const get = () => (token ??= accessToken(sandbox, companyId));
   return { get, renew: get, refused: async () => {} };
 }
 
-async function accessToken({ url, clientId, clientSecret, issueRefreshToken }: Sandbox, companyId: string): Promise<AccessToken> {
+async function accessToken({ url, clientId, clientSecret, issueRefreshToken }: Issuer, companyId: string): Promise<AccessToken> {
   const refreshToken = issueRefreshToken(companyId).reveal();
   const response = await fetch(new URL('/auth/token', url), {
     method: 'POST',

@@ -1,0 +1,120 @@
+import { describe, expect, it } from 'vitest';
+import { validateCatalogue } from '../../src/catalogue/validate.js';
+import type { JsonObject } from '../../src/pagers/pager.js';
+import { readPage } from '../../src/pagers/read-page.js';
+import { pagerFor } from '../../src/pagers/registry.js';
+import { pageOf, ReceivedNames } from './received.js';
+
+const ASKED = 'https://api.example.com/v1/companies/7/shifts?$top=2';
+
+function listOf(more: object = {}) {
+  const entry = { method: 'GET', path: '/{company_id}/shifts', pager: { style: 'next-link', size: 2 }, ...more };
+  const [endpoint] = validateCatalogue({ shifts: entry }, 'test').endpoints;
+  return { pager: pagerFor(endpoint!), id: endpoint!.id, resource: 'shifts', ignoreTotals: false };
+}
+
+/** Where the next page stands of an answer that names it so. */
+function linkIn(body: string, headers: Record<string, string> = {}, more: object = { fields: { data: 'value', next: 'next' } }) {
+  return readPage({ bytes: Buffer.from(body), headers, url: ASKED }, listOf(more)).nextToken;
+}
+
+describe('a link to the next page', () => {
+  it.each([
+    ['https://api.example.com/v1/companies/7/shifts?$skiptoken=a%2Fb', '/v1/companies/7/shifts?$skiptoken=a%2Fb'],
+    ['HTTPS://API.example.com:443/x?y=1#part', '/x?y=1'],
+    ['//api.example.com/x', '/x'],
+    ['/x?y=1', '/x?y=1'],
+    ['?page=2', '/v1/companies/7/shifts?page=2'],
+    ['shifts?page=2', '/v1/companies/7/shifts?page=2'],
+    ['../other', '/v1/companies/other'],
+    ['https://user:secret@api.example.com/x', '/x'],
+  ])('written as %s is followed on the same origin: %s', (link, path) => {
+    expect(linkIn(`{"value":[],"next":${JSON.stringify(link)}}`)).toBe(path);
+  });
+
+  it.each([
+    'https://evil.example.com/x',
+    '//evil.example.com/x',
+    'http://api.example.com/x',
+    'https://api.example.com:8443/x',
+    'https://api.example.com.evil.com/x',
+    '\\\\evil.example.com/x',
+    'javascript:alert(1)',
+    'data:text/plain,x',
+    'https://[',
+  ])('to another host or to none is refused: %s', (link) => {
+    const read = () => linkIn(`{"value":[],"next":${JSON.stringify(link)}}`);
+    expect(read).toThrow(expect.objectContaining({ code: 'malformed_envelope' }));
+  });
+
+  it('is relative to the context of an OData answer', () => {
+    const context = (text: string) => linkIn(`{"@odata.context":${text},"value":[],"next":"Companies(7)/shifts?$skiptoken=2"}`);
+    expect(context('"../$metadata#Shifts"')).toBe('/v1/companies/Companies(7)/shifts?$skiptoken=2');
+    expect(context('"https://api.example.com/odata/v4/$metadata#Shifts"')).toBe('/odata/v4/Companies(7)/shifts?$skiptoken=2');
+    expect(context('7')).toBe('/v1/companies/7/Companies(7)/shifts?$skiptoken=2');
+    expect(() => context('"https://evil.example.com/$metadata"')).toThrow(
+      expect.objectContaining({ code: 'malformed_envelope' }),
+    );
+  });
+
+  it.each([
+    ['<https://api.example.com/a?p=2>; rel="next"', '/a?p=2'],
+    ['</a?p=1>; rel="prev", </a?p=3>; rel="next"', '/a?p=3'],
+    ['</a>; title="x, y; rel=next"; rel=next', '/a'],
+    ['</a?x=1,2>; rel="last next"', '/a?x=1,2'],
+    ['</a>; rel="first"', undefined],
+    ['', undefined],
+    ['nonsense', undefined],
+  ])('stands in the Link header where no member is named: %s', (link, path) => {
+    expect(linkIn('[]', { link }, { fields: { data: 'none' } })).toBe(path);
+  });
+
+  it.each([
+    ['null', undefined],
+    ['""', undefined],
+  ])('that is %s ends the list', (link, end) => {
+    expect(linkIn(`{"value":[],"next":${link}}`)).toBe(end);
+  });
+
+  it('that is missing ends the list, and where an entry says whether a page follows, both must agree', () => {
+    expect(linkIn('{"value":[]}')).toBeUndefined();
+    const both = { fields: { data: 'value', next: 'next', hasNext: 'more' } };
+    expect(linkIn('{"value":[],"next":"/x","more":false}', {}, both)).toBeUndefined();
+    expect(() => linkIn('{"value":[],"more":true}', {}, both)).toThrow(
+      expect.objectContaining({ code: 'contradicting_envelope' }),
+    );
+  });
+});
+
+describe('a next-link pager', () => {
+  it('asks for a size once, and then for what it is told', () => {
+    const { pager } = listOf();
+    expect(pager.request(pager.first())).toEqual({ query: { $top: '2' } });
+    const page = pageOf('AB', { nextToken: '/x?y=1' });
+    const advance = pager.next(pager.first(), page, new ReceivedNames().before(page));
+    expect(advance).toMatchObject({ kind: 'next' });
+    expect(pager.request((advance as { state: JsonObject }).state)).toEqual({ link: '/x?y=1' });
+    const sizeless = listOf({ pager: { style: 'next-link', sizeName: 'none', size: 2 } }).pager;
+    expect(sizeless.request(sizeless.first())).toEqual({ query: {} });
+  });
+
+  it('doubts the end of a full first page that names no other, as a misspelt name would have it', () => {
+    const { pager } = listOf({ fields: { data: 'value', next: 'nxet' } });
+    const end = (names: string, total?: number) => {
+      const page = pageOf(names, total === undefined ? {} : { total });
+      return pager.next(pager.first(), page, new ReceivedNames().before(page));
+    };
+    expect(end('AB')).toEqual({ kind: 'done', doubt: 'end_unproved' });
+    expect(end('A')).toEqual({ kind: 'done' });
+    expect(end('AB', 2)).toEqual({ kind: 'done' });
+  });
+
+  it('refuses a first page without the total that the entry names', () => {
+    const { pager } = listOf({ fields: { data: 'value', total: '@odata.count' } });
+    const page = pageOf('A');
+    const first = () => pager.next(pager.first(), page, new ReceivedNames().before(page));
+    expect(first).toThrow(
+      expect.objectContaining({ code: 'malformed_envelope', message: expect.stringContaining('@odata.count') }),
+    );
+  });
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest';
+import { PageNumberPager, type PageNumberState } from '../../src/pagers/page-number.js';
+import { pageOf, ReceivedNames } from './received.js';
+
+const SPEC = { style: 'page-number', in: 'query', pageName: 'page', sizeName: 'pageSize', first: 1, size: 3 } as const;
+
+/** One line an exchange: which page is asked for, what the service gives, what follows. Letters are records. */
+interface Exchange {
+  readonly page: number;
+  readonly give: string;
+  readonly total?: number;
+  readonly hasNext?: boolean;
+  readonly then: 'next' | 'done';
+}
+
+function play(exchanges: readonly Exchange[], spec: ConstructorParameters<typeof PageNumberPager>[1] = SPEC) {
+  const pager = new PageNumberPager({ resource: 'contracts', envelope: '' }, spec);
+  const received = new ReceivedNames();
+  let state = pager.first();
+  for (const { page, give, then, ...more } of exchanges) {
+    expect(pager.request(state)).toEqual({ query: { page: String(page), pageSize: '3' } });
+    const answer = pageOf(give, more);
+    const advance = pager.next(state, answer, received.before(answer));
+    expect(advance.kind).toBe(then);
+    received.add(answer);
+    if (advance.kind !== 'next') return { received, length: pager.lengthAtEnd(state, answer.count) };
+    state = JSON.parse(JSON.stringify(advance.state)) as PageNumberState;
+  }
+  return { received, length: undefined };
+}
+
+describe('a page-number pager', () => {
+  it.each<[string, number, Exchange[]]>([
+    ['ends at once on an empty list', 0, [{ page: 1, give: '', total: 0, then: 'done' }]],
+    [
+      'ends where the total is reached',
+      5,
+      [
+        { page: 1, give: 'ABC', total: 5, then: 'next' },
+        { page: 2, give: 'DE', total: 5, then: 'done' },
+      ],
+    ],
+    [
+      'goes on while the newest total says so',
+      4,
+      [
+        { page: 1, give: 'ABC', total: 3, hasNext: true, then: 'next' },
+        { page: 2, give: 'D', total: 4, then: 'done' },
+      ],
+    ],
+    [
+      'ends a list without total on an empty page, and not on a short one',
+      4,
+      [
+        { page: 1, give: 'ABC', then: 'next' },
+        { page: 2, give: 'D', then: 'next' },
+        { page: 3, give: '', then: 'done' },
+      ],
+    ],
+    [
+      'ends where the list says that no page follows',
+      4,
+      [
+        { page: 1, give: 'ABC', hasNext: true, then: 'next' },
+        { page: 2, give: 'D', hasNext: false, then: 'done' },
+      ],
+    ],
+  ])('%s', (_what, length, exchanges) => {
+    expect(play(exchanges).length).toBe(length);
+  });
+
+  it.each<[string, Exchange[]]>([
+    ['an empty page where records stand', [{ page: 1, give: '', total: 4, then: 'done' }]],
+    ['more records than the total', [{ page: 1, give: 'ABC', total: 2, then: 'done' }]],
+    ['an end before the total is reached', [{ page: 1, give: 'ABC', total: 5, hasNext: false, then: 'done' }]],
+  ])('refuses %s', (_what, exchanges) => {
+    expect(() => play(exchanges)).toThrow(expect.objectContaining({ code: 'contradicting_envelope' }));
+  });
+
+  it('may begin at 0, and stand in the body', () => {
+    const pager = new PageNumberPager({ resource: 'contracts', envelope: '' }, { ...SPEC, in: 'body', first: 0 });
+    expect(pager.request(pager.first())).toEqual({ body: { page: 0, pageSize: 3 } });
+  });
+
+  it('knows which requests follow while the total is not reached, by the size of the first page', () => {
+    const pager = new PageNumberPager({ resource: 'contracts', envelope: '' }, SPEC);
+    const page = pageOf('AB', { total: 9 });
+    const advance = pager.next(pager.first(), page, new ReceivedNames().before(page));
+    if (advance.kind !== 'next') throw new Error('the list is longer than that');
+    const pages = (skip: number, count: number) =>
+      pager.ahead(advance.state, skip, count).map(({ query }) => Number(query!['page']));
+    expect([pages(0, 9), pages(1, 9), pages(0, 1)]).toEqual([[3, 4, 5], [4, 5], [3]]);
+  });
+
+  it('gives up on a service that answers every request with the same page', () => {
+    const same = Array.from({ length: 2_000 }, (_, n): Exchange => ({ page: n + 1, give: 'ABC', then: 'next' }));
+    expect(() => play(same)).toThrow(expect.objectContaining({ code: 'walk_limit_exceeded' }));
+  });
+});
