@@ -1,8 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
-import { makeFolder } from '../core/make-folder.js';
-import { isProcessAlive } from '../core/process-alive.js';
+import { isProcessAlive, makeFolder } from '../core/home.js';
 import type { Logger } from '../observability/logger.js';
 import { CommandFailure } from './exit-code.js';
 

@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { type App, type Role, startApp } from '../app.js';
 import type { Config } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
-import { makeFolder } from '../core/make-folder.js';
+import { makeFolder } from '../core/home.js';
 import { createLogger, type Logger } from '../observability/logger.js';
 
 /** Longest stop; what has not let go by then is left to the next start, which loses nothing. */

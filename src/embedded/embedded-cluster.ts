@@ -17,8 +17,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { MusterError } from '../core/errors.js';
-import { makeFolder } from '../core/make-folder.js';
-import { isProcessAlive } from '../core/process-alive.js';
+import { isProcessAlive, makeFolder } from '../core/home.js';
 import { type Account, SERVER_ENVIRONMENT, serverAccount } from './embedded-account.js';
 
 const run = promisify(execFile);

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { MusterError } from '../core/errors.js';
-import { isProcessAlive } from '../core/process-alive.js';
+import { isProcessAlive } from '../core/home.js';
 import { sqlState } from '../db/sql-state.js';
 import { type Cluster, NAME, prepareCluster } from './embedded-cluster.js';
 import { type Guard, type Hold, isGuarded, isHeld, joinHolders, startGuarded } from './embedded-guard.js';
