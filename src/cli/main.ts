@@ -23,7 +23,7 @@ import { registerUp } from './up.js';
 import { registerWorker } from './worker.js';
 
 // Where a machine has much memory, V8 lets the heap grow to four times what is alive before it collects. The flag saves much memory in a
-// worker with a giant list, at a price in speed that nobody notices (bench/notes.md).
+// worker with a giant list, at a price in speed that nobody notices (decision 0012).
 v8.setFlagsFromString('--heap-growing-percent=75');
 
 const program = new Command('muster')

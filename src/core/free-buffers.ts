@@ -7,7 +7,7 @@ port2.close();
 /**
  * Gives the memory of buffers back at once. From then on the buffers are empty, and so is every other view of their memory. The garbage
  * collector counts objects rather than the memory behind them: read responses would pile up, and new memory for each costs more than
- * receiving it. A buffer that shares its memory with others, as small ones do, is left alone.
+ * receiving it (decision 0012). A buffer that shares its memory with others, as small ones do, is left alone.
  */
 export function freeBuffers(views: readonly (Buffer | Uint32Array)[]): void {
   freeMemory(views.filter(({ buffer, byteLength }) => byteLength === buffer.byteLength).map(({ buffer }) => buffer));
