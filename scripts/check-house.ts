@@ -87,15 +87,13 @@ function isSql(node: ts.Node): boolean {
   return SQL_MEMBERS.test(name.text) || (expression.getText() === 'Prisma' && PRISMA_SQL.has(name.text));
 }
 
+/** Reads a member `style`, or compares something with the name of a style. */
 function asksForStyle(node: ts.Node): boolean {
-  const isStyle = (side: ts.Node) =>
-    (ts.isStringLiteralLike(side) && STYLES.has(side.text)) ||
-    (ts.isPropertyAccessExpression(side) && side.name.text === 'style');
+  if (ts.isPropertyAccessExpression(node)) return node.name.text === 'style';
+  if (ts.isBindingElement(node)) return (node.propertyName ?? node.name).getText() === 'style';
+  const isStyle = (side: ts.Node) => ts.isStringLiteralLike(side) && STYLES.has(side.text);
   if (ts.isBinaryExpression(node)) return COMPARISONS.has(node.operatorToken.kind) && [node.left, node.right].some(isStyle);
-  return (
-    (ts.isCaseClause(node) || ts.isSwitchStatement(node) || ts.isElementAccessExpression(node)) &&
-    ts.forEachChild(node, isStyle) === true
-  );
+  return ts.isCaseClause(node) && isStyle(node.expression);
 }
 
 function isUnreadableImport(node: ts.Node): boolean {

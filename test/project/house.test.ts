@@ -48,6 +48,7 @@ const WRONG: Readonly<Record<string, { text?: string; rule: string }>> = {
   'src/walks/literal.ts': { text: "if (kind === 'odata') go();", rule: STYLE },
   'src/walks/member.ts': { text: 'if (pager.style !== other) go();', rule: STYLE },
   'src/runs/case.ts': { text: "switch (x) { case 'next-link': go(); }", rule: STYLE },
+  'src/runs/destructured.ts': { text: 'const { style } = pager;', rule: STYLE },
   'src/runs/table.ts': { text: 'const limit = LIMITS[pager.style];', rule: STYLE },
 };
 
