@@ -80,6 +80,7 @@ describe('the rules of the house', () => {
         "// SELECT 1\nfetch(url, { method: 'DELETE' }); say('UPDATE'); say('Select a company'); style('odata'); pool.query('SELECT 1');",
       'src/generated/prisma/commonInputTypes.ts': 'SELECT`SELECT 1`;',
       'src/generated/prisma/index.ts': '',
+      'test/foreign/node_modules/package/index.d.ts': '',
     };
     expect(checked(tree)).toEqual({ violations: [], code: 0 });
   });
