@@ -8,7 +8,7 @@ import { adminToken, encryptionKeys } from './config/kept-secrets.js';
 import { systemClock } from './core/clock.js';
 import { type CompanyKey, type Environment, keyText } from './core/company.js';
 import { MusterError } from './core/errors.js';
-import { StopStack } from './core/stop-stack.js';
+import { StopStack } from './core/service.js';
 import { type Database, openDatabase } from './db/database.js';
 import { migrate, pendingMigrations } from './db/migrate.js';
 import { startEmbeddedServer } from './embedded/embedded-server.js';
