@@ -1,7 +1,6 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
-import type { FieldNames } from '../pagers/fields.js';
 import { type PagerSpec, styleNamed } from '../pagers/registry.js';
 import type { Catalogue, Endpoint } from './endpoint.js';
 import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
@@ -78,7 +77,7 @@ function toEndpoint(resource: string, { parent, envelope, query, body, fields, .
     envelope: envelope ?? '',
     ...(query && { query }),
     ...(body && { body }),
-    ...(fields && { fields: fields as FieldNames }),
+    ...(fields && { fields }),
     ...(parent === undefined ? {} : { parent }),
   };
 }
