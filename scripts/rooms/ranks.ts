@@ -5,8 +5,8 @@
  */
 const RANKS: readonly (readonly string[])[] = [
   ['core', 'generated'],
-  ['observability'],
   ['db', 'catalogue'],
+  ['observability'],
   ['embedded'],
   ['pagers', 'http', 'mirror'],
   ['notifications'],
