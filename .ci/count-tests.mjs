@@ -1,6 +1,6 @@
 // usage: node .ci/count-tests.mjs <vitest JSON report>...
-// Prints what failed and why, and last the line `N passed, N failed` over all reports. A test file that could not be run at all,
-// and a suite that wrote no report, count as one failure each.
+// Prints what failed and why, the first failure last, and then the line `N passed, N failed` over all reports. A test file that could
+// not be run at all, and a suite that wrote no report, count as one failure each.
 import { existsSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
 
@@ -10,9 +10,10 @@ const inset = (text) => text.split('\n').slice(0, 12).join('\n').replace(/^/gm, 
 let passed = 0;
 let failed = 0;
 let skipped = 0;
+const failures = [];
 for (const file of process.argv.slice(2)) {
   if (!existsSync(file)) {
-    console.log(`no report: ${file}`);
+    failures.push(`no report: ${file}`);
     failed += 1;
     continue;
   }
@@ -21,13 +22,14 @@ for (const file of process.argv.slice(2)) {
   failed += report.numFailedTests;
   for (const { name, status, message, assertionResults } of report.testResults) {
     const faults = assertionResults.filter((test) => test.status === 'failed');
-    for (const { fullName, failureMessages } of faults) console.log(`failed: ${relative('.', name)}: ${fullName}\n${inset(failureMessages.join('\n'))}`);
+    for (const { fullName, failureMessages } of faults) failures.push(`failed: ${relative('.', name)}: ${fullName}\n${inset(failureMessages.join('\n'))}`);
     if (status !== 'failed' || faults.length > 0) continue;
     failed += 1;
-    console.log(`could not run: ${relative('.', name)}\n${inset(message)}`);
+    failures.push(`could not run: ${relative('.', name)}\n${inset(message)}`);
   }
   skipped += report.numPendingTests + report.numTodoTests;
 }
+for (const failure of failures.toReversed()) console.log(failure);
 if (skipped > 0) console.log(`${skipped} skipped`);
 console.log(`${passed} passed, ${failed} failed`);
 if (failed > 0) process.exitCode = 1;

@@ -9,7 +9,7 @@ import { systemClock } from './core/clock.js';
 import { keyText } from './core/company.js';
 import { MusterError } from './core/errors.js';
 import { type ByEnvironment, ofEnvironment, type ProviderSettings } from './core/provider-settings.js';
-import { StopStack } from './core/stop-stack.js';
+import { StopStack } from './core/service.js';
 import { type Database, openDatabase } from './db/database.js';
 import { migrate, pendingMigrations } from './db/migrate.js';
 import { startEmbeddedServer } from './embedded/embedded-server.js';

@@ -1,7 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { CompanyKey } from '../core/company.js';
-import { companyNotFound } from '../core/company-not-found.js';
+import { type CompanyKey, companyNotFound } from '../core/company.js';
 import { Secret } from '../core/secret.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { ACTOR, audited, auditedRefusal } from './audit.js';

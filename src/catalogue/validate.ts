@@ -1,8 +1,8 @@
+import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
 import type { FieldNames } from '../pagers/fields.js';
 import { type PagerSpec, styleNamed } from '../pagers/registry.js';
-import { didYouMean } from './did-you-mean.js';
 import type { Catalogue, Endpoint } from './endpoint.js';
 import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
 
@@ -169,9 +169,11 @@ function knownMembers(raw: unknown, member: PropertyKey | undefined): string[] {
   return Object.keys(styleNamed(style)?.schema.shape ?? {});
 }
 
+/** The known name that `name` was most likely meant to be: at most a third of it mistyped, letter case aside. */
 function hint(name: string, known: readonly string[]): string {
-  const meant = didYouMean(name, known);
-  return meant === undefined ? '' : `; did you mean ${meant}?`;
+  const far = (candidate: string) => distance(name.toLowerCase(), candidate.toLowerCase());
+  const [meant] = known.toSorted((a, b) => far(a) - far(b));
+  return meant === undefined || far(meant) > Math.max(1, Math.floor(name.length / 3)) ? '' : `; did you mean ${meant}?`;
 }
 
 function faultsError(source: string, faults: readonly Fault[]): FaultsError {

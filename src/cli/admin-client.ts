@@ -12,9 +12,9 @@ type Query = Readonly<Record<string, string | number | undefined>>;
 /** The admin API of a running Muster, as the operator commands use it. */
 export interface AdminClient {
   get<T>(path: string, query?: Query): Promise<T>;
-  /** The answer as it came, so that numbers keep every digit. */
+  /** Returns the answer as it came, so that numbers keep every digit. */
   getText(path: string, query: Query, accept: string): Promise<string>;
-  /** Every page of a list. */
+  /** Returns the items of every page of a list. */
   all<T>(path: string, query?: Query): Promise<T[]>;
   post<T>(path: string, body?: object): Promise<T>;
   delete(path: string): Promise<void>;
@@ -27,7 +27,7 @@ export interface Readiness {
   readonly parts: Readonly<Record<string, { readonly ready: boolean; readonly problem?: string }>>;
 }
 
-/** At `url`, or where a Muster is found. Throws invalid_configuration like the server itself would. */
+/** A client of the Muster at `url`, or of one that is found. Throws `invalid_configuration` as the server itself would. */
 export function openAdminClient({ url }: { url?: string | undefined }): AdminClient {
   const config = loadConfig(process.env);
   let found: Promise<string> | undefined;
@@ -114,7 +114,7 @@ async function adminToken(config: Config, base: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).trim();
   } catch {
-    // Where nothing listens, that is what to say first: the file is written when Muster starts.
+    // The file is written when Muster starts. So where nothing listens, the message must say that, and not name the file.
     await askHealth(base);
     throw new CommandFailure(
       `No admin token: set MUSTER_ADMIN_TOKEN, or MUSTER_HOME to the folder in which Muster keeps it (${file} cannot be read).`,
@@ -141,7 +141,7 @@ function notMuster(base: string, status: number): CommandFailure {
   );
 }
 
-/** Undefined for what is no JSON object. */
+/** The JSON object in the answer; undefined when the answer is something else. */
 function parsed(answer: string): object | undefined {
   try {
     const value: unknown = JSON.parse(answer);
@@ -152,8 +152,8 @@ function parsed(answer: string): object | undefined {
 }
 
 /**
- * HOST:PORT of this machine where one of them is set, then where the `muster up` of this MUSTER_HOME listens, then PUBLIC_URL, which
- * may lead here only from outside. The admin token is sent there, so it is not enough that anything listens.
+ * Looks for a Muster at HOST:PORT of this machine where one of them is set, then where the `muster up` of this MUSTER_HOME listens, then at
+ * PUBLIC_URL, which may lead here only from outside. The admin token is sent there, so it is not enough that some program listens.
  */
 async function findMuster(config: Config): Promise<string> {
   const publicUrl = withoutSlash(config.publicUrl.href);

@@ -33,7 +33,7 @@ export function registerChanges(program: Command): void {
         .split('\n')
         .filter(Boolean)
         .map((line) => JSON.parse(line) as Change);
-      // For programs the lines go through as they came: read and written again, their numbers would lose digits.
+      // Programs get the lines as they came: read and written again, their numbers would lose digits.
       if (options.json) process.stdout.write(text);
       else print(changes, COLUMNS, options);
       const last = changes.at(-1)?.seq;

@@ -23,7 +23,7 @@ export function registerConnectLink(program: Command): void {
       const body = { environment, ...(company !== undefined && { company_id: company }) };
       const link = await openAdminClient(options).post<{ url: string; expires_at: string }>('/api/connect-links', body);
       console.log(options.json ? JSON.stringify(link) : link.url);
-      // Not on standard output: what is there goes into a mail or a script as it is.
+      // Standard output carries the link alone, since it goes into a mail or a script as it is.
       if (!options.json) console.error(`Good for one company, until ${time(link.expires_at)}.`);
     });
 }

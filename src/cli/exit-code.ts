@@ -4,7 +4,7 @@ import { isMusterError, type MusterError } from '../core/errors.js';
 const FAILED = 1;
 const BAD_USAGE = 2;
 
-/** A command that ends with this exit code and, where there is one, this message. */
+/** Ends a command with an exit code and, unless it is empty, a message. */
 export class CommandFailure extends Error {
   readonly exitCode: typeof FAILED | typeof BAD_USAGE;
 
@@ -17,7 +17,7 @@ export class CommandFailure extends Error {
 
 /** Says on standard error what went wrong, and gives the exit code that stands for it. */
 export function exitCodeOf(error: unknown): number {
-  // Commander has said its own already; asking for help or for the version is no error.
+  // Commander has printed its own message already. Asking for help or for the version is no error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : BAD_USAGE;
   if (error instanceof CommandFailure) {
     if (error.message) console.error(`muster: ${error.message}`);
@@ -31,7 +31,7 @@ export function exitCodeOf(error: unknown): number {
   return FAILED;
 }
 
-/** The code ends the first line: where there are more, they list faults. */
+/** Puts the code at the end of the first line; further lines list faults. */
 function withCode({ message, code }: MusterError): string {
   return message.replace(/$|(?=\n)/, ` [${code}]`);
 }

@@ -10,11 +10,11 @@ interface MirroredCompany {
 }
 
 const POLL_MS = 200;
-/** How often a line is printed where nothing can be overwritten. */
+/** Time between two lines on a stream where nothing can be overwritten. */
 const PLAIN_LINE_MS = 2_000;
 const BAR_WIDTH = 28;
 
-/** Shows the first mirror while it is made, then what was mirrored; `json`: only that, one JSON object a list. */
+/** Shows the progress of the first mirror, then a table of what was mirrored. With `json` it prints one JSON object a list instead. */
 export async function showFirstMirror(
   runs: Pick<Runs, 'find'>,
   companies: readonly MirroredCompany[],
@@ -49,7 +49,7 @@ function jsonLines(views: readonly RunModel[], names: ReadonlyMap<string, string
   );
 }
 
-/** Of a run that is not under way any more: the list failed, or waits with its run to be tried again. */
+/** Once the run is not under way any more, the list of such a walk failed, or waits with its run to be tried again. */
 function isUnmirrored({ status }: WalkModel): boolean {
   return status !== 'succeeded';
 }
@@ -69,7 +69,7 @@ interface Progress {
   readonly received: number;
   /** Sum of the totals of the lists that have told theirs. */
   readonly total: number;
-  /** Whether every list has. */
+  /** Whether every list has told its total. */
   readonly totalKnown: boolean;
   readonly companiesDone: number;
   readonly companies: number;
@@ -88,7 +88,7 @@ function progressOf(views: readonly RunModel[]): Progress {
   };
 }
 
-/** One line that is overwritten on a terminal, and now and then a new one elsewhere. */
+/** Prints progress: one line that is overwritten on a terminal, and a new line now and then elsewhere. */
 class ProgressLine {
   readonly #stream: NodeJS.WriteStream;
   #lastPrint = -Infinity;
@@ -117,14 +117,14 @@ function describe(
   withBar: boolean,
 ): string {
   const rate = received / Math.max(seconds, 0.1);
-  const parts = [
+  const texts = [
     `${companiesDone} of ${companies} companies`,
     `${count(received)} of ${totalKnown ? '' : 'at least '}${count(total)} records`,
   ];
-  if (received > 0) parts.push(`${count(Math.round(rate))}/s`);
-  if (received > 0 && received < total) parts.push(`about ${Math.ceil((total - received) / rate)} s left`);
+  if (received > 0) texts.push(`${count(Math.round(rate))}/s`);
+  if (received > 0 && received < total) texts.push(`about ${Math.ceil((total - received) / rate)} s left`);
   const bar = withBar && total > 0 ? `${barOf(received / total)}  ` : '';
-  return `Mirroring  ${bar}${parts.join('  ')}`;
+  return `Mirroring  ${bar}${texts.join('  ')}`;
 }
 
 function barOf(share: number): string {

@@ -22,8 +22,8 @@ import { registerSync } from './sync.js';
 import { registerUp } from './up.js';
 import { registerWorker } from './worker.js';
 
-// Where a machine has much memory, V8 lets the heap grow to four times what is alive before it collects. This takes a worker with a
-// giant list 70 MB less, at 1 % of its speed (bench/notes.md).
+// Where a machine has much memory, V8 lets the heap grow to four times what is alive before it collects. The flag saves much memory in a
+// worker with a giant list, at a price in speed that nobody notices (decision 0012).
 v8.setFlagsFromString('--heap-growing-percent=75');
 
 const program = new Command('muster')
@@ -35,7 +35,7 @@ const program = new Command('muster')
   .showHelpAfterError('(add --help for how it is used)')
   .exitOverride();
 
-// Asked for help on a command that does not exist, commander shows its own help and is content.
+// Asked for help on a command that does not exist, commander would show its own help and succeed.
 program.on('beforeHelp', () => {
   const unknown = program.args.find((arg) => !arg.startsWith('-') && arg !== 'help');
   if (unknown !== undefined) program.error(`error: unknown command '${unknown}'`);
@@ -49,7 +49,7 @@ for (const register of [registerSync, registerRuns, registerHolds, registerNotif
 for (const register of [registerPause, registerResume, registerRemove, registerChanges, registerRekey, registerRotateKeys])
   register(program);
 
-// Whoever reads our output may stop early (`muster runs | head`).
+// The reader of the output may stop early (`muster runs | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
 try {

@@ -8,7 +8,7 @@ export function registerMigrate(program: Command): void {
     .option('--json', 'print one JSON object a line')
     .action(async ({ json }: { json?: boolean }) => {
       const config = loadConfig(process.env);
-      // The whole of Muster: loaded by the commands that run it, not by those that ask a running one.
+      // app.js loads the whole of Muster, so only the commands that run Muster import it, and only when they are called.
       const { applyMigrations } = await import('../app.js');
       const { createLogger } = await import('../observability/logger.js');
       const { applied } = await applyMigrations(config, createLogger({ level: config.logLevel }));

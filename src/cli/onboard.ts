@@ -34,7 +34,7 @@ export function registerOnboard(program: Command): void {
     });
 }
 
-/** From a pipe, or typed unseen. */
+/** Reads a secret from a pipe, or as it is typed, without showing it. */
 async function readSecret(): Promise<string> {
   if (!process.stdin.isTTY) return (await text(process.stdin)).trim();
   process.stderr.write('Refresh token (not shown): ');

@@ -1,7 +1,8 @@
+import { createInterface } from 'node:readline/promises';
 import { type Command, type CommandOptions, InvalidArgumentError, Option } from 'commander';
 import { ENVIRONMENTS, type Environment, parseCompanyId } from '../core/company.js';
 
-/** What every operator command takes. */
+/** The options of every operator command. */
 export interface OperatorOptions {
   readonly json?: boolean;
   readonly url?: string;
@@ -57,4 +58,18 @@ function parseUrl(text: string): string {
   if (!URL.canParse(text) || !/^https?:/.test(text))
     throw new InvalidArgumentError('It must be an address like http://127.0.0.1:8080.');
   return text;
+}
+
+/** Stands in the help of a command that asks before it acts. */
+export const ASKS = '\nOn a terminal it asks first; without one, as in a script, nothing is asked.';
+
+/** Asks on the terminal. Where there is none, or with --yes, the answer is yes without a question. */
+export async function confirmed(question: string, { yes = false }: { readonly yes?: boolean | undefined }): Promise<boolean> {
+  if (yes || !process.stdin.isTTY) return true;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+  } finally {
+    terminal.close();
+  }
 }

@@ -1,9 +1,8 @@
 import type { Command } from 'commander';
 import type { RekeyedModel } from '../api/rekey.js';
 import { openAdminClient } from './admin-client.js';
-import { ASKS, confirmed } from './confirm.js';
 import { CommandFailure } from './exit-code.js';
-import { type CompanyOptions, companyCommand, companyPath } from './operator-command.js';
+import { ASKS, type CompanyOptions, companyCommand, companyPath, confirmed } from './operator-command.js';
 import { print } from './table.js';
 
 export function registerRekey(program: Command): void {

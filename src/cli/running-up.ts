@@ -1,8 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Config } from '../config/config.js';
-import { makeFolder } from '../core/make-folder.js';
-import { isProcessAlive } from '../core/process-alive.js';
+import { isProcessAlive, makeFolder } from '../core/home.js';
 import type { Logger } from '../observability/logger.js';
 import { CommandFailure } from './exit-code.js';
 
@@ -11,12 +10,12 @@ interface RunningUp {
   readonly url: string;
 }
 
-/** How long a Muster may take to say that it is there. */
+/** Longest time in which a Muster answers that it is there. */
 const ANSWER_MS = 3_000;
 
 /**
  * Throws when a `muster up` serves this MUSTER_HOME already: a second sandbox would not know the tokens that the first one
- * gives, and cost every example company its authorization. What a killed process left does not count: nobody answers there.
+ * gives, and cost every example company its authorization. The word of a killed process does not count, since nobody answers there.
  */
 export async function refuseSecondUp(config: Config): Promise<void> {
   const other = runningUp(config);
@@ -27,7 +26,7 @@ export async function refuseSecondUp(config: Config): Promise<void> {
   );
 }
 
-/** Whether a Muster, and no other program, answers there. */
+/** Whether a Muster, and no other program, answers at `url`. */
 export async function isMusterAt(url: string): Promise<boolean> {
   try {
     return isMuster((await fetch(`${url}/healthz`, { signal: AbortSignal.timeout(ANSWER_MS) })).headers.get('x-service'));
@@ -36,7 +35,7 @@ export async function isMusterAt(url: string): Promise<boolean> {
   }
 }
 
-/** By the header `x-service` of its answer to /healthz. */
+/** Whether the header `x-service` of an answer to /healthz is that of a Muster. */
 export function isMuster(service: unknown): boolean {
   return service === 'muster';
 }

@@ -45,7 +45,7 @@ export function registerRuns(program: Command): void {
     });
 }
 
-/** With --json the run is one line; for people its walks follow as a table of their own, and what they should know of them. */
+/** Prints a run: one line with --json. For people a table of its walks follows, then errors and held deletions. */
 export async function printRun(client: AdminClient, run: RunModel, options: OperatorOptions): Promise<void> {
   print([run], RUN_COLUMNS, options);
   if (options.json) return;

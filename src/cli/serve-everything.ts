@@ -20,7 +20,7 @@ export interface UpOptions {
 /** Serves every role until a signal, beside a sandbox when no environment of the service is configured. */
 export function serveEverything(config: Config, options: UpOptions): Promise<void> {
   return serveUntilSignal((signal) => {
-    // On a new line: the terminal has written ^C into the one that is under way.
+    // The message begins with a new line: the terminal has written ^C into the current one.
     signal.addEventListener('abort', () => process.stderr.isTTY && console.error('\nStopping …'), { once: true });
     return up(config, options, signal);
   });
@@ -87,8 +87,8 @@ function providerOf(sandbox: Sandbox, config: Config) {
 }
 
 /**
- * Onboards the example companies that were never here, and asks for a sync of all: one that a person has removed, paused or
- * revoked stays so. Returns the ids of the runs.
+ * Onboards the example companies that were never here, and requests a run of each company. A company that a person has removed, paused
+ * or revoked stays so. Returns the ids of the runs.
  */
 async function syncExamples(app: App, sandbox: Sandbox): Promise<string[]> {
   const runs: string[] = [];

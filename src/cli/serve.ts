@@ -4,13 +4,13 @@ import { pino } from 'pino';
 import { type App, type Role, startApp } from '../app.js';
 import type { Config } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
-import { makeFolder } from '../core/make-folder.js';
+import { makeFolder } from '../core/home.js';
 import { createLogger, type Logger } from '../observability/logger.js';
 
-/** Longest stop; what has not let go by then is left to the next start, which loses nothing. */
+/** Longest stop. A service that has not stopped by then ends with the process, and the next start loses nothing by it. */
 const STOP_LIMIT_MS = 14_000;
 
-/** How long a start has to undo itself; then it ends with the process, as every start may at any moment. */
+/** Longest time that a start has to undo itself. Then the process ends, which it may do at any moment of a start. */
 const CALLED_OFF_MS = 10_000;
 
 /**
@@ -39,7 +39,7 @@ export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{
   clearTimeout(limit);
 }
 
-/** Such as a connection to a Redis that is away. No failure: a process may end at any moment without losing what it committed. */
+/** Ends a stop that hangs, for example on a Redis that is away. The exit code is 0: nothing that was committed is lost. */
 function giveUp(): never {
   console.error('muster: stopping took too long; nothing that was committed is lost, and the rest goes on at the next start.');
   process.exit(0);
@@ -63,7 +63,7 @@ async function startRole(config: Config, role: Role, logger: Logger, signal: Abo
   return app;
 }
 
-/** The log of a process that a person watches goes to a file, so that it does not break up what the person reads. */
+/** The log of a process on a terminal goes to a file, so that it does not break up what the person there reads. */
 export function loggerBesideTerminal(config: Config): { logger: Logger; file?: string } {
   if (!process.stderr.isTTY) return { logger: createLogger({ level: config.logLevel }) };
   makeFolder(config.home);

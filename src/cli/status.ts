@@ -8,7 +8,7 @@ import { tableLines, time } from './table.js';
 
 interface Overview extends Readiness {
   readonly companies: Readonly<Record<CompanyModel['status'], number>>;
-  /** How the mirrors stand: lists with a verified walk, those without, and the start of the oldest verified one. */
+  /** Counts of lists with and without a verified walk, and the start of the oldest of the verified walks. */
   readonly lists: { readonly verified: number; readonly never_verified: number; readonly oldest_verified_at: string | null };
   readonly runs: { readonly queued: number; readonly running: number };
   readonly companies_last_run_failed: number;
@@ -58,7 +58,7 @@ async function overlook(client: AdminClient, readiness: Readiness): Promise<Over
   };
 }
 
-/** From the metrics: the API lists every run that ever failed, and not which of them was the last. */
+/** Reads the metrics: the API lists every run that ever failed, and does not say which of them was a company's last. */
 async function lastRunsFailed(client: AdminClient): Promise<number> {
   const metrics = await client.getText('/metrics', {}, 'text/plain');
   return Number(/^muster_companies_last_run\{status="failed"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);

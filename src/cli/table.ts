@@ -1,7 +1,7 @@
-/** Columns in order: heading and what stands under it. Numbers are aligned to the right. */
+/** Columns in order: the heading, and how a cell under it is made. Numbers are aligned to the right. */
 export type Columns<T> = Readonly<Record<string, (item: T) => string | number | null | undefined>>;
 
-/** Prints what was asked for: a table for people, or one JSON object a line. */
+/** Prints items: a table for people, or one JSON object a line for programs. */
 export function print<T extends object>(items: readonly T[], columns: Columns<T>, { json }: { readonly json?: boolean }): void {
   const lines = json ? items.map((item) => JSON.stringify(item)) : tableLines(items, columns);
   for (const line of lines) console.log(line);

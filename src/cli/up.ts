@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError } from 'commander';
-import { loadServerConfig } from '../config/server-config.js';
+import { loadServerConfig } from '../config/config.js';
 
 /** Share of the sandbox's records that changes in a minute: a person sees something move, and nothing big. */
 const SANDBOX_CHANGES_PER_MINUTE = 0.001;

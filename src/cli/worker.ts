@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { loadServerConfig } from '../config/server-config.js';
+import { loadServerConfig } from '../config/config.js';
 
 export function registerWorker(program: Command): void {
   program

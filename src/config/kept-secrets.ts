@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import type { EncryptionKey } from '../core/encryption-key.js';
-import { keptSecret } from '../core/kept-secret.js';
-import type { Secret } from '../core/secret.js';
+import { keptSecret } from '../core/home.js';
+import type { EncryptionKey, Secret } from '../core/secret.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { Config } from './config.js';
 
@@ -11,7 +10,7 @@ export function adminTokenPath({ home }: Pick<Config, 'home'>): string {
   return join(home, 'admin-token');
 }
 
-/** That of the configuration, or one that is made at first use and kept under `home`. Throws `invalid_configuration`. */
+/** The token of the configuration, or one that is made at first use and kept under `home`. Throws `invalid_configuration`. */
 export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>): Promise<Secret> {
   const token = config.adminToken ?? (await keptSecret(adminTokenPath(config), () => randomBytes(32).toString('base64url')));
   registerSecret(token.reveal(), { lasting: true });
@@ -19,8 +18,8 @@ export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>): P
 }
 
 /**
- * Those of the configuration, or, for the embedded database only, one that is made at first use and kept beside it. Throws
- * `invalid_configuration`.
+ * The keys of the configuration. Where it has none, which only the embedded database allows, one key that is made at first use and kept
+ * beside that database. Throws `invalid_configuration`.
  */
 export async function encryptionKeys(config: Pick<Config, 'home' | 'encryptionKeys'>): Promise<readonly EncryptionKey[]> {
   if (config.encryptionKeys) return config.encryptionKeys;

@@ -1,227 +1,180 @@
 import { resolve } from 'node:path';
+import { z } from 'zod';
 import type { Environment } from '../core/company.js';
-import { Secret } from '../core/secret.js';
-import {
-  authUrlOf,
-  cronOf,
-  encryptionKeysOf,
-  hostOf,
-  httpsUrlOf,
-  logLevelOf,
-  longSecretTextOf,
-  rootUrlOf,
-  safeUrlOf,
-  secretTextOf,
-  timezoneOf,
-  urlOf,
-  wholeNumber,
-} from './setting-values.js';
+import * as value from './setting-values.js';
 
 /** A row of the table of settings, as docs/configuration.md shows it. */
 export interface SettingHelp {
-  readonly name: string;
   readonly help: string;
-  /** What holds while the variable is unset. */
+  /** What holds while the variable is unset; for a setting with a default, the text of the default. */
   readonly unset: string;
   readonly example: string;
-  /** Its value is shown nowhere. */
+  /** Its value is shown nowhere, and may come from a file, which the variable with `_FILE` behind its name gives. */
   readonly secret: boolean;
 }
 
-export interface Setting<T> extends SettingHelp {
-  /** Throws Problem. The text is never empty, and has no white space around it. */
-  readonly parse: (text: string) => T;
-}
+const HELP = z.registry<SettingHelp>();
 
-/** A setting with a default, which stands in `unset` and is parsed like any value. */
-export interface DefaultedSetting<T> extends Setting<T> {
-  readonly defaulted: true;
-}
+type Help = Omit<SettingHelp, 'secret'> & { readonly secret?: true };
 
-const open = { secret: false } as const;
-const secret = { secret: true } as const;
-const defaulted = { secret: false, defaulted: true } as const;
+const optional = <T>(schema: z.ZodType<T, string>, help: Help) => schema.optional().register(HELP, { secret: false, ...help });
 
-/** Every setting but those of an environment of the service. */
-export const SETTINGS = {
-  databaseUrl: setting(secret, 'DATABASE_URL', 'PostgreSQL 15 or newer.', {
+const defaulted = <T>(schema: z.ZodType<T, string>, help: Help) =>
+  schema.prefault(help.unset).register(HELP, { secret: false, ...help });
+
+const path = z.string().transform((text) => resolve(text));
+
+/** Reads the variables, whose texts are trimmed and never empty. */
+export const SETTINGS = z.object({
+  DATABASE_URL: optional(value.urlText('postgres:', 'postgresql:'), {
+    help: 'PostgreSQL 15 or newer.',
     unset: 'an embedded PostgreSQL under `MUSTER_HOME`',
     example: 'postgres://muster:password@db.example.com:5432/muster',
-    parse: (text) => (urlOf(text, ['postgres:', 'postgresql:']), text),
+    secret: true,
   }),
-  redisUrl: setting(secret, 'REDIS_URL', 'Redis 6.2 or newer, or Valkey, for the queue.', {
+  REDIS_URL: optional(value.urlText('redis:', 'rediss:'), {
+    help: 'Redis 6.2 or newer, or Valkey, for the queue.',
     unset: 'the queue lives in the database',
     example: 'redis://cache.example.com:6379/0',
-    parse: (text) => (urlOf(text, ['redis:', 'rediss:']), text),
+    secret: true,
   }),
-  home: setting(defaulted, 'MUSTER_HOME', 'Folder for the embedded database and for generated keys and tokens.', {
+  MUSTER_HOME: defaulted(path, {
+    help: 'Folder for the embedded database and for generated keys and tokens.',
     unset: '.muster',
     example: '/var/lib/muster',
-    parse: (text) => resolve(text),
   }),
-  host: setting(defaulted, 'HOST', 'Address on which the admin API listens.', {
+  HOST: defaulted(value.host, {
+    help: 'Address on which the admin API listens.',
     unset: '127.0.0.1',
     example: '0.0.0.0',
-    parse: hostOf,
   }),
-  port: setting(defaulted, 'PORT', 'Port on which it listens; 0 takes a free one.', {
+  PORT: defaulted(value.wholeNumber(0, 65_535), {
+    help: 'Port on which it listens; 0 takes a free one.',
     unset: '8080',
     example: '8080',
-    parse: wholeNumber(0, 65_535),
   }),
-  publicUrl: setting(open, 'PUBLIC_URL', 'Outside address of the admin API, for redirect and connect links.', {
+  PUBLIC_URL: optional(value.rootUrl, {
+    help: 'Outside address of the admin API, for redirect and connect links.',
     unset: '`http://HOST:PORT`',
     example: 'https://muster.example.com',
-    parse: (text) => rootUrlOf(text),
   }),
-  adminToken: setting(
-    secret,
-    'MUSTER_ADMIN_TOKEN',
-    'Bearer token with every right: characters without spaces, better 16 or more.',
-    {
-      unset: 'generated at first start and kept under `MUSTER_HOME`',
-      example: 'a-long-random-text-of-your-own',
-      parse: secretTextOf,
-    },
-  ),
-  encryptionKeys: setting(
-    secret,
-    'MUSTER_ENCRYPTION_KEYS',
-    'Keys for the tokens at rest: `keyid:base64-of-32-bytes`, comma separated. The first encrypts, all decrypt.',
-    {
-      unset: 'generated and kept under `MUSTER_HOME` with the embedded database; required with `DATABASE_URL`',
-      example: 'k1:ZXhhbXBsZS1rZXktbmV2ZXItdXNlLXRoaXMtYXQtYWw=',
-      parse: encryptionKeysOf,
-    },
-  ),
-  cataloguePath: setting(open, 'MUSTER_CATALOGUE', 'YAML or JSON file that replaces the built-in catalogue.', {
+  MUSTER_ADMIN_TOKEN: optional(value.asciiSecret, {
+    help: 'Bearer token with every right: characters without spaces, better 16 or more.',
+    unset: 'generated at first start and kept under `MUSTER_HOME`',
+    example: 'a-long-random-text-of-your-own',
+    secret: true,
+  }),
+  MUSTER_ENCRYPTION_KEYS: optional(value.encryptionKeys, {
+    help: 'Keys for the tokens at rest: `keyid:base64-of-32-bytes`, comma separated. The first encrypts, all decrypt.',
+    unset: 'generated and kept under `MUSTER_HOME` with the embedded database; required with `DATABASE_URL`',
+    example: 'k1:ZXhhbXBsZS1rZXktbmV2ZXItdXNlLXRoaXMtYXQtYWw=',
+    secret: true,
+  }),
+  MUSTER_CATALOGUE: optional(path, {
+    help: 'YAML or JSON file that replaces the built-in catalogue.',
     unset: 'the built-in catalogue: employees and departments',
     example: '/etc/muster/catalogue.yaml',
-    parse: (text) => resolve(text),
   }),
-  cron: setting(defaulted, 'SYNC_CRON', 'When the nightly sync begins: minute, hour, day of month, month, day of week.', {
+  SYNC_CRON: defaulted(value.cron, {
+    help: 'When the nightly sync begins: minute, hour, day of month, month, day of week.',
     unset: '0 2 * * *',
     example: '30 1 * * *',
-    parse: cronOf,
   }),
-  timezone: setting(defaulted, 'SYNC_TIMEZONE', 'Time zone of `SYNC_CRON`, by its IANA name.', {
+  SYNC_TIMEZONE: defaulted(value.timezone, {
+    help: 'Time zone of `SYNC_CRON`, by its IANA name.',
     unset: 'UTC',
     example: 'Europe/Copenhagen',
-    parse: timezoneOf,
   }),
-  spreadMinutes: setting(defaulted, 'SYNC_SPREAD_MINUTES', 'Window after it over which the companies are spread.', {
+  SYNC_SPREAD_MINUTES: defaulted(value.wholeNumber(0, 10_080), {
+    help: 'Window after it over which the companies are spread.',
     unset: '120',
     example: '120',
-    parse: wholeNumber(0, 10_080),
   }),
-  refreshMarginSeconds: setting(open, 'REFRESH_MARGIN_SECONDS', 'How long before its expiry an access token is refreshed.', {
+  REFRESH_MARGIN_SECONDS: optional(value.wholeNumber(0, 86_400), {
+    help: 'How long before its expiry an access token is refreshed.',
     unset: 'a fifth of its lifetime, at least 60 s, never more than half the lifetime',
     example: '300',
-    parse: wholeNumber(0, 86_400),
   }),
-  workerConcurrency: setting(defaulted, 'WORKER_CONCURRENCY', 'Companies that one worker walks side by side.', {
+  WORKER_CONCURRENCY: defaulted(value.wholeNumber(1, 100), {
+    help: 'Companies that one worker walks side by side.',
     unset: '4',
     example: '8',
-    parse: wholeNumber(1, 100),
   }),
-  requestTimeoutSeconds: setting(
-    defaulted,
-    'REQUEST_TIMEOUT_SECONDS',
-    'Longest silence of the service within one request; the request as a whole has 120 s.',
-    {
-      unset: '30',
-      example: '60',
-      parse: wholeNumber(1, 3_600),
-    },
-  ),
-  webhookUrl: setting(
-    secret,
-    'NOTIFY_WEBHOOK_URL',
-    'Address that is told of what a person should know; https unless on loopback.',
-    {
-      unset: 'nobody is told',
-      example: 'https://hooks.example.com/muster',
-      parse: httpsUrlOf,
-    },
-  ),
-  webhookSecret: setting(secret, 'NOTIFY_WEBHOOK_SECRET', 'Signs what is sent there: at least 16 characters without spaces.', {
+  REQUEST_TIMEOUT_SECONDS: defaulted(value.wholeNumber(1, 3_600), {
+    help: 'Longest silence of the service within one request; the request as a whole has 120 s.',
+    unset: '30',
+    example: '60',
+  }),
+  NOTIFY_WEBHOOK_URL: optional(value.httpsUrl, {
+    help: 'Address that is told of what a person should know; https unless on loopback.',
+    unset: 'nobody is told',
+    example: 'https://hooks.example.com/muster',
+    secret: true,
+  }),
+  NOTIFY_WEBHOOK_SECRET: optional(value.longSecret, {
+    help: 'Signs what is sent there: at least 16 characters without spaces.',
     unset: 'nobody is told',
     example: 'a-long-random-text-for-signing',
-    parse: longSecretTextOf,
+    secret: true,
   }),
-  changeRetentionDays: setting(open, 'CHANGE_RETENTION_DAYS', 'How long the change feed keeps a change.', {
+  CHANGE_RETENTION_DAYS: optional(value.wholeNumber(1, 36_500), {
+    help: 'How long the change feed keeps a change.',
     unset: 'for ever',
     example: '90',
-    parse: wholeNumber(1, 36_500),
   }),
-  logLevel: setting(defaulted, 'LOG_LEVEL', 'Least severe level that is logged.', {
+  LOG_LEVEL: defaulted(value.logLevel, {
+    help: 'Least severe level that is logged.',
     unset: 'info',
     example: 'debug',
-    parse: logLevelOf,
   }),
-};
+  ...prefixed('PRODUCTION', providerSettings('production')),
+  ...prefixed('TEST', providerSettings('test')),
+});
 
-/** The settings of each environment of the service; their variables begin with its name. */
-export const PROVIDERS = {
-  production: providerTable('PRODUCTION'),
-  test: providerTable('TEST'),
-} satisfies Record<Environment, unknown>;
-
-function providerTable(prefix: string) {
-  const environment = prefix.toLowerCase();
+/** The settings of one environment of the service, without the prefix of their variables. */
+function providerSettings(environment: Environment) {
   const unset = `the ${environment} environment is not configured`;
   return {
-    baseUrl: setting(open, `${prefix}_BASE_URL`, `Root of the API, ${environment} environment.`, {
+    BASE_URL: optional(value.safeUrl, {
+      help: `Root of the API, ${environment} environment.`,
       unset,
       example: 'https://api.example.com',
-      parse: (text) => safeUrlOf(rootUrlOf(text)),
     }),
-    authUrl: setting(
-      open,
-      `${prefix}_AUTH_URL`,
-      'Root of its authorization server; `/auth/authorize` and `/auth/token` are added.',
-      {
-        unset,
-        example: 'https://login.example.com',
-        parse: authUrlOf,
-      },
-    ),
-    clientId: setting(open, `${prefix}_CLIENT_ID`, 'Application identifier, as registered there.', {
+    AUTH_URL: optional(value.authUrl, {
+      help: 'Root of its authorization server; `/auth/authorize` and `/auth/token` are added.',
+      unset,
+      example: 'https://login.example.com',
+    }),
+    CLIENT_ID: optional(z.string(), {
+      help: 'Application identifier, as registered there.',
       unset,
       example: 'muster',
-      parse: String,
     }),
-    clientSecret: setting(secret, `${prefix}_CLIENT_SECRET`, 'Secret of the application.', {
+    CLIENT_SECRET: optional(value.secret, {
+      help: 'Secret of the application.',
       unset,
       example: 'the-secret-issued-at-registration',
-      parse: (text) => new Secret(text),
+      secret: true,
     }),
-    redirectUri: setting(
-      open,
-      `${prefix}_REDIRECT_URI`,
-      'Redirect URL of the application, as registered there; https unless on loopback.',
-      {
-        unset: '`PUBLIC_URL/oauth/callback`',
-        example: 'https://muster.example.com/oauth/callback',
-        parse: httpsUrlOf,
-      },
-    ),
+    REDIRECT_URI: optional(value.httpsUrl, {
+      help: 'Redirect URL of the application, as registered there; https unless on loopback.',
+      unset: '`PUBLIC_URL/oauth/callback`',
+      example: 'https://muster.example.com/oauth/callback',
+    }),
   };
 }
 
-/** The table of settings, in the order of the documentation. */
-export function settingsHelp(): SettingHelp[] {
-  const all: SettingHelp[] = [SETTINGS, PROVIDERS.production, PROVIDERS.test].flatMap((table) =>
-    Object.values<SettingHelp>(table),
-  );
-  return all.map(({ name, help, unset, example, secret: isSecret }) => ({ name, help, unset, example, secret: isSecret }));
+type Prefixed<P extends string, T> = { [Name in keyof T & string as `${P}_${Name}`]: T[Name] };
+
+function prefixed<P extends string, T extends object>(prefix: P, settings: T): Prefixed<P, T> {
+  return Object.fromEntries(Object.entries(settings).map(([name, schema]) => [`${prefix}_${name}`, schema])) as Prefixed<P, T>;
 }
 
-function setting<T, Kind extends { readonly secret: boolean }>(
-  kind: Kind,
-  name: string,
-  help: string,
-  rest: { readonly unset: string; readonly example: string; readonly parse: (text: string) => T },
-): Setting<T> & Kind {
-  return { ...kind, name, help, ...rest };
+export type SettingName = keyof typeof SETTINGS.shape;
+
+export function helpOf(name: SettingName): SettingHelp {
+  return HELP.get(SETTINGS.shape[name]) as SettingHelp;
 }
+
+/** Every variable, in the order of the documentation. */
+export const SETTING_NAMES = Object.keys(SETTINGS.shape) as SettingName[];

@@ -1,8 +1,10 @@
+import { MusterError } from './errors.js';
+
 /** The two environments of the service; each has its own data and its own authorization. */
 export const ENVIRONMENTS = ['production', 'test'] as const;
 export type Environment = (typeof ENVIRONMENTS)[number];
 
-/** What names one company everywhere: the same company_id may exist in both environments. */
+/** Names one company everywhere: the same company_id may exist in both environments. */
 export interface CompanyKey {
   readonly environment: Environment;
   /** GUID in lower case. */
@@ -21,7 +23,7 @@ export function describeCompany({ environment, companyId }: CompanyKey): string 
   return `company ${companyId} (${environment})`;
 }
 
-/** One text for each company: what a Map finds it by, and a queue's deduplication. */
+/** One text for each company, by which a Map finds it and a queue drops its duplicates. */
 export function keyText({ environment, companyId }: { readonly environment: string; readonly companyId: string }): string {
   return `${environment}/${companyId}`;
 }
@@ -29,4 +31,8 @@ export function keyText({ environment, companyId }: { readonly environment: stri
 /** How every log line names a company. */
 export function logFieldsOf({ environment, companyId }: CompanyKey): { environment: Environment; company_id: string } {
   return { environment, company_id: companyId };
+}
+
+export function companyNotFound(company: CompanyKey): MusterError {
+  return new MusterError('company_not_found', `There is no ${describeCompany(company)}: onboard it first (POST /api/companies).`);
 }

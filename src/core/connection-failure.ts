@@ -17,7 +17,7 @@ const WORDS: Record<string, string> = {
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
 };
 
-/** Why a server could not be reached, in words; for failures without a code of the system, what they say themselves. */
+/** Why a server could not be reached, in words. A failure without a code of the operating system speaks for itself. */
 export function connectionFailure(error: unknown): string {
   const { code, message } = error as NodeJS.ErrnoException;
   const text = /timeout|timed out/i.test(message) ? WORDS.ETIMEDOUT : message;

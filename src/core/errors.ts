@@ -65,7 +65,7 @@ export class MusterError extends Error {
   /** Facts for the log and for problem+json: plain JSON, nothing secret. */
   readonly details: Readonly<Record<string, unknown>>;
 
-  /** `retryable` is that of the code, unless this call is known to be another case. */
+  /** `retryable` is taken from the code, unless this one error is known to be an exception. */
   constructor(
     code: ErrorCode,
     message: string,
@@ -107,7 +107,7 @@ export function isMusterError(error: unknown, code?: ErrorCode): error is Muster
   return error instanceof MusterError && (code === undefined || error.code === code);
 }
 
-/** What went wrong, for people and for programs. */
+/** A failure as answers and rows show it, for people and for programs. */
 export interface ErrorView {
   readonly code: ErrorCode;
   readonly message: string;

@@ -1,19 +1,19 @@
 import { MessageChannel } from 'node:worker_threads';
 
-/** A port that leads nowhere: what is sent there with its memory is gone. */
+/** A port that leads nowhere: memory that is transferred there is gone. */
 const { port1: nowhere, port2 } = new MessageChannel();
 port2.close();
 
 /**
- * Gives the memory of buffers back at once. From then on they are empty, and so is every other view of their memory. The garbage
- * collector counts objects rather than what they hold: it lets a hundred megabytes of read responses pile up, and new memory for
- * each costs more than to receive it. A buffer that is a part of its memory, as small ones are, is left alone.
+ * Gives the memory of buffers back at once. From then on the buffers are empty, and so is every other view of their memory. The garbage
+ * collector counts objects rather than the memory behind them: read responses would pile up, and new memory for each costs more than
+ * receiving it (decision 0012). A buffer that shares its memory with others, as small ones do, is left alone.
  */
 export function freeBuffers(views: readonly (Buffer | Uint32Array)[]): void {
   freeMemory(views.filter(({ buffer, byteLength }) => byteLength === buffer.byteLength).map(({ buffer }) => buffer));
 }
 
-/** The same for memory that the caller knows to be nobody else's, however little of it a buffer shows. */
+/** Gives memory back that the caller knows to be nobody else's, however little of it a buffer shows. */
 export function freeMemory(memory: readonly ArrayBufferLike[]): void {
   const freed = new Set(memory.filter((each): each is ArrayBuffer => each instanceof ArrayBuffer && each.byteLength > 0));
   if (freed.size > 0) nowhere.postMessage(undefined, [...freed]);

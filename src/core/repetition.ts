@@ -1,4 +1,4 @@
-/** Work that is done every so often, and never twice at once: what comes while it is under way is left out. */
+/** Work that is done at intervals, and never twice at once: an interval that ends while the work is under way starts nothing. */
 export class Repetition {
   readonly #everyMs: number;
   readonly #work: () => Promise<void>;
@@ -12,7 +12,7 @@ export class Repetition {
     this.#work = work;
   }
 
-  /** The first time after `everyMs`. Does nothing once it was stopped. */
+  /** The work is done for the first time after `everyMs`. A start after the stop does nothing. */
   start(): void {
     if (this.#isStopped) return;
     this.#timer = setInterval(() => {
@@ -22,7 +22,7 @@ export class Repetition {
     }, this.#everyMs);
   }
 
-  /** Resolves when the work under way is done; it does not begin again even before. */
+  /** From the call on no work begins. Resolves when the work under way is done. */
   async stop(): Promise<void> {
     this.#isStopped = true;
     clearInterval(this.#timer);

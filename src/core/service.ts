@@ -1,3 +1,5 @@
+import { MusterError } from './errors.js';
+
 /**
  * The one contract of everything that is started and stopped.
  * `start` resolves when the service does its work; `stop` resolves when it has let go of every resource.
@@ -7,4 +9,48 @@ export interface Service {
   readonly name: string;
   start(): Promise<void>;
   stop(): Promise<void>;
+}
+
+type Stoppable = Pick<Service, 'name' | 'stop'>;
+
+/** Stops services in the reverse order of their start. One that fails to stop does not keep the others from stopping. */
+export class StopStack {
+  readonly #onError: (error: unknown, name: string) => void;
+  readonly #started: Stoppable[] = [];
+  #stopped: Promise<void> | undefined;
+
+  /** `onError` alone is told what the service of that name threw when it was stopped. */
+  constructor(onError: (error: unknown, name: string) => void) {
+    this.#onError = onError;
+  }
+
+  /** Throws `stopping` when the stack was stopped meanwhile; the service is then stopped, too. */
+  push(service: Stoppable): void {
+    this.#started.push(service);
+    if (!this.#stopped) return;
+    void this.stop();
+    throw new MusterError('stopping', 'The start was called off.');
+  }
+
+  /** Throws like `push`, and what the start of the service throws; the service is then stopped with the others. */
+  async start(service: Service): Promise<void> {
+    this.push(service);
+    await service.start();
+  }
+
+  /** Resolves when every service has stopped or failed to. May be called again, for services that came late. */
+  stop(): Promise<void> {
+    this.#stopped = (this.#stopped ?? Promise.resolve()).then(() => this.#stopAll());
+    return this.#stopped;
+  }
+
+  async #stopAll(): Promise<void> {
+    for (let service = this.#started.pop(); service; service = this.#started.pop()) {
+      try {
+        await service.stop();
+      } catch (error) {
+        this.#onError(error, service.name);
+      }
+    }
+  }
 }

@@ -6,18 +6,18 @@ import { MusterError } from '../core/errors.js';
 
 const run = promisify(execFile);
 
-/** Nothing of ours: the account that the server runs as can read its environment. */
+/** Carries nothing of this process: the account that the server runs as can read the server's environment. */
 export const SERVER_ENVIRONMENT = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   LC_ALL: 'C',
   TZ: 'UTC',
 };
 
-/** As whom the server's programs run, and how: put `prefix` before the command, and `ids` into the options of spawn. */
+/** The account that the server's programs run as: put `prefix` before a command, and `ids` into the options of spawn. */
 export interface Account {
   readonly prefix: readonly string[];
   readonly ids: { readonly uid?: number; readonly gid?: number };
-  /** Who owns the data; undefined when it is simply us. */
+  /** The owner of the data; undefined when that is the user of this process. */
   readonly owner?: { readonly uid: number; readonly gid: number };
 }
 
@@ -76,13 +76,13 @@ function canPass(account: Account, paths: readonly string[]): Promise<boolean> {
   return succeeds(account, 'for path; do cd "$path" || exit 1; done', paths);
 }
 
-/** Also asks initdb, as it asks access(2) about itself: that need not agree with what the kernel lets pass, nor with `test -r`. */
+/** Also starts initdb, which asks access(2) about itself: the answer need not agree with what the kernel lets pass, nor with `test -r`. */
 async function canUse(account: Account, paths: readonly string[], initdb: string): Promise<boolean> {
   const script = 'said=$("$1" --version 2>&1) || exit 1; case $said in *"invalid binary"*) exit 1 ;; esac';
   return (await canPass(account, paths)) && succeeds(account, script, [initdb]);
 }
 
-/** Tried out instead of computed: modes, groups, access lists and mounts all have a say. */
+/** The account is tried out, since modes, groups, access lists and mounts all have a say in what it may do. */
 function succeeds({ prefix, ids }: Account, script: string, operands: readonly string[]): Promise<boolean> {
   const [file = '', ...args] = [...prefix, '/bin/sh', '-c', script, 'sh', ...operands];
   return run(file, args, { ...ids, cwd: '/', env: SERVER_ENVIRONMENT }).then(

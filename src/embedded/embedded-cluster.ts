@@ -17,8 +17,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { MusterError } from '../core/errors.js';
-import { makeFolder } from '../core/make-folder.js';
-import { isProcessAlive } from '../core/process-alive.js';
+import { isProcessAlive, makeFolder } from '../core/home.js';
 import { type Account, SERVER_ENVIRONMENT, serverAccount } from './embedded-account.js';
 
 const run = promisify(execFile);
@@ -32,15 +31,15 @@ export interface Cluster {
   readonly program: string;
   readonly account: Account;
   readonly data: string;
-  /** The named pipe of embedded-guard.ts. */
+  /** The named pipe of embedded-guard.ts. The file is called `holders`, as in homes that exist already. */
   readonly pipe: string;
   readonly log: string;
   readonly password: string;
 }
 
 /**
- * Finds the cluster below `home`/postgres, or makes it. It is made aside and moved into place as a whole, so that a start that is cut
- * off leaves no half of one, and of two first starts at once one wins and the other uses the winner's.
+ * Finds the cluster below `home`/postgres, or makes it. A cluster is made aside and moved into place as a whole: a start that is cut off
+ * leaves no half of one, and of two first starts at once one wins and the other uses the winner's cluster.
  */
 export async function prepareCluster(home: string): Promise<Cluster> {
   const programs = findPrograms();
@@ -112,7 +111,7 @@ async function makeCluster(root: string, initdb: string, { prefix, ids, owner }:
   }
 }
 
-/** What starts that were cut off have left. */
+/** Removes clusters that were left half-made by starts that were cut off. */
 function removeAbandoned(root: string): void {
   for (const name of readdirSync(dirname(root))) {
     const pid = /^postgres\.new-(\d+)-/.exec(name)?.[1];

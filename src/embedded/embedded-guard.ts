@@ -3,12 +3,12 @@ import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs';
 import { type Account, SERVER_ENVIRONMENT } from './embedded-account.js';
 
 /**
- * Keeps the server exactly as long as anybody needs it. The guard is the server's parent: a few lines of shell, so that it
- * weighs nothing and does not die of a `killall node`. It reads a named pipe that every Muster of this home holds open for
- * writing. The kernel counts those for us: when the last one stops, or crashes, or is killed by -9, the guard's read ends,
- * and it stops the server: fast shutdown first, then immediate, then kill.
- * When the server ends by itself, so does its guard; once the read has ended, the watching half sees to the end alone (trap).
- * It leads a session of its own, so that Ctrl-C, which reaches the whole process group, reaches neither it nor the server.
+ * The guard keeps the server exactly as long as a Muster of this home uses it. It is the server's parent: a few lines of shell, so that it
+ * weighs nothing and does not die of a `killall node`. It reads a named pipe that every user of the server keeps open for writing. The
+ * kernel counts the users: when the last one stops, or crashes, or is killed by -9, the guard's read ends, and the guard stops the
+ * server: fast shutdown first, then immediate, then kill.
+ * When the server ends by itself, so does its guard. Once the read has ended, the watching half sees to the end alone (trap).
+ * The guard leads a session of its own: Ctrl-C, which reaches the whole process group, reaches neither the guard nor the server.
  */
 const GUARD = `
 exec 3<&0 </dev/null
@@ -37,11 +37,11 @@ wait $watch
 exit $status
 `;
 
-/** A file descriptor that keeps the server alive until it is closed, at the latest by the end of this process. */
-export type Hold = number;
+/** The writing end of the pipe, a file descriptor: it keeps the server alive until it is closed, at the latest by the end of this process. */
+export type PipeEnd = number;
 
-/** Joins those who hold the server; undefined when no guard reads the pipe, which means that none will end the server either. */
-export function joinHolders(pipe: string): Hold | undefined {
+/** Joins the users of the server. Undefined when no guard reads the pipe, and so none will end the server either. */
+export function joinUsers(pipe: string): PipeEnd | undefined {
   try {
     return openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
   } catch (error) {
@@ -50,25 +50,25 @@ export function joinHolders(pipe: string): Hold | undefined {
   }
 }
 
-/** Whether a guard reads the pipe still: it might have seen its last holder go just before we joined. */
-export function isGuarded(hold: Hold): boolean {
+/** Whether a guard still reads the pipe: it may have seen its last user go just before this process joined. */
+export function isGuarded(pipeEnd: PipeEnd): boolean {
   try {
-    writeSync(hold, '\n');
+    writeSync(pipeEnd, '\n');
     return true;
   } catch (error) {
-    return (error as NodeJS.ErrnoException).code === 'EAGAIN'; // the pipe is full, so somebody reads it
+    return (error as NodeJS.ErrnoException).code === 'EAGAIN'; // a full pipe has a reader
   }
 }
 
-/** Whether any process holds the server. */
-export function isHeld(pipe: string): boolean {
+/** Whether any process uses the server. */
+export function isInUse(pipe: string): boolean {
   const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const byte = Buffer.alloc(1);
-    while (readSync(reader, byte, 0, 1, null) > 0); // 0 = the end: no writer
+    while (readSync(reader, byte, 0, 1, null) > 0); // 0 is the end, which is read when there is no writer
     return false;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return true; // a writer, and nothing written
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return true; // there is a writer that wrote nothing
     throw error;
   } finally {
     closeSync(reader);
@@ -76,17 +76,17 @@ export function isHeld(pipe: string): boolean {
 }
 
 export interface Guard {
-  readonly hold: Hold;
-  /** Resolves when the server has ended, and the guard with it. Only who waits is kept from ending by it. */
+  readonly pipeEnd: PipeEnd;
+  /** Resolves when the server has ended, and the guard with it. The guard keeps this process from ending only after this call. */
   exited(): Promise<void>;
 }
 
-/** Starts a server under a guard of its own, and holds it. Output goes to the file descriptor `log`. */
+/** Starts a server under a guard of its own, with this process as its first user. Output goes to the file descriptor `log`. */
 export function startGuarded(command: readonly string[], pipe: string, log: number, { prefix, ids }: Account): Guard {
-  // Opening a pipe waits for its other end, except for both ends at once.
+  // Opening one end of a pipe waits for the other end; opening both at once does not wait.
   const both = openSync(pipe, constants.O_RDWR);
   const reader = openSync(pipe, constants.O_RDONLY);
-  const hold = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
+  const pipeEnd = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
   try {
     const [file = '', ...args] = [...prefix, '/bin/sh', '-c', GUARD, 'muster-database-guard', ...command];
     const child = spawn(file, args, { ...ids, cwd: '/', env: SERVER_ENVIRONMENT, detached: true, stdio: [reader, log, log] });
@@ -96,7 +96,7 @@ export function startGuarded(command: readonly string[], pipe: string, log: numb
       child.on('exit', () => resolve());
     });
     return {
-      hold,
+      pipeEnd,
       exited: () => {
         child.ref();
         return exited;

@@ -6,15 +6,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { MusterError } from '../core/errors.js';
-import { isProcessAlive } from '../core/process-alive.js';
+import { isProcessAlive } from '../core/home.js';
 import { sqlState } from '../db/sql-state.js';
 import { type Cluster, NAME, prepareCluster } from './embedded-cluster.js';
-import { type Guard, type Hold, isGuarded, isHeld, joinHolders, startGuarded } from './embedded-guard.js';
+import { type Guard, isGuarded, isInUse, joinUsers, type PipeEnd, startGuarded } from './embedded-guard.js';
 
 export interface EmbeddedServer {
-  /** Of the database `muster`; holds the password. */
+  /** Of the database `muster`, with the password. */
   readonly url: string;
-  /** Lets go of the server, and when nobody else holds it waits for its end. May be called twice. */
+  /** Lets go of the server, and waits for its end when no other process uses it. May be called twice. */
   stop(): Promise<void>;
 }
 
@@ -35,43 +35,43 @@ const SETTINGS = {
   max_connections: '100',
   shared_buffers: '128MB',
   log_checkpoints: 'off',
-  // Neither statements nor rows: the log is a plain file.
+  // The log is a plain file: neither statements nor rows may stand in it.
   log_min_error_statement: 'panic',
   log_error_verbosity: 'terse',
 };
 
 /**
- * A real PostgreSQL below `home`/postgres, on a free port of the loopback, for as long as somebody uses it.
+ * A real PostgreSQL below `home`/postgres, on a free port of the loopback, for as long as a process uses it.
  *
- * Whoever comes first starts it; every further process with the same home joins it, in whatever order they come and go. The
+ * The first process starts the server; every further process with the same home joins it, in whatever order they come and go. The
  * server belongs to all of them alike: it ends when the last one stops or dies, kill -9 included (see embedded-guard.ts). So a
  * command that was there first never takes the database away from an `up` that came later. Data and password stay.
  *
- * Throws `embedded_database_failed`, and says what to do.
+ * Throws `embedded_database_failed` with what to do.
  */
 export async function startEmbeddedServer({ home, logger }: { home: string; logger: Logger }): Promise<EmbeddedServer> {
   const cluster = await prepareCluster(resolve(home));
   const deadline = performance.now() + START_TIMEOUT_MS;
   for (let launches = 0; launches < MAX_LAUNCHES && performance.now() < deadline; await sleep(50)) {
-    // Before the look at the pipe: a server that is there now and has no guard then never had one in between.
+    // The lock file is read before the pipe is opened: a server that it names and that has no guard afterwards had none in between.
     const found = readPostmaster(cluster.data);
-    let hold = joinHolders(cluster.pipe);
+    let pipeEnd = joinUsers(cluster.pipe);
     let guard: Guard | undefined;
-    if (hold === undefined) {
+    if (pipeEnd === undefined) {
       if (found && !clearAway(found, cluster.data)) continue;
       launches += 1;
       guard = await launch(cluster);
-      hold = guard.hold;
+      pipeEnd = guard.pipeEnd;
     }
-    const server = await whenReady(cluster, hold, deadline);
+    const server = await whenReady(cluster, pipeEnd, deadline);
     if (server) {
       logger.info(
         { port: server.port, data: cluster.data },
         guard ? 'embedded PostgreSQL started' : 'embedded PostgreSQL joined',
       );
-      return { url: urlOf(cluster, server.port, NAME), stop: once(() => release(cluster, hold, server.pid, guard)) };
+      return { url: urlOf(cluster, server.port, NAME), stop: once(() => release(cluster, pipeEnd, server.pid, guard)) };
     }
-    closeSync(hold);
+    closeSync(pipeEnd);
   }
   throw new MusterError(
     'embedded_database_failed',
@@ -91,13 +91,13 @@ async function launch(cluster: Cluster): Promise<Guard> {
   }
 }
 
-/** Undefined when the server went away: it did not start, or its guard had already seen the last holder go. */
-async function whenReady(cluster: Cluster, hold: Hold, deadline: number): Promise<Postmaster | undefined> {
+/** Undefined when the server went away: it did not start, or its guard had already seen the last user go. */
+async function whenReady(cluster: Cluster, pipeEnd: PipeEnd, deadline: number): Promise<Postmaster | undefined> {
   while (performance.now() < deadline) {
     const server = readPostmaster(cluster.data);
     // The connection also proves that this is our server: only ours knows the password.
     const connected = server?.ready === true && (await provideDatabase(cluster, server.port));
-    if (!isGuarded(hold)) return undefined;
+    if (!isGuarded(pipeEnd)) return undefined;
     if (connected) return server;
     await sleep(25);
   }
@@ -119,11 +119,12 @@ async function provideDatabase(cluster: Cluster, port: number): Promise<boolean>
   }
 }
 
-async function release(cluster: Cluster, hold: Hold, pid: number, guard: Guard | undefined): Promise<void> {
-  closeSync(hold);
+async function release(cluster: Cluster, pipeEnd: PipeEnd, pid: number, guard: Guard | undefined): Promise<void> {
+  closeSync(pipeEnd);
   const deadline = performance.now() + STOP_TIMEOUT_MS;
   while (performance.now() < deadline) {
-    if (isHeld(cluster.pipe)) return; // asked again and again: somebody may join before the guard has noticed
+    // Asked again and again: another process may join before the guard has noticed that this one left.
+    if (isInUse(cluster.pipe)) return;
     if (!isProcessAlive(pid)) return guard?.exited();
     await sleep(20);
   }
@@ -135,7 +136,7 @@ interface Postmaster {
   ready: boolean;
 }
 
-/** What the server says of itself in its lock file; the file stays behind when the server is killed. */
+/** Reads the server's own lock file, which stays behind when the server is killed. */
 function readPostmaster(data: string): Postmaster | undefined {
   try {
     const lines = readFileSync(lockFile(data), 'utf8').split('\n');
@@ -146,10 +147,10 @@ function readPostmaster(data: string): Postmaster | undefined {
 }
 
 /**
- * Makes way for a new server where no guard is; false = not yet. A server without a guard, whose guard was killed, would be left behind: it is
- * stopped. A lock file whose process number belongs to some other program by now would keep the server from starting, as it only looks whether
- * such a process exists: the number is replaced by one that no process has. Deleting the file would also lose what the server uses to find out
- * whether children of the old one are still at work on the data.
+ * Makes way for a new server where there is no guard; false means not yet. A server whose guard was killed would be left behind, so it is
+ * stopped. A lock file whose process number belongs to another program by now would keep the server from starting, which only looks
+ * whether such a process exists: the number is replaced by one that no process has. Deleting the file would be worse: the server finds
+ * out by it whether children of the old server still work on the data.
  */
 function clearAway({ pid }: Postmaster, data: string): boolean {
   if (!isProcessAlive(pid)) return true;

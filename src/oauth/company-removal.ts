@@ -1,5 +1,4 @@
-import type { CompanyKey } from '../core/company.js';
-import { companyNotFound } from '../core/company-not-found.js';
+import { type CompanyKey, companyNotFound } from '../core/company.js';
 import type { Transaction } from '../db/transaction.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { eraseCompany } from '../mirror/company-erasure.js';

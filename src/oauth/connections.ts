@@ -1,6 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import { type CompanyKey, describeCompany, type Environment } from '../core/company.js';
-import { companyNotFound } from '../core/company-not-found.js';
+import { type CompanyKey, companyNotFound, describeCompany, type Environment } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { pageCursor, readCursor } from '../db/cursor.js';
 import type { Database } from '../db/database.js';

@@ -1,5 +1,5 @@
-import type { EncryptionKey } from '../core/encryption-key.js';
 import { MusterError } from '../core/errors.js';
+import type { EncryptionKey } from '../core/secret.js';
 import { registerSecret } from '../observability/secret-registry.js';
 
 const KEY_BYTES = 32;

@@ -1,5 +1,4 @@
-import { type CompanyKey, describeCompany } from '../core/company.js';
-import { companyNotFound } from '../core/company-not-found.js';
+import { type CompanyKey, companyNotFound, describeCompany } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import type { Transaction } from '../db/transaction.js';

@@ -17,9 +17,9 @@ export interface PlanInput {
 }
 
 /**
- * The walks of a new run, in catalogue order. `resume` goes on with what the last run left unfinished, walks what that run did
- * not have, and asks for nothing that it completed; when it left nothing unfinished, or in mode `full`, everything is walked from
- * the start. So a list that fails again and again keeps no other list waiting.
+ * The walks of a new run, in catalogue order. `resume` goes on with the walks that the last run left unfinished, walks the lists that it
+ * did not have, and passes over the lists that it completed; when it left nothing unfinished, or in mode `full`, every list is walked
+ * from the start. So a list that fails again and again keeps no other list waiting.
  */
 export function planWalks({ catalogue, mode, resources, lastWalks }: PlanInput): PlannedWalk[] {
   const wanted = catalogue.endpoints.map(({ resource }) => resource).filter((resource) => resources?.includes(resource) ?? true);

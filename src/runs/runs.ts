@@ -1,7 +1,6 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
-import { type CompanyKey, type Environment, keyText } from '../core/company.js';
-import { companyNotFound } from '../core/company-not-found.js';
+import { type CompanyKey, companyNotFound, type Environment, keyText } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import type { Page } from '../db/cursor.js';
 import type { Database } from '../db/database.js';

@@ -2,7 +2,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../core/clock.js';
-import { makeFolder, unusableHome } from '../core/make-folder.js';
+import { makeFolder, unusableHome } from '../core/home.js';
 import { encode, readSigned, sign } from './signed-text.js';
 
 /** What a member allowed the application to do with one company; every token stems from one. */

@@ -1,10 +1,13 @@
-import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
-import { loadConfig } from '../../src/config/config.js';
-import { loadServerConfig } from '../../src/config/server-config.js';
-import { settingsHelp } from '../../src/config/settings.js';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { loadConfig, loadServerConfig } from '../../src/config/config.js';
+import { helpOf, SETTING_NAMES } from '../../src/config/settings.js';
 import { FaultsError } from '../../src/core/errors.js';
+import { Secret } from '../../src/core/secret.js';
 
+const ROWS = SETTING_NAMES.map((name) => ({ name, ...helpOf(name) }));
 const KEY = Buffer.alloc(32, 7).toString('base64');
 const PROVIDER = {
   PRODUCTION_BASE_URL: 'https://api.example.com/root',
@@ -30,6 +33,15 @@ describe('loadServerConfig', () => {
     expect(loadServerConfig({ MUSTER_CATALOGUE: ' ' })).toEqual(loadConfig({}));
   });
 });
+
+/** With the texts of the secrets, which nothing shows by itself. */
+function revealed(value: unknown): unknown {
+  if (value instanceof Secret) return value.reveal();
+  if (value instanceof URL) return value.href;
+  if (Array.isArray(value)) return value.map(revealed);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, revealed(member)]));
+}
 
 function faultsOf(env: NodeJS.ProcessEnv): Record<string, string> {
   try {
@@ -63,7 +75,7 @@ describe('loadConfig', () => {
   });
 
   it('takes an empty variable for an unset one', () => {
-    const empty = Object.fromEntries(settingsHelp().map(({ name }) => [name, ' ']));
+    const empty = Object.fromEntries(ROWS.map(({ name }) => [name, ' ']));
     expect(loadConfig(empty)).toEqual(loadConfig({}));
   });
 
@@ -176,13 +188,60 @@ describe('loadConfig', () => {
     expect(Object.keys(faultsOf({ NOTIFY_WEBHOOK_URL, NOTIFY_WEBHOOK_SECRET: 'too short' }))).toEqual(['NOTIFY_WEBHOOK_SECRET']);
   });
 
+  describe('a secret from a file', () => {
+    let folder: string;
+    beforeEach(() => {
+      folder = mkdtempSync(path.join(tmpdir(), 'config-'));
+    });
+    afterEach(() => rmSync(folder, { recursive: true }));
+    const file = (text: string) => {
+      const name = path.join(folder, 'secret');
+      writeFileSync(name, text);
+      return name;
+    };
+
+    it('is read without the white space around it, for every secret setting', () => {
+      for (const { name, example } of ROWS.filter(({ secret }) => secret)) {
+        const others = Object.fromEntries(ROWS.filter((row) => row.name !== name).map((row) => [row.name, row.example]));
+        const fromFile = loadConfig({ ...others, [`${name}_FILE`]: file(` ${example}\n`) });
+        const fromVariable = loadConfig({ ...others, [name]: example });
+        expect(revealed(fromFile), name).toEqual(revealed(fromVariable));
+      }
+    });
+
+    it('is not read for what is no secret', () => {
+      expect(loadConfig({ PORT_FILE: file('81') }).port).toBe(8080);
+    });
+
+    it.each([
+      ['a file that is not there', () => path.join(folder, 'nowhere'), 'ENOENT'],
+      ['a folder', () => folder, 'EISDIR'],
+      ['an empty file', () => file(' \n'), 'empty'],
+    ])('stops the start with %s', (_what, place, problem) => {
+      const faults = faultsOf({ DATABASE_URL: 'postgres://db/muster', MUSTER_ENCRYPTION_KEYS_FILE: place() });
+      expect(faults).toEqual({ MUSTER_ENCRYPTION_KEYS_FILE: expect.stringContaining(problem) });
+    });
+
+    it('is held to the same rules, and shown as little', () => {
+      const faults = faultsOf({ DATABASE_URL_FILE: file('mysql://c4n4ry'), MUSTER_ENCRYPTION_KEYS: `k1:${KEY}` });
+      expect(Object.keys(faults)).toEqual(['DATABASE_URL']);
+      expect(JSON.stringify(faults)).not.toContain('c4n4ry');
+      expect(Object.keys(faultsOf({ DATABASE_URL_FILE: file('postgres://db/muster') }))).toEqual(['MUSTER_ENCRYPTION_KEYS']);
+    });
+
+    it('is not taken beside the variable itself', () => {
+      const env = { MUSTER_ADMIN_TOKEN: 'one-token-of-tests', MUSTER_ADMIN_TOKEN_FILE: file('another-token-of-tests') };
+      expect(faultsOf(env)).toEqual({ MUSTER_ADMIN_TOKEN_FILE: expect.stringContaining('beside MUSTER_ADMIN_TOKEN') });
+    });
+  });
+
   it('requires encryption keys with a database of its own', () => {
     expect(Object.keys(faultsOf({ DATABASE_URL: 'postgres://db/muster' }))).toEqual(['MUSTER_ENCRYPTION_KEYS']);
   });
 
   it('reports every fault at once, and no value', () => {
     const canary = 'c4n4ry value';
-    const env = Object.fromEntries(settingsHelp().map(({ name }) => [name, canary]));
+    const env = Object.fromEntries(ROWS.map(({ name }) => [name, canary]));
     const free = [
       'MUSTER_HOME',
       'MUSTER_CATALOGUE',
@@ -191,7 +250,7 @@ describe('loadConfig', () => {
       'TEST_CLIENT_ID',
       'TEST_CLIENT_SECRET',
     ];
-    const wrong = settingsHelp().flatMap(({ name }) => (free.includes(name) ? [] : [name]));
+    const wrong = ROWS.flatMap(({ name }) => (free.includes(name) ? [] : [name]));
     expect(Object.keys(faultsOf(env)).toSorted()).toEqual(wrong.toSorted());
     expect(() => loadConfig(env)).toThrow(expect.not.objectContaining({ message: expect.stringContaining('c4n4ry') }));
   });
@@ -199,7 +258,7 @@ describe('loadConfig', () => {
 
 describe('the table of settings', () => {
   it('has examples that are right', () => {
-    expect(faultsOf(Object.fromEntries(settingsHelp().map(({ name, example }) => [name, example])))).toEqual({});
+    expect(faultsOf(Object.fromEntries(ROWS.map(({ name, example }) => [name, example])))).toEqual({});
   });
 
   it('stands in docs/configuration.md, row by row', () => {
@@ -214,12 +273,7 @@ describe('the table of settings', () => {
       );
     const bare = (cell: string | undefined) => cell?.replaceAll('`', '');
     expect(rows.map((row) => row.map(bare))).toEqual(
-      settingsHelp().map((row) => [
-        row.secret ? `${row.name} (secret)` : row.name,
-        bare(row.help),
-        bare(row.unset),
-        bare(row.example),
-      ]),
+      ROWS.map((row) => [row.secret ? `${row.name} (secret)` : row.name, bare(row.help), bare(row.unset), bare(row.example)]),
     );
   });
 });

@@ -77,7 +77,7 @@ describe('several processes', () => {
   test('that start at once for the first time share one server, and the last one ends it', async () => {
     const [one, two] = await Promise.all([start(), start()]);
     expect(two.url).toBe(one.url);
-    const other = hold();
+    const other = startUser();
     const [, url] = await other.waitForOutput(/ready (\S+)/);
     expect(url).toBe(one.url);
 
@@ -102,12 +102,12 @@ describe('several processes', () => {
 
 describe('a process that', () => {
   test('is killed by -9 leaves no server behind, and its data are there at the next start', async () => {
-    const holder = hold();
-    const [, url = ''] = await holder.waitForOutput(/ready (\S+)/);
+    const user = startUser();
+    const [, url = ''] = await user.waitForOutput(/ready (\S+)/);
     await query(url, 'CREATE TABLE kept AS SELECT 42 AS answer');
     const pid = serverPid();
     expect(isAlive(pid)).toBe(true);
-    holder.kill('SIGKILL');
+    user.kill('SIGKILL');
     await waitFor(() => !isAlive(pid), { what: 'the end of the server' });
 
     const server = await start();
@@ -116,23 +116,23 @@ describe('a process that', () => {
   });
 
   test('gets Ctrl-C with its whole group can use the database until it stops it', async () => {
-    const holder = hold();
-    await holder.waitForOutput(/ready/);
+    const user = startUser();
+    await user.waitForOutput(/ready/);
     const pid = serverPid();
-    holder.killGroup('SIGINT');
-    expect(await holder.exit).toEqual({ code: 0, signal: null });
-    expect(holder.stdout).toMatch(/last query 42\nstopped\n$/);
+    user.killGroup('SIGINT');
+    expect(await user.exit).toEqual({ code: 0, signal: null });
+    expect(user.stdout).toMatch(/last query 42\nstopped\n$/);
     expect(isAlive(pid)).toBe(false);
   });
 });
 
 describe('after kill -9 of everything', () => {
   test('the number in the lock file may belong to another program by now', async () => {
-    const holder = hold();
-    await holder.waitForOutput(/ready/);
+    const user = startUser();
+    await user.waitForOutput(/ready/);
     const pid = serverPid();
     process.kill(pid, 'SIGKILL');
-    holder.kill('SIGKILL');
+    user.kill('SIGKILL');
     await waitFor(() => !isAlive(pid));
 
     const { uid, gid } = statSync(join(home, 'postgres', 'data'));
@@ -147,12 +147,12 @@ describe('after kill -9 of everything', () => {
   });
 
   test('a server that lost its guard is replaced by one that has one', async () => {
-    const holder = hold();
-    await holder.waitForOutput(/ready/);
+    const user = startUser();
+    await user.waitForOutput(/ready/);
     const pid = serverPid();
     for (const guard of guardsOf(pid)) process.kill(guard, 'SIGKILL');
-    holder.kill('SIGKILL');
-    await holder.exit;
+    user.kill('SIGKILL');
+    await user.exit;
     expect(isAlive(pid)).toBe(true);
 
     const server = await start();
@@ -173,16 +173,16 @@ test.skipIf(process.getuid?.() !== 0 || process.platform !== 'linux')(
     for (const name of ['pg', 'pino']) symlinkSync(resolve('node_modules', name), join(modules, name));
     writeFileSync(join(home, 'package.json'), '{"type":"module"}');
     mkdirSync(join(home, 'test'));
-    cpSync('test/db', join(home, 'test/db'), { recursive: true });
+    cpSync('test/embedded', join(home, 'test/embedded'), { recursive: true });
     const tsx = import.meta.resolve('tsx');
-    const holder = startNode(['--import', tsx, join(home, 'test/db/embedded-holder.ts'), home]);
-    const [, url = ''] = await holder.waitForOutput(/ready (\S+)/);
+    const user = startNode(['--import', tsx, join(home, 'test/embedded/server-user.ts'), home]);
+    const [, url = ''] = await user.waitForOutput(/ready (\S+)/);
     expect(await query(url, 'SELECT 1 AS up')).toEqual([{ up: 1 }]);
     const status = readFileSync(`/proc/${serverPid()}/status`, 'utf8');
     expect(/CapEff:\s*(\S+)/.exec(status)?.[1]).toBe('0000000000000002'); // dac_override, and nothing else
     expect(/Uid:\s*(\d+)/.exec(status)?.[1]).not.toBe('0');
-    holder.kill('SIGTERM');
-    await holder.exit;
+    user.kill('SIGTERM');
+    await user.exit;
   },
 );
 
@@ -190,8 +190,8 @@ function start(folder = home): Promise<EmbeddedServer> {
   return startEmbeddedServer({ home: folder, logger });
 }
 
-function hold(): TestProcess {
-  return startNode(['--import', 'tsx', fileURLToPath(new URL('embedded-holder.ts', import.meta.url)), home]);
+function startUser(): TestProcess {
+  return startNode(['--import', 'tsx', fileURLToPath(new URL('server-user.ts', import.meta.url)), home]);
 }
 
 async function query(url: string, sql: string): Promise<unknown[]> {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { pairs, parseDockerfile } from '../../scripts/docker/dockerfile.js';
-import { settingsHelp } from '../../src/config/settings.js';
+import { SETTING_NAMES } from '../../src/config/settings.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(PROJECT, file), 'utf8');
@@ -28,7 +28,7 @@ const compose = parse(read('docker-compose.yml'), { merge: true }) as {
 };
 const services = Object.entries(compose.services);
 const ours = services.filter(([, { build }]) => build !== undefined);
-const settings = settingsHelp().map(({ name }) => name);
+const settings = SETTING_NAMES;
 
 describe('docker-compose.yml', () => {
   it('runs commands that exist', () => {

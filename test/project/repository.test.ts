@@ -68,7 +68,13 @@ describe('package.json', () => {
   it('pins exact versions', () => {
     const versions = groups.flatMap((group) => Object.entries(manifest[group] ?? {}));
     expect(versions.length).toBeGreaterThan(20);
-    expect(versions.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([]);
+    expect(versions.filter(([, version]) => !/^(npm:[@\w/-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([]);
+  });
+
+  // Packages that need the compiler's JavaScript API find TypeScript 6 under the name `typescript`, and bring a `tsc` of their own.
+  it('compiles with TypeScript 7', () => {
+    const tsc = path.join(PROJECT, 'node_modules/.bin/tsc');
+    expect(execFileSync(tsc, ['--version'], { encoding: 'utf8' })).toMatch(/^Version 7\./);
   });
 
   it('names only scripts and files that exist', () => {

@@ -16,8 +16,8 @@ import { answerOf } from './sync-harness.js';
 // Walks over simulated lists, whichever way their records are compared.
 
 /** Seeds of each kind; `CAMPAIGN_SEEDS=100000 npx vitest run test/walks/simulation.test.ts test/unchanged/simulation.test.ts` for more, `FIRST_SEED` to replay one. */
-export const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? 500);
-export const FIRST = Number(process.env.FIRST_SEED ?? 1);
+export const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? 120);
+const FIRST = Number(process.env.FIRST_SEED ?? 1);
 const CHANGES = { skipName: 'skip', takeName: 'take' };
 const NO_TOKENS = {} as TokenSource;
 const clock: Clock = { now: () => 0, monotonic: () => 0, sleep: async () => {} };
@@ -27,7 +27,7 @@ interface Requests {
   readonly notModified: number;
 }
 
-export interface World {
+interface World {
   readonly list: MovingList;
   readonly endpoint: Endpoint;
   /** What happens before a request is answered. */
@@ -38,7 +38,7 @@ export interface World {
   readonly random: (below: number) => number;
 }
 
-export function world(
+function world(
   seed: number,
   style: Serving['style'],
   declared: 'stable' | 'unstable',
@@ -87,7 +87,7 @@ function entryOf(
 }
 
 /** One walk, interrupted now and then and gone on with from what was kept. */
-export async function walk(mirror: MemoryMirror, { list, endpoint, stir, etags, forgetful, random }: World): Promise<Requests> {
+async function walk(mirror: MemoryMirror, { list, endpoint, stir, etags, forgetful, random }: World): Promise<Requests> {
   const requests = { made: 0, notModified: 0 };
   const request = async ({ query, body, link, ifNoneMatch }: ApiRequest) => {
     requests.made += 1;
@@ -122,7 +122,7 @@ export async function walk(mirror: MemoryMirror, { list, endpoint, stir, etags, 
   }
 }
 
-export function findFaults(seed: number, mirror: MemoryMirror, { list, endpoint }: World): void {
+function findFaults(seed: number, mirror: MemoryMirror, { list, endpoint }: World): void {
   if (mirror.outcome?.kind !== 'verified') return;
   const received = new Set(mirror.received());
   const missed = [...list.steadfast].filter((id) => !received.has(id));
@@ -146,7 +146,7 @@ export const kinds = [
 ] as const;
 
 /** What came of many walks of one kind. */
-export interface Simulated {
+interface Simulated {
   readonly verified: number;
   readonly unverified: number;
   readonly spared: number;
@@ -187,6 +187,12 @@ export async function simulate(
     if (reorders) continue;
     here.stir = () => {};
     await walk(mirror, { ...here, forgetful: 0 });
+    // A list whose only page is full and names no other may be one whose pages name each other by another name.
+    if (style === 'link' && mirror.outcome?.kind === 'unverified') {
+      expect(mirror.outcome.reason).toBe('end_unproved');
+      expect(here.list.ids.length).toBe(here.endpoint.pager.size);
+      continue;
+    }
     expect(mirror.outcome, `seed ${seed}, quiet: ${JSON.stringify(here.endpoint)}`).toMatchObject({ kind: 'verified' });
     expect(mirror.rows, `seed ${seed}, quiet`).toEqual(here.list.texts);
   }

@@ -1,7 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { Service } from '../../src/core/service.js';
-import { StopStack } from '../../src/core/stop-stack.js';
+import { type Service, StopStack } from '../../src/core/service.js';
 
 /** A stack, what its parts did in order, and what failed to stop. */
 function harness() {

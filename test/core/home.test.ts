@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:f
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { keptSecret } from '../../src/core/kept-secret.js';
+import { keptSecret } from '../../src/core/home.js';
 
 let folder: string;
 beforeEach(() => {

@@ -1,4 +1,4 @@
-/** A process that holds an embedded server, as `muster up` does: `node --import tsx embedded-holder.ts HOME`. */
+/** A process that uses an embedded server, as `muster up` does: `node --import tsx server-user.ts HOME`. */
 import pg from 'pg';
 import { pino } from 'pino';
 import { startEmbeddedServer } from '../../src/embedded/embedded-server.js';
