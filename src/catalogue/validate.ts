@@ -1,7 +1,6 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
-import type { FieldNames } from '../pagers/fields.js';
 import { type PagerSpec, styleNamed } from '../pagers/registry.js';
 import type { Catalogue, Endpoint } from './endpoint.js';
 import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
@@ -78,7 +77,7 @@ function toEndpoint(resource: string, { parent, envelope, query, body, fields, .
     envelope: envelope ?? '',
     ...(query && { query }),
     ...(body && { body }),
-    ...(fields && { fields: fields as FieldNames }),
+    ...(fields && { fields }),
     ...(parent === undefined ? {} : { parent }),
   };
 }
@@ -121,6 +120,12 @@ function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
     fault('fields.next', 'is not known: the pages of this style do not name each other');
   if (style?.namesNextPage === 'link' && method === 'POST') fault('method', 'must be GET: a link is followed by GET');
   if (method === 'GET' && raw['body'] !== undefined) fault('body', 'must be left out: a GET has no body');
+  const spec = style?.schema.safeParse(pager).data ?? {};
+  const parameters = Object.entries(spec).flatMap(([member, name]) => (member.endsWith('Name') ? [name] : []));
+  for (const place of ['query', 'body'] as const) {
+    for (const name of Object.keys(isMap(raw[place]) ? raw[place] : {}).filter((each) => parameters.includes(each)))
+      fault(`${place}.${name}`, 'is a parameter of the pager, which sets it itself');
+  }
   if (typeof path === 'string') {
     const placeholders = new Set(path.match(/\{[^}]*\}?/g) ?? []);
     if (!placeholders.has('{company_id}')) fault('path', 'must hold {company_id}');

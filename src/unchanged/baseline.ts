@@ -113,7 +113,8 @@ export class Baseline {
     for (const [{ keys }, words] of this.#rowHashes ?? []) {
       for (let n = 0; n < keys.length; n += 1) numbers[next++] = numberOf(words, ROW_WORDS * n);
     }
-    return numbers.sort();
+    numbers.sort();
+    return numbers;
   }
 }
 

@@ -144,11 +144,12 @@ function remember(memory: PassMemory, page: ReceivedPage, repeats: readonly numb
   const { keys, total, nextToken } = page;
   if (total !== undefined) memory.expect(total);
   if (nextToken !== undefined) memory.addTokenDigest(digestToken(nextToken));
+  const cameBefore = new Set(repeats);
   const known = memory.add(keys);
-  let firstNew = 0;
-  while (overlaps && known[firstNew] === firstNew) firstNew += 1;
+  const firstNew = overlaps ? known.findIndex((n, place) => n !== place) : 0;
+  const overlap = firstNew === -1 ? known.length : firstNew;
   // A record that comes twice on one page has a second one beside it, whatever the order of the list.
-  const duplicates = known.filter((n) => !repeats.includes(n) || (order === 'stable' && n >= firstNew)).length;
+  const duplicates = known.filter((n) => !cameBefore.has(n) || (order === 'stable' && n >= overlap)).length;
   return { duplicates, newFrom: (known.at(-1) ?? -1) + 1 };
 }
 

@@ -154,6 +154,25 @@ describe('a wrong catalogue', () => {
     ['no pager', 'absences.pager', { pager: undefined }],
     ['another order', 'absences.order', { order: 'random' }],
     ['an empty envelope', 'absences.envelope', { envelope: '' }],
+    ['an unknown style', 'absences.pager.style', { pager: { style: 'pages', size: 5 } }],
+    ['a page number in no place', 'absences.pager.in', { pager: { style: 'page-number', in: 'header', size: 5 } }],
+    ['a first page that is neither 0 nor 1', 'absences.pager.first', { pager: { style: 'page-number', first: 2, size: 5 } }],
+    ['links in a body', 'absences.pager.in', { pager: { style: 'next-link', in: 'body', size: 5 } }],
+    ['links that are posted', 'absences.method', { method: 'POST', pager: { style: 'next-link', size: 5 } }],
+    ['a body of a GET', 'absences.body', { body: { active: true } }],
+    ['a constant that the pager sets', 'absences.query.skip', { query: { skip: 5 } }],
+    ['constants that are no map', 'absences.query', { query: 'expand=department' }],
+    ['a constant that is no parameter', 'absences.query.expand', { query: { expand: ['department'] } }],
+    ['an unknown field', 'absences.fields.count', { fields: { count: 'total' } }],
+    ['a place that is none', 'absences.fields.total', { fields: { total: 'header X Total' } }],
+    ['a last record elsewhere', 'absences.fields.total', { fields: { total: 'last id' } }],
+    ['a next page of a style without', 'absences.fields.next', { fields: { next: 'next' } }],
+    ['members of a bare array', 'absences.fields', { fields: { data: 'none', total: 'count' } }],
+    [
+      'a token in a bare array',
+      'absences.fields.data',
+      { pager: { style: 'continuation', size: 5 }, fields: { data: 'none', next: 'next' } },
+    ],
   ])('is refused for %s', (_what, where, change) => {
     const notes = { ...ENTRY, path: '/api/{company_id}/{id}/notes', parent: 'employees' };
     expect(Object.keys(faultsOf({ employees: ENTRY, notes, absences: { ...ENTRY, ...change } }))).toEqual([where]);
@@ -184,11 +203,16 @@ describe('fingerprint', () => {
     { envelope: 'value' },
     { parent: 'x' },
     { pager: { ...endpoint.pager, size: 499 } },
+    { query: { expand: 'department' } },
+    { body: { active: true } },
+    { fields: { total: 'none' } },
   ])('changes with %j', (change) => {
     expect(fingerprint({ ...endpoint, ...change })).not.toBe(fingerprint(endpoint));
   });
 
   it('stays as long as a checkpoint means the same', () => {
+    // Of version 0.1.0, whose checkpoints are gone on from.
+    expect(fingerprint(endpoint)).toBe('aa430fd7d78203b38ff0f75f53c73e47d77f37c559cc85a1218d9ed8bc406743');
     expect(fingerprint({ ...endpoint, order: 'unstable', deleteGuard: { share: 1, rows: 0 } })).toBe(fingerprint(endpoint));
   });
 });

@@ -86,11 +86,11 @@ describe('a page that was received before', () => {
 });
 
 describe('a page that holds the same records', () => {
-  const known = after(totals([A, B, C]));
+  const three = after(totals([A, B, C]));
 
   it('brings those with another text', async () => {
     const changed = '{"id":"b","n":2,"more":"ë"}';
-    const page = await known.read(Buffer.from(totals([A, changed, C])));
+    const page = await three.read(Buffer.from(totals([A, changed, C])));
     const rowHashes = rowsOf(totals([A, changed, C]), LIST);
     expect(page).toMatchObject({
       kind: 'partial',
@@ -160,7 +160,7 @@ describe('a page that holds the same records', () => {
 
   it('is read whole where another record stands in the place of one', async () => {
     const other = B.replace('"b"', '"d"');
-    const page = await known.read(Buffer.from(totals([A, other, C])));
+    const page = await three.read(Buffer.from(totals([A, other, C])));
     expect(page).toMatchObject({ kind: 'partial', ledger: { ids: ['a', 'd', 'c'] }, records: [{ id: 'd', position: 1 }] });
     expect(page.keys.words).toEqual(KeyHashes.of(['a', 'd', 'c']).words);
   });
@@ -170,7 +170,7 @@ describe('a page that holds the same records', () => {
     ['has a NUL in it', '{"id":"b","n":"\\u0000"}', 'nul'],
     ['has lost its id', '{"n":2}', 'no_id'],
   ])('is read whole where one of them %s', async (_, text, reason) => {
-    const page = await known.read(Buffer.from(totals([A, text, C])));
+    const page = await three.read(Buffer.from(totals([A, text, C])));
     expect(page).toMatchObject({ records: [], rejected: [{ reason, position: 1 }] });
     expect(recordsOf(page).rejected.map((each) => bytesOf(each).toString())).toEqual([text]);
     expect(page.count).toBe(3);
@@ -183,7 +183,7 @@ describe('a page that holds the same records', () => {
     ['a record is followed by something else', totals([A, B, C]).replace('"n":1},{"id":"c"', '"n":1}x,{"id":"c"')],
     ['it ends early', totals([A, B, C]).slice(0, -12)],
   ])('is an error where %s', async (_, text) => {
-    await expect(known.read(Buffer.from(text))).rejects.toThrow(expect.objectContaining({ code: 'malformed_response' }));
+    await expect(three.read(Buffer.from(text))).rejects.toThrow(expect.objectContaining({ code: 'malformed_response' }));
   });
 
   it.each([
@@ -192,7 +192,7 @@ describe('a page that holds the same records', () => {
   ])('is an error where %s is not UTF-8', async (_, text) => {
     const bytes = Buffer.from(text);
     bytes[bytes.indexOf('?')] = 0xff;
-    await expect(known.read(bytes)).rejects.toThrow(expect.objectContaining({ code: 'malformed_response' }));
+    await expect(three.read(bytes)).rejects.toThrow(expect.objectContaining({ code: 'malformed_response' }));
   });
 });
 
