@@ -5,9 +5,9 @@
  */
 const RANKS = [
   ['core', 'generated'],
-  ['observability'],
   ['db'],
   ['db/tables'],
+  ['observability'],
   ['pagers', 'privacy', 'embedded'],
   ['catalogue'],
   ['http'],

@@ -6,8 +6,9 @@ import { loadCatalogue } from './catalogue/load-catalogue.js';
 import type { Config } from './config/config.js';
 import { adminToken, encryptionKeys } from './config/kept-secrets.js';
 import { systemClock } from './core/clock.js';
-import { type CompanyKey, type Environment, keyText } from './core/company.js';
+import { keyText } from './core/company.js';
 import { MusterError } from './core/errors.js';
+import { type ByEnvironment, ofEnvironment, type ProviderSettings } from './core/provider-settings.js';
 import { StopStack } from './core/service.js';
 import { type Database, openDatabase } from './db/database.js';
 import { migrate, pendingMigrations } from './db/migrate.js';
@@ -15,9 +16,9 @@ import { startEmbeddedServer } from './embedded/embedded-server.js';
 import { ApiClient } from './http/api-client.js';
 import { HttpClient } from './http/http-client.js';
 import { NotificationQueue } from './jobs/notification-queue.js';
-import { migrateQueue, postgresBackend, type QueueBackend, redisBackend } from './jobs/queue-backend.js';
-import { RunQueue } from './jobs/run-queue.js';
-import { RunWorker } from './jobs/run-worker.js';
+import { migrateQueue, postgresBackend } from './jobs/postgres-queue.js';
+import { redisBackend } from './jobs/redis-queue.js';
+import { RunQueue, RunWorker } from './jobs/run-queue.js';
 import { Sweeper } from './jobs/sweeper.js';
 import { sweeps } from './jobs/sweeps.js';
 import { TokenQueue } from './jobs/token-queue.js';
@@ -25,8 +26,6 @@ import { stampChanges } from './mirror/change-feed.js';
 import { Holds } from './mirror/holds.js';
 import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Deliverer } from './notifications/deliverer.js';
-import { Notifications } from './notifications/notifications.js';
-import { Outbox } from './notifications/outbox.js';
 import { Webhook } from './notifications/webhook.js';
 import { Authorization } from './oauth/authorization.js';
 import { Cipher } from './oauth/cipher.js';
@@ -42,9 +41,9 @@ import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
 import { registerSecret } from './observability/secret-registry.js';
-import { RunClaims } from './runs/run-claims.js';
+import { NightlySyncs } from './runs/nightly-syncs.js';
 import { RunExecutor } from './runs/run-executor.js';
-import { RunHolder } from './runs/run-leases.js';
+import { RunLeases } from './runs/run-leases.js';
 import { Runs } from './runs/runs.js';
 import { skipUnchanged } from './unchanged/skip-unchanged.js';
 import { WalkStore } from './walks/walk-store.js';
@@ -117,114 +116,12 @@ function calledOff(signal: AbortSignal): Promise<never> {
 }
 
 async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, stack: StopStack): Promise<App> {
-  const clock = systemClock;
-  const catalogue = loadCatalogue(config.cataloguePath);
   const url = await databaseUrl(config, logger, stack);
   await prepareDatabase(url, config, logger);
-
-  const db = openDatabase({ url, poolSize: config.workerConcurrency * 2 + 6 });
-  stack.push({ name: 'database', stop: () => db.close() });
-  await ensureMirrorTables(db, catalogue);
-
-  const http = new HttpClient({ silenceTimeoutMs: config.requestTimeoutSeconds * 1_000 });
-  stack.push({ name: 'HTTP client', stop: () => http.close() });
-  const keyring = new Keyring(await encryptionKeys(config));
-  await warnOfMissingKeys(db, keyring, logger);
-  const vault = new Vault(new Cipher(keyring));
-  const connections = new Connections(db, clock);
-  const { refreshMarginSeconds } = config;
-  const parts = { db, clock, logger, vault, connections, endpoints: tokenEndpoints(config, http), refreshMarginSeconds };
-  const keeper = new TokenKeeper(parts);
-  stack.push({ name: 'token keeper', stop: () => keeper.settle() });
-  const onboarding = new Onboarding(parts);
-  const signer = new ConnectLinkSigner(keyring);
-  const links = new ConnectLinks({ ...parts, signer, publicUrl: config.publicUrl });
-
-  const backend = queueBackend(config, url, logger);
-  stack.push({ name: 'queue backend', stop: () => backend.close() });
-  await backend.requireReachable();
-  const runQueue = new RunQueue(backend, logger);
-  stack.push({ name: 'run queue', stop: () => runQueue.close() });
-  const { schedule } = config;
-  const runs = new Runs({ db, catalogue, schedule, clock, dispatcher: runQueue });
-
-  if (roles.has('worker')) {
-    const claims = new RunClaims(db, `${hostname()}/${process.pid}/${randomBytes(4).toString('hex')}`);
-    const executor = new RunExecutor({
-      db,
-      catalogue,
-      claims,
-      clock,
-      logger,
-      store: new WalkStore(db, clock, skipUnchanged),
-      tokensOf: (company) => keeper.sourceFor(company),
-      apiOf: apiClients(config, http, logger),
-    });
-    const holder = new RunHolder(claims, logger);
-    const tokenQueue = new TokenQueue(backend, keeper);
-    const webhook = startWebhook(config, stack);
-    const deliverer = new Deliverer({
-      outbox: new Outbox(db),
-      webhook,
-      publicUrl: config.publicUrl,
-      authorizeUrl: async (company) => (await links.reauthorizationUrls([company])).get(keyText(company)),
-      logger,
-    });
-    const notificationQueue = new NotificationQueue(backend, deliverer);
-    const worker = new RunWorker({
-      backend,
-      queue: runQueue,
-      executor,
-      holder,
-      clock,
-      logger,
-      concurrency: config.workerConcurrency,
-    });
-    const { changeRetentionDays } = config;
-    const swept = { db, claims, runs, runQueue, tokenQueue, notificationQueue, schedule, changeRetentionDays, logger };
-    const sweeper = new Sweeper(backend, sweeps(swept), logger);
-    for (const service of [tokenQueue, notificationQueue, worker, sweeper]) await stack.start(service);
-  }
-
-  let server: AdminServer | undefined;
-  if (roles.has('api')) {
-    // Ten megabytes, which a worker does without.
-    const [{ createAdminServer }, { createMetrics }] = await Promise.all([
-      import('./api/server.js'),
-      import('./observability/metrics.js'),
-    ]);
-    if (config.adminToken && config.adminToken.reveal().length < 16)
-      logger.warn('MUSTER_ADMIN_TOKEN is short enough to be guessed: 16 characters or more are better');
-    const authorization = new Authorization({ ...parts, signer, links, providers: config.providers });
-    stack.push({ name: 'authorization', stop: () => authorization.settle() });
-    server = createAdminServer({
-      host: config.host,
-      port: config.port,
-      adminToken: await adminToken(config),
-      logger,
-      db,
-      catalogue,
-      connections,
-      onboarding,
-      runs,
-      holds: new Holds(db),
-      notifications: new Notifications(db),
-      metrics: createMetrics({
-        db: db.pool,
-        resources: catalogue.endpoints.map(({ resource }) => resource),
-        waitingJobs: async () => ({ runs: await runQueue.waiting() }),
-      }),
-      stampChanges: () => stampChanges(db),
-      connectLinks: links,
-      authorization,
-      readiness: [
-        { name: 'database', check: () => db.pool.query('SELECT 1') },
-        { name: 'migrations', check: () => requireNoPendingMigrations(db) },
-        { name: 'queue', check: () => backend.ping() },
-      ],
-    });
-    await stack.start(server);
-  }
+  const shared = await openShared(config, url, logger, stack);
+  if (roles.has('worker')) await startWorker(config, shared, stack);
+  const server = roles.has('api') ? await startApi(config, shared, stack) : undefined;
+  const { db, runs, onboarding, connections } = shared;
   return {
     db,
     runs,
@@ -234,6 +131,111 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
     ...(server && { url: server.url }),
     stop: () => stack.stop(),
   };
+}
+
+/** The parts that every role needs, and that do nothing by themselves. */
+async function openShared(config: Config, url: string, logger: Logger, stack: StopStack) {
+  const { providers, schedule, refreshMarginSeconds } = config;
+  const clock = systemClock;
+  const catalogue = loadCatalogue(config.cataloguePath);
+  const db = openDatabase({ url, poolSize: config.workerConcurrency * 2 + 6 });
+  stack.push({ name: 'database', stop: () => db.close() });
+  await ensureMirrorTables(db, catalogue);
+
+  const http = new HttpClient({ silenceTimeoutMs: config.requestTimeoutSeconds * 1_000 });
+  stack.push({ name: 'HTTP client', stop: () => http.close() });
+  const apiClients = mapProviders(providers, (provider) => new ApiClient({ http, provider, clock, logger }));
+  const endpoints = mapProviders(providers, (provider) => new TokenEndpoint(http, provider, clock));
+
+  const keyring = new Keyring(await encryptionKeys(config));
+  await warnOfMissingKeys(db, keyring, logger);
+  const vault = new Vault(new Cipher(keyring));
+  const connections = new Connections(db, clock);
+  const parts = { db, clock, logger, vault, connections, endpoints, refreshMarginSeconds };
+  const keeper = new TokenKeeper(parts);
+  stack.push({ name: 'token keeper', stop: () => keeper.settle() });
+  const onboarding = new Onboarding(parts);
+  const signer = new ConnectLinkSigner(keyring);
+  const links = new ConnectLinks({ ...parts, signer, publicUrl: config.publicUrl });
+
+  const backend = config.redisUrl === undefined ? postgresBackend(url, logger) : redisBackend(config.redisUrl, logger);
+  stack.push({ name: 'queue backend', stop: () => backend.close() });
+  await backend.requireReachable();
+  const runQueue = new RunQueue(backend, logger);
+  stack.push({ name: 'run queue', stop: () => runQueue.close() });
+  const runs = new Runs({ db, catalogue, schedule, clock, dispatcher: runQueue });
+  return { ...parts, catalogue, apiClients, keeper, onboarding, signer, links, backend, runQueue, runs };
+}
+
+type Shared = Awaited<ReturnType<typeof openShared>>;
+
+async function startWorker(config: Config, shared: Shared, stack: StopStack): Promise<void> {
+  const { db, catalogue, clock, logger, apiClients, keeper, links, backend, runQueue, runs } = shared;
+  const { publicUrl, schedule, changeRetentionDays, workerConcurrency: concurrency } = config;
+  const leases = new RunLeases(db, `${hostname()}/${process.pid}/${randomBytes(4).toString('hex')}`, logger);
+  const executor = new RunExecutor({
+    db,
+    catalogue,
+    clock,
+    logger,
+    store: new WalkStore(db, clock, skipUnchanged),
+    tokensOf: (company) => keeper.sourceFor(company),
+    apiOf: (environment) => ofEnvironment(apiClients, environment),
+  });
+  const worker = new RunWorker({ backend, queue: runQueue, executor, leases, clock, logger, concurrency });
+  const tokenQueue = new TokenQueue(backend, keeper);
+  const deliverer = new Deliverer({
+    db,
+    webhook: openWebhook(config, stack),
+    publicUrl,
+    authorizeUrl: async (company) => (await links.reauthorizationUrls([company])).get(keyText(company)),
+    logger,
+  });
+  const notificationQueue = new NotificationQueue(backend, deliverer);
+  const nightlySyncs = new NightlySyncs({ db, runs, schedule, logger });
+  const swept = { db, nightlySyncs, runQueue, tokenQueue, notificationQueue, deliverer, changeRetentionDays };
+  const sweeper = new Sweeper(backend, sweeps(swept), logger);
+  for (const service of [tokenQueue, notificationQueue, worker, sweeper]) await stack.start(service);
+}
+
+async function startApi(config: Config, shared: Shared, stack: StopStack): Promise<AdminServer> {
+  const { db, catalogue, logger, connections, onboarding, signer, links, backend, runQueue, runs } = shared;
+  // Ten megabytes, which a worker does without.
+  const [{ createAdminServer }, { createMetrics }] = await Promise.all([
+    import('./api/server.js'),
+    import('./observability/metrics.js'),
+  ]);
+  if (config.adminToken && config.adminToken.reveal().length < 16)
+    logger.warn('MUSTER_ADMIN_TOKEN is short enough to be guessed: 16 characters or more are better');
+  const authorization = new Authorization({ ...shared, signer, links, providers: config.providers });
+  stack.push({ name: 'authorization', stop: () => authorization.settle() });
+  const server = createAdminServer({
+    host: config.host,
+    port: config.port,
+    adminToken: await adminToken(config),
+    logger,
+    db,
+    catalogue,
+    connections,
+    onboarding,
+    runs,
+    holds: new Holds(db),
+    metrics: createMetrics({
+      db,
+      resources: catalogue.endpoints.map(({ resource }) => resource),
+      waitingJobs: async () => ({ runs: await runQueue.waiting() }),
+    }),
+    stampChanges: () => stampChanges(db),
+    connectLinks: links,
+    authorization,
+    readiness: [
+      { name: 'database', check: () => db.pool.query('SELECT 1') },
+      { name: 'migrations', check: () => requireNoPendingMigrations(db) },
+      { name: 'queue', check: () => backend.ping() },
+    ],
+  });
+  await stack.start(server);
+  return server;
 }
 
 function stopStack(logger: Logger): StopStack {
@@ -253,17 +255,13 @@ async function prepareDatabase(url: string, config: Config, logger: Logger): Pro
   return result;
 }
 
-function queueBackend(config: Config, url: string, logger: Logger): QueueBackend {
-  return config.redisUrl === undefined ? postgresBackend(url, logger) : redisBackend(config.redisUrl, logger);
-}
-
 async function requireNoPendingMigrations(db: Database): Promise<void> {
   const pending = await pendingMigrations(db.pool);
   if (pending.length > 0)
     throw new MusterError('migration_failed', `Migrations are pending: ${pending.join(', ')}. Run \`muster migrate\`.`);
 }
 
-function startWebhook({ webhook: settings }: Config, stack: StopStack): Webhook | undefined {
+function openWebhook({ webhook: settings }: Config, stack: StopStack): Webhook | undefined {
   if (!settings) return undefined;
   // Its address, too, may be all that is needed to write there.
   for (const value of [settings.secret.reveal(), settings.url.href]) registerSecret(value, { lasting: true });
@@ -272,23 +270,7 @@ function startWebhook({ webhook: settings }: Config, stack: StopStack): Webhook 
   return webhook;
 }
 
-function tokenEndpoints({ providers }: Config, http: HttpClient): Partial<Record<Environment, TokenEndpoint>> {
-  return Object.fromEntries(
-    Object.entries(providers).map(([environment, provider]) => [environment, new TokenEndpoint(http, provider, systemClock)]),
-  );
-}
-
-/** A client for the API of each company's environment. */
-function apiClients(config: Config, http: HttpClient, logger: Logger) {
-  return ({ environment }: CompanyKey): ApiClient => {
-    const provider = config.providers[environment];
-    if (!provider) {
-      const prefix = environment.toUpperCase();
-      throw new MusterError(
-        'environment_not_configured',
-        `The ${environment} environment is not configured: set ${prefix}_BASE_URL, ${prefix}_AUTH_URL, ${prefix}_CLIENT_ID and ${prefix}_CLIENT_SECRET.`,
-      );
-    }
-    return new ApiClient({ http, provider, clock: systemClock, logger });
-  };
+/** One of something for the provider of each environment that is configured. */
+function mapProviders<T>(providers: Config['providers'], make: (provider: ProviderSettings) => T): ByEnvironment<T> {
+  return Object.fromEntries(Object.entries(providers).map(([environment, provider]) => [environment, make(provider)]));
 }

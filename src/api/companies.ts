@@ -8,6 +8,7 @@ import { type CompanyModelSource, presentCompanies } from './company-model.js';
 import { requestFirstSync } from './first-sync.js';
 import { answers, Company, type CompanyModel, CompanyParams, CompanyQuery, Onboard, pageOf, Run, SyncCompany } from './models.js';
 import type { ConnectionsPort, ConnectionView, OnboardingPort, RunsPort } from './ports.js';
+import { presentRun } from './run-model.js';
 
 export interface CompanyRoutesDependencies extends CompanyModelSource {
   readonly connections: ConnectionsPort;
@@ -98,11 +99,11 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
       },
       async ({ params, body }, reply) => {
         const company = keyOf(params);
-        const wish = { ...(body?.mode && { mode: body.mode }), ...(body?.resources && { resources: body.resources }) };
-        const run = await audited(db, { action: 'company.sync', company, details: wish }, () =>
-          runs.request({ company, trigger: 'manual', ...wish }),
+        const options = { ...(body?.mode && { mode: body.mode }), ...(body?.resources && { resources: body.resources }) };
+        const run = await audited(db, { action: 'company.sync', company, details: options }, () =>
+          runs.request({ company, trigger: 'manual', ...options }),
         );
-        return reply.code(202).send({ run });
+        return reply.code(202).send({ run: presentRun(run) });
       },
     );
 

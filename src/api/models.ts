@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { ENVIRONMENTS, parseCompanyId } from '../core/company.js';
-import { NOTIFICATION_STATUSES } from '../notifications/notifications.js';
-import { EVENT_TYPES } from '../notifications/record-event.js';
+import { EVENT_TYPES, NOTIFICATION_STATUSES } from '../db/tables/notifications.js';
 import { limit, queryOf } from './query.js';
 
 // What the admin API takes and gives. Inputs are checked against these; answers are described by them.
@@ -169,6 +168,7 @@ const Walk = z
     error: Failure.optional(),
   })
   .meta({ id: 'Walk', description: 'One list of the company read once.' });
+export type WalkModel = z.output<typeof Walk>;
 export const Run = z
   .object({
     id: z.string(),

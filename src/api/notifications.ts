@@ -1,17 +1,17 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Database } from '../db/database.js';
+import {
+  listNotifications,
+  type NotificationFilter,
+  type NotificationRow,
+  resetNotification,
+} from '../db/tables/notifications.js';
 import { audited } from './audit.js';
-import { answers, IdParams, Notification, NotificationQuery, pageOf } from './models.js';
-import type { NotificationsPort } from './ports.js';
-
-export interface NotificationRoutesDependencies {
-  readonly db: Database;
-  readonly notifications: NotificationsPort;
-}
+import { answers, IdParams, Notification, type NotificationModel, NotificationQuery, pageOf } from './models.js';
 
 const tags = ['notifications'];
 
-export function notificationRoutes({ db, notifications }: NotificationRoutesDependencies): FastifyPluginAsyncZod {
+export function notificationRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/notifications',
@@ -25,8 +25,9 @@ export function notificationRoutes({ db, notifications }: NotificationRoutesDepe
         },
       },
       async ({ query: { company_id, ...filter } }) => {
-        const page = await notifications.list({ ...filter, companyId: company_id });
-        return { data: [...page.data], next_cursor: page.nextCursor ?? null };
+        const asked = Object.entries({ ...filter, companyId: company_id }).filter(([, value]) => value !== undefined);
+        const page = await listNotifications(db, Object.fromEntries(asked) as unknown as NotificationFilter);
+        return { data: page.data.map(presentNotification), next_cursor: page.nextCursor ?? null };
       },
     );
 
@@ -42,8 +43,26 @@ export function notificationRoutes({ db, notifications }: NotificationRoutesDepe
           response: answers({ 200: Notification }),
         },
       },
-      ({ params: { id } }) =>
-        audited(db, { action: 'notification.redeliver', details: { notification_id: id } }, () => notifications.redeliver(id)),
+      async ({ params: { id } }) => {
+        const entry = { action: 'notification.redeliver', details: { notification_id: id } } as const;
+        return presentNotification(await audited(db, entry, () => resetNotification(db, { id })));
+      },
     );
+  };
+}
+
+function presentNotification(row: NotificationRow): NotificationModel {
+  return {
+    id: row.id,
+    type: row.type,
+    occurred_at: row.occurredAt.toISOString(),
+    environment: row.environment,
+    company_id: row.companyId,
+    ...row.details,
+    status: row.status,
+    attempts: row.attempts,
+    next_attempt_at: row.nextAttemptAt?.toISOString() ?? null,
+    delivered_at: row.deliveredAt?.toISOString() ?? null,
+    last_error: row.lastError,
   };
 }

@@ -1,8 +1,8 @@
 import type { CompanyKey, Environment } from '../core/company.js';
 import type { Secret } from '../core/secret.js';
-import type { NotificationFilter, NotificationView } from '../notifications/notifications.js';
+import type { RunRow } from '../db/tables/runs.js';
 import type { Connected, Failed, Started } from '../oauth/authorization.js';
-import type { CompanyStatus, RunModel, RunStatus } from './models.js';
+import type { CompanyStatus, RunStatus } from './models.js';
 
 /** A page of a list; `nextCursor` is absent on the last one. */
 export interface Page<T> {
@@ -67,32 +67,25 @@ export interface RunsPort {
     trigger: 'onboarding' | 'reauthorization' | 'manual';
     mode?: 'resume' | 'full';
     resources?: readonly string[];
-  }): Promise<RunModel>;
+  }): Promise<RunRow>;
   /** Returns how many runs were asked for. */
   requestMany(filter: { status?: 'failed'; environment?: Environment }): Promise<number>;
-  find(id: string): Promise<RunModel | undefined>;
+  find(id: string): Promise<RunRow | undefined>;
   list(filter: {
     companyId?: string;
     environment?: Environment;
     status?: RunStatus;
     limit: number;
     cursor?: string;
-  }): Promise<Page<RunModel>>;
+  }): Promise<Page<RunRow>>;
   /** Throws run_not_found. */
-  cancel(id: string): Promise<RunModel>;
+  cancel(id: string): Promise<RunRow>;
 }
 
 /** Decides on deletions that the guard held back. Both throw hold_not_found and hold_not_open. */
 export interface HoldsPort {
   approve(id: string): Promise<unknown>;
   reject(id: string): Promise<unknown>;
-}
-
-export interface NotificationsPort {
-  /** Throws invalid_request for a cursor that no answer gave. */
-  list(filter: NotificationFilter): Promise<Page<NotificationView>>;
-  /** Throws notification_not_found. */
-  redeliver(id: string): Promise<NotificationView>;
 }
 
 /** One part without which Muster cannot work; `check` throws when it is missing. */

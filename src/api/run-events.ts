@@ -3,8 +3,10 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { systemClock } from '../core/clock.js';
 import { MusterError } from '../core/errors.js';
-import { answers, IdParams, type RunModel } from './models.js';
+import type { RunRow } from '../db/tables/runs.js';
+import { answers, IdParams } from './models.js';
 import type { RunsPort } from './ports.js';
+import { presentRun } from './run-model.js';
 
 const EVENT_STREAM = 'text/event-stream';
 /** How often the run is looked at; it lives in the database, where any worker may move it. */
@@ -46,11 +48,11 @@ export function runEventRoutes({ runs }: { readonly runs: RunsPort }): FastifyPl
   };
 }
 
-async function* follow(runs: RunsPort, first: RunModel, signal: AbortSignal): AsyncGenerator<string> {
+async function* follow(runs: RunsPort, first: RunRow, signal: AbortSignal): AsyncGenerator<string> {
   let sent = '';
   let silent = 0;
-  for (let run: RunModel | undefined = first; run; run = await runs.find(first.id)) {
-    const text = JSON.stringify(run);
+  for (let run: RunRow | undefined = first; run; run = await runs.find(first.id)) {
+    const text = JSON.stringify(presentRun(run));
     silent = text === sent ? silent + 1 : 0;
     if (text !== sent) yield `event: run\ndata: ${text}\n\n`;
     else if (silent % SILENT_LOOKS === 0) yield ': still here\n\n';

@@ -4,6 +4,7 @@ import type { Database } from '../db/database.js';
 import { audited } from './audit.js';
 import { answers, IdParams, pageOf, Run, RunQuery } from './models.js';
 import type { RunsPort } from './ports.js';
+import { presentRun } from './run-model.js';
 
 const tags = ['runs'];
 
@@ -28,7 +29,7 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
           ...(status && { status }),
           ...(cursor && { cursor }),
         });
-        return { data: [...page.data], next_cursor: page.nextCursor ?? null };
+        return { data: page.data.map(presentRun), next_cursor: page.nextCursor ?? null };
       },
     );
 
@@ -38,7 +39,7 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
       async ({ params: { id } }) => {
         const run = await runs.find(id);
         if (!run) throw new MusterError('run_not_found', `There is no run ${id}: GET /api/runs lists them.`);
-        return run;
+        return presentRun(run);
       },
     );
 
@@ -54,7 +55,8 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
           response: answers({ 200: Run }),
         },
       },
-      ({ params: { id } }) => audited(db, { action: 'run.cancel', details: { run_id: id } }, () => runs.cancel(id)),
+      async ({ params: { id } }) =>
+        presentRun(await audited(db, { action: 'run.cancel', details: { run_id: id } }, () => runs.cancel(id))),
     );
   };
 }

@@ -20,7 +20,7 @@ import { holdRoutes } from './holds.js';
 import { notificationRoutes } from './notifications.js';
 import { describeApi } from './openapi.js';
 import { watchMethods } from './other-methods.js';
-import type { HoldsPort, NotificationsPort, ReadinessCheck } from './ports.js';
+import type { HoldsPort, ReadinessCheck } from './ports.js';
 import { answerError, answerNotFound } from './problem.js';
 import { refuseUnknownQueries } from './query.js';
 import { rekeyRoutes } from './rekey.js';
@@ -42,7 +42,6 @@ export interface AdminDependencies
   readonly adminToken: Secret;
   readonly logger: Logger;
   readonly holds: HoldsPort;
-  readonly notifications: NotificationsPort;
   readonly readiness: readonly ReadinessCheck[];
   readonly metrics: Registry;
 }

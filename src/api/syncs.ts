@@ -20,11 +20,11 @@ export function syncRoutes({ db, runs }: { readonly db: Database; readonly runs:
         },
       },
       async ({ body }, reply) => {
-        const wish = {
+        const filter = {
           ...(body?.status && { status: body.status }),
           ...(body?.environment && { environment: body.environment }),
         };
-        const queued = await audited(db, { action: 'companies.sync', details: wish }, () => runs.requestMany(wish));
+        const queued = await audited(db, { action: 'companies.sync', details: filter }, () => runs.requestMany(filter));
         return reply.code(202).send({ queued });
       },
     );

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunView, WalkView } from '../runs/run-view.js';
+import type { RunModel, WalkModel } from '../api/models.js';
+import { presentRun } from '../api/run-model.js';
 import type { Runs } from '../runs/runs.js';
 import { tableLines } from './table.js';
 
@@ -23,10 +24,10 @@ export async function showFirstMirror(
   const began = performance.now();
   const ids = await start();
   const progress = new ProgressLine(process.stdout);
-  let views: RunView[];
+  let views: RunModel[];
   do {
     await sleep(POLL_MS, undefined, { signal });
-    views = (await Promise.all(ids.map((id) => runs.find(id)))).filter((view) => view !== undefined);
+    views = (await Promise.all(ids.map((id) => runs.find(id)))).flatMap((run) => (run ? [presentRun(run)] : []));
     if (!json) progress.show(progressOf(views), (performance.now() - began) / 1_000);
   } while (views.some(isUnderWay));
   const names = new Map(companies.map(({ companyId, name }) => [companyId, name]));
@@ -42,25 +43,25 @@ export async function showFirstMirror(
   if (failed[0]) console.log(`\n  To see why: ./bin/muster runs show ${failed[0].id}`);
 }
 
-function jsonLines(views: readonly RunView[], names: ReadonlyMap<string, string>): string[] {
+function jsonLines(views: readonly RunModel[], names: ReadonlyMap<string, string>): string[] {
   return views.flatMap(({ environment, company_id, walks }) =>
     walks.map((walk) => JSON.stringify({ environment, company_id, name: names.get(company_id), ...walk })),
   );
 }
 
 /** Once the run is not under way any more, the list of such a walk failed, or waits with its run to be tried again. */
-function isUnmirrored({ status }: WalkView): boolean {
+function isUnmirrored({ status }: WalkModel): boolean {
   return status !== 'succeeded';
 }
 
-function failureCount(failed: readonly RunView[]): string {
+function failureCount(failed: readonly RunModel[]): string {
   const lists = failed.flatMap(({ walks }) => walks).filter(isUnmirrored).length;
   if (lists === 0) return '';
   return lists === 1 ? ', 1 list failed' : `, ${lists} lists failed`;
 }
 
 /** A run that waits to retry is not waited for: its row in the table says so. */
-function isUnderWay({ status, retry_at }: RunView): boolean {
+function isUnderWay({ status, retry_at }: RunModel): boolean {
   return status === 'running' || (status === 'queued' && retry_at === undefined);
 }
 
@@ -74,7 +75,7 @@ interface Progress {
   readonly companies: number;
 }
 
-function progressOf(views: readonly RunView[]): Progress {
+function progressOf(views: readonly RunModel[]): Progress {
   const walks = views.flatMap((view) => view.walks);
   return {
     received: walks.reduce((sum, walk) => sum + walk.received, 0),
@@ -134,10 +135,10 @@ function barOf(share: number): string {
 interface Row {
   readonly company: string;
   readonly resource: string;
-  readonly walk: WalkView;
+  readonly walk: WalkModel;
 }
 
-function rowsOf(views: readonly RunView[], names: ReadonlyMap<string, string>): Row[] {
+function rowsOf(views: readonly RunModel[], names: ReadonlyMap<string, string>): Row[] {
   return views.flatMap((view) =>
     view.walks.map((walk, n) => ({
       company: n === 0 ? (names.get(view.company_id) ?? view.company_id) : '',

@@ -1,12 +1,5 @@
 import { MusterError } from '../core/errors.js';
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-/** Whether PostgreSQL would take the text as a uuid: what is none cannot name a row. */
-export function isUuid(text: string): boolean {
-  return UUID.test(text);
-}
-
 /** An opaque cursor that stands for the last row of a page. */
 export function pageCursor(position: string): string {
   return Buffer.from(position).toString('base64url');
@@ -21,4 +14,22 @@ export function readCursor(cursor: string, pattern: RegExp): string {
       'The cursor is not one that this API gave: leave it out to start from the beginning.',
     );
   return position;
+}
+
+/** A page of a list; `nextCursor` is absent on the last one. */
+export interface Page<T> {
+  readonly data: readonly T[];
+  readonly nextCursor?: string;
+}
+
+/** The `seq` of the last row of the page before; undefined on the first page. Throws `invalid_request`. */
+export function readSeqCursor(cursor: string | undefined): bigint | undefined {
+  return cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
+}
+
+/** `rows` were asked for with `limit + 1`: the row too many says that another page follows. */
+export function pageBySeq<T extends { readonly seq: bigint }>(rows: readonly T[], limit: number): Page<T> {
+  const data = rows.slice(0, limit);
+  const last = data.at(-1);
+  return { data, ...(rows.length > limit && last && { nextCursor: pageCursor(String(last.seq)) }) };
 }

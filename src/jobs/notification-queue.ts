@@ -1,11 +1,10 @@
-import type { Queue, Worker } from 'bullmq';
+import type { Queue } from 'bullmq';
 import type { Service } from '../core/service.js';
 import type { Deliverer } from '../notifications/deliverer.js';
-import type { QueueBackend } from './queue-backend.js';
-import type { Sweep } from './sweeper.js';
+import { type QueueBackend, QueueWorker } from './queue-backend.js';
 
 const NOTIFICATIONS = 'notifications';
-/** Notifications asked for at once; what is left is due at the next sweep. */
+/** Notifications asked for at once; the others are due at the next sweep. */
 const BATCH = 500;
 /** Attempts side by side in one worker: so many may hang, each for its deadline, before the next has to wait. */
 const CONCURRENCY = 8;
@@ -15,41 +14,31 @@ const STOP_PATIENCE_MS = 2_000;
 /** The queue on which notifications are delivered: beside runs and tokens, so that a receiver that hangs holds up neither. */
 export class NotificationQueue implements Service {
   readonly name = 'notification worker';
-  readonly #backend: QueueBackend;
-  readonly #deliverer: Deliverer;
+  readonly #deliverer: Pick<Deliverer, 'due' | 'deliver'>;
   readonly #queue: Queue;
-  readonly #stopping = new AbortController();
-  #worker: Worker | undefined;
+  readonly #worker: QueueWorker;
 
-  constructor(backend: QueueBackend, deliverer: Deliverer) {
-    this.#backend = backend;
+  constructor(backend: QueueBackend, deliverer: Pick<Deliverer, 'due' | 'deliver'>) {
+    const stopping = new AbortController();
     this.#deliverer = deliverer;
     this.#queue = backend.queue(NOTIFICATIONS);
-  }
-
-  get sweeps(): Sweep[] {
-    return [
-      { name: 'due-notifications', everyMs: 1_000, run: () => this.#enqueueDue() },
-      { name: 'old-notifications', everyMs: 3_600_000, run: () => this.#deliverer.tidy() },
-    ];
+    this.#worker = new QueueWorker(backend, NOTIFICATIONS, (job) => deliverer.deliver(String(job.data.id), stopping.signal), {
+      concurrency: CONCURRENCY,
+      patienceMs: STOP_PATIENCE_MS,
+      interrupt: () => stopping.abort(),
+    });
   }
 
   async start(): Promise<void> {
-    this.#worker = this.#backend.worker(
-      NOTIFICATIONS,
-      (job) => this.#deliverer.deliver(String(job.data.id), this.#stopping.signal),
-      { concurrency: CONCURRENCY },
-    );
+    this.#worker.start();
   }
 
   async stop(): Promise<void> {
-    const patience = setTimeout(() => this.#stopping.abort(), STOP_PATIENCE_MS);
-    await this.#worker?.close();
-    clearTimeout(patience);
+    await this.#worker.stop();
     await this.#queue.close();
   }
 
-  async #enqueueDue(): Promise<void> {
+  async enqueueDue(): Promise<void> {
     const due = await this.#deliverer.due(BATCH);
     if (due.length === 0) return;
     await this.#queue.addBulk(

@@ -1,26 +1,13 @@
 import type { EventEmitter } from 'node:events';
-import { type PgPool, type Processor, Queue, runMigrations, Worker, type WorkerOptions, withBackend } from 'bullmq';
-import { Redis } from 'ioredis';
-import pg from 'pg';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Processor, Queue, Worker, WorkerOptions } from 'bullmq';
 import type { Logger } from '../observability/logger.js';
-import { createBackend, PacedClient } from './postgres-queue.js';
-import { QueueOutage } from './queue-outage.js';
-import { requireRedis } from './redis-reach.js';
-
-/** Schema of BullMQ's own tables when the queue lives in PostgreSQL. */
-const SCHEMA = 'bullmq';
-
-/**
- * What became of a run is in muster.runs. To keep completed jobs for a while would cost more with each one that is kept: PostgreSQL
- * looks at all of them whenever one completes, be it for their age or their number.
- */
-const RETENTION = { removeOnComplete: true, removeOnFail: { age: 86_400 } };
 
 /** Where BullMQ keeps its jobs. Both backends run the same code; only what both do alike is used. */
 export interface QueueBackend {
   readonly kind: 'redis' | 'postgres';
   queue(name: string): Queue;
-  worker(name: string, processor: Processor, options: Pick<WorkerOptions, 'concurrency'>): Worker;
+  worker(name: string, processor: Processor, options: { readonly concurrency: number }): Worker;
   /** Throws when the backend cannot be reached. */
   ping(): Promise<void>;
   /** The same before anything is built on it: throws `queue_unavailable` within seconds, and says why. */
@@ -29,88 +16,131 @@ export interface QueueBackend {
   close(): Promise<void>;
 }
 
-/** Makes BullMQ's tables, or brings them up to date. Safe side by side. */
-export async function migrateQueue(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
-  client.on('error', () => {}); // the query under way reports it
-  await client.connect();
-  try {
-    await runMigrations(client, SCHEMA);
-  } finally {
-    await client.end();
-  }
-}
-
-export function postgresBackend(databaseUrl: string, logger: Logger): QueueBackend {
-  // Every worker keeps one connection for LISTEN; the rest serve queries.
-  const pool = new pg.Pool({
-    connectionString: databaseUrl,
-    max: 12,
-    keepAlive: true,
-    options: `-c search_path=${SCHEMA} -c TimeZone=UTC`,
-    application_name: 'muster queue',
-    Client: PacedClient,
-  });
-  const ping = async () => void (await pool.query('SELECT 1'));
-  const outage = new QueueOutage('PostgreSQL', ping, logger);
-  pool.on('error', (error) => void outage.report(error));
-  const bound = withBackend(createBackend);
-  // pg's own type of the pool is wider than BullMQ's picture of it.
-  const connection = pool as unknown as PgPool;
-  // The classes are the same whatever the backend; only their type parameters tell it.
-  return {
-    kind: 'postgres',
-    queue: (name) => quiet(new bound.Queue(name, { connection, defaultJobOptions: RETENTION }) as unknown as Queue, outage),
-    worker: (name, processor, options) =>
-      quiet(new bound.Worker(name, processor, { connection, ...workerOptions(options) }) as unknown as Worker, outage),
-    ping,
-    requireReachable: ping, // the database has just been migrated
-    close: () => {
-      outage.close();
-      return pool.end();
-    },
-  };
-}
-
-export function redisBackend(redisUrl: string, logger: Logger): QueueBackend {
-  // Workers wait for Redis to come back; whoever adds a job is told at once, since the sweeper adds it later anyway.
-  const blocking = new Redis(redisUrl, { maxRetriesPerRequest: null, lazyConnect: true });
-  const adding = new Redis(redisUrl, { maxRetriesPerRequest: 1, lazyConnect: true });
-  const ping = async () => void (await adding.ping());
-  const outage = new QueueOutage('Redis', ping, logger);
-  for (const connection of [blocking, adding]) connection.on('error', (error) => void outage.report(error));
-  return {
-    kind: 'redis',
-    queue: (name) => quiet(new Queue(name, { connection: adding, prefix: 'muster', defaultJobOptions: RETENTION }), outage),
-    worker: (name, processor, options) =>
-      quiet(new Worker(name, processor, { connection: blocking, prefix: 'muster', ...workerOptions(options) }), outage),
-    ping,
-    requireReachable: () => requireRedis(redisUrl),
-    close: async () => {
-      outage.close();
-      blocking.disconnect();
-      adding.disconnect();
-    },
-  };
-}
+/**
+ * What became of a run is in muster.runs. To keep completed jobs for a while would cost more with each one that is kept: PostgreSQL
+ * looks at all of them whenever one completes, be it for their age or their number.
+ */
+export const RETENTION = { removeOnComplete: true, removeOnFail: { age: 86_400 } };
 
 /**
  * A worker that dies is noticed within seconds. Jobs are only wake-up calls and safe to repeat, so that being called
  * dead too early costs little, and no number of deaths may fail a job for good.
  */
-function workerOptions(options: Pick<WorkerOptions, 'concurrency'>): Omit<WorkerOptions, 'connection'> {
-  return {
-    ...options,
-    lockDuration: 6_000,
-    stalledInterval: 2_000,
-    maxStalledCount: 5,
-    maxStartedAttempts: 10,
-    removeOnFail: RETENTION.removeOnFail,
-  };
+export const WORKER_OPTIONS = {
+  lockDuration: 6_000,
+  stalledInterval: 2_000,
+  maxStalledCount: 5,
+  maxStartedAttempts: 10,
+  removeOnFail: RETENTION.removeOnFail,
+} as const satisfies Omit<WorkerOptions, 'connection'>;
+
+export interface QueueWorkerOptions {
+  readonly concurrency: number;
+  /** How long a stop waits for the jobs under way before it calls `interrupt`. */
+  readonly patienceMs?: number;
+  readonly interrupt?: () => void;
 }
 
-/** An `error` event without a listener would end the process. */
-function quiet<T extends Queue | Worker>(emitter: T, outage: QueueOutage): T {
-  (emitter as EventEmitter).on('error', (error: Error) => void outage.report(error, { queue: emitter.name }));
-  return emitter;
+/** A worker from its start to its stop. It may be stopped twice, and before its start: then it never starts. */
+export class QueueWorker {
+  readonly #backend: QueueBackend;
+  readonly #queue: string;
+  readonly #processor: Processor;
+  readonly #options: QueueWorkerOptions;
+  #worker: Worker | undefined;
+  #stopped: Promise<void> | undefined;
+
+  constructor(backend: QueueBackend, queue: string, processor: Processor, options: QueueWorkerOptions) {
+    this.#backend = backend;
+    this.#queue = queue;
+    this.#processor = processor;
+    this.#options = options;
+  }
+
+  start(): void {
+    if (this.#stopped) return;
+    this.#worker = this.#backend.worker(this.#queue, this.#processor, { concurrency: this.#options.concurrency });
+  }
+
+  /** Resolves when the jobs under way have ended; no other is begun. */
+  stop(): Promise<void> {
+    return (this.#stopped ??= this.#stop());
+  }
+
+  async #stop(): Promise<void> {
+    const { interrupt, patienceMs } = this.#options;
+    const patience = interrupt && setTimeout(interrupt, patienceMs);
+    await this.#worker?.close();
+    clearTimeout(patience);
+  }
+}
+
+const ASK_EVERY_MS = 1_000;
+const ANSWER_MS = 5_000;
+
+/**
+ * Every connection of the queue reports its own error at every attempt, many times a second. The outage asks the queue itself:
+ * while it does not answer there is one outage, logged once at its begin and once at its end.
+ */
+export class QueueOutage {
+  readonly #ping: () => Promise<unknown>;
+  readonly #server: string;
+  readonly #logger: Logger;
+  #isAsked = false;
+  #lasts = false;
+  #closed = false;
+
+  constructor(server: string, ping: () => Promise<unknown>, logger: Logger) {
+    this.#server = server;
+    this.#ping = ping;
+    this.#logger = logger;
+  }
+
+  /** Takes the errors of a queue or worker: without a listener, the `error` event would end the process. */
+  watch<T extends Queue | Worker>(source: T): T {
+    (source as EventEmitter).on('error', (error: Error) => void this.report(error, { queue: source.name }));
+    return source;
+  }
+
+  /** Takes an error of the queue: part of an outage, or logged by itself. One that comes while the queue is asked adds nothing. */
+  async report(error: Error, of: object = {}): Promise<void> {
+    if (this.#closed || this.#lasts || this.#isAsked) return;
+    this.#isAsked = true;
+    const answered = await this.#answers();
+    this.#isAsked = false;
+    if (answered) {
+      this.#logger.warn({ err: error, ...of }, 'queue error');
+      return;
+    }
+    if (this.#closed) return;
+    this.#lasts = true;
+    this.#logger.warn(
+      { err: error },
+      `the connection of the queue to ${this.#server} is lost; it is tried again until it is back`,
+    );
+    await this.#end();
+  }
+
+  close(): void {
+    this.#closed = true;
+  }
+
+  async #end(): Promise<void> {
+    while (!this.#closed) {
+      await sleep(ASK_EVERY_MS, undefined, { ref: false });
+      if (!(await this.#answers())) continue;
+      this.#lasts = false;
+      this.#logger.info(`the connection of the queue to ${this.#server} is back`);
+      return;
+    }
+  }
+
+  #answers(): Promise<boolean> {
+    const late = sleep(ANSWER_MS, false, { ref: false });
+    const answer = this.#ping().then(
+      () => true,
+      () => false,
+    );
+    return Promise.race([answer, late]);
+  }
 }

@@ -1,8 +1,8 @@
-import type { Queue, Worker } from 'bullmq';
+import type { Queue } from 'bullmq';
 import { Repetition } from '../core/repetition.js';
 import type { Service } from '../core/service.js';
 import type { Logger } from '../observability/logger.js';
-import type { QueueBackend } from './queue-backend.js';
+import { type QueueBackend, QueueWorker } from './queue-backend.js';
 
 const SWEEPS = 'sweeps';
 
@@ -22,30 +22,41 @@ const GUARD_MS = 5_000;
  */
 export class Sweeper implements Service {
   readonly name = 'sweeper';
-  readonly #backend: QueueBackend;
   readonly #sweeps: ReadonlyMap<string, Sweep>;
   readonly #logger: Logger;
   readonly #queue: Queue;
-  #worker: Worker | undefined;
+  readonly #worker: QueueWorker;
+  #starting: Promise<void> | undefined;
+  #isStopped = false;
   readonly #guard = new Repetition(GUARD_MS, () => this.#check());
 
   constructor(backend: QueueBackend, sweeps: readonly Sweep[], logger: Logger) {
-    this.#backend = backend;
     this.#sweeps = new Map(sweeps.map((sweep) => [sweep.name, sweep]));
     this.#logger = logger;
     this.#queue = backend.queue(SWEEPS);
+    const concurrency = sweeps.length;
+    this.#worker = new QueueWorker(backend, SWEEPS, (job) => this.#sweep(job.name), { concurrency });
   }
 
-  async start(): Promise<void> {
-    this.#worker = this.#backend.worker(SWEEPS, (job) => this.#sweep(job.name), { concurrency: this.#sweeps.size });
-    await this.#schedule();
-    this.#guard.start();
+  start(): Promise<void> {
+    this.#starting = this.#start();
+    return this.#starting;
   }
 
   async stop(): Promise<void> {
+    this.#isStopped = true;
     void this.#guard.stop(); // may be waiting for a queue that is not there
-    await this.#worker?.close();
+    await this.#worker.stop();
+    // BullMQ never settles what is asked of a closed queue: a start that is under way would hang for ever.
+    await this.#starting?.catch(() => {});
     await this.#queue.close();
+  }
+
+  async #start(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#worker.start();
+    await this.#schedule();
+    this.#guard.start();
   }
 
   async #check(): Promise<void> {
@@ -56,7 +67,7 @@ export class Sweeper implements Service {
     }
   }
 
-  /** Only what is missing or differs is put: putting a schedule again while its job waits loses that occurrence. */
+  /** Puts only the schedules that are missing or differ: putting a schedule again while its job waits loses that occurrence. */
   async #schedule(): Promise<void> {
     const known = new Map((await this.#queue.getJobSchedulers()).map((scheduler) => [scheduler.key, Number(scheduler.every)]));
     for (const { name, everyMs } of this.#sweeps.values()) {

@@ -1,8 +1,8 @@
-import type { Queue, Worker } from 'bullmq';
+import type { Queue } from 'bullmq';
 import { type CompanyKey, keyText } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Service } from '../core/service.js';
-import type { QueueBackend } from './queue-backend.js';
+import { type QueueBackend, QueueWorker } from './queue-backend.js';
 
 const TOKENS = 'tokens';
 
@@ -13,7 +13,7 @@ export interface TokenRefresher {
   refresh(company: CompanyKey): Promise<unknown>;
 }
 
-/** Companies asked for at once; what is left is due at the next sweep. */
+/** Companies asked for at once; the others are due at the next sweep. */
 const BATCH = 2_000;
 /** More than one worker finishes between two sweeps. */
 const ENOUGH = 1_000;
@@ -23,19 +23,19 @@ export const TOKEN_CONCURRENCY = 32;
 /** The queue on which tokens are refreshed: the sweeper adds who is due, the worker refreshes. */
 export class TokenQueue implements Service {
   readonly name = 'token worker';
-  readonly #backend: QueueBackend;
   readonly #refresher: TokenRefresher;
   readonly #queue: Queue;
-  #worker: Worker | undefined;
+  readonly #worker: QueueWorker;
 
   constructor(backend: QueueBackend, refresher: TokenRefresher) {
-    this.#backend = backend;
     this.#refresher = refresher;
     this.#queue = backend.queue(TOKENS);
+    const concurrency = TOKEN_CONCURRENCY;
+    this.#worker = new QueueWorker(backend, TOKENS, (job) => this.#refresh(job.data as CompanyKey), { concurrency });
   }
 
   async enqueueDue(): Promise<void> {
-    // Those that wait are due still, and would all be added again, each time for nothing.
+    // Companies that wait are due still, and would all be added again, each time for nothing.
     if ((await this.#queue.getWaitingCount()) > ENOUGH) return;
     const due = await this.#refresher.due(BATCH);
     if (due.length === 0) return;
@@ -49,13 +49,11 @@ export class TokenQueue implements Service {
   }
 
   async start(): Promise<void> {
-    this.#worker = this.#backend.worker(TOKENS, (job) => this.#refresh(job.data as CompanyKey), {
-      concurrency: TOKEN_CONCURRENCY,
-    });
+    this.#worker.start();
   }
 
   async stop(): Promise<void> {
-    await this.#worker?.close();
+    await this.#worker.stop();
     await this.#queue.close();
   }
 

@@ -1,79 +1,123 @@
 import type { CompanyKey } from '../core/company.js';
+import type { Database } from '../db/database.js';
+import {
+  type ClaimedNotification,
+  claimNotification,
+  type DeliveryClaim,
+  deleteOldNotifications,
+  expireNotifications,
+  findDueNotifications,
+  markDelivered,
+  markRefused,
+  releaseNotification,
+} from '../db/tables/notifications.js';
 import type { Logger } from '../observability/logger.js';
-import type { ClaimedNotification, Outbox } from './outbox.js';
-import { payloadOf } from './payload.js';
 import { retryDelay } from './retry-delay.js';
 import type { DeliveryOutcome, Webhook } from './webhook.js';
 
-export interface DelivererParts {
-  readonly outbox: Outbox;
+export interface DelivererDependencies {
+  readonly db: Database;
   /** Undefined: nobody is told; what happened is recorded and can be listed. */
   readonly webhook: Webhook | undefined;
   readonly publicUrl: URL;
-  /** Where a person starts to authorize the company again. */
+  /** Where a person starts to authorize the company again; made when it is sent, since links go stale. */
   authorizeUrl(company: CompanyKey): Promise<string | undefined> | string | undefined;
   readonly logger: Logger;
   /** 0 to 1; Math.random unless a test owns it. */
   readonly random?: () => number;
 }
 
-/** Sends what the outbox holds: at least once each, and the same id every time. */
-export class Deliverer {
-  readonly #parts: DelivererParts;
+/** Days that a notification stays for a look. */
+const RETENTION_DAYS = 90;
 
-  constructor(parts: DelivererParts) {
-    this.#parts = parts;
+/** Sends what was recorded: at least once each, and the same id every time. */
+export class Deliverer {
+  readonly #deps: DelivererDependencies;
+
+  constructor(deps: DelivererDependencies) {
+    this.#deps = deps;
   }
 
   /** What is to be delivered now; none without a webhook. */
-  async due(limit: number): Promise<{ id: string; attempts: number }[]> {
-    return this.#parts.webhook ? this.#parts.outbox.due(limit) : [];
+  async due(limit: number): Promise<DeliveryClaim[]> {
+    return this.#deps.webhook ? findDueNotifications(this.#deps.db, { limit }) : [];
   }
 
   /** One attempt, if it is due and nobody else makes it. An attempt that `signal` interrupts does not count. */
   async deliver(id: string, signal?: AbortSignal): Promise<void> {
-    const { outbox, webhook } = this.#parts;
+    const { db, webhook } = this.#deps;
     if (!webhook || signal?.aborted) return;
-    const claimed = await outbox.claim(id);
+    const claimed = await claimNotification(db, { id });
     if (!claimed) return;
     try {
       await this.#conclude(claimed, await webhook.post(id, await this.#payload(claimed), signal));
     } catch (error) {
       if (!signal?.aborted) throw error;
-      await outbox.giveBack(claimed);
+      await releaseNotification(db, claimed);
     }
   }
 
-  tidy(): Promise<void> {
-    return this.#parts.outbox.tidy();
+  async tidy(): Promise<void> {
+    await expireNotifications(this.#deps.db);
+    await deleteOldNotifications(this.#deps.db, { days: RETENTION_DAYS });
   }
 
   async #payload(claimed: ClaimedNotification): Promise<string> {
-    const { publicUrl, authorizeUrl, logger } = this.#parts;
+    const { publicUrl, authorizeUrl, logger } = this.#deps;
     const { environment, companyId, type, mustAuthorize } = claimed;
     // Not for a company that has authorized meanwhile: the link would only mislead.
-    if (type !== 'reauthorization_required' || !mustAuthorize) return payloadOf(claimed, { publicUrl });
+    if (type !== 'reauthorization_required' || !mustAuthorize) return payloadOf(claimed, publicUrl);
     try {
-      return payloadOf(claimed, { publicUrl, authorizeUrl: await authorizeUrl({ environment, companyId }) });
+      return payloadOf(claimed, publicUrl, await authorizeUrl({ environment, companyId }));
     } catch (error) {
       // To know without a link is better than not to know.
       logger.warn({ err: error, environment, company_id: companyId }, 'no link to authorize again could be made');
-      return payloadOf(claimed, { publicUrl });
+      return payloadOf(claimed, publicUrl);
     }
   }
 
   async #conclude(claimed: ClaimedNotification, outcome: DeliveryOutcome): Promise<void> {
-    const { outbox, logger, random = Math.random } = this.#parts;
+    const { db, logger, random = Math.random } = this.#deps;
     const { id, type, attempts } = claimed;
     if (outcome.delivered) {
-      await outbox.delivered(claimed);
+      await markDelivered(db, { id });
       logger.info({ event_id: id, type, attempts }, 'notification delivered');
       return;
     }
-    const delay = retryDelay(outcome.error, attempts, random(), outcome.retryAfterMs);
-    await outbox.refused(claimed, outcome.error, delay);
-    const facts = { event_id: id, type, attempts, ...outcome.error };
-    if (delay === undefined) logger.error(facts, 'notification given up');
-    else logger.warn({ ...facts, retry_in_seconds: Math.round(delay) }, 'notification not delivered');
+    const { error, retryAfterMs } = outcome;
+    const delaySeconds = retryDelay(error, attempts, random(), retryAfterMs);
+    await markRefused(db, { id, attempts, error, delaySeconds: delaySeconds ?? null });
+    const facts = { event_id: id, type, attempts, ...error };
+    if (delaySeconds === undefined) logger.error(facts, 'notification given up');
+    else logger.warn({ ...facts, retry_in_seconds: Math.round(delaySeconds) }, 'notification not delivered');
+  }
+}
+
+/** The JSON that is sent. Nothing secret is in it, but `authorize_url` is for whoever may act for the company. */
+function payloadOf(claimed: ClaimedNotification, publicUrl: URL, authorizeUrl?: string): string {
+  const { id, type, occurredAt, environment, companyId, companyName, details } = claimed;
+  return JSON.stringify({
+    id,
+    type,
+    occurred_at: occurredAt.toISOString(),
+    environment,
+    company_id: companyId,
+    ...(companyName !== null && { company_name: companyName }),
+    ...details,
+    ...(authorizeUrl !== undefined && { authorize_url: authorizeUrl }),
+    admin_url: `${publicUrl.href.replace(/\/$/, '')}${adminPath(claimed)}`,
+  });
+}
+
+function adminPath({ type, environment, companyId, details }: ClaimedNotification): string {
+  switch (type) {
+    case 'run_failed':
+    case 'run_recovered':
+      return `/api/runs/${details.run_id}`;
+    case 'deletions_held':
+      return '/api/holds?status=open';
+    case 'reauthorization_required':
+    case 'authorization_restored':
+      return `/api/companies/${environment}/${companyId}`;
   }
 }

@@ -1,4 +1,4 @@
-import type { DeliveryError } from './webhook.js';
+import type { DeliveryError } from '../db/tables/notifications.js';
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;

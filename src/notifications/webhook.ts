@@ -1,21 +1,13 @@
+import { createHmac } from 'node:crypto';
 import { Agent, type Dispatcher, request } from 'undici';
 import type { Clock } from '../core/clock.js';
 import type { Secret } from '../core/secret.js';
+import type { DeliveryError } from '../db/tables/notifications.js';
 import { parseRetryAfter } from '../http/retry-after.js';
-import { signatureOf } from './signature.js';
 
 export interface WebhookSettings {
   readonly url: URL;
   readonly secret: Secret;
-}
-
-/** Why a notification was not taken; kept with it and shown to operators. */
-export interface DeliveryError {
-  /** `answered`: with another status than 2xx. `expired`: nobody tried for a day. */
-  readonly code: 'answered' | 'timeout' | 'unreachable' | 'expired';
-  readonly status?: number;
-  /** The operating system's name of the error, as ECONNREFUSED. */
-  readonly cause?: string;
 }
 
 /** What came of one attempt: taken, or why not. */
@@ -95,4 +87,13 @@ function retryAfter(headers: Dispatcher.ResponseData['headers']): string | undef
 
 function rejection(signal: AbortSignal): Promise<never> {
   return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+}
+
+/**
+ * Value of the header Muster-Signature: `t=<seconds since the epoch>,v1=<hex>`, an HMAC-SHA256 over "<t>.<body>". The time is
+ * signed too, so that a receiver can refuse a message that somebody recorded and sends again much later.
+ */
+function signatureOf(body: string, secret: Secret, nowMs: number): string {
+  const seconds = Math.floor(nowMs / 1_000);
+  return `t=${seconds},v1=${createHmac('sha256', secret.reveal()).update(`${seconds}.${body}`).digest('hex')}`;
 }

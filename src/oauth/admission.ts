@@ -1,7 +1,7 @@
 import { type CompanyKey, logFieldsOf } from '../core/company.js';
 import type { Secret } from '../core/secret.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
-import { recordAuthorizationRestored } from '../notifications/connection-events.js';
+import { recordAuthorizationRestored } from '../notifications/events.js';
 import type { KeeperParts } from './refresh-attempt.js';
 import { refreshAfterSeconds } from './refresh-schedule.js';
 import type { Grant } from './token-answer.js';

@@ -5,7 +5,7 @@ import { pageCursor, readCursor } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
 import { Prisma } from '../generated/prisma/client.js';
-import { recordAuthorizationRestored, recordReauthorizationRequired } from '../notifications/connection-events.js';
+import { recordAuthorizationRestored, recordReauthorizationRequired } from '../notifications/events.js';
 import { removeCompany } from './company-removal.js';
 import { translated } from './translated.js';
 

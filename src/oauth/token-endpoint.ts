@@ -1,7 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { Environment } from '../core/company.js';
-import { MusterError } from '../core/errors.js';
-import type { ProviderSettings } from '../core/provider-settings.js';
+import { type ByEnvironment, ofEnvironment, type ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { HttpClient } from '../http/http-client.js';
 import { ServiceError } from '../http/service-error.js';
@@ -60,15 +59,9 @@ export class TokenEndpoint {
 }
 
 /** One for each environment that is configured. */
-export type TokenEndpoints = Partial<Record<Environment, TokenEndpoint>>;
+export type TokenEndpoints = ByEnvironment<TokenEndpoint>;
 
 /** Throws `environment_not_configured`. */
 export function endpointOf(endpoints: TokenEndpoints, environment: Environment): TokenEndpoint {
-  const endpoint = endpoints[environment];
-  if (endpoint) return endpoint;
-  const prefix = environment.toUpperCase();
-  throw new MusterError(
-    'environment_not_configured',
-    `The ${environment} environment is not configured: set ${prefix}_BASE_URL, ${prefix}_AUTH_URL, ${prefix}_CLIENT_ID and ${prefix}_CLIENT_SECRET`,
-  );
+  return ofEnvironment(endpoints, environment);
 }

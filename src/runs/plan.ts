@@ -1,11 +1,5 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
-
-/** A walk of the company's last run, as far as planning the next one needs it. */
-export interface EarlierWalk {
-  readonly id: string;
-  readonly resource: string;
-  readonly succeeded: boolean;
-}
+import type { EarlierWalk } from '../db/tables/walks.js';
 
 /** A walk that a new run will make; `continues` names the walk whose checkpoint it takes over. */
 export interface PlannedWalk {
@@ -16,16 +10,16 @@ export interface PlannedWalk {
 export interface PlanInput {
   readonly catalogue: Catalogue;
   readonly mode: 'resume' | 'full';
-  /** Resources asked for; undefined = all. */
+  /** The resources that were asked for; undefined = all. */
   readonly resources?: readonly string[];
   /** Walks of the company's last run; empty when there was none, or when it is too long ago to go on from. */
-  readonly lastWalks: readonly EarlierWalk[];
+  readonly lastWalks: readonly Pick<EarlierWalk, 'id' | 'resource' | 'succeeded'>[];
 }
 
 /**
- * The walks of a new run, in catalogue order. `resume` goes on with what the last run left unfinished, walks what that run did
- * not have, and asks for nothing that it completed; when it left nothing unfinished, or in mode `full`, everything is walked from
- * the start. So a list that fails again and again keeps no other list waiting.
+ * The walks of a new run, in catalogue order. `resume` goes on with the walks that the last run left unfinished, walks the lists that it
+ * did not have, and passes over the lists that it completed; when it left nothing unfinished, or in mode `full`, every list is walked
+ * from the start. So a list that fails again and again keeps no other list waiting.
  */
 export function planWalks({ catalogue, mode, resources, lastWalks }: PlanInput): PlannedWalk[] {
   const wanted = catalogue.endpoints.map(({ resource }) => resource).filter((resource) => resources?.includes(resource) ?? true);

@@ -1,30 +1,30 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
-import type { CompanyKey } from '../core/company.js';
+import type { CompanyKey, Environment } from '../core/company.js';
 import { type ErrorView, isMusterError, MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { isPassingTrouble } from '../db/sql-state.js';
+import { type ClaimedRun, endRun, postponeRun, releaseRun, type WalkToDo } from '../db/tables/runs.js';
+import { type EndStatus, endWalks } from '../db/tables/walks.js';
+import { inTransaction } from '../db/transaction.js';
 import type { ApiClient } from '../http/api-client.js';
 import { ServiceError } from '../http/service-error.js';
 import type { TokenSource } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
+import { recordRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
-import { type PageSourceDependencies, pageSource } from '../walks/page-source.js';
+import { pageSource } from '../walks/page-source.js';
 import { walkList } from '../walks/walk.js';
 import type { WalkStore } from '../walks/walk-store.js';
-import type { ClaimedRun, RunClaims } from './run-claims.js';
-import type { HeldRun } from './run-leases.js';
-
-/** Requests to the API of the company's environment. */
-export type ApiOf = (company: CompanyKey) => Pick<ApiClient, 'request' | 'baseUrl'>;
+import type { LeasedRun } from './run-leases.js';
 
 export interface ExecutorDependencies {
   readonly db: Database;
   readonly catalogue: Catalogue;
-  readonly claims: RunClaims;
   readonly store: WalkStore;
   readonly tokensOf: (company: CompanyKey) => TokenSource;
-  readonly apiOf: ApiOf;
+  /** Throws `environment_not_configured`. */
+  readonly apiOf: (environment: Environment) => Pick<ApiClient, 'request' | 'baseUrl'>;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -37,11 +37,14 @@ const RETRY_DELAYS_SECONDS = [10, 30, 120, 600, 1_800];
 /** The longest that a service is left alone because it asked for it. */
 const LONGEST_RETRY_AFTER_SECONDS = 86_400;
 
-interface RunContext {
+/** One attempt at a run: what all its walks share. */
+interface Attempt {
+  readonly leased: LeasedRun;
   readonly tokens: TokenSource;
   /** The company's own record on its way: asked for beside the first page, and there before any page is committed. */
   readonly record: Promise<void>;
   readonly shouldYield: () => boolean;
+  readonly log: Logger;
 }
 
 type WalkEnd = 'succeeded' | 'yielded' | { readonly failed: unknown };
@@ -56,10 +59,10 @@ export class RunExecutor {
     this.#deps = deps;
   }
 
-  /** Returns `continue` when the run has more to do and was let go of; `over` when it ended, waits to retry, or was lost. */
-  async execute(held: HeldRun, shouldYield: () => boolean): Promise<'continue' | 'over'> {
-    const { run } = held;
-    const { claims, logger } = this.#deps;
+  /** Returns `continue` when the run was released and has more to do; `over` when it ended, waits to retry, or was lost. */
+  async execute(leased: LeasedRun, shouldYield: () => boolean): Promise<'continue' | 'over'> {
+    const { run } = leased;
+    const { db, logger } = this.#deps;
     const log = logger.child({ run_id: run.id, environment: run.company.environment, company_id: run.company.companyId });
     const over = new AbortController();
     let record = Promise.resolve();
@@ -68,13 +71,13 @@ export class RunExecutor {
       const tokens = this.#deps.tokensOf(run.company);
       const { walks } = run;
       const isBegun = walks[0]?.position !== 0 || walks[0].pages > 0;
-      if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([held.signal, over.signal]), log);
+      if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([leased.signal, over.signal]), log);
       // Its failure is seen by whoever waits for it.
       record.catch(() => {});
       const failures: unknown[] = [];
       for (const walk of walks) {
-        const end = await this.#walk(run, walk, { tokens, record, shouldYield }, held, log);
-        if (end === 'yielded') return (await claims.release(run)) ? 'continue' : 'over';
+        const end = await this.#walk(walk, { leased, tokens, record, shouldYield, log });
+        if (end === 'yielded') return (await releaseRun(db, run)) ? 'continue' : 'over';
         if (end !== 'succeeded') failures.push(end.failed);
       }
       await record;
@@ -83,55 +86,41 @@ export class RunExecutor {
     } catch (error) {
       over.abort();
       await record.catch(() => {});
-      return this.#interrupted(held, error, log);
+      return this.#interrupted(leased, error, log);
     }
   }
 
-  async #walk(
-    run: ClaimedRun,
-    { id, resource }: { id: string; resource: string },
-    { tokens, record, shouldYield }: RunContext,
-    held: HeldRun,
-    log: Logger,
-  ): Promise<WalkEnd> {
-    const endpoint = this.#deps.catalogue.get(resource);
+  async #walk({ id, resource }: WalkToDo, { leased, tokens, record, shouldYield, log }: Attempt): Promise<WalkEnd> {
+    const { store, clock, catalogue, apiOf } = this.#deps;
+    const { run, signal } = leased;
     try {
+      const endpoint = catalogue.get(resource);
       if (!endpoint)
         throw new MusterError(
           'unknown_resource',
           `The catalogue has no list ${resource} any more: put it back, or ask for a new run.`,
         );
-      const { store, clock } = this.#deps;
       const opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
-      const fetchFor = pageSource(
-        { api: this.#apiBehind(record, run.company), companyId: run.company.companyId, tokens },
-        endpoint,
-      );
-      const end = await walkList(opened, endpoint, { store, clock, shouldYield, fetchFor }, held.signal);
+      const { environment, companyId } = run.company;
+      const fetchFor = pageSource({ api: withRecord(apiOf(environment), record), companyId, tokens }, endpoint);
+      const end = await walkList(opened, endpoint, { store, clock, shouldYield, fetchFor }, signal);
       if (end === 'yielded') this.#parked.add(id);
       return end === 'yielded' ? 'yielded' : 'succeeded';
     } catch (error) {
-      if (held.signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;
+      if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;
       const view = viewError(error);
       log.warn({ resource, err: error }, `walk of ${resource} failed: ${view.code}`);
-      await this.#deps.store.fail({ id, run }, view, leadsNowhere(error));
+      await store.fail({ id, run }, view, leadsNowhere(error));
       return { failed: error };
     }
   }
 
-  /** Answers are there once the company's record is, too. */
-  #apiBehind(record: Promise<void>, company: CompanyKey): PageSourceDependencies['api'] {
-    const api = this.#deps.apiOf(company);
-    return { baseUrl: api.baseUrl, request: async (request) => (await Promise.all([api.request(request), record]))[0] };
-  }
-
   /** The company's own record. The lists matter more: a service that does not give it fails no run. */
-  async #mirrorCompanyRecord(run: ClaimedRun, tokens: TokenSource, signal: AbortSignal, log: Logger): Promise<void> {
+  async #mirrorCompanyRecord({ company }: ClaimedRun, tokens: TokenSource, signal: AbortSignal, log: Logger): Promise<void> {
     try {
-      const { text } = await this.#deps
-        .apiOf(run.company)
-        .request({ method: 'GET', path: `/api/companies/${run.company.companyId}`, tokens, signal });
-      await writeCompanyRecord(this.#deps.db, run.company, text);
+      const api = this.#deps.apiOf(company.environment);
+      const { text } = await api.request({ method: 'GET', path: `/api/companies/${company.companyId}`, tokens, signal });
+      await writeCompanyRecord(this.#deps.db, company, text);
     } catch (error) {
       if (signal.aborted || endsTheRun(error)) throw error;
       log.warn({ err: error }, 'the company record could not be mirrored');
@@ -139,8 +128,9 @@ export class RunExecutor {
   }
 
   async #conclude(run: ClaimedRun, failures: readonly unknown[], log: Logger): Promise<void> {
+    const { db } = this.#deps;
     if (failures.length === 0) {
-      await this.#deps.claims.finish(run, 'succeeded');
+      await finishRun(db, run, 'succeeded');
       log.info('run succeeded');
       return;
     }
@@ -150,22 +140,22 @@ export class RunExecutor {
       message: `${failures.length} of the run's lists could not be walked: the run's walks say why.`,
     } as const;
     if (delay !== undefined) {
-      await this.#deps.claims.postpone(run, delay, error);
+      await postponeRun(db, { ...run, delaySeconds: delay, error });
       log.warn({ retry_in_seconds: delay }, 'run waits to retry');
       return;
     }
-    await this.#deps.claims.finish(run, 'failed', error);
+    await finishRun(db, run, 'failed', error);
     log.error('run failed');
   }
 
   async #cancel(run: ClaimedRun): Promise<'over'> {
-    await this.#deps.claims.finish(run, 'cancelled');
+    await finishRun(this.#deps.db, run, 'cancelled');
     return 'over';
   }
 
-  async #interrupted(held: HeldRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
+  async #interrupted(leased: LeasedRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
     try {
-      return await this.#endOrLetGo(held, error, log);
+      return await this.#endOrRelease(leased, error, log);
     } catch (failure) {
       // The claim lapses by itself: nobody says any more that this worker works on the run.
       log.warn({ err: failure }, 'the run could not be let go of; it is taken up again once its claim has lapsed');
@@ -173,37 +163,55 @@ export class RunExecutor {
     }
   }
 
-  async #endOrLetGo(held: HeldRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
-    const { run } = held;
-    const { claims } = this.#deps;
-    if (held.interruption === 'cancelled') return this.#cancel(run);
-    if (held.interruption === 'stopping') return (await claims.release(run)) ? 'continue' : 'over';
-    if (held.interruption === 'paused') {
+  async #endOrRelease({ run, interruption }: LeasedRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
+    const { db } = this.#deps;
+    if (interruption === 'cancelled') return this.#cancel(run);
+    if (interruption === 'stopping') return (await releaseRun(db, run)) ? 'continue' : 'over';
+    if (interruption === 'paused') {
       log.info('the company was paused; its run goes on when it is resumed');
-      await claims.release(run);
+      await releaseRun(db, run);
       return 'over';
     }
-    if (held.interruption === 'lost' || isMusterError(error, 'fenced')) {
+    if (interruption === 'lost' || isMusterError(error, 'fenced')) {
       log.warn({ err: error }, 'another worker has taken the run over');
-      await claims.release(run);
+      await releaseRun(db, run);
       return 'over';
     }
     if (isPassingTrouble(error)) {
       log.warn({ err: error }, 'the database interrupted the run; the sweeper puts it before the workers again');
-      await claims.release(run);
+      await releaseRun(db, run);
       return 'over';
     }
     const view = viewError(error);
     const delay = retryDelay(run, [error]);
     if (delay !== undefined) {
       log.warn({ err: error, retry_in_seconds: delay }, `run waits to retry: ${view.code}`);
-      await claims.postpone(run, delay, view);
+      await postponeRun(db, { ...run, delaySeconds: delay, error: view });
     } else {
       log.error({ err: error }, `run failed: ${view.code}`);
-      await claims.finish(run, 'failed', view);
+      await finishRun(db, run, 'failed', view);
     }
     return 'over';
   }
+}
+
+/** Ends the run; its walks that have not succeeded end with it. Does nothing when the claim does not stand any more. */
+export async function finishRun(
+  db: Database,
+  { id, epoch, company }: ClaimedRun,
+  status: EndStatus,
+  error?: ErrorView,
+): Promise<void> {
+  await inTransaction(db, async (tx) => {
+    if (!(await endRun(tx, { id, epoch, status, error }))) return;
+    await endWalks(tx, { runId: id, status, error });
+    await recordRunEnd(tx, { id, company, status, reason: error?.code });
+  });
+}
+
+/** Answers are there once the company's record is, too. */
+function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, record: Promise<void>): typeof api {
+  return { baseUrl: api.baseUrl, request: async (request) => (await Promise.all([api.request(request), record]))[0] };
 }
 
 /** Errors that concern the whole company: going on with its next list would only repeat them. */
@@ -230,7 +238,7 @@ function retryDelay({ attempts }: ClaimedRun, failures: readonly unknown[]): num
   return Math.max(delay, Math.min(LONGEST_RETRY_AFTER_SECONDS, Math.ceil(Math.max(...asked))));
 }
 
-/** Errors that the same checkpoint would only lead to again. */
+/** Errors to which the same checkpoint would only lead again. */
 function leadsNowhere(error: unknown): boolean {
   return isMusterError(error, 'page_token_loop') || isMusterError(error, 'page_token_expired');
 }

@@ -1,72 +1,80 @@
 import { Repetition } from '../core/repetition.js';
+import type { Database } from '../db/database.js';
+import { type ClaimedRun, claimRun, renewClaims } from '../db/tables/runs.js';
 import type { Logger } from '../observability/logger.js';
-import type { ClaimedRun, RunClaims } from './run-claims.js';
 
-/** Why work on a held run was interrupted. */
+/** Why work on a leased run was interrupted. */
 export type Interruption = 'cancelled' | 'paused' | 'lost' | 'stopping';
 
 /** A claimed run while this process works on it. */
-export interface HeldRun {
+export interface LeasedRun {
   readonly run: ClaimedRun;
   /** Aborts when the work must end at once. */
   readonly signal: AbortSignal;
   readonly interruption: Interruption | undefined;
 }
 
-/** A third of the holder's timeout: two beats may be late before anybody takes the run. */
+/** A third of the time after which a claim lapses: two beats may be late before anybody takes the run. */
 const HEARTBEAT_MS = 1_500;
 
-/** Keeps the claims of this process alive, and tells the work on a run when it was cancelled, paused or taken over. */
-export class RunHolder {
-  readonly name = 'run holder';
-  readonly #claims: RunClaims;
+/**
+ * Who works on which run. PostgreSQL decides, by its own clock; the queue only says when to try. A lease is a claim in the database
+ * that this process keeps alive while it works; the work is told when its run was cancelled, paused or taken over.
+ */
+export class RunLeases {
+  readonly #db: Database;
+  readonly #worker: string;
   readonly #logger: Logger;
-  readonly #held = new Map<string, Held>();
+  readonly #leases = new Map<string, Lease>();
   readonly #heartbeat = new Repetition(HEARTBEAT_MS, () => this.#beat());
 
-  constructor(claims: RunClaims, logger: Logger) {
-    this.#claims = claims;
+  /** `worker` names this process in the database, unlike any other. */
+  constructor(db: Database, worker: string, logger: Logger) {
+    this.#db = db;
+    this.#worker = worker;
     this.#logger = logger;
   }
 
-  async start(): Promise<void> {
+  startHeartbeat(): void {
     this.#heartbeat.start();
   }
 
-  async stop(): Promise<void> {
-    await this.#heartbeat.stop();
+  stopHeartbeat(): Promise<void> {
+    return this.#heartbeat.stop();
   }
 
-  /** Claims the run and works on it. Undefined when it is not to be had. */
-  async hold<T>(id: string, work: (held: HeldRun) => Promise<T>): Promise<T | undefined> {
-    const run = await this.#claims.claim(id);
+  /** Claims the run and works on it. Undefined when the run cannot be claimed. */
+  async work<T>(id: string, work: (leased: LeasedRun) => Promise<T>): Promise<T | undefined> {
+    const run = await claimRun(this.#db, { id, worker: this.#worker });
     if (!run) return undefined;
     // This process itself may have been frozen for so long that its own claim lapsed.
-    this.#held.get(id)?.interrupt('lost');
-    const held = new Held(run);
-    this.#held.set(id, held);
+    this.#leases.get(id)?.interrupt('lost');
+    const lease = new Lease(run);
+    this.#leases.set(id, lease);
     try {
-      return await work(held);
+      return await work(lease);
     } finally {
-      if (this.#held.get(id) === held) this.#held.delete(id);
+      if (this.#leases.get(id) === lease) this.#leases.delete(id);
     }
   }
 
-  /** Ends all work at once: what is committed stays, and the runs are let go of. */
+  /** Ends all work at once: committed pages stay, and the runs are released. */
   interruptAll(): void {
-    for (const held of this.#held.values()) held.interrupt('stopping');
+    for (const lease of this.#leases.values()) lease.interrupt('stopping');
   }
 
   async #beat(): Promise<void> {
-    if (this.#held.size === 0) return;
-    const asked = [...this.#held.values()];
+    if (this.#leases.size === 0) return;
+    const leases = [...this.#leases.values()];
     try {
-      const alive = new Map((await this.#claims.heartbeat(asked.map(({ run }) => run.id))).map((row) => [row.id, row]));
-      for (const held of asked) {
-        const row = alive.get(held.run.id);
-        if (row?.epoch !== held.run.epoch) held.interrupt('lost');
-        else if (row.cancelRequested) held.interrupt('cancelled');
-        else if (row.paused) held.interrupt('paused');
+      const ids = leases.map(({ run }) => run.id);
+      const claims = await renewClaims(this.#db, { ids, worker: this.#worker });
+      const living = new Map(claims.map((claim) => [claim.id, claim]));
+      for (const lease of leases) {
+        const claim = living.get(lease.run.id);
+        if (claim?.epoch !== lease.run.epoch) lease.interrupt('lost');
+        else if (claim.cancelRequested) lease.interrupt('cancelled');
+        else if (claim.paused) lease.interrupt('paused');
       }
     } catch (error) {
       this.#logger.warn({ err: error }, 'heartbeat failed; trying again');
@@ -74,7 +82,7 @@ export class RunHolder {
   }
 }
 
-class Held implements HeldRun {
+class Lease implements LeasedRun {
   readonly #abort = new AbortController();
   interruption: Interruption | undefined;
 

@@ -33,7 +33,7 @@ export function nextSyncsAfter(schedule: Schedule, now: number): (company: Compa
 
 /**
  * When the windows begin that can hold a sync after `now`: from `earliest` to the first one after `now`. Read from well
- * before: where the clocks have just changed, what comes next would depend on from when on one asks.
+ * before: where the clocks have just changed, the next occurrence would depend on the time from which it is asked for.
  */
 function windowStarts({ cron, timezone }: Schedule, earliest: number, now: number): number[] {
   const occurrences = CronExpressionParser.parse(cron, { tz: timezone, currentDate: new Date(earliest - CLOCK_CHANGE_MS) });

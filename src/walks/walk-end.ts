@@ -4,7 +4,7 @@ import { findProof, type ListKey, noteVerified } from '../db/tables/lists.js';
 import { lockWalk, succeedWalk } from '../db/tables/walks.js';
 import type { Transaction } from '../db/transaction.js';
 import { reconcile } from '../mirror/reconcile.js';
-import { recordEvent } from '../notifications/record-event.js';
+import { recordEvent } from '../notifications/events.js';
 import type { OpenWalk } from './open-walk.js';
 import type { Verdict } from './verification.js';
 

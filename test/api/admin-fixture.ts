@@ -12,7 +12,6 @@ import type { Database } from '../../src/db/database.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { stampChanges } from '../../src/mirror/change-feed.js';
 import { Holds } from '../../src/mirror/holds.js';
-import { Notifications } from '../../src/notifications/notifications.js';
 import { Authorization } from '../../src/oauth/authorization.js';
 import { Cipher } from '../../src/oauth/cipher.js';
 import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
@@ -125,7 +124,6 @@ export async function startAdmin(
     onboarding,
     runs,
     holds: new Holds(db),
-    notifications: new Notifications(db),
     readiness,
     metrics: new Registry(),
     stampChanges: () => stampChanges(db),

@@ -316,15 +316,7 @@ describe('start and stop', () => {
       readiness: [],
       ...({} as Pick<
         AdminDependencies,
-        | 'catalogue'
-        | 'connections'
-        | 'onboarding'
-        | 'connectLinks'
-        | 'authorization'
-        | 'runs'
-        | 'holds'
-        | 'notifications'
-        | 'stampChanges'
+        'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs' | 'holds' | 'stampChanges'
       >),
       ...options,
     });

@@ -1,3 +1,4 @@
+import type { RunModel } from '../../src/api/models.js';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { isMusterError, MusterError } from '../../src/core/errors.js';
@@ -8,7 +9,6 @@ import { Holds } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
-import type { RunView } from '../../src/runs/run-view.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { randomOf } from '../pagers/shifting-list.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
@@ -85,12 +85,12 @@ export class OperatedCompany {
     this.company = { environment, companyId };
     this.model = new CompanyModel(sandbox, companyId, random);
     this.#workers = EDITIONS.map((endpoints) => {
-      const worker = (holder: WorkerName) =>
+      const worker = (name: WorkerName) =>
         syncHarness(db, sandbox, endpoints, {
-          holder,
+          worker: name,
           etags,
           beforeRequest: (request) => {
-            const encounter = this.#meet(holder, request);
+            const encounter = this.#meet(name, request);
             this.#encounters.push(encounter);
             return encounter;
           },
@@ -137,9 +137,9 @@ export class OperatedCompany {
   }
 
   /** Nothing moves any more, and full runs follow each other until a person has approved everything that they held. The last of them. */
-  async settle(): Promise<RunView> {
+  async settle(): Promise<RunModel> {
     await this.#cancelActive();
-    let run: RunView;
+    let run: RunModel;
     do {
       run = await this.#worker('quick').sync(this.company, { mode: 'full' });
     } while (await this.#approveAll());
@@ -273,7 +273,7 @@ export class OperatedCompany {
   }
 
   async #request(
-    mode: RunView['mode'] = this.#happens(30) ? 'full' : 'resume',
+    mode: RunModel['mode'] = this.#happens(30) ? 'full' : 'resume',
     resources = this.#anyResources(),
   ): Promise<string> {
     const trigger = this.random(2) === 0 ? 'nightly' : 'manual';
@@ -336,7 +336,7 @@ export class OperatedCompany {
     return run?.id;
   }
 
-  /** As if its holder had been silent for a minute, and its wait were over. */
+  /** As if its worker had been silent for a minute, and its wait were over. */
   async #lapse(id: string): Promise<void> {
     const sql = `UPDATE muster.runs SET heartbeat_at = now() - interval '1 minute', start_after = now() WHERE id = $1`;
     await this.db.pool.query(sql, [id]);
@@ -373,7 +373,7 @@ function gate(): Gate {
   return { opened, open };
 }
 
-function describeRun({ status, walks }: RunView): string {
+function describeRun({ status, walks }: RunModel): string {
   const described = walks.map((walk) => {
     const verdict = walk.proof ?? walk.unverified_reason ?? walk.error?.code ?? 'no verdict';
     return `${walk.resource} ${walk.status} after ${walk.pages} pages (${verdict})`;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { RunView } from '../../src/runs/run-view.js';
+import type { RunModel } from '../../src/api/models.js';
 import { Deployment } from '../process/deployment.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import type { TestProcess } from '../support/process.js';
@@ -31,22 +31,22 @@ interface Step {
   /** Prepared before the run begins; undone with `client` and `disarm`. */
   readonly arm?: (client: pg.Client) => Promise<void>;
   /** Resolves when the worker stands at the step. */
-  readonly reach: (client: pg.Client, runs: readonly RunView[]) => Promise<void>;
+  readonly reach: (client: pg.Client, runs: readonly RunModel[]) => Promise<void>;
 }
 
 let deployment: Deployment;
 let api: TestProcess;
 
-async function reachPage(runs: readonly RunView[], pages: number): Promise<void> {
+async function reachPage(runs: readonly RunModel[], pages: number): Promise<void> {
   for (const { id } of runs) await waitFor(async () => (await runOf(id)).walks[0]!.pages >= pages, { intervalMs: 5 });
 }
 
-async function runOf(id: string): Promise<RunView> {
-  return (await deployment.call('GET', `/api/runs/${id}`)).body as RunView;
+async function runOf(id: string): Promise<RunModel> {
+  return (await deployment.call('GET', `/api/runs/${id}`)).body as RunModel;
 }
 
 /** So many walks stand still at a lock that `client` holds. */
-async function reachLock(client: pg.Client, { length }: readonly RunView[]): Promise<void> {
+async function reachLock(client: pg.Client, { length }: readonly RunModel[]): Promise<void> {
   await waitFor(
     async () => {
       const { rows } = await client.query(
@@ -67,7 +67,7 @@ const trap = (trigger: string): Pick<Step, 'arm' | 'reach'> => ({
   reach: reachLock,
 });
 
-const afterFetch = async (client: pg.Client, runs: readonly RunView[]) => {
+const afterFetch = async (client: pg.Client, runs: readonly RunModel[]) => {
   await reachPage(runs, 3);
   const companies = runs.map(({ company_id }) => company_id);
   await client.query('BEGIN');
@@ -75,7 +75,7 @@ const afterFetch = async (client: pg.Client, runs: readonly RunView[]) => {
   await reachLock(client, runs);
 };
 
-const beforeAcknowledgement = async (client: pg.Client, runs: readonly RunView[]) => {
+const beforeAcknowledgement = async (client: pg.Client, runs: readonly RunModel[]) => {
   await reachPage(runs, 2);
   const { rows } = await client.query<{ name: string }>(
     `SELECT quote_ident(tablename) AS name FROM pg_tables WHERE schemaname = 'bullmq'`,
@@ -86,7 +86,7 @@ const beforeAcknowledgement = async (client: pg.Client, runs: readonly RunView[]
 };
 
 const insideTransaction = trap('BEFORE INSERT ON muster.walk_pages FOR EACH ROW WHEN (NEW.page = 5)');
-const afterCommit = (_: pg.Client, runs: readonly RunView[]) => reachPage(runs, 4);
+const afterCommit = (_: pg.Client, runs: readonly RunModel[]) => reachPage(runs, 4);
 
 const steps: readonly Step[] = [
   { name: 'after a fetch', leavers: 30, end: 'SIGKILL', reach: afterFetch },
@@ -141,9 +141,9 @@ function disturb(companyId: string, { leavers }: Step): void {
   for (const index of [3, 50, 120]) list.insert(index);
 }
 
-async function sync(companyId: string): Promise<RunView> {
+async function sync(companyId: string): Promise<RunModel> {
   const { body } = await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
-  return (body as { run: RunView }).run;
+  return (body as { run: RunModel }).run;
 }
 
 /** Rounds are made side by side, as many as a worker walks at once, less one: each of its walks stands at the step. */
@@ -210,7 +210,7 @@ async function disarm(): Promise<void> {
 }
 
 /** What two equal runs have in common. */
-function counts({ status, attempts, walks }: RunView): object {
+function counts({ status, attempts, walks }: RunModel): object {
   const apart = new Set(['started_at', 'finished_at', 'resumed']);
   return { status, attempts, walks: walks.map((walk) => Object.entries(walk).filter(([name]) => !apart.has(name))) };
 }

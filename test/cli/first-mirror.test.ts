@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { showFirstMirror } from '../../src/cli/first-mirror.js';
-import type { RunView, WalkView } from '../../src/runs/run-view.js';
+import type { RunRow } from '../../src/db/tables/runs.js';
+import type { WalkRow } from '../../src/db/tables/walks.js';
 
 let printed: string;
 beforeEach(() => {
@@ -10,13 +11,14 @@ beforeEach(() => {
 });
 afterEach(() => vi.restoreAllMocks());
 
-const walk = (resource: string, result: Partial<WalkView>): WalkView => ({
+const walk = (resource: string, result: Partial<WalkRow>) => ({
   resource,
-  status: 'succeeded',
+  status: 'succeeded' as WalkRow['status'],
   verified: true,
   proof: 'join',
+  unverifiedReason: null,
   pages: 1,
-  passes: 1,
+  pass: 1,
   received: 37,
   inserted: 37,
   updated: 0,
@@ -24,16 +26,17 @@ const walk = (resource: string, result: Partial<WalkView>): WalkView => ({
   deleted: 0,
   rejected: 0,
   duplicates: 0,
-  total_records: 37,
+  totalRecords: 37,
   resumed: false,
-  started_at: null,
-  finished_at: null,
+  startedAt: null,
+  finishedAt: null,
+  error: null,
   ...result,
 });
 
-async function show(...walks: WalkView[]): Promise<string> {
+async function show(...walks: ReturnType<typeof walk>[]): Promise<string> {
   const status = walks.every((one) => one.status === 'succeeded') ? 'succeeded' : 'failed';
-  const run = { id: 'the-run', company_id: 'the-company', status, walks } as unknown as RunView;
+  const run = { id: 'the-run', companyId: 'the-company', status, createdAt: new Date(), error: null, walks } as unknown as RunRow;
   const companies = [{ companyId: 'the-company', name: 'Nordlia' }];
   const signal = new AbortController().signal;
   await showFirstMirror({ find: async () => run }, companies, async () => ['the-run'], { signal });

@@ -4,8 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { sweeps } from '../../src/jobs/sweeps.js';
-import { followSchedule } from '../../src/runs/follow-schedule.js';
+import { followSchedule, NightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import { nextSyncAt, type Schedule } from '../../src/runs/schedule.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -44,10 +43,8 @@ async function nextSyncOf(company: CompanyKey): Promise<Date | null> {
 function started(schedule: Schedule): () => Promise<void> {
   const { db } = database;
   const runs = new Runs({ db, catalogue: loadCatalogue(), schedule, clock, dispatcher: { dispatch: async () => {} } });
-  // The rest of what sweeps need is for others than this one.
-  const needed = { db, runs, schedule, logger: pino({ enabled: false }), notificationQueue: { sweeps: [] } };
-  const sweep = sweeps(needed as unknown as Parameters<typeof sweeps>[0]).find(({ name }) => name === 'due-syncs');
-  return () => sweep!.run();
+  const nightlySyncs = new NightlySyncs({ db, runs, schedule, logger: pino({ enabled: false }) });
+  return () => nightlySyncs.startDue();
 }
 
 test.each<[string, Parameters<typeof newCompany>[1]]>([

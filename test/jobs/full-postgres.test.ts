@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { migrateQueue, postgresBackend } from '../../src/jobs/queue-backend.js';
+import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
 import { Deployment } from '../process/deployment.js';
 import { type FullPostgres, fullPostgres } from '../support/full-postgres.js';
 import { waitFor } from '../support/wait-for.js';

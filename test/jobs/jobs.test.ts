@@ -4,15 +4,15 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { migrateQueue, postgresBackend, type QueueBackend, redisBackend } from '../../src/jobs/queue-backend.js';
-import { RunQueue } from '../../src/jobs/run-queue.js';
-import { RunWorker } from '../../src/jobs/run-worker.js';
+import { type ClaimedRun, claimRun } from '../../src/db/tables/runs.js';
+import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
+import type { QueueBackend } from '../../src/jobs/queue-backend.js';
+import { redisBackend } from '../../src/jobs/redis-queue.js';
+import { RunQueue, RunWorker } from '../../src/jobs/run-queue.js';
 import { type Sweep, Sweeper } from '../../src/jobs/sweeper.js';
-import { sweeps } from '../../src/jobs/sweeps.js';
-import type { ClaimedRun } from '../../src/runs/run-claims.js';
-import { RunClaims } from '../../src/runs/run-claims.js';
-import type { RunExecutor } from '../../src/runs/run-executor.js';
-import { RunHolder } from '../../src/runs/run-leases.js';
+import { orphanedRuns } from '../../src/jobs/sweeps.js';
+import { finishRun } from '../../src/runs/run-executor.js';
+import { RunLeases } from '../../src/runs/run-leases.js';
 import { Runs } from '../../src/runs/runs.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -29,7 +29,6 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
   let backend: QueueBackend;
   let queue: RunQueue;
   let runs: Runs;
-  let claims: RunClaims;
   let company: CompanyKey;
   let worked: ClaimedRun[];
   let stops: (() => Promise<unknown>)[];
@@ -47,7 +46,6 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     backend = open();
     queue = new RunQueue(backend, logger);
     stops.push(() => queue.close());
-    claims = new RunClaims(database.db, 'worker');
     const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
     runs = new Runs({ db: database.db, catalogue, schedule, clock, dispatcher: queue });
     company = await onboard(database.db);
@@ -83,14 +81,14 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
   async function startWorker(): Promise<void> {
     const execute = async ({ run }: { run: ClaimedRun }) => {
       worked.push(run);
-      await claims.finish(run, 'succeeded');
-      return 'over';
+      await finishRun(database.db, run, 'succeeded');
+      return 'over' as const;
     };
     const worker = new RunWorker({
       backend,
       queue,
-      executor: { execute } as unknown as RunExecutor,
-      holder: new RunHolder(claims, logger),
+      executor: { execute },
+      leases: new RunLeases(database.db, 'worker', logger),
       clock,
       logger,
       concurrency: 2,
@@ -105,12 +103,8 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     await sweeper.start();
   }
 
-  /** The sweep for runs that nobody holds. */
-  function orphans(): Sweep {
-    // The rest of what sweeps need is for others than this one.
-    const needed = { db: database.db, claims, runQueue: queue, notificationQueue: { sweeps: [] } };
-    return sweeps(needed as unknown as Parameters<typeof sweeps>[0]).find(({ name }) => name === 'orphaned-runs')!;
-  }
+  /** The sweep for runs that nobody has claimed. */
+  const orphans = (): Sweep => ({ name: 'orphaned-runs', everyMs: 2_000, run: orphanedRuns(database.db, queue) });
 
   test('asking twice for one claim adds one job, and the next claim gets its own', async () => {
     const { id } = await runs.request({ company, trigger: 'manual' });
@@ -129,12 +123,11 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     expect(worked.map((run) => run.id).toSorted()).toEqual([id, second].toSorted());
   });
 
-  test('a run whose job was lost, and one whose holder died, go on by themselves', async () => {
+  test('a run whose job was lost, and one whose worker died, go on by themselves', async () => {
     const lost = await runs.request({ company, trigger: 'manual' });
     const second = await onboard(database.db);
     const held = await runs.request({ company: second, trigger: 'manual' });
-    const dead = new RunClaims(database.db, 'dead');
-    expect(await dead.claim(held.id)).toBeDefined();
+    expect(await claimRun(database.db, { id: held.id, worker: 'dead' })).toBeDefined();
     await flush();
     await startWorker();
     await startSweeper(orphans());

@@ -8,11 +8,18 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
+import {
+  claimNotification,
+  type EventDetails,
+  type EventType,
+  listNotifications,
+  markRefused,
+  releaseNotification,
+  resetNotification,
+} from '../../src/db/tables/notifications.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { Deliverer, type DelivererParts } from '../../src/notifications/deliverer.js';
-import { Notifications } from '../../src/notifications/notifications.js';
-import { Outbox } from '../../src/notifications/outbox.js';
-import { type EventDetails, type EventType, recordEvent } from '../../src/notifications/record-event.js';
+import { Deliverer, type DelivererDependencies } from '../../src/notifications/deliverer.js';
+import { recordEvent } from '../../src/notifications/events.js';
 import { Webhook } from '../../src/notifications/webhook.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { answer, expectedSignature, hang, Receiver } from './receiver.js';
@@ -37,15 +44,15 @@ afterEach(async () => {
 });
 afterAll(() => database.close());
 
-const deliverer = (parts: Partial<DelivererParts> = {}) =>
+const deliverer = (deps: Partial<DelivererDependencies> = {}) =>
   new Deliverer({
-    outbox: new Outbox(database.db),
+    db: database.db,
     webhook,
     publicUrl: new URL('https://muster.example.com/base/'),
     authorizeUrl: async () => LINK,
     logger: pino({ enabled: false }),
     random: () => 0.5,
-    ...parts,
+    ...deps,
   });
 
 /** Records an event of a company that is onboarded, and gives the event's id. */
@@ -234,9 +241,11 @@ describe('who sends', () => {
 
   test('and dies before writing it down is followed by another, with the same id', async () => {
     const id = await recorded();
-    const outbox = new Outbox(database.db);
-    outbox.delivered = () => Promise.reject(new Error('killed here'));
-    await expect(deliverer({ outbox }).deliver(id)).rejects.toThrow('killed here');
+    await database.db.pool.query(`
+      CREATE FUNCTION muster.die() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'killed here'; END $$;
+      CREATE TRIGGER die BEFORE UPDATE ON muster.notifications FOR EACH ROW WHEN (NEW.status = 'delivered') EXECUTE FUNCTION muster.die()`);
+    await expect(deliverer().deliver(id)).rejects.toThrow('killed here');
+    await database.db.pool.query('DROP FUNCTION muster.die CASCADE');
     await deliverer().deliver(id);
     expect(receiver.ids).toEqual([id]);
     expect(await secondsUntilNext(id)).toBeGreaterThan(15);
@@ -259,12 +268,11 @@ describe('who sends', () => {
 
   test('and is late cannot undo a receipt', async () => {
     const id = await recorded();
-    const outbox = new Outbox(database.db);
-    const slow = (await outbox.claim(id))!;
+    const slow = (await claimNotification(database.db, { id }))!;
     await makeDue(id);
     await deliverer().deliver(id);
-    await outbox.refused(slow, { code: 'timeout' }, 5);
-    await outbox.giveBack(slow);
+    await markRefused(database.db, { ...slow, error: { code: 'timeout' }, delaySeconds: 5 });
+    await releaseNotification(database.db, slow);
     expect(await row(id)).toMatchObject({ status: 'delivered', attempts: 2, lastError: null });
   });
 });
@@ -298,22 +306,21 @@ test('old notifications are forgotten, but not how a company stands', async () =
 });
 
 test('they are listed newest first, page by page, and sent once more when asked for', async () => {
-  const notifications = new Notifications(database.db);
+  const { db } = database;
   const ids = [await recorded('run_failed', { reason: 'walks_failed' }), await recorded('deletions_held'), await recorded()];
   receiver.conduct = answer(410);
   for (const id of ids) await deliverer().deliver(id);
-  const first = await notifications.list({ limit: 2 });
-  const rest = await notifications.list({ limit: 2, cursor: first.nextCursor });
+  const first = await listNotifications(db, { limit: 2 });
+  const rest = await listNotifications(db, { limit: 2, cursor: first.nextCursor! });
   expect([...first.data, ...rest.data].map(({ id }) => id)).toEqual(ids.toReversed());
-  expect(rest).toMatchObject({ data: [{ reason: 'walks_failed', last_error: { code: 'answered', status: 410 } }] });
+  expect(rest).toMatchObject({ data: [{ details: { reason: 'walks_failed' }, lastError: { code: 'answered', status: 410 } }] });
   expect(rest.nextCursor).toBeUndefined();
-  expect((await notifications.list({ limit: 9, type: 'deletions_held' })).data).toHaveLength(1);
-  expect((await notifications.list({ limit: 9, status: 'pending' })).data).toHaveLength(0);
+  expect((await listNotifications(db, { limit: 9, type: 'deletions_held' })).data).toHaveLength(1);
+  expect((await listNotifications(db, { limit: 9, status: 'pending' })).data).toHaveLength(0);
 
   receiver.conduct = answer(200);
-  expect(await notifications.redeliver(ids[0]!)).toMatchObject({ status: 'pending', attempts: 0, last_error: null });
+  expect(await resetNotification(db, { id: ids[0]! })).toMatchObject({ status: 'pending', attempts: 0, lastError: null });
   await deliverer().deliver(ids[0]!);
-  expect(await notifications.list({ limit: 9, status: 'delivered' })).toMatchObject({ data: [{ id: ids[0], attempts: 1 }] });
-  for (const unknown of [randomUUID(), 'no-uuid'])
-    await expect(notifications.redeliver(unknown)).rejects.toMatchObject({ code: 'notification_not_found' });
+  expect(await listNotifications(db, { limit: 9, status: 'delivered' })).toMatchObject({ data: [{ id: ids[0], attempts: 1 }] });
+  await expect(resetNotification(db, { id: randomUUID() })).rejects.toMatchObject({ code: 'notification_not_found' });
 });

@@ -4,13 +4,15 @@ import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
+import { claimNotification } from '../../src/db/tables/notifications.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { NotificationQueue } from '../../src/jobs/notification-queue.js';
-import { migrateQueue, postgresBackend, type QueueBackend, redisBackend } from '../../src/jobs/queue-backend.js';
+import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
+import type { QueueBackend } from '../../src/jobs/queue-backend.js';
+import { redisBackend } from '../../src/jobs/redis-queue.js';
 import { Sweeper } from '../../src/jobs/sweeper.js';
 import { Deliverer } from '../../src/notifications/deliverer.js';
-import { Outbox } from '../../src/notifications/outbox.js';
-import { recordEvent } from '../../src/notifications/record-event.js';
+import { recordEvent } from '../../src/notifications/events.js';
 import { Webhook } from '../../src/notifications/webhook.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { redisUrl } from '../support/redis.js';
@@ -48,9 +50,9 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
   async function startWorker(): Promise<() => Promise<void>> {
     const backend: QueueBackend = kind === 'redis' ? redisBackend(redisUrl()!, logger) : postgresBackend(database.url, logger);
     const webhook = new Webhook({ url: receiver.url, secret: new Secret('canary-signing-secret') }, systemClock);
-    const parts = { outbox: new Outbox(database.db), webhook, publicUrl: new URL('http://127.0.0.1'), logger };
-    const queue = new NotificationQueue(backend, new Deliverer({ ...parts, authorizeUrl: () => undefined }));
-    const sweeper = new Sweeper(backend, queue.sweeps, logger);
+    const deps = { db: database.db, webhook, publicUrl: new URL('http://127.0.0.1'), logger };
+    const queue = new NotificationQueue(backend, new Deliverer({ ...deps, authorizeUrl: () => undefined }));
+    const sweeper = new Sweeper(backend, [{ name: 'due', everyMs: 1_000, run: () => queue.enqueueDue() }], logger);
     await queue.start();
     await sweeper.start();
     let stopped: Promise<void> | undefined;
@@ -105,7 +107,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
   test('what a worker left behind when it died is sent by the next', async () => {
     const [id] = await record(1);
     // Claimed half a minute ago, and never heard of again.
-    await new Outbox(database.db).claim(id!);
+    await claimNotification(database.db, { id: id! });
     await database.db.pool.query('UPDATE muster.notifications SET next_attempt_at = now()');
     await startWorker();
     await waitFor(async () => (await statuses())[0] === 'delivered');

@@ -4,9 +4,10 @@ import type { CompanyKey } from '../../src/core/company.js';
 import type { ErrorCode } from '../../src/core/errors.js';
 import { Secret } from '../../src/core/secret.js';
 import { type Database, openDatabase } from '../../src/db/database.js';
+import { claimRun, postponeRun } from '../../src/db/tables/runs.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { recordRunEnd } from '../../src/notifications/run-events.js';
-import { RunClaims } from '../../src/runs/run-claims.js';
+import { recordRunEnd } from '../../src/notifications/events.js';
+import { finishRun } from '../../src/runs/run-executor.js';
 import { alter, DUE, EXPIRED, newCompany, oauthRoom, onboarded } from '../oauth/fixture.js';
 import { TokenServer } from '../oauth/token-server.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -120,11 +121,10 @@ describe('the end of a run', () => {
   /** A run of the company that is worked on and ends. */
   async function run(company: CompanyKey, status: 'succeeded' | 'failed' | 'cancelled', code?: ErrorCode): Promise<string> {
     const { id } = await database.db.prisma.run.create({ data: { ...company, trigger: 'manual', mode: 'full' } });
-    const claims = new RunClaims(database.db, 'a worker');
-    const claimed = (await claims.claim(id))!;
-    await claims.finish(claimed, status, code === undefined ? undefined : { code, message: 'canary message' });
+    const claimed = (await claimRun(database.db, { id, worker: 'a worker' }))!;
+    await finishRun(database.db, claimed, status, code === undefined ? undefined : { code, message: 'canary message' });
     // A worker that was frozen ends it again: it is over.
-    await claims.finish(claimed, 'failed', { code: 'internal_error', message: 'late' });
+    await finishRun(database.db, claimed, 'failed', { code: 'internal_error', message: 'late' });
     return id;
   }
 
@@ -164,8 +164,8 @@ describe('the end of a run', () => {
   test('is not told while the run waits to retry', async () => {
     const company = newCompany();
     const { id } = await database.db.prisma.run.create({ data: { ...company, trigger: 'manual', mode: 'full' } });
-    const claims = new RunClaims(database.db, 'a worker');
-    await claims.postpone((await claims.claim(id))!, 10, { code: 'walks_failed', message: 'later' });
+    const claimed = (await claimRun(database.db, { id, worker: 'a worker' }))!;
+    await postponeRun(database.db, { ...claimed, delaySeconds: 10, error: { code: 'walks_failed', message: 'later' } });
     expect(await told(company)).toEqual([]);
   });
 

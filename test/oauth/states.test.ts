@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { sweeps } from '../../src/jobs/sweeps.js';
+import { NightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, DUE, EXPIRED, newCompany, oauthRoom } from './fixture.js';
@@ -92,9 +92,7 @@ describe('what each state allows', () => {
       dispatcher: { dispatch: async () => {} },
     });
     const logger = pino({ enabled: false });
-    // The rest of what sweeps need is for others than this one.
-    const needed = { db, runs, schedule, logger, notificationQueue: { sweeps: [] } };
-    const nightly = sweeps(needed as unknown as Parameters<typeof sweeps>[0]).find(({ name }) => name === 'due-syncs');
+    const nightly = new NightlySyncs({ db, runs, schedule, logger });
     const runsOf = (company: CompanyKey) => db.prisma.run.count({ where: company });
 
     const asking = await companyIn(row.status);
@@ -107,7 +105,7 @@ describe('what each state allows', () => {
 
     const waiting = await companyIn(row.status);
     await db.prisma.connection.updateMany({ where: waiting, data: { nextSyncAt: new Date(0) } });
-    await nightly?.run();
+    await nightly.startDue();
     expect(yesOrNo((await runsOf(waiting)) > 0)).toBe(row.nightlySync);
 
     await alter(db, waiting, DUE);

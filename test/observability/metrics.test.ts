@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openDatabase } from '../../src/db/database.js';
 import { createMetrics } from '../../src/observability/metrics.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 
@@ -17,8 +18,9 @@ const ours = (text: string) =>
 const company = (n: number) => ({ environment: 'test', companyId: `00000000-0000-4000-8000-00000000000${n}` });
 
 test('they show the database as it is at the scrape', async () => {
-  const { prisma, pool } = database.db;
-  const metrics = createMetrics({ db: pool, resources: ['employees', 'departments'], waitingJobs: async () => ({ runs: 3 }) });
+  const { db } = database;
+  const { prisma, pool } = db;
+  const metrics = createMetrics({ db, resources: ['employees', 'departments'], waitingJobs: async () => ({ runs: 3 }) });
   expect(ours(await metrics.metrics())).toEqual([
     'muster_holds_open 0',
     'muster_lists_unverified 0',
@@ -70,7 +72,7 @@ test('they show the database as it is at the scrape', async () => {
 });
 
 test('a list that has left the catalogue does not count, and counts again when it comes back', async () => {
-  const { prisma, pool } = database.db;
+  const { prisma } = database.db;
   const hours = (count: number) => new Date(Date.now() - count * 3_600_000);
   await prisma.connection.create({ data: company(1) });
   await prisma.list.createMany({
@@ -81,7 +83,7 @@ test('a list that has left the catalogue does not count, and counts again when i
     ],
   });
   const freshness = async (resources: string[]) => {
-    const metrics = createMetrics({ db: pool, resources, waitingJobs: async () => ({}) });
+    const metrics = createMetrics({ db: database.db, resources, waitingJobs: async () => ({}) });
     const value = async (name: string) => (await metrics.getSingleMetric(name)!.get()).values[0]!.value;
     const age = await value('muster_oldest_verified_seconds');
     return { hours: Math.round(age / 3_600), unverified: await value('muster_lists_unverified') };
@@ -91,13 +93,10 @@ test('a list that has left the catalogue does not count, and counts again when i
 });
 
 test('what cannot be read is left out, and the rest is there', async () => {
-  let down = false;
-  const db = {
-    query: (sql: string, values: unknown[]) => (down ? Promise.reject(new Error('down')) : database.db.pool.query(sql, values)),
-  };
+  const db = openDatabase({ url: database.url });
   const metrics = createMetrics({ db, resources: [], waitingJobs: () => Promise.reject(new Error('down')) });
   expect(ours(await metrics.metrics())).toContain('muster_holds_open 0');
-  down = true;
+  await db.close();
   const text = await metrics.metrics();
   expect(ours(text)).toEqual([]);
   expect(text).toContain('process_cpu_seconds_total');
@@ -110,7 +109,7 @@ test('docs/metrics.md lists them, with their labels and the same words', async (
     help,
     labels: label === undefined ? [] : [label],
   }));
-  const metrics = createMetrics({ db: database.db.pool, resources: [], waitingJobs: async () => ({}) });
+  const metrics = createMetrics({ db: database.db, resources: [], waitingJobs: async () => ({}) });
   const registered = (await metrics.getMetricsAsJSON())
     .filter(({ name }) => name.startsWith('muster_'))
     .map(({ name, help }) => ({

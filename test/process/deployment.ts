@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import type { RunView } from '../../src/runs/run-view.js';
+import type { RunModel } from '../../src/api/models.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { anyPort } from '../support/port.js';
@@ -96,13 +96,13 @@ export class Deployment {
     if (status !== 201) throw new Error(`onboarding answered ${status}: ${JSON.stringify(body)}`);
   }
 
-  async lastRun(companyId: string): Promise<RunView> {
+  async lastRun(companyId: string): Promise<RunModel> {
     const { body } = await this.call('GET', `/api/runs?company_id=${companyId}&limit=1`);
-    return (body as { data: RunView[] }).data[0]!;
+    return (body as { data: RunModel[] }).data[0]!;
   }
 
   /** The company's newest run, once it has ended. */
-  async runEnd(companyId: string, timeoutMs = 30_000): Promise<RunView> {
+  async runEnd(companyId: string, timeoutMs = 30_000): Promise<RunModel> {
     const ended = async () => {
       const run = await this.lastRun(companyId);
       return ['succeeded', 'failed', 'cancelled'].includes(run.status) ? run : undefined;

@@ -1,15 +1,17 @@
 import { describe, expect, test } from 'vitest';
-import { type EarlierWalk, planWalks } from '../../src/runs/plan.js';
+import { type PlanInput, planWalks } from '../../src/runs/plan.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
+
+type LastWalk = PlanInput['lastWalks'][number];
 
 const { employees, departments, absences } = ENTRIES;
 const endpoints = endpointsOf({ employees, departments, absences });
 const catalogue = { endpoints, get: () => undefined };
-const walk = (resource: string, succeeded: boolean): EarlierWalk => ({ id: `${resource}-walk`, resource, succeeded });
+const walk = (resource: string, succeeded: boolean): LastWalk => ({ id: `${resource}-walk`, resource, succeeded });
 const everything = [{ resource: 'employees' }, { resource: 'departments' }, { resource: 'absences' }];
 
 describe('resume', () => {
-  test.each<[string, EarlierWalk[], string[] | undefined, object[]]>([
+  test.each<[string, LastWalk[], string[] | undefined, object[]]>([
     ['no run before', [], undefined, everything],
     ['everything succeeded', [walk('employees', true), walk('departments', true)], undefined, everything],
     [

@@ -113,19 +113,19 @@ test('among many, a run that waits to retry starts now, and an unfinished walk i
   for (const company of [ended!, old!, ...rest]) expect(await walksOf(company)).toEqual(everything);
 });
 
-test('a company that somebody else holds keeps no other waiting, and is asked once it is let go of', async () => {
+test('a company that somebody else has locked keeps no other waiting, and is asked once it is unlocked', async () => {
   const companies = await newCompanies(MANY);
-  const held = companies[30]!;
+  const locked = companies[30]!;
   const { runs } = asking();
   let asked: Promise<number> | undefined;
   await database.db.prisma.$transaction(async (tx) => {
-    await tx.connection.update({ where: { environment_companyId: held }, data: { statusChangedAt: new Date() } });
+    await tx.connection.update({ where: { environment_companyId: locked }, data: { statusChangedAt: new Date() } });
     asked = runs.requestMany({});
     await waitFor(async () => (await database.db.prisma.run.count()) === MANY - 1);
-    expect(await runsOf(held)).toEqual([]);
+    expect(await runsOf(locked)).toEqual([]);
   });
   expect(await asked).toBe(MANY);
-  expect(await runsOf(held)).toHaveLength(1);
+  expect(await runsOf(locked)).toHaveLength(1);
 });
 
 test('a company that cannot be asked keeps no other from its run, and is told of', async () => {
@@ -167,19 +167,19 @@ test('who asks at once for the same companies is given the same runs', async () 
 });
 
 test('a run of the night and the next night are one transaction, which nobody makes twice', async () => {
-  const [company, held] = await newCompanies(2, { nextSyncAt: due });
+  const [company, locked] = await newCompanies(2, { nextSyncAt: due });
   const { runs, dispatched } = asking();
-  const wish = { trigger: 'nightly', mode: 'full', nextSyncOf: () => next } as const;
+  const options = { trigger: 'nightly', mode: 'full', nextSyncOf: () => next } as const;
   await database.db.prisma.$transaction(async (tx) => {
-    await tx.connection.update({ where: { environment_companyId: held! }, data: { statusChangedAt: new Date() } });
-    expect(await runs.requestAll([company!, held!], wish)).toEqual({ runs: 1, missed: [held] });
+    await tx.connection.update({ where: { environment_companyId: locked! }, data: { statusChangedAt: new Date() } });
+    expect(await runs.requestAll([company!, locked!], options)).toEqual({ runs: 1, missed: [locked] });
   });
   expect(await nextSyncAtOf(company!)).toEqual(next);
-  expect(await nextSyncAtOf(held!)).toEqual(due);
+  expect(await nextSyncAtOf(locked!)).toEqual(due);
   const [run] = await runsOf(company!);
   expect(dispatched).toEqual([run!.id]);
   // Another sweep saw them due as well, and comes late.
   await database.db.prisma.run.update({ where: { id: run!.id }, data: { status: 'succeeded', finishedAt: new Date() } });
-  expect(await runs.requestAll([company!, held!], wish)).toEqual({ runs: 1, missed: [company] });
+  expect(await runs.requestAll([company!, locked!], options)).toEqual({ runs: 1, missed: [company] });
   expect(await runsOf(company!)).toHaveLength(1);
 });

@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
+import { claimRun, postponeRun, releaseRun } from '../../src/db/tables/runs.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
 import { pagerFor } from '../../src/pagers/registry.js';
-import { RunClaims } from '../../src/runs/run-claims.js';
+import { finishRun } from '../../src/runs/run-executor.js';
 import { Runs } from '../../src/runs/runs.js';
 import { compareEverything } from '../../src/walks/comparison.js';
 import { readInFull } from '../../src/walks/received-page.js';
@@ -27,13 +28,11 @@ function transitions(section: string): [string, string, string][] {
 
 let database: TestDatabase;
 let runs: Runs;
-let claims: RunClaims;
 let store: WalkStore;
 
 beforeAll(async () => {
   database = await testDatabase();
   const { db } = database;
-  claims = new RunClaims(db, 'worker');
   store = new WalkStore(db, clock, compareEverything);
   const catalogue = { endpoints: [endpoint!], get: () => endpoint };
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
@@ -49,25 +48,27 @@ const emptyPage = readInFull(
 
 const failure = { code: 'internal_error', message: 'x' } as const;
 
+const claimed = (id: string) => claimRun(database.db, { id, worker: 'worker' });
+
 /** A run of a new company in the given state, claimed where that state can only be reached so. */
 async function runIn(status: string) {
   const company = await onboard(database.db);
   const { id } = await runs.request({ company, trigger: 'manual' });
-  const claim = status === 'queued' ? undefined : (await claims.claim(id))!;
-  if (status === 'succeeded' || status === 'failed' || status === 'cancelled') await claims.finish(claim!, status);
+  const claim = status === 'queued' ? undefined : (await claimed(id))!;
+  if (status === 'succeeded' || status === 'failed' || status === 'cancelled') await finishRun(database.db, claim!, status);
   return { id, company, claim };
 }
 
 describe('a run', () => {
   const events: Record<string, (run: Awaited<ReturnType<typeof runIn>>) => Promise<unknown>> = {
     claimed: async ({ id, claim }) => {
-      if (claim) await claims.release(claim);
-      expect(await claims.claim(id)).toBeDefined();
+      if (claim) await releaseRun(database.db, claim);
+      expect(await claimed(id)).toBeDefined();
     },
-    released: ({ claim }) => claims.release(claim!),
-    postponed: ({ claim }) => claims.postpone(claim!, 10, failure),
-    finished: ({ claim }) => claims.finish(claim!, 'succeeded'),
-    failed: ({ claim }) => claims.finish(claim!, 'failed', failure),
+    released: ({ claim }) => releaseRun(database.db, claim!),
+    postponed: ({ claim }) => postponeRun(database.db, { ...claim!, delaySeconds: 10, error: failure }),
+    finished: ({ claim }) => finishRun(database.db, claim!, 'succeeded'),
+    failed: ({ claim }) => finishRun(database.db, claim!, 'failed', failure),
     cancelled: ({ id }) => runs.cancel(id),
     removed: ({ company }) => inTransaction(database.db, (tx) => removeCompany(tx, company, 'test')),
   };
@@ -79,15 +80,14 @@ describe('a run', () => {
   });
 
   test('is never claimed once it has ended', async () => {
-    for (const status of ['succeeded', 'failed', 'cancelled'])
-      expect(await claims.claim((await runIn(status)).id)).toBeUndefined();
+    for (const status of ['succeeded', 'failed', 'cancelled']) expect(await claimed((await runIn(status)).id)).toBeUndefined();
   });
 });
 
 describe('a walk', () => {
   async function walkIn(status: string, company: CompanyKey) {
     const { id } = await runs.request({ company, trigger: 'manual' });
-    const run = (await claims.claim(id))!;
+    const run = (await claimed(id))!;
     const row = await database.db.prisma.walk.findFirstOrThrow({ where: { runId: id } });
     const walk = { id: row.id, run };
     const opened = status === 'queued' ? undefined : await store.open(walk, endpoint!, true);

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
+import { claimRun, findClaimableRuns, renewClaims } from '../../src/db/tables/runs.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { ledgerIds } from '../support/ledger-ids.js';
@@ -28,10 +29,10 @@ beforeAll(async () => {
   });
   database = await testDatabase();
   slow = syncHarness(database.db, sandbox, ENDPOINTS, {
-    holder: 'slow',
+    worker: 'slow',
     beforeRequest: ({ path, signal }) => (path.endsWith(company.companyId) ? beforeRecord(signal) : before(path)),
   });
-  quick = syncHarness(database.db, sandbox, ENDPOINTS, { holder: 'quick' });
+  quick = syncHarness(database.db, sandbox, ENDPOINTS, { worker: 'quick' });
 });
 
 afterAll(async () => {
@@ -61,12 +62,12 @@ test('a worker that was frozen in a page writes nothing after its successor', as
   sandbox.list(company.companyId, 'employees').change(34);
   frozen.thaw();
   expect(await work).toEqual(run);
-  expect(await quick.runs.find(id)).toEqual(run);
+  expect(await quick.read(id)).toEqual(run);
 });
 
 test('a worker that wakes up does not begin a walk that its successor has finished', async () => {
   const { id } = await slow.runs.request({ company, trigger: 'manual' });
-  const claim = (await slow.claims.claim(id))!;
+  const claim = (await claimRun(database.db, { id, worker: 'slow' }))!;
   await lapse(id);
   const run = await quick.work(id);
   const { id: walkId } = await database.db.prisma.walk.findFirstOrThrow({ where: { runId: id } });
@@ -76,7 +77,7 @@ test('a worker that wakes up does not begin a walk that its successor has finish
       code: 'fenced',
     },
   );
-  expect(await quick.runs.find(id)).toEqual(run);
+  expect(await quick.read(id)).toEqual(run);
 });
 
 test('a worker that wakes up at the end of a walk whose ledger was taken over deletes nothing', async () => {
@@ -211,12 +212,12 @@ test('connections that PostgreSQL ends in the middle of a walk cost no attempt a
 
 test('only the runs that a worker works on are kept alive by it', async () => {
   const { id } = await slow.runs.request({ company, trigger: 'manual' });
-  await slow.claims.claim(id);
-  expect(await slow.claims.heartbeat([])).toEqual([]);
-  expect(await slow.claims.heartbeat([id])).toMatchObject([{ id, epoch: 1n }]);
+  await claimRun(database.db, { id, worker: 'slow' });
+  expect(await renewClaims(database.db, { ids: [], worker: 'slow' })).toEqual([]);
+  expect(await renewClaims(database.db, { ids: [id], worker: 'slow' })).toMatchObject([{ id, epoch: 1n }]);
   await lapse(id);
-  await slow.claims.heartbeat([]);
-  expect((await quick.claims.orphans(100)).map((orphan) => orphan.id)).toContain(id);
+  await renewClaims(database.db, { ids: [], worker: 'slow' });
+  expect((await findClaimableRuns(database.db, { limit: 100 })).map((run) => run.id)).toContain(id);
 });
 
 test('a walk that lacked only its verdict asks for nothing', async () => {
@@ -234,7 +235,7 @@ test('a walk that lacked only its verdict asks for nothing', async () => {
 
 test('the company record is mirrored although the first worker died before it came, and asked for once', async () => {
   const { id } = await slow.runs.request({ company, trigger: 'manual' });
-  await slow.claims.claim(id);
+  await claimRun(database.db, { id, worker: 'slow' });
   await lapse(id);
   sandbox.requests.clear();
   await quick.work(id, { stopAfterPages: 2 });
@@ -248,12 +249,14 @@ test('a run of a company that was paused waits, and goes on when it is resumed',
   const { id } = await slow.runs.request({ company, trigger: 'manual' });
   const half = await slow.work(id, { stopAfterPages: 2 });
   expect(half).toMatchObject({ status: 'running', walks: [{ pages: 2 }, {}] });
-  await slow.claims.claim(id);
+  await claimRun(database.db, { id, worker: 'slow' });
   await database.db.prisma.connection.updateMany({ where: company, data: { paused: true } });
-  expect(await slow.claims.heartbeat([id])).toMatchObject([{ id, paused: true, cancelRequested: false }]);
+  expect(await renewClaims(database.db, { ids: [id], worker: 'slow' })).toMatchObject([
+    { id, paused: true, cancelRequested: false },
+  ]);
   await lapse(id);
   expect(await quick.work(id)).toEqual(half);
-  expect((await quick.claims.orphans(100)).map((orphan) => orphan.id)).not.toContain(id);
+  expect((await findClaimableRuns(database.db, { limit: 100 })).map((run) => run.id)).not.toContain(id);
   await database.db.prisma.connection.updateMany({ where: company, data: { paused: false } });
   expect(await quick.work(id)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, resumed: true, pages: 4 }, {}] });
 });
@@ -283,7 +286,7 @@ function freezeAt(path: string, count: number) {
   return { committed, thaw };
 }
 
-/** As if the holder had been silent for a minute. */
+/** As if its worker had been silent for a minute. */
 async function lapse(id: string): Promise<void> {
   await database.db.pool.query(
     `UPDATE muster.runs SET heartbeat_at = now() - interval '1 minute', start_after = now() WHERE id = $1`,

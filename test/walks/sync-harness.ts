@@ -1,5 +1,7 @@
 import { createHash } from 'node:crypto';
 import { pino } from 'pino';
+import type { RunModel } from '../../src/api/models.js';
+import { presentRun } from '../../src/api/run-model.js';
 import type { Catalogue, Endpoint } from '../../src/catalogue/endpoint.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
@@ -8,10 +10,8 @@ import type { Database } from '../../src/db/database.js';
 import { ApiClient, type ApiRequest, type ApiResponse } from '../../src/http/api-client.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import type { AccessToken, TokenSource } from '../../src/http/token-source.js';
-import { RunClaims } from '../../src/runs/run-claims.js';
 import { RunExecutor } from '../../src/runs/run-executor.js';
-import { RunHolder } from '../../src/runs/run-leases.js';
-import type { RunView } from '../../src/runs/run-view.js';
+import { RunLeases } from '../../src/runs/run-leases.js';
 import { type RunRequest, Runs } from '../../src/runs/runs.js';
 import type { Sandbox } from '../../src/sandbox/sandbox.js';
 import { skipUnchanged } from '../../src/unchanged/skip-unchanged.js';
@@ -20,14 +20,15 @@ import { WalkStore } from '../../src/walks/walk-store.js';
 
 export interface SyncHarness {
   readonly runs: Runs;
-  readonly claims: RunClaims;
   readonly store: WalkStore;
   /** A company of the sandbox with a connection and a token, but no queue: runs are worked on when asked. */
   onboard(companyId: string): Promise<CompanyKey>;
   /** Asks for a run and works on it until it ends, waits to retry, or yields for the `yields`-th time. */
-  sync(company: CompanyKey, request?: Partial<RunRequest>, options?: WorkOptions): Promise<RunView>;
+  sync(company: CompanyKey, request?: Partial<RunRequest>, options?: WorkOptions): Promise<RunModel>;
+  /** The run as the API shows it. */
+  read(id: string): Promise<RunModel>;
   /** Claims the run and works on it, as a worker that gets its job. */
-  work(id: string, options?: WorkOptions): Promise<RunView>;
+  work(id: string, options?: WorkOptions): Promise<RunModel>;
   close(): Promise<void>;
 }
 
@@ -38,7 +39,7 @@ interface WorkOptions {
 
 export interface HarnessOptions {
   /** Name under which runs are claimed. */
-  readonly holder?: string;
+  readonly worker?: string;
   /** Called before every request to the API; the place to change the world, or to be frozen. */
   readonly beforeRequest?: (request: ApiRequest) => Promise<void> | void;
   /** A provider of the test's own for some paths: the text of the answer, or undefined for what the sandbox serves. */
@@ -61,7 +62,7 @@ export function syncHarness(
   provider: Provider,
   endpoints: readonly Endpoint[],
   {
-    holder: name = 'harness',
+    worker: name = 'harness',
     beforeRequest = () => {},
     respond = () => undefined,
     etags = false,
@@ -80,13 +81,11 @@ export function syncHarness(
   });
   const http = new HttpClient();
   const api = new ApiClient({ http, provider: { baseUrl: provider.url }, clock, logger });
-  const claims = new RunClaims(db, name);
   const store = new WalkStore(db, clock, comparisons);
-  const holder = new RunHolder(claims, logger);
+  const leases = new RunLeases(db, name, logger);
   const executor = new RunExecutor({
     db,
     catalogue,
-    claims,
     clock,
     logger,
     store,
@@ -100,16 +99,17 @@ export function syncHarness(
       },
     }),
   });
-  async function work(id: string, options: WorkOptions = {}): Promise<RunView> {
+  const read = async (id: string) => presentRun((await runs.find(id))!);
+  async function work(id: string, options: WorkOptions = {}): Promise<RunModel> {
     let pages = 0;
     const shouldYield = () => options.stopAfterPages !== undefined && ++pages >= options.stopAfterPages;
-    await holder.hold(id, (held) => executor.execute(held, shouldYield));
-    return (await runs.find(id))!;
+    await leases.work(id, (leased) => executor.execute(leased, shouldYield));
+    return read(id);
   }
   return {
     runs,
-    claims,
     store,
+    read,
     work,
     async onboard(companyId) {
       const company: CompanyKey = { environment: 'test', companyId };

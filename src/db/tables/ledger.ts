@@ -170,3 +170,9 @@ export async function hasMovedRecords(
     END AS moved`;
   return row?.moved ?? false;
 }
+
+/** The ledger of one walk becomes that of another, and so do its rejected records. */
+export async function moveLedger(tx: Transaction, { from, to }: { from: string; to: string }): Promise<void> {
+  await tx.$executeRaw`UPDATE muster.walk_pages SET walk_id = ${to}::uuid WHERE walk_id = ${from}::uuid`;
+  await tx.$executeRaw`UPDATE muster.rejected_records SET walk_id = ${to}::uuid WHERE walk_id = ${from}::uuid`;
+}

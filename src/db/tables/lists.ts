@@ -3,6 +3,7 @@
 // before its lists, a run behind them, a walk behind the run.
 import { type CompanyKey, describeCompany } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
+import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
 /** One list of one company: what is walked, written and fenced as a whole. */
@@ -122,4 +123,26 @@ export async function resetList(tx: Transaction, { environment, companyId, resou
     UPDATE mirror.companies SET verified_at = verified_at - ${resource}::text
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid`;
   return lists > 0;
+}
+
+/** Ends the right of whoever has the list of that walk to write to it. Returns false where the walk has no checkpoint. */
+export async function fenceListOfCheckpoint(tx: Transaction, { walkId }: { walkId: string }): Promise<boolean> {
+  const moved = await tx.$executeRaw`
+    UPDATE muster.lists l SET epoch = l.epoch + 1 FROM muster.walks w
+    WHERE w.id = ${walkId}::uuid AND w.checkpoint IS NOT NULL
+      AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource`;
+  return moved > 0;
+}
+
+/** Of the lists of active companies, these resources alone: how many were never proved complete, and how old the oldest proof is. */
+export async function measureProofs(
+  db: Database,
+  { resources }: { resources: readonly string[] },
+): Promise<{ unverified: number; oldestSeconds: number | null }> {
+  const [row] = await db.prisma.$queryRaw<{ unverified: number; oldestSeconds: number | null }[]>`
+    SELECT count(*) FILTER (WHERE l.last_verified_at IS NULL)::int AS unverified,
+      extract(epoch FROM now() - min(l.last_verified_at))::float8 AS "oldestSeconds"
+    FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
+    WHERE c.status = 'active' AND l.resource = ANY(${resources}::text[])`;
+  return row!;
 }

@@ -1,10 +1,81 @@
 // muster.walks: one list of one company read once, and how far it is. Written under the lock of its list (lists.ts) by the walk itself, and
 // under that of its run (runs.ts) by whoever ends the run. Locked behind both.
-import { Prisma } from '../../generated/prisma/client.js';
+import type { CompanyKey } from '../../core/company.js';
+import type { ErrorView } from '../../core/errors.js';
+import { Prisma, type Walk } from '../../generated/prisma/client.js';
 import type { Transaction } from '../transaction.js';
-import { fenced, type ListKey, lockList } from './lists.js';
+import { moveLedger } from './ledger.js';
+import { fenced, fenceListOfCheckpoint, type ListKey, lockList } from './lists.js';
 
-/** A walk as its holder knows it. */
+/** A walk has the states of its run, and ends with it at the latest. */
+export type WalkStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+export type EndStatus = Exclude<WalkStatus, 'queued' | 'running'>;
+
+export interface WalkRow extends Omit<Walk, 'status' | 'error'> {
+  readonly status: WalkStatus;
+  readonly error: ErrorView | null;
+}
+
+/** A walk that a new run will make. `position` counts from 0 within the run. */
+export interface NewWalk extends CompanyKey {
+  readonly runId: string;
+  readonly resource: string;
+  readonly position: number;
+}
+
+export function insertWalks(
+  tx: Transaction,
+  { walks }: { walks: readonly NewWalk[] },
+): Promise<{ id: string; runId: string; position: number }[]> {
+  return tx.$queryRaw`
+    INSERT INTO muster.walks (run_id, environment, company_id, resource, position)
+    SELECT * FROM unnest(${walks.map(({ runId }) => runId)}::uuid[], ${walks.map(({ environment }) => environment)}::text[],
+      ${walks.map(({ companyId }) => companyId)}::uuid[], ${walks.map(({ resource }) => resource)}::text[],
+      ${walks.map(({ position }) => position)}::int[])
+    RETURNING id, run_id AS "runId", position`;
+}
+
+/** A walk of an earlier run, as far as planning the next run needs it. */
+export interface EarlierWalk extends CompanyKey {
+  readonly id: string;
+  readonly resource: string;
+  readonly succeeded: boolean;
+}
+
+export async function walksOfRuns(tx: Transaction, { runIds }: { runIds: readonly string[] }): Promise<EarlierWalk[]> {
+  if (runIds.length === 0) return [];
+  return tx.$queryRaw`
+    SELECT id, environment, company_id AS "companyId", resource, status = 'succeeded' AS succeeded
+    FROM muster.walks WHERE run_id = ANY(${runIds}::uuid[])`;
+}
+
+/**
+ * The checkpoint and the counts of its pass move from one walk to another, with their ledger and their rejected records. Does nothing
+ * where there is no checkpoint. The list's epoch moves first: a worker that was frozen in the earlier walk would otherwise wake up
+ * without its ledger, and take every row for gone.
+ */
+export async function takeOverCheckpoint(tx: Transaction, { from, to }: { from: string; to: string }): Promise<void> {
+  if (!(await fenceListOfCheckpoint(tx, { walkId: from }))) return;
+  await tx.$executeRaw`
+    UPDATE muster.walks w SET checkpoint = e.checkpoint, checkpoint_at = e.checkpoint_at, fingerprint = e.fingerprint, pass = e.pass,
+      pass_started_at = e.pass_started_at, received = e.received, duplicates = e.duplicates, rejected = e.rejected, total_records = e.total_records
+    FROM muster.walks e WHERE w.id = ${to}::uuid AND e.id = ${from}::uuid`;
+  await tx.$executeRaw`UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL WHERE id = ${from}::uuid`;
+  await moveLedger(tx, { from, to });
+}
+
+/** Ends the walks of a run that have not succeeded. A walk that has failed keeps its own error. */
+export async function endWalks(
+  tx: Transaction,
+  { runId, status, error }: { runId: string; status: EndStatus; error?: ErrorView | undefined },
+): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.walks SET status = ${status}, finished_at = COALESCE(finished_at, now()),
+      error = COALESCE(error, ${error ? JSON.stringify(error) : null}::jsonb)
+    WHERE run_id = ${runId}::uuid AND status <> 'succeeded'`;
+}
+
+/** A walk as the worker knows it that has opened it. */
 export interface WalkClaim {
   readonly id: string;
   readonly list: ListKey;

@@ -1,7 +1,33 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Queue, Worker } from 'bullmq';
 import { Redis } from 'ioredis';
 import { connectionFailure } from '../core/connection-failure.js';
 import { MusterError } from '../core/errors.js';
+import type { Logger } from '../observability/logger.js';
+import { type QueueBackend, QueueOutage, RETENTION, WORKER_OPTIONS } from './queue-backend.js';
+
+export function redisBackend(redisUrl: string, logger: Logger): QueueBackend {
+  // Workers wait for Redis to come back; whoever adds a job is told at once, since the sweeper adds it later anyway.
+  const blocking = new Redis(redisUrl, { maxRetriesPerRequest: null, lazyConnect: true });
+  const adding = new Redis(redisUrl, { maxRetriesPerRequest: 1, lazyConnect: true });
+  const ping = async () => void (await adding.ping());
+  const outage = new QueueOutage('Redis', ping, logger);
+  for (const connection of [blocking, adding]) connection.on('error', (error) => void outage.report(error));
+  const prefix = 'muster';
+  return {
+    kind: 'redis',
+    queue: (name) => outage.watch(new Queue(name, { connection: adding, prefix, defaultJobOptions: RETENTION })),
+    worker: (name, processor, { concurrency }) =>
+      outage.watch(new Worker(name, processor, { connection: blocking, prefix, concurrency, ...WORKER_OPTIONS })),
+    ping,
+    requireReachable: () => requireRedis(redisUrl),
+    close: async () => {
+      outage.close();
+      blocking.disconnect();
+      adding.disconnect();
+    },
+  };
+}
 
 const LIMIT_MS = 5_000;
 
@@ -9,7 +35,7 @@ const LIMIT_MS = 5_000;
  * Throws `queue_unavailable` when Redis does not answer within five seconds, and says why. BullMQ's own connections try
  * for ever, which is right while Muster runs and hides a wrong setting at its start.
  */
-export async function requireRedis(url: string): Promise<void> {
+async function requireRedis(url: string): Promise<void> {
   const redis = new Redis(url, {
     lazyConnect: true,
     retryStrategy: () => null,
