@@ -1,5 +1,5 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
-import type { Keyring } from './keyring.js';
+import type { Keyring } from './cipher.js';
 
 /** What a state says of the flow that it belongs to. */
 export interface FlowState {

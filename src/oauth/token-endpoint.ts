@@ -1,6 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import type { Environment } from '../core/company.js';
-import { type ByEnvironment, ofEnvironment, type ProviderSettings } from '../core/provider-settings.js';
+import type { ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { HttpClient } from '../http/http-client.js';
 import { ServiceError } from '../http/service-error.js';
@@ -56,12 +55,4 @@ export class TokenEndpoint {
       return error.sent ? { kind: 'ambiguous', cause: error } : { kind: 'unreachable', cause: error };
     }
   }
-}
-
-/** One for each environment that is configured. */
-export type TokenEndpoints = ByEnvironment<TokenEndpoint>;
-
-/** Throws `environment_not_configured`. */
-export function endpointOf(endpoints: TokenEndpoints, environment: Environment): TokenEndpoint {
-  return ofEnvironment(endpoints, environment);
 }

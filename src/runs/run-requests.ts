@@ -1,6 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import { type CompanyKey, describeCompany, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
+import { rowsOf } from '../db/tables/connections.js';
 import {
   insertRuns,
   type LastRun,
@@ -8,7 +9,6 @@ import {
   type RunClaim,
   type RunMode,
   type RunTrigger,
-  rowsOf,
   startRunsNow,
 } from '../db/tables/runs.js';
 import { type EarlierWalk, insertWalks, takeOverCheckpoint, walksOfRuns } from '../db/tables/walks.js';

@@ -1,35 +1,43 @@
 import { randomUUID } from 'node:crypto';
 import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
+import { withDatabaseErrors } from '../db/sql-state.js';
+import { lockConnection } from '../db/tables/connections.js';
+import {
+  findDueTokens,
+  LEASE_MS,
+  type Lease,
+  releaseLease,
+  type StoredToken,
+  shortenLease,
+  takeLease,
+} from '../db/tables/tokens.js';
 import { inTransaction } from '../db/transaction.js';
 import type { AccessToken, TokenSource } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
-import { LEASE_MS, lockConnection, NEEDED_MS, putOff, releaseLease, shortenLease, takeLease } from './lease.js';
-import { type KeeperParts, RefreshAttempt } from './refresh-attempt.js';
-import { translated } from './translated.js';
-import type { StoredToken } from './vault.js';
+import type { Dependencies } from './grant-store.js';
+import { RefreshAttempt, tokenBusy } from './refresh-attempt.js';
+import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
 
-/** Longer than a lease: whoever waits outlives a holder that crashed. */
+/** Longer than a lease: whoever waits outlives an owner that crashed. */
 const WAIT_MS = LEASE_MS + 5_000;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 250;
-/** Until a person has given a missing key back. */
-const UNREADABLE_PAUSE_SECONDS = 300;
 /** How long a token is given out again without another look at its row: a fast list takes hundreds of pages a second. */
 const SAME_TOKEN_MS = 100;
 
 /**
- * Keeps every company's access token alive. However many requests, workers and machines need the same company's token
+ * Gives out every company's access token and refreshes it. However many requests, workers and machines need the same company's token
  * at once, its refresh token is sent by one of them: in this process by sharing one promise, across processes by a lease
  * on the row. The others wait and read what was stored.
  */
-export class TokenKeeper {
-  readonly #parts: KeeperParts;
+export class AccessTokenManager {
+  readonly #deps: Dependencies;
   readonly #owner = randomUUID();
   readonly #flights = new Map<string, Promise<AccessToken>>();
 
-  constructor(parts: KeeperParts) {
-    this.#parts = parts;
+  constructor(deps: Dependencies) {
+    this.#deps = deps;
   }
 
   /**
@@ -39,27 +47,27 @@ export class TokenKeeper {
    * the next attempt each call throws what the last one did, and that is retryable.
    */
   sourceFor(company: CompanyKey): TokenSource {
-    const { clock } = this.#parts;
+    const { clock } = this.#deps;
     let recent: { readonly token: Promise<AccessToken>; readonly readAt: number } | undefined;
     const forget = () => (recent = undefined);
     return {
       get: () => {
         if (!recent || clock.monotonic() - recent.readAt >= SAME_TOKEN_MS) {
-          const token = translated(this.#get(company));
+          const token = withDatabaseErrors(this.#get(company));
           recent = { token, readAt: clock.monotonic() };
           token.catch(forget);
         }
         return recent.token;
       },
-      renew: (stale) => (forget(), translated(this.#renew(company, stale))),
-      refused: (token) => (forget(), translated(this.#refused(company, token))),
+      renew: (stale) => (forget(), withDatabaseErrors(this.#renew(company, stale))),
+      refused: (token) => (forget(), withDatabaseErrors(this.#refused(company, token))),
     };
   }
 
   /** What the sweeper calls for each company that is `due`: refreshes if that is still so. Throws like a token source. */
   async refresh(company: CompanyKey): Promise<void> {
-    const state = await translated(this.#read(company));
-    if (state.due) await translated(this.#share(company, undefined));
+    const state = await withDatabaseErrors(this.#read(company));
+    if (state.due) await withDatabaseErrors(this.#share(company, undefined));
   }
 
   /**
@@ -67,13 +75,8 @@ export class TokenKeeper {
    * disuse, and resuming must work. A company that must authorize again is never among them.
    */
   async due(limit: number): Promise<CompanyKey[]> {
-    const environments = Object.keys(this.#parts.endpoints);
-    return translated(this.#parts.db.prisma.$queryRaw<CompanyKey[]>`
-      SELECT environment, company_id::text AS "companyId"
-      FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
-      WHERE t.refresh_at <= now() AND c.reauthorization_reason IS NULL AND environment = ANY(${environments})
-        AND (t.lease_until IS NULL OR t.lease_until <= now())
-      ORDER BY t.refresh_at LIMIT ${limit}::int`);
+    const environments = Object.keys(this.#deps.endpoints);
+    return withDatabaseErrors(findDueTokens(this.#deps.db, { environments, limit }));
   }
 
   /** Resolves when no refresh is under way in this process; await it before the database is closed. */
@@ -84,7 +87,7 @@ export class TokenKeeper {
   async #get(company: CompanyKey): Promise<AccessToken> {
     const state = await this.#read(company);
     if (!state.usable) return this.#share(company, undefined);
-    const token = this.#parts.vault.openAccess(company, state);
+    const token = this.#deps.vault.openAccess(state);
     if (!state.due) return token;
     // Refreshing ahead may fail without harm: the token in hand works until it expires.
     return this.#share(company, undefined).catch((error: unknown) => {
@@ -95,16 +98,16 @@ export class TokenKeeper {
 
   async #renew(company: CompanyKey, stale: AccessToken): Promise<AccessToken> {
     const state = await this.#read(company);
-    return this.#answers(company, state, stale) ? this.#parts.vault.openAccess(company, state) : this.#share(company, stale);
+    return this.#answers(state, stale) ? this.#deps.vault.openAccess(state) : this.#share(company, stale);
   }
 
   /** What the company was authorized for ends with the token that was refused, not with one that has come since. */
   async #refused(company: CompanyKey, token: AccessToken): Promise<void> {
-    const { db, vault, connections, logger } = this.#parts;
+    const { db, vault, connections, logger } = this.#deps;
     await inTransaction(db, async (tx) => {
       if (!(await lockConnection(tx, company))) return;
       const state = await vault.read(tx, company);
-      const isCurrent = state.accessToken !== null && vault.openAccess(company, state).value.reveal() === token.value.reveal();
+      const isCurrent = state.accessToken !== null && vault.openAccess(state).value.reveal() === token.value.reveal();
       if (!isCurrent || !(await connections.requireReauthorization(company, 'access_token_refused', tx))) return;
       logger.warn({ ...logFieldsOf(company), reason: 'access_token_refused' }, 'company must authorize again');
     });
@@ -124,67 +127,68 @@ export class TokenKeeper {
     }
   }
 
-  /** Refreshes once it has the lease, or takes what another holder has stored meanwhile. */
+  /** Refreshes once it has the lease, or takes the token that the lease's owner has stored meanwhile. */
   async #refresh(company: CompanyKey, stale: AccessToken | undefined): Promise<AccessToken> {
-    const { db, clock } = this.#parts;
+    const { db, clock } = this.#deps;
     const giveUpAt = clock.monotonic() + WAIT_MS;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
       const sendBefore = clock.monotonic() + LEASE_MS - NEEDED_MS;
-      const fence = await takeLease(db.prisma, company, this.#owner);
-      if (fence !== undefined) return this.#hold(company, stale, fence, sendBefore);
-      const token = this.#settled(company, await this.#read(company), stale);
+      const lease = await takeLease(db, { company, owner: this.#owner });
+      if (lease) return this.#refreshUnder(lease, stale, sendBefore);
+      const token = this.#settled(await this.#read(company), stale);
       if (token) return token;
       if (clock.monotonic() > giveUpAt) {
-        await shortenLease(db.prisma, company);
-        throw new MusterError('token_busy', `The token of ${describeCompany(company)} is being refreshed elsewhere; try again`);
+        await shortenLease(db, company);
+        throw tokenBusy(company);
       }
       await clock.sleep(pause);
     }
   }
 
-  /** Reads after the lease was taken, never before: whoever held it may have stored a pair, or the end of the connection. */
-  async #hold(company: CompanyKey, stale: AccessToken | undefined, fence: bigint, sendBefore: number): Promise<AccessToken> {
-    const { prisma } = this.#parts.db;
-    let attempt: RefreshAttempt | undefined;
-    let unreadable = false;
+  /** Reads after the lease was taken, never before: its last owner may have stored a pair, or the end of the authorization. */
+  async #refreshUnder(lease: Lease, stale: AccessToken | undefined, sendBefore: number): Promise<AccessToken> {
+    const { db, logger } = this.#deps;
+    const { company } = lease;
+    let attempt: RefreshAttempt;
     try {
       const state = await this.#read(company);
-      const token = this.#settled(company, state, stale);
-      if (token) return token;
-      attempt = new RefreshAttempt(this.#parts, company, state, sendBefore);
+      const token = this.#settled(state, stale);
+      if (token) {
+        await releaseLease(db, lease);
+        return token;
+      }
+      attempt = new RefreshAttempt(this.#deps, state, sendBefore);
     } catch (error) {
-      unreadable = isMusterError(error, 'token_unreadable');
-      if (unreadable) this.#parts.logger.error({ err: error, ...logFieldsOf(company) }, 'token cannot be read');
+      const isUnreadable = isMusterError(error, 'token_unreadable');
+      if (isUnreadable) logger.error({ err: error, ...logFieldsOf(company) }, 'token cannot be read');
+      await releaseLease(db, { ...lease, ...(isUnreadable && { retryAfterSeconds: UNREADABLE_PAUSE_SECONDS }) });
       throw error;
-    } finally {
-      if (unreadable) await putOff(prisma, company, fence, UNREADABLE_PAUSE_SECONDS);
-      else if (!attempt) await releaseLease(prisma, company, fence);
     }
     return attempt.make();
   }
 
   /** The token that makes a refresh needless, or undefined; throws when a refresh must not be tried now. */
-  #settled(company: CompanyKey, state: StoredToken, stale: AccessToken | undefined): AccessToken | undefined {
-    if (this.#answers(company, state, stale)) return this.#parts.vault.openAccess(company, state);
+  #settled(state: StoredToken, stale: AccessToken | undefined): AccessToken | undefined {
+    if (this.#answers(state, stale)) return this.#deps.vault.openAccess(state);
     const failing = state.transientFailures > 0 || state.accessToken === null;
     if (!failing || state.due) return undefined;
-    throw notYet(company, state);
+    throw notYet(state);
   }
 
-  #answers(company: CompanyKey, state: StoredToken, stale: AccessToken | undefined): boolean {
+  #answers(state: StoredToken, stale: AccessToken | undefined): boolean {
     if (!state.usable) return false;
-    return stale ? this.#parts.vault.openAccess(company, state).value.reveal() !== stale.value.reveal() : !state.due;
+    return stale ? this.#deps.vault.openAccess(state).value.reveal() !== stale.value.reveal() : !state.due;
   }
 
   async #read(company: CompanyKey): Promise<StoredToken> {
-    const state = await this.#parts.vault.read(this.#parts.db.prisma, company);
+    const state = await this.#deps.vault.read(this.#deps.db.prisma, company);
     if (state.reauthorizationReason === null) return state;
     throw reauthorizationRequired(company, state.reauthorizationReason);
   }
 }
 
 /** Why the last attempt failed. Retryable even where that was not: nothing was tried now, and the next attempt is coming. */
-function notYet(company: CompanyKey, { lastFailure, transientFailures, refreshAt }: StoredToken): MusterError {
+function notYet({ company, lastFailure, transientFailures, refreshAt }: StoredToken): MusterError {
   const isRefused = lastFailure === 'service_refused';
   const reason = isRefused ? ': the authorization server refuses it; check client id, client secret and auth URL' : '';
   const retryAt = refreshAt.toISOString();
