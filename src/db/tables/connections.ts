@@ -142,14 +142,101 @@ export function findLostAuthorizations(
     WHERE c.reauthorization_reason IS NOT NULL`;
 }
 
+/** When a company's next nightly sync is. */
+export interface PlannedSync extends CompanyKey {
+  readonly at: Date;
+}
+
+/** Rows of a FROM, `planned`: environment, company_id and at of each sync. */
+function rowsOfSyncs(syncs: readonly PlannedSync[]): Prisma.Sql {
+  const [environments, ids] = [syncs.map(({ environment }) => environment), syncs.map(({ companyId }) => companyId)];
+  return Prisma.sql`unnest(${environments}::text[], ${ids}::uuid[], ${syncs.map(({ at }) => at)}::timestamptz[])
+    AS planned(environment, company_id, at)`;
+}
+
+/** A connection as a request for a run finds it. */
+export interface LockedConnection extends CompanyKey {
+  readonly status: ConnectionStatus;
+  readonly createdAt: Date;
+  readonly nextSyncAt: Date | null;
+}
+
+/** Locks the connections of these companies until the transaction ends; without those that are gone, not due, or passed over. */
+export function lockConnections(
+  tx: Transaction,
+  { companies, onlyDue, skipLocked }: { companies: readonly CompanyKey[]; onlyDue: boolean; skipLocked: boolean },
+): Promise<LockedConnection[]> {
+  return tx.$queryRaw`
+    SELECT environment, company_id AS "companyId", status, created_at AS "createdAt", next_sync_at AS "nextSyncAt"
+    FROM muster.connections c JOIN ${rowsOf(companies)} USING (environment, company_id)
+    WHERE NOT ${onlyDue} OR next_sync_at <= now()
+    FOR UPDATE OF c ${skipLocked ? Prisma.sql`SKIP LOCKED` : Prisma.empty}`;
+}
+
+/** The caller has locked the connections. */
+export async function setNextSyncs(tx: Transaction, { syncs }: { syncs: readonly PlannedSync[] }): Promise<void> {
+  if (syncs.length === 0) return;
+  await tx.$executeRaw`
+    UPDATE muster.connections c SET next_sync_at = planned.at FROM ${rowsOfSyncs(syncs)}
+    WHERE c.environment = planned.environment AND c.company_id = planned.company_id`;
+}
+
+/** Sets the next sync of a company that has none yet. */
+export async function setFirstSync(db: Database, { at, ...company }: PlannedSync): Promise<void> {
+  await db.prisma.$executeRaw`UPDATE muster.connections SET next_sync_at = ${at} WHERE ${isOf(company)} AND next_sync_at IS NULL`;
+}
+
+/** Active companies whose sync is due by the database's clock `now`, or was never planned. */
+export function findDueSyncs(
+  db: Database,
+  { limit }: { limit: number },
+): Promise<(CompanyKey & { readonly nextSyncAt: Date | null; readonly now: Date })[]> {
+  return db.prisma.$queryRaw`
+    SELECT environment, company_id AS "companyId", next_sync_at AS "nextSyncAt", now() AS now FROM muster.connections
+    WHERE status = 'active' AND (next_sync_at IS NULL OR next_sync_at <= now()) ORDER BY next_sync_at NULLS FIRST LIMIT ${limit}`;
+}
+
+/** The syncs that are not due yet by the database's clock `now`, of all companies, in the order of their keys. */
+export function findPlannedSyncs(db: Database): Promise<(PlannedSync & { readonly now: Date })[]> {
+  return db.prisma.$queryRaw`
+    SELECT environment, company_id AS "companyId", next_sync_at AS at, now() AS now FROM muster.connections
+    WHERE next_sync_at > now() ORDER BY environment, company_id`;
+}
+
+/**
+ * Moves syncs that are not due; returns how many were moved. Locks in the order of the keys, so that several workers that start at once
+ * wait for one another and never in a circle.
+ */
+export function movePlannedSyncs(db: Database, { syncs }: { syncs: readonly PlannedSync[] }): Promise<number> {
+  return db.prisma.$executeRaw`
+    WITH moved AS (
+      SELECT environment, company_id, planned.at FROM muster.connections c JOIN ${rowsOfSyncs(syncs)} USING (environment, company_id)
+      WHERE c.next_sync_at > clock_timestamp() AND c.next_sync_at <> planned.at
+      ORDER BY environment, company_id FOR UPDATE OF c)
+    UPDATE muster.connections c SET next_sync_at = moved.at FROM moved
+    WHERE c.environment = moved.environment AND c.company_id = moved.company_id`;
+}
+
+/** Companies that may be synced: of one environment, and with this status of their last run, where these are given. */
+export function findActiveCompanies(
+  db: Database,
+  { environment = null, lastRun = null }: { environment?: Environment | null | undefined; lastRun?: string | null | undefined },
+): Promise<CompanyKey[]> {
+  return db.prisma.$queryRaw`
+    SELECT c.environment, c.company_id AS "companyId" FROM muster.connections c
+    WHERE c.status = 'active' AND (${environment}::text IS NULL OR c.environment = ${environment})
+    AND (${lastRun}::text IS NULL OR ${lastRun} = (
+      SELECT r.status FROM muster.runs r WHERE r.environment = c.environment AND r.company_id = c.company_id ORDER BY r.seq DESC LIMIT 1))`;
+}
+
 export function countCompanies(db: Database): Promise<{ status: string; count: number }[]> {
   return db.prisma.$queryRaw`SELECT status, count(*)::int AS count FROM muster.connections GROUP BY status`;
 }
 
 /** Names the authorization that the company has now: by its connection, and by the fence of its token, which every stored pair moves. */
-export async function authorizationOf(tx: Transaction, { environment, companyId }: CompanyKey): Promise<string | undefined> {
+export async function authorizationOf(tx: Transaction, company: CompanyKey): Promise<string | undefined> {
   const [row] = await tx.$queryRaw<{ name: string }[]>`
     SELECT concat_ws(' ', c.id, t.fence) AS name FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
-    WHERE environment = ${environment} AND company_id = ${companyId}::uuid`;
+    WHERE ${isOf(company)}`;
   return row?.name;
 }
