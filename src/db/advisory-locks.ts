@@ -1,8 +1,8 @@
 import type pg from 'pg';
 
 /**
- * Work that only one process at a time may do, named by texts: what a lease is for rows that do not exist yet. The locks are advisory
- * locks of a session, on a connection of the pool that stays taken until the work is done. Work needs another connection
+ * Keeps work to one process at a time where there is no row yet that a lease could stand in. Texts name the work. The locks are
+ * advisory locks of a session, on a connection of the pool that stays taken until the work is done. Work needs another connection
  * meanwhile, so at most half of the pool is given away; further work waits.
  */
 export class AdvisoryLocks {

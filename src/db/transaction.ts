@@ -4,7 +4,10 @@ import type { Prisma } from '../generated/prisma/client.js';
 import type { Database } from './database.js';
 import { withDatabaseErrors } from './sql-state.js';
 
-/** The client inside a transaction. Using the outer client there would wait for a second connection, and with a full pool for ever. */
+/**
+ * The client inside a transaction. Using the outer client there would wait for a second connection, and with a full pool for
+ * ever.
+ */
 export type Transaction = Prisma.TransactionClient;
 
 /** Longer than any page takes to write. What hangs inside is ended much sooner, by the session's timeouts (database.ts). */
@@ -23,9 +26,9 @@ export function inTransaction<T>(db: Pick<Database, 'prisma'>, work: (tx: Transa
 }
 
 /**
- * Repeats a write that must not be given up, such as that of a token pair, which exists nowhere else: for about a minute, whatever the
- * database's error; then the error passes. The work must be harmless when repeated, since a commit whose answer was lost may have
- * taken effect.
+ * Repeats a write that must not be given up, such as that of a token pair, which exists nowhere else: for about a minute,
+ * whatever the database's error; then the error passes. The work must be harmless when repeated, since a commit whose answer was
+ * lost may have taken effect.
  */
 export function untilCommitted<T>(work: () => Promise<T>): Promise<T> {
   return pRetry(work, {

@@ -19,17 +19,17 @@ import type { Dependencies } from './grant-store.js';
 import { RefreshAttempt, tokenBusy } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
 
-/** Longer than a lease: whoever waits outlives an owner that crashed. */
+/** Longer than a lease, so that a caller that waits outlives a lease whose owner crashed. */
 const WAIT_MS = LEASE_MS + 5_000;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 250;
-/** How long a token is given out again without another look at its row: a fast list takes hundreds of pages a second. */
+/** How long a token is given out again without a look at its row: a fast list asks for a token hundreds of times a second. */
 const SAME_TOKEN_MS = 100;
 
 /**
  * Gives out every company's access token and refreshes it. However many requests, workers and machines need the same company's token
  * at once, its refresh token is sent by one of them: in this process by sharing one promise, across processes by a lease
- * on the row. The others wait and read what was stored.
+ * on the row. Everybody else waits, and reads the token that was stored.
  */
 export class AccessTokenManager {
   readonly #deps: Dependencies;
@@ -41,10 +41,10 @@ export class AccessTokenManager {
   }
 
   /**
-   * The token source of one company. Besides `reauthorization_required` its calls throw `company_not_found`,
-   * `token_unreadable`, `environment_not_configured`, `service_refused` (our client credentials), and, retryable, `database_unavailable`, `token_busy`,
-   * `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server fails. Until
-   * the next attempt each call throws what the last one did, and that is retryable.
+   * The token source of one company. Besides `reauthorization_required` its calls throw `company_not_found`, `token_unreadable`,
+   * `environment_not_configured`, `service_refused` (our client credentials), and, retryable, `database_unavailable`,
+   * `token_busy`, `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server
+   * fails. Until the next attempt each call throws the error of the last attempt, and that is retryable.
    */
   sourceFor(company: CompanyKey): TokenSource {
     const { clock } = this.#deps;
@@ -64,15 +64,15 @@ export class AccessTokenManager {
     };
   }
 
-  /** What the sweeper calls for each company that is `due`: refreshes if that is still so. Throws like a token source. */
+  /** Refreshes the company's token if it is still due: for the companies that `due` gave. Throws like a token source. */
   async refresh(company: CompanyKey): Promise<void> {
     const state = await withDatabaseErrors(this.#read(company));
     if (state.due) await withDatabaseErrors(this.#share(company, undefined));
   }
 
   /**
-   * Companies whose token is to be refreshed now, the longest due first. Paused ones too: a refresh token may die of
-   * disuse, and resuming must work. A company that must authorize again is never among them.
+   * Companies whose token is to be refreshed now, the longest due first. Paused companies are among them: a refresh token may
+   * die of disuse, and resuming must work. A company that must authorize again is never among them.
    */
   async due(limit: number): Promise<CompanyKey[]> {
     const environments = Object.keys(this.#deps.endpoints);
@@ -98,10 +98,10 @@ export class AccessTokenManager {
 
   async #renew(company: CompanyKey, stale: AccessToken): Promise<AccessToken> {
     const state = await this.#read(company);
-    return this.#answers(state, stale) ? this.#deps.vault.openAccess(state) : this.#share(company, stale);
+    return this.#suffices(state, stale) ? this.#deps.vault.openAccess(state) : this.#share(company, stale);
   }
 
-  /** What the company was authorized for ends with the token that was refused, not with one that has come since. */
+  /** A refused token ends the company's authorization while it is the stored one; a pair that was stored since stands. */
   async #refused(company: CompanyKey, token: AccessToken): Promise<void> {
     const { db, vault, connections, logger } = this.#deps;
     await inTransaction(db, async (tx) => {
@@ -113,7 +113,10 @@ export class AccessTokenManager {
     });
   }
 
-  /** One refresh at a time and company in this process. A flight that was begun for another reason may bring the stale token itself. */
+  /**
+   * One refresh at a time and company in this process. A refresh that began for some other reason may bring the stale token
+   * itself.
+   */
   async #share(company: CompanyKey, stale: AccessToken | undefined): Promise<AccessToken> {
     const name = `${company.environment}|${company.companyId}`;
     for (;;) {
@@ -169,13 +172,13 @@ export class AccessTokenManager {
 
   /** The token that makes a refresh needless, or undefined; throws when a refresh must not be tried now. */
   #settled(state: StoredToken, stale: AccessToken | undefined): AccessToken | undefined {
-    if (this.#answers(state, stale)) return this.#deps.vault.openAccess(state);
+    if (this.#suffices(state, stale)) return this.#deps.vault.openAccess(state);
     const failing = state.transientFailures > 0 || state.accessToken === null;
     if (!failing || state.due) return undefined;
     throw notYet(state);
   }
 
-  #answers(state: StoredToken, stale: AccessToken | undefined): boolean {
+  #suffices(state: StoredToken, stale: AccessToken | undefined): boolean {
     if (!state.usable) return false;
     return stale ? this.#deps.vault.openAccess(state).value.reveal() !== stale.value.reveal() : !state.due;
   }
@@ -187,7 +190,7 @@ export class AccessTokenManager {
   }
 }
 
-/** Why the last attempt failed. Retryable even where that was not: nothing was tried now, and the next attempt is coming. */
+/** The error of the last attempt. Retryable even where that error was not: nothing was tried now, and the next attempt is coming. */
 function notYet({ company, lastFailure, transientFailures, refreshAt }: StoredToken): MusterError {
   const isRefused = lastFailure === 'service_refused';
   const reason = isRefused ? ': the authorization server refuses it; check client id, client secret and auth URL' : '';

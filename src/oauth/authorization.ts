@@ -34,7 +34,7 @@ export type AuthorizationFailure =
   | 'spent_state'
   /** The service refuses the code. */
   | 'refused_code'
-  /** Another company was chosen than the link names. */
+  /** The company that was chosen is not the one that the link names. */
   | 'wrong_company'
   /** The service was not reached, or gave no answer; the code may be spent. */
   | 'service_down'
@@ -79,7 +79,7 @@ export class Authorization {
     this.#grants = new GrantStore(deps);
   }
 
-  /** Where the browser that opened a link goes. */
+  /** Where to send the browser that opened a link. */
   async start(token: string): Promise<Started> {
     const { links, providers, signer, clock } = this.#deps;
     const link = await links.findByToken(token);
@@ -93,7 +93,7 @@ export class Authorization {
     return { location: authorizationUrl(provider, state, link.companyId) };
   }
 
-  /** What the browser brought back. A code is sent to the service at once, and never again. */
+  /** Exchanges the code that the browser brought back: it is sent to the service at once, and never again. */
   async finish({ code, state }: { code?: string | undefined; state?: string | undefined }): Promise<Connected | Failed> {
     const { db, signer, clock } = this.#deps;
     const flow = state === undefined ? undefined : signer.readState(state);
@@ -135,7 +135,7 @@ export class Authorization {
       case 'refused':
         return this.#failed('refused_code', link);
       case 'unexplained':
-        // The page blames the code. Should it be our client, this is all that says so.
+        // The page blames the code. Should our client be at fault, this line alone says so.
         this.#deps.logger.warn(
           { environment: link.environment, link: link.id, answer: answer.error },
           'the service refused a code without a reason; if it refuses every code, check client id, client secret and redirect URI',
@@ -150,7 +150,7 @@ export class Authorization {
     }
   }
 
-  /** Whatever keeps a pair from being stored for its company, it is not thrown away: it may be that company's only key. */
+  /** A pair that cannot be stored for its company is kept in quarantine: it may be that company's only key. */
   async #keep(link: ConnectLinkRow, { refreshToken, ...grant }: Grant): Promise<Connected | Failed> {
     if (!refreshToken) return this.#failed('unusable_grant', link);
     const companyId = grant.companyId ?? link.companyId;
@@ -166,7 +166,7 @@ export class Authorization {
     return this.#failed(isOther ? 'wrong_company' : 'spent_state', link);
   }
 
-  /** Every exchange is on record, those that connected nothing too. */
+  /** Every exchange goes on record, even where it connected nothing. */
   async #record(link: ConnectLinkRow, outcome: Connected | Failed): Promise<void> {
     const { db, logger } = this.#deps;
     const { environment, companyId } = 'company' in outcome ? outcome.company : link;

@@ -10,7 +10,10 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The column a token stands in; bound into the ciphertext, so that one moved to another row or column does not open. */
+/**
+ * The column of a token. It is bound into the ciphertext, so that a ciphertext that was moved to a different row or column does
+ * not open.
+ */
 export type TokenField = 'access_token' | 'refresh_token';
 
 /** The keys of MUSTER_ENCRYPTION_KEYS: the first one encrypts, all of them decrypt. */
@@ -46,7 +49,7 @@ export class Cipher {
     return `${VERSION}.${id}.${sealed.toString('base64url')}`;
   }
 
-  /** Throws `token_unreadable` for a key that is not in the ring, a ciphertext of another row, or a damaged one. */
+  /** Throws `token_unreadable` for a key that is not in the ring, and for a ciphertext of a different row or a damaged one. */
   open(text: string, company: CompanyKey, field: TokenField): Secret {
     const { id, sealed } = parse(text, company, field);
     const nonce = sealed.subarray(0, NONCE_BYTES);
@@ -63,7 +66,7 @@ export class Cipher {
     }
   }
 
-  /** Whether the first key of the ring made it. */
+  /** Whether the first key of the ring made the ciphertext. */
   isCurrent(text: string): boolean {
     return text.startsWith(`${VERSION}.${this.#keyring.currentId}.`);
   }
@@ -94,7 +97,7 @@ function boundTo({ environment, companyId }: CompanyKey, field: TokenField): Buf
   return Buffer.from(`${environment}|${companyId}|${field}`);
 }
 
-/** The payload is what follows the last dot: base64url holds none. */
+/** The payload follows the last dot, since base64url has no dots. */
 function parse(text: string, company: CompanyKey, field: TokenField): { id: string; sealed: Buffer } {
   const [, id, payload] = /^v1\.(.+)\.([\w-]+)$/.exec(text) ?? [];
   const sealed = Buffer.from(payload ?? '', 'base64url');

@@ -6,8 +6,8 @@ import type { Transaction } from '../db/transaction.js';
 import { eraseCompany } from '../mirror/company-erasure.js';
 
 /**
- * Removes a company: everything that was received for it, and the right to receive more; what was done stays on record
- * (runs, walks, audit). The order is the lock order of every writer: the connection, so that no walk begins; the token, so that
+ * Removes a company: everything that was received for it, and the right to receive more. Runs, walks and the audit stay as
+ * history. The order is the lock order of every writer: the connection, so that no walk begins; the token, so that
  * no refresh is stored; the lists, so that a page being written commits first and the next one finds itself fenced; the runs
  * before their walks; then the rows. Throws `company_not_found`.
  */

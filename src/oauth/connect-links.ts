@@ -11,11 +11,11 @@ const DAY_MS = 24 * 3_600_000;
 
 /**
  * A link travels by mail or chat to somebody who may be away: shorter than a week and it is dead after a holiday, longer and
- * forgotten mail holds the right to connect. What it starts lives for minutes only.
+ * forgotten mail carries the right to connect. The flow that it starts lives for minutes only.
  */
 const LINK_MS = 7 * DAY_MS;
 
-/** Links that are made for whoever looks live for one to two of these. */
+/** Links that are shown beside a company live for one to two of these periods. */
 const SHOWN_MS = LINK_MS / 2;
 
 /** How long an expired link is remembered, so that its page can say so. */

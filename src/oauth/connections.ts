@@ -75,7 +75,7 @@ export class Connections {
     return this.#setPaused(company, false);
   }
 
-  /** Nothing more is asked of the service until a person has authorized again. True when that was not so before: it is told then. */
+  /** Nothing more is asked of the service until a person has authorized again. True, and told, when that was not so before. */
   async requireReauthorization(company: CompanyKey, reason: ReauthorizationReason, tx?: Transaction): Promise<boolean> {
     const work = async (transaction: Transaction) => {
       const changed = await endAuthorization(transaction, { company, reason, at: this.#now() });

@@ -15,7 +15,7 @@ import type { Grant } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
 import type { Vault } from './vault.js';
 
-/** What everything that receives tokens works with. */
+/** The parts that everything that receives tokens is built from. */
 export interface Dependencies {
   readonly db: Database;
   readonly vault: Vault;
@@ -36,7 +36,7 @@ interface Saved {
   readonly created: boolean;
 }
 
-/** Stores what was granted, for a company or, where it cannot be stored, in quarantine: no pair that we received is lost. */
+/** Stores each grant for its company or, where that cannot be, its refresh token in quarantine: no pair that we received is lost. */
 export class GrantStore {
   readonly #deps: Dependencies;
 
@@ -72,7 +72,7 @@ export class GrantStore {
     return saved;
   }
 
-  /** Keeps a refresh token for a company that it cannot be used for now: the service has used up whatever was before it. */
+  /** Keeps a refresh token that cannot be used for its company now: the service has used up every token before it. */
   async quarantine(company: CompanyKey, refreshToken: Secret): Promise<void> {
     const { db, vault } = this.#deps;
     await untilCommitted(() => vault.quarantine(db.prisma, company, refreshToken));

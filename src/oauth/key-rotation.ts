@@ -23,17 +23,21 @@ export interface Rotation {
   /** Ciphertexts that were made again. */
   readonly rotated: number;
   readonly unreadable: readonly UnreadableToken[];
-  /** Ciphertexts that somebody made with an older key meanwhile, again and again: a process whose first key is another. */
+  /** Ciphertexts that some process makes with an older key again and again: its first key is not the first key here. */
   readonly behind: number;
 }
 
-/** A pass finds what was written with an older key during the one before; a process that goes on with it is not outrun. */
+/**
+ * Each pass finds ciphertexts that were written with an older key during the pass before; a process that goes on writing them is
+ * not outrun.
+ */
 const PASSES = 5;
 
 /**
- * Encrypts again, with the first key, whatever another key of the ring had encrypted. When nothing is unreadable or behind,
+ * Encrypts again, with the first key, every ciphertext that any other key of the ring made. When nothing is unreadable or behind,
  * the other keys may leave MUSTER_ENCRYPTION_KEYS. Safe beside running refreshes, and when it is stopped and begun again: a
- * ciphertext that changed meanwhile is not touched but found by the next pass, unless the first key made it. Throws `database_unavailable`.
+ * ciphertext that changed meanwhile is not touched but found by the next pass, unless the first key made it. Throws
+ * `database_unavailable`.
  */
 export async function rotateKeys(db: Database, cipher: Cipher): Promise<Rotation> {
   let rotated = 0;
@@ -67,7 +71,7 @@ async function rotateOnce(db: Database, cipher: Cipher) {
 }
 
 /**
- * Says at the start, once for each key that is missing, what would otherwise be noticed company by company in the night. Throws
+ * Warns at the start, once for each key that is missing; it would otherwise be noticed company by company in the night. Throws
  * `database_unavailable`.
  */
 export async function warnOfMissingKeys(db: Database, keyring: Keyring, logger: Logger): Promise<void> {

@@ -26,7 +26,7 @@ export class Onboarding {
   }
 
   /**
-   * Proves the token by a refresh and stores what it grants; `created` is false when a company that had to authorize again
+   * Proves the token by a refresh and stores the grant; `created` is false when a company that had to authorize again
    * got its new token. Throws `environment_not_configured`, `already_onboarded`, `onboarding_in_progress` (the same company or
    * token, right now), `token_refused`, `token_for_another_company` (the pair is then kept in quarantine),
    * `service_refused` (our client credentials), `service_unreachable`.
@@ -47,7 +47,7 @@ export class Onboarding {
       }),
     );
     if (done) return done.result;
-    // Not waited for: should that one fail, each that waits would send a token that may be spent.
+    // This request does not wait for the other: should that fail, each request that waits would send a token that may be spent.
     throw new MusterError(
       'onboarding_in_progress',
       `${describeCompany(company)}, or another one with the same token, is being onboarded right now, and this request sent no token; look at the company in a moment, and onboard it again if it is not there`,

@@ -7,7 +7,7 @@ const LONGEST_RETRY_SECONDS = 300;
 /** Until the next look at a token whose key is missing: a person must give the key back. */
 export const UNREADABLE_PAUSE_SECONDS = 300;
 
-/** What must be left of the lease when the token is sent: the exchange at its longest, and storing its answer. */
+/** The time that must be left of the lease when the token is sent: for the longest exchange, and for storing its answer. */
 export const NEEDED_MS = TOKEN_DEADLINE_MS + 5_000;
 
 /**

@@ -1,5 +1,5 @@
-// mirror.companies: the onboarded companies, and the record that the service gives of each. Onboarding inserts a row behind the company's
-// connection, the sync of a company writes it.
+// mirror.companies: the onboarded companies, and the record that the service gives of each. Onboarding inserts a row behind the
+// company's connection, the sync of a company writes it.
 import type { CompanyKey } from '../../core/company.js';
 import type { Transaction } from '../transaction.js';
 

@@ -1,6 +1,6 @@
-// muster.connect_links: single-use links with which customers start the authorization flow. The API and whoever shows a company that must
-// authorize again insert them, exchanges of codes move the fence and complete them. Of a token, only its hash is kept. Lock order:
-// a link is locked behind its company's connection and token.
+// muster.connect_links: single-use links with which customers start the authorization flow. Creating a link and showing a company
+// that must authorize again insert rows, exchanges of codes move the fence and complete them. Of a token, only its hash is kept.
+// Lock order: a link is locked behind its company's connection and token.
 import type { Environment } from '../../core/company.js';
 import type { ConnectLink } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
@@ -12,7 +12,7 @@ export interface ConnectLinkRow extends Omit<ConnectLink, 'environment' | 'creat
 
 type NewLink = Pick<ConnectLinkRow, 'id' | 'tokenHash' | 'environment' | 'companyId'>;
 
-/** Inserts those of the links that are not there. A link without a company is for whichever is chosen on the consent screen. */
+/** Inserts the links that are missing. A link without a company is for whichever is chosen on the consent screen. */
 export async function insertConnectLinks(
   db: Database,
   { links, expiresAt }: { links: readonly NewLink[]; expiresAt: Date },
@@ -38,8 +38,8 @@ export async function findConnectLink(
 }
 
 /**
- * Spends every state that was signed for this fence. True for one caller, however many come at once. An exchange that is under way for
- * an earlier fence can no longer complete the link.
+ * Spends every state that was signed for this fence. True for one caller, however many come at once. An exchange that is under
+ * way for an earlier fence can no longer complete the link.
  */
 export async function advanceConnectLink(db: Database, { id, fence }: { id: string; fence: number }): Promise<boolean> {
   const advanced = await db.prisma.$executeRaw`

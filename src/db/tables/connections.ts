@@ -1,7 +1,7 @@
-// muster.connections: the onboarded companies and what each may do (docs/states.md). Onboarding inserts a row, removal deletes it, refreshes
-// of tokens end and restore the authorization, requests for runs set the next sync. Lock order: the connection is the first row that
-// any writer locks; its token, its lists, its runs and their walks follow. Whoever locks several connections takes them in the order of their keys,
-// or passes over those that are locked.
+// muster.connections: the onboarded companies and what each may do (docs/states.md). Onboarding inserts a row, removal deletes
+// it, refreshes of tokens end and restore the authorization, requests for runs set the next sync. Lock order: the connection is
+// the first row that any writer locks; its token, its lists, its runs and their walks follow. A writer that locks several
+// connections takes them in the order of their keys, or passes over the ones that are locked.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
@@ -128,7 +128,7 @@ export async function setPaused(
 }
 
 /**
- * Of these companies, those that must authorize again. `change` names the authorization that was lost: by the connection, and by the
+ * The companies among these that must authorize again. `change` names the authorization that was lost: by the connection, and by the
  * fence of its token, which every stored pair moves.
  */
 export function findLostAuthorizations(
@@ -161,7 +161,10 @@ export interface LockedConnection extends CompanyKey {
   readonly nextSyncAt: Date | null;
 }
 
-/** Locks the connections of these companies until the transaction ends; without those that are gone, not due, or passed over. */
+/**
+ * Locks the connections of these companies until the transaction ends. Companies that are gone, not due or passed over are left
+ * out.
+ */
 export function lockConnections(
   tx: Transaction,
   { companies, onlyDue, skipLocked }: { companies: readonly CompanyKey[]; onlyDue: boolean; skipLocked: boolean },
@@ -204,8 +207,8 @@ export function findPlannedSyncs(db: Database): Promise<(PlannedSync & { readonl
 }
 
 /**
- * Moves syncs that are not due; returns how many were moved. Locks in the order of the keys, so that several workers that start at once
- * wait for one another and never in a circle.
+ * Moves syncs that are not due; returns how many were moved. Locks in the order of the keys, so that several workers that start
+ * at once wait for one another and never in a circle.
  */
 export function movePlannedSyncs(db: Database, { syncs }: { syncs: readonly PlannedSync[] }): Promise<number> {
   return db.prisma.$executeRaw`
@@ -217,7 +220,7 @@ export function movePlannedSyncs(db: Database, { syncs }: { syncs: readonly Plan
     WHERE c.environment = moved.environment AND c.company_id = moved.company_id`;
 }
 
-/** Companies that may be synced: of one environment, and with this status of their last run, where these are given. */
+/** Companies that may be synced. `environment` and `lastRun`, the status of their last run, leave the other companies out. */
 export function findActiveCompanies(
   db: Database,
   { environment = null, lastRun = null }: { environment?: Environment | null | undefined; lastRun?: string | null | undefined },
@@ -233,7 +236,10 @@ export function countCompanies(db: Database): Promise<{ status: string; count: n
   return db.prisma.$queryRaw`SELECT status, count(*)::int AS count FROM muster.connections GROUP BY status`;
 }
 
-/** Names the authorization that the company has now: by its connection, and by the fence of its token, which every stored pair moves. */
+/**
+ * Names the authorization that the company has now: by its connection, and by the fence of its token, which every stored pair
+ * moves.
+ */
 export async function authorizationOf(tx: Transaction, company: CompanyKey): Promise<string | undefined> {
   const [row] = await tx.$queryRaw<{ name: string }[]>`
     SELECT concat_ws(' ', c.id, t.fence) AS name FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)

@@ -1,20 +1,20 @@
-// muster.tokens: the encrypted token pair of each company, and the lease under which one process at a time refreshes it. Onboarding and
-// authorization insert a row, refreshes replace its pair, removal deletes it. The fence grows with every lease and with every pair that
-// is stored: whoever writes under an older fence finds no row. All times are the database's, since processes on several machines
-// compare them. Lock order: whoever locks both locks the connection before its token.
+// muster.tokens: the encrypted token pair of each company, and the lease under which one process at a time refreshes it.
+// Onboarding and authorization insert a row, refreshes replace its pair, removal deletes it. The fence grows with every lease and
+// with every pair that is stored: a write under an older fence finds no row. All times are the database's, since processes on
+// several machines compare them. Lock order: the connection before its token.
 import type { CompanyKey } from '../../core/company.js';
 import type { ErrorCode } from '../../core/errors.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
 
-/** Names one state of a company's token, and to whoever has just taken it the right to refresh: until a newer fence ends both. */
+/** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer fence ends both. */
 export interface Lease {
   readonly company: CompanyKey;
   readonly fence: bigint;
 }
 
-/** What is stored of a company's token, judged by the database's clock. */
+/** A company's token as it is stored, judged by the database's clock. */
 export interface StoredToken extends Lease {
   /** Encrypted. */
   readonly accessToken: string | null;
@@ -27,7 +27,7 @@ export interface StoredToken extends Lease {
   readonly refreshAt: Date;
   /** Failures in a row that were not the company's fault. */
   readonly transientFailures: number;
-  /** Why the last of these failures happened. */
+  /** The code of the last of them. */
   readonly lastFailure: ErrorCode | null;
   /** How often this refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
   readonly unanswered: number;
@@ -78,7 +78,7 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
   return row && { company, ...row };
 }
 
-/** Tokens in whose environments somebody can be asked, that are due and under no lease; without those that only a person can renew. */
+/** The companies whose token is due and under no lease, the longest due first; without companies that must authorize again. */
 export function findDueTokens(
   db: Database,
   { environments, limit }: { environments: string[]; limit: number },
@@ -92,8 +92,8 @@ export function findDueTokens(
 }
 
 /**
- * Stores the pair of a new authorization: whatever stood there, and whoever is refreshing it, is outdated now. The first fence is the
- * time, so that a company that was removed and came back never meets an old fence again.
+ * Stores the pair of a new authorization: it outdates the stored pair and every refresh of it that is under way. The first fence
+ * is the time, so that a company that was removed and came back never meets an old fence again.
  */
 export async function saveToken(
   tx: Transaction,
@@ -114,8 +114,8 @@ export async function saveToken(
 
 /**
  * Stores the answer to a refresh: replaces the pair whose refresh token was spent, and only that pair. Returns the new fence, or
- * undefined when a newer authorization was stored meanwhile. A lease that was lost does not matter: the answer succeeds the token that
- * is stored, and to drop it would lose the company. Harmless when repeated.
+ * undefined when a newer authorization was stored meanwhile. A lease that was lost does not matter: the answer succeeds the token
+ * that is stored, and to drop it would lose the company. Harmless when repeated.
  */
 export async function replaceToken(
   tx: Transaction,
@@ -147,8 +147,8 @@ export async function takeLease(
 }
 
 /**
- * A lease longer than any that is given was written before the clock went back: an owner that died then would keep the company waiting
- * for as long as the clock jumped. The lease gets its whole length from now, in case its owner lives.
+ * A lease longer than any that is given was written before the clock went back: an owner that died then would keep the company
+ * waiting for as long as the clock jumped. The lease gets its whole length from now, in case its owner lives.
  */
 export async function shortenLease(db: Database, company: CompanyKey): Promise<void> {
   await db.prisma.$executeRaw`
@@ -157,9 +157,9 @@ export async function shortenLease(db: Database, company: CompanyKey): Promise<v
 }
 
 /**
- * Writes down, right before the refresh token is sent, that it is about to be: until its outcome is written, this attempt is one of the
- * `unanswered` ones, whatever becomes of this process. False when the lease was lost or less than `neededMs` is left of it: then the
- * token must not be sent.
+ * Writes down, right before the refresh token is sent, that it is about to be: until its outcome is written, this attempt is one
+ * of the `unanswered` ones, whatever becomes of this process. False when the lease was lost or less than `neededMs` is left of
+ * it: then the token must not be sent.
  */
 export async function beginAttempt(
   db: Database,
@@ -213,9 +213,9 @@ export async function abandonAttempt(tx: Transaction, { company, fence }: Lease)
 }
 
 /**
- * Whether it is the authorization server that is silent, and not this company's token that is lost: other companies of the environment
- * lack an answer, too, and nobody else was granted anything since this company's first unanswered attempt, which is not
- * older than the longest outage.
+ * Whether it is the authorization server that is silent, and not this company's token that is lost: other companies of the
+ * environment lack an answer, too, and nobody else was granted anything since this company's first unanswered attempt, which is
+ * not older than the longest outage.
  */
 export async function isServiceSilent(db: Database, company: CompanyKey): Promise<boolean> {
   const [row] = await db.prisma.$queryRaw<{ silent: boolean | null }[]>`
@@ -232,7 +232,10 @@ export async function isServiceSilent(db: Database, company: CompanyKey): Promis
   return row?.silent ?? false;
 }
 
-/** Access tokens that are to be refreshed now, and those that expired before they were; without those that only a person can renew. */
+/**
+ * Access tokens that are to be refreshed now, and those that expired before they were; without those that only a person can
+ * renew.
+ */
 export async function countLateTokens(db: Database): Promise<{ due: number; overdue: number }> {
   const [row] = await db.prisma.$queryRaw<[{ due: number; overdue: number }]>`
     SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now())::int AS overdue
