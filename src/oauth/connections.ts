@@ -18,13 +18,8 @@ import { inTransaction, type Transaction } from '../db/transaction.js';
 import { recordAuthorizationRestored, recordReauthorizationRequired } from '../notifications/events.js';
 import { removeCompany } from './company-removal.js';
 
-export interface ConnectionView extends CompanyKey {
-  readonly name?: string;
-  readonly status: ConnectionStatus;
-  readonly paused: boolean;
-  readonly reauthorizationReason?: string;
-  readonly token: { readonly expiresAt?: Date; readonly refreshedAt?: Date };
-  readonly nextSyncAt?: Date;
+export interface ConnectionView extends Omit<ConnectionRow, 'expiresAt' | 'refreshedAt'> {
+  readonly token: Pick<ConnectionRow, 'expiresAt' | 'refreshedAt'>;
 }
 
 interface ConnectionFilter {
@@ -120,12 +115,6 @@ export function reauthorizationRequired(company: CompanyKey, reason: string): Mu
   );
 }
 
-function view({ name, reauthorizationReason, expiresAt, refreshedAt, nextSyncAt, ...row }: ConnectionRow): ConnectionView {
-  return {
-    ...row,
-    token: { ...(expiresAt && { expiresAt }), ...(refreshedAt && { refreshedAt }) },
-    ...(name !== null && { name }),
-    ...(reauthorizationReason !== null && { reauthorizationReason }),
-    ...(nextSyncAt && { nextSyncAt }),
-  };
+function view({ expiresAt, refreshedAt, ...row }: ConnectionRow): ConnectionView {
+  return { ...row, token: { expiresAt, refreshedAt } };
 }

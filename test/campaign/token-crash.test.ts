@@ -107,7 +107,7 @@ async function afterwards(companyId: string): Promise<Outcome> {
   // Never a silent loss: what the outside sees agrees with what can be done.
   const found = await fleet.room.connections.find(company);
   expect([found?.status, found?.reauthorizationReason]).toEqual(
-    outcome === 'goes on' ? ['active', undefined] : ['reauthorization_required', 'refresh_outcome_unknown'],
+    outcome === 'goes on' ? ['active', null] : ['reauthorization_required', 'refresh_outcome_unknown'],
   );
   return outcome;
 }

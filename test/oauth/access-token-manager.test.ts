@@ -109,7 +109,7 @@ describe('one refresh for all', () => {
       await Promise.all(databases.map((db) => db.close()));
     }
     expect(server.most).toBe(1);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test('ten requests of one process that all saw a 401', async () => {
@@ -172,7 +172,7 @@ describe('what the answer may lack', () => {
     server.misdeeds.push({ kind: 'change', change: without('refresh_token') });
     await room.manager.refresh(company);
     expect(await storedRefreshToken(room, company)).toBe(token);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test('no expires_in: half an hour', async () => {
@@ -204,7 +204,7 @@ describe('what the answer may lack', () => {
     }
     await alter(database.db, company, EXPIRED);
     await room.manager.sourceFor(company).get();
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test("another company's token: kept in quarantine, and the company must authorize again", async () => {
@@ -250,7 +250,7 @@ describe('refused', () => {
       },
     });
     expect((await room.manager.sourceFor(company).get()).value.reveal()).toBe(theirs);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test('an access token that API calls refuse: the company must authorize again, and is asked nothing more', async () => {
@@ -268,7 +268,7 @@ describe('refused', () => {
     const outdated = await source.get();
     await authorizeElsewhere(room, server, company);
     await source.refused(outdated);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test('a late answer never overwrites a newer authorization, and is not thrown away', async () => {
@@ -318,7 +318,7 @@ describe('refused', () => {
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'answer', status: code, body, headers: code === 302 ? { location: '/elsewhere' } : {} });
     await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_refused' });
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
   });
 });
 
@@ -392,7 +392,7 @@ describe('trouble', () => {
       await alter(database.db, company, EXPIRED);
       await expect(lonely.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
     }
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
     await alter(database.db, company, EXPIRED);
     await room.manager.sourceFor(company).get();
     expect(server.uses(token)).toBe(1);
@@ -406,7 +406,7 @@ describe('trouble', () => {
     await alter(database.db, company, EXPIRED);
     await room.manager.sourceFor(company).get();
     expect(server.uses(token)).toBe(2);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
     const { rows } = await database.db.pool.query('SELECT ambiguous_attempts FROM muster.tokens');
     expect(rows).toEqual([{ ambiguous_attempts: 0 }]);
   });
@@ -445,7 +445,7 @@ describe('trouble', () => {
     await database.db.pool.query(`UPDATE muster.tokens SET ${EXPIRED}`);
     for (const { company } of companies) {
       await room.manager.sourceFor(company).get();
-      expect(await status(company)).toEqual(['active', undefined]);
+      expect(await status(company)).toEqual(['active', null]);
     }
   });
 

@@ -84,7 +84,7 @@ test('a crash at any step: either the next process goes on, or it says precisely
       const outcome = await successor(company);
       const found = await room.connections.find(company);
       expect(outcome).toBe(wasSent && !row?.stored ? 'reauthorization_required' : 'renewed');
-      expect(found?.reauthorizationReason).toBe(outcome === 'renewed' ? undefined : 'refresh_outcome_unknown');
+      expect(found?.reauthorizationReason).toBe(outcome === 'renewed' ? null : 'refresh_outcome_unknown');
       expect(server.uses(token)).toBeLessThanOrEqual(2);
       outcomes.push(outcome);
     }

@@ -134,7 +134,7 @@ function command(name: string, run: (model: Model, real: Real) => Promise<void>)
       await run(model, real);
       const found = await real.room.connections.find(real.company);
       expect(found?.status).toBe(model.state);
-      expect(found?.reauthorizationReason === undefined).toBe(!model.isOver);
+      expect(found?.reauthorizationReason === null).toBe(!model.isOver);
       const due = await real.room.manager.due(10);
       expect(due).toHaveLength(model.dueIn <= 0 && model.leaseFor <= 0 && !model.isOver ? 1 : 0);
     },

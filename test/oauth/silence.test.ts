@@ -50,7 +50,7 @@ test('while others are granted theirs, a second lost answer is the company’s o
   await room.manager.refresh(healthy);
   expect(await goesUnanswered(lost)).toBe('reauthorization_required');
   expect(await reason(lost)).toBe('refresh_outcome_unknown');
-  expect(await reason(alsoLost)).toBeUndefined();
+  expect(await reason(alsoLost)).toBeNull();
 });
 
 test('an outage lasts until somebody is answered, and a day at most', async () => {
