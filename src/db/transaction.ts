@@ -4,10 +4,7 @@ import type { Prisma } from '../generated/prisma/client.js';
 import type { Database } from './database.js';
 import { withDatabaseErrors } from './sql-state.js';
 
-/**
- * The client inside a transaction. Using the outer client there would wait for a second connection, and with a full pool for
- * ever.
- */
+/** The client inside a transaction. The outer client would wait there for a second connection, and with a full pool for ever. */
 export type Transaction = Prisma.TransactionClient;
 
 /** Longer than any page takes to write. What hangs inside is ended much sooner, by the session's timeouts (database.ts). */

@@ -113,10 +113,7 @@ export class AccessTokenManager {
     });
   }
 
-  /**
-   * One refresh at a time and company in this process. A refresh that began for some other reason may bring the stale token
-   * itself.
-   */
+  /** One refresh at a time and company in this process. A refresh that was under way may bring the stale token itself. */
   async #share(company: CompanyKey, stale: AccessToken | undefined): Promise<AccessToken> {
     const name = `${company.environment}|${company.companyId}`;
     for (;;) {

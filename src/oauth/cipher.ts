@@ -10,10 +10,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/**
- * The column of a token. It is bound into the ciphertext, so that a ciphertext that was moved to a different row or column does
- * not open.
- */
+/** The column of a token, bound into the ciphertext: moved to a different row or column, a ciphertext does not open. */
 export type TokenField = 'access_token' | 'refresh_token';
 
 /** The keys of MUSTER_ENCRYPTION_KEYS: the first one encrypts, all of them decrypt. */

@@ -27,10 +27,7 @@ export interface Rotation {
   readonly behind: number;
 }
 
-/**
- * Each pass finds ciphertexts that were written with an older key during the pass before; a process that goes on writing them is
- * not outrun.
- */
+/** A pass finds what was written with an older key during the pass before; a process that goes on so is not outrun. */
 const PASSES = 5;
 
 /**
@@ -70,10 +67,7 @@ async function rotateOnce(db: Database, cipher: Cipher) {
   return { done, unreadable, old };
 }
 
-/**
- * Warns at the start, once for each key that is missing; it would otherwise be noticed company by company in the night. Throws
- * `database_unavailable`.
- */
+/** Warns once for each key that is missing, and not company by company in the night. Throws `database_unavailable`. */
 export async function warnOfMissingKeys(db: Database, keyring: Keyring, logger: Logger): Promise<void> {
   for (const { key, tokens, example } of await withDatabaseErrors(countCiphertextsByKey(db))) {
     if (keyring.get(key)) continue;

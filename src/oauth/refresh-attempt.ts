@@ -38,10 +38,7 @@ export class RefreshAttempt {
   /** Attempts with this refresh token whose outcome is not known. */
   #unanswered: number;
 
-  /**
-   * `sendBefore` is a time of the monotonic clock. Throws `environment_not_configured` and `token_unreadable`; nothing was
-   * done then.
-   */
+  /** `sendBefore` is a time of the monotonic clock. Throws `environment_not_configured` and `token_unreadable`. */
   constructor(deps: Dependencies, state: StoredToken, sendBefore: number) {
     this.#deps = deps;
     this.#endpoint = ofEnvironment(deps.endpoints, state.company.environment);
@@ -104,14 +101,17 @@ export class RefreshAttempt {
   }
 
   async #keep(grant: Grant, sentAt: number): Promise<AccessToken> {
-    const { refreshMarginSeconds, random = Math.random, logger } = this.#deps;
-    const { companyId } = grant;
-    if (companyId !== undefined && companyId !== this.#company.companyId) return this.#keepForAnother(companyId, grant);
-    const { lifetimeSeconds } = grant;
+    const { db, vault, refreshMarginSeconds, random = Math.random, logger } = this.#deps;
+    const { companyId = this.#company.companyId, refreshToken, lifetimeSeconds } = grant;
+    if (companyId !== this.#company.companyId) {
+      const other = { ...this.#company, companyId };
+      if (refreshToken) await untilCommitted(() => vault.quarantine(db.prisma, other, refreshToken));
+      return this.#abandon('token_for_another_company');
+    }
     const fence = await this.#store(
       {
         accessToken: grant.accessToken,
-        refreshToken: grant.refreshToken ?? this.#refreshToken,
+        refreshToken: refreshToken ?? this.#refreshToken,
         lifetimeSeconds,
         refreshAfterSeconds: refreshAfterSeconds(lifetimeSeconds, refreshMarginSeconds, random()),
       },
@@ -141,12 +141,6 @@ export class RefreshAttempt {
         return fence;
       }),
     );
-  }
-
-  async #keepForAnother(companyId: string, { refreshToken }: Grant): Promise<AccessToken> {
-    const { db, vault } = this.#deps;
-    if (refreshToken) await untilCommitted(() => vault.quarantine(db.prisma, { ...this.#company, companyId }, refreshToken));
-    return this.#abandon('token_for_another_company');
   }
 
   /**
@@ -201,11 +195,8 @@ export class RefreshAttempt {
   /** Written until it is on record: an attempt without an outcome would count against the company. */
   async #postpone(failure: ErrorCode, askedMs?: number): Promise<void> {
     const { db, random = Math.random } = this.#deps;
-    const outcome = {
-      unanswered: this.#counted,
-      failure,
-      retryAfterSeconds: retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random()),
-    };
+    const retryAfter = retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random());
+    const outcome = { failure, unanswered: this.#counted, retryAfterSeconds: retryAfter };
     await untilCommitted(() => postponeRefresh(db, { ...this.#state, ...outcome }));
   }
 

@@ -161,10 +161,7 @@ export interface LockedConnection extends CompanyKey {
   readonly nextSyncAt: Date | null;
 }
 
-/**
- * Locks the connections of these companies until the transaction ends. Companies that are gone, not due or passed over are left
- * out.
- */
+/** Locks the connections of these companies, without the ones that are gone, not due or passed over. */
 export function lockConnections(
   tx: Transaction,
   { companies, onlyDue, skipLocked }: { companies: readonly CompanyKey[]; onlyDue: boolean; skipLocked: boolean },
@@ -236,10 +233,7 @@ export function countCompanies(db: Database): Promise<{ status: string; count: n
   return db.prisma.$queryRaw`SELECT status, count(*)::int AS count FROM muster.connections GROUP BY status`;
 }
 
-/**
- * Names the authorization that the company has now: by its connection, and by the fence of its token, which every stored pair
- * moves.
- */
+/** Names the authorization that the company has now: by its connection, and by its token's fence, which every stored pair moves. */
 export async function authorizationOf(tx: Transaction, company: CompanyKey): Promise<string | undefined> {
   const [row] = await tx.$queryRaw<{ name: string }[]>`
     SELECT concat_ws(' ', c.id, t.fence) AS name FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)

@@ -232,10 +232,7 @@ export async function isServiceSilent(db: Database, company: CompanyKey): Promis
   return row?.silent ?? false;
 }
 
-/**
- * Access tokens that are to be refreshed now, and those that expired before they were; without those that only a person can
- * renew.
- */
+/** Tokens that are to be refreshed now, and that expired before they were; without companies that must authorize again. */
 export async function countLateTokens(db: Database): Promise<{ due: number; overdue: number }> {
   const [row] = await db.prisma.$queryRaw<[{ due: number; overdue: number }]>`
     SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now())::int AS overdue
