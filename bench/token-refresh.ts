@@ -19,10 +19,9 @@ import type { QueueBackend } from '../src/jobs/queue-backend.js';
 import { redisBackend } from '../src/jobs/redis-queue.js';
 import { Sweeper } from '../src/jobs/sweeper.js';
 import { TOKEN_CONCURRENCY, TokenQueue } from '../src/jobs/token-queue.js';
-import { Cipher } from '../src/oauth/cipher.js';
+import { AccessTokenManager } from '../src/oauth/access-token-manager.js';
+import { Cipher, Keyring } from '../src/oauth/cipher.js';
 import { Connections } from '../src/oauth/connections.js';
-import { TokenKeeper } from '../src/oauth/keeper.js';
-import { Keyring } from '../src/oauth/keyring.js';
 import { TokenEndpoint } from '../src/oauth/token-endpoint.js';
 import { Vault } from '../src/oauth/vault.js';
 import { anyPort } from '../test/support/port.js';
@@ -38,7 +37,7 @@ const logger = pino({ level: 'silent' });
 const REDIS = 'command -v redis-server >/dev/null || exit 3; redis-server "$@" </dev/null & cat >/dev/null; kill $!; wait';
 
 /**
- * Companies that all come due at once: how many refreshes a second one worker makes. The worker's own parts (sweeper, queue, keeper) in
+ * Companies that all come due at once: how many refreshes a second one worker makes. The worker's own parts (sweeper, queue, manager of access tokens) in
  * this process; PostgreSQL and the authorization server in others. For each queue backend in turn; that of Redis needs a
  * `redis-server`, or REDIS_URL (whose keys it deletes). Throws when a token expired before it was refreshed, or was sent twice.
  */
@@ -81,11 +80,11 @@ async function refreshesPerSecond(databaseUrl: string, port: number, backend: Qu
   const settings = { baseUrl: url, authUrl: url, clientId: 'bench', clientSecret: new Secret('bench-secret'), redirectUri: url };
   const vault = new Vault(new Cipher(new Keyring([{ id: 'bench', key: new Secret(randomBytes(32).toString('base64')) }])));
   const endpoints = { test: new TokenEndpoint(http, settings, systemClock) };
-  const parts = { db, vault, endpoints, clock: systemClock, logger, connections: new Connections(db, systemClock) };
-  const keeper = new TokenKeeper(parts);
+  const deps = { db, vault, endpoints, clock: systemClock, logger, connections: new Connections(db, systemClock) };
+  const tokens = new AccessTokenManager(deps);
   await onboard(db, vault, companies);
 
-  const queue = new TokenQueue(backend, keeper);
+  const queue = new TokenQueue(backend, tokens);
   const sweeper = new Sweeper(backend, [{ name: 'due-tokens', everyMs: 2_000, run: () => queue.enqueueDue() }], logger);
   const { rows } = await db.pool.query<{ now: Date }>('UPDATE muster.tokens SET refresh_at = now() RETURNING now()');
   const beganAt = rows[0]!.now;
@@ -103,7 +102,7 @@ async function refreshesPerSecond(databaseUrl: string, port: number, backend: Qu
   }
   await sweeper.stop();
   await queue.stop();
-  await keeper.settle();
+  await tokens.settle();
   await backend.close();
   await http.close();
 

@@ -27,15 +27,13 @@ import { Holds } from './mirror/holds.js';
 import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Deliverer } from './notifications/deliverer.js';
 import { Webhook } from './notifications/webhook.js';
+import { AccessTokenManager } from './oauth/access-token-manager.js';
 import { Authorization } from './oauth/authorization.js';
-import { Cipher } from './oauth/cipher.js';
+import { Cipher, Keyring } from './oauth/cipher.js';
 import { ConnectLinkSigner } from './oauth/connect-link-signer.js';
 import { ConnectLinks } from './oauth/connect-links.js';
 import { Connections } from './oauth/connections.js';
-import { TokenKeeper } from './oauth/keeper.js';
-import { type Rotation, rotateKeys } from './oauth/key-rotation.js';
-import { Keyring } from './oauth/keyring.js';
-import { warnOfMissingKeys } from './oauth/missing-keys.js';
+import { type Rotation, rotateKeys, warnOfMissingKeys } from './oauth/key-rotation.js';
 import { Onboarding } from './oauth/onboarding.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { Vault } from './oauth/vault.js';
@@ -151,12 +149,12 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   await warnOfMissingKeys(db, keyring, logger);
   const vault = new Vault(new Cipher(keyring));
   const connections = new Connections(db, clock);
-  const parts = { db, clock, logger, vault, connections, endpoints, refreshMarginSeconds };
-  const keeper = new TokenKeeper(parts);
-  stack.push({ name: 'token keeper', stop: () => keeper.settle() });
-  const onboarding = new Onboarding(parts);
+  const oauth = { db, clock, logger, vault, connections, endpoints, refreshMarginSeconds };
+  const tokens = new AccessTokenManager(oauth);
+  stack.push({ name: 'access tokens', stop: () => tokens.settle() });
+  const onboarding = new Onboarding(oauth);
   const signer = new ConnectLinkSigner(keyring);
-  const links = new ConnectLinks({ ...parts, signer, publicUrl: config.publicUrl });
+  const links = new ConnectLinks({ ...oauth, signer, publicUrl: config.publicUrl });
 
   const backend = config.redisUrl === undefined ? postgresBackend(url, logger) : redisBackend(config.redisUrl, logger);
   stack.push({ name: 'queue backend', stop: () => backend.close() });
@@ -164,13 +162,13 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const runQueue = new RunQueue(backend, logger);
   stack.push({ name: 'run queue', stop: () => runQueue.close() });
   const runs = new Runs({ db, catalogue, schedule, clock, dispatcher: runQueue });
-  return { ...parts, catalogue, apiClients, keeper, onboarding, signer, links, backend, runQueue, runs };
+  return { ...oauth, catalogue, apiClients, tokens, onboarding, signer, links, backend, runQueue, runs };
 }
 
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 async function startWorker(config: Config, shared: Shared, stack: StopStack): Promise<void> {
-  const { db, catalogue, clock, logger, apiClients, keeper, links, backend, runQueue, runs } = shared;
+  const { db, catalogue, clock, logger, apiClients, tokens, links, backend, runQueue, runs } = shared;
   const { publicUrl, schedule, changeRetentionDays, workerConcurrency: concurrency } = config;
   const leases = new RunLeases(db, `${hostname()}/${process.pid}/${randomBytes(4).toString('hex')}`, logger);
   const executor = new RunExecutor({
@@ -179,11 +177,11 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     clock,
     logger,
     store: new WalkStore(db, clock, skipUnchanged),
-    tokensOf: (company) => keeper.sourceFor(company),
+    tokensOf: (company) => tokens.sourceFor(company),
     apiOf: (environment) => ofEnvironment(apiClients, environment),
   });
   const worker = new RunWorker({ backend, queue: runQueue, executor, leases, clock, logger, concurrency });
-  const tokenQueue = new TokenQueue(backend, keeper);
+  const tokenQueue = new TokenQueue(backend, tokens);
   const deliverer = new Deliverer({
     db,
     webhook: openWebhook(config, stack),

@@ -17,41 +17,29 @@ export async function presentCompanies(
   connections: readonly ConnectionView[],
 ): Promise<CompanyModel[]> {
   const companyIds = connections.map(({ companyId }) => companyId);
-  const where = { companyId: { in: companyIds } };
   // A list that left the catalogue keeps its rows, and is walked no more: its proof would count as stale for ever.
   const resource = { in: source.catalogue.endpoints.map((endpoint) => endpoint.resource) };
   const blocked = connections.filter(({ status }) => status === 'reauthorization_required');
-  const [lists, companies, paused, authorizeUrls] = await Promise.all([
-    source.db.prisma.list.findMany({ where: { ...where, resource }, orderBy: { resource: 'asc' } }),
-    source.db.prisma.company.findMany({ where, select: { environment: true, companyId: true, name: true } }),
-    source.db.prisma.connection.findMany({ where: { ...where, paused: true }, select: { environment: true, companyId: true } }),
+  const [lists, authorizeUrls] = await Promise.all([
+    source.db.prisma.list.findMany({ where: { companyId: { in: companyIds }, resource }, orderBy: { resource: 'asc' } }),
     source.connectLinks.reauthorizationUrls(blocked),
   ]);
   const listsOf = new Map<string, List[]>();
   for (const list of lists) listsOf.set(keyText(list), [...(listsOf.get(keyText(list)) ?? []), list]);
-  const names = new Map(companies.map((company) => [keyText(company), company.name]));
-  const pausedNames = new Set(paused.map(keyText));
   return connections.map((connection) => {
     const own = keyText(connection);
-    return present(connection, {
-      name: connection.name ?? names.get(own) ?? null,
-      paused: pausedNames.has(own),
-      lists: listsOf.get(own) ?? [],
-      authorizeUrl: authorizeUrls.get(own),
-    });
+    return present(connection, { lists: listsOf.get(own) ?? [], authorizeUrl: authorizeUrls.get(own) });
   });
 }
 
 /** What is known of a company beside its connection. */
 interface Surroundings {
-  readonly name: string | null;
-  readonly paused: boolean;
   readonly lists: readonly List[];
   readonly authorizeUrl: string | undefined;
 }
 
-function present(connection: ConnectionView, { name, paused, lists, authorizeUrl }: Surroundings): CompanyModel {
-  const { environment, companyId, status, reauthorizationReason, token, nextSyncAt } = connection;
+function present(connection: ConnectionView, { lists, authorizeUrl }: Surroundings): CompanyModel {
+  const { environment, companyId, name, status, paused, reauthorizationReason, token, nextSyncAt } = connection;
   const blocked = status === 'reauthorization_required';
   return {
     environment,

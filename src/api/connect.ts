@@ -70,7 +70,7 @@ export function connectPages({ authorization, connections, runs }: ConnectPagesD
     companyId,
   }: Partial<Parameters<ConnectionsPort['find']>[0]>): Promise<string | undefined> {
     if (environment === undefined || companyId === undefined) return undefined;
-    return (await connections.find({ environment, companyId }))?.name;
+    return (await connections.find({ environment, companyId }))?.name ?? undefined;
   }
 }
 

@@ -14,12 +14,13 @@ export interface Page<T> {
 export interface ConnectionView {
   readonly environment: Environment;
   readonly companyId: string;
-  readonly name?: string;
+  readonly name: string | null;
   readonly status: CompanyStatus;
+  readonly paused: boolean;
   /** Why a person must authorize again; present while the status says so. */
-  readonly reauthorizationReason?: string;
-  readonly token: { readonly expiresAt?: Date; readonly refreshedAt?: Date };
-  readonly nextSyncAt?: Date;
+  readonly reauthorizationReason: string | null;
+  readonly token: { readonly expiresAt: Date | null; readonly refreshedAt: Date | null };
+  readonly nextSyncAt: Date | null;
 }
 
 export interface ConnectionsPort {

@@ -26,6 +26,15 @@ export function translateDatabaseError(error: unknown): unknown {
   );
 }
 
+/** The outcome of the work, its error as `translateDatabaseError` has it. */
+export async function withDatabaseErrors<T>(work: PromiseLike<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+}
+
 /** Another transaction was in the way. */
 const CONFLICT_STATES = new Set([
   '40001', // serialization_failure

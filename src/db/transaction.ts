@@ -1,8 +1,10 @@
+import pRetry from 'p-retry';
+import { isMusterError } from '../core/errors.js';
 import type { Prisma } from '../generated/prisma/client.js';
 import type { Database } from './database.js';
-import { translateDatabaseError } from './sql-state.js';
+import { withDatabaseErrors } from './sql-state.js';
 
-/** The client inside a transaction. Using the outer client there would wait for a second connection, and with a full pool for ever. */
+/** The client inside a transaction. The outer client would wait there for a second connection, and with a full pool for ever. */
 export type Transaction = Prisma.TransactionClient;
 
 /** Longer than any page takes to write. What hangs inside is ended much sooner, by the session's timeouts (database.ts). */
@@ -16,10 +18,21 @@ const MAX_WAIT_MS = 30_000;
  * throws `database_unavailable`, and then it is unknown whether the commit took effect.
  * After an SQL error inside, the transaction is aborted: catching it and going on fails with 25P02.
  */
-export async function inTransaction<T>(db: Pick<Database, 'prisma'>, work: (tx: Transaction) => Promise<T>): Promise<T> {
-  try {
-    return await db.prisma.$transaction(work, { timeout: TIMEOUT_MS, maxWait: MAX_WAIT_MS });
-  } catch (error) {
-    throw translateDatabaseError(error);
-  }
+export function inTransaction<T>(db: Pick<Database, 'prisma'>, work: (tx: Transaction) => Promise<T>): Promise<T> {
+  return withDatabaseErrors(db.prisma.$transaction(work, { timeout: TIMEOUT_MS, maxWait: MAX_WAIT_MS }));
+}
+
+/**
+ * Repeats a write that must not be given up, such as that of a token pair, which exists nowhere else: for about a minute,
+ * whatever the database's error; then the error passes. The work must be harmless when repeated, since a commit whose answer was
+ * lost may have taken effect.
+ */
+export function untilCommitted<T>(work: () => Promise<T>): Promise<T> {
+  return pRetry(work, {
+    retries: 14,
+    minTimeout: 200,
+    maxTimeout: 5_000,
+    randomize: true,
+    shouldRetry: ({ error }) => !isMusterError(error) || error.retryable,
+  });
 }

@@ -7,7 +7,7 @@ export interface AccessToken {
 }
 
 /**
- * Where requests of one company get their access token. `http` declares it, the token keeper implements it.
+ * Where requests of one company get their access token. `http` declares it, the manager of access tokens implements it.
  * `get` and `renew` throw MusterError `reauthorization_required` when a person must act first.
  */
 export interface TokenSource {

@@ -6,7 +6,7 @@ import { type QueueBackend, QueueWorker } from './queue-backend.js';
 
 const TOKENS = 'tokens';
 
-/** What refreshes tokens ahead of their expiry; the token keeper. */
+/** Refreshes tokens ahead of their expiry; the manager of access tokens does. */
 export interface TokenRefresher {
   /** Companies whose token is due, those due longest first. */
   due(limit: number): Promise<CompanyKey[]>;

@@ -1,13 +1,12 @@
 import type { CompanyKey, Environment } from '../core/company.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import { Secret } from '../core/secret.js';
+import { advanceConnectLink, type ConnectLinkRow, completeConnectLink, findConnectLink } from '../db/tables/connect-links.js';
 import type { Transaction } from '../db/transaction.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { Admission } from './admission.js';
-import { authorizationUrl } from './authorization-url.js';
 import type { ConnectLinkSigner } from './connect-link-signer.js';
-import type { ConnectLink, ConnectLinks } from './connect-links.js';
-import type { KeeperParts } from './refresh-attempt.js';
+import type { ConnectLinks } from './connect-links.js';
+import { type Dependencies, GrantStore } from './grant-store.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
 
 /** How long a member may take from the link to the consent: signing in, perhaps with a second factor, and choosing. */
@@ -35,7 +34,7 @@ export type AuthorizationFailure =
   | 'spent_state'
   /** The service refuses the code. */
   | 'refused_code'
-  /** Another company was chosen than the link names. */
+  /** The company that was chosen is not the one that the link names. */
   | 'wrong_company'
   /** The service was not reached, or gave no answer; the code may be spent. */
   | 'service_down'
@@ -60,7 +59,7 @@ export interface Failed {
   readonly again?: string;
 }
 
-interface AuthorizationParts extends KeeperParts {
+interface AuthorizationDependencies extends Dependencies {
   readonly links: ConnectLinks;
   readonly signer: ConnectLinkSigner;
   readonly providers: Partial<Record<Environment, ProviderSettings>>;
@@ -71,18 +70,18 @@ interface AuthorizationParts extends KeeperParts {
  * program that previews links does no harm; the link's fence makes sure that no state, and so no code, is exchanged twice.
  */
 export class Authorization {
-  readonly #parts: AuthorizationParts;
-  readonly #admission: Admission;
+  readonly #deps: AuthorizationDependencies;
+  readonly #grants: GrantStore;
   readonly #exchanges = new Set<Promise<unknown>>();
 
-  constructor(parts: AuthorizationParts) {
-    this.#parts = parts;
-    this.#admission = new Admission(parts);
+  constructor(deps: AuthorizationDependencies) {
+    this.#deps = deps;
+    this.#grants = new GrantStore(deps);
   }
 
-  /** Where the browser that opened a link goes. */
+  /** Where to send the browser that opened a link. */
   async start(token: string): Promise<Started> {
-    const { links, providers, signer, clock } = this.#parts;
+    const { links, providers, signer, clock } = this.#deps;
     const link = await links.findByToken(token);
     if (!link) return { failure: 'unknown_link' };
     if (link.completedAt) return this.#failed('completed_link', link);
@@ -94,11 +93,11 @@ export class Authorization {
     return { location: authorizationUrl(provider, state, link.companyId) };
   }
 
-  /** What the browser brought back. A code is sent to the service at once, and never again. */
+  /** Exchanges the code that the browser brought back: it is sent to the service at once, and never again. */
   async finish({ code, state }: { code?: string | undefined; state?: string | undefined }): Promise<Connected | Failed> {
-    const { links, signer, clock } = this.#parts;
+    const { db, signer, clock } = this.#deps;
     const flow = state === undefined ? undefined : signer.readState(state);
-    const link = flow && (await links.find(flow.linkId));
+    const link = flow && (await findConnectLink(db, { id: flow.linkId }));
     if (!code) return link ? this.#failed('cancelled', link) : { failure: 'cancelled' };
     if (!flow) return { failure: 'unknown_state' };
     if (!link) return { failure: 'unknown_link' };
@@ -116,28 +115,28 @@ export class Authorization {
     await Promise.allSettled(this.#exchanges);
   }
 
-  async #exchange(link: ConnectLink, code: Secret): Promise<Connected | Failed> {
-    const { links, endpoints } = this.#parts;
+  async #exchange(link: ConnectLinkRow, code: Secret): Promise<Connected | Failed> {
+    const { db, endpoints } = this.#deps;
     const endpoint = endpoints[link.environment];
     if (!endpoint) return this.#failed('not_configured', link);
-    if (!(await links.advance(link.id, link.fence))) return this.#failed('spent_state', link);
+    if (!(await advanceConnectLink(db, link))) return this.#failed('spent_state', link);
     const outcome = await this.#conclude(link, await endpoint.exchangeCode(code));
     await this.#record(link, outcome);
     return outcome;
   }
 
-  async #conclude(link: ConnectLink, answer: TokenAnswer): Promise<Connected | Failed> {
+  async #conclude(link: ConnectLinkRow, answer: TokenAnswer): Promise<Connected | Failed> {
     switch (answer.kind) {
       case 'granted':
         return this.#keep(link, answer);
       case 'malformed':
-        await this.#admission.quarantine(nameOf(link, link.companyId), answer.refreshToken);
+        await this.#grants.quarantine(nameOf(link, link.companyId), answer.refreshToken);
         return this.#failed('unusable_grant', link);
       case 'refused':
         return this.#failed('refused_code', link);
       case 'unexplained':
-        // The page blames the code. Should it be our client, this is all that says so.
-        this.#parts.logger.warn(
+        // The page blames the code. Should our client be at fault, this line alone says so.
+        this.#deps.logger.warn(
           { environment: link.environment, link: link.id, answer: answer.error },
           'the service refused a code without a reason; if it refuses every code, check client id, client secret and redirect URI',
         );
@@ -151,25 +150,25 @@ export class Authorization {
     }
   }
 
-  /** Whatever keeps a pair from being stored for its company, it is not thrown away: it may be that company's only key. */
-  async #keep(link: ConnectLink, { refreshToken, ...grant }: Grant): Promise<Connected | Failed> {
+  /** A pair that cannot be stored for its company is kept in quarantine: it may be that company's only key. */
+  async #keep(link: ConnectLinkRow, { refreshToken, ...grant }: Grant): Promise<Connected | Failed> {
     if (!refreshToken) return this.#failed('unusable_grant', link);
     const companyId = grant.companyId ?? link.companyId;
     const company = nameOf(link, companyId);
     const isOther = link.companyId !== null && companyId !== link.companyId;
     if (companyId !== null && !isOther) {
-      const mayCommit = (tx: Transaction) => this.#parts.links.complete(tx, link.id, link.fence);
-      const admitted = await this.#admission.admit(company, { ...grant, refreshToken }, mayCommit);
-      if (admitted) return { company, ...admitted };
+      const mayCommit = (tx: Transaction) => completeConnectLink(tx, { ...link, at: new Date(this.#deps.clock.now()) });
+      const saved = await this.#grants.save(company, { ...grant, refreshToken }, mayCommit);
+      if (saved) return { company, ...saved };
     }
-    await this.#admission.quarantine(company, refreshToken);
+    await this.#grants.quarantine(company, refreshToken);
     if (companyId === null) return this.#failed('unusable_grant', link);
     return this.#failed(isOther ? 'wrong_company' : 'spent_state', link);
   }
 
-  /** Every exchange is on record, those that connected nothing too. */
-  async #record(link: ConnectLink, outcome: Connected | Failed): Promise<void> {
-    const { db, logger } = this.#parts;
+  /** Every exchange goes on record, even where it connected nothing. */
+  async #record(link: ConnectLinkRow, outcome: Connected | Failed): Promise<void> {
+    const { db, logger } = this.#deps;
     const { environment, companyId } = 'company' in outcome ? outcome.company : link;
     const result = 'company' in outcome ? 'done' : outcome.failure;
     logger[result === 'done' ? 'info' : 'warn'](
@@ -184,8 +183,8 @@ export class Authorization {
       );
   }
 
-  #failed(failure: AuthorizationFailure, link: ConnectLink): Failed {
-    const again = this.#parts.links.urlOf(link);
+  #failed(failure: AuthorizationFailure, link: ConnectLinkRow): Failed {
+    const again = this.#deps.links.urlOf(link);
     return {
       failure,
       environment: link.environment,
@@ -195,6 +194,20 @@ export class Authorization {
   }
 }
 
-function nameOf({ environment }: ConnectLink, companyId: string | null): CompanyKey {
+/** GET {auth_url}/auth/authorize, the consent screen; `companyId`, where known, is chosen there beforehand. */
+function authorizationUrl(provider: ProviderSettings, state: string, companyId: string | null): URL {
+  const url = new URL(provider.authUrl);
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/auth/authorize`;
+  url.search = new URLSearchParams({
+    response_type: 'code',
+    client_id: provider.clientId,
+    redirect_uri: provider.redirectUri.href,
+    state,
+    ...(companyId !== null && { company_id: companyId }),
+  }).toString();
+  return url;
+}
+
+function nameOf({ environment }: ConnectLinkRow, companyId: string | null): CompanyKey {
   return { environment, companyId: companyId ?? UNNAMED };
 }

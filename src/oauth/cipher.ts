@@ -1,17 +1,34 @@
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
-import { Secret } from '../core/secret.js';
+import { type EncryptionKey, Secret } from '../core/secret.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import type { Keyring } from './keyring.js';
 
 const VERSION = 'v1';
 const ALGORITHM = 'aes-256-gcm';
+const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The column a token stands in; bound into the ciphertext, so that one moved to another row or column does not open. */
+/** The column of a token, bound into the ciphertext: moved to a different row or column, a ciphertext does not open. */
 export type TokenField = 'access_token' | 'refresh_token';
+
+/** The keys of MUSTER_ENCRYPTION_KEYS: the first one encrypts, all of them decrypt. */
+export class Keyring {
+  readonly currentId: string;
+  readonly #keys: ReadonlyMap<string, Buffer>;
+
+  constructor(keys: readonly EncryptionKey[]) {
+    const [first] = keys;
+    if (!first) throw new MusterError('invalid_configuration', 'MUSTER_ENCRYPTION_KEYS holds no key');
+    this.currentId = first.id;
+    this.#keys = new Map(keys.map((entry) => [entry.id, decode(entry)]));
+  }
+
+  get(id: string): Buffer | undefined {
+    return this.#keys.get(id);
+  }
+}
 
 /** Tokens at rest: `v1.<key id>.<base64url of nonce, ciphertext and tag>`, AES-256-GCM with a random nonce. */
 export class Cipher {
@@ -29,7 +46,7 @@ export class Cipher {
     return `${VERSION}.${id}.${sealed.toString('base64url')}`;
   }
 
-  /** Throws `token_unreadable` for a key that is not in the ring, a ciphertext of another row, or a damaged one. */
+  /** Throws `token_unreadable` for a key that is not in the ring, and for a ciphertext of a different row or a damaged one. */
   open(text: string, company: CompanyKey, field: TokenField): Secret {
     const { id, sealed } = parse(text, company, field);
     const nonce = sealed.subarray(0, NONCE_BYTES);
@@ -46,7 +63,7 @@ export class Cipher {
     }
   }
 
-  /** Whether the first key of the ring made it. */
+  /** Whether the first key of the ring made the ciphertext. */
   isCurrent(text: string): boolean {
     return text.startsWith(`${VERSION}.${this.#keyring.currentId}.`);
   }
@@ -63,11 +80,21 @@ export class Cipher {
   }
 }
 
+function decode({ id, key }: EncryptionKey): Buffer {
+  registerSecret(key.reveal(), { lasting: true });
+  const bytes = Buffer.from(key.reveal(), 'base64');
+  if (bytes.length === KEY_BYTES) return bytes;
+  throw new MusterError(
+    'invalid_configuration',
+    `MUSTER_ENCRYPTION_KEYS: key "${id}" has ${bytes.length} bytes, not ${KEY_BYTES}`,
+  );
+}
+
 function boundTo({ environment, companyId }: CompanyKey, field: TokenField): Buffer {
   return Buffer.from(`${environment}|${companyId}|${field}`);
 }
 
-/** The payload is what follows the last dot: base64url holds none. */
+/** The payload follows the last dot, since base64url has no dots. */
 function parse(text: string, company: CompanyKey, field: TokenField): { id: string; sealed: Buffer } {
   const [, id, payload] = /^v1\.(.+)\.([\w-]+)$/.exec(text) ?? [];
   const sealed = Buffer.from(payload ?? '', 'base64url');

@@ -1,10 +1,10 @@
 import { createHmac, hkdfSync, timingSafeEqual } from 'node:crypto';
-import type { Keyring } from './keyring.js';
+import type { Keyring } from './cipher.js';
 
-/** What a state says of the flow that it belongs to. */
+/** The contents of a state: which flow it belongs to. */
 export interface FlowState {
   readonly linkId: string;
-  /** Of the link, when the flow was started. */
+  /** The link's fence when the flow was started. */
   readonly fence: number;
   /** Milliseconds since the epoch. */
   readonly startedAt: number;
@@ -21,7 +21,7 @@ const LONGEST_STATE = 200;
 /**
  * Makes the tokens of connect links and the states of authorization flows, with keys that are derived from the current
  * encryption key. A token follows from its link's id, so that a link can be shown again although only the token's hash is kept.
- * A state is signed and kept nowhere, so that whoever merely opens a link writes nothing.
+ * A state is signed and stored nowhere, so that opening a link writes nothing.
  */
 export class ConnectLinkSigner {
   readonly #keyring: Keyring;
@@ -30,7 +30,7 @@ export class ConnectLinkSigner {
     this.#keyring = keyring;
   }
 
-  /** 43 characters that nobody can guess. After a change of the current key it is another one. */
+  /** 43 characters that nobody can guess. A new current key makes a new token. */
   token(linkId: string): string {
     return mac(this.#key('token', this.#keyring.currentId), linkId).toString('base64url');
   }
@@ -51,12 +51,12 @@ export class ConnectLinkSigner {
     return Buffer.concat([mac(this.#key('state', currentId), signed), signed]).toString('base64url');
   }
 
-  /** Undefined for what no key of the ring has signed. */
+  /** Undefined for a text that no key of the ring has signed. */
   readState(text: string): FlowState | undefined {
     if (text.length > LONGEST_STATE) return undefined;
     const bytes = Buffer.from(text, 'base64url');
     const keyId = bytes.subarray(FIELDS_END).toString();
-    // What Node decodes leniently has many spellings; ours has one.
+    // Node decodes base64url leniently, so that a state has many spellings; only the canonical one is taken.
     if (bytes.toString('base64url') !== text || keyId === '' || !this.#keyring.get(keyId)) return undefined;
     const [given, signed] = [bytes.subarray(0, MAC_BYTES), bytes.subarray(MAC_BYTES)];
     if (!timingSafeEqual(given, mac(this.#key('state', keyId), signed))) return undefined;
@@ -77,7 +77,7 @@ function mac(key: Buffer, text: string | Buffer): Buffer {
   return createHmac('sha256', key).update(text).digest();
 }
 
-/** Of the first sixteen bytes. */
+/** The first sixteen bytes, written as a UUID. */
 function uuid(bytes: Buffer): string {
   return bytes.toString('hex', 0, ID_BYTES).replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
 }

@@ -1,14 +1,13 @@
 import { createHash } from 'node:crypto';
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
+import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
-import { translateDatabaseError } from '../db/sql-state.js';
+import { AdvisoryLocks } from '../db/advisory-locks.js';
+import { withDatabaseErrors } from '../db/sql-state.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { Admission } from './admission.js';
-import { Exclusive } from './exclusive.js';
-import type { KeeperParts } from './refresh-attempt.js';
+import { type Dependencies, GrantStore } from './grant-store.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
-import { endpointOf } from './token-endpoint.js';
 
 export interface OnboardingRequest extends CompanyKey {
   readonly refreshToken: Secret;
@@ -16,39 +15,39 @@ export interface OnboardingRequest extends CompanyKey {
 
 /** Takes companies in. A refresh token that is given to us is spent to prove it, so everything else is checked before. */
 export class Onboarding {
-  readonly #parts: KeeperParts;
-  readonly #exclusive: Exclusive;
-  readonly #admission: Admission;
+  readonly #deps: Dependencies;
+  readonly #locks: AdvisoryLocks;
+  readonly #grants: GrantStore;
 
-  constructor(parts: KeeperParts) {
-    this.#parts = parts;
-    this.#exclusive = new Exclusive(parts.db.pool);
-    this.#admission = new Admission(parts);
+  constructor(deps: Dependencies) {
+    this.#deps = deps;
+    this.#locks = new AdvisoryLocks(deps.db.pool);
+    this.#grants = new GrantStore(deps);
   }
 
   /**
-   * Proves the token by a refresh and stores what it grants; `created` is false when a company that had to authorize again
+   * Proves the token by a refresh and stores the grant; `created` is false when a company that had to authorize again
    * got its new token. Throws `environment_not_configured`, `already_onboarded`, `onboarding_in_progress` (the same company or
    * token, right now), `token_refused`, `token_for_another_company` (the pair is then kept in quarantine),
    * `service_refused` (our client credentials), `service_unreachable`.
    */
   async onboard({ environment, companyId, refreshToken }: OnboardingRequest): Promise<{ created: boolean }> {
     const company = { environment, companyId };
-    const endpoint = endpointOf(this.#parts.endpoints, environment);
+    const endpoint = ofEnvironment(this.#deps.endpoints, environment);
     registerSecret(refreshToken.reveal());
     const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${digest(refreshToken)}`];
-    const done = await this.#exclusive
-      .run(names, async () => {
+    const done = await withDatabaseErrors(
+      this.#locks.run(names, async () => {
         await this.#refuseOnboarded(company);
         const answer = await endpoint.refresh(refreshToken);
-        if (answer.kind === 'malformed') await this.#admission.quarantine(company, answer.refreshToken);
+        if (answer.kind === 'malformed') await this.#grants.quarantine(company, answer.refreshToken);
         const grant = granted(company, answer);
         await this.#refuseOther(company, grant);
-        return this.#admission.admit(company, { refreshToken, ...grant });
-      })
-      .catch((error: unknown) => Promise.reject(translateDatabaseError(error)));
+        return (await this.#grants.save(company, { refreshToken, ...grant }))!;
+      }),
+    );
     if (done) return done.result;
-    // Not waited for: should that one fail, each that waits would send a token that may be spent.
+    // This request does not wait for the other: should that fail, each request that waits would send a token that may be spent.
     throw new MusterError(
       'onboarding_in_progress',
       `${describeCompany(company)}, or another one with the same token, is being onboarded right now, and this request sent no token; look at the company in a moment, and onboard it again if it is not there`,
@@ -56,7 +55,7 @@ export class Onboarding {
   }
 
   async #refuseOnboarded(company: CompanyKey): Promise<void> {
-    const found = await this.#parts.connections.find(company);
+    const found = await this.#deps.connections.find(company);
     if (!found || found.status === 'reauthorization_required') return;
     throw new MusterError(
       'already_onboarded',
@@ -68,7 +67,7 @@ export class Onboarding {
   async #refuseOther(company: CompanyKey, { companyId, refreshToken }: Grant): Promise<void> {
     if (companyId === undefined || companyId === company.companyId) return;
     const other = { ...company, companyId };
-    if (refreshToken) await this.#admission.quarantine(other, refreshToken);
+    if (refreshToken) await this.#grants.quarantine(other, refreshToken);
     throw new MusterError(
       'token_for_another_company',
       `The token that was given for ${describeCompany(company)} belongs to ${describeCompany(other)}; nothing was onboarded`,

@@ -1,30 +1,25 @@
-import type { Clock } from '../core/clock.js';
 import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
+import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
-import type { Database } from '../db/database.js';
-import { inTransaction } from '../db/transaction.js';
+import { lockConnection, type ReauthorizationReason } from '../db/tables/connections.js';
+import {
+  abandonAttempt,
+  beginAttempt,
+  isServiceSilent,
+  postponeRefresh,
+  replaceToken,
+  type SealedPair,
+  type StoredToken,
+} from '../db/tables/tokens.js';
+import { inTransaction, untilCommitted } from '../db/transaction.js';
 import type { AccessToken } from '../http/token-source.js';
-import type { Logger } from '../observability/logger.js';
-import { type Connections, type ReauthorizationReason, reauthorizationRequired } from './connections.js';
-import { abandon, beginAttempt, lockConnection, postpone, serviceIsSilent } from './lease.js';
-import { refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
+import { reauthorizationRequired } from './connections.js';
+import type { Dependencies } from './grant-store.js';
+import { NEEDED_MS, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
-import { endpointOf, type TokenEndpoint, type TokenEndpoints } from './token-endpoint.js';
-import { untilCommitted } from './until-committed.js';
-import type { SealedPair, StoredToken, TokenPair, Vault } from './vault.js';
-
-export interface KeeperParts {
-  readonly db: Database;
-  readonly vault: Vault;
-  readonly connections: Connections;
-  readonly endpoints: TokenEndpoints;
-  readonly clock: Clock;
-  readonly logger: Logger;
-  readonly refreshMarginSeconds?: number | undefined;
-  /** 0 to 1; Math.random unless a test owns it. */
-  readonly random?: () => number;
-}
+import type { TokenEndpoint } from './token-endpoint.js';
+import type { TokenPair } from './vault.js';
 
 /** A token whose answer was lost is sent once more, and not a third time. */
 const UNANSWERED_LIMIT = 2;
@@ -34,37 +29,35 @@ const UNANSWERED_LIMIT = 2;
  * dies in between, the row still counts the attempt among those whose outcome is not known.
  */
 export class RefreshAttempt {
-  readonly #parts: KeeperParts;
+  readonly #deps: Dependencies;
   readonly #endpoint: TokenEndpoint;
   readonly #company: CompanyKey;
   readonly #state: StoredToken;
   readonly #refreshToken: Secret;
   readonly #sendBefore: number;
-  /** Attempts with this token whose outcome is not known. */
+  /** Attempts with this refresh token whose outcome is not known. */
   #unanswered: number;
 
-  /**
-   * `sendBefore` is a time of the monotonic clock. Throws `environment_not_configured` and `token_unreadable`; nothing was
-   * done then.
-   */
-  constructor(parts: KeeperParts, company: CompanyKey, state: StoredToken, sendBefore: number) {
-    this.#parts = parts;
-    this.#endpoint = endpointOf(parts.endpoints, company.environment);
-    this.#company = company;
+  /** `sendBefore` is a time of the monotonic clock. Throws `environment_not_configured` and `token_unreadable`. */
+  constructor(deps: Dependencies, state: StoredToken, sendBefore: number) {
+    this.#deps = deps;
+    this.#endpoint = ofEnvironment(deps.endpoints, state.company.environment);
+    this.#company = state.company;
     this.#state = state;
-    this.#refreshToken = parts.vault.openRefresh(company, state);
+    this.#refreshToken = deps.vault.openRefresh(state);
     this.#sendBefore = sendBefore;
     this.#unanswered = state.unanswered;
   }
 
   async make(): Promise<AccessToken> {
-    const { db, clock } = this.#parts;
+    const { db, clock } = this.#deps;
     if (await this.#isGivenUp()) return this.#abandon('refresh_outcome_unknown');
-    if (!(await beginAttempt(db.prisma, this.#company, this.#state.fence, this.#unanswered + 1))) throw this.#busy();
+    const begun = await beginAttempt(db, { ...this.#state, unanswered: this.#counted + 1, neededMs: NEEDED_MS });
+    if (!begun) throw tokenBusy(this.#company);
     // The database has just checked the lease by its own clock; this catches a process that was frozen since.
     if (clock.monotonic() > this.#sendBefore) {
       await this.#postpone('token_busy');
-      throw this.#busy();
+      throw tokenBusy(this.#company);
     }
     const sentAt = clock.monotonic();
     return this.#conclude(await this.#endpoint.refresh(this.#refreshToken), sentAt);
@@ -108,14 +101,17 @@ export class RefreshAttempt {
   }
 
   async #keep(grant: Grant, sentAt: number): Promise<AccessToken> {
-    const { refreshMarginSeconds, random = Math.random, logger } = this.#parts;
-    const { companyId } = grant;
-    if (companyId !== undefined && companyId !== this.#company.companyId) return this.#keepForAnother(companyId, grant);
-    const { lifetimeSeconds } = grant;
+    const { db, vault, refreshMarginSeconds, random = Math.random, logger } = this.#deps;
+    const { companyId = this.#company.companyId, refreshToken, lifetimeSeconds } = grant;
+    if (companyId !== this.#company.companyId) {
+      const other = { ...this.#company, companyId };
+      if (refreshToken) await untilCommitted(() => vault.quarantine(db.prisma, other, refreshToken));
+      return this.#abandon('token_for_another_company');
+    }
     const fence = await this.#store(
       {
         accessToken: grant.accessToken,
-        refreshToken: grant.refreshToken ?? this.#refreshToken,
+        refreshToken: refreshToken ?? this.#refreshToken,
         lifetimeSeconds,
         refreshAfterSeconds: refreshAfterSeconds(lifetimeSeconds, refreshMarginSeconds, random()),
       },
@@ -131,12 +127,13 @@ export class RefreshAttempt {
    * count from when it was asked for, since the database may let us wait.
    */
   #store(pair: TokenPair, sentAt: number): Promise<bigint | undefined> {
-    const { db, vault, connections, clock } = this.#parts;
+    const { db, vault, connections, clock } = this.#deps;
     const sealed = vault.seal(this.#company, pair);
     return untilCommitted(() =>
       inTransaction(db, async (tx) => {
         if (!(await lockConnection(tx, this.#company))) return undefined;
-        const fence = await vault.succeed(tx, this.#company, this.#state, aged(sealed, (clock.monotonic() - sentAt) / 1000));
+        const aged = agedBy((clock.monotonic() - sentAt) / 1000, sealed);
+        const fence = await replaceToken(tx, { spent: this.#state, pair: aged });
         if (fence === undefined && pair.refreshToken !== this.#refreshToken)
           await vault.quarantine(tx, this.#company, pair.refreshToken);
         // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
@@ -146,22 +143,16 @@ export class RefreshAttempt {
     );
   }
 
-  async #keepForAnother(companyId: string, { refreshToken }: Grant): Promise<AccessToken> {
-    const { db, vault } = this.#parts;
-    if (refreshToken) await untilCommitted(() => vault.quarantine(db.prisma, { ...this.#company, companyId }, refreshToken));
-    return this.#abandon('token_for_another_company');
-  }
-
   /**
    * Ends the authorization, unless a newer pair was stored since this attempt began: then that one is the answer. Not given
    * up when the database is away for a moment: a refusal that is not on record would be asked for again.
    */
   async #abandon(reason: ReauthorizationReason): Promise<AccessToken> {
-    const { db, connections, logger } = this.#parts;
+    const { db, connections, logger } = this.#deps;
     const abandoned = await untilCommitted(() =>
       inTransaction(db, async (tx) => {
         if (!(await lockConnection(tx, this.#company))) return false;
-        if (!(await abandon(tx, this.#company, this.#state.fence))) return false;
+        if (!(await abandonAttempt(tx, this.#state))) return false;
         await connections.requireReauthorization(this.#company, reason, tx);
         return true;
       }),
@@ -172,11 +163,11 @@ export class RefreshAttempt {
   }
 
   async #newest(): Promise<AccessToken> {
-    const { db, vault } = this.#parts;
+    const { db, vault } = this.#deps;
     const state = await vault.read(db.prisma, this.#company);
     if (state.reauthorizationReason !== null) throw reauthorizationRequired(this.#company, state.reauthorizationReason);
-    if (!state.usable) throw this.#busy();
-    return vault.openAccess(this.#company, state);
+    if (!state.usable) throw tokenBusy(this.#company);
+    return vault.openAccess(state);
   }
 
   /**
@@ -184,10 +175,12 @@ export class RefreshAttempt {
    * authorization server that is silent, and its outage must not cost every company its authorization (docs/decisions/0007).
    */
   async #isGivenUp(): Promise<boolean> {
-    if (this.#unanswered < UNANSWERED_LIMIT) return false;
-    if (!(await serviceIsSilent(this.#parts.db.prisma, this.#company))) return true;
-    this.#unanswered = UNANSWERED_LIMIT - 1;
-    return false;
+    return this.#unanswered >= UNANSWERED_LIMIT && !(await isServiceSilent(this.#deps.db, this.#company));
+  }
+
+  /** The unanswered attempts that go on record: a token that was not given up may be sent once more. */
+  get #counted(): number {
+    return Math.min(this.#unanswered, UNANSWERED_LIMIT - 1);
   }
 
   async #putOff(
@@ -201,13 +194,10 @@ export class RefreshAttempt {
 
   /** Written until it is on record: an attempt without an outcome would count against the company. */
   async #postpone(failure: ErrorCode, askedMs?: number): Promise<void> {
-    const { db, random = Math.random } = this.#parts;
-    const outcome = {
-      unanswered: this.#unanswered,
-      failure,
-      retryAfterSeconds: retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random()),
-    };
-    await untilCommitted(() => postpone(db.prisma, this.#company, this.#state.fence, outcome));
+    const { db, random = Math.random } = this.#deps;
+    const retryAfter = retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random());
+    const outcome = { failure, unanswered: this.#counted, retryAfterSeconds: retryAfter };
+    await untilCommitted(() => postponeRefresh(db, { ...this.#state, ...outcome }));
   }
 
   #failed(code: ErrorCode, problem: string, cause?: unknown): MusterError {
@@ -215,27 +205,21 @@ export class RefreshAttempt {
     const error = new MusterError(
       code,
       `The authorization server did not refresh the token of ${describeCompany(this.#company)}: ${problem}`,
-      {
-        cause,
-        details: { failures },
-      },
+      { cause, details: { failures } },
     );
-    this.#parts.logger.warn({ err: error, ...logFieldsOf(this.#company) }, 'token not refreshed');
+    this.#deps.logger.warn({ err: error, ...logFieldsOf(this.#company) }, 'token not refreshed');
     return error;
-  }
-
-  #busy(): MusterError {
-    return new MusterError(
-      'token_busy',
-      `The token of ${describeCompany(this.#company)} is being refreshed elsewhere; try again`,
-    );
   }
 }
 
-function aged({ lifetimeSeconds, refreshAfterSeconds: after, ...pair }: SealedPair, seconds: number): SealedPair {
+export function tokenBusy(company: CompanyKey): MusterError {
+  return new MusterError('token_busy', `The token of ${describeCompany(company)} is being refreshed elsewhere; try again`);
+}
+
+function agedBy(seconds: number, pair: SealedPair): SealedPair {
   return {
     ...pair,
-    lifetimeSeconds: Math.max(0, lifetimeSeconds - seconds),
-    refreshAfterSeconds: Math.max(0, after - seconds),
+    lifetimeSeconds: Math.max(0, pair.lifetimeSeconds - seconds),
+    refreshAfterSeconds: Math.max(0, pair.refreshAfterSeconds - seconds),
   };
 }

@@ -1,8 +1,14 @@
+import { LONGEST_RETRY_AFTER_SECONDS } from '../db/tables/tokens.js';
+import { TOKEN_DEADLINE_MS } from './token-endpoint.js';
+
 const SHORTEST_MARGIN_SECONDS = 60;
 const FIRST_RETRY_SECONDS = 2;
 const LONGEST_RETRY_SECONDS = 300;
-/** However long the service asks us to stay away. */
-export const LONGEST_RETRY_AFTER_SECONDS = 900;
+/** Until the next look at a token whose key is missing: a person must give the key back. */
+export const UNREADABLE_PAUSE_SECONDS = 300;
+
+/** The time that must be left of the lease when the token is sent: for the longest exchange, and for storing its answer. */
+export const NEEDED_MS = TOKEN_DEADLINE_MS + 5_000;
 
 /**
  * Seconds after which a token of this lifetime is refreshed: ahead of its expiry by the margin (REFRESH_MARGIN_SECONDS,

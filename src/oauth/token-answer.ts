@@ -6,7 +6,7 @@ import type { HttpResponse } from '../http/http-client.js';
 import { parseRetryAfter } from '../http/retry-after.js';
 import { registerSecret } from '../observability/secret-registry.js';
 
-/** What the service grants: a token pair, or an access token alone. */
+/** A token pair, or an access token alone. */
 export interface Grant {
   readonly kind: 'granted';
   readonly accessToken: Secret;
@@ -17,13 +17,13 @@ export interface Grant {
   readonly companyId?: string;
 }
 
-/** What came of one POST to the token endpoint, by what it means for the token that was sent. */
+/** The outcome of one POST to the token endpoint, by its meaning for the token that was sent. */
 export type TokenAnswer =
   | Grant
   /** The grant is void: a person must authorize again. */
   | { readonly kind: 'refused'; readonly error: string }
   /**
-   * A 400 that names no fault, neither the token's nor our client's. Whoever has just sent a token of theirs is told that it
+   * A 400 that names no fault, neither the token's nor our client's. A person who has just sent a token of their own is told that it
    * was refused; a stored authorization must not end by an answer that nobody understands.
    */
   | { readonly kind: 'unexplained'; readonly error: string }
@@ -39,7 +39,7 @@ export type TokenAnswer =
   | { readonly kind: 'unreachable'; readonly cause: MusterError };
 
 const ASSUMED_LIFETIME_SECONDS = 1800;
-/** A longer one is a mistake, and would not fit a date. */
+/** A longer lifetime is a mistake, and would not fit a date. */
 const LONGEST_LIFETIME_SECONDS = 365 * 24 * 3600;
 
 const filled = z.string().min(1);
@@ -81,7 +81,7 @@ const OAUTH_ERROR = z.object({
   ]),
 });
 
-/** The codes that blame our client, wherever in a 400 of another format they stand. */
+/** The codes that blame our client, wherever they stand in a 400 of an unknown format. */
 const CLIENT_FAULT = /\b(invalid_client|unauthorized_client|unsupported_grant_type|invalid_scope)\b/i;
 
 /** Bytes that are not UTF-8 are passed over: tokens and codes are ASCII, and no pair must be lost over a name beside it. */

@@ -1,6 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import type { Environment } from '../core/company.js';
-import { type ByEnvironment, ofEnvironment, type ProviderSettings } from '../core/provider-settings.js';
+import type { ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { HttpClient } from '../http/http-client.js';
 import { ServiceError } from '../http/service-error.js';
@@ -11,10 +10,10 @@ import { readTokenAnswer, type TokenAnswer } from './token-answer.js';
 export const TOKEN_DEADLINE_MS = 10_000;
 
 /**
- * POST {auth_url}/auth/token of one environment: refreshes and code exchanges. Sends once and says what came of it: only the
- * caller, who knows what is stored, may decide to send a token again. A client of our own rather than openid-client:
- * the difference between "never sent", "perhaps sent" and "answered" is what everything hangs on, and an API that
- * throws for all three hides it.
+ * POST {auth_url}/auth/token of one environment: refreshes and code exchanges. Sends once and gives the outcome: only the
+ * caller, who knows which token is stored, may decide to send it again. A client of our own rather than openid-client:
+ * the difference between "never sent", "perhaps sent" and "answered" decides whether an authorization is lost, and an API
+ * that throws for all three hides it.
  */
 export class TokenEndpoint {
   readonly #http: HttpClient;
@@ -56,12 +55,4 @@ export class TokenEndpoint {
       return error.sent ? { kind: 'ambiguous', cause: error } : { kind: 'unreachable', cause: error };
     }
   }
-}
-
-/** One for each environment that is configured. */
-export type TokenEndpoints = ByEnvironment<TokenEndpoint>;
-
-/** Throws `environment_not_configured`. */
-export function endpointOf(endpoints: TokenEndpoints, environment: Environment): TokenEndpoint {
-  return ofEnvironment(endpoints, environment);
 }

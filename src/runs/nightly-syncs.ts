@@ -1,5 +1,5 @@
-import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
+import { findDueSyncs, findPlannedSyncs, movePlannedSyncs, setFirstSync } from '../db/tables/connections.js';
 import type { Logger } from '../observability/logger.js';
 import type { Runs } from './runs.js';
 import { nextSyncsAfter, type Schedule } from './schedule.js';
@@ -37,9 +37,7 @@ export class NightlySyncs {
 }
 
 async function startDueSyncs({ db, runs, schedule }: NightlySyncsDependencies): Promise<void> {
-  const due = await db.prisma.$queryRaw<(CompanyKey & { nextSyncAt: Date | null; now: Date })[]>`
-    SELECT environment, company_id AS "companyId", next_sync_at AS "nextSyncAt", now() AS now FROM muster.connections
-    WHERE status = 'active' AND (next_sync_at IS NULL OR next_sync_at <= now()) ORDER BY next_sync_at NULLS FIRST LIMIT ${DUE_BATCH}`;
+  const due = await findDueSyncs(db, { limit: DUE_BATCH });
   if (!due[0]) return;
   // By the clock by which they are due: a clock behind it would give the same night again.
   const nextSyncOf = nextSyncsAfter(schedule, due[0].now.getTime());
@@ -47,9 +45,7 @@ async function startDueSyncs({ db, runs, schedule }: NightlySyncsDependencies): 
   const dated = due.filter(({ nextSyncAt }) => nextSyncAt !== null);
   await runs.requestAll(dated, { trigger: 'nightly', mode: 'full', nextSyncOf });
   for (const { environment, companyId } of due.filter(({ nextSyncAt }) => nextSyncAt === null)) {
-    await db.prisma.$executeRaw`
-      UPDATE muster.connections SET next_sync_at = ${nextSyncOf({ environment, companyId })}
-      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND next_sync_at IS NULL`;
+    await setFirstSync(db, { environment, companyId, at: nextSyncOf({ environment, companyId }) });
   }
 }
 
@@ -59,9 +55,7 @@ async function startDueSyncs({ db, runs, schedule }: NightlySyncsDependencies): 
  */
 export async function followSchedule(db: Database, schedule: Schedule): Promise<number> {
   // By the database's clock, which says what is due: by a clock that is ahead of it, a sync that is about to begin would be put off.
-  const planned = await db.prisma.$queryRaw<(CompanyKey & { at: Date; now: Date })[]>`
-    SELECT environment, company_id AS "companyId", next_sync_at AS at, now() AS now FROM muster.connections
-    WHERE next_sync_at > now() ORDER BY environment, company_id`;
+  const planned = await findPlannedSyncs(db);
   if (!planned[0]) return 0;
   const nextOf = nextSyncsAfter(schedule, planned[0].now.getTime());
   const moves = planned.flatMap(({ environment, companyId, at: before }) => {
@@ -69,19 +63,7 @@ export async function followSchedule(db: Database, schedule: Schedule): Promise<
     return at.getTime() === before.getTime() ? [] : [{ environment, companyId, at }];
   });
   let moved = 0;
-  for (let start = 0; start < moves.length; start += MOVE_BATCH) moved += await move(db, moves.slice(start, start + MOVE_BATCH));
+  for (let start = 0; start < moves.length; start += MOVE_BATCH)
+    moved += await movePlannedSyncs(db, { syncs: moves.slice(start, start + MOVE_BATCH) });
   return moved;
-}
-
-/** In the order of their keys, so that several workers that start at once wait for one another and never in a circle. */
-function move(db: Database, moves: readonly (CompanyKey & { at: Date })[]): Promise<number> {
-  return db.prisma.$executeRaw`
-    WITH moved AS (
-      SELECT environment, company_id, m.at FROM muster.connections c
-      JOIN unnest(${moves.map(({ environment }) => environment)}::text[], ${moves.map(({ companyId }) => companyId)}::uuid[],
-        ${moves.map(({ at }) => at)}::timestamptz[]) AS m(environment, company_id, at) USING (environment, company_id)
-      WHERE c.next_sync_at > clock_timestamp() AND c.next_sync_at <> m.at
-      ORDER BY environment, company_id FOR UPDATE OF c)
-    UPDATE muster.connections c SET next_sync_at = moved.at FROM moved
-    WHERE c.environment = moved.environment AND c.company_id = moved.company_id`;
 }

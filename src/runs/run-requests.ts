@@ -1,6 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import { type CompanyKey, describeCompany, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
+import { type LockedConnection, lockConnections, setNextSyncs } from '../db/tables/connections.js';
 import {
   insertRuns,
   type LastRun,
@@ -8,12 +9,10 @@ import {
   type RunClaim,
   type RunMode,
   type RunTrigger,
-  rowsOf,
   startRunsNow,
 } from '../db/tables/runs.js';
 import { type EarlierWalk, insertWalks, takeOverCheckpoint, walksOfRuns } from '../db/tables/walks.js';
 import type { Transaction } from '../db/transaction.js';
-import { Prisma } from '../generated/prisma/client.js';
 import { CHECKPOINT_MAX_AGE_MS } from '../walks/walk-checkpoint.js';
 import { planWalks } from './plan.js';
 import { nextSyncsAfter, type Schedule } from './schedule.js';
@@ -39,13 +38,6 @@ export interface RequestDependencies {
 /** What became of a request, by company (keyText). */
 export type RequestAnswers = ReadonlyMap<string, RunClaim | MusterError>;
 
-/** A connection as a request for a run finds it. */
-interface Connection extends CompanyKey {
-  readonly status: string;
-  readonly createdAt: Date;
-  readonly nextSyncAt: Date | null;
-}
-
 /**
  * The queued or running run of each company, or a new one; one that waits to retry starts now. For a company that cannot be synced, the
  * error that says why: company_paused, reauthorization_required. A company that is gone or not due has no answer, and with `skipLocked`
@@ -61,7 +53,7 @@ export async function requestRuns(
   deps: RequestDependencies,
   { skipLocked = false } = {},
 ): Promise<RequestAnswers> {
-  const connections = await lockConnections(tx, companies, options.nextSyncOf !== undefined, skipLocked);
+  const connections = await lockConnections(tx, { companies, onlyDue: options.nextSyncOf !== undefined, skipLocked });
   const syncable = connections.filter(({ status }) => status === 'active');
   const answers = new Map<string, RunClaim | MusterError>(
     connections.filter(({ status }) => status !== 'active').map((each) => [keyText(each), refusalOf(each)]),
@@ -73,26 +65,14 @@ export async function requestRuns(
   const idle = syncable.filter((company) => !answers.has(keyText(company)));
   for (const run of await createRuns(tx, idle, lastRuns, options, deps)) answers.set(keyText(run), run);
   const moved = options.nextSyncOf ? syncable : idle.filter(({ nextSyncAt }) => nextSyncAt === null);
-  if (moved.length > 0) await setNextSyncs(tx, moved, options.nextSyncOf ?? nextSyncsAfter(deps.schedule, deps.now));
+  const nextSyncOf = options.nextSyncOf ?? nextSyncsAfter(deps.schedule, deps.now);
+  await setNextSyncs(tx, { syncs: moved.map((company) => ({ ...company, at: nextSyncOf(company) })) });
   return answers;
-}
-
-function lockConnections(
-  tx: Transaction,
-  companies: readonly CompanyKey[],
-  onlyDue: boolean,
-  skipLocked: boolean,
-): Promise<Connection[]> {
-  return tx.$queryRaw`
-    SELECT environment, company_id AS "companyId", status, created_at AS "createdAt", next_sync_at AS "nextSyncAt"
-    FROM muster.connections c JOIN ${rowsOf(companies)} USING (environment, company_id)
-    WHERE NOT ${onlyDue} OR next_sync_at <= now()
-    FOR UPDATE OF c ${skipLocked ? Prisma.sql`SKIP LOCKED` : Prisma.empty}`;
 }
 
 async function createRuns(
   tx: Transaction,
-  companies: readonly Connection[],
+  companies: readonly LockedConnection[],
   lastRuns: readonly LastRun[],
   { trigger, mode = 'resume', resources }: RunOptions,
   { catalogue, now }: RequestDependencies,
@@ -116,7 +96,7 @@ async function createRuns(
 /** The walks of the last runs that may be gone on from: of a run that succeeded, nothing is left to do. */
 function unfinishedWalks(
   tx: Transaction,
-  companies: readonly Connection[],
+  companies: readonly LockedConnection[],
   lastRuns: readonly LastRun[],
   now: number,
 ): Promise<EarlierWalk[]> {
@@ -130,19 +110,7 @@ function unfinishedWalks(
   return walksOfRuns(tx, { runIds: resumable.map(({ id }) => id) });
 }
 
-async function setNextSyncs(
-  tx: Transaction,
-  companies: readonly CompanyKey[],
-  nextSyncOf: (company: CompanyKey) => Date,
-): Promise<void> {
-  await tx.$executeRaw`
-    UPDATE muster.connections c SET next_sync_at = asked.at
-    FROM unnest(${companies.map(({ environment }) => environment)}::text[], ${companies.map(({ companyId }) => companyId)}::uuid[],
-      ${companies.map(nextSyncOf)}::timestamptz[]) AS asked(environment, company_id, at)
-    WHERE c.environment = asked.environment AND c.company_id = asked.company_id`;
-}
-
-function refusalOf(connection: Connection): MusterError {
+function refusalOf(connection: LockedConnection): MusterError {
   const name = describeCompany(connection);
   return connection.status === 'paused'
     ? new MusterError('company_paused', `The ${name} is paused: resume it first (POST …/resume).`)

@@ -4,6 +4,7 @@ import { type CompanyKey, companyNotFound, type Environment, keyText } from '../
 import { isMusterError, MusterError } from '../core/errors.js';
 import type { Page } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
+import { findActiveCompanies } from '../db/tables/connections.js';
 import {
   cancelQueuedRun,
   findRun,
@@ -88,12 +89,8 @@ export class Runs {
   }
 
   /** Asks for a run of every active company, or of those whose last run failed. Returns how many were asked for. */
-  async requestMany(filter: { status?: 'failed'; environment?: Environment }): Promise<number> {
-    const companies = await this.#deps.db.prisma.$queryRaw<CompanyKey[]>`
-      SELECT c.environment, c.company_id AS "companyId" FROM muster.connections c
-      WHERE c.status = 'active' AND (${filter.environment ?? null}::text IS NULL OR c.environment = ${filter.environment ?? null})
-      AND (${filter.status ?? null}::text IS NULL OR ${filter.status ?? null} = (
-        SELECT r.status FROM muster.runs r WHERE r.environment = c.environment AND r.company_id = c.company_id ORDER BY r.seq DESC LIMIT 1))`;
+  async requestMany({ status, environment }: { status?: 'failed'; environment?: Environment }): Promise<number> {
+    const companies = await findActiveCompanies(this.#deps.db, { environment, lastRun: status });
     const options = { trigger: 'resync' } as const;
     let runs = 0;
     let left: readonly CompanyKey[] = companies;

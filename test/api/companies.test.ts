@@ -2,8 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { presentCompanies } from '../../src/api/company-model.js';
 import { Company, Run } from '../../src/api/models.js';
+import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
+import { Connections } from '../../src/oauth/connections.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
 import { type AdminFixture, startAdmin } from './admin-fixture.js';
 
@@ -135,7 +137,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
     const endpoints = endpointsOf({ employees: ENTRIES.employees, absences: ENTRIES.absences });
     const connectLinks = { create: () => Promise.reject(new Error('not asked for')), reauthorizationUrls: async () => new Map() };
     const source = { db: admin.db, catalogue: { endpoints, get: () => endpoints[0] }, connectLinks };
-    const [model] = await presentCompanies(source, [{ ...company, status: 'active', token: {} }]);
+    const [model] = await presentCompanies(source, [(await new Connections(admin.db, systemClock).find(company))!]);
     expect(model?.resources).toMatchObject([
       { resource: 'absences', records: 1, last_verified_at: '2026-01-02T03:04:05.000Z' },
       { resource: 'employees' },

@@ -1,8 +1,8 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { waitFor } from '../support/wait-for.js';
-import { KeeperFleet } from './keeper-fleet.js';
 import { shareOf } from './share.js';
+import { TokenFleet } from './token-fleet.js';
 
 /**
  * Where a process is held, by what. The database holds it by triggers that wait for an advisory lock of ours, the provider
@@ -32,10 +32,10 @@ const TRIGGERS = `
 
 /** Companies whose processes die side by side. */
 const LANES = 4;
-let fleet: KeeperFleet;
+let fleet: TokenFleet;
 
 beforeAll(async () => {
-  fleet = await KeeperFleet.open(LANES);
+  fleet = await TokenFleet.open(LANES);
   await fleet.database.db.pool.query(TRIGGERS);
 });
 afterAll(() => fleet.close());
@@ -91,7 +91,7 @@ async function afterwards(companyId: string): Promise<Outcome> {
   const company = { environment: 'test', companyId } as const;
   await fleet.alter(companyId, "lease_until = now() - interval '1 second'");
   const outcome = await fleet
-    .keeper()
+    .manager()
     .sourceFor(company)
     .get()
     .then(
@@ -105,9 +105,9 @@ async function afterwards(companyId: string): Promise<Outcome> {
       },
     );
   // Never a silent loss: what the outside sees agrees with what can be done.
-  const found = await fleet.parts.connections.find(company);
+  const found = await fleet.room.connections.find(company);
   expect([found?.status, found?.reauthorizationReason]).toEqual(
-    outcome === 'goes on' ? ['active', undefined] : ['reauthorization_required', 'refresh_outcome_unknown'],
+    outcome === 'goes on' ? ['active', null] : ['reauthorization_required', 'refresh_outcome_unknown'],
   );
   return outcome;
 }

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { KeeperFleet, type KeeperProcess } from './keeper-fleet.js';
 import { shareOf } from './share.js';
+import { TokenFleet, type TokenProcess } from './token-fleet.js';
 
 const PROCESSES = 8;
-let fleet: KeeperFleet;
-let processes: KeeperProcess[];
+let fleet: TokenFleet;
+let processes: TokenProcess[];
 
 beforeAll(async () => {
-  fleet = await KeeperFleet.open(1);
+  fleet = await TokenFleet.open(1);
   processes = await Promise.all(Array.from({ length: PROCESSES }, () => fleet.start()));
 });
 afterAll(async () => {
@@ -27,5 +27,5 @@ test('8 processes that need the same token at once cause one refresh, and get th
     expect(answers[0]).toHaveProperty('token');
   }
   expect(fleet.sandbox.reusedRefreshTokens).toBe(0);
-  expect((await fleet.parts.connections.find({ environment: 'test', companyId }))?.status).toBe('active');
+  expect((await fleet.room.connections.find({ environment: 'test', companyId }))?.status).toBe('active');
 });

@@ -2,8 +2,7 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { Cipher } from '../../src/oauth/cipher.js';
-import { Keyring } from '../../src/oauth/keyring.js';
+import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { runMuster } from './run-muster.js';
 

@@ -8,13 +8,13 @@ import { claimRun, postponeRun } from '../../src/db/tables/runs.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { recordRunEnd } from '../../src/notifications/events.js';
 import { finishRun } from '../../src/runs/run-executor.js';
-import { alter, DUE, EXPIRED, newCompany, oauthRoom, onboarded } from '../oauth/fixture.js';
+import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom, onboarded } from '../oauth/fixture.js';
 import { TokenServer } from '../oauth/token-server.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 
 let database: TestDatabase;
 let server: TokenServer;
-let room: ReturnType<typeof oauthRoom>;
+let room: OauthRoom;
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -50,11 +50,11 @@ describe('the loss of an authorization', () => {
   const lost = (reason: string) => ({ type: 'reauthorization_required', reason });
   const restored = { type: 'authorization_restored' };
 
-  test('that eight keepers notice at once is one event, in the transaction that blocks the company', async () => {
+  test('that eight processes notice at once is one event, in the transaction that blocks the company', async () => {
     const { company, token } = await onboarded(room, server);
     server.revoke(token);
     await alter(database.db, company, EXPIRED);
-    const outcomes = await inProcesses(8, (db) => oauthRoom(db, server).keeper.sourceFor(company).get());
+    const outcomes = await inProcesses(8, (db) => oauthRoom(db, server).manager.sourceFor(company).get());
     expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 'rejected'));
     expect(await told(company)).toEqual([lost('token_refused')]);
   });
@@ -84,7 +84,7 @@ describe('the loss of an authorization', () => {
     expect(await told(company)).toEqual([]);
     server.revoke(token);
     await alter(database.db, company, DUE);
-    await room.keeper.refresh(company).catch(() => undefined);
+    await room.manager.refresh(company).catch(() => undefined);
     const again = () => room.onboarding.onboard({ ...company, refreshToken: new Secret(server.issue(company.companyId)) });
     await again();
     await room.connections.requireReauthorization(company, 'access_token_refused');
@@ -110,7 +110,7 @@ describe('the loss of an authorization', () => {
       body: { error: 'invalid_grant', error_description: `canary-of-the-service ${token}` },
     });
     await alter(database.db, company, EXPIRED);
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
     const { rows } = await database.db.pool.query<{ row: string }>('SELECT n::text AS row FROM muster.notifications n');
     expect(rows).toHaveLength(1);
     expect(rows[0]!.row).not.toMatch(/canary|refresh-token|access-token/);

@@ -5,11 +5,11 @@ import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { Authorization, type AuthorizationFailure } from '../../src/oauth/authorization.js';
+import { Keyring } from '../../src/oauth/cipher.js';
 import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
 import { ConnectLinks } from '../../src/oauth/connect-links.js';
-import { Keyring } from '../../src/oauth/keyring.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, EXPIRED, newCompany, oauthRoom, onboarded, storedRefreshToken } from './fixture.js';
+import { alter, EXPIRED, newCompany, type OauthRoom, oauthRoom, onboarded, storedRefreshToken } from './fixture.js';
 import { type Misdeed, TokenServer } from './token-server.js';
 
 const DAY = 24 * 3_600_000;
@@ -17,22 +17,15 @@ const key = (id: string) => ({ id, key: new Secret(Buffer.alloc(32, id).toString
 
 let database: TestDatabase;
 let server: TokenServer;
-let room: ReturnType<typeof oauthRoom>;
+let room: OauthRoom;
 let passed = 0;
 const clock: Clock = { ...systemClock, now: () => Date.now() + passed };
 
 /** The flow with the given keys, as one process has it. */
 function flow(...keys: string[]) {
   const signer = new ConnectLinkSigner(new Keyring(keys.map(key)));
-  const provider = {
-    baseUrl: server.url,
-    authUrl: server.url,
-    clientId: 'client-1',
-    clientSecret: new Secret('client-secret-of-tests'),
-    redirectUri: new URL('http://127.0.0.1/oauth/callback'),
-  };
-  const links = new ConnectLinks({ ...room.parts, clock, signer, publicUrl: new URL('https://muster.example/base/') });
-  const authorization = new Authorization({ ...room.parts, clock, signer, links, providers: { test: provider } });
+  const links = new ConnectLinks({ ...room.deps, clock, signer, publicUrl: new URL('https://muster.example/base/') });
+  const authorization = new Authorization({ ...room.deps, clock, signer, links, providers: { test: room.provider } });
   return { links, authorization };
 }
 let links: ConnectLinks;
@@ -178,7 +171,7 @@ describe('a completed consent', () => {
         newer = await storedRefreshToken(room, company);
       },
     });
-    await room.keeper.sourceFor(company).get();
+    await room.manager.sourceFor(company).get();
     expect(await storedRefreshToken(room, company)).toBe(newer);
     expect(await quarantined(company.companyId)).toHaveLength(1);
   });

@@ -2,8 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { Cipher } from '../../src/oauth/cipher.js';
-import { Keyring } from '../../src/oauth/keyring.js';
+import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 
 const key = (id: string) => ({ id, key: new Secret(randomBytes(32).toString('base64')) });
 const [k1, k2] = [key('k1'), key('2026.q1')];

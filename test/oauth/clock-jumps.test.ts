@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { openDatabase } from '../../src/db/database.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, EXPIRED, oauthRoom, onboarded } from './fixture.js';
+import { alter, EXPIRED, type OauthRoom, oauthRoom, onboarded } from './fixture.js';
 import { TokenServer } from './token-server.js';
 
 let database: TestDatabase;
 let server: TokenServer;
-let room: ReturnType<typeof oauthRoom>;
+let room: OauthRoom;
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -37,25 +37,25 @@ test('a day ahead: every company is refreshed once, however many ask, and then n
   await jump('1 day');
   server.received.length = 0;
   const other = openDatabase({ url: database.url, poolSize: 4 });
-  const keepers = [room.keeper, oauthRoom(other, server).keeper];
+  const managers = [room.manager, oauthRoom(other, server).manager];
   try {
     for (let sweep = 0; sweep < 3; sweep++) {
-      await Promise.all(keepers.flatMap((keeper) => companies.map((company) => keeper.refresh(company))));
-      await Promise.all(keepers.flatMap((keeper) => companies.map((company) => keeper.sourceFor(company).get())));
+      await Promise.all(managers.flatMap((manager) => companies.map((company) => manager.refresh(company))));
+      await Promise.all(managers.flatMap((manager) => companies.map((company) => manager.sourceFor(company).get())));
     }
   } finally {
     await other.close();
   }
   expect(server.received).toHaveLength(companies.length);
-  expect(await room.keeper.due(100)).toEqual([]);
+  expect(await room.manager.due(100)).toEqual([]);
 });
 
 test('a day back: nothing is refreshed, and the token that has expired in truth is renewed at the first 401', async () => {
   const { company } = await onboarded(room, server);
   await jump('-1 day');
   server.received.length = 0;
-  expect(await room.keeper.due(100)).toEqual([]);
-  const source = room.keeper.sourceFor(company);
+  expect(await room.manager.due(100)).toEqual([]);
+  const source = room.manager.sourceFor(company);
   const stale = await source.get();
   expect(server.received).toHaveLength(0);
   await source.renew(stale);
@@ -68,7 +68,7 @@ test('a day back while an attempt was put off: it is made at once', async () => 
   const { company } = await onboarded(room, server);
   await alter(database.db, company, EXPIRED);
   server.misdeeds.push({ kind: 'answer', status: 503 });
-  const source = room.keeper.sourceFor(company);
+  const source = room.manager.sourceFor(company);
   await expect(source.get()).rejects.toMatchObject({ code: 'service_error' });
   await expect(source.get()).rejects.toMatchObject({ code: 'service_error' });
   await jump('-1 day');
@@ -85,7 +85,7 @@ test('a day back while a holder was dead: its lease lasts no longer than any oth
     monotonic: () => performance.now() + waited,
     sleep: async (ms) => void (waited += ms * 100),
   });
-  await expect(patient.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'token_busy', retryable: true });
+  await expect(patient.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'token_busy', retryable: true });
   const { rows } = await database.db.pool.query(
     "SELECT lease_until > now() + interval '25 s' AND lease_until <= now() + interval '30 s' AS soon FROM muster.tokens",
   );
@@ -103,7 +103,7 @@ test('the times of a pair count from when it was asked for, not from when the da
     sleep: (ms) => sleep(ms),
   });
   server.misdeeds.push({ kind: 'after', work: async () => void (ahead = 40_000) });
-  await slow.keeper.sourceFor(company).get();
+  await slow.manager.sourceFor(company).get();
   server.lifetime = 1799;
   const { rows } = await database.db.pool.query<{ left: number; due: number }>(
     'SELECT extract(epoch FROM expires_at - now())::float8 AS left, extract(epoch FROM refresh_at - now())::float8 AS due FROM muster.tokens',
@@ -124,7 +124,7 @@ test('lifetimes that change at every refresh', async () => {
   ] as const) {
     server.lifetime = lifetime;
     await alter(database.db, company, EXPIRED);
-    await room.keeper.sourceFor(company).get();
+    await room.manager.sourceFor(company).get();
     const { rows } = await database.db.pool.query<{ due: number }>(
       'SELECT extract(epoch FROM refresh_at - refreshed_at)::float8 AS due FROM muster.tokens',
     );

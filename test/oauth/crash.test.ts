@@ -49,7 +49,7 @@ function dyingDatabase(db: Database, visit: number, when: 'before' | 'after'): D
 async function successor(company: CompanyKey): Promise<string> {
   await alter(database.db, company, `${EXPIRED}, lease_until = now() - interval '1 second'`);
   const room = oauthRoom(database.db, server);
-  return room.keeper
+  return room.manager
     .sourceFor(company)
     .get()
     .then(
@@ -68,7 +68,7 @@ test('a crash at any step: either the next process goes on, or it says precisely
       await alter(database.db, company, EXPIRED);
       const db = dyingDatabase(database.db, visit, when);
       await oauthRoom(db, server)
-        .keeper.sourceFor(company)
+        .manager.sourceFor(company)
         .get()
         .catch(() => {});
       visits = db.visits;
@@ -84,7 +84,7 @@ test('a crash at any step: either the next process goes on, or it says precisely
       const outcome = await successor(company);
       const found = await room.connections.find(company);
       expect(outcome).toBe(wasSent && !row?.stored ? 'reauthorization_required' : 'renewed');
-      expect(found?.reauthorizationReason).toBe(outcome === 'renewed' ? undefined : 'refresh_outcome_unknown');
+      expect(found?.reauthorizationReason).toBe(outcome === 'renewed' ? null : 'refresh_outcome_unknown');
       expect(server.uses(token)).toBeLessThanOrEqual(2);
       outcomes.push(outcome);
     }
@@ -103,7 +103,7 @@ test('crashed twice with the token sent: it is not sent a third time', async () 
     // Dies at the statement that would have written down the 503.
     server.misdeeds.push({ kind: 'answer', status: 503 });
     await oauthRoom(dyingDatabase(database.db, 5, 'before'), server)
-      .keeper.sourceFor(company)
+      .manager.sourceFor(company)
       .get()
       .catch(() => {});
   }
@@ -124,7 +124,7 @@ test('a holder whose lease is nearly over does not send', async () => {
     monotonic: () => performance.now() + (db.visits >= 4 ? (jump = 60_000) : jump),
     sleep: async () => {},
   });
-  await expect(frozen.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'token_busy' });
+  await expect(frozen.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'token_busy' });
   expect(jump).toBe(60_000);
   expect(server.uses(token)).toBe(0);
   await alter(database.db, company, EXPIRED);
@@ -143,6 +143,6 @@ test('a holder whose lease was taken over does not send, and what it knew does n
       waited += ms * 40;
     },
   });
-  await expect(waiting.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'token_busy', retryable: true });
+  await expect(waiting.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'token_busy', retryable: true });
   expect(server.uses(token)).toBe(0);
 });

@@ -4,55 +4,76 @@ import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import type { Database } from '../../src/db/database.js';
+import { saveToken } from '../../src/db/tables/tokens.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import { Cipher } from '../../src/oauth/cipher.js';
+import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
+import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { Connections } from '../../src/oauth/connections.js';
-import { TokenKeeper } from '../../src/oauth/keeper.js';
-import { Keyring } from '../../src/oauth/keyring.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
-import { Vault } from '../../src/oauth/vault.js';
+import { type TokenPair, Vault } from '../../src/oauth/vault.js';
 import type { TokenServer } from './token-server.js';
 
-const KEY = { id: 'k1', key: new Secret(randomBytes(32).toString('base64')) };
+const KEYRING = new Keyring([{ id: 'k1', key: new Secret(randomBytes(32).toString('base64')) }]);
 export const CLIENT_SECRET = 'client-secret-of-tests';
 
 export const newCompany = (): CompanyKey => ({ environment: 'test', companyId: randomUUID() });
 
+/** An authorization server and the client that it knows. */
+interface Provider {
+  readonly url: URL;
+  readonly clientId?: string;
+  readonly clientSecret?: string;
+}
+
+export type OauthRoom = ReturnType<typeof oauthRoom>;
+
 /** The room as the program puts it together, on the given database and authorization server. */
-export function oauthRoom(db: Database, server: TokenServer, clock: Clock = systemClock) {
-  const cipher = new Cipher(new Keyring([KEY]));
+export function oauthRoom(
+  db: Database,
+  { url, clientId = 'client-1', clientSecret = CLIENT_SECRET }: Provider,
+  clock: Clock = systemClock,
+  keyring = KEYRING,
+) {
+  const cipher = new Cipher(keyring);
   const vault = new Vault(cipher);
   const connections = new Connections(db, clock);
   const provider = {
-    baseUrl: server.url,
-    authUrl: server.url,
-    clientId: 'client-1',
-    clientSecret: new Secret(CLIENT_SECRET),
+    baseUrl: url,
+    authUrl: url,
+    clientId,
+    clientSecret: new Secret(clientSecret),
     redirectUri: new URL('http://127.0.0.1/oauth/callback'),
   };
-  const endpoint = new TokenEndpoint(new HttpClient({ connectTimeoutMs: 1_000 }), provider, clock);
-  const parts = {
-    db,
-    vault,
-    connections,
-    endpoints: { test: endpoint },
-    clock,
-    logger: pino({ enabled: false }),
-    random: () => 0.5,
-  };
-  return { cipher, vault, connections, endpoint, parts, keeper: new TokenKeeper(parts), onboarding: new Onboarding(parts) };
+  const endpoint = new TokenEndpoint(new HttpClient(), provider, clock);
+  const endpoints = { test: endpoint };
+  const deps = { db, vault, connections, endpoints, clock, logger: pino({ enabled: false }), random: () => 0.5 };
+  const manager = new AccessTokenManager(deps);
+  return { cipher, vault, connections, provider, endpoint, deps, manager, onboarding: new Onboarding(deps) };
 }
 
 /** A company that is onboarded with a token of the server's; `token` is the refresh token that is stored. */
-export async function onboarded(room: ReturnType<typeof oauthRoom>, server: TokenServer) {
+export async function onboarded(room: OauthRoom, server: TokenServer) {
   const company = newCompany();
   await room.onboarding.onboard({ ...company, refreshToken: new Secret(server.issue(company.companyId)) });
   return { company, token: await storedRefreshToken(room, company) };
 }
 
-export async function storedRefreshToken(room: ReturnType<typeof oauthRoom>, company: CompanyKey): Promise<string> {
-  return room.vault.openRefresh(company, await room.vault.read(room.parts.db.prisma, company)).reveal();
+/** What another process does when the company's administrator went through the consent page; gives the new access token. */
+export async function authorizeElsewhere(room: OauthRoom, server: TokenServer, company: CompanyKey, refreshAfterSeconds = 900) {
+  const grant = await room.endpoint.refresh(new Secret(server.issue(company.companyId)));
+  if (grant.kind !== 'granted' || !grant.refreshToken) throw new Error(`Not granted: ${grant.kind}`);
+  await storePair(room, company, { ...grant, refreshToken: grant.refreshToken, refreshAfterSeconds });
+  return grant.accessToken.reveal();
+}
+
+/** Stores a pair past the onboarding. */
+export async function storePair({ vault, deps }: OauthRoom, company: CompanyKey, pair: TokenPair): Promise<void> {
+  await saveToken(deps.db.prisma, { company, pair: vault.seal(company, pair) });
+}
+
+export async function storedRefreshToken(room: OauthRoom, company: CompanyKey): Promise<string> {
+  return room.vault.openRefresh(await room.vault.read(room.deps.db.prisma, company)).reveal();
 }
 
 /** Sets columns of the company's token row: time passes by back-dating, not by waiting. */

@@ -1,16 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
 import { openDatabase } from '../../src/db/database.js';
-import { Cipher } from '../../src/oauth/cipher.js';
-import { TokenKeeper } from '../../src/oauth/keeper.js';
-import { rotateKeys } from '../../src/oauth/key-rotation.js';
-import { Keyring } from '../../src/oauth/keyring.js';
-import { warnOfMissingKeys } from '../../src/oauth/missing-keys.js';
-import { Vault } from '../../src/oauth/vault.js';
+import { Cipher, Keyring } from '../../src/oauth/cipher.js';
+import { rotateKeys, warnOfMissingKeys } from '../../src/oauth/key-rotation.js';
 import { createLogger } from '../../src/observability/logger.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { oauthRoom, onboarded } from './fixture.js';
+import { oauthRoom, onboarded, storePair } from './fixture.js';
 import { TokenServer } from './token-server.js';
 
 let database: TestDatabase;
@@ -37,24 +34,10 @@ afterAll(async () => {
 
 /** A process with these keys; `companies` are onboarded by it. */
 async function processWith(keyring: Keyring, count = 0, db = database.db) {
-  const vault = new Vault(new Cipher(keyring));
-  const room = oauthRoom(db, server);
-  const parts = { ...room.parts, vault };
-  const keyed = { ...room, vault, parts, keeper: new TokenKeeper(parts) };
+  const room = oauthRoom(db, server, systemClock, keyring);
   const companies = [];
-  for (let i = 0; i < count; i++) {
-    const { company } = await onboarded(room, server);
-    const state = await room.vault.read(db.prisma, company);
-    const sealed = vault.seal(company, {
-      accessToken: room.vault.openAccess(company, state).value,
-      refreshToken: room.vault.openRefresh(company, state),
-      lifetimeSeconds: 1800,
-      refreshAfterSeconds: 1500,
-    });
-    await vault.store(db.prisma, company, sealed);
-    companies.push(company);
-  }
-  return { ...keyed, companies };
+  for (let i = 0; i < count; i++) companies.push((await onboarded(room, server)).company);
+  return { room, companies };
 }
 
 const keysInUse = async () => {
@@ -66,20 +49,20 @@ const keysInUse = async () => {
   return rows.map((row) => row.key);
 };
 
-test('while keepers refresh: nothing is lost, and everything ends under the new key, quarantine too', async () => {
-  const { companies, vault } = await processWith(oldKeys, 12);
+test('while others refresh: nothing is lost, and everything ends under the new key, quarantine too', async () => {
+  const { companies, room } = await processWith(oldKeys, 12);
   for (const company of companies.slice(0, 3))
-    await vault.quarantine(database.db.prisma, company, new Secret(server.issue(company.companyId)));
+    await room.vault.quarantine(database.db.prisma, company, new Secret(server.issue(company.companyId)));
   expect(await keysInUse()).toEqual(['old']);
 
   const others = [1, 2].map(() => openDatabase({ url: database.url, poolSize: 4 }));
   const workers = await Promise.all(others.map((db) => processWith(bothKeys, 0, db)));
   server.received.length = 0;
   const rotating = new AbortController();
-  const refreshing = workers.map(async ({ keeper }) => {
+  const refreshing = workers.map(async ({ room: { manager } }) => {
     for (let round = 0; !rotating.signal.aborted || round < 5; round++) {
       await database.db.pool.query('UPDATE muster.tokens SET refresh_at = now() WHERE random() < 0.5');
-      await Promise.all(companies.map((company) => keeper.refresh(company)));
+      await Promise.all(companies.map((company) => manager.refresh(company)));
     }
   });
   let rotated = 0;
@@ -97,10 +80,10 @@ test('while keepers refresh: nothing is lost, and everything ends under the new 
   expect(server.received.length).toBe(new Set(server.received.map((fields) => fields['refresh_token'])).size);
   expect(await keysInUse()).toEqual(['new-1']);
   // Without the old key every company goes on.
-  const { keeper, connections } = await processWith(newKeys);
+  const { manager, connections } = (await processWith(newKeys)).room;
   await database.db.pool.query('UPDATE muster.tokens SET refresh_at = now(), expires_at = now()');
   for (const company of companies) {
-    await keeper.sourceFor(company).get();
+    await manager.sourceFor(company).get();
     expect((await connections.find(company))?.status).toBe('active');
   }
 });
@@ -122,7 +105,7 @@ test('a missing key and a damaged token are named, and the rest is encrypted aga
 });
 
 test('a process that goes on with the old key is noticed', async () => {
-  const { companies, vault } = await processWith(oldKeys, 1);
+  const { companies, room } = await processWith(oldKeys, 1);
   const [company] = companies;
   if (!company) throw new Error('no company');
   const pair = {
@@ -136,12 +119,12 @@ test('a process that goes on with the old key is noticed', async () => {
     get: (target, name) =>
       name === '$queryRaw'
         ? async (...args: Parameters<typeof target.$queryRaw>) => {
-            await vault.store(target, company, vault.seal(company, pair));
+            await storePair(room, company, pair);
             return target.$queryRaw(...args);
           }
         : (Reflect.get(target, name) as unknown),
   });
-  const { behind } = await rotateKeys({ prisma }, new Cipher(bothKeys));
+  const { behind } = await rotateKeys({ ...database.db, prisma }, new Cipher(bothKeys));
   expect(behind).toBeGreaterThan(0);
 });
 

@@ -3,9 +3,9 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { TokenKeeper } from '../../src/oauth/keeper.js';
+import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, newCompany, oauthRoom, storedRefreshToken } from './fixture.js';
+import { alter, authorizeElsewhere, newCompany, type OauthRoom, oauthRoom, storedRefreshToken } from './fixture.js';
 import { readStates } from './states-document.js';
 import { TokenServer } from './token-server.js';
 
@@ -121,7 +121,7 @@ class Model {
 
 interface Real {
   readonly company: CompanyKey;
-  readonly room: ReturnType<typeof oauthRoom>;
+  readonly room: OauthRoom;
 }
 
 type Command = fc.AsyncCommand<Model, Real>;
@@ -134,8 +134,8 @@ function command(name: string, run: (model: Model, real: Real) => Promise<void>)
       await run(model, real);
       const found = await real.room.connections.find(real.company);
       expect(found?.status).toBe(model.state);
-      expect(found?.reauthorizationReason === undefined).toBe(!model.isOver);
-      const due = await real.room.keeper.due(10);
+      expect(found?.reauthorizationReason === null).toBe(!model.isOver);
+      const due = await real.room.manager.due(10);
       expect(due).toHaveLength(model.dueIn <= 0 && model.leaseFor <= 0 && !model.isOver ? 1 : 0);
     },
     toString: () => name,
@@ -143,7 +143,7 @@ function command(name: string, run: (model: Model, real: Real) => Promise<void>)
 }
 
 /** A process of its own, which dies when its request has this fate. */
-function keeperWith(fate: Fate, { room }: Real): TokenKeeper {
+function managerWith(fate: Fate, { room }: Real): AccessTokenManager {
   let dead = false;
   const db = {
     ...database.db,
@@ -165,8 +165,8 @@ function keeperWith(fate: Fate, { room }: Real): TokenKeeper {
     },
   };
   let waited = 0;
-  return new TokenKeeper({
-    ...room.parts,
+  return new AccessTokenManager({
+    ...room.deps,
     db,
     endpoints: { test: endpoint as unknown as typeof room.endpoint },
     // Waits for a lease take no time.
@@ -188,24 +188,24 @@ async function requestsDuring(work: Promise<unknown>): Promise<number> {
 const commands = {
   use: (fate: Fate) =>
     command(`use a token (${fate})`, async (model, real) => {
-      const sent = await requestsDuring(keeperWith(fate, real).sourceFor(real.company).get());
+      const sent = await requestsDuring(managerWith(fate, real).sourceFor(real.company).get());
       expect(sent).toBe(model.isOver || (model.isUsable && !model.isDue) ? 0 : model.attempt(fate));
     }),
   sweep: (fate: Fate) =>
     command(`sweep (${fate})`, async (model, real) => {
-      const keeper = keeperWith(fate, real);
+      const manager = managerWith(fate, real);
       const sent = await requestsDuring(
         (async () => {
-          for (const company of await keeper.due(10)) await keeper.refresh(company);
+          for (const company of await manager.due(10)) await manager.refresh(company);
         })(),
       );
       expect(sent).toBe(model.isOver || model.dueIn > 0 || model.leaseFor > 0 ? 0 : model.attempt(fate));
     }),
   unauthorized: (fate: Fate) =>
     command(`401 (${fate})`, async (model, real) => {
-      const { vault, parts } = real.room;
-      const stale = vault.openAccess(real.company, await vault.read(parts.db.prisma, real.company));
-      const sent = await requestsDuring(keeperWith(fate, real).sourceFor(real.company).renew(stale));
+      const { vault, deps } = real.room;
+      const stale = vault.openAccess(await vault.read(deps.db.prisma, real.company));
+      const sent = await requestsDuring(managerWith(fate, real).sourceFor(real.company).renew(stale));
       expect(sent).toBe(model.isOver ? 0 : model.attempt(fate));
     }),
   expire: () =>
@@ -254,10 +254,7 @@ const commands = {
       await inTransaction(database.db, (tx) => room.connections.regain(company, tx));
       if (found?.reauthorizationReason !== 'refresh_outcome_unknown') return;
       // With the pair that it brought.
-      const grant = await room.endpoint.refresh(new Secret(server.issue(company.companyId)));
-      if (grant.kind !== 'granted' || !grant.refreshToken) throw new Error('not granted');
-      const pair = { ...grant, refreshToken: grant.refreshToken, refreshAfterSeconds: REFRESH_AFTER };
-      await room.vault.store(database.db.prisma, company, room.vault.seal(company, pair));
+      await authorizeElsewhere(room, server, company, REFRESH_AFTER);
       model.follow('regained');
       model.authorized();
     }),
@@ -285,8 +282,7 @@ test('no sequence of refreshes, crashes, losses, revocations, authorizations and
         server.misdeeds.length = 0;
         const plain = oauthRoom(database.db, server);
         // Slow retries, so that a slow machine does not make one due.
-        const parts = { ...plain.parts, random: () => 3 };
-        const room = { ...plain, parts };
+        const room = { ...plain, deps: { ...plain.deps, random: () => 3 } };
         const company = newCompany();
         await room.onboarding.onboard({ ...company, refreshToken: new Secret(server.issue(company.companyId)) });
         return { model: new Model(), real: { company, room } };

@@ -2,12 +2,21 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, CLIENT_SECRET, EXPIRED, newCompany, oauthRoom, onboarded, storedRefreshToken } from './fixture.js';
+import {
+  alter,
+  CLIENT_SECRET,
+  EXPIRED,
+  newCompany,
+  type OauthRoom,
+  oauthRoom,
+  onboarded,
+  storedRefreshToken,
+} from './fixture.js';
 import { TokenServer } from './token-server.js';
 
 let database: TestDatabase;
 let server: TokenServer;
-let room: ReturnType<typeof oauthRoom>;
+let room: OauthRoom;
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -62,7 +71,7 @@ test('a company that must authorize again gets its new token', async () => {
   await alter(database.db, company, `${EXPIRED}, transient_failures = 7, ambiguous_attempts = 2, attempt_started_at = now()`);
   expect(await onboard(company)).toEqual({ created: false });
   expect(await room.connections.find(company)).toMatchObject({ status: 'active' });
-  expect((await room.keeper.sourceFor(company).get()).value.reveal()).toMatch(/^access-token/);
+  expect((await room.manager.sourceFor(company).get()).value.reveal()).toMatch(/^access-token/);
   expect(server.received).toHaveLength(2);
 });
 

@@ -2,12 +2,12 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { AccessToken } from '../../src/http/token-source.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, DUE, EXPIRED, oauthRoom, onboarded } from './fixture.js';
+import { alter, DUE, EXPIRED, type OauthRoom, oauthRoom, onboarded } from './fixture.js';
 import { TokenServer } from './token-server.js';
 
 let database: TestDatabase;
 let server: TokenServer;
-let room: ReturnType<typeof oauthRoom>;
+let room: OauthRoom;
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -29,7 +29,7 @@ const reason = async (company: CompanyKey) => (await room.connections.find(compa
 async function goesUnanswered(company: CompanyKey, rotate = false): Promise<string> {
   await alter(database.db, company, EXPIRED);
   server.misdeeds.push({ kind: 'drop', rotate });
-  return room.keeper
+  return room.manager
     .sourceFor(company)
     .get()
     .then(
@@ -47,10 +47,10 @@ test('while others are granted theirs, a second lost answer is the company’s o
   expect(await goesUnanswered(lost)).toBe('service_unreachable');
   expect(await goesUnanswered(alsoLost)).toBe('service_unreachable');
   await alter(database.db, healthy, DUE);
-  await room.keeper.refresh(healthy);
+  await room.manager.refresh(healthy);
   expect(await goesUnanswered(lost)).toBe('reauthorization_required');
   expect(await reason(lost)).toBe('refresh_outcome_unknown');
-  expect(await reason(alsoLost)).toBeUndefined();
+  expect(await reason(alsoLost)).toBeNull();
 });
 
 test('an outage lasts until somebody is answered, and a day at most', async () => {
@@ -71,9 +71,9 @@ test('an answer, a refusal above all, is never asked for again, outage or not', 
   expect(await goesUnanswered(second)).toBe('service_unreachable');
   expect(await goesUnanswered(second)).toBe('service_unreachable');
   await alter(database.db, first, EXPIRED);
-  await expect(room.keeper.sourceFor(first).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+  await expect(room.manager.sourceFor(first).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
   const sent = server.received.length;
-  await expect(room.keeper.sourceFor(first).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+  await expect(room.manager.sourceFor(first).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
   expect(server.received).toHaveLength(sent);
 });
 
@@ -86,29 +86,29 @@ test('an answer that was given up for lost and comes after all brings the compan
       // The holder is frozen for longer than its lease: another process sends the same token, and it is refused.
       await alter(database.db, company, "lease_until = now() - interval '1 second'");
       const rival = oauthRoom(database.db, server);
-      await expect(rival.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+      await expect(rival.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
       expect(await reason(company)).toBe('refresh_outcome_unknown');
     },
   });
-  const late = await room.keeper.sourceFor(company).get();
+  const late = await room.manager.sourceFor(company).get();
   expect(await room.connections.find(company)).toMatchObject({ status: 'active' });
-  expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(late.value.reveal());
+  expect((await room.manager.sourceFor(company).get()).value.reveal()).toBe(late.value.reveal());
 });
 
 test('whoever saw a 401 waits for a renewal that is under way elsewhere', async () => {
   const [company] = (await companies(1)) as [CompanyKey];
   const elsewhere = oauthRoom(database.db, server);
-  const stale = await room.keeper.sourceFor(company).get();
+  const stale = await room.manager.sourceFor(company).get();
   let waiting: Promise<AccessToken> | undefined;
   server.misdeeds.push({
     kind: 'before',
     work: async () => {
-      waiting = room.keeper.sourceFor(company).renew(stale);
+      waiting = room.manager.sourceFor(company).renew(stale);
       await new Promise((resolve) => setTimeout(resolve, 100));
     },
   });
   const sent = server.received.length;
-  const renewed = await elsewhere.keeper.sourceFor(company).renew(stale);
+  const renewed = await elsewhere.manager.sourceFor(company).renew(stale);
   expect((await waiting)?.value.reveal()).toBe(renewed.value.reveal());
   expect(server.received).toHaveLength(sent + 1);
 });
@@ -117,10 +117,10 @@ test('a token that cannot be read is looked at only now and then, and the error 
   const [company] = (await companies(1)) as [CompanyKey];
   await alter(database.db, company, `${EXPIRED}, refresh_token = replace(refresh_token, 'v1.k1.', 'v1.gone.')`);
   for (let i = 0; i < 2; i++) {
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({
       code: 'token_unreadable',
       message: expect.stringContaining('"gone"') as string,
     });
-    expect(await room.keeper.due(10)).toEqual([]);
+    expect(await room.manager.due(10)).toEqual([]);
   }
 });

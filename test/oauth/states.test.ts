@@ -8,13 +8,13 @@ import { inTransaction } from '../../src/db/transaction.js';
 import { NightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, DUE, EXPIRED, newCompany, oauthRoom } from './fixture.js';
+import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom } from './fixture.js';
 import { readStates } from './states-document.js';
 import { TokenServer } from './token-server.js';
 
 let database: TestDatabase;
 let server: TokenServer;
-let room: ReturnType<typeof oauthRoom>;
+let room: OauthRoom;
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -109,13 +109,13 @@ describe('what each state allows', () => {
     expect(yesOrNo((await runsOf(waiting)) > 0)).toBe(row.nightlySync);
 
     await alter(db, waiting, DUE);
-    expect(yesOrNo((await room.keeper.due(1_000)).some(({ companyId }) => companyId === waiting.companyId))).toBe(
+    expect(yesOrNo((await room.manager.due(1_000)).some(({ companyId }) => companyId === waiting.companyId))).toBe(
       row.refreshedAhead,
     );
 
     await alter(db, waiting, EXPIRED);
     const sent = server.received.length;
-    const token = await room.keeper
+    const token = await room.manager
       .sourceFor(waiting)
       .get()
       .catch(() => undefined);

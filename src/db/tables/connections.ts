@@ -1,16 +1,242 @@
-// muster.connections: the onboarded companies. The first table that a writer locks.
-import type { CompanyKey } from '../../core/company.js';
+// muster.connections: the onboarded companies and what each may do (docs/states.md). Onboarding inserts a row, removal deletes
+// it, refreshes of tokens end and restore the authorization, requests for runs set the next sync. Lock order: the connection is
+// the first row that any writer locks; its token, its lists, its runs and their walks follow. A writer that locks several
+// connections takes them in the order of their keys, or passes over the ones that are locked.
+import type { CompanyKey, Environment } from '../../core/company.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
+
+export type ConnectionStatus = 'active' | 'reauthorization_required' | 'paused';
+
+/** Why a company must authorize again. */
+export type ReauthorizationReason =
+  /** The service refused the refresh token. */
+  | 'token_refused'
+  /** An answer was lost, and the token that was sent then is refused or unanswered now. */
+  | 'refresh_outcome_unknown'
+  /** The service answered a refresh with another company's token. */
+  | 'token_for_another_company'
+  /** API calls are refused although the token was just renewed. */
+  | 'access_token_refused';
+
+/** A connection with its company's name and the times of its access token. */
+export interface ConnectionRow extends CompanyKey {
+  readonly name: string | null;
+  readonly status: ConnectionStatus;
+  readonly paused: boolean;
+  readonly reauthorizationReason: string | null;
+  readonly expiresAt: Date | null;
+  readonly refreshedAt: Date | null;
+  readonly nextSyncAt: Date | null;
+}
+
+const SELECTED = Prisma.sql`
+  SELECT environment, company_id::text AS "companyId", m.name, c.status, c.paused, c.reauthorization_reason AS "reauthorizationReason",
+         t.expires_at AS "expiresAt", t.refreshed_at AS "refreshedAt", c.next_sync_at AS "nextSyncAt"
+  FROM muster.connections c
+  LEFT JOIN muster.tokens t USING (environment, company_id)
+  LEFT JOIN mirror.companies m USING (environment, company_id)`;
+
+/** The condition that a row belongs to the company. */
+export function isOf({ environment, companyId }: CompanyKey): Prisma.Sql {
+  return Prisma.sql`environment = ${environment} AND company_id = ${companyId}::uuid`;
+}
+
+/** Rows of a FROM, `asked`: environment and company_id of each company. */
+export function rowsOf(companies: readonly CompanyKey[]): Prisma.Sql {
+  const environments = companies.map(({ environment }) => environment);
+  const ids = companies.map(({ companyId }) => companyId);
+  return Prisma.sql`unnest(${environments}::text[], ${ids}::uuid[]) AS asked(environment, company_id)`;
+}
+
+export async function findConnection(db: Database, company: CompanyKey): Promise<ConnectionRow | undefined> {
+  const [row] = await db.prisma.$queryRaw<ConnectionRow[]>`${SELECTED} WHERE ${isOf(company)}`;
+  return row;
+}
+
+/** In the order of environment and company_id, from the first one behind `after`. */
+export function listConnections(
+  db: Database,
+  {
+    status,
+    environment,
+    after,
+    limit,
+  }: {
+    status?: ConnectionStatus | undefined;
+    environment?: Environment | undefined;
+    after?: CompanyKey | undefined;
+    limit: number;
+  },
+): Promise<ConnectionRow[]> {
+  const conditions = [
+    ...(status === undefined ? [] : [Prisma.sql`c.status = ${status}`]),
+    ...(environment === undefined ? [] : [Prisma.sql`environment = ${environment}`]),
+    ...(after === undefined ? [] : [Prisma.sql`(environment, company_id) > (${after.environment}, ${after.companyId}::uuid)`]),
+  ];
+  const where = conditions.length === 0 ? Prisma.empty : Prisma.sql`WHERE ${Prisma.join(conditions, ' AND ')}`;
+  return db.prisma.$queryRaw`${SELECTED} ${where} ORDER BY environment, company_id LIMIT ${limit}::int`;
+}
+
+/** Inserts the connection, or ends the need to authorize again of the one that is there. True when it was inserted. */
+export async function authorizeConnection(tx: Transaction, { environment, companyId }: CompanyKey): Promise<boolean> {
+  const [row] = await tx.$queryRaw<{ created: boolean }[]>`
+    INSERT INTO muster.connections AS c (environment, company_id) VALUES (${environment}, ${companyId}::uuid)
+    ON CONFLICT (environment, company_id) DO UPDATE SET reauthorization_reason = NULL,
+      status_changed_at = CASE WHEN c.reauthorization_reason IS NULL THEN c.status_changed_at ELSE now() END
+    RETURNING xmax = 0 AS created`;
+  return row?.created ?? false;
+}
+
+/** Keeps the connection from being removed or changed until the transaction ends. False when it is not there. */
+export async function lockConnection(tx: Transaction, company: CompanyKey): Promise<boolean> {
+  const rows = await tx.$queryRaw<unknown[]>`SELECT 1 FROM muster.connections WHERE ${isOf(company)} FOR UPDATE`;
+  return rows.length > 0;
+}
+
+/** A change of a company's authorization. */
+interface AuthorizationChange {
+  readonly company: CompanyKey;
+  readonly reason: ReauthorizationReason;
+  readonly at: Date;
+}
+
+/** Returns whether the authorization stood until now. */
+export async function endAuthorization(tx: Transaction, { company, reason, at }: AuthorizationChange): Promise<boolean> {
+  const changed = await tx.$executeRaw`
+    UPDATE muster.connections SET reauthorization_reason = ${reason}, status_changed_at = ${at}
+    WHERE ${isOf(company)} AND reauthorization_reason IS NULL`;
+  return changed > 0;
+}
+
+/** Returns whether the authorization had ended for this reason, and stands again now. */
+export async function restoreAuthorization(tx: Transaction, { company, reason, at }: AuthorizationChange): Promise<boolean> {
+  const changed = await tx.$executeRaw`
+    UPDATE muster.connections SET reauthorization_reason = NULL, status_changed_at = ${at}
+    WHERE ${isOf(company)} AND reauthorization_reason = ${reason}`;
+  return changed > 0;
+}
+
+/** Does nothing to a company that is paused, or not, already. */
+export async function setPaused(
+  db: Database,
+  { company, paused, at }: { company: CompanyKey; paused: boolean; at: Date },
+): Promise<void> {
+  await db.prisma.$executeRaw`
+    UPDATE muster.connections SET paused = ${paused}, status_changed_at = ${at} WHERE ${isOf(company)} AND paused <> ${paused}`;
+}
+
+/**
+ * The companies among these that must authorize again. `change` names the authorization that was lost: by the connection, and by the
+ * fence of its token, which every stored pair moves.
+ */
+export function findLostAuthorizations(
+  db: Database,
+  { companies }: { companies: CompanyKey[] },
+): Promise<(CompanyKey & { readonly change: string })[]> {
+  return db.prisma.$queryRaw`
+    SELECT environment, company_id::text AS "companyId", concat_ws('|', c.id, t.fence) AS change
+    FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
+    JOIN ${rowsOf(companies)} USING (environment, company_id)
+    WHERE c.reauthorization_reason IS NOT NULL`;
+}
+
+/** When a company's next nightly sync is. */
+export interface PlannedSync extends CompanyKey {
+  readonly at: Date;
+}
+
+/** Rows of a FROM, `planned`: environment, company_id and at of each sync. */
+function rowsOfSyncs(syncs: readonly PlannedSync[]): Prisma.Sql {
+  const [environments, ids] = [syncs.map(({ environment }) => environment), syncs.map(({ companyId }) => companyId)];
+  return Prisma.sql`unnest(${environments}::text[], ${ids}::uuid[], ${syncs.map(({ at }) => at)}::timestamptz[])
+    AS planned(environment, company_id, at)`;
+}
+
+/** A connection as a request for a run finds it. */
+export interface LockedConnection extends CompanyKey {
+  readonly status: ConnectionStatus;
+  readonly createdAt: Date;
+  readonly nextSyncAt: Date | null;
+}
+
+/** Locks the connections of these companies, without the ones that are gone, not due or passed over. */
+export function lockConnections(
+  tx: Transaction,
+  { companies, onlyDue, skipLocked }: { companies: readonly CompanyKey[]; onlyDue: boolean; skipLocked: boolean },
+): Promise<LockedConnection[]> {
+  return tx.$queryRaw`
+    SELECT environment, company_id AS "companyId", status, created_at AS "createdAt", next_sync_at AS "nextSyncAt"
+    FROM muster.connections c JOIN ${rowsOf(companies)} USING (environment, company_id)
+    WHERE NOT ${onlyDue} OR next_sync_at <= now()
+    FOR UPDATE OF c ${skipLocked ? Prisma.sql`SKIP LOCKED` : Prisma.empty}`;
+}
+
+/** The caller has locked the connections. */
+export async function setNextSyncs(tx: Transaction, { syncs }: { syncs: readonly PlannedSync[] }): Promise<void> {
+  if (syncs.length === 0) return;
+  await tx.$executeRaw`
+    UPDATE muster.connections c SET next_sync_at = planned.at FROM ${rowsOfSyncs(syncs)}
+    WHERE c.environment = planned.environment AND c.company_id = planned.company_id`;
+}
+
+/** Sets the next sync of a company that has none yet. */
+export async function setFirstSync(db: Database, { at, ...company }: PlannedSync): Promise<void> {
+  await db.prisma.$executeRaw`UPDATE muster.connections SET next_sync_at = ${at} WHERE ${isOf(company)} AND next_sync_at IS NULL`;
+}
+
+/** Active companies whose sync is due by the database's clock `now`, or was never planned. */
+export function findDueSyncs(
+  db: Database,
+  { limit }: { limit: number },
+): Promise<(CompanyKey & { readonly nextSyncAt: Date | null; readonly now: Date })[]> {
+  return db.prisma.$queryRaw`
+    SELECT environment, company_id AS "companyId", next_sync_at AS "nextSyncAt", now() AS now FROM muster.connections
+    WHERE status = 'active' AND (next_sync_at IS NULL OR next_sync_at <= now()) ORDER BY next_sync_at NULLS FIRST LIMIT ${limit}`;
+}
+
+/** The syncs that are not due yet by the database's clock `now`, of all companies, in the order of their keys. */
+export function findPlannedSyncs(db: Database): Promise<(PlannedSync & { readonly now: Date })[]> {
+  return db.prisma.$queryRaw`
+    SELECT environment, company_id AS "companyId", next_sync_at AS at, now() AS now FROM muster.connections
+    WHERE next_sync_at > now() ORDER BY environment, company_id`;
+}
+
+/**
+ * Moves syncs that are not due; returns how many were moved. Locks in the order of the keys, so that several workers that start
+ * at once wait for one another and never in a circle.
+ */
+export function movePlannedSyncs(db: Database, { syncs }: { syncs: readonly PlannedSync[] }): Promise<number> {
+  return db.prisma.$executeRaw`
+    WITH moved AS (
+      SELECT environment, company_id, planned.at FROM muster.connections c JOIN ${rowsOfSyncs(syncs)} USING (environment, company_id)
+      WHERE c.next_sync_at > clock_timestamp() AND c.next_sync_at <> planned.at
+      ORDER BY environment, company_id FOR UPDATE OF c)
+    UPDATE muster.connections c SET next_sync_at = moved.at FROM moved
+    WHERE c.environment = moved.environment AND c.company_id = moved.company_id`;
+}
+
+/** Companies that may be synced. `environment` and `lastRun`, the status of their last run, leave the other companies out. */
+export function findActiveCompanies(
+  db: Database,
+  { environment = null, lastRun = null }: { environment?: Environment | null | undefined; lastRun?: string | null | undefined },
+): Promise<CompanyKey[]> {
+  return db.prisma.$queryRaw`
+    SELECT c.environment, c.company_id AS "companyId" FROM muster.connections c
+    WHERE c.status = 'active' AND (${environment}::text IS NULL OR c.environment = ${environment})
+    AND (${lastRun}::text IS NULL OR ${lastRun} = (
+      SELECT r.status FROM muster.runs r WHERE r.environment = c.environment AND r.company_id = c.company_id ORDER BY r.seq DESC LIMIT 1))`;
+}
 
 export function countCompanies(db: Database): Promise<{ status: string; count: number }[]> {
   return db.prisma.$queryRaw`SELECT status, count(*)::int AS count FROM muster.connections GROUP BY status`;
 }
 
-/** Names the authorization that the company has now: by its connection, and by the fence of its token, which every stored pair moves. */
-export async function authorizationOf(tx: Transaction, { environment, companyId }: CompanyKey): Promise<string | undefined> {
+/** Names the authorization that the company has now: by its connection, and by its token's fence, which every stored pair moves. */
+export async function authorizationOf(tx: Transaction, company: CompanyKey): Promise<string | undefined> {
   const [row] = await tx.$queryRaw<{ name: string }[]>`
     SELECT concat_ws(' ', c.id, t.fence) AS name FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
-    WHERE environment = ${environment} AND company_id = ${companyId}::uuid`;
+    WHERE ${isOf(company)}`;
   return row?.name;
 }

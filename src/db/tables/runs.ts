@@ -7,6 +7,7 @@ import { Prisma, type Run } from '../../generated/prisma/client.js';
 import { type Page, pageBySeq, readSeqCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
+import { isOf, rowsOf } from './connections.js';
 import type { EndStatus, WalkRow, WalkStatus } from './walks.js';
 
 export type RunStatus = WalkStatus;
@@ -121,13 +122,6 @@ export function insertRuns(
     RETURNING id, epoch, environment, company_id AS "companyId"`;
 }
 
-/** Rows of a FROM, `asked`: environment and company_id of each company. */
-export function rowsOf(companies: readonly CompanyKey[]): Prisma.Sql {
-  const environments = companies.map(({ environment }) => environment);
-  const ids = companies.map(({ companyId }) => companyId);
-  return Prisma.sql`unnest(${environments}::text[], ${ids}::uuid[]) AS asked(environment, company_id)`;
-}
-
 /** Claims the run if it is due and nobody alive has it. While the company is paused its run only waits, or is cancelled. */
 export async function claimRun(db: Database, { id, worker }: { id: string; worker: string }): Promise<ClaimedRun | undefined> {
   const [row] = await db.prisma.$queryRaw<(Omit<ClaimedRun, 'company'> & CompanyKey)[]>`
@@ -231,4 +225,11 @@ export function countLastRuns(db: Database): Promise<{ status: EndStatus; count:
       WHERE r.environment = c.environment AND r.company_id = c.company_id AND r.finished_at IS NOT NULL
       ORDER BY seq DESC LIMIT 1) r
     WHERE c.status = 'active' GROUP BY r.status`;
+}
+
+/** Cancels the runs of a company that is removed, and ends every claim on them; their walks are the caller's to end. */
+export async function cancelRunsOf(tx: Transaction, company: CompanyKey): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.runs SET status = 'cancelled', cancel_requested = TRUE, epoch = epoch + 1, finished_at = now()
+    WHERE ${isOf(company)} AND status IN ('queued', 'running')`;
 }

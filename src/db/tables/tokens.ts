@@ -1,7 +1,238 @@
-// muster.tokens: the encrypted token pair of each company.
+// muster.tokens: the encrypted token pair of each company, and the lease under which one process at a time refreshes it.
+// Onboarding and authorization insert a row, refreshes replace its pair, removal deletes it. The fence grows with every lease and
+// with every pair that is stored: a write under an older fence finds no row. All times are the database's, since processes on
+// several machines compare them. Lock order: the connection before its token.
+import type { CompanyKey } from '../../core/company.js';
+import type { ErrorCode } from '../../core/errors.js';
 import type { Database } from '../database.js';
+import type { Transaction } from '../transaction.js';
+import { isOf } from './connections.js';
 
-/** Access tokens that are to be refreshed now, and those that expired before they were; without those that only a person can renew. */
+/** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer fence ends both. */
+export interface Lease {
+  readonly company: CompanyKey;
+  readonly fence: bigint;
+}
+
+/** A company's token as it is stored, judged by the database's clock. */
+export interface StoredToken extends Lease {
+  /** Encrypted. */
+  readonly accessToken: string | null;
+  /** Encrypted anew at every store, so that the ciphertext also names the edition. */
+  readonly refreshToken: string;
+  /** The access token will be valid for some seconds yet. */
+  readonly usable: boolean;
+  /** It is time to refresh. A retry that is later than any is ever put off was written before the clock went back. */
+  readonly due: boolean;
+  readonly refreshAt: Date;
+  /** Failures in a row that were not the company's fault. */
+  readonly transientFailures: number;
+  /** The code of the last of them. */
+  readonly lastFailure: ErrorCode | null;
+  /** How often this refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
+  readonly unanswered: number;
+  readonly reauthorizationReason: string | null;
+}
+
+/** A token pair as it is written: encrypted once, so that a repeated write can recognize its own. Both times count from now. */
+export interface SealedPair {
+  readonly accessToken: string | null;
+  readonly refreshToken: string;
+  readonly lifetimeSeconds: number;
+  readonly refreshAfterSeconds: number;
+}
+
+/**
+ * An access token used in its last seconds would expire on the way, and one whose end is counted in whole seconds ends up to one
+ * earlier than it says. Of a very short lifetime, the last seconds are at most this share.
+ */
+const LAST_SECONDS = 5;
+const LAST_SHARE = 0.4;
+
+/** However long the service asks us to stay away. */
+export const LONGEST_RETRY_AFTER_SECONDS = 900;
+
+/**
+ * How long one process may refresh a company's token undisturbed. Too short and two send the same refresh token, which
+ * costs the authorization; too long and a company waits after a crash, which costs half a minute.
+ */
+export const LEASE_MS = 30_000;
+
+/** The longest outage of an authorization server that is believed. After it, a company that gets no answer is told so. */
+const LONGEST_SILENCE_HOURS = 24;
+
+/** Undefined when the company is not there. */
+export async function findToken(tx: Transaction, company: CompanyKey): Promise<StoredToken | undefined> {
+  const [row] = await tx.$queryRaw<Omit<StoredToken, 'company'>[]>`
+    SELECT t.fence, t.access_token AS "accessToken", t.refresh_token AS "refreshToken",
+           t.access_token IS NOT NULL
+             AND t.expires_at - LEAST(${LAST_SECONDS} * interval '1 second', (t.expires_at - t.refreshed_at) * ${LAST_SHARE}::float8) > now() AS usable,
+           t.refresh_at <= now() OR (
+             (t.transient_failures > 0 OR t.access_token IS NULL)
+             AND t.refresh_at > now() + ${LONGEST_RETRY_AFTER_SECONDS} * interval '1 second') AS due,
+           t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
+           t.ambiguous_attempts AS "unanswered",
+           c.reauthorization_reason AS "reauthorizationReason"
+    FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
+    WHERE ${isOf(company)}`;
+  return row && { company, ...row };
+}
+
+/** The companies whose token is due and under no lease, the longest due first; without companies that must authorize again. */
+export function findDueTokens(
+  db: Database,
+  { environments, limit }: { environments: string[]; limit: number },
+): Promise<CompanyKey[]> {
+  return db.prisma.$queryRaw`
+    SELECT environment, company_id::text AS "companyId"
+    FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
+    WHERE t.refresh_at <= now() AND c.reauthorization_reason IS NULL AND environment = ANY(${environments})
+      AND (t.lease_until IS NULL OR t.lease_until <= now())
+    ORDER BY t.refresh_at LIMIT ${limit}::int`;
+}
+
+/**
+ * Stores the pair of a new authorization: it outdates the stored pair and every refresh of it that is under way. The first fence
+ * is the time, so that a company that was removed and came back never meets an old fence again.
+ */
+export async function saveToken(
+  tx: Transaction,
+  { company: { environment, companyId }, pair }: { company: CompanyKey; pair: SealedPair },
+): Promise<void> {
+  await tx.$executeRaw`
+    INSERT INTO muster.tokens AS t (environment, company_id, fence, access_token, refresh_token, expires_at, refreshed_at, refresh_at)
+    VALUES (${environment}, ${companyId}::uuid, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
+            ${pair.accessToken}, ${pair.refreshToken},
+            now() + ${pair.lifetimeSeconds}::float8 * interval '1 second', now(),
+            now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second')
+    ON CONFLICT (environment, company_id) DO UPDATE SET
+      access_token = EXCLUDED.access_token, refresh_token = EXCLUDED.refresh_token, expires_at = EXCLUDED.expires_at,
+      refreshed_at = EXCLUDED.refreshed_at, refresh_at = EXCLUDED.refresh_at, fence = t.fence + 1,
+      lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0,
+      last_failure = NULL`;
+}
+
+/**
+ * Stores the answer to a refresh: replaces the pair whose refresh token was spent, and only that pair. Returns the new fence, or
+ * undefined when a newer authorization was stored meanwhile. A lease that was lost does not matter: the answer succeeds the token
+ * that is stored, and to drop it would lose the company. Harmless when repeated.
+ */
+export async function replaceToken(
+  tx: Transaction,
+  { spent, pair }: { spent: StoredToken; pair: SealedPair },
+): Promise<bigint | undefined> {
+  const [row] = await tx.$queryRaw<{ fence: bigint }[]>`
+    UPDATE muster.tokens SET
+      access_token = ${pair.accessToken}, refresh_token = ${pair.refreshToken}, fence = fence + 1,
+      expires_at = now() + ${pair.lifetimeSeconds}::float8 * interval '1 second', refreshed_at = now(),
+      refresh_at = now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second',
+      lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0,
+      last_failure = NULL
+    WHERE ${isOf(spent.company)} AND (fence = ${spent.fence} OR refresh_token IN (${spent.refreshToken}, ${pair.refreshToken}))
+    RETURNING fence`;
+  return row?.fence;
+}
+
+/** Takes the right to refresh and moves the fence; undefined while somebody else has it. */
+export async function takeLease(
+  db: Database,
+  { company, owner }: { company: CompanyKey; owner: string },
+): Promise<Lease | undefined> {
+  const [row] = await db.prisma.$queryRaw<{ fence: bigint }[]>`
+    UPDATE muster.tokens
+    SET fence = fence + 1, lease_owner = ${owner}, lease_until = clock_timestamp() + ${LEASE_MS}::float8 * interval '1 millisecond'
+    WHERE ${isOf(company)} AND (lease_until IS NULL OR lease_until <= now())
+    RETURNING fence`;
+  return row && { company, fence: row.fence };
+}
+
+/**
+ * A lease longer than any that is given was written before the clock went back: an owner that died then would keep the company
+ * waiting for as long as the clock jumped. The lease gets its whole length from now, in case its owner lives.
+ */
+export async function shortenLease(db: Database, company: CompanyKey): Promise<void> {
+  await db.prisma.$executeRaw`
+    UPDATE muster.tokens SET lease_until = clock_timestamp() + ${LEASE_MS}::float8 * interval '1 millisecond'
+    WHERE ${isOf(company)} AND lease_until > clock_timestamp() + ${LEASE_MS}::float8 * interval '1 millisecond'`;
+}
+
+/**
+ * Writes down, right before the refresh token is sent, that it is about to be: until its outcome is written, this attempt is one
+ * of the `unanswered` ones, whatever becomes of this process. False when the lease was lost or less than `neededMs` is left of
+ * it: then the token must not be sent.
+ */
+export async function beginAttempt(
+  db: Database,
+  { company, fence, unanswered, neededMs }: Lease & { unanswered: number; neededMs: number },
+): Promise<boolean> {
+  const begun = await db.prisma.$executeRaw`
+    UPDATE muster.tokens
+    SET attempt_started_at = COALESCE(attempt_started_at, clock_timestamp()), ambiguous_attempts = ${unanswered}::int
+    WHERE ${isOf(company)} AND fence = ${fence}
+      AND lease_until > clock_timestamp() + ${neededMs}::float8 * interval '1 millisecond'`;
+  return begun > 0;
+}
+
+/** Gives the lease back with no attempt made. With `retryAfterSeconds`, the next attempt is made no sooner than that. */
+export async function releaseLease(
+  db: Database,
+  { company, fence, retryAfterSeconds = null }: Lease & { retryAfterSeconds?: number | null },
+): Promise<void> {
+  await db.prisma.$executeRaw`
+    UPDATE muster.tokens SET lease_owner = NULL, lease_until = NULL,
+      refresh_at = COALESCE(now() + ${retryAfterSeconds}::float8 * interval '1 second', refresh_at)
+    WHERE ${isOf(company)} AND fence = ${fence}`;
+}
+
+/** Gives the lease back after an attempt that granted nothing; the next one is made in `retryAfterSeconds`. */
+export async function postponeRefresh(
+  db: Database,
+  {
+    company,
+    fence,
+    unanswered,
+    failure,
+    retryAfterSeconds,
+  }: Lease & { unanswered: number; failure: ErrorCode; retryAfterSeconds: number },
+): Promise<void> {
+  await db.prisma.$executeRaw`
+    UPDATE muster.tokens SET
+      lease_owner = NULL, lease_until = NULL, ambiguous_attempts = ${unanswered}::int,
+      attempt_started_at = CASE WHEN ${unanswered}::int > 0 THEN attempt_started_at END,
+      transient_failures = transient_failures + 1, last_failure = ${failure},
+      refresh_at = now() + ${retryAfterSeconds}::float8 * interval '1 second'
+    WHERE ${isOf(company)} AND fence = ${fence}`;
+}
+
+/** Gives the lease back for good, for the company must authorize again. False when it was lost, or a newer pair was stored. */
+export async function abandonAttempt(tx: Transaction, { company, fence }: Lease): Promise<boolean> {
+  const abandoned = await tx.$executeRaw`
+    UPDATE muster.tokens SET lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL
+    WHERE ${isOf(company)} AND fence = ${fence}`;
+  return abandoned > 0;
+}
+
+/**
+ * Whether it is the authorization server that is silent, and not this company's token that is lost: other companies of the
+ * environment lack an answer, too, and nobody else was granted anything since this company's first unanswered attempt, which is
+ * not older than the longest outage.
+ */
+export async function isServiceSilent(db: Database, company: CompanyKey): Promise<boolean> {
+  const [row] = await db.prisma.$queryRaw<{ silent: boolean | null }[]>`
+    SELECT ours.attempt_started_at > now() - ${LONGEST_SILENCE_HOURS} * interval '1 hour'
+       AND EXISTS (
+         SELECT FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
+         WHERE t.environment = ours.environment AND t.company_id <> ours.company_id
+           AND t.ambiguous_attempts > 0 AND c.reauthorization_reason IS NULL)
+       AND NOT EXISTS (
+         SELECT FROM muster.tokens t
+         WHERE t.environment = ours.environment AND t.company_id <> ours.company_id
+           AND t.refreshed_at > ours.attempt_started_at) AS silent
+    FROM muster.tokens ours WHERE ${isOf(company)}`;
+  return row?.silent ?? false;
+}
+
+/** Tokens that are to be refreshed now, and that expired before they were; without companies that must authorize again. */
 export async function countLateTokens(db: Database): Promise<{ due: number; overdue: number }> {
   const [row] = await db.prisma.$queryRaw<[{ due: number; overdue: number }]>`
     SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now())::int AS overdue

@@ -4,6 +4,7 @@ import type { CompanyKey } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
 import { Prisma, type Walk } from '../../generated/prisma/client.js';
 import type { Transaction } from '../transaction.js';
+import { isOf } from './connections.js';
 import { moveLedger } from './ledger.js';
 import { fenced, fenceListOfCheckpoint, type ListKey, lockList } from './lists.js';
 
@@ -219,4 +220,12 @@ export async function findKeysDigest(
     SELECT keys_digest AS digest FROM muster.walks w
     WHERE id = ${walkId}::uuid AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = w.id)`;
   return row?.digest ?? undefined;
+}
+
+/** Ends the walks of a company that is removed, and forgets their checkpoints, which hold the company's data. */
+export async function eraseWalksOf(tx: Transaction, company: CompanyKey): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL,
+      status = CASE WHEN status IN ('queued', 'running') THEN 'cancelled' ELSE status END, finished_at = COALESCE(finished_at, now())
+    WHERE ${isOf(company)}`;
 }

@@ -1,10 +1,9 @@
-import { TokenKeeper } from '../../src/oauth/keeper.js';
-import { type KeeperSettings, keeperParts } from './keeper-parts.js';
+import { type TokenSettings, tokenRoom } from './token-room.js';
 
 // Started by fork: answers each company_id with the token that it got, or with the code of the error.
-const keeper = new TokenKeeper(keeperParts(JSON.parse(process.env.KEEPER ?? '{}') as KeeperSettings));
+const { manager } = tokenRoom(JSON.parse(process.env.TOKEN_SETTINGS ?? '{}') as TokenSettings);
 process.on('message', (companyId: string) => {
-  keeper
+  manager
     .sourceFor({ environment: 'test', companyId })
     .get()
     .then(

@@ -1,11 +1,11 @@
 import type pg from 'pg';
 
 /**
- * Work that only one process at a time may do, named by texts: what a lease is for rows that do not exist yet.
- * Advisory locks of a session, on a connection that is ours until the work is done. Each piece of work holds a connection
- * while it needs another, so at most half of the pool is given away; the others wait.
+ * Keeps work to one process at a time where there is no row yet that a lease could stand in. Texts name the work. The locks are
+ * advisory locks of a session, on a connection of the pool that stays taken until the work is done. Work needs another connection
+ * meanwhile, so at most half of the pool is given away; further work waits.
  */
-export class Exclusive {
+export class AdvisoryLocks {
   readonly #pool: pg.Pool;
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -15,7 +15,7 @@ export class Exclusive {
     this.#free = Math.max(1, Math.floor(pool.options.max / 2));
   }
 
-  /** Undefined, and nothing done, while somebody else has one of the names. */
+  /** Undefined, and nothing done, while somebody else has locked one of the names. */
   async run<T>(names: readonly string[], work: () => Promise<T>): Promise<{ result: T } | undefined> {
     if (this.#free > 0) this.#free -= 1;
     else await new Promise<void>((resolve) => this.#waiting.push(resolve));

@@ -1,15 +1,24 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { Secret } from '../../src/core/secret.js';
 import { openDatabase } from '../../src/db/database.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, DUE, EXPIRED, newCompany, oauthRoom, onboarded, storedRefreshToken } from './fixture.js';
+import {
+  alter,
+  authorizeElsewhere,
+  DUE,
+  EXPIRED,
+  newCompany,
+  type OauthRoom,
+  oauthRoom,
+  onboarded,
+  storedRefreshToken,
+} from './fixture.js';
 import { TokenServer } from './token-server.js';
 
 let database: TestDatabase;
 let server: TokenServer;
-let room: ReturnType<typeof oauthRoom>;
+let room: OauthRoom;
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -35,19 +44,10 @@ const status = async (company: CompanyKey) => {
 const without = (name: string) => (grant: Record<string, unknown>) =>
   Object.fromEntries(Object.entries(grant).filter(([member]) => member !== name));
 
-/** What another process does when the company's administrator went through the consent page; gives the new access token. */
-async function authorizeAgain(company: CompanyKey): Promise<string> {
-  const grant = await room.endpoint.refresh(new Secret(server.issue(company.companyId)));
-  if (grant.kind !== 'granted' || !grant.refreshToken) throw new Error(`Not granted: ${grant.kind}`);
-  const pair = { ...grant, refreshToken: grant.refreshToken, refreshAfterSeconds: 900 };
-  await room.vault.store(database.db.prisma, company, room.vault.seal(company, pair));
-  return grant.accessToken.reveal();
-}
-
 describe('a token in force', () => {
   test('is given without asking the service', async () => {
     const { company } = await onboarded(room, server);
-    const source = room.keeper.sourceFor(company);
+    const source = room.manager.sourceFor(company);
     const [first, second] = [await source.get(), await source.get()];
     expect(first.value.reveal()).toMatch(/^access-token-/);
     expect(second).toEqual(first);
@@ -56,9 +56,9 @@ describe('a token in force', () => {
 
   test('is refreshed when due, and the new pair is stored encrypted', async () => {
     const { company, token } = await onboarded(room, server);
-    const before = await room.keeper.sourceFor(company).get();
+    const before = await room.manager.sourceFor(company).get();
     await alter(database.db, company, DUE);
-    const after = await room.keeper.sourceFor(company).get();
+    const after = await room.manager.sourceFor(company).get();
     expect(after.value.reveal()).not.toBe(before.value.reveal());
     expect(after.version).toBeGreaterThan(before.version);
     expect(server.isLive(await storedRefreshToken(room, company))).toBe(true);
@@ -83,25 +83,25 @@ describe('a token in force', () => {
 
   test('still serves while refreshing ahead fails', async () => {
     const { company } = await onboarded(room, server);
-    const before = await room.keeper.sourceFor(company).get();
+    const before = await room.manager.sourceFor(company).get();
     await alter(database.db, company, DUE);
     server.misdeeds.push({ kind: 'answer', status: 503 });
-    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(before.value.reveal());
-    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(before.value.reveal());
+    expect((await room.manager.sourceFor(company).get()).value.reveal()).toBe(before.value.reveal());
+    expect((await room.manager.sourceFor(company).get()).value.reveal()).toBe(before.value.reveal());
     expect(server.received).toHaveLength(2);
   });
 });
 
 describe('one refresh for all', () => {
-  test('eight keepers with pools of their own, fifty times', async () => {
+  test('eight processes with pools of their own, fifty times', async () => {
     const { company } = await onboarded(room, server);
     const databases = Array.from({ length: 8 }, () => openDatabase({ url: database.url, poolSize: 2 }));
-    const keepers = databases.map((db) => oauthRoom(db, server).keeper);
+    const managers = databases.map((db) => oauthRoom(db, server).manager);
     try {
       for (let round = 0; round < 50; round++) {
         await alter(database.db, company, round % 2 ? DUE : EXPIRED);
         const sent = server.received.length;
-        const tokens = await Promise.all(keepers.map((keeper) => keeper.sourceFor(company).get()));
+        const tokens = await Promise.all(managers.map((manager) => manager.sourceFor(company).get()));
         expect(new Set(tokens.map(({ value }) => value.reveal())).size).toBe(1);
         expect(server.received.length - sent).toBe(1);
       }
@@ -109,12 +109,12 @@ describe('one refresh for all', () => {
       await Promise.all(databases.map((db) => db.close()));
     }
     expect(server.most).toBe(1);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test('ten requests of one process that all saw a 401', async () => {
     const { company } = await onboarded(room, server);
-    const source = room.keeper.sourceFor(company);
+    const source = room.manager.sourceFor(company);
     const stale = await source.get();
     const renewed = await Promise.all(Array.from({ length: 10 }, () => source.renew(stale)));
     expect(new Set(renewed.map(({ value }) => value.reveal())).size).toBe(1);
@@ -134,7 +134,7 @@ describe('one refresh for all', () => {
         return Reflect.get(target, name) as unknown;
       },
     });
-    const source = oauthRoom({ ...database.db, prisma }, server).keeper.sourceFor(company);
+    const source = oauthRoom({ ...database.db, prisma }, server).manager.sourceFor(company);
     const stale = await source.get();
     asked = 0;
     // The answer waits until all ten have looked at the token.
@@ -146,7 +146,7 @@ describe('one refresh for all', () => {
 
   test('a lease that moved the fence without a renewal does not hide that a token is stale', async () => {
     const { company } = await onboarded(room, server);
-    const source = room.keeper.sourceFor(company);
+    const source = room.manager.sourceFor(company);
     const stale = await source.get();
     await alter(database.db, company, 'fence = fence + 5');
     expect((await source.renew(stale)).value.reveal()).not.toBe(stale.value.reveal());
@@ -155,12 +155,12 @@ describe('one refresh for all', () => {
   test('side by side for many companies', async () => {
     const companies = await Promise.all(Array.from({ length: 20 }, () => onboarded(room, server)));
     await database.db.pool.query('UPDATE muster.tokens SET refresh_at = now()');
-    expect((await room.keeper.due(100)).length).toBe(20);
-    expect((await room.keeper.due(7)).length).toBe(7);
-    await Promise.all(companies.map(({ company }) => room.keeper.refresh(company)));
-    expect(await room.keeper.due(100)).toEqual([]);
+    expect((await room.manager.due(100)).length).toBe(20);
+    expect((await room.manager.due(7)).length).toBe(7);
+    await Promise.all(companies.map(({ company }) => room.manager.refresh(company)));
+    expect(await room.manager.due(100)).toEqual([]);
     expect(server.received).toHaveLength(40);
-    await Promise.all(companies.map(({ company }) => room.keeper.refresh(company)));
+    await Promise.all(companies.map(({ company }) => room.manager.refresh(company)));
     expect(server.received).toHaveLength(40);
   });
 });
@@ -170,16 +170,16 @@ describe('what the answer may lack', () => {
     const { company, token } = await onboarded(room, server);
     await alter(database.db, company, DUE);
     server.misdeeds.push({ kind: 'change', change: without('refresh_token') });
-    await room.keeper.refresh(company);
+    await room.manager.refresh(company);
     expect(await storedRefreshToken(room, company)).toBe(token);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test('no expires_in: half an hour', async () => {
     const { company } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'change', change: without('expires_in') });
-    await room.keeper.sourceFor(company).get();
+    await room.manager.sourceFor(company).get();
     const minutes = ((await room.connections.find(company))?.token.expiresAt?.getTime() ?? 0) - Date.now();
     expect(Math.round(minutes / 60_000)).toBe(30);
   });
@@ -189,7 +189,7 @@ describe('what the answer may lack', () => {
     for (const change of [(grant: Record<string, unknown>) => ({ ...grant, token_type: 'bearer' }), without('company_id')]) {
       await alter(database.db, company, EXPIRED);
       server.misdeeds.push({ kind: 'change', change });
-      await room.keeper.sourceFor(company).get();
+      await room.manager.sourceFor(company).get();
     }
     expect(server.received).toHaveLength(3);
   });
@@ -199,12 +199,12 @@ describe('what the answer may lack', () => {
     for (const change of [without('access_token'), (grant: Record<string, unknown>) => ({ ...grant, token_type: 'mac' })]) {
       await alter(database.db, company, EXPIRED);
       server.misdeeds.push({ kind: 'change', change });
-      await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_error', retryable: true });
+      await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_error', retryable: true });
       expect(server.isLive(await storedRefreshToken(room, company))).toBe(true);
     }
     await alter(database.db, company, EXPIRED);
-    await room.keeper.sourceFor(company).get();
-    expect(await status(company)).toEqual(['active', undefined]);
+    await room.manager.sourceFor(company).get();
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test("another company's token: kept in quarantine, and the company must authorize again", async () => {
@@ -212,7 +212,7 @@ describe('what the answer may lack', () => {
     const other = newCompany().companyId;
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'change', change: (grant) => ({ ...grant, company_id: other }) });
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
     expect(await status(company)).toEqual(['reauthorization_required', 'token_for_another_company']);
     const { rows } = await database.db.pool.query<{ company_id: string; refresh_token: string }>(
       'SELECT * FROM muster.quarantined_tokens',
@@ -228,13 +228,13 @@ describe('refused', () => {
     const { company } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'answer', status: 400, body: { error: 'invalid_grant' } });
-    const source = room.keeper.sourceFor(company);
+    const source = room.manager.sourceFor(company);
     await expect(source.get()).rejects.toMatchObject({ code: 'reauthorization_required' });
     expect(await status(company)).toEqual(['reauthorization_required', 'token_refused']);
     const sent = server.received.length;
     await expect(source.get()).rejects.toMatchObject({ code: 'reauthorization_required' });
-    await expect(room.keeper.refresh(company)).rejects.toMatchObject({ code: 'reauthorization_required' });
-    expect(await room.keeper.due(10)).toEqual([]);
+    await expect(room.manager.refresh(company)).rejects.toMatchObject({ code: 'reauthorization_required' });
+    expect(await room.manager.due(10)).toEqual([]);
     expect(server.received).toHaveLength(sent);
   });
 
@@ -246,16 +246,16 @@ describe('refused', () => {
       kind: 'before',
       work: async () => {
         server.revoke(token);
-        theirs = await authorizeAgain(company);
+        theirs = await authorizeElsewhere(room, server, company);
       },
     });
-    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(theirs);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect((await room.manager.sourceFor(company).get()).value.reveal()).toBe(theirs);
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test('an access token that API calls refuse: the company must authorize again, and is asked nothing more', async () => {
     const { company } = await onboarded(room, server);
-    const source = room.keeper.sourceFor(company);
+    const source = room.manager.sourceFor(company);
     await source.refused(await source.get());
     expect(await status(company)).toEqual(['reauthorization_required', 'access_token_refused']);
     await expect(source.get()).rejects.toMatchObject({ code: 'reauthorization_required' });
@@ -264,11 +264,11 @@ describe('refused', () => {
 
   test('a refusal that comes after a new authorization does not undo it', async () => {
     const { company } = await onboarded(room, server);
-    const source = room.keeper.sourceFor(company);
+    const source = room.manager.sourceFor(company);
     const outdated = await source.get();
-    await authorizeAgain(company);
+    await authorizeElsewhere(room, server, company);
     await source.refused(outdated);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
   });
 
   test('a late answer never overwrites a newer authorization, and is not thrown away', async () => {
@@ -278,11 +278,11 @@ describe('refused', () => {
     server.misdeeds.push({
       kind: 'after',
       work: async () => {
-        theirs = await authorizeAgain(company);
+        theirs = await authorizeElsewhere(room, server, company);
       },
     });
-    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(theirs);
-    expect((await room.keeper.sourceFor(company).get()).value.reveal()).toBe(theirs);
+    expect((await room.manager.sourceFor(company).get()).value.reveal()).toBe(theirs);
+    expect((await room.manager.sourceFor(company).get()).value.reveal()).toBe(theirs);
     const { rows } = await database.db.pool.query<{ refresh_token: string }>(
       'SELECT * FROM muster.quarantined_tokens WHERE company_id = $1',
       [company.companyId],
@@ -297,7 +297,7 @@ describe('refused', () => {
     const { company } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'after', work: () => room.connections.remove(company, 'test') });
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'company_not_found' });
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'company_not_found' });
     const { rows } = await database.db.pool.query('SELECT FROM muster.quarantined_tokens WHERE company_id = $1', [
       company.companyId,
     ]);
@@ -317,15 +317,15 @@ describe('refused', () => {
     const { company } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'answer', status: code, body, headers: code === 302 ? { location: '/elsewhere' } : {} });
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_refused' });
-    expect(await status(company)).toEqual(['active', undefined]);
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_refused' });
+    expect(await status(company)).toEqual(['active', null]);
   });
 });
 
 describe('trouble', () => {
   test('5xx, 429 and no connection never count against the company, and are not hammered', async () => {
     const { company, token } = await onboarded(room, server);
-    const source = room.keeper.sourceFor(company);
+    const source = room.manager.sourceFor(company);
     for (const [code, expected] of [
       [500, 'service_error'],
       [503, 'service_error'],
@@ -357,9 +357,9 @@ describe('trouble', () => {
     const { company, token } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'answer', status: answered, body });
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code });
-    for (const { keeper } of [room, oauthRoom(database.db, server)])
-      await expect(keeper.sourceFor(company).get()).rejects.toMatchObject({
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code });
+    for (const { manager } of [room, oauthRoom(database.db, server)])
+      await expect(manager.sourceFor(company).get()).rejects.toMatchObject({
         code,
         retryable: true,
         message: expect.stringContaining('the next attempt is made at'),
@@ -367,7 +367,7 @@ describe('trouble', () => {
     expect(server.uses(token)).toBe(1);
 
     await alter(database.db, company, EXPIRED);
-    await room.keeper.sourceFor(company).get();
+    await room.manager.sourceFor(company).get();
     const { rows } = await database.db.pool.query('SELECT last_failure FROM muster.tokens');
     expect(rows).toEqual([{ last_failure: null }]);
   });
@@ -376,7 +376,7 @@ describe('trouble', () => {
     const { company } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'answer', status: 429, headers: { 'retry-after': '120' } });
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_throttled' });
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_throttled' });
     const { rows } = await database.db.pool.query(
       "SELECT refresh_at > now() + interval '110 seconds' AS later FROM muster.tokens",
     );
@@ -390,11 +390,11 @@ describe('trouble', () => {
     await gone.stop();
     for (let i = 0; i < 4; i++) {
       await alter(database.db, company, EXPIRED);
-      await expect(lonely.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
+      await expect(lonely.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
     }
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
     await alter(database.db, company, EXPIRED);
-    await room.keeper.sourceFor(company).get();
+    await room.manager.sourceFor(company).get();
     expect(server.uses(token)).toBe(1);
   });
 
@@ -402,11 +402,11 @@ describe('trouble', () => {
     const { company, token } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'drop', rotate: false });
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable', retryable: true });
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable', retryable: true });
     await alter(database.db, company, EXPIRED);
-    await room.keeper.sourceFor(company).get();
+    await room.manager.sourceFor(company).get();
     expect(server.uses(token)).toBe(2);
-    expect(await status(company)).toEqual(['active', undefined]);
+    expect(await status(company)).toEqual(['active', null]);
     const { rows } = await database.db.pool.query('SELECT ambiguous_attempts FROM muster.tokens');
     expect(rows).toEqual([{ ambiguous_attempts: 0 }]);
   });
@@ -415,9 +415,9 @@ describe('trouble', () => {
     const { company, token } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'drop', rotate: true });
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
     await alter(database.db, company, EXPIRED);
-    await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
     expect(await status(company)).toEqual(['reauthorization_required', 'refresh_outcome_unknown']);
     expect(server.uses(token)).toBe(2);
   });
@@ -427,7 +427,7 @@ describe('trouble', () => {
     for (const code of ['service_unreachable', 'reauthorization_required']) {
       await alter(database.db, company, EXPIRED);
       server.misdeeds.push({ kind: 'drop', rotate: false });
-      await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code });
+      await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code });
     }
     expect(await status(company)).toEqual(['reauthorization_required', 'refresh_outcome_unknown']);
     expect(server.uses(token)).toBe(2);
@@ -439,13 +439,13 @@ describe('trouble', () => {
       await database.db.pool.query(`UPDATE muster.tokens SET ${EXPIRED}`);
       for (const { company } of companies) {
         server.misdeeds.push({ kind: 'drop', rotate: false });
-        await expect(room.keeper.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
+        await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_unreachable' });
       }
     }
     await database.db.pool.query(`UPDATE muster.tokens SET ${EXPIRED}`);
     for (const { company } of companies) {
-      await room.keeper.sourceFor(company).get();
-      expect(await status(company)).toEqual(['active', undefined]);
+      await room.manager.sourceFor(company).get();
+      expect(await status(company)).toEqual(['active', null]);
     }
   });
 
@@ -453,16 +453,16 @@ describe('trouble', () => {
     const { company } = await onboarded(room, server);
     await room.connections.pause(company);
     await alter(database.db, company, DUE);
-    expect(await room.keeper.due(10)).toEqual([company]);
-    await room.keeper.refresh(company);
+    expect(await room.manager.due(10)).toEqual([company]);
+    await room.manager.refresh(company);
     expect(server.received).toHaveLength(2);
     await database.db.pool.query(`UPDATE muster.connections SET environment = 'production'`); // and its token with it
     await alter(database.db, { ...company, environment: 'production' }, DUE);
-    expect(await room.keeper.due(10)).toEqual([]);
-    await expect(room.keeper.refresh({ ...company, environment: 'production' })).rejects.toMatchObject({
+    expect(await room.manager.due(10)).toEqual([]);
+    await expect(room.manager.refresh({ ...company, environment: 'production' })).rejects.toMatchObject({
       code: 'environment_not_configured',
     });
     expect(server.received).toHaveLength(2);
-    await expect(room.keeper.sourceFor(newCompany()).get()).rejects.toMatchObject({ code: 'company_not_found' });
+    await expect(room.manager.sourceFor(newCompany()).get()).rejects.toMatchObject({ code: 'company_not_found' });
   });
 });

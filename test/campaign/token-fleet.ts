@@ -2,27 +2,30 @@ import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
 import type { Secret } from '../../src/core/secret.js';
-import { TokenKeeper } from '../../src/oauth/keeper.js';
-import { Onboarding } from '../../src/oauth/onboarding.js';
+import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import type { OauthRoom } from '../oauth/fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { type KeeperSettings, keeperParts } from './keeper-parts.js';
+import { type TokenSettings, tokenRoom } from './token-room.js';
 
-const SCRIPT = fileURLToPath(new URL('keeper-process.ts', import.meta.url));
+const SCRIPT = fileURLToPath(new URL('token-process.ts', import.meta.url));
 
 export type Answer = { readonly token: string } | { readonly error: string };
 
-/** A process of its own that keeps tokens. */
-export class KeeperProcess {
+/** A process of its own that refreshes tokens. */
+export class TokenProcess {
   readonly #child: ChildProcess;
 
   private constructor(child: ChildProcess) {
     this.#child = child;
   }
 
-  static async start(settings: KeeperSettings): Promise<KeeperProcess> {
-    const child = fork(SCRIPT, [], { execArgv: ['--import', 'tsx'], env: { ...process.env, KEEPER: JSON.stringify(settings) } });
-    const started = new KeeperProcess(child);
+  static async start(settings: TokenSettings): Promise<TokenProcess> {
+    const child = fork(SCRIPT, [], {
+      execArgv: ['--import', 'tsx'],
+      env: { ...process.env, TOKEN_SETTINGS: JSON.stringify(settings) },
+    });
+    const started = new TokenProcess(child);
     await started.#message();
     return started;
   }
@@ -53,21 +56,16 @@ export class KeeperProcess {
   }
 }
 
-/** A provider with single-use refresh tokens, a database, and any number of processes that keep tokens in it. */
-export class KeeperFleet {
-  /** One, as in the API: it sees to it that its work does not take every connection of the pool. */
-  readonly #onboarding: Onboarding;
-
+/** A provider with single-use refresh tokens, a database, and any number of processes that refresh the tokens in it. */
+export class TokenFleet {
   private constructor(
     readonly sandbox: Sandbox,
     readonly database: TestDatabase,
-    readonly settings: KeeperSettings,
-    readonly parts: ReturnType<typeof keeperParts>,
-  ) {
-    this.#onboarding = new Onboarding(parts);
-  }
+    readonly settings: TokenSettings,
+    readonly room: OauthRoom,
+  ) {}
 
-  static async open(companies: number): Promise<KeeperFleet> {
+  static async open(companies: number): Promise<TokenFleet> {
     const sandbox = await startSandbox({
       companies: Array.from({ length: companies }, (_, i) => ({ name: `Company ${i}`, employees: 1 })),
     });
@@ -79,18 +77,18 @@ export class KeeperFleet {
       clientSecret: sandbox.clientSecret.reveal(),
       key: randomBytes(32).toString('base64'),
     };
-    const fleet = new KeeperFleet(sandbox, database, settings, keeperParts(settings));
+    const fleet = new TokenFleet(sandbox, database, settings, tokenRoom(settings));
     for (const { companyId } of sandbox.companies) await fleet.onboard(companyId);
     return fleet;
   }
 
-  start(): Promise<KeeperProcess> {
-    return KeeperProcess.start(this.settings);
+  start(): Promise<TokenProcess> {
+    return TokenProcess.start(this.settings);
   }
 
   /** A person authorizes. */
   async onboard(companyId: string): Promise<void> {
-    await this.#onboarding.onboard({
+    await this.room.onboarding.onboard({
       environment: 'test',
       companyId,
       refreshToken: this.sandbox.issueRefreshToken(companyId),
@@ -102,9 +100,9 @@ export class KeeperFleet {
     return this.sandbox.requests.all('/auth/token').length;
   }
 
-  /** A keeper in this process, for what comes after a crash. */
-  keeper(): TokenKeeper {
-    return new TokenKeeper(this.parts);
+  /** A manager in this process that remembers nothing, for what comes after a crash. */
+  manager(): AccessTokenManager {
+    return new AccessTokenManager(this.room.deps);
   }
 
   async expire(companyId: string): Promise<void> {
@@ -125,7 +123,7 @@ export class KeeperFleet {
   }
 
   async close(): Promise<void> {
-    await this.parts.db.close();
+    await this.room.deps.db.close();
     await this.sandbox.stop();
     await this.database.close();
   }

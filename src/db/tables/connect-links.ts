@@ -1,0 +1,58 @@
+// muster.connect_links: single-use links with which customers start the authorization flow. Creating a link and showing a company
+// that must authorize again insert rows, exchanges of codes move the fence and complete them. Of a token, only its hash is kept.
+// Lock order: a link is locked behind its company's connection and token.
+import type { Environment } from '../../core/company.js';
+import type { ConnectLink } from '../../generated/prisma/client.js';
+import type { Database } from '../database.js';
+import type { Transaction } from '../transaction.js';
+
+export interface ConnectLinkRow extends Omit<ConnectLink, 'environment' | 'createdAt'> {
+  readonly environment: Environment;
+}
+
+type NewLink = Pick<ConnectLinkRow, 'id' | 'tokenHash' | 'environment' | 'companyId'>;
+
+/** Inserts the links that are missing. A link without a company is for whichever is chosen on the consent screen. */
+export async function insertConnectLinks(
+  db: Database,
+  { links, expiresAt }: { links: readonly NewLink[]; expiresAt: Date },
+): Promise<void> {
+  if (links.length === 0) return;
+  await db.prisma.$executeRaw`
+    INSERT INTO muster.connect_links (id, token_hash, environment, company_id, expires_at)
+    SELECT *, ${expiresAt}::timestamptz FROM unnest(${links.map(({ id }) => id)}::uuid[], ${links.map(({ tokenHash }) => tokenHash)}::text[],
+      ${links.map(({ environment }) => environment)}::text[], ${links.map(({ companyId }) => companyId)}::uuid[])
+    ON CONFLICT DO NOTHING`;
+}
+
+/** Deletes the links that ended before this time. */
+export async function deleteOldConnectLinks(db: Database, { before }: { before: Date }): Promise<void> {
+  await db.prisma.$executeRaw`DELETE FROM muster.connect_links WHERE expires_at < ${before}`;
+}
+
+export async function findConnectLink(
+  db: Database,
+  where: { readonly id: string } | { readonly tokenHash: string },
+): Promise<ConnectLinkRow | undefined> {
+  return ((await db.prisma.connectLink.findUnique({ where })) ?? undefined) as ConnectLinkRow | undefined;
+}
+
+/**
+ * Spends every state that was signed for this fence. True for one caller, however many come at once. An exchange that is under
+ * way for an earlier fence can no longer complete the link.
+ */
+export async function advanceConnectLink(db: Database, { id, fence }: { id: string; fence: number }): Promise<boolean> {
+  const advanced = await db.prisma.$executeRaw`
+    UPDATE muster.connect_links SET fence = fence + 1 WHERE id = ${id}::uuid AND fence = ${fence} AND completed_at IS NULL`;
+  return advanced > 0;
+}
+
+/** Spends the link, for the exchange that advanced it from this fence. Harmless when repeated. */
+export async function completeConnectLink(
+  tx: Transaction,
+  { id, fence, at }: { id: string; fence: number; at: Date },
+): Promise<boolean> {
+  const completed = await tx.$executeRaw`
+    UPDATE muster.connect_links SET completed_at = ${at} WHERE id = ${id}::uuid AND fence = ${fence + 1}`;
+  return completed > 0;
+}

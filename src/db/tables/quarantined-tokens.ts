@@ -1,0 +1,61 @@
+// muster.quarantined_tokens: encrypted refresh tokens that belong to no stored connection. Each may be the only way back to its
+// company, so that only the removal of the company deletes it. Rotation of keys encrypts it again. A row is locked last, behind
+// the connection. The statements on ciphertexts, here and in muster.tokens, stand in this file.
+import type { CompanyKey } from '../../core/company.js';
+import { Prisma } from '../../generated/prisma/client.js';
+import type { Database } from '../database.js';
+import type { Transaction } from '../transaction.js';
+import { isOf } from './connections.js';
+
+/** A column that holds ciphertexts. */
+export interface SealedColumn {
+  readonly table: 'tokens' | 'quarantined_tokens';
+  readonly field: 'access_token' | 'refresh_token';
+}
+
+export const SEALED_COLUMNS: readonly SealedColumn[] = [
+  { table: 'tokens', field: 'access_token' },
+  { table: 'tokens', field: 'refresh_token' },
+  { table: 'quarantined_tokens', field: 'refresh_token' },
+];
+
+export async function insertQuarantinedToken(
+  tx: Transaction,
+  { company: { environment, companyId }, sealed }: { company: CompanyKey; sealed: string },
+): Promise<void> {
+  await tx.$executeRaw`
+    INSERT INTO muster.quarantined_tokens (environment, company_id, refresh_token) VALUES (${environment}, ${companyId}::uuid, ${sealed})`;
+}
+
+export function findCiphertexts(db: Database, column: SealedColumn): Promise<(CompanyKey & { readonly sealed: string })[]> {
+  const { table, field } = rawNames(column);
+  return db.prisma.$queryRaw`
+    SELECT environment, company_id::text AS "companyId", ${field} AS sealed FROM ${table} WHERE ${field} IS NOT NULL`;
+}
+
+/** Replaces a ciphertext unless it has changed meanwhile. Returns the number of rows that were written. */
+export function replaceCiphertext(
+  db: Database,
+  { company, sealed, again, ...column }: SealedColumn & { company: CompanyKey; sealed: string; again: string },
+): Promise<number> {
+  const { table, field } = rawNames(column);
+  return db.prisma.$executeRaw`UPDATE ${table} SET ${field} = ${again} WHERE ${isOf(company)} AND ${field} = ${sealed}`;
+}
+
+/** How many ciphertexts need each key, with one of the companies that they belong to. */
+export function countCiphertextsByKey(
+  db: Database,
+): Promise<{ readonly key: string; readonly tokens: number; readonly example: CompanyKey }[]> {
+  const sealed = SEALED_COLUMNS.map(rawNames).map(
+    ({ table, field }) => Prisma.sql`SELECT environment, company_id::text AS "companyId", ${field} AS sealed FROM ${table}`,
+  );
+  return db.prisma.$queryRaw`
+    SELECT key, count(*)::int AS tokens,
+           (array_agg(jsonb_build_object('environment', environment, 'companyId', "companyId") ORDER BY environment, "companyId"))[1] AS example
+    FROM (SELECT *, substring(sealed FROM '^v1\\.(.+)\\.[A-Za-z0-9_-]+$') AS key FROM (${Prisma.join(sealed, ' UNION ALL ')}) AS texts) AS ids
+    WHERE key IS NOT NULL GROUP BY key ORDER BY key`;
+}
+
+function rawNames({ table, field }: SealedColumn): { readonly table: Prisma.Sql; readonly field: Prisma.Sql } {
+  return { table: Prisma.raw(`muster.${table}`), field: Prisma.raw(field) };
+}

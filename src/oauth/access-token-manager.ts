@@ -1,0 +1,200 @@
+import { randomUUID } from 'node:crypto';
+import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
+import { isMusterError, MusterError } from '../core/errors.js';
+import { withDatabaseErrors } from '../db/sql-state.js';
+import { lockConnection } from '../db/tables/connections.js';
+import {
+  findDueTokens,
+  LEASE_MS,
+  type Lease,
+  releaseLease,
+  type StoredToken,
+  shortenLease,
+  takeLease,
+} from '../db/tables/tokens.js';
+import { inTransaction } from '../db/transaction.js';
+import type { AccessToken, TokenSource } from '../http/token-source.js';
+import { reauthorizationRequired } from './connections.js';
+import type { Dependencies } from './grant-store.js';
+import { RefreshAttempt, tokenBusy } from './refresh-attempt.js';
+import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
+
+/** Longer than a lease, so that a caller that waits outlives a lease whose owner crashed. */
+const WAIT_MS = LEASE_MS + 5_000;
+const FIRST_PAUSE_MS = 20;
+const LONGEST_PAUSE_MS = 250;
+/** How long a token is given out again without a look at its row: a fast list asks for a token hundreds of times a second. */
+const SAME_TOKEN_MS = 100;
+
+/**
+ * Gives out every company's access token and refreshes it. However many requests, workers and machines need the same company's token
+ * at once, its refresh token is sent by one of them: in this process by sharing one promise, across processes by a lease
+ * on the row. Everybody else waits, and reads the token that was stored.
+ */
+export class AccessTokenManager {
+  readonly #deps: Dependencies;
+  readonly #owner = randomUUID();
+  readonly #flights = new Map<string, Promise<AccessToken>>();
+
+  constructor(deps: Dependencies) {
+    this.#deps = deps;
+  }
+
+  /**
+   * The token source of one company. Besides `reauthorization_required` its calls throw `company_not_found`, `token_unreadable`,
+   * `environment_not_configured`, `service_refused` (our client credentials), and, retryable, `database_unavailable`,
+   * `token_busy`, `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server
+   * fails. Until the next attempt each call throws the error of the last attempt, and that is retryable.
+   */
+  sourceFor(company: CompanyKey): TokenSource {
+    const { clock } = this.#deps;
+    let recent: { readonly token: Promise<AccessToken>; readonly readAt: number } | undefined;
+    const forget = () => (recent = undefined);
+    return {
+      get: () => {
+        if (!recent || clock.monotonic() - recent.readAt >= SAME_TOKEN_MS) {
+          const token = withDatabaseErrors(this.#get(company));
+          recent = { token, readAt: clock.monotonic() };
+          token.catch(forget);
+        }
+        return recent.token;
+      },
+      renew: (stale) => (forget(), withDatabaseErrors(this.#renew(company, stale))),
+      refused: (token) => (forget(), withDatabaseErrors(this.#refused(company, token))),
+    };
+  }
+
+  /** Refreshes the company's token if it is still due: for the companies that `due` gave. Throws like a token source. */
+  async refresh(company: CompanyKey): Promise<void> {
+    const state = await withDatabaseErrors(this.#read(company));
+    if (state.due) await withDatabaseErrors(this.#share(company, undefined));
+  }
+
+  /**
+   * Companies whose token is to be refreshed now, the longest due first. Paused companies are among them: a refresh token may
+   * die of disuse, and resuming must work. A company that must authorize again is never among them.
+   */
+  async due(limit: number): Promise<CompanyKey[]> {
+    const environments = Object.keys(this.#deps.endpoints);
+    return withDatabaseErrors(findDueTokens(this.#deps.db, { environments, limit }));
+  }
+
+  /** Resolves when no refresh is under way in this process; await it before the database is closed. */
+  async settle(): Promise<void> {
+    await Promise.allSettled(this.#flights.values());
+  }
+
+  async #get(company: CompanyKey): Promise<AccessToken> {
+    const state = await this.#read(company);
+    if (!state.usable) return this.#share(company, undefined);
+    const token = this.#deps.vault.openAccess(state);
+    if (!state.due) return token;
+    // Refreshing ahead may fail without harm: the token in hand works until it expires.
+    return this.#share(company, undefined).catch((error: unknown) => {
+      if (isMusterError(error, 'reauthorization_required') || isMusterError(error, 'company_not_found')) throw error;
+      return token;
+    });
+  }
+
+  async #renew(company: CompanyKey, stale: AccessToken): Promise<AccessToken> {
+    const state = await this.#read(company);
+    return this.#suffices(state, stale) ? this.#deps.vault.openAccess(state) : this.#share(company, stale);
+  }
+
+  /** A refused token ends the company's authorization while it is the stored one; a pair that was stored since stands. */
+  async #refused(company: CompanyKey, token: AccessToken): Promise<void> {
+    const { db, vault, connections, logger } = this.#deps;
+    await inTransaction(db, async (tx) => {
+      if (!(await lockConnection(tx, company))) return;
+      const state = await vault.read(tx, company);
+      const isCurrent = state.accessToken !== null && vault.openAccess(state).value.reveal() === token.value.reveal();
+      if (!isCurrent || !(await connections.requireReauthorization(company, 'access_token_refused', tx))) return;
+      logger.warn({ ...logFieldsOf(company), reason: 'access_token_refused' }, 'company must authorize again');
+    });
+  }
+
+  /** One refresh at a time and company in this process. A refresh that was under way may bring the stale token itself. */
+  async #share(company: CompanyKey, stale: AccessToken | undefined): Promise<AccessToken> {
+    const name = `${company.environment}|${company.companyId}`;
+    for (;;) {
+      let flight = this.#flights.get(name);
+      if (!flight) {
+        flight = this.#refresh(company, stale).finally(() => this.#flights.delete(name));
+        this.#flights.set(name, flight);
+      }
+      const token = await flight;
+      if (!stale || token.value.reveal() !== stale.value.reveal()) return token;
+    }
+  }
+
+  /** Refreshes once it has the lease, or takes the token that the lease's owner has stored meanwhile. */
+  async #refresh(company: CompanyKey, stale: AccessToken | undefined): Promise<AccessToken> {
+    const { db, clock } = this.#deps;
+    const giveUpAt = clock.monotonic() + WAIT_MS;
+    for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
+      const sendBefore = clock.monotonic() + LEASE_MS - NEEDED_MS;
+      const lease = await takeLease(db, { company, owner: this.#owner });
+      if (lease) return this.#refreshUnder(lease, stale, sendBefore);
+      const token = this.#settled(await this.#read(company), stale);
+      if (token) return token;
+      if (clock.monotonic() > giveUpAt) {
+        await shortenLease(db, company);
+        throw tokenBusy(company);
+      }
+      await clock.sleep(pause);
+    }
+  }
+
+  /** Reads after the lease was taken, never before: its last owner may have stored a pair, or the end of the authorization. */
+  async #refreshUnder(lease: Lease, stale: AccessToken | undefined, sendBefore: number): Promise<AccessToken> {
+    const { db, logger } = this.#deps;
+    const { company } = lease;
+    let attempt: RefreshAttempt;
+    try {
+      const state = await this.#read(company);
+      const token = this.#settled(state, stale);
+      if (token) {
+        await releaseLease(db, lease);
+        return token;
+      }
+      attempt = new RefreshAttempt(this.#deps, state, sendBefore);
+    } catch (error) {
+      const isUnreadable = isMusterError(error, 'token_unreadable');
+      if (isUnreadable) logger.error({ err: error, ...logFieldsOf(company) }, 'token cannot be read');
+      await releaseLease(db, { ...lease, ...(isUnreadable && { retryAfterSeconds: UNREADABLE_PAUSE_SECONDS }) });
+      throw error;
+    }
+    return attempt.make();
+  }
+
+  /** The token that makes a refresh needless, or undefined; throws when a refresh must not be tried now. */
+  #settled(state: StoredToken, stale: AccessToken | undefined): AccessToken | undefined {
+    if (this.#suffices(state, stale)) return this.#deps.vault.openAccess(state);
+    const failing = state.transientFailures > 0 || state.accessToken === null;
+    if (!failing || state.due) return undefined;
+    throw notYet(state);
+  }
+
+  #suffices(state: StoredToken, stale: AccessToken | undefined): boolean {
+    if (!state.usable) return false;
+    return stale ? this.#deps.vault.openAccess(state).value.reveal() !== stale.value.reveal() : !state.due;
+  }
+
+  async #read(company: CompanyKey): Promise<StoredToken> {
+    const state = await this.#deps.vault.read(this.#deps.db.prisma, company);
+    if (state.reauthorizationReason === null) return state;
+    throw reauthorizationRequired(company, state.reauthorizationReason);
+  }
+}
+
+/** The error of the last attempt. Retryable even where that error was not: nothing was tried now, and the next attempt is coming. */
+function notYet({ company, lastFailure, transientFailures, refreshAt }: StoredToken): MusterError {
+  const isRefused = lastFailure === 'service_refused';
+  const reason = isRefused ? ': the authorization server refuses it; check client id, client secret and auth URL' : '';
+  const retryAt = refreshAt.toISOString();
+  return new MusterError(
+    lastFailure ?? 'service_unreachable',
+    `The token of ${describeCompany(company)} could not be refreshed${reason}; the next attempt is made at ${retryAt}`,
+    { details: { failures: transientFailures, retry_at: retryAt }, retryable: true },
+  );
+}
