@@ -3,12 +3,13 @@ import { relative } from 'node:path';
 import { parseCLI, type Reporter, startVitest, type TestModule } from 'vitest/node';
 
 /**
- * Runs the suite once, one file after the other, and prints its processor time: user and system seconds of vitest and of all
- * processes that it started, PostgreSQL, Redis and browsers included. Arguments are vitest's filters. It reads /proc, so it
- * needs Linux. A process that outlives its parent and is reaped elsewhere is not counted.
+ * Runs the suite once and prints its processor time: user and system seconds of vitest and of all processes that it started,
+ * PostgreSQL, Redis and browsers included. With `--by-file` the files run one after the other, and the ten that took most are
+ * listed. Other arguments are vitest's. It reads /proc, so it needs Linux. The time of a process that outlives its parent is not
+ * counted.
  */
+const EXPENSIVE = 10;
 const TICKS_A_SECOND = 100; // USER_HZ, the same on every platform that Node runs on
-const EXPENSIVE = Number(process.env.TEST_CPU_FILES ?? 10);
 
 interface ProcessTimes {
   parent: number;
@@ -48,13 +49,13 @@ class FileTimes implements Reporter {
   }
 }
 
+const byFile = process.argv.includes('--by-file');
 const times = new FileTimes();
-const { filter, options } = parseCLI(['vitest', 'run', ...process.argv.slice(2)]);
+const { filter, options } = parseCLI(['vitest', 'run', ...process.argv.slice(2).filter((arg) => arg !== '--by-file')]);
 const vitest = await startVitest('test', filter, {
   ...options,
   watch: false,
-  fileParallelism: false,
-  reporters: ['default', times],
+  ...(byFile && { fileParallelism: false, reporters: ['default', times] }),
 });
 await vitest.close();
 
