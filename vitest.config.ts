@@ -1,13 +1,37 @@
 import { defineConfig } from 'vitest/config';
 
+/**
+ * Files with a process of their own each: they start programs, workers of a queue or a browser, or measure memory. All others
+ * share one process for each of vitest's workers, so that the modules are read once. Nothing may leak from one of them into the
+ * next: a file closes what it opens (closing its database fails while a connection is open), and gives back what it replaces.
+ */
+const OWN_PROCESS = [
+  ...['browser', 'cli', 'embedded', 'jobs', 'notifications', 'process'].map((room) => `test/${room}/**/*.test.ts`),
+  'test/core/free-buffers.test.ts',
+  'test/walks/extreme-lists.test.ts',
+  'test/walks/pass-memory.test.ts',
+];
+
 export default defineConfig({
   test: {
-    include: ['test/**/*.test.ts'],
-    exclude: ['test/campaign/**', 'test/foreign/**'],
-    globalSetup: 'test/support/global-setup.ts',
-    pool: 'forks', // a test may not see another file's listeners, timers or open connections
+    globalSetup: 'test/support/global-setup.ts', // once for both projects
+    pool: 'forks',
     maxWorkers: 2,
     testTimeout: 90_000, // against a hang; how fast something is, no test says
     hookTimeout: 120_000,
+    restoreMocks: true,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'shared',
+          globalSetup: [],
+          include: ['test/**/*.test.ts'],
+          exclude: ['test/campaign/**', 'test/foreign/**', ...OWN_PROCESS],
+          isolate: false,
+        },
+      },
+      { extends: true, test: { name: 'own', globalSetup: [], include: OWN_PROCESS } },
+    ],
   },
 });

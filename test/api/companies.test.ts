@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { presentCompanies } from '../../src/api/company-model.js';
 import { Company, Run } from '../../src/api/models.js';
 import { systemClock } from '../../src/core/clock.js';
@@ -26,7 +26,7 @@ const audit = ({ companyId }: CompanyKey) =>
 describe('POST /api/companies', () => {
   const body = (companyId: string) => ({ environment: 'test', company_id: companyId, refresh_token: 'a-refresh-token' });
 
-  it('onboards a company and starts its first sync', async () => {
+  test('onboards a company and starts its first sync', async () => {
     const companyId = randomUUID();
     const answer = await admin.call('POST', '/api/companies', body(companyId.toUpperCase()));
     expect(answer.status).toBe(201);
@@ -43,7 +43,7 @@ describe('POST /api/companies', () => {
     ]);
   });
 
-  it('replaces the token of a company that must authorize again', async () => {
+  test('replaces the token of a company that must authorize again', async () => {
     const company = await admin.addCompany({}, { reauthorizationReason: 'token_refused' });
     const answer = await admin.call('POST', '/api/companies', body(company.companyId));
     expect(answer.status).toBe(200);
@@ -51,13 +51,13 @@ describe('POST /api/companies', () => {
     expect((await admin.runs.list({ companyId: company.companyId, limit: 1 })).data[0]?.trigger).toBe('reauthorization');
   });
 
-  it('counts as done when the company is paused and so is not synced', async () => {
+  test('counts as done when the company is paused and so is not synced', async () => {
     const company = await admin.addCompany({}, { reauthorizationReason: 'token_refused', paused: true });
     const answer = await admin.call('POST', '/api/companies', body(company.companyId));
     expect([answer.status, answer.json.status]).toEqual([200, 'paused']);
   });
 
-  it.each([
+  test.each([
     ['already_onboarded', 409],
     ['onboarding_in_progress', 409],
     ['token_refused', 422],
@@ -77,7 +77,7 @@ describe('POST /api/companies', () => {
     expect((await admin.runs.list({ companyId, limit: 1 })).data).toEqual([]);
   });
 
-  it.each<[string, Record<string, unknown>, string]>([
+  test.each<[string, Record<string, unknown>, string]>([
     ['no environment', { environment: undefined }, 'environment'],
     ['another environment', { environment: 'staging' }, 'environment'],
     ['no GUID', { company_id: 'acme' }, 'company_id'],
@@ -95,7 +95,7 @@ describe('POST /api/companies', () => {
 });
 
 describe('GET /api/companies/{environment}/{company_id}', () => {
-  it('shows exactly what the contract names', async () => {
+  test('shows exactly what the contract names', async () => {
     const company = await admin.addCompany();
     const runId = randomUUID();
     await admin.db.prisma.list.createMany({
@@ -125,7 +125,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
     });
   });
 
-  it('shows the lists of the catalogue, and one that has left it again when it comes back', async () => {
+  test('shows the lists of the catalogue, and one that has left it again when it comes back', async () => {
     const company = await admin.addCompany();
     const list = { ...company, records: 1, lastVerifiedAt: new Date('2026-01-02T03:04:05Z') };
     await admin.db.prisma.list.createMany({
@@ -144,7 +144,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
     ]);
   });
 
-  it('says why and where to authorize again, and only then', async () => {
+  test('says why and where to authorize again, and only then', async () => {
     const company = await admin.addCompany({}, { reauthorizationReason: 'token_refused' });
     const answer = await admin.call('GET', pathOf(company));
     expect(answer.json).toMatchObject({
@@ -154,7 +154,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
     });
   });
 
-  it.each([
+  test.each([
     ['an unknown company', 'test/5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10', 404, 'company_not_found'],
     ['a bad GUID', 'test/acme', 400, 'invalid_request'],
     ['a bad environment', 'staging/5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10', 400, 'invalid_request'],
@@ -175,7 +175,7 @@ describe('GET /api/companies', () => {
   });
   afterAll(() => own.stop());
 
-  it('gives every company once, page by page', async () => {
+  test('gives every company once, page by page', async () => {
     const seen: string[] = [];
     let cursor: string | null = '';
     let pages = 0;
@@ -194,7 +194,7 @@ describe('GET /api/companies', () => {
     expect([seen.length, new Set(seen).size, pages]).toEqual([4, 4, 2]);
   });
 
-  it.each([
+  test.each([
     ['', 4],
     ['?environment=test', 3],
     ['?status=paused', 1],
@@ -205,17 +205,22 @@ describe('GET /api/companies', () => {
     expect([json.data.length, json.next_cursor]).toEqual([count, null]);
   });
 
-  it.each(['limit=0', 'limit=ten', 'limit=1&limit=2', 'status=gone', 'environment=staging', 'cursor=%20%27--', 'cursor=garbage'])(
-    'refuses %s',
-    async (query) => {
-      const answer = await own.call('GET', `/api/companies?${query}`);
-      expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
-    },
-  );
+  test.each([
+    'limit=0',
+    'limit=ten',
+    'limit=1&limit=2',
+    'status=gone',
+    'environment=staging',
+    'cursor=%20%27--',
+    'cursor=garbage',
+  ])('refuses %s', async (query) => {
+    const answer = await own.call('GET', `/api/companies?${query}`);
+    expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
+  });
 });
 
 describe('POST …/sync', () => {
-  it('asks for a run, and gives the same one while it has not ended', async () => {
+  test('asks for a run, and gives the same one while it has not ended', async () => {
     const company = await admin.addCompany();
     const first = await admin.call('POST', `${pathOf(company)}/sync`, { resources: ['employees'], mode: 'full' });
     expect(first.status).toBe(202);
@@ -234,13 +239,13 @@ describe('POST …/sync', () => {
     ]);
   });
 
-  it('takes an empty body that calls itself JSON', async () => {
+  test('takes an empty body that calls itself JSON', async () => {
     const company = await admin.addCompany();
     const answer = await admin.call('POST', `${pathOf(company)}/sync`, '');
     expect([answer.status, answer.json.run.mode]).toEqual([202, 'resume']);
   });
 
-  it.each<[string, object, unknown, number, string]>([
+  test.each<[string, object, unknown, number, string]>([
     ['a paused company', { paused: true }, {}, 409, 'company_paused'],
     ['a company without authorization', { reauthorizationReason: 'token_refused' }, {}, 409, 'reauthorization_required'],
     ['an unknown resource', {}, { resources: ['cats'] }, 422, 'unknown_resource'],
@@ -255,7 +260,7 @@ describe('POST …/sync', () => {
 });
 
 describe('pause, resume, DELETE', () => {
-  it('pauses and resumes, and a paused company has no next sync', async () => {
+  test('pauses and resumes, and a paused company has no next sync', async () => {
     const company = await admin.addCompany();
     const nextSyncAt = new Date('2026-03-04T02:00:00Z');
     await admin.db.prisma.connection.updateMany({ where: company, data: { nextSyncAt } });
@@ -266,7 +271,7 @@ describe('pause, resume, DELETE', () => {
     expect((await audit(company)).map(({ action }) => action)).toEqual(['company.pause', 'company.resume']);
   });
 
-  it('removes a company and keeps the audit', async () => {
+  test('removes a company and keeps the audit', async () => {
     const company = await admin.addCompany();
     const removed = await admin.call('DELETE', pathOf(company));
     expect([removed.status, removed.text]).toEqual([204, '']);
@@ -274,7 +279,7 @@ describe('pause, resume, DELETE', () => {
     expect(await audit(company)).toMatchObject([{ actor: 'admin', action: expect.stringMatching(/^company\.remove/) }]);
   });
 
-  it('pauses what must authorize again, and shows that beside its status', async () => {
+  test('pauses what must authorize again, and shows that beside its status', async () => {
     const company = await admin.addCompany({}, { reauthorizationReason: 'token_refused' });
     // The same company_id in the other environment is another company.
     await admin.addCompany({ ...company, environment: 'production' });
@@ -286,7 +291,7 @@ describe('pause, resume, DELETE', () => {
     expect(json).toMatchObject({ status: 'active', paused: false });
   });
 
-  it('does not resume what must authorize again', async () => {
+  test('does not resume what must authorize again', async () => {
     const answer = await admin.call(
       'POST',
       `${pathOf(await admin.addCompany({}, { reauthorizationReason: 'token_refused' }))}/resume`,
@@ -294,7 +299,7 @@ describe('pause, resume, DELETE', () => {
     expect([answer.status, answer.json.code]).toEqual([409, 'reauthorization_required']);
   });
 
-  it.each([
+  test.each([
     ['POST', '/sync'],
     ['POST', '/pause'],
     ['POST', '/resume'],

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { expect, test } from 'vitest';
 import { connectedPage, FAILED_PAGE, failurePage, UNAVAILABLE_PAGE } from '../../src/api/connect-texts.js';
 import type { AuthorizationFailure } from '../../src/oauth/authorization.js';
 
@@ -19,7 +19,7 @@ const FAILURES: Record<AuthorizationFailure, true> = {
 };
 const failures = Object.keys(FAILURES) as AuthorizationFailure[];
 
-it('docs/authorization.md lists every page with its status, and no other', () => {
+test('docs/authorization.md lists every page with its status, and no other', () => {
   const document = readFileSync(new URL('../../docs/authorization.md', import.meta.url), 'utf8');
   const listed = [...document.matchAll(/^\| ([^|]+) \| (\d{3}) \|/gm)].map(([, title, status]) => `${title} ${status}`);
   const company = { environment: 'test', companyId: '5b0e7a52-19c4-4d0e-9b7e-0c4f6a1d2e01' } as const;
@@ -28,7 +28,7 @@ it('docs/authorization.md lists every page with its status, and no other', () =>
   expect(new Set(listed)).toEqual(new Set(pages.map(({ title, status }) => `${title} ${status}`)));
 });
 
-it('every page that connects nothing has a way on, with a fresh start and without', () => {
+test('every page that connects nothing has a way on, with a fresh start and without', () => {
   const again = 'https://muster.example/connect/token';
   for (const failure of failures) {
     expect(failurePage({ failure, again }, undefined).action).toEqual({ label: 'Start again', href: again });

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { request } from 'node:http';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Environment } from '../../src/core/company.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type AdminFixture, startAdmin } from './admin-fixture.js';
@@ -82,7 +82,7 @@ const connection = (companyId: string, environment: Environment = 'test') =>
   admin.db.prisma.connection.findUnique({ where: { environment_companyId: { environment, companyId } } });
 
 describe('making links', () => {
-  it('needs the token, a known environment, and nothing that it does not know', async () => {
+  test('needs the token, a known environment, and nothing that it does not know', async () => {
     for (const path of ['/api/connect-links', `/api/companies/test/${randomUUID()}/connect-link`])
       expect((await fetch(admin.url + path, { method: 'POST' })).status).toBe(401);
     for (const body of [
@@ -98,7 +98,7 @@ describe('making links', () => {
     expect([answer.status, answer.json.code]).toEqual([422, 'environment_not_configured']);
   });
 
-  it('names the company, in either way, and is on record', async () => {
+  test('names the company, in either way, and is on record', async () => {
     const companyId = randomUUID();
     const path = `/api/companies/production/${companyId.toUpperCase()}/connect-link`;
     const made = await admin.call('POST', path);
@@ -115,7 +115,7 @@ describe('making links', () => {
 });
 
 describe('the flow', () => {
-  it('connects the company that was chosen, starts its first sync, and says so', async () => {
+  test('connects the company that was chosen, starts its first sync, and says so', async () => {
     const { companyId } = COMPANIES[0]!;
     const link = await newLink();
     const callback = await consent(link, companyId);
@@ -130,7 +130,7 @@ describe('the flow', () => {
     expect(exchanges()).toBe(1);
   });
 
-  it('authorizes again at authorize_url, with one click', async () => {
+  test('authorizes again at authorize_url, with one click', async () => {
     const { companyId } = COMPANIES[1]!;
     await open(await consent(await newLink(), companyId));
     const address = `/api/companies/test/${companyId}`;
@@ -152,20 +152,20 @@ describe('the flow', () => {
     expect(await admin.db.prisma.run.findMany({ where: { companyId } })).toMatchObject([{ trigger: 'reauthorization' }]);
   });
 
-  it('is of one environment', async () => {
+  test('is of one environment', async () => {
     const { companyId } = COMPANIES[2]!;
-    const test = await consent(await newLink({ environment: 'test' }), companyId);
+    const link = await consent(await newLink({ environment: 'test' }), companyId);
     const state = await stateOf(await newLink({ environment: 'production' }));
-    const mixed = await open(test.replace(/state=.*/, `state=${state}`));
+    const mixed = await open(link.replace(/state=.*/, `state=${state}`));
     expect([mixed.status, titleOf(mixed)]).toEqual([400, 'The authorization is no longer valid']);
     expect([exchanges('production'), exchanges('test')]).toEqual([1, 0]);
     expect(await connection(companyId, 'production')).toBeNull();
-    expect((await open(test)).status).toBe(200);
+    expect((await open(link)).status).toBe(200);
     expect((await open(await consent(await newLink({ environment: 'production' }), companyId))).status).toBe(200);
     expect(await admin.db.prisma.connection.count({ where: { companyId } })).toBe(2);
   });
 
-  it('exchanges one code however many callbacks come at once', async () => {
+  test('exchanges one code however many callbacks come at once', async () => {
     const { companyId } = COMPANIES[3]!;
     const callback = await consent(await newLink(), companyId);
     const pages = await Promise.all(Array.from({ length: 25 }, () => open(callback)));
@@ -180,7 +180,7 @@ describe('pages that connect nothing', () => {
   const { companyId } = COMPANIES[4]!;
   const again = (link: string) => `<a class="action" href="https://muster.example${link}">Start again</a>`;
 
-  it('denied', async () => {
+  test('denied', async () => {
     const link = await newLink();
     const page = await open(await consent(link, undefined));
     expect([page.status, titleOf(page)]).toEqual([400, 'Access was not granted']);
@@ -190,7 +190,7 @@ describe('pages that connect nothing', () => {
     expect(bare.text).toContain('open the link that you were sent once more');
   });
 
-  it('another company than the link names', async () => {
+  test('another company than the link names', async () => {
     const [wanted, chosen] = [{ environment: 'test', companyId: randomUUID() }, companyId];
     const link = await newLink({ environment: 'test', company_id: wanted.companyId });
     const page = await open(await consent(link, chosen));
@@ -201,7 +201,7 @@ describe('pages that connect nothing', () => {
     expect(await admin.db.prisma.quarantinedToken.count({ where: { companyId: chosen } })).toBe(1);
   });
 
-  it('a code that is used, late, or made up', async () => {
+  test('a code that is used, late, or made up', async () => {
     const link = await newLink();
     const page = await open(`/oauth/callback?code=made-up-code-4711&state=${await stateOf(link)}`);
     expect([page.status, titleOf(page)]).toEqual([400, 'The authorization is no longer valid']);
@@ -209,7 +209,7 @@ describe('pages that connect nothing', () => {
     expect(page.text).not.toContain('made-up-code');
   });
 
-  it('the same answer again', async () => {
+  test('the same answer again', async () => {
     const link = await newLink();
     const callback = `/oauth/callback?code=made-up-code-4712&state=${await stateOf(link)}`;
     await open(callback);
@@ -219,7 +219,7 @@ describe('pages that connect nothing', () => {
     expect(exchanges()).toBe(1);
   });
 
-  it('a state that we did not sign', async () => {
+  test('a state that we did not sign', async () => {
     const state = await stateOf(await newLink());
     for (const query of [
       'code=c',
@@ -235,7 +235,7 @@ describe('pages that connect nothing', () => {
     expect(exchanges()).toBe(0);
   });
 
-  it('a service that is down: the code is sent once', async () => {
+  test('a service that is down: the code is sent once', async () => {
     const link = await newLink();
     const callback = await consent(link, companyId);
     sandboxes.test.faults.add({ kind: 'drop', when: 'before' }, { path: '/auth/token' });
@@ -245,7 +245,7 @@ describe('pages that connect nothing', () => {
     expect(exchanges()).toBe(1);
   });
 
-  it('a link that is unknown, mangled, expired, or of an environment that is gone', async () => {
+  test('a link that is unknown, mangled, expired, or of an environment that is gone', async () => {
     const link = await newLink();
     // A slash that was put behind a link spoils nothing.
     expect((await open(`${link}/`)).status).toBe(302);
@@ -274,12 +274,12 @@ describe('pages that connect nothing', () => {
     expect(late.text).not.toContain('Start again');
   });
 
-  it('none of which stored anything', async () => {
+  test('none of which stored anything', async () => {
     expect(await connection(companyId)).toBeNull();
     expect(await admin.db.prisma.token.count({ where: { companyId } })).toBe(0);
   });
 
-  it('something that breaks inside', async () => {
+  test('something that breaks inside', async () => {
     const own = await startAdmin();
     await own.db.pool.query('DROP TABLE muster.connect_links');
     const response = await fetch(`${own.url}/connect/${'A'.repeat(43)}`);
@@ -290,7 +290,7 @@ describe('pages that connect nothing', () => {
 });
 
 describe('what an attacker tries', () => {
-  it('scripts in the query come back nowhere', async () => {
+  test('scripts in the query come back nowhere', async () => {
     const evil = encodeURIComponent(`"><script>alert(1)</script>`);
     for (const path of [
       `/oauth/callback?error=${evil}&error_description=${evil}&state=${evil}`,
@@ -303,7 +303,7 @@ describe('what an attacker tries', () => {
     }
   });
 
-  it('no address leads the browser elsewhere', async () => {
+  test('no address leads the browser elsewhere', async () => {
     const link = await newLink();
     for (const query of [
       '?redirect_uri=https://evil.example',
@@ -328,7 +328,7 @@ describe('what an attacker tries', () => {
     }
   });
 
-  it('a host of their own appears in no link', async () => {
+  test('a host of their own appears in no link', async () => {
     const state = await stateOf(await newLink());
     const page = await new Promise<string>((resolve, reject) => {
       const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example' };
@@ -344,7 +344,7 @@ describe('what an attacker tries', () => {
     expect(page).not.toContain('evil.example');
   });
 
-  it('queries of any size are refused, and the server goes on', async () => {
+  test('queries of any size are refused, and the server goes on', async () => {
     const state = await stateOf(await newLink());
     expect((await open(`/oauth/callback?code=c&state=${'A'.repeat(10_000)}`)).status).toBe(400);
     expect((await open(`/oauth/callback?code=${'A'.repeat(10_000)}&state=${state}`)).status).toBe(400);
@@ -353,7 +353,7 @@ describe('what an attacker tries', () => {
     expect((await open('/healthz')).status).toBe(200);
   });
 
-  it('programs that look at a link, or at an answer, spend nothing', async () => {
+  test('programs that look at a link, or at an answer, spend nothing', async () => {
     const link = await newLink();
     for (const method of ['HEAD', 'GET', 'HEAD', 'GET']) expect((await open(link, method)).status).toBe(302);
     const callback = await consent(link, undefined);
@@ -363,7 +363,7 @@ describe('what an attacker tries', () => {
   });
 });
 
-it('every page is private, scriptless and framed by nobody', async () => {
+test('every page is private, scriptless and framed by nobody', async () => {
   const link = await newLink();
   for (const path of [link, '/connect/x', '/oauth/callback', `/oauth/callback?code=c&state=${await stateOf(link)}`]) {
     const { headers, text } = await open(path);
@@ -378,7 +378,7 @@ it('every page is private, scriptless and framed by nobody', async () => {
   }
 });
 
-it('no token, state or code is in the log', async () => {
+test('no token, state or code is in the log', async () => {
   const link = await newLink();
   const callback = await consent(link, undefined);
   await open(`${callback}&code=canary-code-90125`);

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type AdminFixture, startAdmin } from './admin-fixture.js';
 
 const document = readFileSync(new URL('../../docs/admin-api.md', import.meta.url), 'utf8');
@@ -9,7 +9,7 @@ beforeAll(async () => {
 });
 afterAll(() => admin.stop());
 
-it('docs/admin-api.md names every call that the server describes, and no other', async () => {
+test('docs/admin-api.md names every call that the server describes, and no other', async () => {
   const { paths } = (await admin.call('GET', '/api/openapi.json')).json as { paths: Record<string, object> };
   const served = Object.entries(paths).flatMap(([path, methods]) =>
     Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Change, Hold, Run } from '../../src/api/models.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { type AdminFixture, startAdmin, writeChanges } from './admin-fixture.js';
@@ -21,7 +21,7 @@ describe('runs', () => {
     queued = (await admin.runs.request({ company, trigger: 'manual' })).id;
   });
 
-  it('lists them newest first, page by page', async () => {
+  test('lists them newest first, page by page', async () => {
     const first = await admin.call('GET', '/api/runs?limit=1');
     expect([first.status, first.json.data.map(({ id }: { id: string }) => id)]).toEqual([200, [queued]]);
     const second = await admin.call('GET', `/api/runs?limit=1&cursor=${first.json.next_cursor}`);
@@ -29,7 +29,7 @@ describe('runs', () => {
     for (const run of [...first.json.data, ...second.json.data]) expect(Run.parse(run)).toEqual(run);
   });
 
-  it.each([
+  test.each([
     ['status=failed', 1],
     ['status=running', 0],
     ['environment=production', 0],
@@ -38,12 +38,12 @@ describe('runs', () => {
     expect((await admin.call('GET', `/api/runs?${query}`)).json.data.length).toBe(count);
   });
 
-  it('filters by company in any letter case', async () => {
+  test('filters by company in any letter case', async () => {
     expect((await admin.call('GET', `/api/runs?company_id=${company.companyId.toUpperCase()}`)).json.data.length).toBe(2);
     expect((await admin.call('GET', `/api/runs?company_id=${randomUUID()}`)).json.data).toEqual([]);
   });
 
-  it('shows one', async () => {
+  test('shows one', async () => {
     const answer = await admin.call('GET', `/api/runs/${queued.toUpperCase()}`);
     expect([answer.status, answer.json]).toMatchObject([
       200,
@@ -58,7 +58,7 @@ describe('runs', () => {
     });
   });
 
-  it('asks for many at once', async () => {
+  test('asks for many at once', async () => {
     const failed = await admin.addCompany();
     const { id } = await admin.runs.request({ company: failed, trigger: 'nightly' });
     await admin.db.prisma.run.update({ where: { id }, data: { status: 'failed', finishedAt: new Date() } });
@@ -71,7 +71,7 @@ describe('runs', () => {
     expect((await admin.call('POST', '/api/syncs')).json.queued).toBe(3);
   });
 
-  it('cancels one', async () => {
+  test('cancels one', async () => {
     const answer = await admin.call('POST', `/api/runs/${queued}/cancel`);
     expect([answer.status, answer.json]).toMatchObject([200, { id: queued, status: 'cancelled' }]);
     expect(await admin.db.prisma.auditEntry.findFirst({ where: { action: 'run.cancel' } })).toMatchObject({
@@ -79,7 +79,7 @@ describe('runs', () => {
     });
   });
 
-  it.each<[string, string, unknown, number, string]>([
+  test.each<[string, string, unknown, number, string]>([
     ['GET', `/runs/${randomUUID()}`, undefined, 404, 'run_not_found'],
     ['POST', `/runs/${randomUUID()}/cancel`, undefined, 404, 'run_not_found'],
     ['GET', '/runs/1', undefined, 400, 'invalid_request'],
@@ -106,7 +106,7 @@ describe('changes', () => {
   });
   afterAll(() => own.stop());
 
-  it('gives every change once, whatever the size of the pages', async () => {
+  test('gives every change once, whatever the size of the pages', async () => {
     for (const limit of [1, 2, 3, 5]) {
       const seen: string[] = [];
       let after = 0;
@@ -124,7 +124,7 @@ describe('changes', () => {
     }
   });
 
-  it('keeps every digit', async () => {
+  test('keeps every digit', async () => {
     const { text, json } = await own.call('GET', '/api/changes?limit=1');
     expect(text).toContain('"pay": 12345678901234567890.1234567890');
     expect(text).toContain('"id": 9007199254740993');
@@ -134,13 +134,13 @@ describe('changes', () => {
     expect(json.data[0]).toMatchObject({ seq: 1, op: 'insert', changed_at: '2026-01-02T03:04:05.678Z', run_id: null });
   });
 
-  it('shows what the view shows', async () => {
+  test('shows what the view shows', async () => {
     const { json } = await own.call('GET', '/api/changes');
     const { rows } = await own.db.pool.query<{ seq: string; id: string }>('SELECT seq, id FROM mirror.changes ORDER BY seq');
     expect(json.data.map(({ seq, id }: { seq: number; id: string }) => ({ seq: String(seq), id }))).toEqual(rows);
   });
 
-  it('filters by resource and environment, and begins after a number in the middle of a batch', async () => {
+  test('filters by resource and environment, and begins after a number in the middle of a batch', async () => {
     const departments = await own.call('GET', '/api/changes?resource=departments');
     expect(departments.json.data.map(({ id }: { id: string }) => id)).toEqual(['c']);
     const rest = await own.call('GET', '/api/changes?after=2&resource=employees');
@@ -152,14 +152,14 @@ describe('changes', () => {
     expect(await Promise.all(counts)).toEqual([5, 0]);
   });
 
-  it('gives one change a line when asked for that', async () => {
+  test('gives one change a line when asked for that', async () => {
     const { headers, text } = await own.call('GET', '/api/changes?after=3', undefined, { accept: 'application/x-ndjson' });
     expect(headers.get('content-type')).toBe('application/x-ndjson');
     const lines = text.trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line).seq)).toEqual([4, 5]);
   });
 
-  it.each(['after=-1', 'after=x', 'after=1.5', `after=${'9'.repeat(30)}`, 'limit=0'])('refuses %s', async (query) => {
+  test.each(['after=-1', 'after=x', 'after=1.5', `after=${'9'.repeat(30)}`, 'limit=0'])('refuses %s', async (query) => {
     const answer = await own.call('GET', `/api/changes?${query}`);
     expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
   });
@@ -182,7 +182,7 @@ describe('holds', () => {
     });
   };
 
-  it('lists, approves and rejects them', async () => {
+  test('lists, approves and rejects them', async () => {
     const superseded = await held('employees', 'superseded');
     const employees = await held('employees');
     const departments = await held('departments');
@@ -228,7 +228,7 @@ describe('holds', () => {
     ]);
   });
 
-  it.each([
+  test.each([
     ['POST', `/holds/${randomUUID()}/approve`, 404, 'hold_not_found'],
     ['POST', `/holds/${randomUUID()}/reject`, 404, 'hold_not_found'],
     ['POST', '/holds/1/approve', 400, 'invalid_request'],

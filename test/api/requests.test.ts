@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { type AdminFixture, startAdmin, writeChanges } from './admin-fixture.js';
 
@@ -17,7 +17,7 @@ const LISTS = ['companies', 'runs', 'holds', 'notifications', 'changes'];
 describe('text that PostgreSQL does not take', () => {
   const NAMES = ['\0', 'a\0', '\ud800', 'Employees', '1', "x'--", 'employees '];
 
-  it.each(NAMES)('is refused as the name of a resource: %j', async (name) => {
+  test.each(NAMES)('is refused as the name of a resource: %j', async (name) => {
     const path = `/api/companies/${company.environment}/${company.companyId}`;
     const answers = [
       await admin.call('POST', `${path}/sync`, { resources: [name] }),
@@ -31,7 +31,7 @@ describe('text that PostgreSQL does not take', () => {
     }
   });
 
-  it.each(['%00', 'a%00b', '%ED%A0%80', '%EF%BF%BD', 'bm9uZQ%00'])('%s fails nowhere else', async (text) => {
+  test.each(['%00', 'a%00b', '%ED%A0%80', '%EF%BF%BD', 'bm9uZQ%00'])('%s fails nowhere else', async (text) => {
     const queries = LISTS.flatMap((list) =>
       ['status', 'environment', 'type', 'company_id', 'limit', 'cursor', 'after'].map((name) => `/api/${list}?${name}=${text}`),
     );
@@ -50,7 +50,7 @@ describe('text that PostgreSQL does not take', () => {
 });
 
 describe('an empty value in a query', () => {
-  it.each([
+  test.each([
     '/api/companies?status=&environment=&limit=&cursor=',
     '/api/runs?company_id=&environment=&status=&limit=&cursor=',
     '/api/holds?status=&environment=&limit=&cursor=',
@@ -64,7 +64,7 @@ describe('an empty value in a query', () => {
 });
 
 describe('limit', () => {
-  it.each([...LISTS])('of %s is a whole number above 0, given once', async (list) => {
+  test.each([...LISTS])('of %s is a whole number above 0, given once', async (list) => {
     for (const limit of ['0', '00', '-1', '1.5', '5.0', '1e1', '%2B5', '%205', '0x10', 'ten', 'NaN', 'Infinity', '%00']) {
       const { status, json } = await admin.call('GET', `/api/${list}?limit=${limit}`);
       expect([status, json.code, json.errors], limit).toEqual([
@@ -78,7 +78,7 @@ describe('limit', () => {
     expect([twice.status, twice.json.detail]).toEqual([400, 'The request is not valid: limit: given twice']);
   });
 
-  it('above the most is the most, and the answer says where it goes on', async () => {
+  test('above the most is the most, and the answer says where it goes on', async () => {
     await admin.db.pool.query(
       `INSERT INTO muster.connections (environment, company_id) SELECT 'production', gen_random_uuid() FROM generate_series(1, 501)`,
     );
@@ -99,7 +99,7 @@ describe('limit', () => {
 describe('what is wrong with a request', () => {
   const right = { environment: 'test', company_id: '5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10', refresh_token: 'a-token' };
 
-  it.each<[string, unknown, string, string]>([
+  test.each<[string, unknown, string, string]>([
     ['/companies', undefined, 'body', 'is missing'],
     ['/companies', '[]', 'body', 'must be an object'],
     ['/companies', { ...right, refresh_token: undefined }, 'refresh_token', 'is missing'],
@@ -123,7 +123,7 @@ describe('what is wrong with a request', () => {
     expect(json.detail).toBe(`The request is not valid: ${where}: ${message}`);
   });
 
-  it.each([
+  test.each([
     ['runs?status=canary', 'status', 'must be queued, running, succeeded, failed or cancelled'],
     ['runs?status=failed&status=failed', 'status', 'given twice'],
     ['changes?resource=employees&resource=departments', 'resource', 'given twice'],

@@ -1,6 +1,6 @@
 import { request as httpRequest } from 'node:http';
 import { Registry } from 'prom-client';
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { type AdminDependencies, createAdminServer } from '../../src/api/server.js';
 import { MusterError } from '../../src/core/errors.js';
 import { Secret } from '../../src/core/secret.js';
@@ -30,7 +30,7 @@ function raw(
 }
 
 describe('access', () => {
-  it.each<[string, Record<string, string>]>([
+  test.each<[string, Record<string, string>]>([
     ['no token', {}],
     ['a wrong token', { authorization: 'Bearer wrong' }],
     ['an empty token', { authorization: 'Bearer ' }],
@@ -54,18 +54,18 @@ describe('access', () => {
     });
   });
 
-  it('takes the scheme in any letter case', async () => {
+  test('takes the scheme in any letter case', async () => {
     expect((await fetch(`${admin.url}/api/companies`, { headers: { authorization: `bearer ${TOKEN}` } })).status).toBe(200);
   });
 
-  it('does not take the token from the address, nor writes it to the log', async () => {
+  test('does not take the token from the address, nor writes it to the log', async () => {
     for (const name of ['token', 'access_token', 'authorization']) {
       expect((await fetch(`${admin.url}/api/companies?${name}=${TOKEN}-in-the-address`)).status).toBe(401);
     }
     expect(admin.log()).not.toContain(`${TOKEN}-in-the-address`);
   });
 
-  it.each([
+  test.each([
     '/api',
     '/api/',
     '/api/nothing',
@@ -78,7 +78,7 @@ describe('access', () => {
     expect((await raw(path)).status).toBe(401);
   });
 
-  it.each(['//api/companies', '/API/companies', '/%61pi/companies', '/healthz/../api/companies', '/api%2fcompanies'])(
+  test.each(['//api/companies', '/API/companies', '/%61pi/companies', '/healthz/../api/companies', '/api%2fcompanies'])(
     'is not got round by %s',
     async (path) => {
       const { status, text } = await raw(path);
@@ -87,7 +87,7 @@ describe('access', () => {
     },
   );
 
-  it('limits those without a right token, and never those with one', async () => {
+  test('limits those without a right token, and never those with one', async () => {
     const statuses = new Set<number>();
     for (let i = 0; i < 700; i += 50) {
       const wave = Array.from({ length: 50 }, () =>
@@ -105,7 +105,7 @@ describe('access', () => {
 });
 
 describe('requests that are no requests', () => {
-  it.each<[string, string, string, string | undefined, Record<string, string>, number]>([
+  test.each<[string, string, string, string | undefined, Record<string, string>, number]>([
     ['malformed JSON', 'POST', '/api/companies', '{"refresh_token": "canary-secret', {}, 400],
     ['a body of null', 'POST', '/api/companies', 'null', {}, 400],
     ['no body', 'POST', '/api/companies', undefined, {}, 400],
@@ -137,14 +137,14 @@ describe('requests that are no requests', () => {
     expect(answer.text).not.toMatch(/\bat .*\.(js|ts):|node_modules|FST_/);
   });
 
-  it('names the methods that an address takes', async () => {
+  test('names the methods that an address takes', async () => {
     const answer = await admin.call('PATCH', '/api/runs');
     expect(answer.headers.get('allow')?.split(', ').toSorted()).toEqual(['GET', 'HEAD']);
   });
 });
 
 describe('addresses', () => {
-  it.each(['/healthz/', '/api/docs/', '/api/openapi.json/', '/api/companies/', '/api/companies/?limit=1', '/api/changes/'])(
+  test.each(['/healthz/', '/api/docs/', '/api/openapi.json/', '/api/companies/', '/api/companies/?limit=1', '/api/changes/'])(
     'means the same with a slash at its end: %s',
     async (path) => {
       const bare = await admin.call('GET', path.replace(/\/(?=$|\?)/, ''));
@@ -153,14 +153,14 @@ describe('addresses', () => {
     },
   );
 
-  it('sends whoever opens the bare one to the documentation', async () => {
+  test('sends whoever opens the bare one to the documentation', async () => {
     const answer = await fetch(admin.url, { redirect: 'manual' });
     expect([answer.status, answer.headers.get('location')]).toEqual([302, '/api/docs']);
   });
 });
 
 describe('failures', () => {
-  it('shows nothing of an unexpected error and logs it', async () => {
+  test('shows nothing of an unexpected error and logs it', async () => {
     admin.refusal = new TypeError('the inside is showing') as never;
     const body = {
       environment: 'test',
@@ -175,7 +175,7 @@ describe('failures', () => {
     expect(admin.log()).not.toContain('canary-refresh-token');
   });
 
-  it("shows an error's details, but not in the place of its code", async () => {
+  test("shows an error's details, but not in the place of its code", async () => {
     admin.refusal = new MusterError('token_refused', 'Refused.', { details: { attempts: 2, code: 'mine', status: 200 } });
     const body = { environment: 'test', company_id: '5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10', refresh_token: 'x' };
     const answer = await admin.call('POST', '/api/companies', body);
@@ -183,7 +183,7 @@ describe('failures', () => {
     expect(answer.json).toMatchObject({ status: 422, code: 'token_refused', attempts: 2 });
   });
 
-  it('says so when the database is away', async () => {
+  test('says so when the database is away', async () => {
     const own = await startAdmin();
     const { db } = own;
     try {
@@ -207,7 +207,7 @@ describe('failures', () => {
 });
 
 describe('open pages', () => {
-  it('is alive, ready and measured without a token', async () => {
+  test('is alive, ready and measured without a token', async () => {
     expect(await (await fetch(`${admin.url}/healthz`)).json()).toEqual({ status: 'ok' });
     const ready = await fetch(`${admin.url}/readyz`);
     expect([ready.status, await ready.json()]).toEqual([200, { ready: true, parts: { database: { ready: true } } }]);
@@ -215,7 +215,7 @@ describe('open pages', () => {
     expect([metrics.status, metrics.headers.get('content-type')]).toEqual([200, 'text/plain; version=0.0.4; charset=utf-8']);
   });
 
-  it('does not wait for a part that hangs in silence', async () => {
+  test('does not wait for a part that hangs in silence', async () => {
     admin.readiness.push({ name: 'silent', check: () => Promise.reject(new Error('secret inside')) });
     const answer = await fetch(`${admin.url}/readyz`);
     admin.readiness.pop();
@@ -225,7 +225,7 @@ describe('open pages', () => {
     ]);
   });
 
-  it('describes itself as OpenAPI 3.1', async () => {
+  test('describes itself as OpenAPI 3.1', async () => {
     const response = await fetch(`${admin.url}/api/openapi.json`);
     // oxlint-disable-next-line typescript/no-explicit-any
     const document: any = await response.json();
@@ -289,7 +289,7 @@ describe('open pages', () => {
       expect(document.components.schemas).toHaveProperty(name!);
   });
 
-  it('is readable without a script or anything from elsewhere', async () => {
+  test('is readable without a script or anything from elsewhere', async () => {
     const response = await fetch(`${admin.url}/api/docs`);
     const page = await response.text();
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
@@ -324,14 +324,14 @@ describe('start and stop', () => {
     return server;
   };
 
-  it('says which port is taken', async () => {
+  test('says which port is taken', async () => {
     const error = await another({ port: Number(new URL(admin.url).port) })
       .start()
       .catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: 'port_in_use', message: expect.stringMatching(/PORT/) });
   });
 
-  it('stops twice, and before it was started', async () => {
+  test('stops twice, and before it was started', async () => {
     const server = another({});
     await Promise.all([server.stop(), server.stop()]);
     const started = another({});

@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type AdminFixture, startAdmin } from './admin-fixture.js';
 
 let admin: AdminFixture;
@@ -20,7 +20,7 @@ async function send(bytes: string): Promise<{ status: number; head: string; body
   return { status: Number(head.split(' ')[1]), head: head.toLowerCase(), body };
 }
 
-it.each<[string, string, number]>([
+test.each<[string, string, number]>([
   ['huge headers', `GET /healthz HTTP/1.1\r\nHost: x\r\nX-Canary: ${'canary'.repeat(10_000)}\r\n\r\n`, 431],
   ['no HTTP', 'canary\r\n\r\n', 400],
   ['TLS', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03', 400],
@@ -49,10 +49,10 @@ it.each<[string, string, number]>([
   expect(answer.body + admin.log()).not.toMatch(/canary/i);
 });
 
-it('needs no host of HTTP/1.0', async () => {
+test('needs no host of HTTP/1.0', async () => {
   expect((await send('GET /healthz HTTP/1.0\r\n\r\n')).status).toBe(200);
 });
 
-it('goes on after them', async () => {
+test('goes on after them', async () => {
   expect((await fetch(`${admin.url}/healthz`)).status).toBe(200);
 });

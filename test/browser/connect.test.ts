@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type App, startApp } from '../../src/app.js';
 import { loadConfig } from '../../src/config/config.js';
 import type { CompanyKey, Environment } from '../../src/core/company.js';
@@ -93,7 +93,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     });
   }
 
-  it('allows, in both environments side by side', async () => {
+  test('allows, in both environments side by side', async () => {
     const companyId = id(1);
     const pages = { production: await openPage(PHONE), test: await openPage(PHONE) };
     for (const environment of ['production', 'test'] as const) await pages[environment].goto(await newLink(environment));
@@ -112,7 +112,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     }
   });
 
-  it('denies, starts again from that page, and allows', async () => {
+  test('denies, starts again from that page, and allows', async () => {
     const page = await openPage(PHONE);
     await page.goto(await newLink('test'));
     await decide(page, 'Deny');
@@ -124,7 +124,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     await mirrored({ environment: 'test', companyId: id(2) });
   });
 
-  it('chooses another company than the link names, and then the right one', async () => {
+  test('chooses another company than the link names, and then the right one', async () => {
     const page = await openPage(PHONE);
     await page.goto(await newLink('test', id(3)));
     expect(await page.getByLabel('Company').inputValue()).toBe(id(3));
@@ -138,7 +138,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     expect(await app.connections.find({ environment: 'test', companyId: id(3) })).toMatchObject({ status: 'active' });
   });
 
-  it('opens the link again, reloads, goes back: it was used once', async () => {
+  test('opens the link again, reloads, goes back: it was used once', async () => {
     const link = await newLink('test', id(4));
     const page = await openPage(PHONE);
     await page.goto(link);
@@ -153,7 +153,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     expect(exchanges.length).toBe(5);
   });
 
-  it('is asked again after access was revoked, by the address that the API shows', async () => {
+  test('is asked again after access was revoked, by the address that the API shows', async () => {
     const company: CompanyKey = { environment: 'test', companyId: id(2) };
     sandboxes.test.revoke(company.companyId);
     await app.runs.request({ company, trigger: 'manual' });

@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { fingerprint } from '../../src/catalogue/fingerprint.js';
@@ -33,7 +33,7 @@ function faultsOf(input: unknown): Record<string, string> {
 }
 
 describe('loadCatalogue', () => {
-  it('has employees and departments built in', () => {
+  test('has employees and departments built in', () => {
     const { endpoints, get } = loadCatalogue();
     expect(endpoints.map(({ resource }) => resource)).toEqual(['employees', 'departments']);
     expect(get('employees')).toEqual({
@@ -51,13 +51,13 @@ describe('loadCatalogue', () => {
     expect(get('absences')).toBeUndefined();
   });
 
-  it('says in docs/configuration.md what is built in', () => {
+  test('says in docs/configuration.md what is built in', () => {
     const doc = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
     const written = /```yaml\n([^`]*)```/.exec(doc)?.[1] ?? '';
     expect(validateCatalogue(parse(written), 'the documentation').endpoints).toEqual(loadCatalogue().endpoints);
   });
 
-  it('replaces the built-in catalogue by a YAML file, and fills in the defaults', () => {
+  test('replaces the built-in catalogue by a YAML file, and fills in the defaults', () => {
     const { endpoints } = loadText(`
 absences:
   method: GET
@@ -83,27 +83,27 @@ documents:
     ]);
   });
 
-  it('reads JSON, tabs and all', () => {
+  test('reads JSON, tabs and all', () => {
     expect(loadText(JSON.stringify({ absences: ENTRY }, null, '\t'), 'catalogue.json').get('absences')?.pager.size).toBe(5);
   });
 
-  it('walks parents before children', () => {
+  test('walks parents before children', () => {
     const child = { ...ENTRY, path: '/c/{company_id}/employees/{id}/notes', parent: 'employees' };
     const { endpoints } = validateCatalogue({ notes: child, employees: ENTRY, absences: ENTRY }, 'test');
     expect(endpoints.map(({ resource }) => resource)).toEqual(['employees', 'absences', 'notes']);
   });
 
-  it.each(['', '[]', 'just text', '{}', 'a: 1\na: 2', 'a: [1'])('refuses the file %j', (text) => {
+  test.each(['', '[]', 'just text', '{}', 'a: 1\na: 2', 'a: [1'])('refuses the file %j', (text) => {
     expect(() => loadText(text)).toThrow(FaultsError);
   });
 
-  it('names a file that it cannot read', () => {
+  test('names a file that it cannot read', () => {
     expect(() => loadCatalogue(join(folder, 'nowhere.yaml'))).toThrow(/nowhere\.yaml cannot be read/);
   });
 });
 
 describe('a wrong catalogue', () => {
-  it('is told every fault at once, each with its place and an example', () => {
+  test('is told every fault at once, each with its place and an example', () => {
     const input = {
       Absences: { metod: 'GET', path: 'api', pager: { style: 'skip-tak', size: 5 } },
       companies: { ...ENTRY, pager: { style: 'odata', in: 'body', size: 0, takename: 'x' }, deleteGuard: { share: 2, row: 1 } },
@@ -131,13 +131,13 @@ describe('a wrong catalogue', () => {
     expect(() => validateCatalogue(input, 'x.yaml')).toThrow(/x\.yaml.*\n {2}Absences\.method: .*for example: GET/);
   });
 
-  it('is asked what it meant', () => {
+  test('is asked what it meant', () => {
     const faults = faultsOf({ absences: { ...ENTRY, evelope: 'value', pager: { style: 'skip-take', size: 5, takename: 'x' } } });
     expect(faults['absences.evelope']).toContain('did you mean envelope?');
     expect(faults['absences.pager.takename']).toContain('did you mean takeName?');
   });
 
-  it.each<[string, string, object]>([
+  test.each<[string, string, object]>([
     ['a path without company', 'absences.path', { path: '/api/absences' }],
     ['a path to another host', 'absences.path', { path: '//evil.example.com/{company_id}' }],
     ['a path that climbs', 'absences.path', { path: '/api/{company_id}/../x' }],
@@ -178,7 +178,7 @@ describe('a wrong catalogue', () => {
     expect(Object.keys(faultsOf({ employees: ENTRY, notes, absences: { ...ENTRY, ...change } }))).toEqual([where]);
   });
 
-  it.each(['companies', 'changes', 'Absences', '1st', 'a-b', 'a'.repeat(42), 'a"; drop table x; --'])(
+  test.each(['companies', 'changes', 'Absences', '1st', 'a-b', 'a'.repeat(42), 'a"; drop table x; --'])(
     'is refused for a list named %s',
     (name) => {
       expect(Object.keys(faultsOf({ [name]: ENTRY }))).toEqual([name]);
@@ -189,13 +189,13 @@ describe('a wrong catalogue', () => {
 describe('fingerprint', () => {
   const endpoint = loadCatalogue().get('employees') as Endpoint;
 
-  it('does not depend on the order of members', () => {
+  test('does not depend on the order of members', () => {
     const turned = Object.fromEntries(Object.entries(endpoint).toReversed()) as unknown as Endpoint;
     const pager = Object.fromEntries(Object.entries(endpoint.pager).toReversed()) as unknown as Endpoint['pager'];
     expect(fingerprint({ ...turned, pager })).toBe(fingerprint(endpoint));
   });
 
-  it.each<Partial<Endpoint>>([
+  test.each<Partial<Endpoint>>([
     { resource: 'x' },
     { method: 'POST' },
     { path: '/x/{company_id}' },
@@ -210,7 +210,7 @@ describe('fingerprint', () => {
     expect(fingerprint({ ...endpoint, ...change })).not.toBe(fingerprint(endpoint));
   });
 
-  it('stays as long as a checkpoint means the same', () => {
+  test('stays as long as a checkpoint means the same', () => {
     // Of version 0.1.0, whose checkpoints are gone on from.
     expect(fingerprint(endpoint)).toBe('aa430fd7d78203b38ff0f75f53c73e47d77f37c559cc85a1218d9ed8bc406743');
     expect(fingerprint({ ...endpoint, order: 'unstable', deleteGuard: { share: 1, rows: 0 } })).toBe(fingerprint(endpoint));

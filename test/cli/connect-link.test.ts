@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type AdminFixture, startAdmin, TOKEN } from '../api/admin-fixture.js';
 import { runMuster } from './run-muster.js';
 
@@ -12,13 +12,13 @@ afterAll(() => admin.stop());
 const connectLink = (...args: string[]) =>
   runMuster(['connect-link', ...args, '--url', admin.url], { MUSTER_ADMIN_TOKEN: TOKEN });
 
-it('prints the address, and nothing else on standard output', async () => {
+test('prints the address, and nothing else on standard output', async () => {
   const { code, stdout, stderr } = await connectLink('--environment', 'production');
   expect([code, stdout]).toEqual([0, expect.stringMatching(/^https:\/\/muster\.example\/connect\/[\w-]{43}\n$/)]);
   expect(stderr).toMatch(/^Good for one company, until \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ\.\n$/);
 });
 
-it('names the company, and prints JSON for programs', async () => {
+test('names the company, and prints JSON for programs', async () => {
   const companyId = randomUUID();
   const { code, stderr, ...outcome } = await connectLink('--environment', 'test', '--company', companyId.toUpperCase(), '--json');
   expect([code, stderr]).toEqual([0, '']);
@@ -26,7 +26,7 @@ it('names the company, and prints JSON for programs', async () => {
   expect(await admin.db.prisma.connectLink.count({ where: { companyId, environment: 'test' } })).toBe(1);
 });
 
-it('needs an environment, and a GUID', async () => {
+test('needs an environment, and a GUID', async () => {
   expect((await connectLink()).code).toBe(2);
   expect((await connectLink('--environment', 'test', '--company', 'x')).code).toBe(2);
 });

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { showFirstMirror } from '../../src/cli/first-mirror.js';
 import type { RunRow } from '../../src/db/tables/runs.js';
 import type { WalkRow } from '../../src/db/tables/walks.js';
@@ -43,13 +43,13 @@ async function show(...walks: ReturnType<typeof walk>[]): Promise<string> {
   return printed;
 }
 
-it('shows what was mirrored', async () => {
+test('shows what was mirrored', async () => {
   expect(await show(walk('employees', {}), walk('departments', {}))).toMatch(
     /^Mirrored in \d+\.\d s:\n\n {2}COMPANY +RESOURCE +RECORDS .*\n {2}Nordlia +employees +37 .*proved \(join\)\n.*\n$/,
   );
 });
 
-it('says at the top how many lists failed, and where to see why', async () => {
+test('says at the top how many lists failed, and where to see why', async () => {
   const failed = walk('departments', {
     status: 'failed',
     verified: false,

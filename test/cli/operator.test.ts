@@ -4,7 +4,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
 import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../api/admin-fixture.js';
@@ -29,7 +29,7 @@ const operate = (args: readonly string[], input?: string) =>
 const of = ({ environment, companyId }: CompanyKey) => ['--environment', environment, '--company', companyId];
 
 describe('the admin token', () => {
-  it('is found under MUSTER_HOME, and the address in PUBLIC_URL', async () => {
+  test('is found under MUSTER_HOME, and the address in PUBLIC_URL', async () => {
     const home = path.join(HOME, 'with-token');
     mkdirSync(home);
     writeFileSync(path.join(home, 'admin-token'), `${TOKEN}\n`);
@@ -49,7 +49,7 @@ describe('the admin token', () => {
     return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
   }
 
-  it('is sent to HOST:PORT where PUBLIC_URL leads nowhere, and never to another program', async () => {
+  test('is sent to HOST:PORT where PUBLIC_URL leads nowhere, and never to another program', async () => {
     const { port } = new URL(admin.url);
     const here = { MUSTER_ADMIN_TOKEN: TOKEN, PUBLIC_URL: 'http://127.0.0.1:1', HOST: '0.0.0.0', PORT: port };
     expect((await runMuster(['companies'], here)).code).toBe(0);
@@ -60,7 +60,7 @@ describe('the admin token', () => {
     expect(asked).toEqual(['/healthz']);
   });
 
-  it.each(['<!doctype html>', '{"status":"ok"}'])('is not sent where only another program answers %s', async (answer) => {
+  test.each(['<!doctype html>', '{"status":"ok"}'])('is not sent where only another program answers %s', async (answer) => {
     const { url, asked } = await otherProgram(answer);
     const { code, stderr } = await runMuster(['companies'], {
       MUSTER_ADMIN_TOKEN: TOKEN,
@@ -71,7 +71,7 @@ describe('the admin token', () => {
     expect(new Set(asked)).toEqual(new Set(['/healthz']));
   });
 
-  it('is sent where `muster up` listens, unless PORT says another place', async () => {
+  test('is sent where `muster up` listens, unless PORT says another place', async () => {
     const home = path.join(HOME, 'with-up');
     mkdirSync(home);
     const announce = (url: string) => writeFileSync(path.join(home, 'up.json'), JSON.stringify({ pid: process.pid, url }));
@@ -85,7 +85,7 @@ describe('the admin token', () => {
     expect(otherUp.asked).toEqual([]);
   });
 
-  it('is asked for when there is none, and when it is wrong', async () => {
+  test('is asked for when there is none, and when it is wrong', async () => {
     const none = await runMuster(['companies', '--url', admin.url], { MUSTER_HOME: path.join(HOME, 'empty') });
     expect([none.code, none.stderr]).toEqual([2, expect.stringMatching(/^muster: No admin token: set MUSTER_ADMIN_TOKEN/)]);
     const wrong = await runMuster(['companies', '--url', admin.url], { MUSTER_ADMIN_TOKEN: 'a-wrong-admin-token' });
@@ -95,14 +95,14 @@ describe('the admin token', () => {
 });
 
 describe('companies', () => {
-  it('are listed as a table', async () => {
+  test('are listed as a table', async () => {
     const { code, stdout } = await operate(['companies']);
     const [heading, row] = stdout.split('\n');
     expect([code, heading]).toEqual([0, expect.stringMatching(/^ENVIRONMENT +COMPANY +NAME +STATUS +RECORDS/)]);
     expect(row).toMatch(new RegExp(`^test +${company.companyId} +Company \\w+ +active +employees 37 +2026-01-02 03:04:05Z`));
   });
 
-  it('are listed for programs, and shown one by one', async () => {
+  test('are listed for programs, and shown one by one', async () => {
     const list = await operate(['companies', '--json', '--status', 'active']);
     expect(list.json()).toMatchObject([{ company_id: company.companyId, status: 'active' }]);
     const one = await operate(['companies', ...of(company)]);
@@ -116,7 +116,7 @@ describe('onboard', () => {
   const REFRESH_TOKEN = 'canary-refresh-token-7c1f';
   const onboard = (companyId: string) => ['onboard', '--environment', 'test', '--company', companyId];
 
-  it('takes the refresh token from standard input', async () => {
+  test('takes the refresh token from standard input', async () => {
     const companyId = randomUUID();
     const { code, stdout, stderr } = await operate([...onboard(companyId.toUpperCase()), '--json'], `${REFRESH_TOKEN}\n`);
     expect([code, JSON.parse(stdout)]).toMatchObject([0, { company_id: companyId, status: 'active' }]);
@@ -124,14 +124,14 @@ describe('onboard', () => {
     expect(stdout + stderr + admin.log()).not.toContain(REFRESH_TOKEN);
   });
 
-  it('takes it from a file', async () => {
+  test('takes it from a file', async () => {
     const file = path.join(HOME, 'refresh-token');
     writeFileSync(file, 'from-a-file\n');
     expect((await operate([...onboard(randomUUID()), '--refresh-token-file', file])).code).toBe(0);
     expect(admin.spent.at(-1)).toBe('from-a-file');
   });
 
-  it('exits with 1 and says why it was refused', async () => {
+  test('exits with 1 and says why it was refused', async () => {
     admin.refusal = new MusterError('token_refused', 'The service refused the refresh token.');
     const { code, stderr } = await operate(onboard(randomUUID()), REFRESH_TOKEN);
     admin.refusal = undefined;
@@ -150,7 +150,7 @@ describe('sync', () => {
     await admin.db.prisma.run.update({ where: { id: run.id }, data: { status, finishedAt: new Date() } });
   };
 
-  it('waits for the end of the run', async () => {
+  test('waits for the end of the run', async () => {
     const [{ code, stdout }] = await Promise.all([
       operate(['sync', ...of(company), '--resources', 'employees', '--mode', 'full', '--wait']),
       endRun('succeeded'),
@@ -160,7 +160,7 @@ describe('sync', () => {
     expect(stdout).toMatch(/^employees +succeeded .*join$/m);
   });
 
-  it('exits with 1 when the run failed', async () => {
+  test('exits with 1 when the run failed', async () => {
     const [{ code, stderr, ...outcome }] = await Promise.all([
       operate(['sync', ...of(company), '--wait', '--json']),
       endRun('failed'),
@@ -169,14 +169,14 @@ describe('sync', () => {
     expect(outcome.json()).toMatchObject([{ company_id: company.companyId, status: 'failed' }]);
   });
 
-  it('asks for many without waiting', async () => {
+  test('asks for many without waiting', async () => {
     expect((await operate(['sync', '--failed', '--json'])).json()).toEqual([{ queued: 1 }]);
     await endRun('succeeded');
   });
 });
 
 describe('runs', () => {
-  it('are listed, shown and cancelled', async () => {
+  test('are listed, shown and cancelled', async () => {
     const { id } = await admin.runs.request({ company, trigger: 'manual' });
     const list = await operate(['runs', '--json', '--limit', '1']);
     expect(list.json()).toMatchObject([{ id, status: 'queued' }]);
@@ -190,7 +190,7 @@ describe('runs', () => {
 });
 
 describe('holds', () => {
-  it('are listed, and decided on', async () => {
+  test('are listed, and decided on', async () => {
     const { id } = await admin.db.prisma.hold.create({
       data: {
         ...company,
@@ -212,7 +212,7 @@ describe('holds', () => {
 });
 
 describe('pause, resume, remove', () => {
-  it('change one company', async () => {
+  test('change one company', async () => {
     const other = await admin.addCompany();
     expect((await operate(['pause', ...of(other), '--json'])).json()).toMatchObject([{ status: 'paused' }]);
     expect((await operate(['sync', ...of(other)])).stderr).toMatch(/\[company_paused\]/);
@@ -225,14 +225,14 @@ describe('pause, resume, remove', () => {
 });
 
 describe('rekey', () => {
-  it('asks nothing where there is no terminal', async () => {
+  test('asks nothing where there is no terminal', async () => {
     const rekeyed = await operate(['rekey', ...of(company), '--resource', 'employees', '--json']);
     expect([rekeyed.code, rekeyed.json()]).toEqual([0, [{ resource: 'employees', deleted: 0 }]]);
   });
 });
 
 describe('changes', () => {
-  it('are printed with every digit for programs, and as a table for people', async () => {
+  test('are printed with every digit for programs, and as a table for people', async () => {
     await writeChanges(admin.db, company, [{ id: 'a' }, { id: 'b', data: '{"id": 9007199254740993}' }]);
     await writeChanges(admin.db, company, [{ id: 'c' }], 'departments');
     const { stdout } = await operate(['changes', '--json', '--after', '1', '--resource', 'employees']);
@@ -245,7 +245,7 @@ describe('changes', () => {
 });
 
 describe('status', () => {
-  it('gives an overview', async () => {
+  test('gives an overview', async () => {
     const { code, stdout } = await operate(['status', '--json']);
     expect([code, JSON.parse(stdout)]).toMatchObject([
       0,
@@ -259,7 +259,7 @@ describe('status', () => {
     expect((await operate(['status'])).stdout).toMatch(/^ready +yes\ncompanies +\d+ active, 0 paused/);
   });
 
-  it('exits with 1 and names the part that is missing', async () => {
+  test('exits with 1 and names the part that is missing', async () => {
     admin.readiness.push({ name: 'queue', check: () => Promise.reject(new Error('away')) });
     const { code, stdout, stderr } = await operate(['status']);
     admin.readiness.pop();
@@ -268,7 +268,7 @@ describe('status', () => {
 });
 
 describe('sandbox', () => {
-  it('prints what to set, and stops when told to', async () => {
+  test('prints what to set, and stops when told to', async () => {
     const running = startMuster(['sandbox', '--refresh-tokens']);
     const [, url] = await running.waitForOutput(/TEST_BASE_URL=(\S+) TEST_AUTH_URL=/);
     await running.waitForOutput(/REFRESH TOKEN[\s\S]*Nordlia/);
@@ -277,7 +277,7 @@ describe('sandbox', () => {
     expect(await running.exit).toEqual({ code: 0, signal: null });
   });
 
-  it('says the same to programs', async () => {
+  test('says the same to programs', async () => {
     const running = startMuster(['sandbox', '--json', '--refresh-tokens']);
     const [line] = await running.waitForOutput(/^\{.*\}\n/);
     expect(JSON.parse(line)).toEqual({
@@ -295,7 +295,7 @@ describe('sandbox', () => {
 });
 
 describe('migrate', () => {
-  it('applies what is missing, once', async () => {
+  test('applies what is missing, once', async () => {
     const { url, close } = await emptyDatabase();
     const env = { DATABASE_URL: url, MUSTER_ENCRYPTION_KEYS: `k1:${Buffer.alloc(32).toString('base64')}` };
     try {

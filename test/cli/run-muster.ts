@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcess, fork, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -21,17 +21,56 @@ export interface Outcome {
   json(): any[];
 }
 
-/** Runs a command to its end, with nothing of our environment but PATH; `input` is its standard input. */
-export async function runMuster(args: readonly string[], env: Record<string, string> = {}, input = ''): Promise<Outcome> {
-  const child = spawn(process.execPath, [MUSTER, ...args], { env: { PATH: process.env.PATH, MUSTER_HOME: HOME, ...env } });
+type Result = Pick<Outcome, 'code' | 'stdout' | 'stderr'>;
+type Environment = Record<string, string>;
+
+const begun = new Set<string | undefined>();
+
+/**
+ * Runs a command to its end, with nothing of our environment but PATH; `input` is its standard input. The first run of each
+ * command in a file is a process of its own, as users have it, and so shows that it ends by itself. Those that follow share one,
+ * because to start a process takes longer than most commands.
+ */
+export async function runMuster(args: readonly string[], env: Environment = {}, input = ''): Promise<Outcome> {
+  const [command] = args;
+  const all = { PATH: process.env.PATH ?? '', MUSTER_HOME: HOME, ...env };
+  const isFirst = !begun.has(command);
+  begun.add(command);
+  const result = await (isFirst ? runAlone(args, all, input) : runInHost(args, all, input));
+  const json = () =>
+    result.stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+  return { ...result, json };
+}
+
+async function runAlone(args: readonly string[], env: Environment, input: string): Promise<Result> {
+  const child = spawn(process.execPath, [MUSTER, ...args], { env });
   const ended = new Promise<number | null>((resolve, reject) => child.on('error', reject).on('close', resolve));
   // A command that does not read its input may be gone before it was written.
   child.stdin.on('error', () => {}).end(input);
   const [stdout, stderr, code] = await Promise.all([text(child.stdout), text(child.stderr), ended]);
-  const json = () =>
-    stdout
-      .split('\n')
-      .filter(Boolean)
-      .map((line) => JSON.parse(line));
-  return { code, stdout, stderr, json };
+  return { code, stdout, stderr };
+}
+
+let host: ChildProcess | undefined;
+let sent = 0;
+afterAll(() => host?.disconnect());
+
+function runInHost(args: readonly string[], env: Environment, input: string): Promise<Result> {
+  host ??= fork(new URL('command-host.mjs', import.meta.url), { execArgv: [] }).setMaxListeners(0);
+  const running = host;
+  const number = ++sent;
+  return new Promise((resolve, reject) => {
+    const end = (code: number | null) =>
+      reject(new Error(`The process of the commands ended (${code}) during: ${args.join(' ')}`));
+    const receive = (result: Result & { number: number }) => {
+      if (result.number !== number) return;
+      running.off('message', receive).off('exit', end);
+      resolve(result);
+    };
+    running.on('message', receive).on('exit', end);
+    running.send({ number, args, env, input });
+  });
 }

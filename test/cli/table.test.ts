@@ -1,8 +1,8 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { tableLines, time } from '../../src/cli/table.js';
 
 describe('tableLines', () => {
-  it('aligns text to the left and numbers to the right, and leaves no blanks at the end', () => {
+  test('aligns text to the left and numbers to the right, and leaves no blanks at the end', () => {
     const items = [
       { name: 'Ø', count: 9 as number | null, note: 'x' },
       { name: 'long name', count: 1234, note: null },
@@ -16,11 +16,11 @@ describe('tableLines', () => {
     ]);
   });
 
-  it('prints the headings of an empty list', () => {
+  test('prints the headings of an empty list', () => {
     expect(tableLines([], { A: () => '', B: () => '' })).toEqual(['A  B']);
   });
 
-  it('shows times to the second, and nothing for none', () => {
+  test('shows times to the second, and nothing for none', () => {
     expect([time('2026-01-02T03:04:05.678Z'), time(null), time(undefined)]).toEqual([
       '2026-01-02 03:04:05Z',
       undefined,

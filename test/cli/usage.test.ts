@@ -2,14 +2,14 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { HOME, runMuster } from './run-muster.js';
 
 const NOBODY = 'http://127.0.0.1:1';
 const GUID = '5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10';
 
 describe('help', () => {
-  it('lists the commands and the exit codes', async () => {
+  test('lists the commands and the exit codes', async () => {
     const { code, stdout, stderr } = await runMuster(['--help']);
     expect([code, stderr]).toEqual([0, '']);
     expect(stdout).toMatch(/Exit codes: 0 ok, 1 failed, 2 bad usage or configuration/);
@@ -35,7 +35,7 @@ describe('help', () => {
     );
   });
 
-  it.concurrent.each([
+  test.concurrent.each([
     ['up'],
     ['worker'],
     ['migrate'],
@@ -52,14 +52,14 @@ describe('help', () => {
   });
 });
 
-it.concurrent.each(['remove', 'rekey'])('%s says in its help when it asks', async (command) => {
+test.concurrent.each(['remove', 'rekey'])('%s says in its help when it asks', async (command) => {
   const { stdout } = await runMuster([command, '--help']);
   expect(stdout).toMatch(/--yes +do not ask/);
   expect(stdout).toContain('On a terminal it asks first; without one, as in a script, nothing is asked.');
 });
 
 describe('bad usage exits with 2 and says what is wrong', () => {
-  it.concurrent.each<[string[], RegExp]>([
+  test.concurrent.each<[string[], RegExp]>([
     [[], /Usage: muster/],
     [['nonsense'], /unknown command 'nonsense'/],
     [['nonsense', '--help'], /unknown command 'nonsense'/],
@@ -88,7 +88,7 @@ describe('bad usage exits with 2 and says what is wrong', () => {
 });
 
 describe('bad configuration exits with 2 and one message that lists every fault', () => {
-  it.concurrent.each(['up', 'api', 'migrate', 'companies'])('%s', async (command) => {
+  test.concurrent.each(['up', 'api', 'migrate', 'companies'])('%s', async (command) => {
     const { code, stdout, stderr } = await runMuster([command], {
       DATABASE_URL: 'mysql://x',
       PORT: 'canary',
@@ -102,7 +102,7 @@ describe('bad configuration exits with 2 and one message that lists every fault'
 });
 
 describe('when nothing listens', () => {
-  it.concurrent.each<[string, string[], Record<string, string>]>([
+  test.concurrent.each<[string, string[], Record<string, string>]>([
     ['with a token', ['companies', '--url', NOBODY], { MUSTER_ADMIN_TOKEN: 'a-token-of-nobody' }],
     ['without one', ['companies', '--url', NOBODY], {}],
     ['at PUBLIC_URL', ['status'], { PUBLIC_URL: NOBODY, PORT: '2' }],
@@ -116,7 +116,7 @@ describe('when nothing listens', () => {
 });
 
 describe('when the address cannot be reached', () => {
-  it('says why: DNS', async () => {
+  test('says why: DNS', async () => {
     const { code, stderr } = await runMuster(['status', '--url', 'http://nobody.invalid']);
     expect([code, stderr]).toEqual([
       1,
@@ -124,7 +124,7 @@ describe('when the address cannot be reached', () => {
     ]);
   });
 
-  it('says why: TLS', async () => {
+  test('says why: TLS', async () => {
     const plain = createServer().listen(0, '127.0.0.1');
     onTestFinished(() => void plain.close());
     await once(plain, 'listening');
@@ -136,7 +136,7 @@ describe('when the address cannot be reached', () => {
 });
 
 describe('when something else answers', () => {
-  it.each<[string, number, string]>([
+  test.each<[string, number, string]>([
     ['status', 200, '<!doctype html>'],
     ['status', 200, '{"files":[]}'],
     ['status', 401, '{"code":"unauthorized","detail":"There is no right token."}'],

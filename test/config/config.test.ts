@@ -1,7 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { loadConfig, loadServerConfig } from '../../src/config/config.js';
 import { helpOf, SETTING_NAMES } from '../../src/config/settings.js';
 import { FaultsError } from '../../src/core/errors.js';
@@ -19,13 +19,13 @@ const PROVIDER = {
 describe('loadServerConfig', () => {
   const missing = '/nowhere/catalogue.yaml';
 
-  it('says at once what is wrong with the settings and with the catalogue', () => {
+  test('says at once what is wrong with the settings and with the catalogue', () => {
     const wrong = () => loadServerConfig({ PORT: 'canary', MUSTER_CATALOGUE: missing });
     expect(wrong).toThrow(expect.objectContaining({ code: 'invalid_configuration' }));
     for (const where of ['PORT: ', 'MUSTER_CATALOGUE: ']) expect(wrong).toThrow(where);
   });
 
-  it('says what is wrong with either', () => {
+  test('says what is wrong with either', () => {
     expect(() => loadServerConfig({ PORT: 'canary' })).toThrow(
       /^Muster cannot start: 1 setting is wrong or missing\.\n {2}PORT: /,
     );
@@ -59,7 +59,7 @@ function faultsOf(env: NodeJS.ProcessEnv): Record<string, string> {
 }
 
 describe('loadConfig', () => {
-  it('needs nothing', () => {
+  test('needs nothing', () => {
     const config = loadConfig({});
     expect(config).toMatchObject({
       host: '127.0.0.1',
@@ -74,12 +74,12 @@ describe('loadConfig', () => {
     }
   });
 
-  it('takes an empty variable for an unset one', () => {
+  test('takes an empty variable for an unset one', () => {
     const empty = Object.fromEntries(ROWS.map(({ name }) => [name, ' ']));
     expect(loadConfig(empty)).toEqual(loadConfig({}));
   });
 
-  it('reads what is set', () => {
+  test('reads what is set', () => {
     const config = loadConfig({
       ...PROVIDER,
       DATABASE_URL: 'postgres://a:b@db/muster',
@@ -96,12 +96,12 @@ describe('loadConfig', () => {
     expect(config).toMatchObject({ port: 0, refreshMarginSeconds: 0, databaseUrl: 'postgres://a:b@db/muster' });
   });
 
-  it('gives a wildcard host an address that a browser can reach', () => {
+  test('gives a wildcard host an address that a browser can reach', () => {
     expect(loadConfig({ HOST: '0.0.0.0', PORT: '81' }).publicUrl.href).toBe('http://127.0.0.1:81/');
     expect(loadConfig({ HOST: '::' }).publicUrl.href).toBe('http://[::1]:8080/');
   });
 
-  it.each([
+  test.each([
     ['DATABASE_URL', 'mysql://db/x'],
     ['DATABASE_URL', 'not a url'],
     ['REDIS_URL', 'http://cache'],
@@ -134,7 +134,7 @@ describe('loadConfig', () => {
     expect(Object.keys(faultsOf({ MUSTER_ENCRYPTION_KEYS: `k1:${KEY}`, [name]: value }))).toEqual([name]);
   });
 
-  it.each([
+  test.each([
     ['PRODUCTION_BASE_URL', 'http://api.example.com'],
     ['PRODUCTION_BASE_URL', 'http://127.evil.example.com'],
     ['PRODUCTION_BASE_URL', 'http://localhost.evil.example.com'],
@@ -149,7 +149,7 @@ describe('loadConfig', () => {
     expect(Object.keys(faultsOf({ ...PROVIDER, [name]: value }))).toEqual([name]);
   });
 
-  it.each(['http://localhost:1', 'http://127.0.0.1:1', 'http://127.9.9.9', 'http://[::1]:1', 'http://app.localhost'])(
+  test.each(['http://localhost:1', 'http://127.0.0.1:1', 'http://127.9.9.9', 'http://[::1]:1', 'http://app.localhost'])(
     'takes %s',
     (url) => {
       const env = { ...PROVIDER, PRODUCTION_BASE_URL: url, PRODUCTION_AUTH_URL: url, PRODUCTION_REDIRECT_URI: `${url}/cb` };
@@ -157,12 +157,12 @@ describe('loadConfig', () => {
     },
   );
 
-  it('says why an auth URL under /auth/authentication is refused', () => {
+  test('says why an auth URL under /auth/authentication is refused', () => {
     const faults = faultsOf({ ...PROVIDER, PRODUCTION_AUTH_URL: 'https://login.example.com/auth/authentication' });
     expect(faults['PRODUCTION_AUTH_URL']).toContain('refuses token requests');
   });
 
-  it('names what a half-configured environment lacks', () => {
+  test('names what a half-configured environment lacks', () => {
     expect(Object.keys(faultsOf({ TEST_CLIENT_ID: 'x', TEST_AUTH_URL: 'https://login.example.com' }))).toEqual([
       'TEST_BASE_URL',
       'TEST_CLIENT_SECRET',
@@ -170,12 +170,12 @@ describe('loadConfig', () => {
     expect(Object.keys(faultsOf({ TEST_REDIRECT_URI: 'https://muster.example.com/cb' }))).toHaveLength(4);
   });
 
-  it('holds the redirect URL that stands in for an unset one to the same rule', () => {
+  test('holds the redirect URL that stands in for an unset one to the same rule', () => {
     expect(Object.keys(faultsOf({ ...PROVIDER, PUBLIC_URL: 'http://muster.example.com' }))).toEqual(['PRODUCTION_REDIRECT_URI']);
     expect(faultsOf({ PUBLIC_URL: 'http://muster.example.com' })).toEqual({});
   });
 
-  it('takes a webhook with its secret, or neither', () => {
+  test('takes a webhook with its secret, or neither', () => {
     const [NOTIFY_WEBHOOK_URL, NOTIFY_WEBHOOK_SECRET] = ['https://hooks.example.com/a?b=c', 'sixteen-letters-'];
     expect(loadConfig({})).not.toHaveProperty('webhook');
     const { webhook } = loadConfig({ NOTIFY_WEBHOOK_URL, NOTIFY_WEBHOOK_SECRET });
@@ -200,7 +200,7 @@ describe('loadConfig', () => {
       return name;
     };
 
-    it('is read without the white space around it, for every secret setting', () => {
+    test('is read without the white space around it, for every secret setting', () => {
       for (const { name, example } of ROWS.filter(({ secret }) => secret)) {
         const others = Object.fromEntries(ROWS.filter((row) => row.name !== name).map((row) => [row.name, row.example]));
         const fromFile = loadConfig({ ...others, [`${name}_FILE`]: file(` ${example}\n`) });
@@ -209,11 +209,11 @@ describe('loadConfig', () => {
       }
     });
 
-    it('is not read for what is no secret', () => {
+    test('is not read for what is no secret', () => {
       expect(loadConfig({ PORT_FILE: file('81') }).port).toBe(8080);
     });
 
-    it.each([
+    test.each([
       ['a file that is not there', () => path.join(folder, 'nowhere'), 'ENOENT'],
       ['a folder', () => folder, 'EISDIR'],
       ['an empty file', () => file(' \n'), 'empty'],
@@ -222,24 +222,24 @@ describe('loadConfig', () => {
       expect(faults).toEqual({ MUSTER_ENCRYPTION_KEYS_FILE: expect.stringContaining(problem) });
     });
 
-    it('is held to the same rules, and shown as little', () => {
+    test('is held to the same rules, and shown as little', () => {
       const faults = faultsOf({ DATABASE_URL_FILE: file('mysql://c4n4ry'), MUSTER_ENCRYPTION_KEYS: `k1:${KEY}` });
       expect(Object.keys(faults)).toEqual(['DATABASE_URL']);
       expect(JSON.stringify(faults)).not.toContain('c4n4ry');
       expect(Object.keys(faultsOf({ DATABASE_URL_FILE: file('postgres://db/muster') }))).toEqual(['MUSTER_ENCRYPTION_KEYS']);
     });
 
-    it('is not taken beside the variable itself', () => {
+    test('is not taken beside the variable itself', () => {
       const env = { MUSTER_ADMIN_TOKEN: 'one-token-of-tests', MUSTER_ADMIN_TOKEN_FILE: file('another-token-of-tests') };
       expect(faultsOf(env)).toEqual({ MUSTER_ADMIN_TOKEN_FILE: expect.stringContaining('beside MUSTER_ADMIN_TOKEN') });
     });
   });
 
-  it('requires encryption keys with a database of its own', () => {
+  test('requires encryption keys with a database of its own', () => {
     expect(Object.keys(faultsOf({ DATABASE_URL: 'postgres://db/muster' }))).toEqual(['MUSTER_ENCRYPTION_KEYS']);
   });
 
-  it('reports every fault at once, and no value', () => {
+  test('reports every fault at once, and no value', () => {
     const canary = 'c4n4ry value';
     const env = Object.fromEntries(ROWS.map(({ name }) => [name, canary]));
     const free = [
@@ -257,11 +257,11 @@ describe('loadConfig', () => {
 });
 
 describe('the table of settings', () => {
-  it('has examples that are right', () => {
+  test('has examples that are right', () => {
     expect(faultsOf(Object.fromEntries(ROWS.map(({ name, example }) => [name, example])))).toEqual({});
   });
 
-  it('stands in docs/configuration.md, row by row', () => {
+  test('stands in docs/configuration.md, row by row', () => {
     const rows = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8')
       .split('\n')
       .filter((line) => /^\| `[A-Z_]+`/.test(line))

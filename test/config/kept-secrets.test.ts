@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { adminToken, adminTokenPath, encryptionKeys } from '../../src/config/kept-secrets.js';
 import { Secret } from '../../src/core/secret.js';
 import { scrubRegistered } from '../../src/observability/secret-registry.js';
@@ -15,14 +15,14 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 
 describe('the admin token', () => {
-  it('is that of the configuration, and then nothing is kept', async () => {
+  test('is that of the configuration, and then nothing is kept', async () => {
     const configured = new Secret('an-admin-token-of-tests');
     expect(await adminToken({ home, adminToken: configured })).toBe(configured);
     expect(scrubRegistered(configured.reveal())).toBe('[redacted]');
     expect(statSync(home, { throwIfNoEntry: false })).toBeUndefined();
   });
 
-  it('is made once, for all who ask at the same time and later, and its owner alone may read it', async () => {
+  test('is made once, for all who ask at the same time and later, and its owner alone may read it', async () => {
     const tokens = await Promise.all(Array.from({ length: 8 }, () => adminToken({ home })));
     tokens.push(await adminToken({ home }));
     const [token = '', ...others] = new Set(tokens.map((one) => one.reveal()));
@@ -32,20 +32,20 @@ describe('the admin token', () => {
     expect(statSync(adminTokenPath({ home })).mode & 0o777).toBe(0o600);
   });
 
-  it('is another one elsewhere', async () => {
+  test('is another one elsewhere', async () => {
     const [one, other] = [await adminToken({ home }), await adminToken({ home: path.join(folder, 'elsewhere') })];
     expect(one.reveal()).not.toBe(other.reveal());
   });
 });
 
 describe('the encryption keys', () => {
-  it('are those of the configuration, and then nothing is kept', async () => {
+  test('are those of the configuration, and then nothing is kept', async () => {
     const configured = [{ id: 'k1', key: new Secret(Buffer.alloc(32, 7).toString('base64')) }];
     expect(await encryptionKeys({ home, encryptionKeys: configured })).toBe(configured);
     expect(statSync(home, { throwIfNoEntry: false })).toBeUndefined();
   });
 
-  it('are one that is kept, of 32 bytes', async () => {
+  test('are one that is kept, of 32 bytes', async () => {
     const [first, second] = [await encryptionKeys({ home }), await encryptionKeys({ home })];
     const [key] = first;
     expect(first).toHaveLength(1);

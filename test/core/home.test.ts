@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { keptSecret } from '../../src/core/home.js';
 
 let folder: string;
@@ -16,25 +16,25 @@ const unusable = (message: RegExp) =>
 
 describe('where nothing can be kept', () => {
   // Only there is a /proc.
-  it.runIf(process.platform === 'linux')('a folder that nobody can make is named', async () => {
+  test.runIf(process.platform === 'linux')('a folder that nobody can make is named', async () => {
     await expect(keep('/proc/nope', 'secret')).rejects.toEqual(
       unusable(/^MUSTER_HOME: the folder \/proc\/nope cannot be made or written \(ENOENT\)/),
     );
   });
 
-  it('a file in the place of a folder is named', async () => {
+  test('a file in the place of a folder is named', async () => {
     const file = join(folder, 'file');
     writeFileSync(file, '');
     await expect(keep(file, 'below', 'secret')).rejects.toEqual(unusable(/^MUSTER_HOME: .*file.* \((ENOTDIR|EEXIST)\)/));
   });
 
   // Root may write anywhere.
-  it.skipIf(process.getuid?.() === 0)('a folder that is not ours to write is named', async () => {
+  test.skipIf(process.getuid?.() === 0)('a folder that is not ours to write is named', async () => {
     chmodSync(folder, 0o500);
     await expect(keep(folder, 'secret')).rejects.toEqual(unusable(/cannot be made or written \(EACCES\)/));
   });
 
-  it('what cannot be read is named', async () => {
+  test('what cannot be read is named', async () => {
     mkdirSync(join(folder, 'secret'));
     await expect(keep(folder, 'secret')).rejects.toEqual(unusable(/secret cannot be read \(EISDIR\)/));
   });

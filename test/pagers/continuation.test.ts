@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ChainState } from '../../src/pagers/chain.js';
 import { ContinuationPager } from '../../src/pagers/continuation.js';
 import { pageOf, ReceivedNames } from './received.js';
@@ -22,7 +22,7 @@ function play(pages: Iterable<[keys: string, nextToken: string | undefined]>) {
 }
 
 describe('a continuation pager', () => {
-  it('follows the tokens, through empty pages too', () => {
+  test('follows the tokens, through empty pages too', () => {
     const { asked, received } = play([
       ['A B', 't1'],
       ['', 't2'],
@@ -32,16 +32,16 @@ describe('a continuation pager', () => {
     expect([...received.names]).toEqual(['A', 'B', 'C']);
   });
 
-  it('ends on an empty list', () => {
+  test('ends on an empty list', () => {
     expect(play([['', undefined]]).asked).toHaveLength(1);
   });
 
-  it('puts its parameters into the query where the catalogue says so', () => {
+  test('puts its parameters into the query where the catalogue says so', () => {
     const pager = new ContinuationPager({ resource: 'documents', envelope: '' }, { ...SPEC, in: 'query', tokenName: 'page' });
     expect(pager.request({ ...pager.first(), token: 'a+b' })).toEqual({ query: { pageSize: '2', page: 'a+b' } });
   });
 
-  it.each([
+  test.each([
     ['names itself', ['t1', 't1']],
     ['leads back', ['t1', 't2', 't3', 't1']],
   ])('refuses a token that %s', (_what, tokens) => {
@@ -50,14 +50,14 @@ describe('a continuation pager', () => {
     );
   });
 
-  it('gives up on pages that bring nothing new for ever', () => {
+  test('gives up on pages that bring nothing new for ever', () => {
     function* barren(): Generator<[string, string]> {
       for (let page = 0; ; page += 1) yield [page % 2 === 0 ? '' : 'A B', `t${page}`];
     }
     expect(() => play(barren())).toThrow(expect.objectContaining({ code: 'walk_limit_exceeded' }));
   });
 
-  it('bears a long row of empty pages', () => {
+  test('bears a long row of empty pages', () => {
     const pages = Array.from({ length: 900 }, (_, page): [string, string] => ['', `t${page}`]);
     expect(play([...pages, ['A', undefined]]).received.size).toBe(1);
   });

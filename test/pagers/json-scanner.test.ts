@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { arrayStart, recordScanner, scanJson } from '../../src/pagers/json-scanner.js';
 
 const isJson = (text: string) => {
@@ -85,11 +85,11 @@ const NESTED = [
 ];
 
 describe('what is JSON', () => {
-  it.each([...SCALARS, ...STRINGS, ...NESTED])('%j is told as JSON.parse tells it', (text) => {
+  test.each([...SCALARS, ...STRINGS, ...NESTED])('%j is told as JSON.parse tells it', (text) => {
     expect(accepts(text)).toBe(isJson(text));
   });
 
-  it('is told as JSON.parse tells it, whatever is done to a text', () => {
+  test('is told as JSON.parse tells it, whatever is done to a text', () => {
     const piece = fc.constantFrom(...'{}[]:,"\\ \n\t0123456789.eE+-utrufalsn/\u0001é'.split(''), '\\u00', '"a"', 'null');
     const edit = fc.tuple(fc.nat(), fc.nat(3), fc.array(piece, { maxLength: 3 }));
     let broken = 0;
@@ -110,7 +110,7 @@ describe('what is JSON', () => {
     expect(broken).toBeGreaterThan(5_000);
   });
 
-  it('is nested no deeper than 1,000', () => {
+  test('is nested no deeper than 1,000', () => {
     const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth);
     expect([accepts(nested(1_000)), accepts(nested(1_002)), accepts(nested(1_000_000))]).toEqual([true, false, false]);
     expect(accepts('{"a":'.repeat(1_000_000))).toBe(false);
@@ -125,7 +125,7 @@ describe('the array of records', () => {
     return array?.records.map((record) => [textOf(record), ...record.members.map(textOf)]);
   };
 
-  it.each([
+  test.each([
     ['[1, {"é":2} ]', [], [['1'], ['{"é":2}']]],
     ['{"data":[]}', ['data'], []],
     ['{"data":[1],"data":[2]}', ['data'], [['2']]],
@@ -140,7 +140,7 @@ describe('the array of records', () => {
     expect(arrayOf(text, path)).toEqual(records);
   });
 
-  it('comes with the members asked for, of each record by itself', () => {
+  test('comes with the members asked for, of each record by itself', () => {
     const text = '[{"id":1,"x":{"id":2}},{"uid":"a","id":"b"},{"i\\u0064":3,"id ":4},{"id":5,"id":[6]},7,["id"],{}]';
     expect(arrayOf(text, [], ['uid', 'id'])!.map(([, ...members]) => members)).toEqual([
       [undefined, '1'],
@@ -154,7 +154,7 @@ describe('the array of records', () => {
   });
 });
 
-it.each([
+test.each([
   ['{"a":"x]","data":[1', ['data'], 17],
   [' {"a":{"data":0},"b":{"c":1,"data":[', ['b', 'data'], 35],
   ['{"data":{"a":[', ['data'], undefined],
@@ -165,7 +165,7 @@ it.each([
   expect(arrayStart(Buffer.from(text), path)).toBe(start);
 });
 
-it.each([
+test.each([
   ['[1,2],3', 0, { end: 5, id: undefined }],
   ['[1,2],3', 6, { end: 7, id: undefined }],
   ['[{"id":1,"a":{"id":2}},{"id":"b"}]', 1, { end: 22, id: '1' }],
@@ -180,7 +180,7 @@ it.each([
   expect(record && { end: record.end, id: id && bytes.toString('utf8', id.start, id.end) }).toEqual(expected);
 });
 
-it('a record is suspicious by itself', () => {
+test('a record is suspicious by itself', () => {
   const text = Buffer.from('[{"a":"\\u0000"},{"a":1}]');
   expect(recordScanner(text, [], [])(1)).toMatchObject({ end: 15, isSuspicious: true });
   expect(recordScanner(text, [], [])(16)).toMatchObject({ end: 23, isSuspicious: false });

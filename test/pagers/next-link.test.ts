@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import type { JsonObject } from '../../src/pagers/pager.js';
 import { readPage } from '../../src/pagers/read-page.js';
@@ -19,7 +19,7 @@ function linkIn(body: string, headers: Record<string, string> = {}, more: object
 }
 
 describe('a link to the next page', () => {
-  it.each([
+  test.each([
     ['https://api.example.com/v1/companies/7/shifts?$skiptoken=a%2Fb', '/v1/companies/7/shifts?$skiptoken=a%2Fb'],
     ['HTTPS://API.example.com:443/x?y=1#part', '/x?y=1'],
     ['//api.example.com/x', '/x'],
@@ -32,7 +32,7 @@ describe('a link to the next page', () => {
     expect(linkIn(`{"value":[],"next":${JSON.stringify(link)}}`)).toBe(path);
   });
 
-  it.each([
+  test.each([
     'https://evil.example.com/x',
     '//evil.example.com/x',
     'http://api.example.com/x',
@@ -47,7 +47,7 @@ describe('a link to the next page', () => {
     expect(read).toThrow(expect.objectContaining({ code: 'malformed_envelope' }));
   });
 
-  it('is relative to the context of an OData answer', () => {
+  test('is relative to the context of an OData answer', () => {
     const context = (text: string) => linkIn(`{"@odata.context":${text},"value":[],"next":"Companies(7)/shifts?$skiptoken=2"}`);
     expect(context('"../$metadata#Shifts"')).toBe('/v1/companies/Companies(7)/shifts?$skiptoken=2');
     expect(context('"https://api.example.com/odata/v4/$metadata#Shifts"')).toBe('/odata/v4/Companies(7)/shifts?$skiptoken=2');
@@ -57,7 +57,7 @@ describe('a link to the next page', () => {
     );
   });
 
-  it.each([
+  test.each([
     ['<https://api.example.com/a?p=2>; rel="next"', '/a?p=2'],
     ['</a?p=1>; rel="prev", </a?p=3>; rel="next"', '/a?p=3'],
     ['</a>; title="x, y; rel=next"; rel=next', '/a'],
@@ -69,14 +69,14 @@ describe('a link to the next page', () => {
     expect(linkIn('[]', { link }, { fields: { data: 'none' } })).toBe(path);
   });
 
-  it.each([
+  test.each([
     ['null', undefined],
     ['""', undefined],
   ])('that is %s ends the list', (link, end) => {
     expect(linkIn(`{"value":[],"next":${link}}`)).toBe(end);
   });
 
-  it('that is missing ends the list, and where an entry says whether a page follows, both must agree', () => {
+  test('that is missing ends the list, and where an entry says whether a page follows, both must agree', () => {
     expect(linkIn('{"value":[]}')).toBeUndefined();
     const both = { fields: { data: 'value', next: 'next', hasNext: 'more' } };
     expect(linkIn('{"value":[],"next":"/x","more":false}', {}, both)).toBeUndefined();
@@ -87,7 +87,7 @@ describe('a link to the next page', () => {
 });
 
 describe('a next-link pager', () => {
-  it('asks for a size once, and then for what it is told', () => {
+  test('asks for a size once, and then for what it is told', () => {
     const { pager } = listOf();
     expect(pager.request(pager.first())).toEqual({ query: { $top: '2' } });
     const page = pageOf('AB', { nextToken: '/x?y=1' });
@@ -98,7 +98,7 @@ describe('a next-link pager', () => {
     expect(sizeless.request(sizeless.first())).toEqual({ query: {} });
   });
 
-  it('doubts the end of a full first page that names no other, as a misspelt name would have it', () => {
+  test('doubts the end of a full first page that names no other, as a misspelt name would have it', () => {
     const { pager } = listOf({ fields: { data: 'value', next: 'nxet' } });
     const end = (names: string, total?: number) => {
       const page = pageOf(names, total === undefined ? {} : { total });
@@ -109,7 +109,7 @@ describe('a next-link pager', () => {
     expect(end('AB', 2)).toEqual({ kind: 'done' });
   });
 
-  it('refuses a first page without the total that the entry names', () => {
+  test('refuses a first page without the total that the entry names', () => {
     const { pager } = listOf({ fields: { data: 'value', total: '@odata.count' } });
     const page = pageOf('A');
     const first = () => pager.next(pager.first(), page, new ReceivedNames().before(page));

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { OffsetPager, type OffsetState } from '../../src/pagers/offset.js';
 import type { PageInput } from '../../src/pagers/pager.js';
 import { pageOf, ReceivedNames } from './received.js';
@@ -48,7 +48,7 @@ function missed({ steadfast }: ShiftingList, { received }: Outcome): string[] {
 }
 
 describe('a pass over a quiet list', () => {
-  it('receives exactly the list, in the number of requests that it takes', () => {
+  test('receives exactly the list, in the number of requests that it takes', () => {
     for (const tellsTotal of [true, false]) {
       for (let length = 0; length <= 40; length += 1) {
         for (const [size, mostAtOnce] of [
@@ -75,7 +75,7 @@ describe.each([
   { what: 'that tells its total, read four pages side by side', tellsTotal: true, width: 4 },
   { what: 'that is a bare array', tellsTotal: false, width: 1 },
 ])('a pass over a shifting list $what', ({ tellsTotal, width }) => {
-  it('misses no record that was there throughout', () => {
+  test('misses no record that was there throughout', () => {
     let joined = 0;
     let moved = 0;
     for (let seed = 1; seed <= 8_000; seed += 1) {
@@ -94,7 +94,7 @@ describe.each([
     expect(moved).toBeGreaterThan(5_000);
   });
 
-  it('ends when the list shrinks to nothing', () => {
+  test('ends when the list shrinks to nothing', () => {
     const list = new ShiftingList(300, tellsTotal, 100);
     const outcome = pass(
       list,
@@ -121,7 +121,7 @@ function shifts(list: ShiftingList, random: (below: number) => number, restlessn
 }
 
 describe('a pass over a list that grows as fast as it is read', () => {
-  it.each(['front', 'end'])('ends by the limit: %s', (where) => {
+  test.each(['front', 'end'])('ends by the limit: %s', (where) => {
     const list = new ShiftingList(50, true, 10);
     const grow = () => {
       for (let born = 0; born < 10; born += 1) list.insert(where === 'front' ? 0 : list.records.length);
@@ -129,7 +129,7 @@ describe('a pass over a list that grows as fast as it is read', () => {
     expect(() => pass(list, 10, grow)).toThrow(expect.objectContaining({ code: 'walk_limit_exceeded' }));
   });
 
-  it('ends by the limit where no total is told', () => {
+  test('ends by the limit where no total is told', () => {
     const pager = new OffsetPager(
       { resource: 'list', envelope: '' },
       { style: 'skip-take', in: 'body', skipName: 'from', takeName: 'count', size: 3 },

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { OffsetPager, type OffsetState } from '../../src/pagers/offset.js';
 import type { Linkage } from '../../src/pagers/pager.js';
 import { pageOf, ReceivedNames } from './received.js';
@@ -32,7 +32,7 @@ function play(size: number, exchanges: readonly Exchange[]): Linkage {
 }
 
 describe('an offset pager', () => {
-  it.each<[string, number, Exchange[]]>([
+  test.each<[string, number, Exchange[]]>([
     ['ends at once on an empty list', 3, [{ ask: [0, 3], give: '', total: 0, then: 'done' }]],
     ['ends at once on a list of one page', 3, [{ ask: [0, 3], give: 'ABC', total: 3, then: 'done' }]],
     [
@@ -114,7 +114,7 @@ describe('an offset pager', () => {
     expect(play(size, exchanges)).toBe('join');
   });
 
-  it.each<[string, number, Exchange[]]>([
+  test.each<[string, number, Exchange[]]>([
     [
       'page size one',
       1,
@@ -144,7 +144,7 @@ describe('an offset pager', () => {
     expect(play(size, exchanges)).toBe('none');
   });
 
-  it.each<[string, Exchange[]]>([
+  test.each<[string, Exchange[]]>([
     ['an empty first page of a list that has records', [{ ask: [0, 2], give: '', total: 4, then: 'done' }]],
     [
       'an empty later page where records stand',
@@ -164,7 +164,7 @@ describe('an offset pager', () => {
     expect(() => play(2, exchanges)).toThrow(expect.objectContaining({ code: 'contradicting_envelope' }));
   });
 
-  it('spells its parameters as the catalogue says, where the catalogue says', () => {
+  test('spells its parameters as the catalogue says, where the catalogue says', () => {
     const odata = new OffsetPager(
       { resource: 'absences', envelope: '' },
       { style: 'odata', in: 'query', skipName: '$skip', takeName: '$top', size: 200 },
@@ -172,7 +172,7 @@ describe('an offset pager', () => {
     expect(odata.request({ ...odata.first(), offset: 199 })).toEqual({ query: { $skip: '199', $top: '200' } });
   });
 
-  it('knows which requests follow if every page brings what it is asked for', () => {
+  test('knows which requests follow if every page brings what it is asked for', () => {
     const pager = new OffsetPager({ resource: 'employees', envelope: '' }, { ...BODY, size: 4 });
     const first = pager.next(pager.first(), pageOf('ABCD', { total: 11 }), { repeats: 0, hasToken: () => false });
     if (first.kind !== 'next') throw new Error('the list is longer than that');
@@ -183,7 +183,7 @@ describe('an offset pager', () => {
     expect(pager.ahead(pager.first(), 0, 9)).toEqual([]);
   });
 
-  it.each([
+  test.each([
     { totals: { total: 1_000 }, code: 'contradicting_envelope' },
     { totals: {}, code: 'walk_limit_exceeded' },
   ])('gives up on a service that answers every request with the same page: $code', ({ totals, code }) => {

@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { PageNumberPager, type PageNumberState } from '../../src/pagers/page-number.js';
 import { pageOf, ReceivedNames } from './received.js';
 
@@ -30,7 +30,7 @@ function play(exchanges: readonly Exchange[], spec: ConstructorParameters<typeof
 }
 
 describe('a page-number pager', () => {
-  it.each<[string, number, Exchange[]]>([
+  test.each<[string, number, Exchange[]]>([
     ['ends at once on an empty list', 0, [{ page: 1, give: '', total: 0, then: 'done' }]],
     [
       'ends where the total is reached',
@@ -69,7 +69,7 @@ describe('a page-number pager', () => {
     expect(play(exchanges).length).toBe(length);
   });
 
-  it.each<[string, Exchange[]]>([
+  test.each<[string, Exchange[]]>([
     ['an empty page where records stand', [{ page: 1, give: '', total: 4, then: 'done' }]],
     ['more records than the total', [{ page: 1, give: 'ABC', total: 2, then: 'done' }]],
     ['an end before the total is reached', [{ page: 1, give: 'ABC', total: 5, hasNext: false, then: 'done' }]],
@@ -77,12 +77,12 @@ describe('a page-number pager', () => {
     expect(() => play(exchanges)).toThrow(expect.objectContaining({ code: 'contradicting_envelope' }));
   });
 
-  it('may begin at 0, and stand in the body', () => {
+  test('may begin at 0, and stand in the body', () => {
     const pager = new PageNumberPager({ resource: 'contracts', envelope: '' }, { ...SPEC, in: 'body', first: 0 });
     expect(pager.request(pager.first())).toEqual({ body: { page: 0, pageSize: 3 } });
   });
 
-  it('knows which requests follow while the total is not reached, by the size of the first page', () => {
+  test('knows which requests follow while the total is not reached, by the size of the first page', () => {
     const pager = new PageNumberPager({ resource: 'contracts', envelope: '' }, SPEC);
     const page = pageOf('AB', { total: 9 });
     const advance = pager.next(pager.first(), page, new ReceivedNames().before(page));
@@ -92,7 +92,7 @@ describe('a page-number pager', () => {
     expect([pages(0, 9), pages(1, 9), pages(0, 1)]).toEqual([[3, 4, 5], [4, 5], [3]]);
   });
 
-  it('gives up on a service that answers every request with the same page', () => {
+  test('gives up on a service that answers every request with the same page', () => {
     const same = Array.from({ length: 2_000 }, (_, n): Exchange => ({ page: n + 1, give: 'ABC', then: 'next' }));
     expect(() => play(same)).toThrow(expect.objectContaining({ code: 'walk_limit_exceeded' }));
   });

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { isMusterError } from '../../src/core/errors.js';
@@ -40,7 +40,7 @@ function codeOf(text: string, of: Endpoint): string {
 }
 
 describe('the records of a page', () => {
-  it('are the very text that was received', () => {
+  test('are the very text that was received', () => {
     const records = [
       '{ "uid" : "a", "salary": 1.10, "big":12345678901234567890123, "tiny": 1E-7 }',
       '{"uid":"b","text":"]}\\",{[\\\\","é":"\\u00e9","nested":[{"uid":"no"},[[]],{}]}',
@@ -53,7 +53,7 @@ describe('the records of a page', () => {
     expect(page.nextToken).toBeUndefined();
   });
 
-  it('are split rightly, whatever JSON they are', () => {
+  test('are split rightly, whatever JSON they are', () => {
     const space = fc.constantFrom('', ' ', '\n', '\t', '\r\n ');
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.json(), space, space), { maxLength: 8 }), fc.json(), (parts, other) => {
@@ -70,7 +70,7 @@ describe('the records of a page', () => {
     );
   });
 
-  it('stand where the envelope stands', () => {
+  test('stand where the envelope stands', () => {
     const nested = endpoint({ envelope: 'answer.value' });
     const text = `{"value":{"data":[{"id":9}]},"data":[],"answer":{"data":[],"value":${result('[{"id":1}]', 1)}}}`;
     expect(readPage(text, nested).ids).toEqual(['1']);
@@ -80,7 +80,7 @@ describe('the records of a page', () => {
 });
 
 describe('the id of a record', () => {
-  it.each([
+  test.each([
     ['{"id":12345678901234567890}', '12345678901234567890'],
     ['{"id":1.0}', '1.0'],
     ['{"id": -7 }', '-7'],
@@ -93,7 +93,7 @@ describe('the id of a record', () => {
     expect(readBytes(source, BARE).records).toEqual([{ id, source, start: 1, end: source.length - 1, position: 0 }]);
   });
 
-  it('is the first candidate that any record carries', () => {
+  test('is the first candidate that any record carries', () => {
     expect(readPage('[{"id":1},{"id":2,"uid":"b"}]', BARE)).toMatchObject({
       idField: 'uid',
       ids: [expect.stringMatching(/^#/), 'b'],
@@ -102,14 +102,14 @@ describe('the id of a record', () => {
     expect(readPage('[{"name":"x"}]', BARE)).not.toHaveProperty('idField');
   });
 
-  it('is the fixed one where one is fixed', () => {
+  test('is the fixed one where one is fixed', () => {
     expect(readPage('[{"uid":"a","id":1}]', BARE, 'id')).toMatchObject({ idField: 'id', ids: ['1'] });
     expect(readPage('[{"uid":"a"}]', BARE, 'id').rejected).toMatchObject([{ reason: 'no_id' }]);
   });
 });
 
 describe('a record that cannot be kept', () => {
-  it.each([
+  test.each([
     ['7', 'not_an_object'],
     ['null', 'not_an_object'],
     ['[{"id":1}]', 'not_an_object'],
@@ -140,7 +140,7 @@ describe('a record that cannot be kept', () => {
     expect(page.records.map(({ position }) => position)).toEqual([0, 2]);
   });
 
-  it.each([
+  test.each([
     '{"id":1,"x":"\\\\u0000"}',
     '{"id":1,"x":"\\\\\\\\u0000"}',
     '{"id":1,"x":"\\\\ud800"}',
@@ -154,7 +154,7 @@ describe('a record that cannot be kept', () => {
     expect(page.records.map(textOf)).toEqual([text]);
   });
 
-  it('is known again by its text', () => {
+  test('is known again by its text', () => {
     const [a, b, c] = readPage('[{"name":"x"},{"name":"x"},{"name":"y"}]', BARE).ids;
     expect(a).toBe(b);
     expect(a).not.toBe(c);
@@ -162,12 +162,12 @@ describe('a record that cannot be kept', () => {
 });
 
 describe('an envelope', () => {
-  it('that is not UTF-8 is malformed_response', () => {
+  test('that is not UTF-8 is malformed_response', () => {
     const latin1 = Buffer.from(result('[{"id":"M\xfcller"}]', 1), 'latin1');
     expect(() => readBytes(latin1, RESULT)).toThrow(expect.objectContaining({ code: 'malformed_response' }));
   });
 
-  it.each<[string, string, Endpoint]>([
+  test.each<[string, string, Endpoint]>([
     ['malformed_response', `<html>${CANARY}</html>`, RESULT],
     ['malformed_response', '', RESULT],
     ['malformed_response', result(`[{"id":"${CANARY}"}`, 1).slice(0, -3), RESULT],
@@ -200,7 +200,7 @@ describe('an envelope', () => {
     expect(codeOf(text, of)).toBe(code);
   });
 
-  it.each([
+  test.each([
     [true, '"t1"', 't1'],
     [true, 'null', undefined],
     [false, '"t1"', undefined],
@@ -209,7 +209,7 @@ describe('an envelope', () => {
     expect(readPage(`{"data":[],"hasNextPage":${hasNextPage},"nextPageToken":${token}}`, TOKENS).nextToken).toBe(next);
   });
 
-  it('may leave out totalDisplayRecords', () => {
+  test('may leave out totalDisplayRecords', () => {
     expect(readPage('{"totalRecords":4,"data":[{"id":1}]}', RESULT)).toMatchObject({ total: 4, ids: ['1'] });
   });
 });
@@ -220,7 +220,7 @@ describe('the places that an entry names', () => {
     return readBytes(Buffer.from(body), list, undefined, headers);
   };
 
-  it.each([
+  test.each([
     [{ data: 'value.items', next: 'paging.next' }, '{"value":{"items":[]},"paging":{"next":"t"}}', 't'],
     [{ data: 'value', next: '@odata.next' }, '{"value":[],"@odata.next":"t"}', 't'],
     [{ data: 'value', next: 'a.b.c' }, '{"value":[],"a":{"b.c":"t"}}', 't'],
@@ -238,7 +238,7 @@ describe('the places that an entry names', () => {
     expect(cursor(fields, body).nextToken).toBe(token);
   });
 
-  it('may be response headers', () => {
+  test('may be response headers', () => {
     const list = endpoint({ pager: { style: 'skip-take', size: 5 }, fields: { data: 'none', total: 'header X-Total-Count' } });
     const read = (count: string) => readBytes(Buffer.from('[{"id":1}]'), list, undefined, { 'x-total-count': count });
     expect(read('12')).toMatchObject({ total: 12, ids: ['1'] });
@@ -250,7 +250,7 @@ describe('the places that an entry names', () => {
     expect([more('true'), more('False')]).toEqual(['a', undefined]);
   });
 
-  it.each([
+  test.each([
     ['malformed_envelope', { next: 'next' }, '{"data":[],"next":true}'],
     ['malformed_envelope', { next: 'next' }, '{"data":[],"next":12345678901234567890}'],
     ['malformed_envelope', { next: 'next' }, '{"data":[],"next":{"page":2}}'],
@@ -261,7 +261,7 @@ describe('the places that an entry names', () => {
     expect(() => cursor(fields, body)).toThrow(expect.objectContaining({ code }));
   });
 
-  it('may say that there is no total', () => {
+  test('may say that there is no total', () => {
     const list = endpoint({ fields: { total: 'none' } });
     expect(readPage('{"data":[{"id":1}]}', list)).toMatchObject({ total: undefined, ids: ['1'] });
   });

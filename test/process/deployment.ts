@@ -107,7 +107,7 @@ export class Deployment {
       const run = await this.lastRun(companyId);
       return ['succeeded', 'failed', 'cancelled'].includes(run.status) ? run : undefined;
     };
-    return waitFor(ended, { timeoutMs });
+    return waitFor(ended, { timeoutMs, intervalMs: 100 }); // each look costs the API and PostgreSQL some milliseconds
   }
 
   /** Close after every process has ended: a connection left open is a failure. */

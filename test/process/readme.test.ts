@@ -64,15 +64,6 @@ test('the first command mirrors the sandbox, and the next ones show it', async (
   await waitFor(async () => (await processesOf(home)) === '', { what: 'every process of it to end' });
 });
 
-test('a signal to npm alone stops everything, too', async () => {
-  const home = join(deployment.home, 'signalled');
-  const muster = startShell('exec npm start', ROOT, { PORT: String(anyPort()), MUSTER_HOME: home });
-  await muster.waitForOutput(/Ctrl-C stops everything/, 60_000);
-  muster.kill('SIGTERM');
-  expect(await muster.exit).toEqual({ code: 0, signal: null });
-  expect(await processesOf(home)).toBe('');
-});
-
 test('the parts run on their own, and take a company from standard input', async () => {
   const { sandbox, env, home } = deployment;
   const company = sandbox.companies[3]!;

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { runMuster } from '../cli/run-muster.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import type { TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
@@ -69,5 +70,29 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     const { body } = await deployment.call('GET', `/api/changes?after=${rows[0]!.last}`);
     const ops = (body as { data: { op: string }[] }).data.map(({ op }) => op);
     expect(ops.toSorted()).toEqual(['delete', 'delete', 'delete', 'delete', 'delete', 'insert', 'insert', 'update']);
+  });
+
+  test('a run that failed, and deletions that were held back, are told with what to do', async () => {
+    const { sandbox } = deployment;
+    const { companyId } = sandbox.companies[3]!;
+    const operate = (...args: string[]) =>
+      runMuster([...args, '--url', deployment.url], { MUSTER_ADMIN_TOKEN: deployment.adminToken });
+    const before = await operate('status');
+    expect(before.stdout).toMatch(/^last runs +none failed$/m);
+
+    sandbox.list(companyId, 'employees').remove(0, 1_000);
+    sandbox.faults.add({ kind: 'status', status: 403 }, { path: '/departments', times: Infinity });
+    const synced = await operate('sync', '--environment', 'test', '--company', companyId, '--wait');
+    expect([synced.code, synced.stderr]).toEqual([1, 'muster: The run failed.\n']);
+    const shown = await operate('runs', 'show', /^[0-9a-f-]{36}/m.exec(synced.stdout)![0]);
+    for (const { stdout } of [synced, shown]) {
+      expect(stdout).toMatch(/^departments: .*403.* \[service_refused\]$/m);
+      expect(stdout).toMatch(/^employees: 1000 deletions are held back: see `muster holds`\.$/m);
+    }
+
+    const { stdout: status } = await operate('status');
+    expect(status).toMatch(/^last runs +1 company failed: see `muster runs --status failed`$/m);
+    expect(status).toMatch(/^open holds +1: see `muster holds --status open`$/m);
+    expect((await operate('status', '--json')).json()).toMatchObject([{ companies_last_run_failed: 1, open_holds: 1 }]);
   });
 });

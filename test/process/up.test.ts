@@ -1,10 +1,12 @@
+import { execFile } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { afterAll, expect, test } from 'vitest';
 import { runMuster } from '../cli/run-muster.js';
 import { anyPort } from '../support/port.js';
-import { startMuster, type TestProcess } from '../support/process.js';
+import { startMuster, startShell, type TestProcess } from '../support/process.js';
 
 const home = mkdtempSync(join(tmpdir(), 'muster-'));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
@@ -20,7 +22,7 @@ let first: TestProcess;
 const firstPort = port();
 
 test('a second one on the same MUSTER_HOME is refused, and harms nothing', async () => {
-  first = startMuster(['up'], { MUSTER_HOME: home, PORT: firstPort });
+  first = startShell('exec npm start', process.cwd(), { MUSTER_HOME: home, PORT: firstPort });
   await first.waitForOutput(READY, PATIENCE_MS);
   const second = startMuster(['up'], { MUSTER_HOME: home, PORT: port() });
   expect(await second.exit).toEqual({ code: 1, signal: null });
@@ -40,8 +42,10 @@ test('what a person removed, paused or revoked stays so at the next start', asyn
     (await fetch(`${sandbox}/sandbox/companies/${REVOKED}/revoke`, { method: 'POST', redirect: 'manual' })).status,
   ).toBeLessThan(400);
   await operate('sync', ...of(REVOKED), '--wait');
-  first.kill('SIGINT');
+  // A signal to npm alone stops everything.
+  first.kill('SIGTERM');
   expect(await first.exit).toEqual({ code: 0, signal: null });
+  expect((await promisify(execFile)('ps', ['-eo', 'args'])).stdout).not.toContain(home);
 
   const nextPort = port();
   const next = startMuster(['up', '--json'], { MUSTER_HOME: home, PORT: nextPort });

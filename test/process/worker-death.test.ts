@@ -6,6 +6,7 @@ import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
 
 const SIZE = 200;
+const RECORDS = 8_000;
 const CATALOGUE = {
   employees: {
     method: 'GET',
@@ -18,74 +19,71 @@ const backends = ['postgres', 'redis'] as const;
 describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl()))('with the queue on %s', (backend) => {
   let deployment: Deployment;
   let api: TestProcess;
+  let worker: TestProcess;
   const [first, second] = [
-    { name: 'Killed', employees: 20_000 },
-    { name: 'Stopped', employees: 20_000 },
+    { name: 'Killed', employees: RECORDS },
+    { name: 'Stopped', employees: RECORDS },
   ];
 
   beforeAll(async () => {
     deployment = await Deployment.open({
       redisUrl: backend === 'redis' ? redisUrl() : undefined,
       catalogue: CATALOGUE,
-      sandbox: { companies: [first, second], latencyMs: 40 },
+      sandbox: { companies: [first, second], latencyMs: 120 },
     });
-    api = await deployment.startApi();
+    [api, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
   });
 
   afterAll(async () => {
-    api.kill('SIGTERM');
-    await api.exit;
+    for (const running of [api, worker]) running.kill('SIGTERM');
+    await Promise.all([api.exit, worker.exit]);
     await deployment.close();
   });
 
   test('kill -9 in the middle of a list costs no page that was committed', async () => {
     const { companyId } = deployment.sandbox.companies[0]!;
-    const doomed = await deployment.startWorker();
     await deployment.onboard(companyId);
-    const pages = await pagesOf(companyId, 20);
-    doomed.kill('SIGKILL');
-    await doomed.exit;
+    const pages = await pagesOf(companyId, 10);
+    worker.kill('SIGKILL');
+    await worker.exit;
     const committed = Math.max(pages, (await deployment.lastRun(companyId)).walks[0]!.pages);
 
     deployment.sandbox.requests.clear();
-    const heir = await deployment.startWorker();
+    worker = await deployment.startWorker();
     const run = await deployment.runEnd(companyId);
     expect(run).toMatchObject({
       status: 'succeeded',
-      walks: [{ verified: true, received: 20_000, inserted: 20_000, resumed: true }],
+      walks: [{ verified: true, received: RECORDS, inserted: RECORDS, resumed: true }],
     });
     const again = offsetsAsked().filter((offset) => offset < (committed - 2) * (SIZE - 1));
     expect(again).toEqual([]);
     expect(await mirrored(deployment.database.db, 'employees', companyId)).toEqual(
       upstream(deployment.sandbox, 'employees', companyId),
     );
-    heir.kill('SIGTERM');
-    expect(await heir.exit).toEqual({ code: 0, signal: null });
   });
 
   test('SIGTERM during a walk loses no committed page, and exits 0', async () => {
     const { companyId } = deployment.sandbox.companies[1]!;
-    const leaving = await deployment.startWorker();
     await deployment.onboard(companyId);
-    await pagesOf(companyId, 20);
-    leaving.kill('SIGTERM');
-    expect(await leaving.exit).toEqual({ code: 0, signal: null });
+    await pagesOf(companyId, 10);
+    worker.kill('SIGTERM');
+    expect(await worker.exit).toEqual({ code: 0, signal: null });
     const left = (await deployment.lastRun(companyId)).walks[0]!;
     expect(left.status).toBe('running');
     expect(left.received).toBe(left.pages * (SIZE - 1) + 1);
 
-    const heir = await deployment.startWorker();
+    worker = await deployment.startWorker();
     const run = await deployment.runEnd(companyId);
     expect(run).toMatchObject({
       status: 'succeeded',
-      walks: [{ verified: true, received: 20_000, inserted: 20_000, resumed: true }],
+      walks: [{ verified: true, received: RECORDS, inserted: RECORDS, resumed: true }],
     });
-    expect(run.walks[0]!.pages).toBe(Math.ceil((20_000 - 1) / (SIZE - 1)));
+    expect(run.walks[0]!.pages).toBe(Math.ceil((RECORDS - 1) / (SIZE - 1)));
     expect(await mirrored(deployment.database.db, 'employees', companyId)).toEqual(
       upstream(deployment.sandbox, 'employees', companyId),
     );
-    heir.kill('SIGTERM');
-    await heir.exit;
+    worker.kill('SIGTERM');
+    expect(await worker.exit).toEqual({ code: 0, signal: null });
   });
 
   /** Waits until so many pages of the company's run are committed. */

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { pairs, parseDockerfile } from '../../scripts/docker/dockerfile.js';
 import { SETTING_NAMES } from '../../src/config/settings.js';
@@ -31,7 +31,7 @@ const ours = services.filter(([, { build }]) => build !== undefined);
 const settings = SETTING_NAMES;
 
 describe('docker-compose.yml', () => {
-  it('runs commands that exist', () => {
+  test('runs commands that exist', () => {
     const help = spawnSync(path.join(PROJECT, 'bin/muster'), ['--help'], { encoding: 'utf8' });
     expect(help.stderr).toBe('');
     const commands = [...help.stdout.matchAll(/^ {2}([a-z-]+)\b/gm)].map(([, command]) => command);
@@ -39,17 +39,17 @@ describe('docker-compose.yml', () => {
     for (const [, { command }] of ours) expect(commands).toContain(command?.[0]);
   });
 
-  it('names settings that exist', () => {
+  test('names settings that exist', () => {
     for (const [, { environment }] of ours) expect(settings).toEqual(expect.arrayContaining(Object.keys(environment ?? {})));
   });
 
-  it('hands on every variable of a provider', () => {
+  test('hands on every variable of a provider', () => {
     const provider = settings.filter((name) => /^(PRODUCTION|TEST)_/.test(name));
     expect(provider).toHaveLength(10);
     for (const [, { environment }] of ours) expect(Object.keys(environment ?? {})).toEqual(expect.arrayContaining(provider));
   });
 
-  it('waits for services that can say when they are ready', () => {
+  test('waits for services that can say when they are ready', () => {
     const edges = services.flatMap(([, { depends_on = {} }]) => Object.entries(depends_on));
     expect(edges.length).toBeGreaterThan(0);
     for (const [name, { condition }] of edges) {
@@ -60,23 +60,23 @@ describe('docker-compose.yml', () => {
     for (const name of ['api', 'worker']) expect(compose.services[name]?.depends_on).toHaveProperty('migrate');
   });
 
-  it('pins every image to a version', () => {
+  test('pins every image to a version', () => {
     for (const [, { image }] of services) expect(image).toMatch(/^[a-z]+:(?!latest)[\w.-]+$/);
   });
 
-  it('keeps data in named volumes', () => {
+  test('keeps data in named volumes', () => {
     const used = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0]));
     expect(used.toSorted()).toEqual(Object.keys(compose.volumes).toSorted());
   });
 
-  it('lets Redis lose nothing, and only the API listen', () => {
+  test('lets Redis lose nothing, and only the API listen', () => {
     expect(compose.services.redis?.command?.join(' ')).toContain('--maxmemory-policy noeviction');
     expect(services.filter(([, { ports }]) => ports).map(([name]) => name)).toEqual(['api']);
     expect(compose.services.worker?.healthcheck).toEqual({ disable: true });
     expect(compose.services.worker?.deploy?.replicas).toBeGreaterThan(1);
   });
 
-  it('has its variables in .env.example, those it requires first', () => {
+  test('has its variables in .env.example, those it requires first', () => {
     const used = [...read('docker-compose.yml').matchAll(/\$\{(\w+)(:[?-])/g)];
     const variables = [...read('.env.example').matchAll(/^(\w+)=/gm)].map(([, name]) => name ?? '');
     expect(new Set(variables)).toEqual(new Set(used.map(([, name]) => name)));
@@ -85,7 +85,7 @@ describe('docker-compose.yml', () => {
   });
 });
 
-it('the image sets settings that exist', () => {
+test('the image sets settings that exist', () => {
   const env = parseDockerfile(read('Dockerfile')).filter(({ name }) => name === 'ENV');
   const names = env.flatMap(({ text }) => Object.keys(pairs(text))).filter((name) => name !== 'NODE_ENV');
   expect(names).toContain('HOST');

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, 
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { pairs, parseDockerfile, words } from '../../scripts/docker/dockerfile.js';
 import { dockerignore } from '../../scripts/docker/dockerignore.js';
 import { environmentOf, replay } from '../../scripts/docker/replay.js';
@@ -10,7 +10,7 @@ import { environmentOf, replay } from '../../scripts/docker/replay.js';
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 
 describe('parseDockerfile', () => {
-  it('understands comments, continued lines, options and both forms of words', () => {
+  test('understands comments, continued lines, options and both forms of words', () => {
     const source =
       '# syntax\nFROM node:24-slim AS build\n\nENV A=1 \\\n  # why\n  B="two words"\nCOPY --from=x --chown=a a b ./\nCMD ["a", "b c"]\n';
     const [from, env, copy, cmd, ...more] = parseDockerfile(source);
@@ -21,14 +21,14 @@ describe('parseDockerfile', () => {
     expect(more).toEqual([]);
   });
 
-  it('refuses what it would misread', () => {
+  test('refuses what it would misread', () => {
     expect(() => parseDockerfile('RUN <<EOF\nls\nEOF')).toThrow('Dockerfile:1: here-documents');
     expect(() => parseDockerfile('RUN a \\\n')).toThrow('Dockerfile:1: the last instruction has no end');
   });
 });
 
 describe('dockerignore', () => {
-  it.each([
+  test.each([
     ['node_modules', 'node_modules/a/b.js', true],
     ['node_modules', 'src/node_modules/b.js', false],
     ['**/node_modules', 'src/node_modules/b.js', true],
@@ -67,7 +67,7 @@ describe('replay', () => {
   }
   const dockerfile = (...lines: string[]) => ({ Dockerfile: ['FROM node:24-slim AS one', 'WORKDIR /app', ...lines].join('\n') });
 
-  it('copies what the context has, and from stage to stage', () => {
+  test('copies what the context has, and from stage to stage', () => {
     const stage = replayed({
       ...dockerfile(
         'COPY a.txt b.txt ./',
@@ -89,7 +89,7 @@ describe('replay', () => {
     );
   });
 
-  it('runs commands in the folder and environment of the stage, and nothing of ours', () => {
+  test('runs commands in the folder and environment of the stage, and nothing of ours', () => {
     vi.stubEnv('DATABASE_URL', 'postgres://nobody');
     const stage = replayed(
       dockerfile(
@@ -104,7 +104,7 @@ describe('replay', () => {
     vi.unstubAllEnvs();
   });
 
-  it('notes how the image starts', () => {
+  test('notes how the image starts', () => {
     const stage = replayed(
       dockerfile(
         'USER node',
@@ -119,7 +119,7 @@ describe('replay', () => {
     expect(stage).toMatchObject({ user: 'node', healthcheck: ['x', 'y'], entrypoint: ['/app/run'], command: ['go'] });
   });
 
-  it.each([
+  test.each([
     ['VOLUME /data', 'VOLUME: this instruction cannot be replayed'],
     ['ADD a b', 'ADD: this instruction cannot be replayed'],
     ['RUN --mount=type=cache,target=x npm ci', 'RUN: --mount cannot be replayed'],
@@ -140,7 +140,7 @@ describe('replay', () => {
 describe('the Dockerfile of this project', () => {
   const instructions = parseDockerfile(readFileSync(path.join(PROJECT, 'Dockerfile'), 'utf8'));
 
-  it('copies only what is there and in the context', () => {
+  test('copies only what is there and in the context', () => {
     const ignored = dockerignore(readFileSync(path.join(PROJECT, '.dockerignore'), 'utf8'));
     const sources = instructions
       .filter(({ name, options }) => name === 'COPY' && !options.from)
@@ -149,7 +149,7 @@ describe('the Dockerfile of this project', () => {
     expect(sources.filter((source) => !existsSync(path.join(PROJECT, source)) || ignored(source))).toEqual([]);
   });
 
-  it('keeps settings of a working folder out of the context', () => {
+  test('keeps settings of a working folder out of the context', () => {
     const ignored = dockerignore(readFileSync(path.join(PROJECT, '.dockerignore'), 'utf8'));
     expect(
       ['.env', '.muster/admin-token', '.git/config', 'node_modules/pg/package.json', 'dist/app.js'].filter(

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 
@@ -55,22 +55,22 @@ const WRONG: Readonly<Record<string, { text?: string; rule: string }>> = {
 describe('the rules of the house', () => {
   const { violations, code } = checked(Object.fromEntries(Object.entries(WRONG).map(([file, { text = '' }]) => [file, text])));
 
-  it.each(Object.entries(WRONG))('refuse %s', (file, { rule }) => {
+  test.each(Object.entries(WRONG))('refuse %s', (file, { rule }) => {
     expect(violations.filter((line) => line.startsWith(`${file}:`))).toEqual([expect.stringContaining(rule)]);
   });
 
-  it('say where, and fail the check', () => {
+  test('say where, and fail the check', () => {
     expect(violations).toContain(`src/runs/raw.ts:2: ${HOME}`);
     expect(code).toBe(1);
   });
 
-  it('refuse thirty files of src under 20 lines, and take one less', () => {
+  test('refuse thirty files of src under 20 lines, and take one less', () => {
     const tree = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`src/core/file-${i}.ts`, 'export {};\n'.repeat(19)]));
     expect(checked(tree).violations).toEqual([expect.stringContaining('src: 30 files are under 20 lines')]);
     expect(checked({ ...tree, 'src/core/file-0.ts': 'export {};\n'.repeat(20) })).toEqual({ violations: [], code: 0 });
   });
 
-  it('take SQL and styles where they belong, and words that only look like them', () => {
+  test('take SQL and styles where they belong, and words that only look like them', () => {
     const tree = {
       'src/db/tables/runs.ts': 'db.$queryRaw`SELECT 1 FROM runs`;',
       'src/mirror/writer.ts': "client.query('INSERT INTO ' + table);",

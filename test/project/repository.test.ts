@@ -2,7 +2,7 @@ import { type ExecFileSyncOptionsWithStringEncoding, execFileSync } from 'node:c
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(PROJECT, file), 'utf8');
@@ -48,7 +48,7 @@ describe('files', () => {
   /** The home folder of a user that an image has. */
   const ALLOWED = /\/home\/node\b/g;
 
-  it('name no registry and no folder of a machine', () => {
+  test('name no registry and no folder of a machine', () => {
     const pattern = new RegExp([...HOSTS.map((host) => host.replaceAll('.', '\\.')), ...FOLDERS].join('|'));
     const texts = files.filter((file) => file !== 'package-lock.json' && statSync(path.join(PROJECT, file)).size < 1_000_000);
     expect(texts.length).toBeGreaterThan(50);
@@ -65,19 +65,19 @@ describe('package.json', () => {
   const manifest = JSON.parse(read('package.json')) as Readonly<Record<string, Dependencies>>;
   const groups = ['dependencies', 'devDependencies', 'optionalDependencies', 'overrides'] as const;
 
-  it('pins exact versions', () => {
+  test('pins exact versions', () => {
     const versions = groups.flatMap((group) => Object.entries(manifest[group] ?? {}));
     expect(versions.length).toBeGreaterThan(20);
     expect(versions.filter(([, version]) => !/^(npm:[@\w/-]+@)?\d+\.\d+\.\d+(-[\w.]+)?$/.test(version))).toEqual([]);
   });
 
   // Packages that need the compiler's JavaScript API find TypeScript 6 under the name `typescript`, and bring a `tsc` of their own.
-  it('compiles with TypeScript 7', () => {
+  test('compiles with TypeScript 7', () => {
     const tsc = path.join(PROJECT, 'node_modules/.bin/tsc');
     expect(execFileSync(tsc, ['--version'], { encoding: 'utf8' })).toMatch(/^Version 7\./);
   });
 
-  it('names only scripts and files that exist', () => {
+  test('names only scripts and files that exist', () => {
     const named = Object.values(manifest.scripts ?? {}).flatMap(
       (script) => script.match(/(?:scripts|bin)\/[\w./-]+|[\w.]+\.config\.ts/g) ?? [],
     );
@@ -99,7 +99,7 @@ describe('package-lock.json', () => {
     );
   }
 
-  it('holds the packages of every platform, without which `npm ci` refuses it', () => {
+  test('holds the packages of every platform, without which `npm ci` refuses it', () => {
     const missing = Object.entries(packages).flatMap(([from, { optionalDependencies = {} }]) =>
       Object.keys(optionalDependencies).filter((name) => !isLocked(name, from)),
     );
@@ -108,7 +108,7 @@ describe('package-lock.json', () => {
 });
 
 describe('documents', () => {
-  it('have no dead relative links', () => {
+  test('have no dead relative links', () => {
     const dead = documents.flatMap((document) => {
       const text = read(document).replaceAll(/^```[\s\S]*?^```/gm, '');
       const targets = [...text.matchAll(/\]\((?!\w+:|#)<?([^)\s>#]+)(?:#[^)]*)?>?\)/g)].map(([, target]) => target ?? '');
@@ -120,7 +120,7 @@ describe('documents', () => {
     expect(dead).toEqual([]);
   });
 
-  it('list every decision record, numbered without a gap', () => {
+  test('list every decision record, numbered without a gap', () => {
     const records = readdirSync(path.join(PROJECT, 'docs/decisions')).toSorted();
     expect(records.map((record) => record.slice(0, 5))).toEqual(records.map((_, i) => `${String(i + 1).padStart(4, '0')}-`));
     const listed = [...read('docs/README.md').matchAll(/\[(\d{4})\]\(decisions\/([^)]+)\) \| (.+?) \|/g)];
@@ -128,14 +128,14 @@ describe('documents', () => {
     for (const [, number, file, title] of listed) expect(read(`docs/decisions/${file}`)).toMatch(`# ${number}: ${title}\n`);
   });
 
-  it('give every decision its context, decision and consequences', () => {
+  test('give every decision its context, decision and consequences', () => {
     for (const record of readdirSync(path.join(PROJECT, 'docs/decisions'))) {
       const headings = [...read(`docs/decisions/${record}`).matchAll(/^## (.+)$/gm)].map(([, heading]) => heading);
       expect(headings, record).toEqual(expect.arrayContaining(['Context', 'Decision', 'Consequences']));
     }
   });
 
-  it('keep a changelog with a place for what comes next', () => {
+  test('keep a changelog with a place for what comes next', () => {
     expect(read('CHANGELOG.md')).toMatch(/^## \[Unreleased\]$/m);
   });
 });

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const run = promisify(execFile);
@@ -104,22 +104,22 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe('the rules of the rooms', () => {
-  it.each(WRONG)('refuse that %s imports %s, by %s', (from, to, name) => {
+  test.each(WRONG)('refuse that %s imports %s, by %s', (from, to, name) => {
     const names = found.filter((violation) => violation.from === from && violation.to === to).map(({ rule }) => rule.name);
     expect(names).toContain(name);
   });
 
-  it('accept imports that point down', () => {
+  test('accept imports that point down', () => {
     const right = new Set(RIGHT.map(([from, to]) => `${from} ${to}`));
     expect(found.filter(({ from, to }) => right.has(`${from} ${to}`))).toEqual([]);
   });
 
-  it.each(Object.keys(FORMS))('see the import in its form %s', (form) => {
+  test.each(Object.keys(FORMS))('see the import in its form %s', (form) => {
     expect(found.filter(({ from }) => from === `src/http/${form}.ts`).map(({ to }) => to)).toEqual(['src/oauth/b.ts']);
   });
 });
 
-it('hold in this project, of which every file is read', async () => {
+test('hold in this project, of which every file is read', async () => {
   const { modules, summary } = await cruise(PROJECT);
   expect(modules.filter(({ source }) => /^src\/(?!generated)/.test(source)).length).toBeGreaterThan(150);
   expect(summary.violations).toEqual([]);

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { bytesOf } from '../../src/core/text-slice.js';
@@ -47,7 +47,7 @@ const B = '{"id":"b","n":1}';
 const C = '{"id":"c","name":"Zoë ]}, \\" [{","n":1}';
 
 describe('a page that was received before', () => {
-  it.each([
+  test.each([
     ['totals around it', LIST, totals([A, B, C]), totals([A, B, C], 60), { total: 60 }],
     ['its records first', LIST, `{"data":[${A}],"totalRecords":1}`, `{"data":[${A}],"totalRecords":2}`, { total: 2 }],
     [
@@ -74,7 +74,7 @@ describe('a page that was received before', () => {
     expect(page.keys.words).toEqual(inFull(now, endpoint).keys.words);
   });
 
-  it('is an error where its envelope is', async () => {
+  test('is an error where its envelope is', async () => {
     const known = after(totals([A, B]));
     const wrong = totals([A, B]).replace('"totalDisplayRecords":2', '"totalDisplayRecords":3');
     await expect(known.read(Buffer.from(wrong))).rejects.toThrow(expect.objectContaining({ code: 'contradicting_envelope' }));
@@ -88,7 +88,7 @@ describe('a page that was received before', () => {
 describe('a page that holds the same records', () => {
   const three = after(totals([A, B, C]));
 
-  it('brings those with another text', async () => {
+  test('brings those with another text', async () => {
     const changed = '{"id":"b","n":2,"more":"ë"}';
     const page = await three.read(Buffer.from(totals([A, changed, C])));
     const rowHashes = rowsOf(totals([A, changed, C]), LIST);
@@ -101,7 +101,7 @@ describe('a page that holds the same records', () => {
     expect(recordsOf(page).records.map((each) => bytesOf(each).toString())).toEqual([changed]);
   });
 
-  it.each([[0], [15], [16], [39], [3, 17, 36]])('brings those of a long page at %j', async (...positions) => {
+  test.each([[0], [15], [16], [39], [3, 17, 36]])('brings those of a long page at %j', async (...positions) => {
     const texts = Array.from({ length: 40 }, (_, n) => `{"id":"r${n}","n":1}`);
     const long = after(totals(texts));
     const now = Buffer.from(totals(texts.map((text, n) => (positions.includes(n) ? text.replace('"n":1', '"n":22') : text))));
@@ -110,7 +110,7 @@ describe('a page that holds the same records', () => {
     expect(recordsOf(page).records.map(({ position }) => position)).toEqual(positions);
   });
 
-  it('is an error where something else than a comma stands between its runs', async () => {
+  test('is an error where something else than a comma stands between its runs', async () => {
     const texts = Array.from({ length: 40 }, (_, n) => `{"id":"r${n}","n":1}`);
     const wrong = totals(texts).replace(',{"id":"r16"', ';{"id":"r16"');
     await expect(after(totals(texts)).read(Buffer.from(wrong))).rejects.toThrow(
@@ -118,7 +118,7 @@ describe('a page that holds the same records', () => {
     );
   });
 
-  it.each([
+  test.each([
     ['none', BARE, (texts: readonly string[]) => `[${texts.join(',')}]`],
     ['totals', LIST, totals],
     ['one around another', WRAPPED, (texts: readonly string[]) => `{"value":{"page":${totals(texts)}}}`],
@@ -139,7 +139,7 @@ describe('a page that holds the same records', () => {
     expect(refused.size).toBe(2);
   });
 
-  it.each([
+  test.each([
     ['one more', [A, B, C, '{"id":"d","n":1}']],
     ['one twice', [A, B, C, C]],
     ['one less', [A, B]],
@@ -153,19 +153,19 @@ describe('a page that holds the same records', () => {
     expect(page.count).toBe(texts.length);
   });
 
-  it('is read whole where a page without records has got some', async () => {
+  test('is read whole where a page without records has got some', async () => {
     const empty = after(totals([]));
     expect(recordsOf(await empty.read(Buffer.from(totals([A])))).records).toMatchObject([{ id: 'a' }]);
   });
 
-  it('is read whole where another record stands in the place of one', async () => {
+  test('is read whole where another record stands in the place of one', async () => {
     const other = B.replace('"b"', '"d"');
     const page = await three.read(Buffer.from(totals([A, other, C])));
     expect(page).toMatchObject({ kind: 'partial', ledger: { ids: ['a', 'd', 'c'] }, records: [{ id: 'd', position: 1 }] });
     expect(page.keys.words).toEqual(KeyHashes.of(['a', 'd', 'c']).words);
   });
 
-  it.each([
+  test.each([
     ['is no object', 'null', 'not_an_object'],
     ['has a NUL in it', '{"id":"b","n":"\\u0000"}', 'nul'],
     ['has lost its id', '{"n":2}', 'no_id'],
@@ -176,7 +176,7 @@ describe('a page that holds the same records', () => {
     expect(page.count).toBe(3);
   });
 
-  it.each([
+  test.each([
     ['a record has become no JSON', totals([A, '{"id":"b","n":tru}', C])],
     ['a comma is missing', totals([A, B, C]).replace('},{', '} {')],
     ['something else stands in the place of a comma', totals([A, B.replace('1', '2'), C]).replace('},{', '};{')],
@@ -186,7 +186,7 @@ describe('a page that holds the same records', () => {
     await expect(three.read(Buffer.from(text))).rejects.toThrow(expect.objectContaining({ code: 'malformed_response' }));
   });
 
-  it.each([
+  test.each([
     ['a record', totals([A, '{"id":"b","n":"?"}', C])],
     ['what stands around them', totals([A, B, C]).replace(/}$/, ',"more":"?"}')],
   ])('is an error where %s is not UTF-8', async (_, text) => {
@@ -196,7 +196,7 @@ describe('a page that holds the same records', () => {
   });
 });
 
-it.each([
+test.each([
   ['short', { ids: 12, maxLength: 6, size: 'small', changes: 2, numRuns: 2_000 }],
   ['long', { ids: 60, maxLength: 36, size: 'max', changes: 3, numRuns: 150 }],
 ] as const)('says of every %s page what reading all of it says', async (_, { ids, maxLength, size, changes, numRuns }) => {

@@ -15,7 +15,10 @@ import { answerOf } from './sync-harness.js';
 
 // Walks over simulated lists, whichever way their records are compared.
 
-/** Seeds of each kind; `CAMPAIGN_SEEDS=100000 npx vitest run test/walks/simulation.test.ts test/unchanged/simulation.test.ts` for more, `FIRST_SEED` to replay one. */
+/**
+ * Seeds of each kind: enough to notice that something is broken; the campaigns run 500 (vitest.campaign.config.ts). For more,
+ * `CAMPAIGN_SEEDS=100000 npx vitest run test/walks/simulation.test.ts test/unchanged/simulation.test.ts`; `FIRST_SEED` replays one.
+ */
 export const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? 120);
 const FIRST = Number(process.env.FIRST_SEED ?? 1);
 const CHANGES = { skipName: 'skip', takeName: 'take' };
