@@ -7,7 +7,7 @@ import { defineConfig } from 'vitest/config';
 export default defineConfig({
   test: {
     include: ['test/campaign/**/*.test.ts', 'test/{unchanged,walks}/simulation*.test.ts'],
-    env: { CAMPAIGN_SEEDS: process.env.CAMPAIGN_SEEDS ?? '500' },
+    env: { SIMULATION_SEEDS: '500' },
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     fileParallelism: false,

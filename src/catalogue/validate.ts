@@ -121,9 +121,9 @@ function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
   if (style?.namesNextPage === 'link' && method === 'POST') fault('method', 'must be GET: a link is followed by GET');
   if (method === 'GET' && raw['body'] !== undefined) fault('body', 'must be left out: a GET has no body');
   const spec = style?.schema.safeParse(pager).data ?? {};
-  const parameters = Object.entries(spec).flatMap(([member, name]) => (member.endsWith('Name') ? [name] : []));
+  const parameters = new Set<unknown>(Object.entries(spec).flatMap(([member, name]) => (member.endsWith('Name') ? [name] : [])));
   for (const place of ['query', 'body'] as const) {
-    for (const name of Object.keys(isMap(raw[place]) ? raw[place] : {}).filter((each) => parameters.includes(each)))
+    for (const name of Object.keys(isMap(raw[place]) ? raw[place] : {}).filter((each) => parameters.has(each)))
       fault(`${place}.${name}`, 'is a parameter of the pager, which sets it itself');
   }
   if (typeof path === 'string') {

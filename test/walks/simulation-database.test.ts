@@ -12,7 +12,7 @@ import { answerOf, askedFor, syncHarness } from './sync-harness.js';
  * The same lists as in simulation.test.ts, fewer of them, walked into the real database by whole runs, night after night: each
  * goes by the one before, unless that was cancelled, or a person asked for everything anew.
  */
-const SEEDS = Math.ceil(Number(process.env.CAMPAIGN_SEEDS ?? 120) / 80);
+const SEEDS = Math.ceil(Number(process.env.CAMPAIGN_SEEDS ?? process.env.SIMULATION_SEEDS ?? 120) / 80);
 const NIGHTS = 8;
 const FIRST = Number(process.env.FIRST_SEED ?? 1);
 
