@@ -1,5 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { fingerprint } from '../catalogue/fingerprint.js';
+import { freeBuffers } from '../core/free-buffers.js';
 import type { Database } from '../db/database.js';
 import { lacksRowHashes, readRecentPages } from '../db/tables/ledger.js';
 import type { ListKey } from '../db/tables/lists.js';
@@ -8,9 +9,11 @@ import type { Transaction } from '../db/transaction.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { type PageFormat, type PageResponse, readPage } from '../pagers/read-page.js';
 import { type Comparison, type Comparisons, compareEverything, type PassOpening } from '../walks/comparison.js';
-import { holdsKeyTwice } from '../walks/key-table.js';
+import { holdsKeyTwice, sizeOfDigest } from '../walks/key-table.js';
+import { PassMemory } from '../walks/pass-memory.js';
 import type { ReceivedPage } from '../walks/received-page.js';
 import { Baseline, type BaselinePage } from './baseline.js';
+import { FollowedMemory, isSequence } from './followed-memory.js';
 import { RECENT_PAGES, type RecentPage, RecentPages } from './recent-pages.js';
 import { recognize } from './recognize.js';
 import { hashRows } from './row-hashes.js';
@@ -62,6 +65,13 @@ export class SkipUnchanged implements Comparison {
       oldestFirst.unshift({ keys: new KeyHashes(keys), rowHashes: () => (known ? this.#rowHashesOf(snapshotId) : rowHashes) });
     }
     for (const page of oldestFirst) this.#recent.add(page);
+  }
+
+  newMemory(): PassMemory {
+    const { keysDigest } = this.#baseline;
+    const pages = this.#baseline.pages.map(({ keys }) => keys);
+    const isFollowed = keysDigest !== undefined && pages.length > 0 && isSequence(pages, sizeOfDigest(keysDigest));
+    return isFollowed ? new FollowedMemory(pages, keysDigest) : new PassMemory();
   }
 
   ifNoneMatch(request: string): string | undefined {
@@ -141,7 +151,11 @@ function recognized(
   { page, changed, ...envelope }: Awaited<ReturnType<typeof recognize>> & object,
   response: PageResponse,
 ): ReceivedPage {
-  if (!changed) return { kind: 'unchanged', ...sameAs(page), ...envelope };
+  if (!changed) {
+    // Nothing of the response is needed any more.
+    freeBuffers([response.bytes]);
+    return { kind: 'unchanged', ...sameAs(page), ...envelope };
+  }
   const { records, rowHashes } = changed;
   const ledger = { kind: 'same-keys', keysId: page.keysId, rowHashes } as const;
   const { keys } = page;

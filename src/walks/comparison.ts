@@ -3,6 +3,7 @@ import type { Database } from '../db/database.js';
 import type { ListKey } from '../db/tables/lists.js';
 import type { Transaction } from '../db/transaction.js';
 import type { PageFormat, PageResponse } from '../pagers/read-page.js';
+import { PassMemory } from './pass-memory.js';
 import { type ReceivedPage, readInFull } from './received-page.js';
 
 /**
@@ -12,6 +13,8 @@ import { type ReceivedPage, readInFull } from './received-page.js';
 export interface Comparison {
   /** Whether the next walk may go by what this pass receives. */
   readonly isReusable: boolean;
+  /** The memory of the pass, empty. */
+  newMemory(): PassMemory;
   /** The If-None-Match of a request (KeptAnswer); undefined: the page is to be sent, whatever it is. */
   ifNoneMatch(request: string): string | undefined;
   /** The page that a 304 with this ETag confirms; undefined: it confirms another one, and the page must be asked for again. */
@@ -27,7 +30,7 @@ export interface Comparison {
   took(page: ReceivedPage): void;
   /** Whether the keys of this digest are those of the walk that the pass goes by, so that no other row can be living. */
   hasSameKeys(digest: string): boolean;
-  /** Gives memory back. The walk is over, or goes on without. */
+  /** Gives memory back. The pass is over, and with it the memory of its own. */
   close(): void;
 }
 
@@ -52,6 +55,10 @@ export interface PassOpening {
 /** Compares every record of every page. What any other comparison decides must lead to the same mirror. */
 class CompareEverything implements Comparison, Comparisons {
   readonly isReusable = false;
+
+  newMemory(): PassMemory {
+    return new PassMemory();
+  }
 
   ifNoneMatch(): undefined {}
 

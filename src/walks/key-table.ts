@@ -28,7 +28,7 @@ export class KeyTable {
     return this.#size;
   }
 
-  /** The same for the same set of keys, in whatever order they came. */
+  /** The same for the same set of keys, in whatever order they came. Begins with their number (sizeOfDigest). */
   get digest(): string {
     return [this.#size, this.#highSum, this.#lowSum].map((part) => part.toString(16)).join(':');
   }
@@ -84,6 +84,11 @@ export class KeyTable {
     }
     freeBuffers([high, low]);
   }
+}
+
+/** How many distinct keys a digest was made of. */
+export function sizeOfDigest(digest: string): number {
+  return Number.parseInt(digest, 16);
 }
 
 /** Whether a page holds one key twice. */

@@ -125,7 +125,7 @@ async function readPages(
 
 /** The pass has received one record with two texts, or may have: no page is left uncompared any more, the present one included. */
 function compareFromHere(walk: OpenWalk, window: PageWindow): void {
-  walk.comparison.close();
+  // Not closed: the pass's memory may go by it still.
   walk.comparison = compareEverything;
   // Pages under way were asked for by their ETags.
   window.drop();

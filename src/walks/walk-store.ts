@@ -119,7 +119,8 @@ export class WalkStore {
     // Behind the transaction: from here on nobody else writes to these walks without ending ours.
     const { checkpoint } = opened;
     const comparison = await comparisons.open(this.#db, list, { walkId: id, endpoint, baselineWalkId, resumes: !!checkpoint });
-    return { ...opened, memory: await this.#memoryOf(id, checkpoint), comparison };
+    const memory = checkpoint ? await this.#memoryOf(id, checkpoint) : comparison.newMemory();
+    return { ...opened, memory, comparison };
   }
 
   /** Pages, their ledger rows and the checkpoint behind them: all or nothing. What the walk has received by now is what is written, whatever it receives meanwhile. */
@@ -168,7 +169,7 @@ export class WalkStore {
     const opening = { walkId: walk.id, endpoint, baselineWalkId: null, resumes: false };
     // The pass before has written texts that no earlier walk has proved.
     const comparison = parent ? compareEverything : await this.#comparisons.open(this.#db, walk.list, opening);
-    return { ...walk, pass, checkpoint, memory: new PassMemory(), comparison, fillsEmptyList: false };
+    return { ...walk, pass, checkpoint, memory: comparison.newMemory(), comparison, fillsEmptyList: false };
   }
 
   /**
@@ -206,10 +207,9 @@ export class WalkStore {
   }
 
   /** What the pass has received up to its checkpoint, from its ledger. */
-  async #memoryOf(walkId: string, checkpoint: WalkCheckpoint | undefined): Promise<PassMemory> {
+  async #memoryOf(walkId: string, { parent }: WalkCheckpoint): Promise<PassMemory> {
     const memory = new PassMemory();
-    if (!checkpoint) return memory;
-    for await (const { keys, nextToken } of readReceived(this.#db, walkId, checkpoint.parent?.firstPage ?? 0)) {
+    for await (const { keys, nextToken } of readReceived(this.#db, walkId, parent?.firstPage ?? 0)) {
       memory.add(new KeyHashes(keys));
       if (nextToken !== undefined) memory.addTokenDigest(nextToken);
     }

@@ -61,7 +61,7 @@ export class MemoryMirror implements WalkRecord {
     const baseline = isFirstPass ? this.#known : [];
     const committed = this.#ledger;
     const comparison = await this.#comparisonOf({ endpoint, baseline, digest: this.#knownDigest, committed });
-    const memory = new PassMemory();
+    const memory = this.#saved ? new PassMemory() : comparison.newMemory();
     if (!this.#saved) this.#startedEmpty = this.rows.size === 0;
     for (const { keys, token } of this.#ledger) {
       memory.add(keys);
@@ -112,7 +112,7 @@ export class MemoryMirror implements WalkRecord {
     this.#saved = { pass, checkpoint: JSON.stringify(checkpoint) };
     walk.comparison.close();
     const comparison = await this.#comparisonOf({ endpoint, baseline: [], digest: '', committed: [] });
-    return { ...walk, pass, checkpoint, memory: new PassMemory(), fillsEmptyList: false, comparison };
+    return { ...walk, pass, checkpoint, memory: comparison.newMemory(), fillsEmptyList: false, comparison };
   }
 
   async noteOrder(walk: OpenWalk): Promise<void> {
