@@ -22,7 +22,6 @@ import { RunQueue, RunWorker } from './jobs/run-queue.js';
 import { Sweeper } from './jobs/sweeper.js';
 import { sweeps } from './jobs/sweeps.js';
 import { TokenQueue } from './jobs/token-queue.js';
-import { stampChanges } from './mirror/change-feed.js';
 import { Holds } from './mirror/holds.js';
 import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Deliverer } from './notifications/deliverer.js';
@@ -223,7 +222,6 @@ async function startApi(config: Config, shared: Shared, stack: StopStack): Promi
       resources: catalogue.endpoints.map(({ resource }) => resource),
       waitingJobs: async () => ({ runs: await runQueue.waiting() }),
     }),
-    stampChanges: () => stampChanges(db),
     connectLinks: links,
     authorization,
     readiness: [

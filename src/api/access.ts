@@ -3,10 +3,10 @@ import type { FastifyInstance } from 'fastify';
 import type { Secret } from '../core/secret.js';
 import { sendProblem } from './problem.js';
 
-/** Failed attempts of one address a minute, past which they get 429. The token cannot be guessed: this spares the log and the CPU. */
+/** Attempts without a right token that one address may make a minute; more of them get 429. Nobody guesses the token: the limit spares log and CPU. */
 const FAILED_ATTEMPTS = 600;
 
-/** Lets nobody into this scope without the bearer token. A right one is never limited, whatever came before it. */
+/** Lets nobody into this scope without the bearer token. A call with the right token is never limited, whatever came before it. */
 export function requireToken(api: FastifyInstance, token: Secret): void {
   const right = digest(token.reveal());
   const countAttempt = api.createRateLimit({ max: FAILED_ATTEMPTS, timeWindow: 60_000 });

@@ -1,15 +1,15 @@
-import type { CompanyKey } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
+import { insertAuditEntry, type NewAuditEntry } from '../db/tables/audit.js';
 
-/** Who calls with the admin token. */
+/** The name of whoever calls with the admin token. */
 export const ACTOR = 'admin';
 
 /**
- * What was done. Removals that succeed write their own entry, in the transaction that removes. The names are kept for good: rename
- * none.
+ * The names of what can be done. A removal that succeeds writes its own entry, in the transaction that removes. The table keeps the names
+ * for good: rename none.
  */
-export type AuditAction =
+type AuditAction =
   | 'company.onboard'
   | 'company.sync'
   | 'company.pause'
@@ -23,21 +23,19 @@ export type AuditAction =
   | 'hold.reject'
   | 'notification.redeliver';
 
-export interface AuditEntry {
+interface AuditEntry extends Pick<NewAuditEntry, 'company'> {
   readonly action: AuditAction;
-  readonly company?: CompanyKey;
-  /** Plain JSON, nothing secret. */
-  readonly details?: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
+  readonly details?: NewAuditEntry['details'];
 }
 
-/** Does the work and writes down who asked for what and how it ended; refusals too, for they may have spent a token. */
+/** Does the work, and writes down who asked for it and how it ended. A refusal is written down too, for it may have spent a token. */
 export async function audited<T>(db: Database, entry: AuditEntry, work: () => Promise<T>): Promise<T> {
   const result = await auditedRefusal(db, entry, work);
   await write(db, entry, 'done');
   return result;
 }
 
-/** The same for work that writes its own entry when it succeeds. */
+/** Does work that writes its own entry when it succeeds, and writes down its refusal. */
 export async function auditedRefusal<T>(db: Database, entry: AuditEntry, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -47,8 +45,6 @@ export async function auditedRefusal<T>(db: Database, entry: AuditEntry, work: (
   }
 }
 
-async function write(db: Database, { action, company, details }: AuditEntry, outcome: string): Promise<void> {
-  await db.prisma.auditEntry.create({
-    data: { actor: ACTOR, action, ...company, details: JSON.parse(JSON.stringify({ ...details, outcome })) },
-  });
+function write(db: Database, { details, ...entry }: AuditEntry, outcome: string): Promise<void> {
+  return insertAuditEntry(db.prisma, { actor: ACTOR, ...entry, details: { ...details, outcome } });
 }

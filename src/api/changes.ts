@@ -1,40 +1,38 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../db/database.js';
-import { answers, Change, ChangeQuery } from './models.js';
+import { type ChangeRow, readChanges } from '../db/tables/change-batches.js';
+import { stampChanges } from '../mirror/change-feed.js';
+import { answers, EnvironmentName, limit, queryOf, ResourceName, Time } from './models.js';
 
-export interface ChangeRoutesDependencies {
-  readonly db: Database;
-  /** Numbers the batches that were committed since the last call, so that they can be read. */
-  stampChanges(): Promise<void>;
-}
+const ChangeQuery = queryOf({
+  after: z
+    .string()
+    .regex(/^\d{1,18}$/, 'must be the next_after of an earlier answer, or 0')
+    .default('0')
+    .meta({ description: 'next_after of the previous answer; 0 begins at the beginning.' }),
+  resource: ResourceName.exactOptional(),
+  environment: EnvironmentName.exactOptional(),
+  limit: limit(1000, 10_000),
+});
 
-interface ChangeRow {
-  readonly seq: string;
-  readonly resource: string;
-  readonly environment: string;
-  readonly company_id: string;
-  readonly id: string;
-  readonly op: string;
-  readonly data: string | null;
-  readonly changed_at: Date;
-  readonly run_id: string | null;
-}
-
-/**
- * What the view mirror.changes shows, from the batch on that holds $1: asked of what is beneath it, because the view's number
- * is a sum that no index knows, and a consumer at the end of a long feed must not read all of it again.
- */
-const CHANGES = `
-  SELECT first_seq + position AS seq, resource, environment, company_id, record_id AS id, op, data::text AS data, changed_at, run_id
-  FROM muster.stamped_changes
-  WHERE first_seq >= COALESCE((SELECT max(first_seq) FROM muster.change_batches WHERE first_seq <= $1), 0)
-    AND first_seq + position > $1 AND ($2::text IS NULL OR resource = $2) AND ($3::text IS NULL OR environment = $3)
-  ORDER BY first_seq, position LIMIT $4`;
+export const Change = z
+  .object({
+    seq: z.int(),
+    resource: z.string(),
+    environment: z.string(),
+    company_id: z.string(),
+    id: z.string(),
+    op: z.enum(['insert', 'update', 'delete', 'restore']),
+    data: z.unknown().meta({ description: 'The record as the service sent it.' }),
+    changed_at: Time,
+    run_id: z.string().nullable(),
+  })
+  .meta({ id: 'Change', description: 'One change of one mirrored record.' });
 
 const NDJSON = 'application/x-ndjson';
 
-export function changeRoutes({ db, stampChanges }: ChangeRoutesDependencies): FastifyPluginAsyncZod {
+export function changeRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/changes',
@@ -48,29 +46,30 @@ export function changeRoutes({ db, stampChanges }: ChangeRoutesDependencies): Fa
           response: answers({ 200: z.object({ data: z.array(Change), next_after: z.int() }) }),
         },
       },
-      async ({ query: { after, resource, environment, limit }, headers }, reply) => {
-        await stampChanges();
-        const { rows } = await db.pool.query<ChangeRow>(CHANGES, [after, resource ?? null, environment ?? null, limit]);
-        const lines = rows.map(changeText);
-        // Already JSON: read and written again, its numbers would lose digits.
+      async ({ query, headers }, reply) => {
+        // A batch is read once it is numbered: the batches that were committed since the last call are numbered now.
+        await stampChanges(db);
+        const rows = await readChanges(db, query);
+        const changes = rows.map(presentChange);
+        // The changes are JSON already: parsed and written again, their numbers would lose digits.
         reply.serializer((text: string) => text);
-        if (headers.accept?.includes(NDJSON)) return raw(reply.type(NDJSON), lines.map((line) => `${line}\n`).join(''));
+        if (headers.accept?.includes(NDJSON)) return raw(reply.type(NDJSON), changes.map((change) => `${change}\n`).join(''));
         return raw(
           reply.type('application/json; charset=utf-8'),
-          `{"data":[${lines.join(',')}],"next_after":${rows.at(-1)?.seq ?? BigInt(after)}}`,
+          `{"data":[${changes.join(',')}],"next_after":${rows.at(-1)?.seq ?? BigInt(query.after)}}`,
         );
       },
     );
   };
 }
 
-/** A change as JSON; `data` is the text that PostgreSQL keeps, with every digit. */
-function changeText({ seq, data, changed_at, resource, environment, company_id, id, op, run_id }: ChangeRow): string {
-  const members = JSON.stringify({ resource, environment, company_id, id, op, changed_at, run_id }).slice(1, -1);
-  return `{"seq":${seq},${members},"data":${data ?? 'null'}}`;
+/** The text of a `Change`; `data` is the text that PostgreSQL keeps, with every digit. */
+function presentChange({ seq, resource, environment, companyId, id, op, data, changedAt, runId }: ChangeRow): string {
+  const members = { resource, environment, company_id: companyId, id, op, changed_at: changedAt, run_id: runId };
+  return `{"seq":${seq},${JSON.stringify(members).slice(1, -1)},"data":${data ?? 'null'}}`;
 }
 
-/** Past the reply's type, which knows models and no text. */
+/** Sends a text past the type of the reply, which takes models only. */
 function raw(reply: { send(text: never): unknown }, text: string): never {
   return reply.send(text as never) as never;
 }

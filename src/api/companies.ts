@@ -1,20 +1,56 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { type CompanyKey, companyNotFound } from '../core/company.js';
+import type { Catalogue } from '../catalogue/endpoint.js';
+import { type CompanyKey, companyNotFound, keyText } from '../core/company.js';
 import { Secret } from '../core/secret.js';
+import type { Database } from '../db/database.js';
+import { findLists } from '../db/tables/lists.js';
+import type { List } from '../generated/prisma/client.js';
+import type { ConnectLinks } from '../oauth/connect-links.js';
+import type { Connections, ConnectionView } from '../oauth/connections.js';
+import type { Onboarding } from '../oauth/onboarding.js';
 import { registerSecret } from '../observability/secret-registry.js';
+import type { Runs } from '../runs/runs.js';
 import { ACTOR, audited, auditedRefusal } from './audit.js';
-import { type CompanyModelSource, presentCompanies } from './company-model.js';
-import { requestFirstSync } from './first-sync.js';
-import { answers, Company, type CompanyModel, CompanyParams, CompanyQuery, Onboard, pageOf, Run, SyncCompany } from './models.js';
-import type { ConnectionsPort, ConnectionView, OnboardingPort, RunsPort } from './ports.js';
-import { presentRun } from './run-model.js';
+import { Company, type CompanyModel, CompanyStatusName, presentCompany } from './company-model.js';
+import { answers, CompanyId, CompanyParams, EnvironmentName, listQuery, pageOf, ResourceName } from './models.js';
+import { presentRun, Run } from './run-model.js';
+import { requestFirstSync } from './runs.js';
 
-export interface CompanyRoutesDependencies extends CompanyModelSource {
-  readonly connections: ConnectionsPort;
-  readonly onboarding: OnboardingPort;
-  readonly runs: RunsPort;
+export interface CompanyRoutesDependencies {
+  readonly db: Database;
+  readonly catalogue: Catalogue;
+  readonly connectLinks: ConnectLinks;
+  readonly connections: Connections;
+  readonly onboarding: Onboarding;
+  readonly runs: Runs;
 }
+
+const Onboard = z.strictObject({
+  environment: EnvironmentName,
+  company_id: CompanyId,
+  refresh_token: z
+    .string()
+    .min(1, 'must not be empty')
+    .regex(/^[\x20-\x7e]*$/, 'must be printable ASCII without line breaks')
+    .meta({ format: 'password', description: 'Spent at once to prove it; the new pair is kept encrypted.' }),
+});
+
+/** A request without a body asks for the defaults. */
+const SyncCompany = z
+  .strictObject({
+    resources: z
+      .array(ResourceName)
+      .min(1)
+      .max(200)
+      .exactOptional()
+      .meta({ description: 'Resources of the catalogue; all of them if left out.' }),
+    mode: z
+      .enum(['resume', 'full'])
+      .exactOptional()
+      .meta({ description: 'Go on from the last checkpoints (the default), or read everything anew.' }),
+  })
+  .nullish();
 
 const tags = ['companies'];
 const ADDRESS = '/companies/:environment/:company_id';
@@ -54,18 +90,13 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
           tags,
           operationId: 'listCompanies',
           summary: 'List the companies',
-          querystring: CompanyQuery,
+          querystring: listQuery({ status: CompanyStatusName.exactOptional(), environment: EnvironmentName.exactOptional() }),
           response: answers({ 200: pageOf(Company) }),
         },
       },
-      async ({ query: { status, environment, limit, cursor } }) => {
-        const page = await connections.list({
-          limit,
-          ...(status && { status }),
-          ...(environment && { environment }),
-          ...(cursor && { cursor }),
-        });
-        return { data: await presentCompanies(deps, page.data), next_cursor: page.nextCursor ?? null };
+      async ({ query }) => {
+        const { data, nextCursor } = await connections.list(query);
+        return { data: await presentCompanies(deps, data), next_cursor: nextCursor ?? null };
       },
     );
 
@@ -99,7 +130,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
       },
       async ({ params, body }, reply) => {
         const company = keyOf(params);
-        const options = { ...(body?.mode && { mode: body.mode }), ...(body?.resources && { resources: body.resources }) };
+        const options = body ?? {};
         const run = await audited(db, { action: 'company.sync', company, details: options }, () =>
           runs.request({ company, trigger: 'manual', ...options }),
         );
@@ -147,18 +178,43 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
     );
   };
 
-  async function find(company: CompanyKey): Promise<ConnectionView> {
+  async function show(company: CompanyKey) {
     const connection = await connections.find(company);
-    if (connection) return connection;
-    throw companyNotFound(company);
-  }
-
-  async function show(company: CompanyKey): Promise<CompanyModel> {
-    const [model] = await presentCompanies(deps, [await find(company)]);
+    if (!connection) throw companyNotFound(company);
+    const [model] = await presentCompanies(deps, [connection]);
     return model!;
   }
 }
 
 function keyOf({ environment, company_id }: z.output<typeof CompanyParams>): CompanyKey {
   return { environment, companyId: company_id };
+}
+
+/** The companies as the API shows them: their connections joined with what is known of their lists, in a handful of queries. */
+export async function presentCompanies(
+  {
+    db,
+    catalogue,
+    connectLinks,
+  }: {
+    readonly db: Database;
+    readonly catalogue: Pick<Catalogue, 'endpoints'>;
+    readonly connectLinks: Pick<ConnectLinks, 'reauthorizationUrls'>;
+  },
+  connections: readonly ConnectionView[],
+): Promise<CompanyModel[]> {
+  const companyIds = connections.map(({ companyId }) => companyId);
+  // A list that left the catalogue keeps its rows and is walked no more. Shown, its proof would look stale for ever.
+  const resources = catalogue.endpoints.map(({ resource }) => resource);
+  const blocked = connections.filter(({ status }) => status === 'reauthorization_required');
+  const [lists, authorizeUrls] = await Promise.all([
+    findLists(db, { companyIds, resources }),
+    connectLinks.reauthorizationUrls(blocked),
+  ]);
+  const listsOf = new Map<string, List[]>();
+  for (const list of lists) listsOf.set(keyText(list), [...(listsOf.get(keyText(list)) ?? []), list]);
+  return connections.map((connection) => {
+    const own = keyText(connection);
+    return presentCompany(connection, { lists: listsOf.get(own) ?? [], authorizeUrl: authorizeUrls.get(own) });
+  });
 }

@@ -1,44 +1,42 @@
-import type { Catalogue } from '../catalogue/endpoint.js';
-import { keyText } from '../core/company.js';
-import type { Database } from '../db/database.js';
+import { z } from 'zod';
 import type { List } from '../generated/prisma/client.js';
-import type { CompanyModel } from './models.js';
-import type { ConnectionView, ConnectLinksPort } from './ports.js';
+import type { ConnectionView } from '../oauth/connections.js';
+import { Count, EnvironmentName, presentTime, Time } from './models.js';
 
-export interface CompanyModelSource {
-  readonly db: Database;
-  readonly catalogue: Catalogue;
-  readonly connectLinks: ConnectLinksPort;
-}
+export const CompanyStatusName = z.enum(['active', 'reauthorization_required', 'paused']);
 
-/** The companies as the API shows them: their connections joined with what is known of their lists, in a handful of queries. */
-export async function presentCompanies(
-  source: CompanyModelSource,
-  connections: readonly ConnectionView[],
-): Promise<CompanyModel[]> {
-  const companyIds = connections.map(({ companyId }) => companyId);
-  // A list that left the catalogue keeps its rows, and is walked no more: its proof would count as stale for ever.
-  const resource = { in: source.catalogue.endpoints.map((endpoint) => endpoint.resource) };
-  const blocked = connections.filter(({ status }) => status === 'reauthorization_required');
-  const [lists, authorizeUrls] = await Promise.all([
-    source.db.prisma.list.findMany({ where: { companyId: { in: companyIds }, resource }, orderBy: { resource: 'asc' } }),
-    source.connectLinks.reauthorizationUrls(blocked),
-  ]);
-  const listsOf = new Map<string, List[]>();
-  for (const list of lists) listsOf.set(keyText(list), [...(listsOf.get(keyText(list)) ?? []), list]);
-  return connections.map((connection) => {
-    const own = keyText(connection);
-    return present(connection, { lists: listsOf.get(own) ?? [], authorizeUrl: authorizeUrls.get(own) });
-  });
-}
+export const Company = z
+  .object({
+    environment: EnvironmentName,
+    company_id: z.string(),
+    name: z.string().nullable(),
+    status: CompanyStatusName,
+    paused: z
+      .boolean()
+      .meta({ description: 'Whether a person has paused it; a company that must authorize again is not synced either way.' }),
+    reauthorization_reason: z.string().optional().meta({ description: 'docs/errors.md says what each means.' }),
+    token: z.object({ expires_at: Time.nullable(), refreshed_at: Time.nullable() }),
+    resources: z
+      .array(
+        z.object({
+          resource: z.string(),
+          records: Count.meta({ description: 'Living records in the mirror.' }),
+          last_verified_at: Time.nullable().meta({ description: 'Start of the last pass that was proved complete.' }),
+          last_run_id: z.string().nullable(),
+        }),
+      )
+      .meta({ description: 'The lists of the catalogue that were asked for at least once.' }),
+    next_sync_at: Time.nullable(),
+    authorize_url: z.string().optional().meta({ description: 'Where to authorize again, when that is required.' }),
+  })
+  .meta({ id: 'Company', description: 'An onboarded company and how fresh its mirror is.' });
+export type CompanyModel = z.output<typeof Company>;
 
-/** What is known of a company beside its connection. */
-interface Surroundings {
-  readonly lists: readonly List[];
-  readonly authorizeUrl: string | undefined;
-}
-
-function present(connection: ConnectionView, { lists, authorizeUrl }: Surroundings): CompanyModel {
+/** `lists` are the company's lists of the catalogue; `authorizeUrl` is there where the company must authorize again. */
+export function presentCompany(
+  connection: ConnectionView,
+  { lists, authorizeUrl }: { readonly lists: readonly List[]; readonly authorizeUrl: string | undefined },
+): CompanyModel {
   const { environment, companyId, name, status, paused, reauthorizationReason, token, nextSyncAt } = connection;
   const blocked = status === 'reauthorization_required';
   return {
@@ -48,18 +46,14 @@ function present(connection: ConnectionView, { lists, authorizeUrl }: Surroundin
     status,
     paused,
     ...(blocked && reauthorizationReason && { reauthorization_reason: reauthorizationReason }),
-    token: { expires_at: iso(token.expiresAt), refreshed_at: iso(token.refreshedAt) },
+    token: { expires_at: presentTime(token.expiresAt), refreshed_at: presentTime(token.refreshedAt) },
     resources: lists.map(({ resource, records, lastVerifiedAt, lastRunId }) => ({
       resource,
       records,
-      last_verified_at: iso(lastVerifiedAt),
+      last_verified_at: presentTime(lastVerifiedAt),
       last_run_id: lastRunId,
     })),
-    next_sync_at: status === 'active' ? iso(nextSyncAt) : null,
+    next_sync_at: status === 'active' ? presentTime(nextSyncAt) : null,
     ...(authorizeUrl && { authorize_url: authorizeUrl }),
   };
-}
-
-function iso(date: Date | null | undefined): string | null {
-  return date?.toISOString() ?? null;
 }

@@ -1,20 +1,31 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
 import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
+import type { ConnectLinks } from '../oauth/connect-links.js';
 import { audited } from './audit.js';
-import { answers, CompanyParams, ConnectLink, CreateConnectLink } from './models.js';
-import type { ConnectLinksPort } from './ports.js';
+import { answers, CompanyId, CompanyParams, EnvironmentName, Time } from './models.js';
 
-export interface ConnectLinkRoutesDependencies {
-  readonly db: Database;
-  readonly connectLinks: ConnectLinksPort;
-}
+const CreateConnectLink = z.strictObject({ environment: EnvironmentName, company_id: CompanyId.exactOptional() });
+
+const ConnectLink = z
+  .object({
+    url: z.string().meta({ format: 'uri', description: 'Shown this once: only its hash is kept.' }),
+    expires_at: Time,
+  })
+  .meta({ id: 'ConnectLink', description: 'An address that starts the authorization flow.' });
 
 const tags = ['companies'];
 const description =
   'Send it to an administrator of the company: it needs no token, starts the authorization flow, and is good for one company.';
 
-export function connectLinkRoutes({ db, connectLinks }: ConnectLinkRoutesDependencies): FastifyPluginAsyncZod {
+export function connectLinkRoutes({
+  db,
+  connectLinks,
+}: {
+  readonly db: Database;
+  readonly connectLinks: ConnectLinks;
+}): FastifyPluginAsyncZod {
   async function create({ environment, companyId }: Pick<CompanyKey, 'environment'> & Partial<CompanyKey>) {
     const entry = {
       action: 'connect_link.create',

@@ -6,7 +6,7 @@ export interface ConnectPage {
   readonly tone: 'done' | 'wait' | 'stop' | 'problem';
   readonly title: string;
   readonly text: readonly string[];
-  /** What is known of the company that it is about. */
+  /** The company that the page is about, as far as it is known. */
   readonly company?: {
     readonly environment: string | undefined;
     readonly companyId: string | undefined;
@@ -42,7 +42,7 @@ function companyLine({ environment, companyId, name }: NonNullable<ConnectPage['
   return `<div class="company">${name === undefined ? '' : `<b>${escapeHtml(name)}</b>`}${id}${badge}</div>\n`;
 }
 
-/** Named so that the content security policy can allow exactly this. */
+/** A constant, so that the content security policy can allow exactly this style. */
 export const CONNECT_STYLE = `
 :root{color-scheme:light dark;--page:#f2f4f7;--card:#fff;--text:#1b2430;--quiet:#5b6675;--line:#e1e6ec;--accent:#1f5fd6;--on-accent:#fff;
 --done:#17804a;--wait:#a86500;--stop:#56606d;--problem:#c03a2b}

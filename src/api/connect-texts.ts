@@ -3,7 +3,7 @@ import type { AuthorizationFailure, Failed } from '../oauth/authorization.js';
 import type { ConnectPage } from './connect-page.js';
 
 type Text = Pick<ConnectPage, 'status' | 'tone' | 'title' | 'text'> & {
-  /** What to do when the page cannot offer a fresh start; unset where there is nothing to do. */
+  /** Advice for when the page cannot offer a fresh start; unset where there is nothing to do. */
   readonly otherwise?: string;
 };
 

@@ -1,19 +1,22 @@
 import { createHash } from 'node:crypto';
 import type { FastifyPluginAsync, FastifyReply } from 'fastify';
+import type { CompanyKey } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import { translateDatabaseError } from '../db/sql-state.js';
+import type { Authorization } from '../oauth/authorization.js';
+import type { Connections } from '../oauth/connections.js';
+import type { Runs } from '../runs/runs.js';
 import { CONNECT_STYLE, type ConnectPage, connectPage } from './connect-page.js';
 import { connectedPage, FAILED_PAGE, failurePage, UNAVAILABLE_PAGE } from './connect-texts.js';
-import { requestFirstSync } from './first-sync.js';
-import type { AuthorizationPort, ConnectionsPort, RunsPort } from './ports.js';
+import { requestFirstSync } from './runs.js';
 
 export interface ConnectPagesDependencies {
-  readonly authorization: AuthorizationPort;
-  readonly connections: ConnectionsPort;
-  readonly runs: RunsPort;
+  readonly authorization: Authorization;
+  readonly connections: Connections;
+  readonly runs: Runs;
 }
 
-/** The API's document is about the calls that carry a token. */
+/** The document of the API describes the calls that carry a token, and no pages. */
 const HIDDEN = { hide: true };
 
 type Query = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -65,16 +68,13 @@ export function connectPages({ authorization, connections, runs }: ConnectPagesD
     });
   };
 
-  async function nameOf({
-    environment,
-    companyId,
-  }: Partial<Parameters<ConnectionsPort['find']>[0]>): Promise<string | undefined> {
+  async function nameOf({ environment, companyId }: Partial<CompanyKey>): Promise<string | undefined> {
     if (environment === undefined || companyId === undefined) return undefined;
     return (await connections.find({ environment, companyId }))?.name ?? undefined;
   }
 }
 
-/** A parameter that is there twice counts as not there: whoever sends that is not the service. */
+/** A parameter that is given twice counts as missing: the service gives each once. */
 function single(value: Query[string]): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }

@@ -2,10 +2,9 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Registry } from 'prom-client';
 import { z } from 'zod';
 import { isMusterError } from '../core/errors.js';
-import { watchMethods } from './other-methods.js';
-import type { ReadinessCheck } from './ports.js';
+import { watchMethods } from './request-checks.js';
 
-/** A part that takes longer to answer is not one that work can rely on. */
+/** Work cannot rely on a part that takes longer to answer. */
 const CHECK_TIMEOUT_MS = 5_000;
 
 const tags = ['operation'];
@@ -15,12 +14,18 @@ const Readiness = z.object({
   parts: z.record(z.string(), z.object({ ready: z.boolean(), problem: z.string().optional() })),
 });
 
+/** One part without which Muster cannot work; `check` throws when it is missing. */
+export interface ReadinessCheck {
+  readonly name: string;
+  check(): Promise<unknown>;
+}
+
 export interface HealthRoutesDependencies {
   readonly readiness: readonly ReadinessCheck[];
   readonly metrics: Registry;
 }
 
-/** For probes and scrapers, which carry no token; nothing secret stands in any of these. */
+/** Probes and scrapers carry no token: the answers of these routes hold nothing secret. */
 export function healthRoutes({ readiness, metrics }: HealthRoutesDependencies): FastifyPluginAsyncZod {
   return async (app) => {
     const refuseOtherMethods = watchMethods(app);
@@ -35,7 +40,7 @@ export function healthRoutes({ readiness, metrics }: HealthRoutesDependencies): 
           response: { 200: z.object({ status: z.literal('ok') }) },
         },
       },
-      // Tells this program from any other that says it is well.
+      // The header tells Muster from any other program that says it is well.
       async (_request, reply) => reply.header('x-service', 'muster').send({ status: 'ok' as const }),
     );
 

@@ -1,15 +1,33 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
-import { pageCursor, readCursor } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
+import { findHold, type HoldRow, listHolds } from '../db/tables/holds.js';
+import type { Holds } from '../mirror/holds.js';
 import { audited } from './audit.js';
-import { answers, Hold, HoldQuery, IdParams, pageOf } from './models.js';
-import type { HoldsPort } from './ports.js';
+import { answers, Count, EnvironmentName, IdParams, listQuery, pageOf, presentPage, Time } from './models.js';
+
+const HoldStatusName = z.enum(['open', 'approved', 'rejected', 'superseded']);
+
+export const Hold = z
+  .object({
+    id: z.string(),
+    environment: z.string(),
+    company_id: z.string(),
+    resource: z.string(),
+    run_id: z.string(),
+    count: Count.meta({ description: 'Rows that would be marked deleted.' }),
+    living: Count.meta({ description: 'Living rows when the hold was opened.' }),
+    sample: z.array(z.string()).meta({ description: 'Some of the ids.' }),
+    status: HoldStatusName,
+    opened_at: Time,
+  })
+  .meta({ id: 'Hold', description: 'Deletions that wait for a person, since so many at once are rarely meant.' });
+export type HoldModel = z.output<typeof Hold>;
 
 const tags = ['holds'];
 
-export function holdRoutes({ db, holds }: { readonly db: Database; readonly holds: HoldsPort }): FastifyPluginAsyncZod {
+export function holdRoutes({ db, holds }: { readonly db: Database; readonly holds: Holds }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/holds',
@@ -18,25 +36,11 @@ export function holdRoutes({ db, holds }: { readonly db: Database; readonly hold
           tags,
           operationId: 'listHolds',
           summary: 'List the held deletions, newest first',
-          querystring: HoldQuery,
+          querystring: listQuery({ status: HoldStatusName.exactOptional(), environment: EnvironmentName.exactOptional() }),
           response: answers({ 200: pageOf(Hold) }),
         },
       },
-      async ({ query: { status, environment, limit, cursor } }) => {
-        const before = cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
-        const rows = await db.prisma.hold.findMany({
-          where: {
-            ...(status && { status }),
-            ...(environment && { environment }),
-            ...(before !== undefined && { seq: { lt: before } }),
-          },
-          orderBy: { seq: 'desc' },
-          take: limit + 1,
-        });
-        const page = rows.slice(0, limit);
-        const last = page.at(-1);
-        return { data: page.map(present), next_cursor: rows.length > limit && last ? pageCursor(String(last.seq)) : null };
-      },
+      async ({ query }) => presentPage(await listHolds(db, query), presentHold),
     );
 
     for (const verb of ['approve', 'reject'] as const) {
@@ -53,25 +57,19 @@ export function holdRoutes({ db, holds }: { readonly db: Database; readonly hold
           },
         },
         async ({ params: { id } }) => {
-          const hold = await db.prisma.hold.findUnique({ where: { id }, select: { environment: true, companyId: true } });
+          const hold = await findHold(db, { id });
           const details = { hold_id: id, environment: hold?.environment, company_id: hold?.companyId };
           await audited(db, { action: `hold.${verb}`, details }, () => holds[verb](id));
-          return present(await find(id));
+          const decided = await findHold(db, { id });
+          if (!decided) throw new MusterError('hold_not_found', `There is no hold ${id}: GET /api/holds lists them.`);
+          return presentHold(decided);
         },
       );
     }
   };
-
-  async function find(id: string) {
-    const hold = await db.prisma.hold.findUnique({ where: { id } });
-    if (!hold) throw new MusterError('hold_not_found', `There is no hold ${id}: GET /api/holds lists them.`);
-    return hold;
-  }
 }
 
-type HoldRow = Awaited<ReturnType<Database['prisma']['hold']['findUniqueOrThrow']>>;
-
-function present({
+function presentHold({
   id,
   environment,
   companyId,
@@ -82,7 +80,7 @@ function present({
   sample,
   status,
   openedAt,
-}: HoldRow): z.output<typeof Hold> {
+}: HoldRow): HoldModel {
   return {
     id,
     environment,
@@ -92,7 +90,7 @@ function present({
     count,
     living,
     sample,
-    status: status as z.output<typeof Hold>['status'],
+    status,
     opened_at: openedAt.toISOString(),
   };
 }

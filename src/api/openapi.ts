@@ -1,16 +1,22 @@
+import { createRequire } from 'node:module';
 import swagger from '@fastify/swagger';
+import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
-import { type ApiDocument, docsPage } from './docs-page.js';
-import { watchMethods } from './other-methods.js';
-import { VERSION } from './version.js';
+import { watchMethods } from './request-checks.js';
 
-/** Describes every route that is registered after it, at /api/openapi.json and, for people, at /api/docs. Open: nothing secret is in them. */
+// src/api and dist/api are equally deep.
+const { version } = createRequire(import.meta.url)('../../package.json') as { readonly version: string };
+
+/**
+ * Describes every route that is registered after it: at /api/openapi.json, and for people at /api/docs. Both are open, for nothing secret
+ * is in them.
+ */
 export function describeApi(app: FastifyInstance): void {
   app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Muster admin API', version: VERSION, description: DESCRIPTION },
+      info: { title: 'Muster admin API', version, description: DESCRIPTION },
       servers: [{ url: '/', description: 'The Muster that gave this document.' }],
       tags: TAGS,
       components: {
@@ -24,20 +30,38 @@ export function describeApi(app: FastifyInstance): void {
 
   app.register(async (open) => {
     const refuseOtherMethods = watchMethods(open);
-    // The document is whole once every route is registered, and does not change afterwards.
-    let page: string | undefined;
     open.get('/api/openapi.json', { schema: { hide: true } }, async (_request, reply) =>
       reply.type('application/json').send(app.swagger()),
     );
-    open.get('/api/docs', { schema: { hide: true } }, async (_request, reply) => {
-      page ??= docsPage(app.swagger() as unknown as ApiDocument);
-      return reply.type('text/html; charset=utf-8').send(page);
+    await open.register(swaggerUi, {
+      routePrefix: '/api/docs',
+      // The page's links are relative, so that a proxy may put a path before them. From /api/docs they begin in /api.
+      indexPrefix: '..',
+      uiHooks: {
+        onRequest: async ({ url }, reply) => (/\/docs\/(\?|$)/.test(url) ? reply.redirect('../docs', 302) : undefined),
+      },
+      theme: { title: 'Muster admin API' },
+      // The standalone layout has a bar that loads other documents, and a style element that the content policy refuses.
+      uiConfig: { layout: 'BaseLayout' },
+      staticCSP: CONTENT_POLICY,
     });
-    // Whoever opens the bare address wants to see something.
+    // A person who opens the bare address is shown the API.
     open.get('/', { schema: { hide: true } }, async (_request, reply) => reply.redirect('/api/docs', 302));
     refuseOtherMethods();
   });
 }
+
+/** Scripts and styles are files of this server alone. Icons stand in the style sheet as data. */
+const CONTENT_POLICY = {
+  'default-src': "'none'",
+  'script-src': "'self'",
+  'style-src': "'self'",
+  'img-src': ["'self'", 'data:'],
+  'connect-src': "'self'",
+  'form-action': "'none'",
+  'frame-ancestors': "'none'",
+  'base-uri': "'none'",
+};
 
 const DESCRIPTION =
   'JSON over HTTP. Every call under /api carries `Authorization: Bearer <token>`. Errors are `application/problem+json` (RFC 9457) with a stable `code`. Lists give `next_cursor`: pass it back as `cursor` for the next page; null is the end.';
@@ -51,7 +75,7 @@ const TAGS = [
   { name: 'operation', description: 'For probes and scrapers.' },
 ];
 
-/** The transform lists every model a second time, as an input; only what a route refers to is worth reading. */
+/** The transform lists every model a second time, as an input: a model stays out that no route refers to. */
 function withoutUnusedInputs<T extends object>(document: T): T {
   const { components, ...rest } = document as { components?: { schemas?: Record<string, unknown> } };
   const routes = JSON.stringify(rest);

@@ -1,8 +1,10 @@
-import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify';
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, isMusterError } from '../core/errors.js';
 import { translateDatabaseError } from '../db/sql-state.js';
 
-export interface Problem {
+interface Problem {
   readonly status: number;
   readonly code: ErrorCode;
   readonly detail: string;
@@ -10,10 +12,10 @@ export interface Problem {
   readonly more?: Readonly<Record<string, unknown>>;
 }
 
-export const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
+const PROBLEM_TYPE = 'application/problem+json; charset=utf-8';
 
 /** RFC 9457 problem details. */
-export function problemBody({ status, code, detail, more }: Problem): Record<string, unknown> {
+function problemBody({ status, code, detail, more }: Problem): Record<string, unknown> {
   const title = code.charAt(0).toUpperCase() + code.slice(1).replaceAll('_', ' ');
   return { ...more, type: `urn:muster:error:${code}`, title, status, detail, code };
 }
@@ -22,7 +24,7 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
   return reply.code(problem.status).header('content-type', PROBLEM_TYPE).serializer(JSON.stringify).send(problemBody(problem));
 }
 
-/** Every error that a route throws ends here. What was not raised on purpose shows nothing of itself. */
+/** Answers every error that a route throws. An error that was not raised on purpose shows nothing of itself. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const problem = problemOf(error);
   if (problem.status >= 500)
@@ -49,10 +51,44 @@ function problemOf(thrown: unknown): Problem {
   };
 }
 
-/** Fastify's own messages quote the body; these do not. */
+/** Stand in for Fastify's own messages, which quote the body. */
 const REFUSALS: Readonly<Record<number, string>> = {
   400: 'The request could not be read: its address, its headers or its JSON is malformed.',
   413: 'The body is too large.',
   414: 'The address is too long.',
   415: 'The body must be JSON: send it with Content-Type: application/json.',
 };
+
+/** Answers bytes that are too malformed to become a request. They are not logged, for a token may be among them. */
+export function answerUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): void {
+  if (code === 'ECONNRESET' || socket.destroyed) return;
+  const { status, detail } = UNREADABLE[code ?? ''] ?? { status: 400, detail: 'This is not HTTP as RFC 9112 has it.' };
+  const body = JSON.stringify(problemBody({ status, code: 'invalid_request', detail }));
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    `Content-Type: ${PROBLEM_TYPE}`,
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'Connection: close',
+  ];
+  if (socket.writable) socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
+  // Nobody knows where the message ended: the bytes that follow must not be taken for a request.
+  socket.destroySoon();
+}
+
+const UNREADABLE: Readonly<Record<string, Pick<Problem, 'status' | 'detail'>>> = {
+  HPE_HEADER_OVERFLOW: { status: 431, detail: 'The headers are too large.' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: 'The request did not come to its end in time.' },
+};
+
+/** Answers an absent host and a strange Expect with a problem. Node.js would answer both by itself, with no body. */
+export function answerForNode(app: FastifyInstance): void {
+  app.addHook('onRequest', async ({ raw }, reply) => {
+    if (raw.httpVersion !== '1.1' || raw.headers.host !== undefined) return undefined;
+    return sendProblem(reply, { status: 400, code: 'invalid_request', detail: 'A request of HTTP/1.1 names its host.' });
+  });
+  app.server.on('checkExpectation', (_request, response) => {
+    const detail = 'Nothing but 100-continue can be expected.';
+    const body = JSON.stringify(problemBody({ status: 417, code: 'invalid_request', detail }));
+    response.writeHead(417, { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body) }).end(body);
+  });
+}

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import type { Database } from '../db/database.js';
 import { rekeyList } from '../mirror/rekey.js';
 import { audited } from './audit.js';
-import { answers, CompanyParams, ResourceName } from './models.js';
+import { answers, CompanyParams, Count, ResourceName } from './models.js';
 
 const Rekey = z.strictObject({ resource: ResourceName });
-const Rekeyed = z.object({ resource: z.string(), deleted: z.int().min(0) });
+const Rekeyed = z.object({ resource: z.string(), deleted: Count });
 export type RekeyedModel = z.output<typeof Rekeyed>;
 
 /** Lets a list's records be kept under another member than before, which no walk decides by itself. */

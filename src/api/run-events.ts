@@ -4,18 +4,18 @@ import { z } from 'zod';
 import { systemClock } from '../core/clock.js';
 import { MusterError } from '../core/errors.js';
 import type { RunRow } from '../db/tables/runs.js';
+import type { Runs } from '../runs/runs.js';
 import { answers, IdParams } from './models.js';
-import type { RunsPort } from './ports.js';
 import { presentRun } from './run-model.js';
 
 const EVENT_STREAM = 'text/event-stream';
-/** How often the run is looked at; it lives in the database, where any worker may move it. */
-const LOOK_MS = 500;
-/** Looks without news after which a comment is sent: proxies end connections that are silent for a minute. */
-const SILENT_LOOKS = 30;
+/** The run is read that often: any worker may move it, in the database. */
+const READ_MS = 500;
+/** After so many reads without news a comment is sent, for proxies end connections that are silent for a minute. */
+const SILENT_READS = 30;
 
 /** Live progress of a run as server-sent events: `run` whenever it has moved, the last one when it is over. */
-export function runEventRoutes({ runs }: { readonly runs: RunsPort }): FastifyPluginAsyncZod {
+export function runEventRoutes({ runs }: { readonly runs: Runs }): FastifyPluginAsyncZod {
   return async (api) => {
     const closing = new AbortController();
     // A stream would keep the server from closing for as long as its run goes on.
@@ -48,18 +48,18 @@ export function runEventRoutes({ runs }: { readonly runs: RunsPort }): FastifyPl
   };
 }
 
-async function* follow(runs: RunsPort, first: RunRow, signal: AbortSignal): AsyncGenerator<string> {
+async function* follow(runs: Runs, first: RunRow, signal: AbortSignal): AsyncGenerator<string> {
   let sent = '';
   let silent = 0;
   for (let run: RunRow | undefined = first; run; run = await runs.find(first.id)) {
     const text = JSON.stringify(presentRun(run));
     silent = text === sent ? silent + 1 : 0;
     if (text !== sent) yield `event: run\ndata: ${text}\n\n`;
-    else if (silent % SILENT_LOOKS === 0) yield ': still here\n\n';
+    else if (silent % SILENT_READS === 0) yield ': still here\n\n';
     sent = text;
     if (run.status !== 'queued' && run.status !== 'running') return;
     try {
-      await systemClock.sleep(LOOK_MS, signal);
+      await systemClock.sleep(READ_MS, signal);
     } catch {
       return;
     }

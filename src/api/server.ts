@@ -1,49 +1,38 @@
-import { createHash } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, Server } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
 import helmet from '@fastify/helmet';
 import rateLimit from '@fastify/rate-limit';
 import Fastify, { type FastifyBaseLogger, type FastifyInstance, LogController } from 'fastify';
-import type { Registry } from 'prom-client';
 import { MusterError } from '../core/errors.js';
 import { ownAddress } from '../core/own-address.js';
 import type { Secret } from '../core/secret.js';
 import type { Service } from '../core/service.js';
+import type { Holds } from '../mirror/holds.js';
+import type { Authorization } from '../oauth/authorization.js';
 import type { Logger } from '../observability/logger.js';
 import { requireToken } from './access.js';
-import { type ChangeRoutesDependencies, changeRoutes } from './changes.js';
+import { changeRoutes } from './changes.js';
 import { type CompanyRoutesDependencies, companyRoutes } from './companies.js';
-import { type ConnectPagesDependencies, connectPages } from './connect.js';
-import { type ConnectLinkRoutesDependencies, connectLinkRoutes } from './connect-links.js';
-import { DOCS_STYLE } from './docs-page.js';
-import { healthRoutes } from './health.js';
+import { connectPages } from './connect.js';
+import { connectLinkRoutes } from './connect-links.js';
+import { type HealthRoutesDependencies, healthRoutes } from './health.js';
 import { holdRoutes } from './holds.js';
 import { notificationRoutes } from './notifications.js';
 import { describeApi } from './openapi.js';
-import { watchMethods } from './other-methods.js';
-import type { HoldsPort, ReadinessCheck } from './ports.js';
-import { answerError, answerNotFound } from './problem.js';
-import { refuseUnknownQueries } from './query.js';
+import { answerError, answerForNode, answerNotFound, answerUnreadable } from './problem.js';
 import { rekeyRoutes } from './rekey.js';
+import { compileValidator, refuseUnknownQueries, takeOnlyJson, watchMethods } from './request-checks.js';
 import { runEventRoutes } from './run-events.js';
 import { runRoutes } from './runs.js';
-import { syncRoutes } from './syncs.js';
-import { answerForNode, answerUnreadable } from './unreadable.js';
-import { watchUnsentRequests } from './unsent-requests.js';
-import { compileValidator } from './validator.js';
 
-export interface AdminDependencies
-  extends CompanyRoutesDependencies,
-    ChangeRoutesDependencies,
-    ConnectLinkRoutesDependencies,
-    ConnectPagesDependencies {
+export interface AdminDependencies extends CompanyRoutesDependencies, HealthRoutesDependencies {
   readonly host: string;
   /** 0 = any free one; `url` says which. */
   readonly port: number;
   readonly adminToken: Secret;
   readonly logger: Logger;
-  readonly holds: HoldsPort;
-  readonly readiness: readonly ReadinessCheck[];
-  readonly metrics: Registry;
+  readonly authorization: Authorization;
+  readonly holds: Holds;
 }
 
 export interface AdminServer extends Service {
@@ -92,14 +81,14 @@ function build(deps: AdminDependencies): FastifyInstance {
     // Fastify's own lines hold the address with its query, in which people put tokens.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: BODY_LIMIT,
-    // An absent host is answered by us, as a problem.
+    // `answerForNode` answers an absent host, with a problem.
     http: { requireHostHeader: false },
     clientErrorHandler: answerUnreadable,
     routerOptions: { ignoreTrailingSlash: true },
     frameworkErrors: (error, request, reply) => void answerError(error, request, reply as never),
   });
   app.setValidatorCompiler(compileValidator);
-  // Answers are typed by their models already; checking each again would only cost.
+  // Answers are typed by their models already.
   app.setSerializerCompiler(() => JSON.stringify);
   app.setErrorHandler(answerError);
   app.setNotFoundHandler(answerNotFound);
@@ -129,7 +118,6 @@ function build(deps: AdminDependencies): FastifyInstance {
         runRoutes,
         runEventRoutes,
         rekeyRoutes,
-        syncRoutes,
         changeRoutes,
         holdRoutes,
         notificationRoutes,
@@ -142,24 +130,23 @@ function build(deps: AdminDependencies): FastifyInstance {
   return app;
 }
 
-/** Pages come from here alone and run no script. */
-const CONTENT_POLICY = {
-  defaultSrc: ["'none'"],
-  styleSrc: ["'self'", `'sha256-${createHash('sha256').update(DOCS_STYLE).digest('base64')}'`],
-  imgSrc: ["'self'"],
-  formAction: ["'self'"],
-  frameAncestors: ["'none'"],
-  baseUri: ["'none'"],
-};
+/** Answers are for programs: a browser that is led to one runs and loads nothing of it. Pages set policies of their own. */
+const CONTENT_POLICY = { defaultSrc: ["'none'"], formAction: ["'none'"], frameAncestors: ["'none'"], baseUri: ["'none'"] };
 
-/** JSON alone is taken; `Content-Type: application/json` with nothing after it means what no body means. */
-function takeOnlyJson(app: FastifyInstance): void {
-  const parse = app.getDefaultJsonParser('error', 'error');
-  app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
-    if (body === '') done(null, undefined);
-    else void parse(request, body as string, done);
+/**
+ * Watches for connections on which no whole request has come. Nobody waits for an answer on them, yet a server that is closed stays open
+ * for them. The returned function ends them.
+ */
+function watchUnsentRequests(server: Server): () => void {
+  const requests = new Map<Socket, IncomingMessage | undefined>();
+  server.on('connection', (socket) => {
+    requests.set(socket, undefined);
+    socket.on('close', () => requests.delete(socket));
   });
+  server.on('request', (request) => requests.set(request.socket, request));
+  return () => {
+    for (const [socket, request] of requests) if (!request?.complete) socket.destroy();
+  };
 }
 
 function refusedToListen({ host, port }: AdminDependencies): (error: NodeJS.ErrnoException) => never {

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { type CompanyModel, CompanyStatusName } from '../api/models.js';
+import { type CompanyModel, CompanyStatusName } from '../api/company-model.js';
 import { openAdminClient } from './admin-client.js';
 import { CommandFailure } from './exit-code.js';
 import {

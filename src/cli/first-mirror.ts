@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RunModel, WalkModel } from '../api/models.js';
-import { presentRun } from '../api/run-model.js';
+import { presentRun, type RunModel, type WalkModel } from '../api/run-model.js';
 import type { Runs } from '../runs/runs.js';
 import { tableLines } from './table.js';
 

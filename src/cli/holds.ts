@@ -1,11 +1,8 @@
 import { type Command, Option } from 'commander';
-import type { z } from 'zod';
-import { Hold } from '../api/models.js';
+import { Hold, type HoldModel } from '../api/holds.js';
 import { openAdminClient } from './admin-client.js';
 import { environmentOption, type OperatorOptions, operatorCommand } from './operator-command.js';
 import { type Columns, print, time } from './table.js';
-
-export type HoldModel = z.output<typeof Hold>;
 
 interface HoldsOptions extends OperatorOptions {
   readonly environment?: string;

@@ -1,6 +1,6 @@
+import { createRequire } from 'node:module';
 import v8 from 'node:v8';
 import { Command } from 'commander';
-import { VERSION } from '../api/version.js';
 import { registerApi } from './api.js';
 import { registerChanges } from './changes.js';
 import { registerCompanies } from './companies.js';
@@ -26,11 +26,14 @@ import { registerWorker } from './worker.js';
 // worker with a giant list, at a price in speed that nobody notices (decision 0012).
 v8.setFlagsFromString('--heap-growing-percent=75');
 
+// src/cli and dist/cli are equally deep.
+const { version } = createRequire(import.meta.url)('../../package.json') as { readonly version: string };
+
 const program = new Command('muster')
   .description(
     'Mirrors company data from an OAuth 2.0 protected HTTP API into PostgreSQL, and proves that each mirror is complete.',
   )
-  .version(VERSION)
+  .version(version)
   .addHelpText('after', '\nExit codes: 0 ok, 1 failed, 2 bad usage or configuration.')
   .showHelpAfterError('(add --help for how it is used)')
   .exitOverride();

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { EventTypeName, type NotificationModel, NotificationStatusName } from '../api/models.js';
+import { EventTypeName, type NotificationModel, NotificationStatusName } from '../api/notifications.js';
 import { openAdminClient } from './admin-client.js';
 import { companyOption, environmentOption, type OperatorOptions, operatorCommand, parseCount } from './operator-command.js';
 import { type Columns, print, time } from './table.js';

@@ -3,7 +3,7 @@ import { createInterface } from 'node:readline/promises';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import type { CompanyModel } from '../api/models.js';
+import type { CompanyModel } from '../api/company-model.js';
 import { openAdminClient } from './admin-client.js';
 import { COMPANY_COLUMNS } from './companies.js';
 import { CommandFailure } from './exit-code.js';

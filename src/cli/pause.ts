@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import type { CompanyModel } from '../api/models.js';
+import type { CompanyModel } from '../api/company-model.js';
 import { openAdminClient } from './admin-client.js';
 import { COMPANY_COLUMNS } from './companies.js';
 import { type CompanyOptions, companyCommand, companyPath } from './operator-command.js';

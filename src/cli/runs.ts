@@ -1,7 +1,7 @@
 import { type Command, Option } from 'commander';
-import { type RunModel, RunStatusName } from '../api/models.js';
+import type { HoldModel } from '../api/holds.js';
+import { type RunModel, RunStatusName } from '../api/run-model.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
-import type { HoldModel } from './holds.js';
 import { companyOption, environmentOption, type OperatorOptions, operatorCommand, parseCount } from './operator-command.js';
 import { type Columns, print, time } from './table.js';
 

@@ -1,5 +1,6 @@
 import type { Command } from 'commander';
-import type { CompanyModel, RunModel } from '../api/models.js';
+import type { CompanyModel } from '../api/company-model.js';
+import type { RunModel } from '../api/run-model.js';
 import { type AdminClient, openAdminClient, type Readiness } from './admin-client.js';
 import { oldestVerified } from './companies.js';
 import { CommandFailure } from './exit-code.js';

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import type { RunModel } from '../api/models.js';
+import type { RunModel } from '../api/run-model.js';
 import { systemClock } from '../core/clock.js';
 import type { Environment } from '../core/company.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';

@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
-import type { OnboardingPort, ReadinessCheck } from '../../src/api/ports.js';
+import type { ReadinessCheck } from '../../src/api/health.js';
 import { type AdminServer, createAdminServer } from '../../src/api/server.js';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
@@ -10,13 +10,13 @@ import type { ProviderSettings } from '../../src/core/provider-settings.js';
 import { Secret } from '../../src/core/secret.js';
 import type { Database } from '../../src/db/database.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import { stampChanges } from '../../src/mirror/change-feed.js';
 import { Holds } from '../../src/mirror/holds.js';
 import { Authorization } from '../../src/oauth/authorization.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
 import { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { Connections } from '../../src/oauth/connections.js';
+import { Onboarding, type OnboardingRequest } from '../../src/oauth/onboarding.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import { Vault } from '../../src/oauth/vault.js';
 import { createLogger } from '../../src/observability/logger.js';
@@ -82,20 +82,6 @@ export async function startAdmin(
     await db.prisma.company.create({ data: { ...company, name: `Company ${company.companyId.slice(0, 4)}` } });
     return company;
   };
-  const onboarding: OnboardingPort = {
-    async onboard({ environment, companyId, refreshToken }) {
-      fixture.spent.push(refreshToken.reveal());
-      if (fixture.refusal) throw fixture.refusal;
-      const company = { environment, companyId };
-      const known = await db.prisma.connection.findUnique({ where: { environment_companyId: company } });
-      if (known?.status === 'active') throw new MusterError('already_onboarded', 'It is onboarded already.');
-      if (known)
-        await db.prisma.connection.update({ where: { environment_companyId: company }, data: { reauthorizationReason: null } });
-      else await addCompany(company);
-      return { created: !known };
-    },
-  };
-
   const keyring = new Keyring([{ id: 'k1', key: new Secret(randomBytes(32).toString('base64')) }]);
   const http = new HttpClient({ connectTimeoutMs: 1_000 });
   const connections = new Connections(db, clock);
@@ -109,6 +95,19 @@ export async function startAdmin(
       Object.entries(providers).map(([environment, provider]) => [environment, new TokenEndpoint(http, provider, clock)]),
     ),
   };
+  const onboarding = new (class extends Onboarding {
+    override async onboard({ environment, companyId, refreshToken }: OnboardingRequest) {
+      fixture.spent.push(refreshToken.reveal());
+      if (fixture.refusal) throw fixture.refusal;
+      const company = { environment, companyId };
+      const known = await db.prisma.connection.findUnique({ where: { environment_companyId: company } });
+      if (known?.status === 'active') throw new MusterError('already_onboarded', 'It is onboarded already.');
+      if (known)
+        await db.prisma.connection.update({ where: { environment_companyId: company }, data: { reauthorizationReason: null } });
+      else await addCompany(company);
+      return { created: !known };
+    }
+  })(parts);
   const signer = new ConnectLinkSigner(keyring);
   const links = new ConnectLinks({ ...parts, signer, publicUrl: new URL('https://muster.example') });
 
@@ -125,7 +124,6 @@ export async function startAdmin(
     holds: new Holds(db),
     readiness,
     metrics: new Registry(),
-    stampChanges: () => stampChanges(db),
     connectLinks: links,
     authorization: new Authorization({ ...parts, signer, links, providers }),
   });

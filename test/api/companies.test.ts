@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { presentCompanies } from '../../src/api/company-model.js';
-import { Company, Run } from '../../src/api/models.js';
+import { presentCompanies } from '../../src/api/companies.js';
+import { Company } from '../../src/api/company-model.js';
+import { Run } from '../../src/api/run-model.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
@@ -135,8 +136,8 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
     expect(answer.json.resources.map(({ resource }: { resource: string }) => resource)).toEqual(['employees']);
 
     const endpoints = endpointsOf({ employees: ENTRIES.employees, absences: ENTRIES.absences });
-    const connectLinks = { create: () => Promise.reject(new Error('not asked for')), reauthorizationUrls: async () => new Map() };
-    const source = { db: admin.db, catalogue: { endpoints, get: () => endpoints[0] }, connectLinks };
+    const connectLinks = { reauthorizationUrls: async () => new Map() };
+    const source = { db: admin.db, catalogue: { endpoints }, connectLinks };
     const [model] = await presentCompanies(source, [(await new Connections(admin.db, systemClock).find(company))!]);
     expect(model?.resources).toMatchObject([
       { resource: 'absences', records: 1, last_verified_at: '2026-01-02T03:04:05.000Z' },

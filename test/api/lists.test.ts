@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Change, Hold, Run } from '../../src/api/models.js';
+import { Change } from '../../src/api/changes.js';
+import { Hold } from '../../src/api/holds.js';
+import { Run } from '../../src/api/run-model.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { type AdminFixture, startAdmin, writeChanges } from './admin-fixture.js';
 

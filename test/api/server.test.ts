@@ -289,15 +289,37 @@ describe('open pages', () => {
       expect(document.components.schemas).toHaveProperty(name!);
   });
 
-  test('is readable without a script or anything from elsewhere', async () => {
+  test('is readable with files from here alone, and a policy that lets nothing else in', async () => {
     const response = await fetch(`${admin.url}/api/docs`);
     const page = await response.text();
     expect([response.status, response.headers.get('content-type')]).toEqual([200, 'text/html; charset=utf-8']);
-    expect(response.headers.get('content-security-policy')).toMatch(/default-src 'none'/);
-    expect(page).toContain('/api/companies/{environment}/{company_id}');
-    expect(page).toContain('/api/notifications/{id}/redeliver');
-    expect(page).not.toMatch(/<script|src=|https?:\/\//);
+    expect(response.headers.get('content-security-policy')).toMatch(/default-src 'none'; script-src 'self'; style-src 'self';/);
+    expect(response.headers.get('content-security-policy')).not.toMatch(/unsafe|https?:|\*/);
+    expect(page).not.toMatch(/<style|<script>|style=|https?:\/\//);
+    const files = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, file]) => new URL(file!, response.url));
+    expect(files.length).toBeGreaterThan(4);
+    for (const file of files) {
+      const { status, headers } = await fetch(file);
+      expect([file.origin, status, headers.get('x-content-type-options')]).toEqual([admin.url, 200, 'nosniff']);
+    }
   });
+
+  test('is readable behind a proxy that puts a path before it', async () => {
+    const page = await (await fetch(`${admin.url}/api/docs`)).text();
+    const files = [...page.matchAll(/(?:src|href)="([^"]+)"/g)].map(
+      ([, file]) => new URL(file!, 'https://a.example/muster/api/docs'),
+    );
+    expect(files.filter(({ href }) => !href.startsWith('https://a.example/muster/api/docs/static/'))).toEqual([]);
+  });
+
+  test.each(['/api/docs/static/../../companies', '/api/docs/static/%2e%2e/package.json', '/api/docs/static/..%2fpackage.json'])(
+    'opens no other file or address by %s',
+    async (path) => {
+      const { status, text } = await raw(path);
+      expect([401, 403, 404]).toContain(status);
+      expect(text).not.toMatch(/"data"|"version"/);
+    },
+  );
 });
 
 describe('start and stop', () => {
@@ -316,7 +338,7 @@ describe('start and stop', () => {
       readiness: [],
       ...({} as Pick<
         AdminDependencies,
-        'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs' | 'holds' | 'stampChanges'
+        'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs' | 'holds'
       >),
       ...options,
     });

@@ -1,4 +1,4 @@
-import type { RunModel } from '../../src/api/models.js';
+import type { RunModel } from '../../src/api/run-model.js';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { isMusterError, MusterError } from '../../src/core/errors.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { NotificationModel } from '../../src/api/models.js';
+import type { NotificationModel } from '../../src/api/notifications.js';
 import { Secret } from '../../src/core/secret.js';
 import { Deployment } from '../process/deployment.js';
 import type { TestProcess } from '../support/process.js';

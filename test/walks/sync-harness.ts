@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto';
 import { pino } from 'pino';
-import type { RunModel } from '../../src/api/models.js';
-import { presentRun } from '../../src/api/run-model.js';
+import { presentRun, type RunModel } from '../../src/api/run-model.js';
 import type { Catalogue, Endpoint } from '../../src/catalogue/endpoint.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';

@@ -1,8 +1,10 @@
 // muster.lists: what is known of one list of one company across walks. Whoever writes to a list's rows, in schema mirror or in the ledger,
 // locks its row here first (lockList), and nothing that this list shares with other lists before it. A company's connection is locked
 // before its lists, a run behind them, a walk behind the run.
+
 import { type CompanyKey, describeCompany } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
+import type { List } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
@@ -145,4 +147,15 @@ export async function measureProofs(
     FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
     WHERE c.status = 'active' AND l.resource = ANY(${resources}::text[])`;
   return row!;
+}
+
+/** These resources of these companies, in both environments, by the resource's name. */
+export function findLists(
+  db: Database,
+  { companyIds, resources }: { readonly companyIds: readonly string[]; readonly resources: readonly string[] },
+): Promise<List[]> {
+  return db.prisma.list.findMany({
+    where: { companyId: { in: [...companyIds] }, resource: { in: [...resources] } },
+    orderBy: { resource: 'asc' },
+  });
 }

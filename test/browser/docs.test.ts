@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type AdminFixture, startAdmin, TOKEN } from '../api/admin-fixture.js';
+import { hasBrowser, useBrowser } from './browser.js';
+
+describe.skipIf(!hasBrowser())('/api/docs in a browser', () => {
+  const openPage = useBrowser();
+  let admin: AdminFixture;
+  beforeAll(async () => {
+    admin = await startAdmin();
+  });
+  afterAll(() => admin.stop());
+
+  /** A page that keeps what its content policy refused, what it complained of, and which origins it asked. */
+  async function openDocs(address: string) {
+    const page = await openPage();
+    const faults: string[] = [];
+    const origins = new Set<string>();
+    page.on('request', (request) => void origins.add(new URL(request.url()).origin));
+    page.on('pageerror', (error) => void faults.push(String(error)));
+    page.on('console', (message) => {
+      if (message.type() === 'error') faults.push(message.text());
+    });
+    await page.exposeFunction('refused', (what: string) => void faults.push(what));
+    await page.addInitScript(
+      "document.addEventListener('securitypolicyviolation', (e) => refused(`${e.effectiveDirective} ${e.blockedURI}`))",
+    );
+    await page.goto(admin.url + address);
+    await page.locator('.opblock').first().waitFor();
+    return { page, faults, origins };
+  }
+
+  test('shows every operation to whoever opens the bare address', async () => {
+    const { paths } = (await admin.call('GET', '/api/openapi.json')).json as { paths: Record<string, object> };
+    const described = Object.entries(paths).flatMap(([path, methods]) =>
+      Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+    );
+    const { page, faults, origins } = await openDocs('/');
+    const shown = await Promise.all(
+      (await page.locator('.opblock-summary').all()).map(async (line) => {
+        const method = await line.locator('.opblock-summary-method').innerText();
+        return `${method} ${await line.locator('.opblock-summary-path').getAttribute('data-path')}`;
+      }),
+    );
+    expect(shown.toSorted()).toEqual(described.toSorted());
+    expect(await page.title()).toBe('Muster admin API');
+    // The style sheet has come through.
+    expect(await page.evaluate("getComputedStyle(document.querySelector('.opblock')).borderTopWidth")).toBe('1px');
+    expect([faults, [...origins]]).toEqual([[], [admin.url]]);
+  });
+
+  test('makes a call with a token, and opens operations of every kind, within its content policy', async () => {
+    const company = await admin.addCompany();
+    const { page, faults, origins } = await openDocs('/api/docs');
+    await page.getByRole('button', { name: 'Authorize', exact: true }).click();
+    await page.locator('.modal-ux input').fill(TOKEN);
+    await page.locator('.modal-ux').getByRole('button', { name: 'Apply credentials' }).click();
+    await page.locator('.modal-ux').getByRole('button', { name: 'Close' }).last().click();
+    const list = page.locator('#operations-companies-listCompanies');
+    await list.locator('.opblock-summary-control').click();
+    await list.getByRole('button', { name: 'Try it out' }).click();
+    await list.getByRole('button', { name: 'Execute' }).click();
+    await list.locator('.live-responses-table').getByText(company.companyId).first().waitFor();
+    for (const operation of ['onboardCompany', 'removeCompany']) {
+      const block = page.locator(`#operations-companies-${operation}`);
+      await block.locator('.opblock-summary-control').click();
+      await block.getByRole('button', { name: 'Try it out' }).waitFor();
+    }
+    expect([faults, [...origins]]).toEqual([[], [admin.url]]);
+  });
+});
