@@ -22,7 +22,6 @@ import { RunQueue, RunWorker } from './jobs/run-queue.js';
 import { Sweeper } from './jobs/sweeper.js';
 import { sweeps } from './jobs/sweeps.js';
 import { TokenQueue } from './jobs/token-queue.js';
-import { Holds } from './mirror/holds.js';
 import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Deliverer } from './notifications/deliverer.js';
 import { Webhook } from './notifications/webhook.js';
@@ -216,7 +215,6 @@ async function startApi(config: Config, shared: Shared, stack: StopStack): Promi
     connections,
     onboarding,
     runs,
-    holds: new Holds(db),
     metrics: createMetrics({
       db,
       resources: catalogue.endpoints.map(({ resource }) => resource),

@@ -1,8 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../db/database.js';
-import { type ChangeRow, readChanges } from '../db/tables/change-batches.js';
-import { stampChanges } from '../mirror/change-feed.js';
+import { type ChangeRow, readChanges, stampChanges } from '../db/tables/change-batches.js';
 import { answers, EnvironmentName, limit, queryOf, ResourceName, Time } from './models.js';
 
 const ChangeQuery = queryOf({

@@ -1,9 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { findHold, type HoldRow, listHolds } from '../db/tables/holds.js';
-import type { Holds } from '../mirror/holds.js';
+import { approveHold, rejectHold } from '../mirror/holds.js';
 import { audited } from './audit.js';
 import { answers, Count, EnvironmentName, IdParams, listQuery, pageOf, presentPage, Time } from './models.js';
 
@@ -27,7 +26,7 @@ export type HoldModel = z.output<typeof Hold>;
 
 const tags = ['holds'];
 
-export function holdRoutes({ db, holds }: { readonly db: Database; readonly holds: Holds }): FastifyPluginAsyncZod {
+export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/holds',
@@ -57,12 +56,11 @@ export function holdRoutes({ db, holds }: { readonly db: Database; readonly hold
           },
         },
         async ({ params: { id } }) => {
-          const hold = await findHold(db, { id });
+          const hold = await db.prisma.hold.findUnique({ where: { id } });
           const details = { hold_id: id, environment: hold?.environment, company_id: hold?.companyId };
-          await audited(db, { action: `hold.${verb}`, details }, () => holds[verb](id));
-          const decided = await findHold(db, { id });
-          if (!decided) throw new MusterError('hold_not_found', `There is no hold ${id}: GET /api/holds lists them.`);
-          return presentHold(decided);
+          const decide = verb === 'approve' ? approveHold : rejectHold;
+          await audited(db, { action: `hold.${verb}`, details }, () => decide(db, id));
+          return presentHold(await findHold(db.prisma, id));
         },
       );
     }

@@ -7,7 +7,6 @@ import { MusterError } from '../core/errors.js';
 import { ownAddress } from '../core/own-address.js';
 import type { Secret } from '../core/secret.js';
 import type { Service } from '../core/service.js';
-import type { Holds } from '../mirror/holds.js';
 import type { Authorization } from '../oauth/authorization.js';
 import type { Logger } from '../observability/logger.js';
 import { requireToken } from './access.js';
@@ -32,7 +31,6 @@ export interface AdminDependencies extends CompanyRoutesDependencies, HealthRout
   readonly adminToken: Secret;
   readonly logger: Logger;
   readonly authorization: Authorization;
-  readonly holds: Holds;
 }
 
 export interface AdminServer extends Service {

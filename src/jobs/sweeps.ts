@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.js';
+import { removeOldChanges, stampChanges } from '../db/tables/change-batches.js';
 import { findClaimableRuns } from '../db/tables/runs.js';
-import { removeOldChanges, stampChanges } from '../mirror/change-feed.js';
 import type { Deliverer } from '../notifications/deliverer.js';
 import type { NightlySyncs } from '../runs/nightly-syncs.js';
 import type { NotificationQueue } from './notification-queue.js';

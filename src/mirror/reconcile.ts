@@ -1,4 +1,5 @@
 import type { DeleteGuard } from '../catalogue/endpoint.js';
+import { closeHolds } from '../db/tables/holds.js';
 import { type ListKey, setRecords } from '../db/tables/lists.js';
 import type { Transaction } from '../db/transaction.js';
 import { mirrorTable } from './mirror-table.js';
@@ -34,7 +35,7 @@ export async function reconcile(
   guard: DeleteGuard,
 ): Promise<Reconciliation> {
   const { list, runId, walkId, pass } = verified;
-  const wasHeld = await replaceHold(tx, list);
+  const wasHeld = await closeHolds(tx, list, 'superseded');
   if (verified.isNothingGone) return { deleted: 0, held: 0, wasHeld };
   const [found] = await tx.$queryRawUnsafe<{ count: number; living: number; sample: string[] }[]>(
     `WITH gone AS (${goneRows(list)})
@@ -55,15 +56,6 @@ export async function reconcile(
     return { deleted: 0, held: gone.count, wasHeld };
   }
   return { deleted: await deleteGoneRows(tx, verified), held: 0, wasHeld };
-}
-
-/** Closes the hold of an earlier walk; returns whether one was open. */
-async function replaceHold(tx: Transaction, list: ListKey): Promise<boolean> {
-  const { count } = await tx.hold.updateMany({
-    where: { ...list, status: 'open' },
-    data: { status: 'superseded', closedAt: new Date() },
-  });
-  return count > 0;
 }
 
 /** Whether so many deletions need a person. Deleting wrongly is worse than asking once too often. */

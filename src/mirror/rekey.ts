@@ -1,6 +1,7 @@
 import { describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
+import { closeHolds } from '../db/tables/holds.js';
 import { type ListKey, resetList } from '../db/tables/lists.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
 import { inTransaction } from '../db/transaction.js';
@@ -19,7 +20,7 @@ export async function rekeyList(db: Database, list: ListKey): Promise<number> {
     }
     // A walk that was interrupted has received rows that are about to go: it begins anew.
     await dropCheckpoints(tx, list);
-    await tx.hold.updateMany({ where: { ...list, status: 'open' }, data: { status: 'superseded', closedAt: new Date() } });
+    await closeHolds(tx, list, 'superseded');
     const [row] = await tx.$queryRawUnsafe<{ deleted: number }[]>(
       `WITH marked AS (
          UPDATE ${mirrorTable(resource)} SET deleted_at = now(), changed_at = now()

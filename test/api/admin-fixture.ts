@@ -10,7 +10,6 @@ import type { ProviderSettings } from '../../src/core/provider-settings.js';
 import { Secret } from '../../src/core/secret.js';
 import type { Database } from '../../src/db/database.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import { Holds } from '../../src/mirror/holds.js';
 import { Authorization } from '../../src/oauth/authorization.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
@@ -121,7 +120,6 @@ export async function startAdmin(
     connections,
     onboarding,
     runs,
-    holds: new Holds(db),
     readiness,
     metrics: new Registry(),
     connectLinks: links,

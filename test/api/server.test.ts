@@ -338,7 +338,7 @@ describe('start and stop', () => {
       readiness: [],
       ...({} as Pick<
         AdminDependencies,
-        'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs' | 'holds'
+        'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs'
       >),
       ...options,
     });

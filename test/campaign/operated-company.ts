@@ -5,7 +5,7 @@ import { isMusterError, MusterError } from '../../src/core/errors.js';
 import type { Database } from '../../src/db/database.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
-import { Holds } from '../../src/mirror/holds.js';
+import { approveHold, rejectHold } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
@@ -290,13 +290,14 @@ export class OperatedCompany {
   async #decide(decision: 'approve' | 'reject'): Promise<void> {
     const holds = await this.#openHolds();
     const hold = holds.at(this.random(holds.length || 1));
-    if (hold) await this.#attempt(`${decision} ${hold.resource}`, new Holds(this.db)[decision](hold.id));
+    if (hold)
+      await this.#attempt(`${decision} ${hold.resource}`, (decision === 'approve' ? approveHold : rejectHold)(this.db, hold.id));
   }
 
   /** Approves every open hold; says whether there was one. */
   async #approveAll(): Promise<boolean> {
     const holds = await this.#openHolds();
-    for (const { id } of holds) await new Holds(this.db).approve(id);
+    for (const { id } of holds) await approveHold(this.db, id);
     return holds.length > 0;
   }
 

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
+import { stampChanges } from '../../src/db/tables/change-batches.js';
 import type { RunTrigger } from '../../src/db/tables/runs.js';
-import { stampChanges } from '../../src/mirror/change-feed.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { skipUnchanged } from '../../src/unchanged/skip-unchanged.js';
 import { compareEverything } from '../../src/walks/comparison.js';

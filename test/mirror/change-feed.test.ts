@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
+import { removeOldChanges, stampChanges } from '../../src/db/tables/change-batches.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { removeOldChanges, stampChanges } from '../../src/mirror/change-feed.js';
 import { eraseCompany } from '../../src/mirror/company-erasure.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { onboard, openWalk, records, verifiedWalk, write } from './mirror-fixture.js';

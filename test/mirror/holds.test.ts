@@ -1,18 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Prisma } from '../../src/generated/prisma/client.js';
-import { Holds } from '../../src/mirror/holds.js';
+import { approveHold, rejectHold } from '../../src/mirror/holds.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { onboard, openWalk, records, verifiedWalk } from './mirror-fixture.js';
 
 let database: TestDatabase;
 let company: CompanyKey;
-let holds: Holds;
 
 beforeAll(async () => {
   database = await testDatabase();
-  holds = new Holds(database.db);
 });
 afterAll(() => database.close());
 beforeEach(async () => {
@@ -62,11 +60,11 @@ test('approving deletes what the walk lacked', async () => {
   await verifiedWalk(database.db, company, records(20));
   await verifiedWalk(database.db, company, records(4));
   const [hold] = await holdRows();
-  await holds.approve(hold!.id);
+  await approveHold(database.db, hold!.id);
   expect(await livingIds()).toEqual(['r1', 'r2', 'r3', 'r4']);
   expect(await holdRows()).toMatchObject([{ status: 'approved' }]);
-  await expect(holds.approve(hold!.id)).rejects.toMatchObject({ code: 'hold_not_open' });
-  await expect(holds.reject(hold!.id)).rejects.toMatchObject({ code: 'hold_not_open' });
+  await expect(approveHold(database.db, hold!.id)).rejects.toMatchObject({ code: 'hold_not_open' });
+  await expect(rejectHold(database.db, hold!.id)).rejects.toMatchObject({ code: 'hold_not_open' });
   const { records: living } = await database.db.prisma.list.findFirstOrThrow({ where: company });
   expect(living).toBe(4);
 });
@@ -75,7 +73,7 @@ test('approving twice at once deletes once', async () => {
   await verifiedWalk(database.db, company, records(20));
   await verifiedWalk(database.db, company, []);
   const [hold] = await holdRows();
-  const outcomes = await Promise.allSettled([holds.approve(hold!.id), holds.approve(hold!.id)]);
+  const outcomes = await Promise.allSettled([approveHold(database.db, hold!.id), approveHold(database.db, hold!.id)]);
   expect(outcomes.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
   const deletes = await database.db.prisma.change.count({ where: { batch: company, op: 'delete' } });
   expect(deletes).toBe(20);
@@ -84,7 +82,7 @@ test('approving twice at once deletes once', async () => {
 test('rejecting keeps the rows, and the next walk that lacks them asks again', async () => {
   await verifiedWalk(database.db, company, records(20));
   await verifiedWalk(database.db, company, []);
-  await holds.reject((await holdRows())[0]!.id);
+  await rejectHold(database.db, (await holdRows())[0]!.id);
   expect(await livingIds()).toHaveLength(20);
   await verifiedWalk(database.db, company, []);
   expect(await holdRows()).toMatchObject([{ status: 'rejected' }, { status: 'open', count: 20 }]);
@@ -103,7 +101,7 @@ test('a hold is not approved once a newer walk has begun', async () => {
   await verifiedWalk(database.db, company, records(20));
   await verifiedWalk(database.db, company, []);
   await openWalk(database.db, company);
-  await expect(holds.approve((await holdRows())[0]!.id)).rejects.toMatchObject({ code: 'hold_not_open' });
+  await expect(approveHold(database.db, (await holdRows())[0]!.id)).rejects.toMatchObject({ code: 'hold_not_open' });
   expect(await livingIds()).toHaveLength(20);
 });
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { Holds } from '../../src/mirror/holds.js';
+import { approveHold } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
@@ -331,7 +331,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
       const all = list().texts();
       list().remove(0, 60);
       await harness.sync(company, NIGHTLY);
-      await new Holds(database.db).approve((await database.db.prisma.hold.findFirstOrThrow({ where: company })).id);
+      await approveHold(database.db, (await database.db.prisma.hold.findFirstOrThrow({ where: company })).id);
       for (const text of all) list().insert(list().size, text);
       await harness.sync(company, NIGHTLY);
       expect(await mirrorOf()).toEqual(service());

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
+import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
-import { stampChanges } from '../../src/mirror/change-feed.js';
-import { Holds } from '../../src/mirror/holds.js';
+import { approveHold } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
@@ -75,7 +75,7 @@ test('after an approved hold the records that come back are restored', async () 
   list.remove(0, 60);
   await harness.sync(company);
   const hold = await database.db.prisma.hold.findFirstOrThrow({ where: { ...company, status: 'open' } });
-  await new Holds(database.db).approve(hold.id);
+  await approveHold(database.db, hold.id);
   await expectEqual();
   for (const text of all) list.insert(list.size, text);
   expect((await harness.sync(company)).walks[0]).toMatchObject({ verified: true, inserted: 0, updated: 60 });
