@@ -67,28 +67,8 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
   };
 }
 
-function presentHold({
-  id,
-  environment,
-  companyId,
-  resource,
-  runId,
-  count,
-  living,
-  sample,
-  status,
-  openedAt,
-}: HoldRow): HoldModel {
-  return {
-    id,
-    environment,
-    company_id: companyId,
-    resource,
-    run_id: runId,
-    count,
-    living,
-    sample,
-    status,
-    opened_at: openedAt.toISOString(),
-  };
+function presentHold(hold: HoldRow): HoldModel {
+  const { id, environment, resource, count, living, sample, status } = hold;
+  const { companyId: company_id, runId: run_id } = hold;
+  return { id, environment, company_id, resource, run_id, count, living, sample, status, opened_at: hold.openedAt.toISOString() };
 }

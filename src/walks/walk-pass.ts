@@ -59,24 +59,27 @@ export async function walkPass(
   });
   const window = new PageWindow(pager, fetch, signal);
   const commit = new SharedCommit(walk, deps);
+  const pass = { walk, endpoint, pager, from, window, commit, deps, signal };
   try {
-    return await readPages(walk, endpoint, pager, from, window, commit, deps, signal);
+    return await readPages(pass);
   } finally {
     window.close();
     await commit.now();
   }
 }
 
-async function readPages(
-  walk: OpenWalk,
-  endpoint: Endpoint,
-  pager: Pager,
-  from: WalkCheckpoint,
-  window: PageWindow,
-  commit: SharedCommit,
-  deps: WalkDependencies,
-  signal: AbortSignal,
-): Promise<PassEnd> {
+interface Pass {
+  readonly walk: OpenWalk;
+  readonly endpoint: Endpoint;
+  readonly pager: Pager;
+  readonly from: WalkCheckpoint;
+  readonly window: PageWindow;
+  readonly commit: SharedCommit;
+  readonly deps: WalkDependencies;
+  readonly signal: AbortSignal;
+}
+
+async function readPages({ walk, endpoint, pager, from, window, commit, deps, signal }: Pass): Promise<PassEnd> {
   const { memory } = walk;
   let checkpoint = from;
   let failures = 0;
