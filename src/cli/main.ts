@@ -1,26 +1,23 @@
 import v8 from 'node:v8';
 import { Command } from 'commander';
 import { VERSION } from '../api/version.js';
-import { registerApi } from './api.js';
 import { registerChanges } from './changes.js';
-import { registerCompanies } from './companies.js';
+import { registerCompanies, registerPauseAndResume } from './companies.js';
 import { registerConnectLink } from './connect-link.js';
 import { exitCodeOf } from './exit-code.js';
 import { registerHolds } from './holds.js';
 import { registerMigrate } from './migrate.js';
 import { registerNotifications } from './notifications.js';
 import { registerOnboard } from './onboard.js';
-import { registerPause } from './pause.js';
 import { registerRekey } from './rekey.js';
 import { registerRemove } from './remove.js';
-import { registerResume } from './resume.js';
+import { registerRoles } from './roles.js';
 import { registerRotateKeys } from './rotate-keys.js';
 import { registerRuns } from './runs.js';
 import { registerSandbox } from './sandbox.js';
 import { registerStatus } from './status.js';
 import { registerSync } from './sync.js';
 import { registerUp } from './up.js';
-import { registerWorker } from './worker.js';
 
 // Where a machine has much memory, V8 lets the heap grow to four times what is alive before it collects. The flag saves much memory in a
 // worker with a giant list, at a price in speed that nobody notices (decision 0012).
@@ -42,11 +39,11 @@ program.on('beforeHelp', () => {
 });
 
 program.commandsGroup('Run Muster:');
-for (const register of [registerUp, registerApi, registerWorker, registerMigrate, registerSandbox]) register(program);
+for (const register of [registerUp, registerRoles, registerMigrate, registerSandbox]) register(program);
 program.commandsGroup('Operate a running Muster:');
 for (const register of [registerStatus, registerCompanies, registerOnboard, registerConnectLink]) register(program);
 for (const register of [registerSync, registerRuns, registerHolds, registerNotifications]) register(program);
-for (const register of [registerPause, registerResume, registerRemove, registerChanges, registerRekey, registerRotateKeys])
+for (const register of [registerPauseAndResume, registerRemove, registerChanges, registerRekey, registerRotateKeys])
   register(program);
 
 // The reader of the output may stop early (`muster runs | head`).

@@ -34,11 +34,11 @@ export function registerStatus(program: Command): void {
 
 async function overlook(client: AdminClient, readiness: Readiness): Promise<Overview> {
   const [companies, queued, running, failed, holds] = await Promise.all([
-    client.all<CompanyModel>('/api/companies'),
-    client.all<RunModel>('/api/runs', { status: 'queued' }),
-    client.all<RunModel>('/api/runs', { status: 'running' }),
+    client.list<CompanyModel>('/api/companies'),
+    client.list<RunModel>('/api/runs', { status: 'queued' }),
+    client.list<RunModel>('/api/runs', { status: 'running' }),
     lastRunsFailed(client),
-    client.all<object>('/api/holds', { status: 'open' }),
+    client.list<object>('/api/holds', { status: 'open' }),
   ]);
   const counts = { active: 0, reauthorization_required: 0, paused: 0 };
   for (const { status } of companies) counts[status] += 1;
