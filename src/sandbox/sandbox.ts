@@ -11,7 +11,7 @@ import type { RecordList } from './record-list.js';
 import { RequestLog } from './request-log.js';
 import { serve } from './server.js';
 import { randomToken, Tokens } from './tokens.js';
-import { keepAlive, type Mutations, World } from './world.js';
+import { keepAlive, World } from './world.js';
 
 export interface SandboxOptions {
   /** Default 127.0.0.1. */
@@ -69,7 +69,7 @@ export interface Sandbox {
   /** One list, to change it by hand. */
   list(companyId: string, resource: Resource): RecordList;
   /** Changes, joins and leavers, `count` in all, spread over all lists; the seed decides which. */
-  mutate(count: number): Mutations;
+  mutate(count: number): ReturnType<World['mutate']>;
   /** Lists as the seed made them, no faults, an empty log; authorizations stay. */
   reset(): void;
   stop(): Promise<void>;
