@@ -117,7 +117,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: 'changes are numbered in the order in which they can be read',
-    file: 'src/mirror/change-feed.ts',
+    file: 'src/db/tables/change-batches.ts',
     line: 'await tx.$executeRaw`SELECT 1 FROM muster.change_sequence FOR UPDATE`;',
     becomes: '',
     tests: ['test/mirror/change-feed.test.ts'],

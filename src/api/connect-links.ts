@@ -8,7 +8,7 @@ import { answers, CompanyId, CompanyParams, EnvironmentName, Time } from './mode
 
 const CreateConnectLink = z.strictObject({ environment: EnvironmentName, company_id: CompanyId.exactOptional() });
 
-const ConnectLink = z
+export const ConnectLink = z
   .object({
     url: z.string().meta({ format: 'uri', description: 'Shown this once: only its hash is kept.' }),
     expires_at: Time,

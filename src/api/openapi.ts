@@ -1,12 +1,9 @@
-import { createRequire } from 'node:module';
 import swagger from '@fastify/swagger';
 import swaggerUi from '@fastify/swagger-ui';
 import type { FastifyInstance } from 'fastify';
 import { jsonSchemaTransform, jsonSchemaTransformObject } from 'fastify-type-provider-zod';
+import { VERSION } from '../core/version.js';
 import { watchMethods } from './request-checks.js';
-
-// src/api and dist/api are equally deep.
-const { version } = createRequire(import.meta.url)('../../package.json') as { readonly version: string };
 
 /**
  * Describes every route that is registered after it: at /api/openapi.json, and for people at /api/docs. Both are open, for nothing secret
@@ -16,7 +13,7 @@ export function describeApi(app: FastifyInstance): void {
   app.register(swagger, {
     openapi: {
       openapi: '3.1.0',
-      info: { title: 'Muster admin API', version, description: DESCRIPTION },
+      info: { title: 'Muster admin API', version: VERSION, description: DESCRIPTION },
       servers: [{ url: '/', description: 'The Muster that gave this document.' }],
       tags: TAGS,
       components: {

@@ -3,23 +3,23 @@ import type { Dispatcher } from 'undici';
 import { type Config, loadConfig } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
 import { connectionFailure } from '../core/connection-failure.js';
-import { ownAddress } from '../core/own-address.js';
-import { CommandFailure } from './exit-code.js';
+import { ownAddress, withoutSlash } from '../core/own-address.js';
+import { CommandFailure, UsageFailure } from './exit-code.js';
 import { isMuster, isMusterAt, runningUp } from './running-up.js';
 
 type Query = Readonly<Record<string, string | number | undefined>>;
 
-/** The admin API of a running Muster, as the operator commands use it. */
-export interface AdminClient {
-  get<T>(path: string, query?: Query): Promise<T>;
-  /** Returns the answer as it came, so that numbers keep every digit. */
-  getText(path: string, query: Query, accept: string): Promise<string>;
-  /** Returns the items of every page of a list. */
-  all<T>(path: string, query?: Query): Promise<T[]>;
-  post<T>(path: string, body?: object): Promise<T>;
-  delete(path: string): Promise<void>;
-  /** Needs no token; `status` may be 503. */
-  readiness(): Promise<Readiness>;
+type Method = 'GET' | 'POST' | 'DELETE';
+
+interface Call {
+  readonly query?: Query;
+  readonly body?: object | undefined;
+  readonly accept?: string;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly text: string;
 }
 
 export interface Readiness {
@@ -27,76 +27,88 @@ export interface Readiness {
   readonly parts: Readonly<Record<string, { readonly ready: boolean; readonly problem?: string }>>;
 }
 
-/** A client of the Muster at `url`, or of one that is found. Throws `invalid_configuration` as the server itself would. */
+/** The admin API of the Muster at `url`, or of one that is found. Throws `invalid_configuration` as the server itself would. */
 export function openAdminClient({ url }: { url?: string | undefined }): AdminClient {
-  const config = loadConfig(process.env);
-  let found: Promise<string> | undefined;
-  const whereabouts = () => (found ??= url === undefined ? findMuster(config) : Promise.resolve(withoutSlash(url)));
+  return new AdminClient(loadConfig(process.env), url);
+}
 
-  async function send(
-    method: 'GET' | 'POST' | 'DELETE',
-    path: string,
-    options: { query?: Query; body?: object; accept?: string } = {},
-  ) {
-    const base = await whereabouts();
-    const headers: Record<string, string> = { accept: options.accept ?? 'application/json' };
-    if (path.startsWith('/api/')) headers.authorization = `Bearer ${await adminToken(config, base)}`;
-    if (options.body) headers['content-type'] = 'application/json';
-    const address = new URL(base + path);
-    for (const [name, value] of Object.entries(options.query ?? {}))
-      if (value !== undefined) address.searchParams.set(name, String(value));
-    return reach(base, address, { method, headers, body: options.body ? JSON.stringify(options.body) : null });
+/** The admin API of a running Muster, as the operator commands use it. */
+export class AdminClient {
+  readonly #config: Config;
+  #base: Promise<string> | undefined;
+
+  constructor(config: Config, url: string | undefined) {
+    this.#config = config;
+    if (url !== undefined) this.#base = Promise.resolve(withoutSlash(url));
   }
 
-  async function call(...what: Parameters<typeof send>): Promise<{ status: number; text: string }> {
-    const { statusCode, body } = await send(...what);
-    const text = await body.text();
-    if (statusCode >= 400) throw refusal(await whereabouts(), statusCode, text);
-    return { status: statusCode, text };
+  get<T>(path: string, query: Query = {}): Promise<T> {
+    return this.#json('GET', path, { query });
   }
 
-  async function json<T>(...what: Parameters<typeof send>): Promise<T> {
-    const { status, text } = await call(...what);
+  /** Returns the answer as it came, so that numbers keep every digit. */
+  async getText(path: string, query: Query, accept: string): Promise<string> {
+    return (await this.#call('GET', path, { query, accept })).text;
+  }
+
+  /** Returns the items of a list: `limit` of them at most, or, without one, those of every page. */
+  async list<T>(path: string, query: Query = {}): Promise<T[]> {
+    const items: T[] = [];
+    let cursor: string | undefined;
+    do {
+      const page: { data: T[]; next_cursor: string | null } = await this.get(path, { limit: 500, ...query, cursor });
+      items.push(...page.data);
+      cursor = page.next_cursor ?? undefined;
+    } while (cursor !== undefined && query.limit === undefined);
+    return items;
+  }
+
+  post<T>(path: string, body?: object): Promise<T> {
+    return this.#json('POST', path, { body });
+  }
+
+  async delete(path: string): Promise<void> {
+    await this.#call('DELETE', path);
+  }
+
+  /** Needs no token. The answer may have status 503. */
+  async readiness(): Promise<Readiness> {
+    const { status, text } = await this.#send('GET', '/readyz');
+    const readiness: Partial<Readiness> | undefined = parsed(text);
+    if (!readiness?.parts) throw notMuster(await this.#whereabouts(), status);
+    return readiness as Readiness;
+  }
+
+  async #json<T>(method: Method, path: string, call: Call): Promise<T> {
+    const { status, text } = await this.#call(method, path, call);
     const answer = parsed(text);
-    if (!answer) throw notMuster(await whereabouts(), status);
+    if (!answer) throw notMuster(await this.#whereabouts(), status);
     return answer as T;
   }
 
-  const get = <T>(path: string, query: Query = {}) => json<T>('GET', path, { query });
+  async #call(method: Method, path: string, call: Call = {}): Promise<Answer> {
+    const answer = await this.#send(method, path, call);
+    if (answer.status >= 400) throw refusal(await this.#whereabouts(), answer);
+    return answer;
+  }
 
-  return {
-    get,
-    getText: async (path, query, accept) => (await call('GET', path, { query, accept })).text,
-    async all<T>(path: string, query: Query = {}) {
-      const items: T[] = [];
-      let cursor: string | undefined;
-      do {
-        const page: { data: T[]; next_cursor: string | null } = await get(path, { limit: 500, ...query, cursor });
-        items.push(...page.data);
-        cursor = page.next_cursor ?? undefined;
-      } while (cursor !== undefined);
-      return items;
-    },
-    async post<T>(path: string, body?: object): Promise<T> {
-      return json('POST', path, body ? { body } : {});
-    },
-    async delete(path) {
-      await call('DELETE', path);
-    },
-    async readiness() {
-      const { statusCode, body } = await send('GET', '/readyz');
-      const readiness: Partial<Readiness> | undefined = parsed(await body.text());
-      if (!readiness?.parts) throw notMuster(await whereabouts(), statusCode);
-      return readiness as Readiness;
-    },
-  };
+  async #send(method: Method, path: string, { query = {}, body, accept = 'application/json' }: Call = {}): Promise<Answer> {
+    const base = await this.#whereabouts();
+    const headers: Record<string, string> = { accept };
+    if (path.startsWith('/api/')) headers.authorization = `Bearer ${await adminToken(this.#config, base)}`;
+    if (body) headers['content-type'] = 'application/json';
+    const address = new URL(base + path);
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));
+    const response = await reach(base, address, { method, headers, body: body ? JSON.stringify(body) : null });
+    return { status: response.statusCode, text: await response.body.text() };
+  }
+
+  #whereabouts(): Promise<string> {
+    return (this.#base ??= findMuster(this.#config));
+  }
 }
 
-async function reach(
-  base: string,
-  address: URL,
-  options: { method: Dispatcher.HttpMethod; headers: Record<string, string>; body: string | null },
-) {
+async function reach(base: string, address: URL, options: Pick<Dispatcher.RequestOptions, 'method' | 'headers' | 'body'>) {
   const { request } = await import('undici'); // half of the time that `muster --help` would take
   try {
     return await request(address, options);
@@ -117,23 +129,18 @@ async function adminToken(config: Config, base: string): Promise<string> {
   } catch {
     // The file is written when Muster starts. So where nothing listens, the message must say that, and not name the file.
     await askHealth(base);
-    throw new CommandFailure(
+    throw new UsageFailure(
       `No admin token: set MUSTER_ADMIN_TOKEN, or MUSTER_HOME to the folder in which Muster keeps it (${file} cannot be read).`,
-      {
-        badUsage: true,
-      },
     );
   }
 }
 
-function refusal(base: string, status: number, answer: string): CommandFailure {
+function refusal(base: string, { status, text }: Answer): CommandFailure {
   if (status === 401)
-    return new CommandFailure(`${base} refused the admin token: see that MUSTER_ADMIN_TOKEN or MUSTER_HOME belong to it.`, {
-      badUsage: true,
-    });
-  const { detail, code } = (parsed(answer) ?? {}) as { detail?: string; code?: string };
+    return new UsageFailure(`${base} refused the admin token: see that MUSTER_ADMIN_TOKEN or MUSTER_HOME belong to it.`);
+  const { detail, code } = (parsed(text) ?? {}) as { detail?: string; code?: string };
   if (!detail || !code) return notMuster(base, status);
-  return new CommandFailure(`${detail} [${code}]`, { badUsage: status === 400 });
+  return new (status === 400 ? UsageFailure : CommandFailure)(`${detail} [${code}]`);
 }
 
 function notMuster(base: string, status: number): CommandFailure {
@@ -157,8 +164,8 @@ function parsed(answer: string): object | undefined {
  * PUBLIC_URL, which may lead here only from outside. The admin token is sent there, so it is not enough that some program listens.
  */
 async function findMuster(config: Config): Promise<string> {
-  const publicUrl = withoutSlash(config.publicUrl.href);
-  const here = withoutSlash(ownAddress(config.host, config.port).href);
+  const publicUrl = withoutSlash(config.publicUrl);
+  const here = withoutSlash(ownAddress(config.host, config.port));
   const up = runningUp(config)?.url;
   const candidates = process.env.HOST || process.env.PORT ? [here, up, publicUrl] : [up, publicUrl, here];
   for (const candidate of candidates) if (candidate && (await isMusterAt(candidate))) return candidate;
@@ -172,8 +179,4 @@ async function askHealth(base: string): Promise<Dispatcher.ResponseData> {
   const response = await reach(base, new URL(`${base}/healthz`), { method: 'GET', headers: {}, body: null });
   await response.body.dump();
   return response;
-}
-
-function withoutSlash(url: string): string {
-  return url.replace(/\/+$/, '');
 }

@@ -1,7 +1,9 @@
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
+import type { z } from 'zod';
+import type { Change as ChangeModel } from '../api/changes.js';
 import { openAdminClient } from './admin-client.js';
-import { type OperatorOptions, operatorCommand, parseCount } from './operator-command.js';
-import { type Columns, print, time } from './table.js';
+import { limitOption, type OperatorOptions, operatorCommand, refuse } from './operator-command.js';
+import { COMPANY, type Columns, members, print, time } from './table.js';
 
 interface ChangesOptions extends OperatorOptions {
   readonly after: string;
@@ -9,30 +11,20 @@ interface ChangesOptions extends OperatorOptions {
   readonly limit: number;
 }
 
-interface Change {
-  readonly seq: number;
-  readonly changed_at: string;
-  readonly op: string;
-  readonly resource: string;
-  readonly environment: string;
-  readonly company_id: string;
-  readonly id: string;
-}
+type Change = z.output<typeof ChangeModel>;
 
 export function registerChanges(program: Command): void {
   operatorCommand(program, 'changes', 'read the change feed; go on with --after and the seq of the last change')
-    .addOption(new Option('--after <seq>', 'only changes after this one').argParser(parseSeq).default('0'))
+    .option('--after <seq>', 'only changes after this one', parseSeq, '0')
     .option('--resource <name>', 'only changes of this resource')
-    .addOption(new Option('--limit <count>', 'how many at most, up to 10000').argParser(parseCount).default(1000))
+    .addOption(limitOption(10_000, 1000))
     .action(async ({ after, resource, limit, ...options }: ChangesOptions) => {
       const client = openAdminClient(options);
       const read = (from: string, count: number) =>
         client.getText('/api/changes', { after: from, resource, limit: count }, 'application/x-ndjson');
       const text = await read(after, limit);
-      const changes = text
-        .split('\n')
-        .filter(Boolean)
-        .map((line) => JSON.parse(line) as Change);
+      const lines = text.split('\n').filter(Boolean);
+      const changes = lines.map((line) => JSON.parse(line) as Change);
       // Programs get the lines as they came: read and written again, their numbers would lose digits.
       if (options.json) process.stdout.write(text);
       else print(changes, COLUMNS, options);
@@ -43,16 +35,13 @@ export function registerChanges(program: Command): void {
 }
 
 const COLUMNS: Columns<Change> = {
-  SEQ: ({ seq }) => seq,
+  ...members('seq'),
   CHANGED: ({ changed_at }) => time(changed_at),
-  OP: ({ op }) => op,
-  RESOURCE: ({ resource }) => resource,
-  ENVIRONMENT: ({ environment }) => environment,
-  COMPANY: ({ company_id }) => company_id,
-  ID: ({ id }) => id,
+  ...members('op', 'resource'),
+  ...COMPANY,
+  ...members('id'),
 };
 
 function parseSeq(text: string): string {
-  if (!/^\d{1,18}$/.test(text)) throw new InvalidArgumentError('It must be a seq of the feed, or 0.');
-  return text;
+  return /^\d{1,18}$/.test(text) ? text : refuse('It must be a seq of the feed, or 0.');
 }

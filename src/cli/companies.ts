@@ -1,36 +1,30 @@
 import { type Command, Option } from 'commander';
 import { type CompanyModel, CompanyStatusName } from '../api/company-model.js';
 import { openAdminClient } from './admin-client.js';
-import { CommandFailure } from './exit-code.js';
+import { UsageFailure } from './exit-code.js';
 import {
   type CompanyOptions,
+  companyCommand,
   companyOption,
   companyPath,
   environmentOption,
-  type OperatorOptions,
+  type ListOptions,
   operatorCommand,
 } from './operator-command.js';
-import { type Columns, print, time } from './table.js';
-
-interface CompaniesOptions extends OperatorOptions {
-  readonly environment?: CompanyOptions['environment'];
-  readonly company?: string;
-  readonly status?: string;
-}
+import { COMPANY, type Columns, members, print, time } from './table.js';
 
 export function registerCompanies(program: Command): void {
   operatorCommand(program, 'companies', 'list the onboarded companies, or show one')
     .addOption(environmentOption())
     .addOption(companyOption())
     .addOption(new Option('--status <status>', 'only companies of this status').choices(CompanyStatusName.options))
-    .action(async ({ environment, company, status, ...options }: CompaniesOptions) => {
+    .action(async ({ environment, company, status, ...options }: ListOptions) => {
       const client = openAdminClient(options);
       if (company === undefined) {
-        print(await client.all<CompanyModel>('/api/companies', { environment, status }), COMPANY_COLUMNS, options);
+        print(await client.list<CompanyModel>('/api/companies', { environment, status }), COMPANY_COLUMNS, options);
         return;
       }
-      if (environment === undefined)
-        throw new CommandFailure('--company needs --environment: the same company may exist in both.', { badUsage: true });
+      if (environment === undefined) throw new UsageFailure('--company needs --environment: the same company may exist in both.');
       const model = await client.get<CompanyModel>(companyPath({ environment, company }));
       print([model], COMPANY_COLUMNS, options);
       if (options.json) return;
@@ -40,10 +34,21 @@ export function registerCompanies(program: Command): void {
     });
 }
 
+export function registerPauseAndResume(program: Command): void {
+  for (const [verb, what] of [
+    ['pause', 'stop syncing a company until it is resumed'],
+    ['resume', 'sync a paused company again'],
+  ] as const) {
+    companyCommand(program, verb, what).action(async (options: CompanyOptions) => {
+      const model = await openAdminClient(options).post<CompanyModel>(`${companyPath(options)}/${verb}`);
+      print([model], COMPANY_COLUMNS, options);
+    });
+  }
+}
+
 export const COMPANY_COLUMNS: Columns<CompanyModel> = {
-  ENVIRONMENT: ({ environment }) => environment,
-  COMPANY: ({ company_id }) => company_id,
-  NAME: ({ name }) => name,
+  ...COMPANY,
+  ...members('name'),
   STATUS: ({ status, reauthorization_reason: reason }) => (reason ? `${status} (${reason})` : status),
   RECORDS: ({ resources }) => resources.map(({ resource, records }) => `${resource} ${records}`).join(', ') || undefined,
   'VERIFIED SINCE': ({ resources }) => time(oldestVerified(resources)),
@@ -51,8 +56,7 @@ export const COMPANY_COLUMNS: Columns<CompanyModel> = {
 };
 
 const RESOURCE_COLUMNS: Columns<CompanyModel['resources'][number]> = {
-  RESOURCE: ({ resource }) => resource,
-  RECORDS: ({ records }) => records,
+  ...members('resource', 'records'),
   'LAST VERIFIED': ({ last_verified_at }) => time(last_verified_at),
   'LAST RUN': ({ last_run_id }) => last_run_id,
 };

@@ -4,24 +4,19 @@ import { isMusterError, type MusterError } from '../core/errors.js';
 const FAILED = 1;
 const BAD_USAGE = 2;
 
-/** Ends a command with an exit code and, unless it is empty, a message. */
-export class CommandFailure extends Error {
-  readonly exitCode: typeof FAILED | typeof BAD_USAGE;
+/** Ends a command with a message and exit code 1. */
+export class CommandFailure extends Error {}
 
-  constructor(message: string, options: { badUsage?: boolean; cause?: unknown } = {}) {
-    super(message, options.cause === undefined ? {} : { cause: options.cause });
-    this.name = 'CommandFailure';
-    this.exitCode = options.badUsage ? BAD_USAGE : FAILED;
-  }
-}
+/** Ends a command with a message and exit code 2. */
+export class UsageFailure extends CommandFailure {}
 
 /** Says on standard error what went wrong, and gives the exit code that stands for it. */
 export function exitCodeOf(error: unknown): number {
   // Commander has printed its own message already. Asking for help or for the version is no error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : BAD_USAGE;
   if (error instanceof CommandFailure) {
-    if (error.message) console.error(`muster: ${error.message}`);
-    return error.exitCode;
+    console.error(`muster: ${error.message}`);
+    return error instanceof UsageFailure ? BAD_USAGE : FAILED;
   }
   if (isMusterError(error)) {
     console.error(`muster: ${withCode(error)}`);

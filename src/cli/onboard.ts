@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import type { CompanyModel } from '../api/company-model.js';
 import { openAdminClient } from './admin-client.js';
 import { COMPANY_COLUMNS } from './companies.js';
-import { CommandFailure } from './exit-code.js';
+import { UsageFailure } from './exit-code.js';
 import { type CompanyOptions, companyCommand } from './operator-command.js';
 import { print } from './table.js';
 
@@ -16,20 +16,14 @@ export function registerOnboard(program: Command): void {
     .addHelpText('after', '\nThe refresh token is never an argument: every process of the machine could read it there.')
     .action(async ({ refreshTokenFile, ...options }: CompanyOptions & { refreshTokenFile?: string }) => {
       const client = openAdminClient(options);
-      const refreshToken = refreshTokenFile === undefined ? await readSecret() : await readSecretFile(refreshTokenFile);
-      if (!refreshToken)
-        throw new CommandFailure(
-          refreshTokenFile === undefined
-            ? 'No refresh token was given on standard input.'
-            : `The refresh token file ${refreshTokenFile} is empty.`,
-          { badUsage: true },
-        );
+      const [refreshToken, missing] =
+        refreshTokenFile === undefined
+          ? [await readSecret(), 'No refresh token was given on standard input.']
+          : [await readSecretFile(refreshTokenFile), `The refresh token file ${refreshTokenFile} is empty.`];
+      if (!refreshToken) throw new UsageFailure(missing);
       const { environment, company } = options;
-      const model = await client.post<CompanyModel>('/api/companies', {
-        environment,
-        company_id: company,
-        refresh_token: refreshToken,
-      });
+      const body = { environment, company_id: company, refresh_token: refreshToken };
+      const model = await client.post<CompanyModel>('/api/companies', body);
       print([model], COMPANY_COLUMNS, options);
     });
 }
@@ -52,6 +46,6 @@ async function readSecretFile(file: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).trim();
   } catch (cause) {
-    throw new CommandFailure(`The refresh token file ${file} cannot be read.`, { badUsage: true, cause });
+    throw new UsageFailure(`The refresh token file ${file} cannot be read.`, { cause });
   }
 }

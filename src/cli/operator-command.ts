@@ -1,6 +1,9 @@
 import { createInterface } from 'node:readline/promises';
 import { type Command, type CommandOptions, InvalidArgumentError, Option } from 'commander';
 import { ENVIRONMENTS, type Environment, parseCompanyId } from '../core/company.js';
+import { type AdminClient, openAdminClient } from './admin-client.js';
+import { CommandFailure } from './exit-code.js';
+import { type Columns, print } from './table.js';
 
 /** The options of every operator command. */
 export interface OperatorOptions {
@@ -11,6 +14,13 @@ export interface OperatorOptions {
 export interface CompanyOptions extends OperatorOptions {
   readonly environment: Environment;
   readonly company: string;
+}
+
+/** What a list can be narrowed by. Each list takes some of these. */
+export interface ListOptions extends OperatorOptions, Partial<CompanyOptions> {
+  readonly status?: string;
+  readonly type?: string;
+  readonly limit?: number;
 }
 
 /** A command that asks a running Muster over its admin API. */
@@ -33,16 +43,46 @@ export function companyCommand(program: Command, name: string, description: stri
     .addOption(companyOption().makeOptionMandatory());
 }
 
+/** The command `list` of a group, which is what the group does by itself: prints the list at `path`, narrowed by `filters`. */
+export function listCommand<T extends object>(
+  group: Command,
+  description: string,
+  filters: readonly Option[],
+  { path, columns }: { readonly path: string; readonly columns: Columns<T> },
+): void {
+  const list = operatorCommand(group, 'list', `${description} (what \`muster ${group.name()}\` does by itself)`, {
+    isDefault: true,
+  });
+  for (const filter of filters) list.addOption(filter);
+  list.action(async ({ json, url, company, ...query }: ListOptions) => {
+    print(await openAdminClient({ url }).list<T>(path, { company_id: company, ...query }), columns, { json });
+  });
+}
+
+/** A command of a group about the one thing, a run for example, whose id is its argument. The id arrives ready to stand in a path. */
+export function idCommand(
+  group: Command,
+  name: string,
+  description: string,
+  act: (client: AdminClient, id: string, options: OperatorOptions) => Promise<void>,
+): void {
+  operatorCommand(group, name, description)
+    .argument('<id>', `id of the ${group.name().replace(/s$/, '')}`)
+    .action((id: string, options: OperatorOptions) => act(openAdminClient(options), encodeURIComponent(id), options));
+}
+
 export function environmentOption(): Option {
   return new Option('--environment <environment>', 'environment of the service').choices(ENVIRONMENTS);
 }
 
 export function companyOption(): Option {
   return new Option('--company <company_id>', 'GUID of the company').argParser((text) => {
-    const companyId = parseCompanyId(text);
-    if (companyId === undefined) throw new InvalidArgumentError('It must be a GUID.');
-    return companyId;
+    return parseCompanyId(text) ?? refuse('It must be a GUID.');
   });
+}
+
+export function limitOption(most: number, preset: number): Option {
+  return new Option('--limit <count>', `how many at most, up to ${most}`).argParser(parseCount).default(preset);
 }
 
 export function companyPath({ environment, company }: Pick<CompanyOptions, 'environment' | 'company'>): string {
@@ -50,25 +90,31 @@ export function companyPath({ environment, company }: Pick<CompanyOptions, 'envi
 }
 
 export function parseCount(text: string): number {
-  if (!/^[1-9]\d{0,8}$/.test(text)) throw new InvalidArgumentError('It must be a whole number above 0.');
-  return Number(text);
+  return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : refuse('It must be a whole number above 0.');
 }
 
 function parseUrl(text: string): string {
-  if (!URL.canParse(text) || !/^https?:/.test(text))
-    throw new InvalidArgumentError('It must be an address like http://127.0.0.1:8080.');
-  return text;
+  return URL.canParse(text) && /^https?:/.test(text) ? text : refuse('It must be an address like http://127.0.0.1:8080.');
 }
 
-/** Stands in the help of a command that asks before it acts. */
-export const ASKS = '\nOn a terminal it asks first; without one, as in a script, nothing is asked.';
+/** Refuses what was given for an option; commander names the option and the text. */
+export function refuse(problem: string): never {
+  throw new InvalidArgumentError(problem);
+}
 
-/** Asks on the terminal. Where there is none, or with --yes, the answer is yes without a question. */
-export async function confirmed(question: string, { yes = false }: { readonly yes?: boolean | undefined }): Promise<boolean> {
-  if (yes || !process.stdin.isTTY) return true;
+/** Makes a command ask before it acts: `confirm` throws where the answer is no. */
+export function askingFirst(command: Command): Command {
+  return command
+    .option('--yes', 'do not ask')
+    .addHelpText('after', '\nOn a terminal it asks first; without one, as in a script, nothing is asked.');
+}
+
+/** Asks on the terminal. Where there is none, or with --yes, the answer is yes without a question. At no it throws `otherwise`. */
+export async function confirm(question: string, yes: boolean | undefined, otherwise: string): Promise<void> {
+  if (yes || !process.stdin.isTTY) return;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });
   try {
-    return /^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim());
+    if (!/^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())) throw new CommandFailure(otherwise);
   } finally {
     terminal.close();
   }

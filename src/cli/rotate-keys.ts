@@ -47,14 +47,9 @@ export function registerRotateKeys(program: Command): void {
 }
 
 function jsonLines({ rotated, behind, unreadable }: Rotation): string[] {
-  const tokens = unreadable.map(({ environment, companyId, table, field, key, reason }) => ({
-    environment,
-    company_id: companyId,
-    table,
-    field,
-    key,
-    reason,
-  }));
+  const tokens = unreadable.map(({ environment, companyId, table, field, key, reason }) => {
+    return { environment, company_id: companyId, table, field, key, reason };
+  });
   return [{ rotated, behind, unreadable: tokens.length }, ...tokens].map((line) => JSON.stringify(line));
 }
 

@@ -1,48 +1,28 @@
 import { type Command, Option } from 'commander';
-import type { HoldModel } from '../api/holds.js';
 import { type RunModel, RunStatusName } from '../api/run-model.js';
-import { type AdminClient, openAdminClient } from './admin-client.js';
-import { companyOption, environmentOption, type OperatorOptions, operatorCommand, parseCount } from './operator-command.js';
-import { type Columns, print, time } from './table.js';
-
-interface RunsOptions extends OperatorOptions {
-  readonly environment?: string;
-  readonly company?: string;
-  readonly status?: string;
-  readonly limit: number;
-}
+import type { AdminClient } from './admin-client.js';
+import type { HoldModel } from './holds.js';
+import {
+  companyOption,
+  environmentOption,
+  idCommand,
+  limitOption,
+  listCommand,
+  type OperatorOptions,
+} from './operator-command.js';
+import { COMPANY, type Columns, members, print, time } from './table.js';
 
 export function registerRuns(program: Command): void {
   const runs = program.command('runs').description('list, show and cancel runs');
-
-  operatorCommand(runs, 'list', 'list runs, newest first (what `muster runs` does by itself)', { isDefault: true })
-    .addOption(environmentOption())
-    .addOption(companyOption())
-    .addOption(new Option('--status <status>', 'only runs of this status').choices(RunStatusName.options))
-    .addOption(new Option('--limit <count>', 'how many at most, up to 500').argParser(parseCount).default(20))
-    .action(async ({ environment, company, status, limit, ...options }: RunsOptions) => {
-      const page = await openAdminClient(options).get<{ data: RunModel[] }>('/api/runs', {
-        environment,
-        company_id: company,
-        status,
-        limit,
-      });
-      print(page.data, RUN_COLUMNS, options);
-    });
-
-  operatorCommand(runs, 'show', 'show a run and its walks')
-    .argument('<id>', 'id of the run')
-    .action(async (id: string, options: OperatorOptions) => {
-      const client = openAdminClient(options);
-      await printRun(client, await client.get<RunModel>(`/api/runs/${encodeURIComponent(id)}`), options);
-    });
-
-  operatorCommand(runs, 'cancel', 'cancel a run')
-    .argument('<id>', 'id of the run')
-    .action(async (id: string, options: OperatorOptions) => {
-      const client = openAdminClient(options);
-      await printRun(client, await client.post<RunModel>(`/api/runs/${encodeURIComponent(id)}/cancel`), options);
-    });
+  const status = new Option('--status <status>', 'only runs of this status').choices(RunStatusName.options);
+  const filters = [environmentOption(), companyOption(), status, limitOption(500, 20)];
+  listCommand(runs, 'list runs, newest first', filters, { path: '/api/runs', columns: RUN_COLUMNS });
+  idCommand(runs, 'show', 'show a run and its walks', async (client, id, options) =>
+    printRun(client, await client.get<RunModel>(`/api/runs/${id}`), options),
+  );
+  idCommand(runs, 'cancel', 'cancel a run', async (client, id, options) =>
+    printRun(client, await client.post<RunModel>(`/api/runs/${id}/cancel`), options),
+  );
 }
 
 /** Prints a run: one line with --json. For people a table of its walks follows, then errors and held deletions. */
@@ -51,7 +31,7 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
   if (options.json) return;
   console.log();
   print(run.walks, WALK_COLUMNS, options);
-  const holds = await client.all<HoldModel>('/api/holds', { environment: run.environment, status: 'open' });
+  const holds = await client.list<HoldModel>('/api/holds', { environment: run.environment, status: 'open' });
   const notes = [
     ...(run.error ? [`${run.error.message} [${run.error.code}]`] : []),
     ...run.walks.flatMap(({ resource, error }) =>
@@ -67,24 +47,15 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
 
 const RUN_COLUMNS: Columns<RunModel> = {
   RUN: ({ id }) => id,
-  ENVIRONMENT: ({ environment }) => environment,
-  COMPANY: ({ company_id }) => company_id,
-  TRIGGER: ({ trigger }) => trigger,
-  STATUS: ({ status }) => status,
+  ...COMPANY,
+  ...members('trigger', 'status'),
   STARTED: ({ started_at }) => time(started_at),
   FINISHED: ({ finished_at }) => time(finished_at),
   VERIFIED: ({ walks }) => `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
 };
 
 const WALK_COLUMNS: Columns<RunModel['walks'][number]> = {
-  RESOURCE: ({ resource }) => resource,
-  STATUS: ({ status }) => status,
-  PAGES: ({ pages }) => pages,
-  RECEIVED: ({ received }) => received,
-  INSERTED: ({ inserted }) => inserted,
-  UPDATED: ({ updated }) => updated,
-  UNCHANGED: ({ unchanged }) => unchanged,
-  DELETED: ({ deleted }) => deleted,
+  ...members('resource', 'status', 'pages', 'received', 'inserted', 'updated', 'unchanged', 'deleted'),
   TOTAL: ({ total_records }) => total_records,
   VERIFIED: ({ verified, proof, unverified_reason, error }) => (verified ? (proof ?? 'yes') : (unverified_reason ?? error?.code)),
 };

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { type Command, InvalidArgumentError, Option } from 'commander';
+import type { Command } from 'commander';
+import { withoutSlash } from '../core/own-address.js';
 import type { Sandbox } from '../sandbox/sandbox.js';
-import { parseCount } from './operator-command.js';
+import { parseCount, refuse } from './operator-command.js';
 import { type Columns, tableLines } from './table.js';
 
 interface SandboxOptions {
@@ -18,8 +19,8 @@ export function registerSandbox(program: Command): void {
     .command('sandbox')
     .description('start the built-in sandbox provider alone, and print what to set so that Muster uses it')
     .option('--host <host>', 'where it listens', '127.0.0.1')
-    .addOption(new Option('--port <port>', 'where it listens; 0 is any free port').argParser(parsePort).default(0))
-    .addOption(new Option('--seed <number>', 'the same seed makes the same records').argParser(parseCount).default(1))
+    .option('--port <port>', 'where it listens; 0 is any free port', parsePort, 0)
+    .option('--seed <number>', 'the same seed makes the same records', parseCount, 1)
     .option('--redirect-uri <uri...>', "registered redirect URLs (default: Muster's own on port 8080)")
     .option('--refresh-tokens', 'print a refresh token for each company, to try `muster onboard` with')
     .option('--json', 'print it all as one JSON object')
@@ -41,11 +42,11 @@ function jsonLine(sandbox: Sandbox, refreshTokens = false): string {
     ...(refreshTokens && { refresh_token: sandbox.issueRefreshToken(companyId).reveal() }),
   }));
   const { clientId, clientSecret } = sandbox;
-  return JSON.stringify({ url: addressOf(sandbox), client_id: clientId, client_secret: clientSecret.reveal(), companies });
+  return JSON.stringify({ url: withoutSlash(sandbox.url), client_id: clientId, client_secret: clientSecret.reveal(), companies });
 }
 
 function textLines(sandbox: Sandbox, refreshTokens = false): string[] {
-  const address = addressOf(sandbox);
+  const address = withoutSlash(sandbox.url);
   const columns: Columns<Sandbox['companies'][number]> = {
     COMPANY: ({ companyId }) => companyId,
     NAME: ({ name }) => name,
@@ -60,12 +61,6 @@ function textLines(sandbox: Sandbox, refreshTokens = false): string[] {
   ];
 }
 
-function addressOf({ url }: Sandbox): string {
-  return url.href.replace(/\/$/, '');
-}
-
 function parsePort(text: string): number {
-  const port = /^\d{1,5}$/.test(text) ? Number(text) : Number.NaN;
-  if (!(port <= 65_535)) throw new InvalidArgumentError('It must be a number from 0 to 65535.');
-  return port;
+  return /^\d{1,5}$/.test(text) && Number(text) <= 65_535 ? Number(text) : refuse('It must be a number from 0 to 65535.');
 }

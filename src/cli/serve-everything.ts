@@ -5,6 +5,7 @@ import { type Config, callbackUrl } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
 import { isSafe } from '../config/setting-values.js';
 import { FaultsError, isMusterError } from '../core/errors.js';
+import { withoutSlash } from '../core/own-address.js';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.js';
 import { showFirstMirror } from './first-mirror.js';
 import { announceUp, refuseSecondUp } from './running-up.js';
@@ -26,11 +27,7 @@ export function serveEverything(config: Config, options: UpOptions): Promise<voi
   });
 }
 
-async function up(
-  config: Config,
-  { sandboxChanges, json = false }: UpOptions,
-  signal: AbortSignal,
-): Promise<{ stop(): Promise<void> }> {
+async function up(config: Config, { sandboxChanges, json = false }: UpOptions, signal: AbortSignal) {
   const { logger, file } = loggerBesideTerminal(config);
   const usesSandbox = Object.keys(config.providers).length === 0;
   if (usesSandbox) await refuseSecondUp(config);
@@ -43,8 +40,8 @@ async function up(
     const started = app;
     const forget = announceUp(config, started.url ?? '', logger);
     if (sandbox) await showFirstMirror(app.runs, sandbox.companies, () => syncExamples(started, sandbox), { signal, json });
-    if (json) console.log(whereToLook(served, started));
-    else whatNext(served, started, { isSandbox: sandbox !== undefined, logFile: file });
+    if (json) console.log(JSON.stringify({ url: app.url, admin_token_file: config.adminToken ? null : adminTokenPath(config) }));
+    else whatNext(served, started, sandbox !== undefined, file);
     return {
       stop: async () => {
         await started.stop();
@@ -61,13 +58,9 @@ async function up(
 
 async function startOwnSandbox(config: Config, changesPerMinute: number): Promise<Sandbox> {
   if (!isSafe(config.publicUrl)) {
-    const [problem, example] = [
-      'must be https, or lead to this machine: the sandbox, too, sends people nowhere else',
-      'https://muster.example.com',
-    ];
-    throw new FaultsError('invalid_configuration', 'Muster cannot start: 1 setting is wrong or missing.', [
-      { where: 'PUBLIC_URL', problem, example },
-    ]);
+    const problem = 'must be https, or lead to this machine: the sandbox, too, sends people nowhere else';
+    const fault = { where: 'PUBLIC_URL', problem, example: 'https://muster.example.com' };
+    throw new FaultsError('invalid_configuration', 'Muster cannot start: 1 setting is wrong or missing.', [fault]);
   }
   return startSandbox({
     live: changesPerMinute > 0 ? { changesPerMinute } : false,
@@ -76,14 +69,8 @@ async function startOwnSandbox(config: Config, changesPerMinute: number): Promis
   });
 }
 
-function providerOf(sandbox: Sandbox, config: Config) {
-  return {
-    baseUrl: sandbox.url,
-    authUrl: sandbox.url,
-    clientId: sandbox.clientId,
-    clientSecret: sandbox.clientSecret,
-    redirectUri: callbackUrl(config),
-  };
+function providerOf({ url, clientId, clientSecret }: Sandbox, config: Config) {
+  return { baseUrl: url, authUrl: url, clientId, clientSecret, redirectUri: callbackUrl(config) };
 }
 
 /**
@@ -105,62 +92,41 @@ async function syncExamples(app: App, sandbox: Sandbox): Promise<string[]> {
   return runs;
 }
 
-function banner(config: Config, sandbox: Sandbox | undefined): void {
+function banner({ providers, databaseUrl, redisUrl, home }: Config, sandbox: Sandbox | undefined): void {
+  const sources = sandbox
+    ? [`the built-in SANDBOX at ${withoutSlash(sandbox.url)}: made-up companies, nothing leaves this machine`]
+    : Object.entries(providers).map(([name, { baseUrl }]) => `the ${name} environment at ${withoutSlash(baseUrl)}`);
   console.log('Muster mirrors company data into PostgreSQL.\n');
-  if (sandbox) {
-    console.log(`  Source    the built-in SANDBOX at ${origin(sandbox.url)}: made-up companies, nothing leaves this machine`);
-  } else {
-    for (const [environment, { baseUrl }] of Object.entries(config.providers)) {
-      console.log(`  Source    the ${environment} environment at ${origin(baseUrl)}`);
-    }
-  }
+  for (const source of sources) console.log(`  Source    ${source}`);
   console.log(
-    `  Database  ${config.databaseUrl === undefined ? `an embedded PostgreSQL under ${config.home}` : 'the PostgreSQL of DATABASE_URL'}`,
+    `  Database  ${databaseUrl === undefined ? `an embedded PostgreSQL under ${home}` : 'the PostgreSQL of DATABASE_URL'}`,
   );
-  console.log(`  Queue     ${config.redisUrl === undefined ? 'in the same PostgreSQL' : 'the Redis of REDIS_URL'}\n`);
+  console.log(`  Queue     ${redisUrl === undefined ? 'in the same PostgreSQL' : 'the Redis of REDIS_URL'}\n`);
 }
 
-function whereToLook(config: Config, { url }: App): string {
-  return JSON.stringify({ url, admin_token_file: config.adminToken ? null : adminTokenPath(config) });
-}
+function whatNext(config: Config, app: App, isSandbox: boolean, logFile: string | undefined): void {
+  const token = config.adminToken ? 'MUSTER_ADMIN_TOKEN' : `in ${adminTokenPath(config)}`;
+  console.log('\nWhere to look');
+  explain(`${app.url}/api/docs`, `the admin API; its token is ${token}`);
+  if (app.embeddedUrl) explain(psqlCommand(config, app.embeddedUrl), 'the tables');
+  if (logFile) explain(logFile, 'the log');
 
-function whatNext(
-  config: Config,
-  app: App,
-  { isSandbox, logFile }: { readonly isSandbox: boolean; readonly logFile: string | undefined },
-): void {
-  const places: [place: string, what: string][] = [
-    [
-      `${app.url}/api/docs`,
-      `the admin API; its token is ${config.adminToken ? 'MUSTER_ADMIN_TOKEN' : `in ${adminTokenPath(config)}`}`,
-    ],
-    ...(app.embeddedUrl ? [[psqlCommand(config, app.embeddedUrl), 'the tables'] as [string, string]] : []),
-    ...(logFile ? [[logFile, 'the log'] as [string, string]] : []),
-  ];
   const [environment] = Object.keys(config.providers);
-  const onboarding: [command: string, what: string][] = [
-    [`./bin/muster connect-link --environment ${environment}`, 'a link with which a customer connects a company'],
-    [
-      `./bin/muster onboard --environment ${environment} --company <company_id> < refresh-token.txt`,
-      'or onboard a company with a refresh token of its own',
-    ],
-  ];
-  const commands: [command: string, what: string][] = [
-    ...(isSandbox ? [] : onboarding),
-    ['./bin/muster status', 'how the mirrors stand'],
-    ['./bin/muster companies', 'the companies, and what is mirrored of each'],
-    [`./bin/muster sync --environment ${environment} --company <company_id> --wait`, 'mirror one again'],
-    ['./bin/muster changes', 'what changed, record by record'],
-  ];
-  const lines = (rows: [string, string][]) => rows.map(([what, why]) => `  ${what}\n      ${why}`).join('\n');
-  console.log(`
-Where to look
-${lines(places)}
+  const company = `--environment ${environment} --company <company_id>`;
+  console.log('\nTry next, in another terminal');
+  if (!isSandbox) {
+    explain(`./bin/muster connect-link --environment ${environment}`, 'a link with which a customer connects a company');
+    explain(`./bin/muster onboard ${company} < refresh-token.txt`, 'or onboard a company with a refresh token of its own');
+  }
+  explain('./bin/muster status', 'how the mirrors stand');
+  explain('./bin/muster companies', 'the companies, and what is mirrored of each');
+  explain(`./bin/muster sync ${company} --wait`, 'mirror one again');
+  explain('./bin/muster changes', 'what changed, record by record');
+  console.log('\nCtrl-C stops everything; the next start goes on where this one stopped.');
+}
 
-Try next, in another terminal
-${lines(commands)}
-
-Ctrl-C stops everything; the next start goes on where this one stopped.`);
+function explain(what: string, why: string): void {
+  console.log(`  ${what}\n      ${why}`);
 }
 
 /** The password goes into a file that psql reads, so that it stands in no command line. */
@@ -169,8 +135,4 @@ function psqlCommand(config: Config, { hostname, port, username, password, pathn
   rmSync(file, { force: true });
   writeFileSync(file, `${hostname}:${port}:*:${username}:${password}\n`, { mode: 0o600 });
   return `PGPASSFILE=${file} psql -h ${hostname} -p ${port} -U ${username} ${pathname.slice(1)}`;
-}
-
-function origin(url: URL): string {
-  return url.href.replace(/\/$/, '');
 }

@@ -1,16 +1,20 @@
 import { type Command, Option } from 'commander';
 import type { RunModel } from '../api/run-model.js';
 import { systemClock } from '../core/clock.js';
-import type { Environment } from '../core/company.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
-import { CommandFailure } from './exit-code.js';
-import { companyOption, companyPath, environmentOption, type OperatorOptions, operatorCommand } from './operator-command.js';
+import { CommandFailure, UsageFailure } from './exit-code.js';
+import {
+  type CompanyOptions,
+  companyOption,
+  companyPath,
+  environmentOption,
+  type OperatorOptions,
+  operatorCommand,
+} from './operator-command.js';
 import { printRun } from './runs.js';
-import { print } from './table.js';
+import { members, print } from './table.js';
 
-interface SyncOptions extends OperatorOptions {
-  readonly environment?: Environment;
-  readonly company?: string;
+interface SyncOptions extends OperatorOptions, Partial<CompanyOptions> {
   readonly resources?: string[];
   readonly mode?: 'resume' | 'full';
   readonly failed?: boolean;
@@ -20,48 +24,36 @@ interface SyncOptions extends OperatorOptions {
 const POLL_MS = 500;
 
 export function registerSync(program: Command): void {
+  const mode = new Option('--mode <mode>', 'go on from the last checkpoints (the default), or read everything anew');
   operatorCommand(program, 'sync', 'sync a company now, or, without --company, every active company')
     .addOption(environmentOption())
     .addOption(companyOption())
-    .addOption(
-      new Option('--resources <names>', 'only these, separated by commas').argParser((text) =>
-        text.split(',').map((name) => name.trim()),
-      ),
-    )
-    .addOption(
-      new Option('--mode <mode>', 'go on from the last checkpoints (the default), or read everything anew').choices([
-        'resume',
-        'full',
-      ]),
-    )
+    .option('--resources <names>', 'only these, separated by commas', (names) => names.split(',').map((name) => name.trim()))
+    .addOption(mode.choices(['resume', 'full']))
     .addOption(new Option('--failed', 'only companies whose last run failed').conflicts('company'))
     .option('--wait', 'wait until the run has ended; exit code 1 when it did not succeed')
     .action(async (options: SyncOptions) => {
       checkUsage(options);
       const client = openAdminClient(options);
       if (options.company === undefined) await syncMany(client, options);
-      else await syncOne(client, options as SyncOptions & { environment: Environment; company: string });
+      else await syncOne(client, options as SyncOptions & CompanyOptions);
     });
 }
 
 function checkUsage({ environment, company, resources, mode, wait }: SyncOptions): void {
-  if (company !== undefined && environment === undefined) {
-    throw new CommandFailure('--company needs --environment: the same company may exist in both.', { badUsage: true });
-  }
-  if (company === undefined && (resources ?? mode ?? wait) !== undefined) {
-    throw new CommandFailure('--resources, --mode and --wait are for one company: name it with --environment and --company.', {
-      badUsage: true,
-    });
-  }
+  if (company !== undefined && environment === undefined)
+    throw new UsageFailure('--company needs --environment: the same company may exist in both.');
+  if (company === undefined && (resources ?? mode ?? wait) !== undefined)
+    throw new UsageFailure('--resources, --mode and --wait are for one company: name it with --environment and --company.');
 }
 
 async function syncMany(client: AdminClient, options: SyncOptions): Promise<void> {
   const { environment, failed } = options;
   const answer = await client.post<{ queued: number }>('/api/syncs', { environment, status: failed ? 'failed' : undefined });
-  print([answer], { QUEUED: ({ queued }) => queued }, options);
+  print([answer], members('queued'), options);
 }
 
-async function syncOne(client: AdminClient, options: SyncOptions & { environment: Environment; company: string }): Promise<void> {
+async function syncOne(client: AdminClient, options: SyncOptions & CompanyOptions): Promise<void> {
   const { resources, mode, wait } = options;
   let { run } = await client.post<{ run: RunModel }>(`${companyPath(options)}/sync`, { resources, mode });
   if (wait) run = await waitForEnd(client, run);

@@ -1,8 +1,24 @@
 /** Columns in order: the heading, and how a cell under it is made. Numbers are aligned to the right. */
-export type Columns<T> = Readonly<Record<string, (item: T) => string | number | null | undefined>>;
+export type Columns<T> = Readonly<Record<string, (item: T) => Cell>>;
+type Cell = string | number | null | undefined;
+
+/** Columns of members as they are; the headings are their names. */
+export function members<const Name extends string>(...names: Name[]): Columns<Readonly<Record<Name, Cell>>> {
+  return Object.fromEntries(names.map((name) => [name.toUpperCase(), (item) => item[name]]));
+}
+
+/** The columns that name a company. */
+export const COMPANY: Columns<{ readonly environment: string; readonly company_id: string }> = {
+  ENVIRONMENT: ({ environment }) => environment,
+  COMPANY: ({ company_id }) => company_id,
+};
 
 /** Prints items: a table for people, or one JSON object a line for programs. */
-export function print<T extends object>(items: readonly T[], columns: Columns<T>, { json }: { readonly json?: boolean }): void {
+export function print<T extends object>(
+  items: readonly T[],
+  columns: Columns<T>,
+  { json }: { readonly json?: boolean | undefined },
+): void {
   const lines = json ? items.map((item) => JSON.stringify(item)) : tableLines(items, columns);
   for (const line of lines) console.log(line);
 }

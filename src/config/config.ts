@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { loadCatalogue } from '../catalogue/load-catalogue.js';
 import { ENVIRONMENTS, type Environment } from '../core/company.js';
 import { type Fault, FaultsError } from '../core/errors.js';
-import { ownAddress } from '../core/own-address.js';
+import { ownAddress, withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { EncryptionKey, Secret } from '../core/secret.js';
 import { isSafe } from './setting-values.js';
@@ -74,12 +74,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     }
     const callback = callbackUrl({ publicUrl });
     if (!isSafe(callback)) missing(redirect, ', and PUBLIC_URL/oauth/callback, which stands in for it, is not https');
-    const [baseUrl, authUrl, clientId, clientSecret] = [
-      values[needed[0]],
-      values[needed[1]],
-      values[needed[2]],
-      values[needed[3]],
-    ];
+    const { [needed[0]]: baseUrl, [needed[1]]: authUrl, [needed[2]]: clientId, [needed[3]]: clientSecret } = values;
     if (!baseUrl || !authUrl || !clientId || !clientSecret) return undefined;
     return { baseUrl, authUrl, clientId, clientSecret, redirectUri: values[redirect] ?? callback };
   }
@@ -168,5 +163,5 @@ function present<T extends object>(members: T): { [Name in keyof T]?: Exclude<T[
 
 /** Where the service sends people back to, unless a redirect URI says another place. */
 export function callbackUrl({ publicUrl }: Pick<Config, 'publicUrl'>): URL {
-  return new URL(`${publicUrl.href.replace(/\/$/, '')}/oauth/callback`);
+  return new URL(`${withoutSlash(publicUrl)}/oauth/callback`);
 }

@@ -13,6 +13,10 @@ export const SERVER_ENVIRONMENT = {
   TZ: 'UTC',
 };
 
+export function embeddedDatabaseFailed(message: string, cause?: unknown): MusterError {
+  return new MusterError('embedded_database_failed', message, { cause });
+}
+
 /** The account that the server's programs run as: put `prefix` before a command, and `ids` into the options of spawn. */
 export interface Account {
   readonly prefix: readonly string[];
@@ -49,8 +53,7 @@ export async function serverAccount(paths: readonly string[], initdb: string, da
     owner: { uid, gid },
   };
   if (await canUse(privileged, paths, initdb)) return privileged;
-  throw new MusterError(
-    'embedded_database_failed',
+  throw embeddedDatabaseFailed(
     `The embedded PostgreSQL does not run as root, and the account it runs as (uid ${uid}) may not pass through ${await obstacle(plain, paths)}. ` +
       'Allow that (chmod o+x), or set MUSTER_HOME to a folder below passable ones, or start Muster as an ordinary user, or set DATABASE_URL.',
   );
@@ -65,8 +68,7 @@ async function firstAccount(names: readonly string[]): Promise<{ uid: number; gi
       // No such account: try the next.
     }
   }
-  throw new MusterError(
-    'embedded_database_failed',
+  throw embeddedDatabaseFailed(
     `The embedded PostgreSQL does not run as root, and there is no account ${names.join(' or ')} to run it as. ` +
       'Create one (useradd postgres), or start Muster as an ordinary user, or set DATABASE_URL.',
   );

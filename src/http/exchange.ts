@@ -103,10 +103,5 @@ export function tooLarge(maxBytes: number): ServiceError {
 }
 
 function joinHeaders(headers: Readonly<Record<string, string | string[] | undefined>>): Record<string, string> {
-  const joined: Record<string, string> = {};
-  for (const name in headers) {
-    const value = headers[name];
-    if (value !== undefined) joined[name.toLowerCase()] = Array.isArray(value) ? value.join(', ') : value;
-  }
-  return joined;
+  return Object.fromEntries(Object.entries(headers).map(([name, value = '']) => [name.toLowerCase(), [value].flat().join(', ')]));
 }

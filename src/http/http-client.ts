@@ -96,7 +96,15 @@ export class HttpClient {
       );
       const answer = await exchange.answer;
       const bytes = await decodeBody(answer.body, answer.headers['content-encoding'], this.#maxBytes);
-      return new Received(answer.status, answer.headers, bytes);
+      return {
+        status: answer.status,
+        headers: answer.headers,
+        bytes,
+        get text() {
+          if (!isUtf8(bytes)) throw malformed('is not UTF-8', undefined);
+          return new TextDecoder().decode(bytes);
+        },
+      };
     } catch (error) {
       signal?.throwIfAborted();
       throw error instanceof ServiceError ? error : this.#failure(describeRequest(outgoing), error);
@@ -120,24 +128,6 @@ export class HttpClient {
       ? 'the connection broke before the answer was complete'
       : `no connection: ${connectionFailure(error)}; check the address and the network`;
     return new ServiceError('service_unreachable', `${what} failed: ${problem}${code && ` (${code})`}`, { sent, cause: error });
-  }
-}
-
-/** Of a class, which takes 0.02 µs to make: an object with a getter of its own takes 0.4. */
-class Received implements HttpResponse {
-  readonly status: number;
-  readonly headers: Readonly<Record<string, string>>;
-  readonly bytes: Buffer;
-
-  constructor(status: number, headers: Readonly<Record<string, string>>, bytes: Buffer) {
-    this.status = status;
-    this.headers = headers;
-    this.bytes = bytes;
-  }
-
-  get text(): string {
-    if (!isUtf8(this.bytes)) throw malformed('is not UTF-8', undefined);
-    return new TextDecoder().decode(this.bytes);
   }
 }
 

@@ -1,9 +1,11 @@
 import type { CompanyKey } from '../core/company.js';
+import { withoutSlash } from '../core/own-address.js';
 import type { Database } from '../db/database.js';
 import {
   type ClaimedNotification,
   claimNotification,
   type DeliveryClaim,
+  type DeliveryError,
   deleteOldNotifications,
   expireNotifications,
   findDueNotifications,
@@ -12,7 +14,6 @@ import {
   releaseNotification,
 } from '../db/tables/notifications.js';
 import type { Logger } from '../observability/logger.js';
-import { retryDelay } from './retry-delay.js';
 import type { DeliveryOutcome, Webhook } from './webhook.js';
 
 export interface DelivererDependencies {
@@ -29,6 +30,20 @@ export interface DelivererDependencies {
 
 /** Days that a notification stays for a look. */
 const RETENTION_DAYS = 90;
+
+const MINUTE = 60;
+const HOUR = 60 * MINUTE;
+
+/** Seconds between an attempt and the next. Their sum is how long a receiver may be down and still hear of everything: a day. */
+const DELAYS = [5, 15, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR / 2, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 8 * HOUR];
+
+/**
+ * A refusal is rarely mended by waiting, yet it may be one: a receiver that is being deployed, a secret that is being
+ * changed. So it is tried again for an hour, not for a day.
+ */
+const DELAYS_OF_REFUSAL = DELAYS.slice(0, 6);
+
+const LONGEST_ASKED = HOUR;
 
 /** Sends what was recorded: at least once each, and the same id every time. */
 export class Deliverer {
@@ -93,6 +108,26 @@ export class Deliverer {
   }
 }
 
+/** Seconds until the next attempt, after `attempts` that failed; undefined = no more. `random` is 0 to 1. */
+function retryDelay(
+  { status }: DeliveryError,
+  attempts: number,
+  random: number,
+  retryAfterMs: number | undefined,
+): number | undefined {
+  // The receiver says that it is gone for good.
+  if (status === 410) return undefined;
+  const delay = (isRefusal(status) ? DELAYS_OF_REFUSAL : DELAYS)[attempts - 1];
+  if (delay === undefined) return undefined;
+  const asked = Math.min(LONGEST_ASKED, (retryAfterMs ?? 0) / 1_000);
+  // Spread, so that what failed together does not come back together.
+  return Math.max(delay * (0.8 + 0.4 * random), asked);
+}
+
+function isRefusal(status: number | undefined): boolean {
+  return status !== undefined && status >= 300 && status < 500 && status !== 408 && status !== 429;
+}
+
 /** The JSON that is sent. Nothing secret is in it, but `authorize_url` is for whoever may act for the company. */
 function payloadOf(claimed: ClaimedNotification, publicUrl: URL, authorizeUrl?: string): string {
   const { id, type, occurredAt, environment, companyId, companyName, details } = claimed;
@@ -105,7 +140,7 @@ function payloadOf(claimed: ClaimedNotification, publicUrl: URL, authorizeUrl?: 
     ...(companyName !== null && { company_name: companyName }),
     ...details,
     ...(authorizeUrl !== undefined && { authorize_url: authorizeUrl }),
-    admin_url: `${publicUrl.href.replace(/\/$/, '')}${adminPath(claimed)}`,
+    admin_url: `${withoutSlash(publicUrl)}${adminPath(claimed)}`,
   });
 }
 

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { Agent, type Dispatcher, request } from 'undici';
+import { Agent, request } from 'undici';
 import type { Clock } from '../core/clock.js';
 import type { Secret } from '../core/secret.js';
 import type { DeliveryError } from '../db/tables/notifications.js';
@@ -67,9 +67,9 @@ export class Webhook {
       },
     });
     response.body.on('error', () => {}).destroy();
-    const { statusCode: status } = response;
+    const { statusCode: status, headers } = response;
     if (status >= 200 && status < 300) return { delivered: true };
-    const retryAfterMs = parseRetryAfter(retryAfter(response.headers), this.#clock.now());
+    const retryAfterMs = parseRetryAfter([headers['retry-after']].flat()[0], this.#clock.now());
     return { delivered: false, error: { code: 'answered', status }, retryAfterMs };
   }
 }
@@ -78,11 +78,6 @@ function describe(error: unknown, isLate: boolean): DeliveryError {
   const { code: cause = '' } = error as NodeJS.ErrnoException;
   if (isLate || /^UND_ERR_.*_TIMEOUT$/.test(cause)) return { code: 'timeout' };
   return { code: 'unreachable', ...(/^[A-Z0-9_]{1,64}$/.test(cause) && { cause }) };
-}
-
-function retryAfter(headers: Dispatcher.ResponseData['headers']): string | undefined {
-  const value = headers['retry-after'];
-  return Array.isArray(value) ? value[0] : value;
 }
 
 function rejection(signal: AbortSignal): Promise<never> {

@@ -1,10 +1,10 @@
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import { MusterError } from '../core/errors.js';
 import type { Grants, IssuedTokens } from './grants.js';
+import { randomToken, Tokens } from './tokens.js';
 
 /** How long an authorization code lives: 5 minutes, as with the service. */
-const CODE_MS = 5 * 60_000;
+const CODE_SECONDS = 5 * 60;
 
 /** Members of a query or of a form. */
 export type Form = Readonly<Record<string, string | undefined>>;
@@ -17,8 +17,7 @@ interface Consent {
 
 interface Code {
   readonly redirectUri: string;
-  readonly grantCompany: string;
-  readonly expiresAt: number;
+  readonly companyId: string;
 }
 
 /** What becomes of GET /auth/authorize. */
@@ -42,15 +41,14 @@ export interface Registration {
 
 /** The authorization server: one registered application, the members' decisions, the token endpoint. */
 export class Authority {
-  readonly #clock: Clock;
   readonly #application: Registration;
   readonly #grants: Grants;
   readonly #consents = new Map<string, Consent>();
-  readonly #codes = new Map<string, Code>();
+  readonly #codes: Tokens<Code>;
 
   constructor(clock: Clock, application: Registration, grants: Grants) {
     for (const uri of application.redirectUris) requireSafe(uri);
-    this.#clock = clock;
+    this.#codes = new Tokens(clock, CODE_SECONDS);
     this.#application = application;
     this.#grants = grants;
   }
@@ -67,7 +65,7 @@ export class Authority {
     }
     const state = query.state;
     if (query.response_type !== 'code') return { kind: 'redirect', location: back({ redirectUri, state }) };
-    const consentId = randomBytes(16).toString('base64url');
+    const consentId = randomToken();
     this.#consents.set(consentId, { redirectUri, state });
     return { kind: 'consent', consentId, companyId: query.company_id };
   }
@@ -78,9 +76,7 @@ export class Authority {
     if (!consent) return undefined;
     this.#consents.delete(consentId);
     if (companyId === undefined) return back(consent);
-    const code = randomBytes(24).toString('base64url');
-    this.#codes.set(code, { redirectUri: consent.redirectUri, grantCompany: companyId, expiresAt: this.#clock.now() + CODE_MS });
-    return back(consent, code);
+    return back(consent, this.#codes.issue({ redirectUri: consent.redirectUri, companyId }));
   }
 
   /** POST /auth/token. */
@@ -105,15 +101,14 @@ export class Authority {
 
   /** Any attempt uses the code up, so that a stolen one cannot be tried against several addresses. */
   #exchange(form: Form): IssuedTokens | TokenRefusal {
-    const text = form.code;
-    const redirectUri = form.redirect_uri;
+    const { code: text, redirect_uri: redirectUri } = form;
     if (!text || !redirectUri) return refuse('invalid_request', 'code or redirect_uri is missing');
-    const code = this.#codes.get(text);
+    const code = this.#codes.read(text);
     this.#codes.delete(text);
-    if (!code || this.#clock.now() >= code.expiresAt) return refuse('invalid_grant', 'the code is unknown, used or expired');
-    if (code.redirectUri !== redirectUri) return refuse('invalid_grant', 'redirect_uri is not that of the authorization request');
-    const { refreshToken } = this.#grants.open(code.grantCompany);
-    return this.#grants.refresh(refreshToken) ?? refuse('invalid_grant', 'the grant was revoked');
+    if (!code || code.isExpired) return refuse('invalid_grant', 'the code is unknown, used or expired');
+    if (code.value.redirectUri !== redirectUri)
+      return refuse('invalid_grant', 'redirect_uri is not that of the authorization request');
+    return this.#grants.refresh(this.#grants.open(code.value.companyId)) ?? refuse('invalid_grant', 'the grant was revoked');
   }
 }
 

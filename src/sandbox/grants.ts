@@ -1,9 +1,9 @@
-import { createHash, randomBytes } from 'node:crypto';
+import { createHash } from 'node:crypto';
 import { readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Clock } from '../core/clock.js';
 import { makeFolder, unusableHome } from '../core/home.js';
-import { encode, readSigned, sign } from './signed-text.js';
+import { randomToken, Tokens } from './tokens.js';
 
 /** What a member allowed the application to do with one company; every token stems from one. */
 interface Grant {
@@ -29,9 +29,7 @@ export type Authorization = 'authorized' | 'revoked' | 'not authorized';
 export class Grants {
   /** How often a refresh token came that was already spent: a client that does this would lose its company. */
   reusedRefreshTokens = 0;
-  readonly #clock: Clock;
-  readonly #accessTokenSeconds: number;
-  readonly #key = randomBytes(32).toString('hex');
+  readonly #accessTokens: Tokens<Grant>;
   readonly #grants = new Map<string, Grant>();
   /** By the token's hash: the file in which they outlive a restart must be of no use to whoever reads it. */
   readonly #refreshTokens = new Map<string, { readonly grant: Grant; spent: boolean }>();
@@ -39,8 +37,7 @@ export class Grants {
 
   /** `file` remembers who granted access, as a real provider would; without it, a restart forgets every grant. */
   constructor(clock: Clock, accessTokenSeconds: number, file?: string) {
-    this.#clock = clock;
-    this.#accessTokenSeconds = accessTokenSeconds;
+    this.#accessTokens = new Tokens(clock, accessTokenSeconds);
     this.#file = file;
     for (const { refreshTokens, ...grant } of file === undefined ? [] : readGrants(file)) {
       this.#grants.set(grant.id, grant);
@@ -49,12 +46,12 @@ export class Grants {
   }
 
   /** A new grant and its first refresh token. */
-  open(companyId: string): { grantId: string; refreshToken: string } {
-    const grant: Grant = { id: randomBytes(9).toString('base64url'), companyId, revoked: false };
+  open(companyId: string): string {
+    const grant: Grant = { id: randomToken(), companyId, revoked: false };
     this.#grants.set(grant.id, grant);
     const refreshToken = this.#issueRefreshToken(grant);
     this.#save();
-    return { grantId: grant.id, refreshToken };
+    return refreshToken;
   }
 
   /** Spends a refresh token; undefined when it is unknown, spent or revoked. */
@@ -69,17 +66,18 @@ export class Grants {
     kept.spent = true;
     const next = this.#issueRefreshToken(kept.grant);
     this.#save();
-    return { accessToken: this.#issueAccessToken(kept.grant), refreshToken: next, companyId: kept.grant.companyId };
+    // It looks like a JWT, as the service's do; clients must not care.
+    const accessToken = this.#accessTokens.issue(kept.grant, [randomToken(), randomToken(), randomToken()].join('.'));
+    return { accessToken, refreshToken: next, companyId: kept.grant.companyId };
   }
 
   /** The company that an access token opens now, or why it opens none. */
   check(accessToken: string): { companyId: string } | { problem: 'unknown' | 'expired' | 'revoked' } {
-    const claims = readSigned(this.#key, accessToken) as { grant: string; exp: number } | undefined;
-    const grant = claims && this.#grants.get(claims.grant);
-    if (!grant) return { problem: 'unknown' };
-    if (grant.revoked) return { problem: 'revoked' };
-    if (this.#clock.now() >= claims.exp * 1000) return { problem: 'expired' };
-    return { companyId: grant.companyId };
+    const issued = this.#accessTokens.read(accessToken);
+    if (!issued) return { problem: 'unknown' };
+    if (issued.value.revoked) return { problem: 'revoked' };
+    if (issued.isExpired) return { problem: 'expired' };
+    return { companyId: issued.value.companyId };
   }
 
   /** Every token of the company ends now. */
@@ -95,7 +93,7 @@ export class Grants {
   }
 
   #issueRefreshToken(grant: Grant): string {
-    const token = randomBytes(32).toString('base64url');
+    const token = randomToken();
     this.#refreshTokens.set(digest(token), { grant, spent: false });
     return token;
   }
@@ -104,30 +102,11 @@ export class Grants {
   #save(): void {
     if (this.#file === undefined) return;
     const tokens = [...this.#refreshTokens].map(([hash, { grant, spent }]) => ({ hash, spent, grant }));
-    writeGrants(
-      this.#file,
-      [...this.#grants.values()].map((grant) => ({
-        ...grant,
-        refreshTokens: tokens
-          .filter((token) => token.grant === grant)
-          .slice(-KEPT_TOKENS)
-          .map(({ hash, spent }) => ({ hash, spent })),
-      })),
-    );
-  }
-
-  /** Looks like a JWT, as the service's do; clients must not care. */
-  #issueAccessToken(grant: Grant): string {
-    const issued = Math.floor(this.#clock.now() / 1000);
-    const claims = {
-      iss: 'sandbox',
-      grant: grant.id,
-      company_id: grant.companyId,
-      iat: issued,
-      exp: issued + this.#accessTokenSeconds,
-      jti: randomBytes(9).toString('base64url'),
-    };
-    return sign(this.#key, `${encode({ alg: 'HS256', typ: 'JWT' })}.${encode(claims)}`);
+    const kept = [...this.#grants.values()].map((grant) => {
+      const own = tokens.filter((token) => token.grant === grant).slice(-KEPT_TOKENS);
+      return { ...grant, refreshTokens: own.map(({ hash, spent }) => ({ hash, spent })) };
+    });
+    writeGrants(this.#file, kept);
   }
 }
 

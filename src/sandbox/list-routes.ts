@@ -2,14 +2,21 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { JSON_TYPE, Refusal, sendMembers, visitOf } from './answer.js';
 import type { Resource } from './company-spec.js';
 import type { Grants } from './grants.js';
-import type { PageTokens } from './page-tokens.js';
 import type { Place, RecordList } from './record-list.js';
+import type { Tokens } from './tokens.js';
 import type { World } from './world.js';
+
+export interface PageStart {
+  /** Company and resource. */
+  readonly list: string;
+  readonly place: Place;
+}
 
 export interface ListOptions {
   readonly world: World;
   readonly grants: Grants;
-  readonly tokens: PageTokens;
+  /** What page tokens stand for: a place in one list. */
+  readonly tokens: Tokens<PageStart>;
   readonly maxTake: number;
   /** Lists whose envelope stands in a member `value`. */
   readonly wrapped: readonly Resource[];
@@ -102,8 +109,8 @@ class PageRequest {
     this.wrap = options.wrapped.includes(resource) ? 'value' : undefined;
     this.origin = `${request.protocol}://${request.host}`;
     this.path = entry.path;
-    this.#clamp = effect?.kind === 'clamp' ? effect.take : Infinity;
     this.#name = `${companyOf(request)} ${resource}`;
+    this.#clamp = effect?.kind === 'clamp' ? effect.take : Infinity;
   }
 
   /** In a query numbers are digits; in a JSON body they are numbers, and digits in quotes are refused. */
@@ -129,9 +136,10 @@ class PageRequest {
   /** The page that a token of `input` stands for, or the first one, and the token of the page that follows, if any. */
   follow(tokenName: string, sizeName: string): { data: string[]; next: string | undefined } {
     const token = this.input[tokenName] ?? undefined;
-    const place = typeof token === 'string' ? this.options.tokens.read(this.#name, token) : undefined;
+    const issued = this.options.tokens.read(String(token));
+    const place = issued && !issued.isExpired && issued.value.list === this.#name ? issued.value.place : undefined;
     const { texts, next } = this.after(token, place, this.size(sizeName));
-    return { data: texts, next: next && this.options.tokens.issue(this.#name, next) };
+    return { data: texts, next: next && this.options.tokens.issue({ list: this.#name, place: next }) };
   }
 
   /** The page behind the place that `token` stands for. */

@@ -1,18 +1,17 @@
-import { randomBytes } from 'node:crypto';
 import { type Clock, systemClock } from '../core/clock.js';
 import { Secret } from '../core/secret.js';
 import { Authority } from './authority.js';
 import { authorityRoutes } from './authority-routes.js';
-import { type CompanySpec, EXAMPLE_COMPANIES, planCompany, type Resource } from './company-spec.js';
+import { type CompanySpec, EXAMPLE_COMPANIES, type PlannedCompany, planCompany, type Resource } from './company-spec.js';
 import { controlRoutes, resetSandbox } from './control-routes.js';
 import { Faults } from './faults.js';
 import { Grants } from './grants.js';
-import { listRoutes } from './list-routes.js';
-import { PageTokens } from './page-tokens.js';
+import { listRoutes, type PageStart } from './list-routes.js';
 import type { RecordList } from './record-list.js';
 import { RequestLog } from './request-log.js';
 import { serve } from './server.js';
-import { keepAlive, type Mutations, World } from './world.js';
+import { randomToken, Tokens } from './tokens.js';
+import { keepAlive, World } from './world.js';
 
 export interface SandboxOptions {
   /** Default 127.0.0.1. */
@@ -48,13 +47,8 @@ export interface SandboxOptions {
   readonly wrapped?: readonly Resource[];
 }
 
-interface SandboxCompany {
-  readonly environment: 'test';
-  readonly companyId: string;
-  readonly name: string;
-  /** Number of employees at the start. */
-  readonly employees: number;
-}
+/** A company as it was at the start. */
+type SandboxCompany = PlannedCompany & { readonly environment: 'test' };
 
 export interface Sandbox {
   /** Both {base_url} and {auth_url}. */
@@ -75,7 +69,7 @@ export interface Sandbox {
   /** One list, to change it by hand. */
   list(companyId: string, resource: Resource): RecordList;
   /** Changes, joins and leavers, `count` in all, spread over all lists; the seed decides which. */
-  mutate(count: number): Mutations;
+  mutate(count: number): ReturnType<World['mutate']>;
   /** Lists as the seed made them, no faults, an empty log; authorizations stay. */
   reset(): void;
   stop(): Promise<void>;
@@ -91,13 +85,13 @@ const DEFAULT_REDIRECT_URIS = ['http://127.0.0.1:8080/oauth/callback', 'http://l
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const { host = '127.0.0.1', port = 0, clock = systemClock, latencyMs = 0, etags = false, seed = 1 } = options;
   const { accessTokenSeconds = 1799, redirectUris = DEFAULT_REDIRECT_URIS, maxTake = 1000, wrapped = [] } = options;
-  const { clientId = 'muster-sandbox', clientSecret = new Secret(randomBytes(24).toString('base64url')) } = options;
+  const { clientId = 'muster-sandbox', clientSecret = new Secret(randomToken()) } = options;
   const planned = (options.companies ?? EXAMPLE_COMPANIES).map(planCompany);
 
   const world = new World(planned, seed, options.unstable ?? []);
   const grants = new Grants(clock, accessTokenSeconds, options.stateFile);
   const authority = new Authority(clock, { clientId, clientSecret: clientSecret.reveal(), redirectUris }, grants);
-  const tokens = new PageTokens(clock, options.pageTokenSeconds ?? 600);
+  const tokens = new Tokens<PageStart>(clock, options.pageTokenSeconds ?? 600);
   const faults = new Faults();
   const log = new RequestLog();
   const controls = { world, grants, faults, log };
@@ -115,13 +109,13 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
     url: server.url,
     clientId,
     clientSecret,
-    companies: planned.map(({ companyId, name, employees }) => ({ environment: 'test', companyId, name, employees })),
+    companies: planned.map((company) => ({ environment: 'test', ...company })),
     requests: log,
     faults,
     get reusedRefreshTokens() {
       return grants.reusedRefreshTokens;
     },
-    issueRefreshToken: (companyId) => new Secret(grants.open(world.company(companyId).companyId).refreshToken),
+    issueRefreshToken: (companyId) => new Secret(grants.open(world.company(companyId).companyId)),
     revoke: (companyId) => grants.revoke(world.company(companyId).companyId),
     records: (companyId, resource) =>
       resource === 'companies' ? [world.companyRecord(companyId)] : world.list(companyId, resource).texts(),

@@ -6,12 +6,6 @@ import { Random } from './random.js';
 import { RecordList } from './record-list.js';
 import { companyText, recordText } from './record-text.js';
 
-export interface Mutations {
-  readonly changed: number;
-  readonly joined: number;
-  readonly left: number;
-}
-
 /** Everything that the sandbox knows of its companies. Lists are made when they are first asked for. */
 export class World {
   readonly companies: ReadonlyMap<string, PlannedCompany>;
@@ -60,7 +54,7 @@ export class World {
    * `count` times: a record somewhere changes (7 in 10), joins or leaves. Lists are met in proportion to their size; an empty
    * list stays empty, and the last record of a list never leaves.
    */
-  mutate(count: number): Mutations {
+  mutate(count: number): { readonly changed: number; readonly joined: number; readonly left: number } {
     const done = { changed: 0, joined: 0, left: 0 };
     const lists = this.#allLists();
     for (let i = 0; i < count; i++) {
