@@ -12,7 +12,7 @@ export function sqlState(error: unknown): string | undefined {
 
 /**
  * A failure of the connection as MusterError `database_unavailable`, every other error as it came. Whether the statement or
- * commit that was under way took effect is unknown then: whoever repeats it needs a fence or a key that makes it harmless.
+ * commit that was under way took effect is unknown then: whoever repeats it needs an epoch or a key that makes it harmless.
  */
 export function translateDatabaseError(error: unknown): unknown {
   if (!isUnavailable(error)) return error;

@@ -67,7 +67,7 @@ interface AuthorizationDependencies extends Dependencies {
 
 /**
  * The authorization code flow from a connect link to a stored connection (docs/authorization.md). Starting it writes nothing, so a
- * program that previews links does no harm; the link's fence makes sure that no state, and so no code, is exchanged twice.
+ * program that previews links does no harm; the link's epoch makes sure that no state, and so no code, is exchanged twice.
  */
 export class Authorization {
   readonly #deps: AuthorizationDependencies;
@@ -88,7 +88,7 @@ export class Authorization {
     if (link.expiresAt.getTime() <= clock.now()) return this.#failed('expired_link', link);
     const provider = providers[link.environment];
     if (!provider) return this.#failed('not_configured', link);
-    const state = signer.state({ linkId: link.id, fence: link.fence, startedAt: clock.now() });
+    const state = signer.state({ linkId: link.id, epoch: link.epoch, startedAt: clock.now() });
     registerSecret(state);
     return { location: authorizationUrl(provider, state, link.companyId) };
   }
@@ -102,7 +102,7 @@ export class Authorization {
     if (!flow) return { failure: 'unknown_state' };
     if (!link) return { failure: 'unknown_link' };
     if (link.completedAt) return this.#failed('completed_link', link);
-    if (flow.fence !== link.fence) return this.#failed('spent_state', link);
+    if (flow.epoch !== link.epoch) return this.#failed('spent_state', link);
     if (flow.startedAt + FLOW_MS <= clock.now()) return this.#failed('expired_state', link);
     registerSecret(code);
     const exchange = this.#exchange(link, new Secret(code));

@@ -108,7 +108,7 @@ export class RefreshAttempt {
       if (refreshToken) await untilCommitted(() => vault.quarantine(db.prisma, other, refreshToken));
       return this.#abandon('token_for_another_company');
     }
-    const fence = await this.#store(
+    const epoch = await this.#store(
       {
         accessToken: grant.accessToken,
         refreshToken: refreshToken ?? this.#refreshToken,
@@ -117,13 +117,13 @@ export class RefreshAttempt {
       },
       sentAt,
     );
-    if (fence === undefined) return this.#newest();
+    if (epoch === undefined) return this.#newest();
     logger.debug({ ...logFieldsOf(this.#company), lifetimeSeconds }, 'token refreshed');
-    return { value: grant.accessToken, version: fence };
+    return { value: grant.accessToken, version: epoch };
   }
 
   /**
-   * The new fence; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
+   * The new epoch; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
    * count from when it was asked for, since the database may let us wait.
    */
   #store(pair: TokenPair, sentAt: number): Promise<bigint | undefined> {
@@ -133,12 +133,12 @@ export class RefreshAttempt {
       inTransaction(db, async (tx) => {
         if (!(await lockConnection(tx, this.#company))) return undefined;
         const aged = agedBy((clock.monotonic() - sentAt) / 1000, sealed);
-        const fence = await replaceToken(tx, { spent: this.#state, pair: aged });
-        if (fence === undefined && pair.refreshToken !== this.#refreshToken)
+        const epoch = await replaceToken(tx, { spent: this.#state, pair: aged });
+        if (epoch === undefined && pair.refreshToken !== this.#refreshToken)
           await vault.quarantine(tx, this.#company, pair.refreshToken);
         // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
-        if (fence !== undefined && fence !== this.#state.fence + 1n) await connections.regain(this.#company, tx);
-        return fence;
+        if (epoch !== undefined && epoch !== this.#state.epoch + 1n) await connections.regain(this.#company, tx);
+        return epoch;
       }),
     );
   }

@@ -29,9 +29,9 @@ export class Vault {
   }
 
   /** Throws `token_unreadable`. */
-  openAccess({ company, accessToken, fence }: StoredToken): AccessToken {
+  openAccess({ company, accessToken, epoch }: StoredToken): AccessToken {
     if (accessToken === null) throw new MusterError('internal_error', `${describeCompany(company)} has no access token`);
-    return { value: this.#cipher.open(accessToken, company, 'access_token'), version: fence };
+    return { value: this.#cipher.open(accessToken, company, 'access_token'), version: epoch };
   }
 
   /** Throws `token_unreadable`. */

@@ -144,11 +144,11 @@ describe('one refresh for all', () => {
     expect(asked).toBe(12);
   });
 
-  test('a lease that moved the fence without a renewal does not hide that a token is stale', async () => {
+  test('a lease that moved the epoch without a renewal does not hide that a token is stale', async () => {
     const { company } = await onboarded(room, server);
     const source = room.manager.sourceFor(company);
     const stale = await source.get();
-    await alter(database.db, company, 'fence = fence + 5');
+    await alter(database.db, company, 'epoch = epoch + 5');
     expect((await source.renew(stale)).value.reveal()).not.toBe(stale.value.reveal());
   });
 

@@ -1,5 +1,5 @@
 // muster.connect_links: single-use links with which customers start the authorization flow. Creating a link and showing a company
-// that must authorize again insert rows, exchanges of codes move the fence and complete them. Of a token, only its hash is kept.
+// that must authorize again insert rows, exchanges of codes move the epoch and complete them. Of a token, only its hash is kept.
 // Lock order: a link is locked behind its company's connection and token.
 import type { Environment } from '../../core/company.js';
 import type { ConnectLink } from '../../generated/prisma/client.js';
@@ -38,21 +38,21 @@ export async function findConnectLink(
 }
 
 /**
- * Spends every state that was signed for this fence. True for one caller, however many come at once. An exchange that is under
- * way for an earlier fence can no longer complete the link.
+ * Spends every state that was signed for this epoch. True for one caller, however many come at once. An exchange that is under
+ * way for an earlier epoch can no longer complete the link.
  */
-export async function advanceConnectLink(db: Database, { id, fence }: { id: string; fence: number }): Promise<boolean> {
+export async function advanceConnectLink(db: Database, { id, epoch }: { id: string; epoch: number }): Promise<boolean> {
   const advanced = await db.prisma.$executeRaw`
-    UPDATE muster.connect_links SET fence = fence + 1 WHERE id = ${id}::uuid AND fence = ${fence} AND completed_at IS NULL`;
+    UPDATE muster.connect_links SET epoch = epoch + 1 WHERE id = ${id}::uuid AND epoch = ${epoch} AND completed_at IS NULL`;
   return advanced > 0;
 }
 
-/** Spends the link, for the exchange that advanced it from this fence. Harmless when repeated. */
+/** Spends the link, for the exchange that advanced it from this epoch. Harmless when repeated. */
 export async function completeConnectLink(
   tx: Transaction,
-  { id, fence, at }: { id: string; fence: number; at: Date },
+  { id, epoch, at }: { id: string; epoch: number; at: Date },
 ): Promise<boolean> {
   const completed = await tx.$executeRaw`
-    UPDATE muster.connect_links SET completed_at = ${at} WHERE id = ${id}::uuid AND fence = ${fence + 1}`;
+    UPDATE muster.connect_links SET completed_at = ${at} WHERE id = ${id}::uuid AND epoch = ${epoch + 1}`;
   return completed > 0;
 }

@@ -129,14 +129,14 @@ export async function setPaused(
 
 /**
  * The companies among these that must authorize again. `change` names the authorization that was lost: by the connection, and by the
- * fence of its token, which every stored pair moves.
+ * epoch of its token, which every stored pair moves.
  */
 export function findLostAuthorizations(
   db: Database,
   { companies }: { companies: CompanyKey[] },
 ): Promise<(CompanyKey & { readonly change: string })[]> {
   return db.prisma.$queryRaw`
-    SELECT environment, company_id::text AS "companyId", concat_ws('|', c.id, t.fence) AS change
+    SELECT environment, company_id::text AS "companyId", concat_ws('|', c.id, t.epoch) AS change
     FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
     JOIN ${rowsOf(companies)} USING (environment, company_id)
     WHERE c.reauthorization_reason IS NOT NULL`;
@@ -233,10 +233,10 @@ export function countCompanies(db: Database): Promise<{ status: string; count: n
   return db.prisma.$queryRaw`SELECT status, count(*)::int AS count FROM muster.connections GROUP BY status`;
 }
 
-/** Names the authorization that the company has now: by its connection, and by its token's fence, which every stored pair moves. */
+/** Names the authorization that the company has now: by its connection, and by its token's epoch, which every stored pair moves. */
 export async function authorizationOf(tx: Transaction, company: CompanyKey): Promise<string | undefined> {
   const [row] = await tx.$queryRaw<{ name: string }[]>`
-    SELECT concat_ws(' ', c.id, t.fence) AS name FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
+    SELECT concat_ws(' ', c.id, t.epoch) AS name FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
   return row?.name;
 }
