@@ -64,7 +64,7 @@ export class ConnectLinks {
     if (asked.length === 0) return new Map();
     const period = Math.floor(clock.now() / SHOWN_MS);
     const expiresAt = new Date((period + 2) * SHOWN_MS);
-    const lost = await findLostAuthorizations(db, { companies: asked });
+    const lost = await findLostAuthorizations(db, asked);
     const links = lost.map(({ change, ...company }) => {
       const id = signer.linkId(`${change}|${period}`);
       const token = this.#token(id);

@@ -5,15 +5,7 @@ import { isMusterError, MusterError } from '../core/errors.js';
 import type { Page } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
 import { findActiveCompanies } from '../db/tables/connections.js';
-import {
-  cancelQueuedRun,
-  findRun,
-  listRuns,
-  type RunClaim,
-  type RunFilter,
-  type RunRow,
-  requestCancel,
-} from '../db/tables/runs.js';
+import { cancelRun, findRun, listRuns, type RunClaim, type RunFilter, type RunRow } from '../db/tables/runs.js';
 import { endWalks } from '../db/tables/walks.js';
 import { inTransaction } from '../db/transaction.js';
 import { type RequestAnswers, type RunOptions, requestRuns } from './run-requests.js';
@@ -119,8 +111,7 @@ export class Runs {
   /** A queued run ends at once; a running one stops before its next page. Ended runs stay as they are. Throws run_not_found. */
   async cancel(id: string): Promise<RunRow> {
     await inTransaction(this.#deps.db, async (tx) => {
-      await requestCancel(tx, { id });
-      if (await cancelQueuedRun(tx, { id })) await endWalks(tx, { runId: id, status: 'cancelled' });
+      if (await cancelRun(tx, { id })) await endWalks(tx, { runId: id, status: 'cancelled' });
     });
     const run = await this.find(id);
     if (!run) throw new MusterError('run_not_found', `There is no run ${id}: GET /api/runs lists them.`);

@@ -180,7 +180,7 @@ describe('what the answer may lack', () => {
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'change', change: without('expires_in') });
     await room.manager.sourceFor(company).get();
-    const minutes = ((await room.connections.find(company))?.token.expiresAt?.getTime() ?? 0) - Date.now();
+    const minutes = ((await room.connections.find(company))?.expiresAt?.getTime() ?? 0) - Date.now();
     expect(Math.round(minutes / 60_000)).toBe(30);
   });
 

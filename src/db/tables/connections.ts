@@ -4,6 +4,7 @@
 // connections takes them in the order of their keys, or passes over the ones that are locked.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
+import { type Page, pageOf, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
@@ -55,28 +56,24 @@ export async function findConnection(db: Database, company: CompanyKey): Promise
   return row;
 }
 
-/** In the order of environment and company_id, from the first one behind `after`. */
-export function listConnections(
-  db: Database,
-  {
-    status,
-    environment,
-    after,
-    limit,
-  }: {
-    status?: ConnectionStatus | undefined;
-    environment?: Environment | undefined;
-    after?: CompanyKey | undefined;
-    limit: number;
-  },
-): Promise<ConnectionRow[]> {
-  const conditions = [
-    ...(status === undefined ? [] : [Prisma.sql`c.status = ${status}`]),
-    ...(environment === undefined ? [] : [Prisma.sql`environment = ${environment}`]),
-    ...(after === undefined ? [] : [Prisma.sql`(environment, company_id) > (${after.environment}, ${after.companyId}::uuid)`]),
-  ];
-  const where = conditions.length === 0 ? Prisma.empty : Prisma.sql`WHERE ${Prisma.join(conditions, ' AND ')}`;
-  return db.prisma.$queryRaw`${SELECTED} ${where} ORDER BY environment, company_id LIMIT ${limit}::int`;
+export interface ConnectionFilter {
+  readonly status?: ConnectionStatus | undefined;
+  readonly environment?: Environment | undefined;
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+const CURSOR = /^(production|test)\|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** In the order of environment and company_id. Throws `invalid_request` for a cursor that no answer gave. */
+export async function listConnections(db: Database, filter: ConnectionFilter): Promise<Page<ConnectionRow>> {
+  const { status = null, environment = null, limit, cursor } = filter;
+  const [afterEnvironment = null, afterId = null] = cursor === undefined ? [] : readCursor(cursor, CURSOR).split('|');
+  const rows = await db.prisma.$queryRaw<ConnectionRow[]>`
+    ${SELECTED} WHERE (${status}::text IS NULL OR c.status = ${status}) AND (${environment}::text IS NULL OR environment = ${environment})
+      AND (${afterId}::uuid IS NULL OR (environment, company_id) > (${afterEnvironment}, ${afterId}::uuid))
+    ORDER BY environment, company_id LIMIT ${limit + 1}::int`;
+  return pageOf(rows, limit, ({ environment, companyId }) => `${environment}|${companyId}`);
 }
 
 /** Inserts the connection, or ends the need to authorize again of the one that is there. True when it was inserted. */
@@ -95,26 +92,14 @@ export async function lockConnection(tx: Transaction, company: CompanyKey): Prom
   return rows.length > 0;
 }
 
-/** A change of a company's authorization. */
-interface AuthorizationChange {
-  readonly company: CompanyKey;
-  readonly reason: ReauthorizationReason;
-  readonly at: Date;
-}
-
-/** Returns whether the authorization stood until now. */
-export async function endAuthorization(tx: Transaction, { company, reason, at }: AuthorizationChange): Promise<boolean> {
+/** Ends the authorization, or lets it stand again (null). Returns whether it was `from` until now. */
+export async function changeAuthorization(
+  tx: Transaction,
+  change: { company: CompanyKey; from: ReauthorizationReason | null; to: ReauthorizationReason | null; at: Date },
+): Promise<boolean> {
   const changed = await tx.$executeRaw`
-    UPDATE muster.connections SET reauthorization_reason = ${reason}, status_changed_at = ${at}
-    WHERE ${isOf(company)} AND reauthorization_reason IS NULL`;
-  return changed > 0;
-}
-
-/** Returns whether the authorization had ended for this reason, and stands again now. */
-export async function restoreAuthorization(tx: Transaction, { company, reason, at }: AuthorizationChange): Promise<boolean> {
-  const changed = await tx.$executeRaw`
-    UPDATE muster.connections SET reauthorization_reason = NULL, status_changed_at = ${at}
-    WHERE ${isOf(company)} AND reauthorization_reason = ${reason}`;
+    UPDATE muster.connections SET reauthorization_reason = ${change.to}, status_changed_at = ${change.at}
+    WHERE ${isOf(change.company)} AND reauthorization_reason IS NOT DISTINCT FROM ${change.from}`;
   return changed > 0;
 }
 
@@ -131,10 +116,7 @@ export async function setPaused(
  * The companies among these that must authorize again. `change` names the authorization that was lost: by the connection, and by the
  * epoch of its token, which every stored pair moves.
  */
-export function findLostAuthorizations(
-  db: Database,
-  { companies }: { companies: CompanyKey[] },
-): Promise<(CompanyKey & { readonly change: string })[]> {
+export function findLostAuthorizations(db: Database, companies: CompanyKey[]): Promise<(CompanyKey & { change: string })[]> {
   return db.prisma.$queryRaw`
     SELECT environment, company_id::text AS "companyId", concat_ws('|', c.id, t.epoch) AS change
     FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
@@ -155,10 +137,8 @@ function rowsOfSyncs(syncs: readonly PlannedSync[]): Prisma.Sql {
 }
 
 /** A connection as a request for a run finds it. */
-export interface LockedConnection extends CompanyKey {
-  readonly status: ConnectionStatus;
+export interface LockedConnection extends Pick<ConnectionRow, keyof CompanyKey | 'status' | 'nextSyncAt'> {
   readonly createdAt: Date;
-  readonly nextSyncAt: Date | null;
 }
 
 /** Locks the connections of these companies, without the ones that are gone, not due or passed over. */

@@ -4,7 +4,7 @@
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type ErrorView, MusterError } from '../../core/errors.js';
 import { Prisma, type Run } from '../../generated/prisma/client.js';
-import { type Page, pageBySeq, readSeqCursor } from '../cursor.js';
+import { newestFirst, type Page, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOf, rowsOf } from './connections.js';
@@ -72,15 +72,9 @@ export interface RunFilter {
 }
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
-export async function listRuns(db: Database, { limit, cursor, ...filter }: RunFilter): Promise<Page<RunRow>> {
-  const before = readSeqCursor(cursor);
-  const rows = await db.prisma.run.findMany({
-    where: { ...filter, ...(before !== undefined && { seq: { lt: before } }) },
-    orderBy: { seq: 'desc' },
-    take: limit + 1,
-    include: WITH_WALKS,
-  });
-  return pageBySeq(rows as unknown as RunRow[], limit);
+export async function listRuns(db: Database, filter: RunFilter): Promise<Page<RunRow>> {
+  const rows = await db.prisma.run.findMany({ ...newestFirst(filter), include: WITH_WALKS });
+  return pageBySeq(rows as unknown as RunRow[], filter.limit);
 }
 
 export interface LastRun extends CompanyKey, RunClaim {
@@ -186,17 +180,16 @@ export async function endRun(
   return ended > 0;
 }
 
-/** A running run ends before its next page, by its worker or by whoever claims it next. A run that has ended stays as it is. */
-export async function requestCancel(tx: Transaction, { id }: { id: string }): Promise<void> {
-  await tx.$executeRaw`
-    UPDATE muster.runs SET cancel_requested = true, start_after = now() WHERE id = ${id}::uuid AND status IN ('queued', 'running')`;
-}
-
-/** Returns whether the run was queued and is cancelled now; its walks are the caller's to end. */
-export async function cancelQueuedRun(tx: Transaction, { id }: { id: string }): Promise<boolean> {
-  const ended = await tx.$executeRaw`
-    UPDATE muster.runs SET status = 'cancelled', finished_at = now() WHERE id = ${id}::uuid AND status = 'queued'`;
-  return ended > 0;
+/**
+ * A running run ends before its next page, by its worker or by whoever claims it next. A run that has ended stays as it is. Returns
+ * whether the run was queued and is cancelled now; its walks are the caller's to end.
+ */
+export async function cancelRun(tx: Transaction, { id }: { id: string }): Promise<boolean> {
+  const [run] = await tx.$queryRaw<{ ended: boolean }[]>`
+    UPDATE muster.runs SET cancel_requested = true, start_after = now(),
+      status = CASE WHEN status = 'queued' THEN 'cancelled' ELSE status END, finished_at = CASE WHEN status = 'queued' THEN now() END
+    WHERE id = ${id}::uuid AND status IN ('queued', 'running') RETURNING status = 'cancelled' AS ended`;
+  return run?.ended ?? false;
 }
 
 /**
