@@ -15,13 +15,12 @@ import { migrate, pendingMigrations } from './db/migrate.js';
 import { startEmbeddedServer } from './embedded/embedded-server.js';
 import { ApiClient } from './http/api-client.js';
 import { HttpClient } from './http/http-client.js';
-import { NotificationQueue } from './jobs/notification-queue.js';
+import { notificationQueue, tokenQueue } from './jobs/due-queues.js';
 import { migrateQueue, postgresBackend } from './jobs/postgres-queue.js';
 import { redisBackend } from './jobs/redis-queue.js';
 import { RunQueue, RunWorker } from './jobs/run-queue.js';
 import { Sweeper } from './jobs/sweeper.js';
 import { sweeps } from './jobs/sweeps.js';
-import { TokenQueue } from './jobs/token-queue.js';
 import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Deliverer } from './notifications/deliverer.js';
 import { Webhook } from './notifications/webhook.js';
@@ -37,7 +36,7 @@ import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
 import { registerSecret } from './observability/secret-registry.js';
-import { NightlySyncs } from './runs/nightly-syncs.js';
+import { nightlySyncs } from './runs/nightly-syncs.js';
 import { RunExecutor } from './runs/run-executor.js';
 import { RunLeases } from './runs/run-leases.js';
 import { Runs } from './runs/runs.js';
@@ -179,7 +178,6 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     apiOf: (environment) => ofEnvironment(apiClients, environment),
   });
   const worker = new RunWorker({ backend, queue: runQueue, executor, leases, clock, logger, concurrency });
-  const tokenQueue = new TokenQueue(backend, tokens);
   const deliverer = new Deliverer({
     db,
     webhook: openWebhook(config, stack),
@@ -187,11 +185,12 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     authorizeUrl: async (company) => (await links.reauthorizationUrls([company])).get(keyText(company)),
     logger,
   });
-  const notificationQueue = new NotificationQueue(backend, deliverer);
-  const nightlySyncs = new NightlySyncs({ db, runs, schedule, logger });
-  const swept = { db, nightlySyncs, runQueue, tokenQueue, notificationQueue, deliverer, changeRetentionDays };
+  const dueTokens = tokenQueue(backend, tokens);
+  const dueNotifications = notificationQueue(backend, deliverer);
+  const startDueSyncs = nightlySyncs({ db, runs, schedule, logger });
+  const swept = { db, startDueSyncs, runQueue, dueTokens, dueNotifications, deliverer, changeRetentionDays };
   const sweeper = new Sweeper(backend, sweeps(swept), logger);
-  for (const service of [tokenQueue, notificationQueue, worker, sweeper]) await stack.start(service);
+  for (const service of [dueTokens, dueNotifications, worker, sweeper]) await stack.start(service);
 }
 
 async function startApi(config: Config, shared: Shared, stack: StopStack): Promise<AdminServer> {

@@ -4,7 +4,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { followSchedule, NightlySyncs } from '../../src/runs/nightly-syncs.js';
+import { followSchedule, nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import { nextSyncAt, type Schedule } from '../../src/runs/schedule.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -43,8 +43,7 @@ async function nextSyncOf(company: CompanyKey): Promise<Date | null> {
 function started(schedule: Schedule): () => Promise<void> {
   const { db } = database;
   const runs = new Runs({ db, catalogue: loadCatalogue(), schedule, clock, dispatcher: { dispatch: async () => {} } });
-  const nightlySyncs = new NightlySyncs({ db, runs, schedule, logger: pino({ enabled: false }) });
-  return () => nightlySyncs.startDue();
+  return nightlySyncs({ db, runs, schedule, logger: pino({ enabled: false }) });
 }
 
 test.each<[string, Parameters<typeof newCompany>[1]]>([
