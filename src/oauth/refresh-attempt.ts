@@ -15,7 +15,7 @@ import {
 import { inTransaction, untilCommitted } from '../db/transaction.js';
 import type { AccessToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
-import type { Dependencies } from './grant-store.js';
+import { type Dependencies, quarantine } from './grant-store.js';
 import { NEEDED_MS, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
@@ -101,11 +101,10 @@ export class RefreshAttempt {
   }
 
   async #keep(grant: Grant, sentAt: number): Promise<AccessToken> {
-    const { db, vault, refreshMarginSeconds, random = Math.random, logger } = this.#deps;
+    const { refreshMarginSeconds, random = Math.random, logger } = this.#deps;
     const { companyId = this.#company.companyId, refreshToken, lifetimeSeconds } = grant;
     if (companyId !== this.#company.companyId) {
-      const other = { ...this.#company, companyId };
-      if (refreshToken) await untilCommitted(() => vault.quarantine(db.prisma, other, refreshToken));
+      if (refreshToken) await quarantine(this.#deps, { ...this.#company, companyId }, refreshToken);
       return this.#abandon('token_for_another_company');
     }
     const epoch = await this.#store(

@@ -4,6 +4,7 @@
 // several machines compare them. Lock order: the connection before its token.
 import type { CompanyKey } from '../../core/company.js';
 import type { ErrorCode } from '../../core/errors.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
@@ -61,6 +62,10 @@ export const LEASE_MS = 30_000;
 /** The longest outage of an authorization server that is believed. After it, a company that gets no answer is told so. */
 const LONGEST_SILENCE_HOURS = 24;
 
+/** How a pair is stored: no attempt at a refresh of it was made yet. */
+const UNTRIED = Prisma.sql`lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0,
+  transient_failures = 0, last_failure = NULL`;
+
 /** Undefined when the company is not there. */
 export async function findToken(tx: Transaction, company: CompanyKey): Promise<StoredToken | undefined> {
   const [row] = await tx.$queryRaw<Omit<StoredToken, 'company'>[]>`
@@ -107,9 +112,7 @@ export async function saveToken(
             now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second')
     ON CONFLICT (environment, company_id) DO UPDATE SET
       access_token = EXCLUDED.access_token, refresh_token = EXCLUDED.refresh_token, expires_at = EXCLUDED.expires_at,
-      refreshed_at = EXCLUDED.refreshed_at, refresh_at = EXCLUDED.refresh_at, epoch = t.epoch + 1,
-      lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0,
-      last_failure = NULL`;
+      refreshed_at = EXCLUDED.refreshed_at, refresh_at = EXCLUDED.refresh_at, epoch = t.epoch + 1, ${UNTRIED}`;
 }
 
 /**
@@ -125,9 +128,7 @@ export async function replaceToken(
     UPDATE muster.tokens SET
       access_token = ${pair.accessToken}, refresh_token = ${pair.refreshToken}, epoch = epoch + 1,
       expires_at = now() + ${pair.lifetimeSeconds}::float8 * interval '1 second', refreshed_at = now(),
-      refresh_at = now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second',
-      lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0,
-      last_failure = NULL
+      refresh_at = now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second', ${UNTRIED}
     WHERE ${isOf(spent.company)} AND (epoch = ${spent.epoch} OR refresh_token IN (${spent.refreshToken}, ${pair.refreshToken}))
     RETURNING epoch`;
   return row?.epoch;
@@ -187,21 +188,15 @@ export async function releaseLease(
 /** Gives the lease back after an attempt that granted nothing; the next one is made in `retryAfterSeconds`. */
 export async function postponeRefresh(
   db: Database,
-  {
-    company,
-    epoch,
-    unanswered,
-    failure,
-    retryAfterSeconds,
-  }: Lease & { unanswered: number; failure: ErrorCode; retryAfterSeconds: number },
+  attempt: Lease & { unanswered: number; failure: ErrorCode; retryAfterSeconds: number },
 ): Promise<void> {
   await db.prisma.$executeRaw`
     UPDATE muster.tokens SET
-      lease_owner = NULL, lease_until = NULL, ambiguous_attempts = ${unanswered}::int,
-      attempt_started_at = CASE WHEN ${unanswered}::int > 0 THEN attempt_started_at END,
-      transient_failures = transient_failures + 1, last_failure = ${failure},
-      refresh_at = now() + ${retryAfterSeconds}::float8 * interval '1 second'
-    WHERE ${isOf(company)} AND epoch = ${epoch}`;
+      lease_owner = NULL, lease_until = NULL, ambiguous_attempts = ${attempt.unanswered}::int,
+      attempt_started_at = CASE WHEN ${attempt.unanswered}::int > 0 THEN attempt_started_at END,
+      transient_failures = transient_failures + 1, last_failure = ${attempt.failure},
+      refresh_at = now() + ${attempt.retryAfterSeconds}::float8 * interval '1 second'
+    WHERE ${isOf(attempt.company)} AND epoch = ${attempt.epoch}`;
 }
 
 /** Gives the lease back for good, for the company must authorize again. False when it was lost, or a newer pair was stored. */
