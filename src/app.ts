@@ -165,19 +165,16 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 async function startWorker(config: Config, shared: Shared, stack: StopStack): Promise<void> {
-  const { db, catalogue, clock, logger, apiClients, tokens, links, backend, runQueue, runs } = shared;
+  const { db, clock, logger, apiClients, tokens, links, backend, runQueue, runs } = shared;
   const { publicUrl, schedule, changeRetentionDays, workerConcurrency: concurrency } = config;
   const leases = new RunLeases(db, `${hostname()}/${process.pid}/${randomBytes(4).toString('hex')}`, logger);
   const executor = new RunExecutor({
-    db,
-    catalogue,
-    clock,
-    logger,
+    ...shared,
     store: new WalkStore(db, clock, skipUnchanged),
     tokensOf: (company) => tokens.sourceFor(company),
     apiOf: (environment) => ofEnvironment(apiClients, environment),
   });
-  const worker = new RunWorker({ backend, queue: runQueue, executor, leases, clock, logger, concurrency });
+  const worker = new RunWorker({ ...shared, queue: runQueue, executor, leases, concurrency });
   const deliverer = new Deliverer({
     db,
     webhook: openWebhook(config, stack),
@@ -194,7 +191,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
 }
 
 async function startApi(config: Config, shared: Shared, stack: StopStack): Promise<AdminServer> {
-  const { db, catalogue, logger, connections, onboarding, signer, links, backend, runQueue, runs } = shared;
+  const { db, catalogue, logger, links, backend, runQueue } = shared;
   // Ten megabytes, which a worker does without.
   const [{ createAdminServer }, { createMetrics }] = await Promise.all([
     import('./api/server.js'),
@@ -202,18 +199,13 @@ async function startApi(config: Config, shared: Shared, stack: StopStack): Promi
   ]);
   if (config.adminToken && config.adminToken.reveal().length < 16)
     logger.warn('MUSTER_ADMIN_TOKEN is short enough to be guessed: 16 characters or more are better');
-  const authorization = new Authorization({ ...shared, signer, links, providers: config.providers });
+  const authorization = new Authorization({ ...shared, providers: config.providers });
   stack.push({ name: 'authorization', stop: () => authorization.settle() });
   const server = createAdminServer({
+    ...shared,
     host: config.host,
     port: config.port,
     adminToken: await adminToken(config),
-    logger,
-    db,
-    catalogue,
-    connections,
-    onboarding,
-    runs,
     metrics: createMetrics({
       db,
       resources: catalogue.endpoints.map(({ resource }) => resource),

@@ -9,7 +9,6 @@ import {
   isServiceSilent,
   postponeRefresh,
   replaceToken,
-  type SealedPair,
   type StoredToken,
 } from '../db/tables/tokens.js';
 import { inTransaction, untilCommitted } from '../db/transaction.js';
@@ -131,7 +130,10 @@ export class RefreshAttempt {
     return untilCommitted(() =>
       inTransaction(db, async (tx) => {
         if (!(await lockConnection(tx, this.#company))) return undefined;
-        const aged = agedBy((clock.monotonic() - sentAt) / 1000, sealed);
+        const waited = (clock.monotonic() - sentAt) / 1000;
+        const lifetimeSeconds = Math.max(0, sealed.lifetimeSeconds - waited);
+        const refreshAfter = Math.max(0, sealed.refreshAfterSeconds - waited);
+        const aged = { ...sealed, lifetimeSeconds, refreshAfterSeconds: refreshAfter };
         const epoch = await replaceToken(tx, { spent: this.#state, pair: aged });
         if (epoch === undefined && pair.refreshToken !== this.#refreshToken)
           await vault.quarantine(tx, this.#company, pair.refreshToken);
@@ -213,12 +215,4 @@ export class RefreshAttempt {
 
 export function tokenBusy(company: CompanyKey): MusterError {
   return new MusterError('token_busy', `The token of ${describeCompany(company)} is being refreshed elsewhere; try again`);
-}
-
-function agedBy(seconds: number, pair: SealedPair): SealedPair {
-  return {
-    ...pair,
-    lifetimeSeconds: Math.max(0, pair.lifetimeSeconds - seconds),
-    refreshAfterSeconds: Math.max(0, pair.refreshAfterSeconds - seconds),
-  };
 }

@@ -6,7 +6,7 @@ import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { followSchedule, nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
-import { nextSyncAt, type Schedule } from '../../src/runs/schedule.js';
+import { nextSyncsAfter, type Schedule } from '../../src/runs/schedule.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterEach(() => database.db.pool.query('TRUNCATE muster.connections, muster.runs CASCADE'));
 afterAll(() => database.close());
 
-const given = (schedule: Schedule, company: CompanyKey) => nextSyncAt(schedule, company, Date.now());
+const given = (schedule: Schedule, company: CompanyKey) => nextSyncsAfter(schedule, Date.now())(company);
 const runsOf = (company: CompanyKey) => database.db.prisma.run.count({ where: company });
 
 async function newCompany(

@@ -1,6 +1,5 @@
-// muster.connect_links: single-use links with which customers start the authorization flow. Creating a link and showing a company
-// that must authorize again insert rows, exchanges of codes move the epoch and complete them. Of a token, only its hash is kept.
-// Lock order: a link is locked behind its company's connection and token.
+// muster.connect_links: single-use links with which customers start the authorization flow. Of a token, only its hash is kept. Exchanges of
+// codes move the epoch and complete the link. Lock order: a link is locked behind its company's connection and token.
 import type { Environment } from '../../core/company.js';
 import type { ConnectLink } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
@@ -10,12 +9,10 @@ export interface ConnectLinkRow extends Omit<ConnectLink, 'environment' | 'creat
   readonly environment: Environment;
 }
 
-type NewLink = Pick<ConnectLinkRow, 'id' | 'tokenHash' | 'environment' | 'companyId'>;
-
 /** Inserts the links that are missing. A link without a company is for whichever is chosen on the consent screen. */
 export async function insertConnectLinks(
   db: Database,
-  { links, expiresAt }: { links: readonly NewLink[]; expiresAt: Date },
+  { links, expiresAt }: { links: readonly Omit<ConnectLinkRow, 'epoch' | 'expiresAt' | 'completedAt'>[]; expiresAt: Date },
 ): Promise<void> {
   if (links.length === 0) return;
   await db.prisma.$executeRaw`

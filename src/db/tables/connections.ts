@@ -1,9 +1,8 @@
-// muster.connections: the onboarded companies and what each may do (docs/states.md). Onboarding inserts a row, removal deletes
-// it, refreshes of tokens end and restore the authorization, requests for runs set the next sync. Lock order: the connection is
-// the first row that any writer locks; its token, its lists, its runs and their walks follow. A writer that locks several
-// connections takes them in the order of their keys, or passes over the ones that are locked.
+// muster.connections: the onboarded companies and what each may do (docs/states.md). Onboarding inserts a row, removal deletes it, refreshes
+// end and restore the authorization, requests for runs set the next sync. Lock order: the connection is the first row that any writer locks.
+// A writer of several connections locks them in the order of their keys, or passes over the ones that are locked.
 import type { CompanyKey, Environment } from '../../core/company.js';
-import { Prisma } from '../../generated/prisma/client.js';
+import { type Connection, Prisma, type Token } from '../../generated/prisma/client.js';
 import { type Page, pageOf, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
@@ -22,14 +21,12 @@ export type ReauthorizationReason =
   | 'access_token_refused';
 
 /** A connection with its company's name and the times of its access token. */
-export interface ConnectionRow extends CompanyKey {
+export interface ConnectionRow
+  extends CompanyKey,
+    Pick<Connection, 'paused' | 'reauthorizationReason' | 'nextSyncAt'>,
+    Pick<Token, 'expiresAt' | 'refreshedAt'> {
   readonly name: string | null;
   readonly status: ConnectionStatus;
-  readonly paused: boolean;
-  readonly reauthorizationReason: string | null;
-  readonly expiresAt: Date | null;
-  readonly refreshedAt: Date | null;
-  readonly nextSyncAt: Date | null;
 }
 
 const SELECTED = Prisma.sql`

@@ -1,6 +1,6 @@
-// muster.runs: one sync of one company. Whoever asks for a run inserts its row; afterwards only the worker writes it that has claimed it,
-// and names its claim by the epoch. Cancelling and removing a company are the exceptions.
-// Lock order: connections, lists, runs, walks. A new run's row is nobody else's to lock, so that its walks may take lists over.
+// muster.runs: one sync of one company. Requests insert a row, the worker that has claimed it writes it under the claim's epoch; cancelling
+// and removing a company write it, too. Lock order: connections, lists, runs, walks. A new run's row is nobody else's to lock, so that its
+// walks may take lists over.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type ErrorView, MusterError } from '../../core/errors.js';
 import { Prisma, type Run } from '../../generated/prisma/client.js';
@@ -77,11 +77,7 @@ export async function listRuns(db: Database, filter: RunFilter): Promise<Page<Ru
   return pageBySeq(rows as unknown as RunRow[], filter.limit);
 }
 
-export interface LastRun extends CompanyKey, RunClaim {
-  readonly status: RunStatus;
-  readonly createdAt: Date;
-  readonly finishedAt: Date | null;
-}
+export type LastRun = CompanyKey & Pick<RunRow, 'id' | 'epoch' | 'status' | 'createdAt' | 'finishedAt'>;
 
 /** Of each company its active run or else its last one. By LATERAL, which looks them up, however many runs there are. */
 export async function lastRunsOf(tx: Transaction, { companies }: { companies: readonly CompanyKey[] }): Promise<LastRun[]> {
@@ -135,17 +131,14 @@ export function findClaimableRuns(db: Database, { limit }: { limit: number }): P
   return db.prisma.$queryRaw`SELECT id, epoch FROM muster.runs WHERE ${IS_CLAIMABLE} ORDER BY seq LIMIT ${limit}`;
 }
 
-/** A claim that still stands, and what its worker must know. */
-export interface LivingClaim extends RunClaim {
-  readonly cancelRequested: boolean;
-  readonly paused: boolean;
-}
-
 /**
  * Says that the worker works on these runs, and on no other: a claim whose work ended in an error that kept it from being released must
- * lapse. Returns the claims that still stand.
+ * lapse. Returns the claims that still stand, and what their workers must know.
  */
-export function renewClaims(db: Database, { ids, worker }: { ids: readonly string[]; worker: string }): Promise<LivingClaim[]> {
+export function renewClaims(
+  db: Database,
+  { ids, worker }: { ids: readonly string[]; worker: string },
+): Promise<(RunClaim & { cancelRequested: boolean; paused: boolean })[]> {
   return db.prisma.$queryRaw`
     UPDATE muster.runs SET heartbeat_at = now() WHERE id = ANY(${ids}::uuid[]) AND holder = ${worker} AND status = 'running'
     RETURNING id, epoch, cancel_requested AS "cancelRequested", ${IS_PAUSED} AS paused`;

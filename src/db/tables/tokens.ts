@@ -1,7 +1,6 @@
-// muster.tokens: the encrypted token pair of each company, and the lease under which one process at a time refreshes it.
-// Onboarding and authorization insert a row, refreshes replace its pair, removal deletes it. The epoch grows with every lease and
-// with every pair that is stored: a write under an older epoch finds no row. All times are the database's, since processes on
-// several machines compare them. Lock order: the connection before its token.
+// muster.tokens: the encrypted token pair of each company, and the lease under which one process at a time refreshes it. The epoch grows
+// with every lease and with every pair that is stored: a write under an older epoch finds no row. All times are the database's, since
+// processes on several machines compare them. Lock order: the connection before its token.
 import type { CompanyKey } from '../../core/company.js';
 import type { ErrorCode } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
