@@ -34,7 +34,11 @@ export class Onboarding {
     const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${digest}`];
     const done = await withDatabaseErrors(
       this.#locks.run(names, async () => {
-        await this.#refuseOnboarded(company);
+        const found = await this.#deps.connections.find(company);
+        if (found && found.status !== 'reauthorization_required') {
+          const name = describeCompany(company);
+          throw new MusterError('already_onboarded', `${name} is onboarded already (${found.status}); its token was not used`);
+        }
         const answer = await endpoint.refresh(refreshToken);
         if (answer.kind === 'malformed') await quarantine(this.#deps, company, answer.refreshToken);
         const grant = granted(company, answer);
@@ -47,15 +51,6 @@ export class Onboarding {
     throw new MusterError(
       'onboarding_in_progress',
       `${describeCompany(company)}, or another one with the same token, is being onboarded right now, and this request sent no token; look at the company in a moment, and onboard it again if it is not there`,
-    );
-  }
-
-  async #refuseOnboarded(company: CompanyKey): Promise<void> {
-    const found = await this.#deps.connections.find(company);
-    if (!found || found.status === 'reauthorization_required') return;
-    throw new MusterError(
-      'already_onboarded',
-      `${describeCompany(company)} is onboarded already (${found.status}); its token was not used`,
     );
   }
 

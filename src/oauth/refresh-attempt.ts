@@ -2,10 +2,12 @@ import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.j
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
+import type { Database } from '../db/database.js';
 import { lockConnection, type ReauthorizationReason } from '../db/tables/connections.js';
 import {
   abandonAttempt,
   beginAttempt,
+  findToken,
   isServiceSilent,
   postponeRefresh,
   replaceToken,
@@ -164,11 +166,9 @@ export class RefreshAttempt {
   }
 
   async #newest(): Promise<AccessToken> {
-    const { db, vault } = this.#deps;
-    const state = await vault.read(db.prisma, this.#company);
-    if (state.reauthorizationReason !== null) throw reauthorizationRequired(this.#company, state.reauthorizationReason);
+    const state = await readToken(this.#deps.db, this.#company);
     if (!state.usable) throw tokenBusy(this.#company);
-    return vault.openAccess(state);
+    return this.#deps.vault.openAccess(state);
   }
 
   /**
@@ -211,6 +211,13 @@ export class RefreshAttempt {
     this.#deps.logger.warn({ err: error, ...logFieldsOf(this.#company) }, 'token not refreshed');
     return error;
   }
+}
+
+/** Throws `company_not_found`, `reauthorization_required`. */
+export async function readToken(db: Database, company: CompanyKey): Promise<StoredToken> {
+  const state = await findToken(db.prisma, company);
+  if (state.reauthorizationReason !== null) throw reauthorizationRequired(company, state.reauthorizationReason);
+  return state;
 }
 
 export function tokenBusy(company: CompanyKey): MusterError {

@@ -1,8 +1,8 @@
-import { type CompanyKey, companyNotFound, describeCompany } from '../core/company.js';
+import { type CompanyKey, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import { insertQuarantinedToken } from '../db/tables/quarantined-tokens.js';
-import { findToken, type SealedPair, type StoredToken } from '../db/tables/tokens.js';
+import type { SealedPair, StoredToken } from '../db/tables/tokens.js';
 import type { Transaction } from '../db/transaction.js';
 import type { AccessToken } from '../http/token-source.js';
 import type { Cipher } from './cipher.js';
@@ -19,13 +19,6 @@ export class Vault {
 
   constructor(cipher: Cipher) {
     this.#cipher = cipher;
-  }
-
-  /** Opens nothing yet. Throws `company_not_found`. */
-  async read(tx: Transaction, company: CompanyKey): Promise<StoredToken> {
-    const token = await findToken(tx, company);
-    if (token) return token;
-    throw companyNotFound(company);
   }
 
   /** Throws `token_unreadable`. */

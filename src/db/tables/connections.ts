@@ -70,7 +70,7 @@ export async function listConnections(db: Database, filter: ConnectionFilter): P
     ${SELECTED} WHERE (${status}::text IS NULL OR c.status = ${status}) AND (${environment}::text IS NULL OR environment = ${environment})
       AND (${afterId}::uuid IS NULL OR (environment, company_id) > (${afterEnvironment}, ${afterId}::uuid))
     ORDER BY environment, company_id LIMIT ${limit + 1}::int`;
-  return pageOf(rows, limit, ({ environment, companyId }) => `${environment}|${companyId}`);
+  return pageOf(rows, limit, (row) => `${row.environment}|${row.companyId}`);
 }
 
 /** Inserts the connection, or ends the need to authorize again of the one that is there. True when it was inserted. */

@@ -1,7 +1,7 @@
 // muster.tokens: the encrypted token pair of each company, and the lease under which one process at a time refreshes it. The epoch grows
 // with every lease and with every pair that is stored: a write under an older epoch finds no row. All times are the database's, since
 // processes on several machines compare them. Lock order: the connection before its token.
-import type { CompanyKey } from '../../core/company.js';
+import { type CompanyKey, companyNotFound } from '../../core/company.js';
 import type { ErrorCode } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
@@ -65,8 +65,8 @@ const LONGEST_SILENCE_HOURS = 24;
 const UNTRIED = Prisma.sql`lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0,
   transient_failures = 0, last_failure = NULL`;
 
-/** Undefined when the company is not there. */
-export async function findToken(tx: Transaction, company: CompanyKey): Promise<StoredToken | undefined> {
+/** Throws `company_not_found`. */
+export async function findToken(tx: Transaction, company: CompanyKey): Promise<StoredToken> {
   const [row] = await tx.$queryRaw<Omit<StoredToken, 'company'>[]>`
     SELECT t.epoch, t.access_token AS "accessToken", t.refresh_token AS "refreshToken",
            t.access_token IS NOT NULL
@@ -79,7 +79,8 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
            c.reauthorization_reason AS "reauthorizationReason"
     FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
-  return row && { company, ...row };
+  if (!row) throw companyNotFound(company);
+  return { company, ...row };
 }
 
 /** The companies whose token is due and under no lease, the longest due first; without companies that must authorize again. */
