@@ -14,11 +14,11 @@ import { openDatabase } from '../src/db/database.js';
 import { migrate } from '../src/db/migrate.js';
 import { startEmbeddedServer } from '../src/embedded/embedded-server.js';
 import { HttpClient } from '../src/http/http-client.js';
+import { TOKEN_CONCURRENCY, tokenQueue } from '../src/jobs/due-queues.js';
 import { migrateQueue, postgresBackend } from '../src/jobs/postgres-queue.js';
 import type { QueueBackend } from '../src/jobs/queue-backend.js';
 import { redisBackend } from '../src/jobs/redis-queue.js';
 import { Sweeper } from '../src/jobs/sweeper.js';
-import { TOKEN_CONCURRENCY, TokenQueue } from '../src/jobs/token-queue.js';
 import { AccessTokenManager } from '../src/oauth/access-token-manager.js';
 import { Cipher, Keyring } from '../src/oauth/cipher.js';
 import { Connections } from '../src/oauth/connections.js';
@@ -84,7 +84,7 @@ async function refreshesPerSecond(databaseUrl: string, port: number, backend: Qu
   const tokens = new AccessTokenManager(deps);
   await onboard(db, vault, companies);
 
-  const queue = new TokenQueue(backend, tokens);
+  const queue = tokenQueue(backend, tokens);
   const sweeper = new Sweeper(backend, [{ name: 'due-tokens', everyMs: 2_000, run: () => queue.enqueueDue() }], logger);
   const { rows } = await db.pool.query<{ now: Date }>('UPDATE muster.tokens SET refresh_at = now() RETURNING now()');
   const beganAt = rows[0]!.now;

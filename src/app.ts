@@ -15,13 +15,12 @@ import { migrate, pendingMigrations } from './db/migrate.js';
 import { startEmbeddedServer } from './embedded/embedded-server.js';
 import { ApiClient } from './http/api-client.js';
 import { HttpClient } from './http/http-client.js';
-import { NotificationQueue } from './jobs/notification-queue.js';
+import { notificationQueue, tokenQueue } from './jobs/due-queues.js';
 import { migrateQueue, postgresBackend } from './jobs/postgres-queue.js';
 import { redisBackend } from './jobs/redis-queue.js';
 import { RunQueue, RunWorker } from './jobs/run-queue.js';
 import { Sweeper } from './jobs/sweeper.js';
 import { sweeps } from './jobs/sweeps.js';
-import { TokenQueue } from './jobs/token-queue.js';
 import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Deliverer } from './notifications/deliverer.js';
 import { Webhook } from './notifications/webhook.js';
@@ -37,7 +36,7 @@ import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
 import { registerSecret } from './observability/secret-registry.js';
-import { NightlySyncs } from './runs/nightly-syncs.js';
+import { nightlySyncs } from './runs/nightly-syncs.js';
 import { RunExecutor } from './runs/run-executor.js';
 import { RunLeases } from './runs/run-leases.js';
 import { Runs } from './runs/runs.js';
@@ -166,20 +165,16 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 async function startWorker(config: Config, shared: Shared, stack: StopStack): Promise<void> {
-  const { db, catalogue, clock, logger, apiClients, tokens, links, backend, runQueue, runs } = shared;
+  const { db, clock, logger, apiClients, tokens, links, backend, runQueue, runs } = shared;
   const { publicUrl, schedule, changeRetentionDays, workerConcurrency: concurrency } = config;
   const leases = new RunLeases(db, `${hostname()}/${process.pid}/${randomBytes(4).toString('hex')}`, logger);
   const executor = new RunExecutor({
-    db,
-    catalogue,
-    clock,
-    logger,
+    ...shared,
     store: new WalkStore(db, clock, skipUnchanged),
     tokensOf: (company) => tokens.sourceFor(company),
     apiOf: (environment) => ofEnvironment(apiClients, environment),
   });
-  const worker = new RunWorker({ backend, queue: runQueue, executor, leases, clock, logger, concurrency });
-  const tokenQueue = new TokenQueue(backend, tokens);
+  const worker = new RunWorker({ ...shared, queue: runQueue, executor, leases, concurrency });
   const deliverer = new Deliverer({
     db,
     webhook: openWebhook(config, stack),
@@ -187,15 +182,16 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     authorizeUrl: async (company) => (await links.reauthorizationUrls([company])).get(keyText(company)),
     logger,
   });
-  const notificationQueue = new NotificationQueue(backend, deliverer);
-  const nightlySyncs = new NightlySyncs({ db, runs, schedule, logger });
-  const swept = { db, nightlySyncs, runQueue, tokenQueue, notificationQueue, deliverer, changeRetentionDays };
+  const dueTokens = tokenQueue(backend, tokens);
+  const dueNotifications = notificationQueue(backend, deliverer);
+  const startDueSyncs = nightlySyncs({ db, runs, schedule, logger });
+  const swept = { db, startDueSyncs, runQueue, dueTokens, dueNotifications, deliverer, changeRetentionDays };
   const sweeper = new Sweeper(backend, sweeps(swept), logger);
-  for (const service of [tokenQueue, notificationQueue, worker, sweeper]) await stack.start(service);
+  for (const service of [dueTokens, dueNotifications, worker, sweeper]) await stack.start(service);
 }
 
 async function startApi(config: Config, shared: Shared, stack: StopStack): Promise<AdminServer> {
-  const { db, catalogue, logger, connections, onboarding, signer, links, backend, runQueue, runs } = shared;
+  const { db, catalogue, logger, links, backend, runQueue } = shared;
   // Ten megabytes, which a worker does without.
   const [{ createAdminServer }, { createMetrics }] = await Promise.all([
     import('./api/server.js'),
@@ -203,18 +199,13 @@ async function startApi(config: Config, shared: Shared, stack: StopStack): Promi
   ]);
   if (config.adminToken && config.adminToken.reveal().length < 16)
     logger.warn('MUSTER_ADMIN_TOKEN is short enough to be guessed: 16 characters or more are better');
-  const authorization = new Authorization({ ...shared, signer, links, providers: config.providers });
+  const authorization = new Authorization({ ...shared, providers: config.providers });
   stack.push({ name: 'authorization', stop: () => authorization.settle() });
   const server = createAdminServer({
+    ...shared,
     host: config.host,
     port: config.port,
     adminToken: await adminToken(config),
-    logger,
-    db,
-    catalogue,
-    connections,
-    onboarding,
-    runs,
     metrics: createMetrics({
       db,
       resources: catalogue.endpoints.map(({ resource }) => resource),

@@ -4,10 +4,11 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import { type CompanyKey, companyNotFound, keyText } from '../core/company.js';
 import { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
+import type { ConnectionRow } from '../db/tables/connections.js';
 import { findLists } from '../db/tables/lists.js';
 import type { List } from '../generated/prisma/client.js';
 import type { ConnectLinks } from '../oauth/connect-links.js';
-import type { Connections, ConnectionView } from '../oauth/connections.js';
+import type { Connections } from '../oauth/connections.js';
 import type { Onboarding } from '../oauth/onboarding.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { Runs } from '../runs/runs.js';
@@ -201,7 +202,7 @@ export async function presentCompanies(
     readonly catalogue: Pick<Catalogue, 'endpoints'>;
     readonly connectLinks: Pick<ConnectLinks, 'reauthorizationUrls'>;
   },
-  connections: readonly ConnectionView[],
+  connections: readonly ConnectionRow[],
 ): Promise<CompanyModel[]> {
   const companyIds = connections.map(({ companyId }) => companyId);
   // A list that left the catalogue keeps its rows and is walked no more. Shown, its proof would look stale for ever.

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import type { ConnectionRow } from '../db/tables/connections.js';
 import type { List } from '../generated/prisma/client.js';
-import type { ConnectionView } from '../oauth/connections.js';
 import { Count, EnvironmentName, presentTime, Time } from './models.js';
 
 export const CompanyStatusName = z.enum(['active', 'reauthorization_required', 'paused']);
@@ -34,10 +34,10 @@ export type CompanyModel = z.output<typeof Company>;
 
 /** `lists` are the company's lists of the catalogue; `authorizeUrl` is there where the company must authorize again. */
 export function presentCompany(
-  connection: ConnectionView,
+  connection: ConnectionRow,
   { lists, authorizeUrl }: { readonly lists: readonly List[]; readonly authorizeUrl: string | undefined },
 ): CompanyModel {
-  const { environment, companyId, name, status, paused, reauthorizationReason, token, nextSyncAt } = connection;
+  const { environment, companyId, name, status, paused, reauthorizationReason, expiresAt, refreshedAt, nextSyncAt } = connection;
   const blocked = status === 'reauthorization_required';
   return {
     environment,
@@ -46,7 +46,7 @@ export function presentCompany(
     status,
     paused,
     ...(blocked && reauthorizationReason && { reauthorization_reason: reauthorizationReason }),
-    token: { expires_at: presentTime(token.expiresAt), refreshed_at: presentTime(token.refreshedAt) },
+    token: { expires_at: presentTime(expiresAt), refreshed_at: presentTime(refreshedAt) },
     resources: lists.map(({ resource, records, lastVerifiedAt, lastRunId }) => ({
       resource,
       records,

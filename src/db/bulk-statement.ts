@@ -47,6 +47,8 @@ export function numberArray(values: readonly number[]): string {
 type Adapter = Awaited<ReturnType<PrismaPg['connect']>>;
 type Statement = Parameters<Adapter['executeRaw']>[0];
 
+const AS_IT_IS: Statement['argTypes'][number] = { scalarType: 'unknown', arity: 'scalar' };
+
 /** Prisma's adapter for `pg`, which puts the values of executeBulk in the place of their key. */
 export class BulkAdapter extends PrismaPg {
   override async connect(): Promise<Adapter> {
@@ -59,7 +61,9 @@ export class BulkAdapter extends PrismaPg {
         return Object.assign(transaction, {
           executeRaw: (statement: Statement) => {
             const bulk = statement.args.length === 1 ? UNDER_WAY.get(statement.args[0] as string) : undefined;
-            const rows = executeRaw(bulk ? withValues(statement, bulk) : statement);
+            const rows = executeRaw(
+              bulk ? { ...statement, args: [...bulk.values], argTypes: bulk.values.map(() => AS_IT_IS) } : statement,
+            );
             bulk?.onSent();
             return rows;
           },
@@ -67,12 +71,4 @@ export class BulkAdapter extends PrismaPg {
       },
     });
   }
-}
-
-function withValues(statement: Statement, { values }: Bulk): Statement {
-  return { ...statement, args: [...values], argTypes: values.map(typeOf) };
-}
-
-function typeOf(): Statement['argTypes'][number] {
-  return { scalarType: 'unknown', arity: 'scalar' };
 }

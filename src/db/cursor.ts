@@ -1,11 +1,12 @@
 import { MusterError } from '../core/errors.js';
 
-/** An opaque cursor that stands for the last row of a page. */
-export function pageCursor(position: string): string {
-  return Buffer.from(position).toString('base64url');
+/** A page of a list; `nextCursor` is absent on the last one. */
+export interface Page<T> {
+  readonly data: readonly T[];
+  readonly nextCursor?: string;
 }
 
-/** The position that a cursor stands for; throws `invalid_request` when it is none of ours. */
+/** The position that a cursor of `pageOf` stands for; throws `invalid_request` when it is none of ours. */
 export function readCursor(cursor: string, pattern: RegExp): string {
   const position = Buffer.from(cursor, 'base64url').toString();
   if (!pattern.test(position))
@@ -16,20 +17,20 @@ export function readCursor(cursor: string, pattern: RegExp): string {
   return position;
 }
 
-/** A page of a list; `nextCursor` is absent on the last one. */
-export interface Page<T> {
-  readonly data: readonly T[];
-  readonly nextCursor?: string;
-}
-
-/** The `seq` of the last row of the page before; undefined on the first page. Throws `invalid_request`. */
-export function readSeqCursor(cursor: string | undefined): bigint | undefined {
-  return cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
-}
-
-/** `rows` were asked for with `limit + 1`: the row too many says that another page follows. */
-export function pageBySeq<T extends { readonly seq: bigint }>(rows: readonly T[], limit: number): Page<T> {
+/** `rows` were asked for with `limit + 1`: the row too many says that another page follows. The cursor stands for the last row. */
+export function pageOf<T>(rows: readonly T[], limit: number, positionOf: (row: T) => string): Page<T> {
   const data = rows.slice(0, limit);
   const last = data.at(-1);
-  return { data, ...(rows.length > limit && last && { nextCursor: pageCursor(String(last.seq)) }) };
+  return { data, ...(rows.length > limit && last && { nextCursor: Buffer.from(positionOf(last)).toString('base64url') }) };
+}
+
+/** Prisma's arguments for a page of `pageBySeq`, newest first. Throws `invalid_request` for a cursor that no answer gave. */
+export function newestFirst<F extends object>({ cursor, limit, ...filter }: F & { cursor?: string; limit: number }) {
+  const before = cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
+  const where = { ...filter, ...(before !== undefined && { seq: { lt: before } }) };
+  return { where, orderBy: { seq: 'desc' }, take: limit + 1 } as const;
+}
+
+export function pageBySeq<T extends { readonly seq: bigint }>(rows: readonly T[], limit: number): Page<T> {
+  return pageOf(rows, limit, ({ seq }) => String(seq));
 }

@@ -5,24 +5,22 @@ import { isMusterError, MusterError } from '../core/errors.js';
  * from an error of `pg` or of Prisma; undefined for everything else.
  */
 export function sqlState(error: unknown): string | undefined {
-  const code =
-    member(member(member(member(error, 'meta'), 'driverAdapterError'), 'cause'), 'originalCode') ?? member(error, 'code');
-  return typeof code === 'string' && /^[0-9A-Z]{5}$/.test(code) && !isPrismaCode(code) && !isSystemCode(code) ? code : undefined;
+  const code = member(adapterError(error), 'originalCode') ?? member(error, 'code');
+  if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code)) return undefined;
+  // Prisma's own codes look alike; those of the operating system have letters only, as no SQLSTATE has.
+  return /^P[1-6]\d{3}$/.test(code) || /^[A-Z]+$/.test(code) ? undefined : code;
 }
 
 /**
  * A failure of the connection as MusterError `database_unavailable`, every other error as it came. Whether the statement or
- * commit that was under way took effect is unknown then: whoever repeats it needs a fence or a key that makes it harmless.
+ * commit that was under way took effect is unknown then: whoever repeats it needs an epoch or a key that makes it harmless.
  */
 export function translateDatabaseError(error: unknown): unknown {
   if (!isUnavailable(error)) return error;
   return new MusterError(
     'database_unavailable',
     'The database cannot be reached or closed the connection; see that it runs and try again',
-    {
-      cause: error,
-      details: { sql_state: sqlState(error) ?? null },
-    },
+    { cause: error, details: { sql_state: sqlState(error) ?? null } },
   );
 }
 
@@ -90,7 +88,7 @@ function isUnavailable(error: unknown): boolean {
   const state = sqlState(error);
   if (state !== undefined) return state.startsWith('08') || UNAVAILABLE_STATES.has(state);
   const code = member(error, 'code');
-  const kind = member(member(member(member(error, 'meta'), 'driverAdapterError'), 'cause'), 'kind');
+  const kind = member(adapterError(error), 'kind');
   if (typeof kind === 'string' && UNAVAILABLE_ADAPTER.has(kind)) return true;
   if (typeof code !== 'string') return UNAVAILABLE_TEXT.has(error.message);
   // `syscall` tells a socket that failed from, say, a file that is missing.
@@ -105,10 +103,10 @@ function isSocketFailure(error: Error): boolean {
     : ['connect', 'getaddrinfo', 'read', 'write'].includes(String(syscall));
 }
 
-const isPrismaCode = (code: string): boolean => /^P[1-6]\d{3}$/.test(code);
-
-/** Names of system errors have letters only; no SQLSTATE does. */
-const isSystemCode = (code: string): boolean => /^[A-Z]+$/.test(code);
+/** The driver's error inside one of Prisma. */
+function adapterError(error: unknown): unknown {
+  return member(member(member(error, 'meta'), 'driverAdapterError'), 'cause');
+}
 
 function member(value: unknown, key: string): unknown {
   return typeof value === 'object' && value !== null ? (value as Record<string, unknown>)[key] : undefined;

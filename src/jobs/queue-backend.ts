@@ -43,23 +43,18 @@ export interface QueueWorkerOptions {
 
 /** A worker from its start to its stop. It may be stopped twice, and before its start: then it never starts. */
 export class QueueWorker {
-  readonly #backend: QueueBackend;
-  readonly #queue: string;
-  readonly #processor: Processor;
+  readonly #make: () => Worker;
   readonly #options: QueueWorkerOptions;
   #worker: Worker | undefined;
   #stopped: Promise<void> | undefined;
 
   constructor(backend: QueueBackend, queue: string, processor: Processor, options: QueueWorkerOptions) {
-    this.#backend = backend;
-    this.#queue = queue;
-    this.#processor = processor;
+    this.#make = () => backend.worker(queue, processor, { concurrency: options.concurrency });
     this.#options = options;
   }
 
   start(): void {
-    if (this.#stopped) return;
-    this.#worker = this.#backend.worker(this.#queue, this.#processor, { concurrency: this.#options.concurrency });
+    if (!this.#stopped) this.#worker = this.#make();
   }
 
   /** Resolves when the jobs under way have ended; no other is begun. */

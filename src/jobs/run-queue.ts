@@ -79,7 +79,7 @@ export class RunWorker implements Service {
   }
 
   async start(): Promise<void> {
-    this.#deps.leases.startHeartbeat();
+    this.#deps.leases.heartbeat.start();
     this.#worker.start();
     this.#poll.start();
   }
@@ -88,7 +88,7 @@ export class RunWorker implements Service {
     this.#stopping = true;
     void this.#poll.stop(); // may be waiting for a queue that is not there
     await this.#worker.stop();
-    await this.#deps.leases.stopHeartbeat();
+    await this.#deps.leases.heartbeat.stop();
   }
 
   async #work(runId: string): Promise<void> {

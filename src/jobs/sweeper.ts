@@ -28,14 +28,16 @@ export class Sweeper implements Service {
   readonly #worker: QueueWorker;
   #starting: Promise<void> | undefined;
   #isStopped = false;
-  readonly #guard = new Repetition(GUARD_MS, () => this.#check());
+  readonly #guard = new Repetition(GUARD_MS, () =>
+    this.#schedule().catch((error: unknown) => this.#logger.warn({ err: error }, 'schedules could not be checked')),
+  );
 
   constructor(backend: QueueBackend, sweeps: readonly Sweep[], logger: Logger) {
     this.#sweeps = new Map(sweeps.map((sweep) => [sweep.name, sweep]));
     this.#logger = logger;
     this.#queue = backend.queue(SWEEPS);
     const concurrency = sweeps.length;
-    this.#worker = new QueueWorker(backend, SWEEPS, (job) => this.#sweep(job.name), { concurrency });
+    this.#worker = new QueueWorker(backend, SWEEPS, async (job) => this.#sweeps.get(job.name)?.run(), { concurrency });
   }
 
   start(): Promise<void> {
@@ -59,23 +61,11 @@ export class Sweeper implements Service {
     this.#guard.start();
   }
 
-  async #check(): Promise<void> {
-    try {
-      await this.#schedule();
-    } catch (error) {
-      this.#logger.warn({ err: error }, 'schedules could not be checked');
-    }
-  }
-
   /** Puts only the schedules that are missing or differ: putting a schedule again while its job waits loses that occurrence. */
   async #schedule(): Promise<void> {
     const known = new Map((await this.#queue.getJobSchedulers()).map((scheduler) => [scheduler.key, Number(scheduler.every)]));
     for (const { name, everyMs } of this.#sweeps.values()) {
       if (known.get(name) !== everyMs) await this.#queue.upsertJobScheduler(name, { every: everyMs }, { name });
     }
-  }
-
-  async #sweep(name: string): Promise<void> {
-    await this.#sweeps.get(name)?.run();
   }
 }

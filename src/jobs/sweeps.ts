@@ -2,18 +2,16 @@ import type { Database } from '../db/database.js';
 import { removeOldChanges, stampChanges } from '../db/tables/change-batches.js';
 import { findClaimableRuns } from '../db/tables/runs.js';
 import type { Deliverer } from '../notifications/deliverer.js';
-import type { NightlySyncs } from '../runs/nightly-syncs.js';
-import type { NotificationQueue } from './notification-queue.js';
+import type { DueQueue } from './due-queues.js';
 import type { RunQueue } from './run-queue.js';
 import type { Sweep } from './sweeper.js';
-import type { TokenQueue } from './token-queue.js';
 
 interface SweepDependencies {
   readonly db: Database;
-  readonly nightlySyncs: NightlySyncs;
+  readonly startDueSyncs: () => Promise<void>;
   readonly runQueue: RunQueue;
-  readonly tokenQueue: TokenQueue;
-  readonly notificationQueue: NotificationQueue;
+  readonly dueTokens: Pick<DueQueue<never>, 'enqueueDue'>;
+  readonly dueNotifications: Pick<DueQueue<never>, 'enqueueDue'>;
   readonly deliverer: Deliverer;
   /** Days that a change stays in the feed; undefined = for ever. */
   readonly changeRetentionDays: number | undefined;
@@ -24,11 +22,11 @@ export function sweeps(deps: SweepDependencies): Sweep[] {
   const { db, changeRetentionDays: days, runQueue } = deps;
   return [
     { name: 'orphaned-runs', everyMs: 2_000, run: orphanedRuns(db, runQueue) },
-    { name: 'due-syncs', everyMs: 5_000, run: () => deps.nightlySyncs.startDue() },
-    { name: 'due-tokens', everyMs: 2_000, run: () => deps.tokenQueue.enqueueDue() },
+    { name: 'due-syncs', everyMs: 5_000, run: deps.startDueSyncs },
+    { name: 'due-tokens', everyMs: 2_000, run: () => deps.dueTokens.enqueueDue() },
     { name: 'change-feed', everyMs: 1_000, run: () => stampChanges(db) },
     ...(days === undefined ? [] : [{ name: 'old-changes', everyMs: 600_000, run: () => removeOldChanges(db, days) }]),
-    { name: 'due-notifications', everyMs: 1_000, run: () => deps.notificationQueue.enqueueDue() },
+    { name: 'due-notifications', everyMs: 1_000, run: () => deps.dueNotifications.enqueueDue() },
     { name: 'old-notifications', everyMs: 3_600_000, run: () => deps.deliverer.tidy() },
   ];
 }

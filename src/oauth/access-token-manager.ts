@@ -5,6 +5,7 @@ import { withDatabaseErrors } from '../db/sql-state.js';
 import { lockConnection } from '../db/tables/connections.js';
 import {
   findDueTokens,
+  findToken,
   LEASE_MS,
   type Lease,
   releaseLease,
@@ -14,9 +15,8 @@ import {
 } from '../db/tables/tokens.js';
 import { inTransaction } from '../db/transaction.js';
 import type { AccessToken, TokenSource } from '../http/token-source.js';
-import { reauthorizationRequired } from './connections.js';
 import type { Dependencies } from './grant-store.js';
-import { RefreshAttempt, tokenBusy } from './refresh-attempt.js';
+import { RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
 
 /** Longer than a lease, so that a caller that waits outlives a lease whose owner crashed. */
@@ -66,7 +66,7 @@ export class AccessTokenManager {
 
   /** Refreshes the company's token if it is still due: for the companies that `due` gave. Throws like a token source. */
   async refresh(company: CompanyKey): Promise<void> {
-    const state = await withDatabaseErrors(this.#read(company));
+    const state = await withDatabaseErrors(readToken(this.#deps.db, company));
     if (state.due) await withDatabaseErrors(this.#share(company, undefined));
   }
 
@@ -85,7 +85,7 @@ export class AccessTokenManager {
   }
 
   async #get(company: CompanyKey): Promise<AccessToken> {
-    const state = await this.#read(company);
+    const state = await readToken(this.#deps.db, company);
     if (!state.usable) return this.#share(company, undefined);
     const token = this.#deps.vault.openAccess(state);
     if (!state.due) return token;
@@ -97,7 +97,7 @@ export class AccessTokenManager {
   }
 
   async #renew(company: CompanyKey, stale: AccessToken): Promise<AccessToken> {
-    const state = await this.#read(company);
+    const state = await readToken(this.#deps.db, company);
     return this.#suffices(state, stale) ? this.#deps.vault.openAccess(state) : this.#share(company, stale);
   }
 
@@ -106,7 +106,7 @@ export class AccessTokenManager {
     const { db, vault, connections, logger } = this.#deps;
     await inTransaction(db, async (tx) => {
       if (!(await lockConnection(tx, company))) return;
-      const state = await vault.read(tx, company);
+      const state = await findToken(tx, company);
       const isCurrent = state.accessToken !== null && vault.openAccess(state).value.reveal() === token.value.reveal();
       if (!isCurrent || !(await connections.requireReauthorization(company, 'access_token_refused', tx))) return;
       logger.warn({ ...logFieldsOf(company), reason: 'access_token_refused' }, 'company must authorize again');
@@ -135,7 +135,7 @@ export class AccessTokenManager {
       const sendBefore = clock.monotonic() + LEASE_MS - NEEDED_MS;
       const lease = await takeLease(db, { company, owner: this.#owner });
       if (lease) return this.#refreshUnder(lease, stale, sendBefore);
-      const token = this.#settled(await this.#read(company), stale);
+      const token = this.#settled(await readToken(this.#deps.db, company), stale);
       if (token) return token;
       if (clock.monotonic() > giveUpAt) {
         await shortenLease(db, company);
@@ -151,7 +151,7 @@ export class AccessTokenManager {
     const { company } = lease;
     let attempt: RefreshAttempt;
     try {
-      const state = await this.#read(company);
+      const state = await readToken(this.#deps.db, company);
       const token = this.#settled(state, stale);
       if (token) {
         await releaseLease(db, lease);
@@ -178,12 +178,6 @@ export class AccessTokenManager {
   #suffices(state: StoredToken, stale: AccessToken | undefined): boolean {
     if (!state.usable) return false;
     return stale ? this.#deps.vault.openAccess(state).value.reveal() !== stale.value.reveal() : !state.due;
-  }
-
-  async #read(company: CompanyKey): Promise<StoredToken> {
-    const state = await this.#deps.vault.read(this.#deps.db.prisma, company);
-    if (state.reauthorizationReason === null) return state;
-    throw reauthorizationRequired(company, state.reauthorizationReason);
   }
 }
 

@@ -6,7 +6,7 @@ import type { Transaction } from '../db/transaction.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { ConnectLinkSigner } from './connect-link-signer.js';
 import type { ConnectLinks } from './connect-links.js';
-import { type Dependencies, GrantStore } from './grant-store.js';
+import { type Dependencies, quarantine, saveGrant } from './grant-store.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
 
 /** How long a member may take from the link to the consent: signing in, perhaps with a second factor, and choosing. */
@@ -67,16 +67,14 @@ interface AuthorizationDependencies extends Dependencies {
 
 /**
  * The authorization code flow from a connect link to a stored connection (docs/authorization.md). Starting it writes nothing, so a
- * program that previews links does no harm; the link's fence makes sure that no state, and so no code, is exchanged twice.
+ * program that previews links does no harm; the link's epoch makes sure that no state, and so no code, is exchanged twice.
  */
 export class Authorization {
   readonly #deps: AuthorizationDependencies;
-  readonly #grants: GrantStore;
   readonly #exchanges = new Set<Promise<unknown>>();
 
   constructor(deps: AuthorizationDependencies) {
     this.#deps = deps;
-    this.#grants = new GrantStore(deps);
   }
 
   /** Where to send the browser that opened a link. */
@@ -88,7 +86,7 @@ export class Authorization {
     if (link.expiresAt.getTime() <= clock.now()) return this.#failed('expired_link', link);
     const provider = providers[link.environment];
     if (!provider) return this.#failed('not_configured', link);
-    const state = signer.state({ linkId: link.id, fence: link.fence, startedAt: clock.now() });
+    const state = signer.state({ linkId: link.id, epoch: link.epoch, startedAt: clock.now() });
     registerSecret(state);
     return { location: authorizationUrl(provider, state, link.companyId) };
   }
@@ -102,7 +100,7 @@ export class Authorization {
     if (!flow) return { failure: 'unknown_state' };
     if (!link) return { failure: 'unknown_link' };
     if (link.completedAt) return this.#failed('completed_link', link);
-    if (flow.fence !== link.fence) return this.#failed('spent_state', link);
+    if (flow.epoch !== link.epoch) return this.#failed('spent_state', link);
     if (flow.startedAt + FLOW_MS <= clock.now()) return this.#failed('expired_state', link);
     registerSecret(code);
     const exchange = this.#exchange(link, new Secret(code));
@@ -130,7 +128,7 @@ export class Authorization {
       case 'granted':
         return this.#keep(link, answer);
       case 'malformed':
-        await this.#grants.quarantine(nameOf(link, link.companyId), answer.refreshToken);
+        await quarantine(this.#deps, nameOf(link, link.companyId), answer.refreshToken);
         return this.#failed('unusable_grant', link);
       case 'refused':
         return this.#failed('refused_code', link);
@@ -158,10 +156,10 @@ export class Authorization {
     const isOther = link.companyId !== null && companyId !== link.companyId;
     if (companyId !== null && !isOther) {
       const mayCommit = (tx: Transaction) => completeConnectLink(tx, { ...link, at: new Date(this.#deps.clock.now()) });
-      const saved = await this.#grants.save(company, { ...grant, refreshToken }, mayCommit);
+      const saved = await saveGrant(this.#deps, company, { ...grant, refreshToken }, mayCommit);
       if (saved) return { company, ...saved };
     }
-    await this.#grants.quarantine(company, refreshToken);
+    await quarantine(this.#deps, company, refreshToken);
     if (companyId === null) return this.#failed('unusable_grant', link);
     return this.#failed(isOther ? 'wrong_company' : 'spent_state', link);
   }

@@ -48,7 +48,11 @@ export class Cipher {
 
   /** Throws `token_unreadable` for a key that is not in the ring, and for a ciphertext of a different row or a damaged one. */
   open(text: string, company: CompanyKey, field: TokenField): Secret {
-    const { id, sealed } = parse(text, company, field);
+    // The payload follows the last dot, since base64url has no dots.
+    const [, id, payload] = /^v1\.(.+)\.([\w-]+)$/.exec(text) ?? [];
+    const sealed = Buffer.from(payload ?? '', 'base64url');
+    if (id === undefined || sealed.length < NONCE_BYTES + TAG_BYTES)
+      throw unreadable(company, field, 'is no ciphertext of this version', { key: null, reason: 'damaged' });
     const nonce = sealed.subarray(0, NONCE_BYTES);
     const key = this.#key(id, company, field);
     try {
@@ -94,23 +98,13 @@ function boundTo({ environment, companyId }: CompanyKey, field: TokenField): Buf
   return Buffer.from(`${environment}|${companyId}|${field}`);
 }
 
-/** The payload follows the last dot, since base64url has no dots. */
-function parse(text: string, company: CompanyKey, field: TokenField): { id: string; sealed: Buffer } {
-  const [, id, payload] = /^v1\.(.+)\.([\w-]+)$/.exec(text) ?? [];
-  const sealed = Buffer.from(payload ?? '', 'base64url');
-  if (id === undefined || sealed.length < NONCE_BYTES + TAG_BYTES)
-    throw unreadable(company, field, 'is no ciphertext of this version', { key: null, reason: 'damaged' });
-  return { id, sealed };
-}
-
-interface Unreadable {
-  readonly key: string | null;
-  readonly reason: 'missing_key' | 'damaged';
-}
-
-function unreadable(company: CompanyKey, field: TokenField, problem: string, why: Unreadable, cause?: unknown): MusterError {
-  return new MusterError('token_unreadable', `The ${field.replace('_', ' ')} of ${describeCompany(company)} ${problem}`, {
-    cause,
-    details: { ...why },
-  });
+function unreadable(
+  company: CompanyKey,
+  field: TokenField,
+  problem: string,
+  details: { key: string | null; reason: 'missing_key' | 'damaged' },
+  cause?: unknown,
+): MusterError {
+  const message = `The ${field.replace('_', ' ')} of ${describeCompany(company)} ${problem}`;
+  return new MusterError('token_unreadable', message, { cause, details });
 }

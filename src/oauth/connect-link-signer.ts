@@ -4,17 +4,17 @@ import type { Keyring } from './cipher.js';
 /** The contents of a state: which flow it belongs to. */
 export interface FlowState {
   readonly linkId: string;
-  /** The link's fence when the flow was started. */
-  readonly fence: number;
-  /** Milliseconds since the epoch. */
+  /** The link's epoch when the flow was started. */
+  readonly epoch: number;
+  /** Milliseconds since 1970. */
   readonly startedAt: number;
 }
 
 const MAC_BYTES = 32;
 const ID_BYTES = 16;
-const FENCE_BYTES = 4;
+const EPOCH_BYTES = 4;
 const TIME_BYTES = 6;
-const FIELDS_END = MAC_BYTES + ID_BYTES + FENCE_BYTES + TIME_BYTES;
+const FIELDS_END = MAC_BYTES + ID_BYTES + EPOCH_BYTES + TIME_BYTES;
 /** Key ids are at most 32 characters long. */
 const LONGEST_STATE = 200;
 
@@ -41,11 +41,11 @@ export class ConnectLinkSigner {
   }
 
   /** base64url of the MAC, the fields, and the id of the key. */
-  state({ linkId, fence, startedAt }: FlowState): string {
-    const fields = Buffer.alloc(ID_BYTES + FENCE_BYTES + TIME_BYTES);
+  state({ linkId, epoch, startedAt }: FlowState): string {
+    const fields = Buffer.alloc(ID_BYTES + EPOCH_BYTES + TIME_BYTES);
     fields.write(linkId.replaceAll('-', ''), 'hex');
-    fields.writeUInt32BE(fence, ID_BYTES);
-    fields.writeUIntBE(startedAt, ID_BYTES + FENCE_BYTES, TIME_BYTES);
+    fields.writeUInt32BE(epoch, ID_BYTES);
+    fields.writeUIntBE(startedAt, ID_BYTES + EPOCH_BYTES, TIME_BYTES);
     const { currentId } = this.#keyring;
     const signed = Buffer.concat([fields, Buffer.from(currentId)]);
     return Buffer.concat([mac(this.#key('state', currentId), signed), signed]).toString('base64url');
@@ -62,8 +62,8 @@ export class ConnectLinkSigner {
     if (!timingSafeEqual(given, mac(this.#key('state', keyId), signed))) return undefined;
     return {
       linkId: uuid(signed),
-      fence: signed.readUInt32BE(ID_BYTES),
-      startedAt: signed.readUIntBE(ID_BYTES + FENCE_BYTES, TIME_BYTES),
+      epoch: signed.readUInt32BE(ID_BYTES),
+      startedAt: signed.readUIntBE(ID_BYTES + EPOCH_BYTES, TIME_BYTES),
     };
   }
 

@@ -21,11 +21,6 @@ const SHOWN_MS = LINK_MS / 2;
 /** How long an expired link is remembered, so that its page can say so. */
 const REMEMBERED_MS = 90 * DAY_MS;
 
-interface ConnectLinkRequest {
-  readonly environment: Environment;
-  readonly companyId?: string | null | undefined;
-}
-
 interface ConnectLinkDependencies extends Pick<Dependencies, 'db' | 'clock' | 'endpoints'> {
   readonly signer: ConnectLinkSigner;
   readonly publicUrl: URL;
@@ -42,7 +37,8 @@ export class ConnectLinks {
   }
 
   /** A new link, good for one authorization. Throws `environment_not_configured`. */
-  async create({ environment, companyId = null }: ConnectLinkRequest): Promise<{ url: string; expiresAt: Date }> {
+  async create(request: { environment: Environment; companyId?: string | undefined }): Promise<{ url: string; expiresAt: Date }> {
+    const { environment, companyId = null } = request;
     const { db, clock, endpoints } = this.#deps;
     ofEnvironment(endpoints, environment);
     const id = crypto.randomUUID();
@@ -64,7 +60,7 @@ export class ConnectLinks {
     if (asked.length === 0) return new Map();
     const period = Math.floor(clock.now() / SHOWN_MS);
     const expiresAt = new Date((period + 2) * SHOWN_MS);
-    const lost = await findLostAuthorizations(db, { companies: asked });
+    const lost = await findLostAuthorizations(db, asked);
     const links = lost.map(({ change, ...company }) => {
       const id = signer.linkId(`${change}|${period}`);
       const token = this.#token(id);

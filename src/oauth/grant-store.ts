@@ -31,52 +31,39 @@ export interface Dependencies {
 /** A grant with which a company can be kept. */
 type LastingGrant = Grant & { readonly refreshToken: Secret };
 
-/** `created` is false when the company was there and got a newer authorization. */
-interface Saved {
-  readonly created: boolean;
+/**
+ * Stores a grant: the connection, its token and the company's row appear together. A company that is there gets the newer
+ * authorization, and `created` is false. Undefined, and nothing stored, when `mayCommit`, asked last in the same transaction, says no.
+ */
+export async function saveGrant(
+  { db, vault, refreshMarginSeconds, random = Math.random, logger }: Dependencies,
+  company: CompanyKey,
+  grant: LastingGrant,
+  mayCommit = async (_tx: Transaction) => true,
+): Promise<{ readonly created: boolean } | undefined> {
+  const refreshAfter = refreshAfterSeconds(grant.lifetimeSeconds, refreshMarginSeconds, random());
+  const pair = vault.seal(company, { ...grant, refreshAfterSeconds: refreshAfter });
+  const work = async (tx: Transaction) => {
+    const created = await authorizeConnection(tx, company);
+    await addCompany(tx, company);
+    await saveToken(tx, { company, pair });
+    await recordAuthorizationRestored(tx, company);
+    if (!(await mayCommit(tx))) throw new Forbidden();
+    return { created };
+  };
+  const saved = await untilCommitted(() =>
+    inTransaction(db, work).catch((error: unknown) => {
+      if (error instanceof Forbidden) return undefined;
+      throw error;
+    }),
+  );
+  if (saved) logger.info({ ...logFieldsOf(company), ...saved }, 'company onboarded');
+  return saved;
 }
 
-/** Stores each grant for its company or, where that cannot be, its refresh token in quarantine: no pair that we received is lost. */
-export class GrantStore {
-  readonly #deps: Dependencies;
-
-  constructor(deps: Dependencies) {
-    this.#deps = deps;
-  }
-
-  /**
-   * Stores a grant: the connection, its token and the company's row appear together. A company that is there gets the
-   * newer authorization. Undefined, and nothing stored, when `mayCommit`, asked last in the same transaction, says no.
-   */
-  async save(company: CompanyKey, grant: LastingGrant, mayCommit = async (_tx: Transaction) => true): Promise<Saved | undefined> {
-    const { db, vault, refreshMarginSeconds, random = Math.random, logger } = this.#deps;
-    const pair = vault.seal(company, {
-      ...grant,
-      refreshAfterSeconds: refreshAfterSeconds(grant.lifetimeSeconds, refreshMarginSeconds, random()),
-    });
-    const work = async (tx: Transaction) => {
-      const created = await authorizeConnection(tx, company);
-      await addCompany(tx, company);
-      await saveToken(tx, { company, pair });
-      await recordAuthorizationRestored(tx, company);
-      if (!(await mayCommit(tx))) throw new Forbidden();
-      return { created };
-    };
-    const saved = await untilCommitted(() =>
-      inTransaction(db, work).catch((error: unknown) => {
-        if (error instanceof Forbidden) return undefined;
-        throw error;
-      }),
-    );
-    if (saved) logger.info({ ...logFieldsOf(company), ...saved }, 'company onboarded');
-    return saved;
-  }
-
-  /** Keeps a refresh token that cannot be used for its company now: the service has used up every token before it. */
-  async quarantine(company: CompanyKey, refreshToken: Secret): Promise<void> {
-    const { db, vault } = this.#deps;
-    await untilCommitted(() => vault.quarantine(db.prisma, company, refreshToken));
-  }
+/** Keeps a refresh token that cannot be used for its company now: the service has used up every token before it. */
+export function quarantine({ db, vault }: Dependencies, company: CompanyKey, refreshToken: Secret): Promise<void> {
+  return untilCommitted(() => vault.quarantine(db.prisma, company, refreshToken));
 }
 
 /** Rolls the transaction back. */

@@ -6,23 +6,17 @@ import type { Secret } from '../core/secret.js';
 import { AdvisoryLocks } from '../db/advisory-locks.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { type Dependencies, GrantStore } from './grant-store.js';
+import { type Dependencies, quarantine, saveGrant } from './grant-store.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
-
-export interface OnboardingRequest extends CompanyKey {
-  readonly refreshToken: Secret;
-}
 
 /** Takes companies in. A refresh token that is given to us is spent to prove it, so everything else is checked before. */
 export class Onboarding {
   readonly #deps: Dependencies;
   readonly #locks: AdvisoryLocks;
-  readonly #grants: GrantStore;
 
   constructor(deps: Dependencies) {
     this.#deps = deps;
     this.#locks = new AdvisoryLocks(deps.db.pool);
-    this.#grants = new GrantStore(deps);
   }
 
   /**
@@ -31,19 +25,25 @@ export class Onboarding {
    * token, right now), `token_refused`, `token_for_another_company` (the pair is then kept in quarantine),
    * `service_refused` (our client credentials), `service_unreachable`.
    */
-  async onboard({ environment, companyId, refreshToken }: OnboardingRequest): Promise<{ created: boolean }> {
+  async onboard(request: CompanyKey & { readonly refreshToken: Secret }): Promise<{ created: boolean }> {
+    const { environment, companyId, refreshToken } = request;
     const company = { environment, companyId };
     const endpoint = ofEnvironment(this.#deps.endpoints, environment);
     registerSecret(refreshToken.reveal());
-    const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${digest(refreshToken)}`];
+    const digest = createHash('sha256').update(refreshToken.reveal()).digest('base64url');
+    const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${digest}`];
     const done = await withDatabaseErrors(
       this.#locks.run(names, async () => {
-        await this.#refuseOnboarded(company);
+        const found = await this.#deps.connections.find(company);
+        if (found && found.status !== 'reauthorization_required') {
+          const name = describeCompany(company);
+          throw new MusterError('already_onboarded', `${name} is onboarded already (${found.status}); its token was not used`);
+        }
         const answer = await endpoint.refresh(refreshToken);
-        if (answer.kind === 'malformed') await this.#grants.quarantine(company, answer.refreshToken);
+        if (answer.kind === 'malformed') await quarantine(this.#deps, company, answer.refreshToken);
         const grant = granted(company, answer);
         await this.#refuseOther(company, grant);
-        return (await this.#grants.save(company, { refreshToken, ...grant }))!;
+        return (await saveGrant(this.#deps, company, { refreshToken, ...grant }))!;
       }),
     );
     if (done) return done.result;
@@ -54,20 +54,11 @@ export class Onboarding {
     );
   }
 
-  async #refuseOnboarded(company: CompanyKey): Promise<void> {
-    const found = await this.#deps.connections.find(company);
-    if (!found || found.status === 'reauthorization_required') return;
-    throw new MusterError(
-      'already_onboarded',
-      `${describeCompany(company)} is onboarded already (${found.status}); its token was not used`,
-    );
-  }
-
   /** The service has used the old token up by now: the new one is the other company's only key, and is kept for it. */
   async #refuseOther(company: CompanyKey, { companyId, refreshToken }: Grant): Promise<void> {
     if (companyId === undefined || companyId === company.companyId) return;
     const other = { ...company, companyId };
-    if (refreshToken) await this.#grants.quarantine(other, refreshToken);
+    if (refreshToken) await quarantine(this.#deps, other, refreshToken);
     throw new MusterError(
       'token_for_another_company',
       `The token that was given for ${describeCompany(company)} belongs to ${describeCompany(other)}; nothing was onboarded`,
@@ -112,8 +103,4 @@ function granted(company: CompanyKey, answer: TokenAnswer): Grant {
         'the authorization server gave no readable answer; try again, and if the token is refused then, authorize again',
       );
   }
-}
-
-function digest(token: Secret): string {
-  return createHash('sha256').update(token.reveal()).digest('base64url');
 }

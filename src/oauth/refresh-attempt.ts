@@ -2,20 +2,21 @@ import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.j
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
+import type { Database } from '../db/database.js';
 import { lockConnection, type ReauthorizationReason } from '../db/tables/connections.js';
 import {
   abandonAttempt,
   beginAttempt,
+  findToken,
   isServiceSilent,
   postponeRefresh,
   replaceToken,
-  type SealedPair,
   type StoredToken,
 } from '../db/tables/tokens.js';
 import { inTransaction, untilCommitted } from '../db/transaction.js';
 import type { AccessToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
-import type { Dependencies } from './grant-store.js';
+import { type Dependencies, quarantine } from './grant-store.js';
 import { NEEDED_MS, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
@@ -101,14 +102,13 @@ export class RefreshAttempt {
   }
 
   async #keep(grant: Grant, sentAt: number): Promise<AccessToken> {
-    const { db, vault, refreshMarginSeconds, random = Math.random, logger } = this.#deps;
+    const { refreshMarginSeconds, random = Math.random, logger } = this.#deps;
     const { companyId = this.#company.companyId, refreshToken, lifetimeSeconds } = grant;
     if (companyId !== this.#company.companyId) {
-      const other = { ...this.#company, companyId };
-      if (refreshToken) await untilCommitted(() => vault.quarantine(db.prisma, other, refreshToken));
+      if (refreshToken) await quarantine(this.#deps, { ...this.#company, companyId }, refreshToken);
       return this.#abandon('token_for_another_company');
     }
-    const fence = await this.#store(
+    const epoch = await this.#store(
       {
         accessToken: grant.accessToken,
         refreshToken: refreshToken ?? this.#refreshToken,
@@ -117,13 +117,13 @@ export class RefreshAttempt {
       },
       sentAt,
     );
-    if (fence === undefined) return this.#newest();
+    if (epoch === undefined) return this.#newest();
     logger.debug({ ...logFieldsOf(this.#company), lifetimeSeconds }, 'token refreshed');
-    return { value: grant.accessToken, version: fence };
+    return { value: grant.accessToken, version: epoch };
   }
 
   /**
-   * The new fence; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
+   * The new epoch; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
    * count from when it was asked for, since the database may let us wait.
    */
   #store(pair: TokenPair, sentAt: number): Promise<bigint | undefined> {
@@ -132,13 +132,16 @@ export class RefreshAttempt {
     return untilCommitted(() =>
       inTransaction(db, async (tx) => {
         if (!(await lockConnection(tx, this.#company))) return undefined;
-        const aged = agedBy((clock.monotonic() - sentAt) / 1000, sealed);
-        const fence = await replaceToken(tx, { spent: this.#state, pair: aged });
-        if (fence === undefined && pair.refreshToken !== this.#refreshToken)
+        const waited = (clock.monotonic() - sentAt) / 1000;
+        const lifetimeSeconds = Math.max(0, sealed.lifetimeSeconds - waited);
+        const refreshAfter = Math.max(0, sealed.refreshAfterSeconds - waited);
+        const aged = { ...sealed, lifetimeSeconds, refreshAfterSeconds: refreshAfter };
+        const epoch = await replaceToken(tx, { spent: this.#state, pair: aged });
+        if (epoch === undefined && pair.refreshToken !== this.#refreshToken)
           await vault.quarantine(tx, this.#company, pair.refreshToken);
         // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
-        if (fence !== undefined && fence !== this.#state.fence + 1n) await connections.regain(this.#company, tx);
-        return fence;
+        if (epoch !== undefined && epoch !== this.#state.epoch + 1n) await connections.regain(this.#company, tx);
+        return epoch;
       }),
     );
   }
@@ -163,11 +166,9 @@ export class RefreshAttempt {
   }
 
   async #newest(): Promise<AccessToken> {
-    const { db, vault } = this.#deps;
-    const state = await vault.read(db.prisma, this.#company);
-    if (state.reauthorizationReason !== null) throw reauthorizationRequired(this.#company, state.reauthorizationReason);
+    const state = await readToken(this.#deps.db, this.#company);
     if (!state.usable) throw tokenBusy(this.#company);
-    return vault.openAccess(state);
+    return this.#deps.vault.openAccess(state);
   }
 
   /**
@@ -212,14 +213,13 @@ export class RefreshAttempt {
   }
 }
 
-export function tokenBusy(company: CompanyKey): MusterError {
-  return new MusterError('token_busy', `The token of ${describeCompany(company)} is being refreshed elsewhere; try again`);
+/** Throws `company_not_found`, `reauthorization_required`. */
+export async function readToken(db: Database, company: CompanyKey): Promise<StoredToken> {
+  const state = await findToken(db.prisma, company);
+  if (state.reauthorizationReason !== null) throw reauthorizationRequired(company, state.reauthorizationReason);
+  return state;
 }
 
-function agedBy(seconds: number, pair: SealedPair): SealedPair {
-  return {
-    ...pair,
-    lifetimeSeconds: Math.max(0, pair.lifetimeSeconds - seconds),
-    refreshAfterSeconds: Math.max(0, pair.refreshAfterSeconds - seconds),
-  };
+export function tokenBusy(company: CompanyKey): MusterError {
+  return new MusterError('token_busy', `The token of ${describeCompany(company)} is being refreshed elsewhere; try again`);
 }

@@ -1,8 +1,8 @@
-import { type CompanyKey, companyNotFound, describeCompany } from '../core/company.js';
+import { type CompanyKey, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import { insertQuarantinedToken } from '../db/tables/quarantined-tokens.js';
-import { findToken, type SealedPair, type StoredToken } from '../db/tables/tokens.js';
+import type { SealedPair, StoredToken } from '../db/tables/tokens.js';
 import type { Transaction } from '../db/transaction.js';
 import type { AccessToken } from '../http/token-source.js';
 import type { Cipher } from './cipher.js';
@@ -21,17 +21,10 @@ export class Vault {
     this.#cipher = cipher;
   }
 
-  /** Opens nothing yet. Throws `company_not_found`. */
-  async read(tx: Transaction, company: CompanyKey): Promise<StoredToken> {
-    const token = await findToken(tx, company);
-    if (token) return token;
-    throw companyNotFound(company);
-  }
-
   /** Throws `token_unreadable`. */
-  openAccess({ company, accessToken, fence }: StoredToken): AccessToken {
+  openAccess({ company, accessToken, epoch }: StoredToken): AccessToken {
     if (accessToken === null) throw new MusterError('internal_error', `${describeCompany(company)} has no access token`);
-    return { value: this.#cipher.open(accessToken, company, 'access_token'), version: fence };
+    return { value: this.#cipher.open(accessToken, company, 'access_token'), version: epoch };
   }
 
   /** Throws `token_unreadable`. */

@@ -4,7 +4,7 @@ import type { Logger } from '../observability/logger.js';
 import type { Runs } from './runs.js';
 import { nextSyncsAfter, type Schedule } from './schedule.js';
 
-export interface NightlySyncsDependencies {
+interface NightlySyncsDependencies {
   readonly db: Database;
   readonly runs: Pick<Runs, 'requestAll'>;
   readonly schedule: Schedule;
@@ -16,27 +16,22 @@ const DUE_BATCH = 500;
 /** Companies that one statement moves: their connections are locked until it has ended. */
 const MOVE_BATCH = 500;
 
-/** Asks for the runs of the night: whoever is due by the schedule, and everybody's next night. */
-export class NightlySyncs {
-  readonly #deps: NightlySyncsDependencies;
-  #followsSchedule = false;
-
-  constructor(deps: NightlySyncsDependencies) {
-    this.#deps = deps;
-  }
-
-  /** One look. The first look of a process follows the schedule, too: the settings of the process before may have been others. */
-  async startDue(): Promise<void> {
-    await startDueSyncs(this.#deps);
-    if (this.#followsSchedule) return;
-    const { db, schedule, logger } = this.#deps;
+/**
+ * Each call asks for the runs of whoever is due by the schedule, and sets their next night. The first call of a process follows the
+ * schedule, too: the settings of the process before may have been others.
+ */
+export function nightlySyncs({ db, runs, schedule, logger }: NightlySyncsDependencies): () => Promise<void> {
+  let followsSchedule = false;
+  return async () => {
+    await startDueSyncs(db, runs, schedule);
+    if (followsSchedule) return;
     const moved = await followSchedule(db, schedule);
-    this.#followsSchedule = true;
+    followsSchedule = true;
     if (moved > 0) logger.info({ companies: moved }, 'the schedule has changed: the next syncs were moved');
-  }
+  };
 }
 
-async function startDueSyncs({ db, runs, schedule }: NightlySyncsDependencies): Promise<void> {
+async function startDueSyncs(db: Database, runs: Pick<Runs, 'requestAll'>, schedule: Schedule): Promise<void> {
   const due = await findDueSyncs(db, { limit: DUE_BATCH });
   if (!due[0]) return;
   // By the clock by which they are due: a clock behind it would give the same night again.

@@ -1,12 +1,6 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { EarlierWalk } from '../db/tables/walks.js';
 
-/** A walk that a new run will make; `continues` names the walk whose checkpoint it takes over. */
-export interface PlannedWalk {
-  readonly resource: string;
-  readonly continues?: string;
-}
-
 export interface PlanInput {
   readonly catalogue: Catalogue;
   readonly mode: 'resume' | 'full';
@@ -19,9 +13,10 @@ export interface PlanInput {
 /**
  * The walks of a new run, in catalogue order. `resume` goes on with the walks that the last run left unfinished, walks the lists that it
  * did not have, and passes over the lists that it completed; when it left nothing unfinished, or in mode `full`, every list is walked
- * from the start. So a list that fails again and again keeps no other list waiting.
+ * from the start. So a list that fails again and again keeps no other list waiting. `continues` names the walk whose checkpoint a new
+ * one takes over.
  */
-export function planWalks({ catalogue, mode, resources, lastWalks }: PlanInput): PlannedWalk[] {
+export function planWalks({ catalogue, mode, resources, lastWalks }: PlanInput): { resource: string; continues?: string }[] {
   const wanted = catalogue.endpoints.map(({ resource }) => resource).filter((resource) => resources?.includes(resource) ?? true);
   if (mode === 'full') return wanted.map((resource) => ({ resource }));
   const last = new Map(lastWalks.map((walk) => [walk.resource, walk]));

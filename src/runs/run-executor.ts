@@ -67,7 +67,10 @@ export class RunExecutor {
     const over = new AbortController();
     let record = Promise.resolve();
     try {
-      if (run.cancelRequested) return await this.#cancel(run);
+      if (run.cancelRequested) {
+        await finishRun(db, run, 'cancelled');
+        return 'over';
+      }
       const tokens = this.#deps.tokensOf(run.company);
       const { walks } = run;
       const isBegun = walks[0]?.position !== 0 || walks[0].pages > 0;
@@ -81,12 +84,22 @@ export class RunExecutor {
         if (end !== 'succeeded') failures.push(end.failed);
       }
       await record;
-      await this.#conclude(run, failures, log);
+      if (failures.length > 0) {
+        const message = `${failures.length} of the run's lists could not be walked: the run's walks say why.`;
+        await this.#retryOrFail(run, failures, { code: 'walks_failed', message }, log);
+      } else {
+        await finishRun(db, run, 'succeeded');
+        log.info('run succeeded');
+      }
       return 'over';
     } catch (error) {
       over.abort();
       await record.catch(() => {});
-      return this.#interrupted(leased, error, log);
+      return this.#interrupted(leased, error, log).catch((failure: unknown) => {
+        // The claim lapses by itself: nobody says any more that this worker works on the run.
+        log.warn({ err: failure }, 'the run could not be let go of; it is taken up again once its claim has lapsed');
+        return 'over';
+      });
     }
   }
 
@@ -127,71 +140,37 @@ export class RunExecutor {
     }
   }
 
-  async #conclude(run: ClaimedRun, failures: readonly unknown[], log: Logger): Promise<void> {
+  async #interrupted({ run, interruption }: LeasedRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
     const { db } = this.#deps;
-    if (failures.length === 0) {
-      await finishRun(db, run, 'succeeded');
-      log.info('run succeeded');
-      return;
-    }
-    const delay = retryDelay(run, failures);
-    const error = {
-      code: 'walks_failed',
-      message: `${failures.length} of the run's lists could not be walked: the run's walks say why.`,
-    } as const;
-    if (delay !== undefined) {
-      await postponeRun(db, { ...run, delaySeconds: delay, error });
-      log.warn({ retry_in_seconds: delay }, 'run waits to retry');
-      return;
-    }
-    await finishRun(db, run, 'failed', error);
-    log.error('run failed');
-  }
-
-  async #cancel(run: ClaimedRun): Promise<'over'> {
-    await finishRun(this.#deps.db, run, 'cancelled');
-    return 'over';
-  }
-
-  async #interrupted(leased: LeasedRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
-    try {
-      return await this.#endOrRelease(leased, error, log);
-    } catch (failure) {
-      // The claim lapses by itself: nobody says any more that this worker works on the run.
-      log.warn({ err: failure }, 'the run could not be let go of; it is taken up again once its claim has lapsed');
+    if (interruption === 'cancelled') {
+      await finishRun(db, run, 'cancelled');
       return 'over';
     }
-  }
-
-  async #endOrRelease({ run, interruption }: LeasedRun, error: unknown, log: Logger): Promise<'continue' | 'over'> {
-    const { db } = this.#deps;
-    if (interruption === 'cancelled') return this.#cancel(run);
     if (interruption === 'stopping') return (await releaseRun(db, run)) ? 'continue' : 'over';
     if (interruption === 'paused') {
       log.info('the company was paused; its run goes on when it is resumed');
-      await releaseRun(db, run);
-      return 'over';
-    }
-    if (interruption === 'lost' || isMusterError(error, 'fenced')) {
+    } else if (interruption === 'lost' || isMusterError(error, 'fenced')) {
       log.warn({ err: error }, 'another worker has taken the run over');
-      await releaseRun(db, run);
-      return 'over';
-    }
-    if (isPassingTrouble(error)) {
+    } else if (isPassingTrouble(error)) {
       log.warn({ err: error }, 'the database interrupted the run; the sweeper puts it before the workers again');
-      await releaseRun(db, run);
+    } else {
+      await this.#retryOrFail(run, [error], viewError(error), log);
       return 'over';
     }
-    const view = viewError(error);
-    const delay = retryDelay(run, [error]);
-    if (delay !== undefined) {
-      log.warn({ err: error, retry_in_seconds: delay }, `run waits to retry: ${view.code}`);
-      await postponeRun(db, { ...run, delaySeconds: delay, error: view });
-    } else {
-      log.error({ err: error }, `run failed: ${view.code}`);
-      await finishRun(db, run, 'failed', view);
-    }
+    await releaseRun(db, run);
     return 'over';
+  }
+
+  async #retryOrFail(run: ClaimedRun, failures: readonly unknown[], error: ErrorView, log: Logger): Promise<void> {
+    const { db } = this.#deps;
+    const delaySeconds = retryDelay(run, failures);
+    if (delaySeconds === undefined) {
+      log.error({ err: failures[0] }, `run failed: ${error.code}`);
+      await finishRun(db, run, 'failed', error);
+    } else {
+      log.warn({ err: failures[0], retry_in_seconds: delaySeconds }, `run waits to retry: ${error.code}`);
+      await postponeRun(db, { ...run, delaySeconds, error });
+    }
   }
 }
 
@@ -216,12 +195,8 @@ function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, record: Prom
 
 /** Errors that concern the whole company: going on with its next list would only repeat them. */
 function endsTheRun(error: unknown): boolean {
-  return (
-    isMusterError(error, 'reauthorization_required') ||
-    isMusterError(error, 'access_token_refused') ||
-    isMusterError(error, 'company_not_found') ||
-    isMusterError(error, 'fenced')
-  );
+  const codes = ['reauthorization_required', 'access_token_refused', 'company_not_found', 'fenced'] as const;
+  return codes.some((code) => isMusterError(error, code));
 }
 
 /** Whether another attempt may fare better: later, or in a worker that has the settings which this one lacks. */

@@ -7,11 +7,21 @@ import type { Logger } from '../observability/logger.js';
 export type Interruption = 'cancelled' | 'paused' | 'lost' | 'stopping';
 
 /** A claimed run while this process works on it. */
-export interface LeasedRun {
-  readonly run: ClaimedRun;
+export class LeasedRun {
+  readonly #abort = new AbortController();
+  interruption: Interruption | undefined;
+
+  constructor(readonly run: ClaimedRun) {}
+
   /** Aborts when the work must end at once. */
-  readonly signal: AbortSignal;
-  readonly interruption: Interruption | undefined;
+  get signal(): AbortSignal {
+    return this.#abort.signal;
+  }
+
+  interrupt(why: Interruption): void {
+    this.interruption ??= why;
+    this.#abort.abort(new Error(`run ${why}`));
+  }
 }
 
 /** A third of the time after which a claim lapses: two beats may be late before anybody takes the run. */
@@ -25,8 +35,8 @@ export class RunLeases {
   readonly #db: Database;
   readonly #worker: string;
   readonly #logger: Logger;
-  readonly #leases = new Map<string, Lease>();
-  readonly #heartbeat = new Repetition(HEARTBEAT_MS, () => this.#beat());
+  readonly #leases = new Map<string, LeasedRun>();
+  readonly heartbeat = new Repetition(HEARTBEAT_MS, () => this.#beat());
 
   /** `worker` names this process in the database, unlike any other. */
   constructor(db: Database, worker: string, logger: Logger) {
@@ -35,21 +45,13 @@ export class RunLeases {
     this.#logger = logger;
   }
 
-  startHeartbeat(): void {
-    this.#heartbeat.start();
-  }
-
-  stopHeartbeat(): Promise<void> {
-    return this.#heartbeat.stop();
-  }
-
   /** Claims the run and works on it. Undefined when the run cannot be claimed. */
   async work<T>(id: string, work: (leased: LeasedRun) => Promise<T>): Promise<T | undefined> {
     const run = await claimRun(this.#db, { id, worker: this.#worker });
     if (!run) return undefined;
     // This process itself may have been frozen for so long that its own claim lapsed.
     this.#leases.get(id)?.interrupt('lost');
-    const lease = new Lease(run);
+    const lease = new LeasedRun(run);
     this.#leases.set(id, lease);
     try {
       return await work(lease);
@@ -79,21 +81,5 @@ export class RunLeases {
     } catch (error) {
       this.#logger.warn({ err: error }, 'heartbeat failed; trying again');
     }
-  }
-}
-
-class Lease implements LeasedRun {
-  readonly #abort = new AbortController();
-  interruption: Interruption | undefined;
-
-  constructor(readonly run: ClaimedRun) {}
-
-  get signal(): AbortSignal {
-    return this.#abort.signal;
-  }
-
-  interrupt(why: Interruption): void {
-    this.interruption ??= why;
-    this.#abort.abort(new Error(`run ${why}`));
   }
 }

@@ -28,7 +28,7 @@ export interface RunOptions {
   readonly nextSyncOf?: (company: CompanyKey) => Date;
 }
 
-export interface RequestDependencies {
+interface RequestDependencies {
   readonly catalogue: Catalogue;
   readonly schedule: Schedule;
   /** Milliseconds since the epoch. */

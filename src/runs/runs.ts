@@ -5,15 +5,7 @@ import { isMusterError, MusterError } from '../core/errors.js';
 import type { Page } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
 import { findActiveCompanies } from '../db/tables/connections.js';
-import {
-  cancelQueuedRun,
-  findRun,
-  listRuns,
-  type RunClaim,
-  type RunFilter,
-  type RunRow,
-  requestCancel,
-} from '../db/tables/runs.js';
+import { cancelRun, findRun, listRuns, type RunClaim, type RunFilter, type RunRow } from '../db/tables/runs.js';
 import { endWalks } from '../db/tables/walks.js';
 import { inTransaction } from '../db/transaction.js';
 import { type RequestAnswers, type RunOptions, requestRuns } from './run-requests.js';
@@ -24,11 +16,7 @@ export interface RunDispatcher {
   dispatch(runs: readonly RunClaim[]): Promise<void>;
 }
 
-export interface RunRequest extends RunOptions {
-  readonly company: CompanyKey;
-}
-
-export interface RunsDependencies {
+interface RunsDependencies {
   readonly db: Database;
   readonly catalogue: Catalogue;
   readonly schedule: Schedule;
@@ -51,8 +39,13 @@ export class Runs {
    * The company's queued or running run, or a new one. One that waits to retry starts now.
    * Throws company_not_found, company_paused, reauthorization_required, unknown_resource.
    */
-  async request({ company, ...options }: RunRequest): Promise<RunRow> {
-    this.#checkResources(options.resources);
+  async request({ company, ...options }: RunOptions & { readonly company: CompanyKey }): Promise<RunRow> {
+    const { catalogue } = this.#deps;
+    const unknown = options.resources?.filter((resource) => !catalogue.get(resource)) ?? [];
+    if (unknown.length > 0) {
+      const known = catalogue.endpoints.map(({ resource }) => resource).join(', ');
+      throw new MusterError('unknown_resource', `No such resource in the catalogue: ${unknown.join(', ')}. There are: ${known}.`);
+    }
     const answer = (await this.#ask([company], options)).get(keyText(company)) ?? companyNotFound(company);
     if (answer instanceof MusterError) throw answer;
     const run = await this.find(answer.id);
@@ -72,7 +65,8 @@ export class Runs {
     let runs = 0;
     const missed: CompanyKey[] = [];
     const failures: unknown[] = [];
-    const batches = inBatches(companies);
+    const batches: (readonly CompanyKey[])[] = [];
+    for (let start = 0; start < companies.length; start += BATCH) batches.push(companies.slice(start, start + BATCH));
     for (const batch of batches) {
       try {
         const answers = await this.#ask(batch, options, { skipLocked: true });
@@ -90,10 +84,9 @@ export class Runs {
 
   /** Asks for a run of every active company, or of those whose last run failed. Returns how many were asked for. */
   async requestMany({ status, environment }: { status?: 'failed'; environment?: Environment }): Promise<number> {
-    const companies = await findActiveCompanies(this.#deps.db, { environment, lastRun: status });
     const options = { trigger: 'resync' } as const;
     let runs = 0;
-    let left: readonly CompanyKey[] = companies;
+    let left: readonly CompanyKey[] = await findActiveCompanies(this.#deps.db, { environment, lastRun: status });
     for (let before = Infinity; left.length > 0 && left.length < before; ) {
       before = left.length;
       const round = await this.requestAll(left, options);
@@ -119,8 +112,7 @@ export class Runs {
   /** A queued run ends at once; a running one stops before its next page. Ended runs stay as they are. Throws run_not_found. */
   async cancel(id: string): Promise<RunRow> {
     await inTransaction(this.#deps.db, async (tx) => {
-      await requestCancel(tx, { id });
-      if (await cancelQueuedRun(tx, { id })) await endWalks(tx, { runId: id, status: 'cancelled' });
+      if (await cancelRun(tx, { id })) await endWalks(tx, { runId: id, status: 'cancelled' });
     });
     const run = await this.find(id);
     if (!run) throw new MusterError('run_not_found', `There is no run ${id}: GET /api/runs lists them.`);
@@ -134,18 +126,6 @@ export class Runs {
     await dispatcher.dispatch([...answers.values()].filter(isRun));
     return answers;
   }
-
-  #checkResources(resources: readonly string[] | undefined): void {
-    const { catalogue } = this.#deps;
-    const unknown = resources?.filter((resource) => !catalogue.get(resource)) ?? [];
-    if (unknown.length === 0) return;
-    const known = catalogue.endpoints.map(({ resource }) => resource).join(', ');
-    throw new MusterError('unknown_resource', `No such resource in the catalogue: ${unknown.join(', ')}. There are: ${known}.`);
-  }
-}
-
-function inBatches(companies: readonly CompanyKey[]): (readonly CompanyKey[])[] {
-  return Array.from({ length: Math.ceil(companies.length / BATCH) }, (_, n) => companies.slice(n * BATCH, (n + 1) * BATCH));
 }
 
 function isRun(answer: RunClaim | MusterError): answer is RunClaim {

@@ -12,13 +12,8 @@ export interface Schedule {
 /** More than clocks are ever put forward or back at once. */
 const CLOCK_CHANGE_MS = 3 * 3_600_000;
 
-/** The next nightly sync of a company after `now` (milliseconds since the epoch). */
-export function nextSyncAt(schedule: Schedule, company: CompanyKey, now: number): Date {
-  return nextSyncsAfter(schedule, now)(company);
-}
-
 /**
- * The next nightly sync of any company after `now`; the schedule, which takes much longer to read than a company's place,
+ * The next nightly sync of any company after `now`, in milliseconds since 1970; the schedule, which takes much longer to read than a company's place,
  * is read once. The place in the window comes from a hash of the company's key, so that it is the same every night and
  * companies do not come due all at once.
  */

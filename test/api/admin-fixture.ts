@@ -15,7 +15,7 @@ import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
 import { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { Connections } from '../../src/oauth/connections.js';
-import { Onboarding, type OnboardingRequest } from '../../src/oauth/onboarding.js';
+import { Onboarding } from '../../src/oauth/onboarding.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import { Vault } from '../../src/oauth/vault.js';
 import { createLogger } from '../../src/observability/logger.js';
@@ -95,7 +95,7 @@ export async function startAdmin(
     ),
   };
   const onboarding = new (class extends Onboarding {
-    override async onboard({ environment, companyId, refreshToken }: OnboardingRequest) {
+    override async onboard({ environment, companyId, refreshToken }: Parameters<Onboarding['onboard']>[0]) {
       fixture.spent.push(refreshToken.reveal());
       if (fixture.refusal) throw fixture.refusal;
       const company = { environment, companyId };

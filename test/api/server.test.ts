@@ -336,10 +336,7 @@ describe('start and stop', () => {
       db: admin.db,
       metrics: new Registry(),
       readiness: [],
-      ...({} as Pick<
-        AdminDependencies,
-        'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs'
-      >),
+      ...({} as Pick<AdminDependencies, 'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs'>),
       ...options,
     });
     stops.push(() => server.stop());

@@ -4,9 +4,9 @@ import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { followSchedule, NightlySyncs } from '../../src/runs/nightly-syncs.js';
+import { followSchedule, nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
-import { nextSyncAt, type Schedule } from '../../src/runs/schedule.js';
+import { nextSyncsAfter, type Schedule } from '../../src/runs/schedule.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -22,7 +22,7 @@ beforeAll(async () => {
 afterEach(() => database.db.pool.query('TRUNCATE muster.connections, muster.runs CASCADE'));
 afterAll(() => database.close());
 
-const given = (schedule: Schedule, company: CompanyKey) => nextSyncAt(schedule, company, Date.now());
+const given = (schedule: Schedule, company: CompanyKey) => nextSyncsAfter(schedule, Date.now())(company);
 const runsOf = (company: CompanyKey) => database.db.prisma.run.count({ where: company });
 
 async function newCompany(
@@ -43,8 +43,7 @@ async function nextSyncOf(company: CompanyKey): Promise<Date | null> {
 function started(schedule: Schedule): () => Promise<void> {
   const { db } = database;
   const runs = new Runs({ db, catalogue: loadCatalogue(), schedule, clock, dispatcher: { dispatch: async () => {} } });
-  const nightlySyncs = new NightlySyncs({ db, runs, schedule, logger: pino({ enabled: false }) });
-  return () => nightlySyncs.startDue();
+  return nightlySyncs({ db, runs, schedule, logger: pino({ enabled: false }) });
 }
 
 test.each<[string, Parameters<typeof newCompany>[1]]>([

@@ -6,13 +6,12 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { Service } from '../../src/core/service.js';
 import { releaseRun } from '../../src/db/tables/runs.js';
-import { NotificationQueue } from '../../src/jobs/notification-queue.js';
+import { notificationQueue, tokenQueue } from '../../src/jobs/due-queues.js';
 import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
 import type { QueueBackend } from '../../src/jobs/queue-backend.js';
 import { redisBackend } from '../../src/jobs/redis-queue.js';
 import { RunQueue, RunWorker } from '../../src/jobs/run-queue.js';
 import { Sweeper } from '../../src/jobs/sweeper.js';
-import { TokenQueue } from '../../src/jobs/token-queue.js';
 import { RunLeases } from '../../src/runs/run-leases.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { redisUrl } from '../support/redis.js';
@@ -72,12 +71,12 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     },
     'token worker': {
       queue: 'tokens',
-      make: (work) => new TokenQueue(backend, { due: async () => [], refresh: work }),
+      make: (work) => tokenQueue(backend, { due: async () => [], refresh: work }),
       newJob: async () => ({ name: 'refresh', data: { environment: 'test', companyId: randomUUID() } }),
     },
     'notification worker': {
       queue: 'notifications',
-      make: (work) => new NotificationQueue(backend, { due: async () => [], deliver: work }),
+      make: (work) => notificationQueue(backend, { due: async () => [], deliver: work }),
       newJob: async () => ({ name: 'deliver', data: { id: randomUUID() } }),
     },
     sweeper: {

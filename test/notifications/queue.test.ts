@@ -6,7 +6,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
 import { claimNotification } from '../../src/db/tables/notifications.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { NotificationQueue } from '../../src/jobs/notification-queue.js';
+import { notificationQueue } from '../../src/jobs/due-queues.js';
 import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
 import type { QueueBackend } from '../../src/jobs/queue-backend.js';
 import { redisBackend } from '../../src/jobs/redis-queue.js';
@@ -51,7 +51,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     const backend: QueueBackend = kind === 'redis' ? redisBackend(redisUrl()!, logger) : postgresBackend(database.url, logger);
     const webhook = new Webhook({ url: receiver.url, secret: new Secret('canary-signing-secret') }, systemClock);
     const deps = { db: database.db, webhook, publicUrl: new URL('http://127.0.0.1'), logger };
-    const queue = new NotificationQueue(backend, new Deliverer({ ...deps, authorizeUrl: () => undefined }));
+    const queue = notificationQueue(backend, new Deliverer({ ...deps, authorizeUrl: () => undefined }));
     const sweeper = new Sweeper(backend, [{ name: 'due', everyMs: 1_000, run: () => queue.enqueueDue() }], logger);
     await queue.start();
     await sweeper.start();

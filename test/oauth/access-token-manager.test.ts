@@ -144,11 +144,11 @@ describe('one refresh for all', () => {
     expect(asked).toBe(12);
   });
 
-  test('a lease that moved the fence without a renewal does not hide that a token is stale', async () => {
+  test('a lease that moved the epoch without a renewal does not hide that a token is stale', async () => {
     const { company } = await onboarded(room, server);
     const source = room.manager.sourceFor(company);
     const stale = await source.get();
-    await alter(database.db, company, 'fence = fence + 5');
+    await alter(database.db, company, 'epoch = epoch + 5');
     expect((await source.renew(stale)).value.reveal()).not.toBe(stale.value.reveal());
   });
 
@@ -180,7 +180,7 @@ describe('what the answer may lack', () => {
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'change', change: without('expires_in') });
     await room.manager.sourceFor(company).get();
-    const minutes = ((await room.connections.find(company))?.token.expiresAt?.getTime() ?? 0) - Date.now();
+    const minutes = ((await room.connections.find(company))?.expiresAt?.getTime() ?? 0) - Date.now();
     expect(Math.round(minutes / 60_000)).toBe(30);
   });
 

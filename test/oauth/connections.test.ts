@@ -173,12 +173,12 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
   await pool.query('DROP TABLE mirror."odd ""name"');
 });
 
-test('a company that comes back has a new connection, and an old fence means nothing to it', async () => {
+test('a company that comes back has a new connection, and an old epoch means nothing to it', async () => {
   const { company } = await onboarded(room, server);
   const ids = async () =>
     (
-      await database.db.pool.query<{ id: string; fence: string }>(
-        'SELECT id, fence FROM muster.connections JOIN muster.tokens USING (environment, company_id) WHERE company_id = $1',
+      await database.db.pool.query<{ id: string; epoch: string }>(
+        'SELECT id, epoch FROM muster.connections JOIN muster.tokens USING (environment, company_id) WHERE company_id = $1',
         [company.companyId],
       )
     ).rows[0];
@@ -187,7 +187,7 @@ test('a company that comes back has a new connection, and an old fence means not
   await room.onboarding.onboard({ ...company, refreshToken: new Secret(server.issue(company.companyId)) });
   const after = await ids();
   expect(after?.id).not.toBe(before?.id);
-  expect(BigInt(after?.fence ?? 0)).toBeGreaterThan(BigInt(before?.fence ?? 0));
+  expect(BigInt(after?.epoch ?? 0)).toBeGreaterThan(BigInt(before?.epoch ?? 0));
 });
 
 test('a database that is away is database_unavailable, not an error of the library', async () => {

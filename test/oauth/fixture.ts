@@ -4,7 +4,7 @@ import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import type { Database } from '../../src/db/database.js';
-import { saveToken } from '../../src/db/tables/tokens.js';
+import { findToken, saveToken } from '../../src/db/tables/tokens.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
@@ -73,7 +73,7 @@ export async function storePair({ vault, deps }: OauthRoom, company: CompanyKey,
 }
 
 export async function storedRefreshToken(room: OauthRoom, company: CompanyKey): Promise<string> {
-  return room.vault.openRefresh(await room.vault.read(room.deps.db.prisma, company)).reveal();
+  return room.vault.openRefresh(await findToken(room.deps.db.prisma, company)).reveal();
 }
 
 /** Sets columns of the company's token row: time passes by back-dating, not by waiting. */

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
+import { findToken } from '../../src/db/tables/tokens.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -204,7 +205,7 @@ const commands = {
   unauthorized: (fate: Fate) =>
     command(`401 (${fate})`, async (model, real) => {
       const { vault, deps } = real.room;
-      const stale = vault.openAccess(await vault.read(deps.db.prisma, real.company));
+      const stale = vault.openAccess(await findToken(deps.db.prisma, real.company));
       const sent = await requestsDuring(managerWith(fate, real).sourceFor(real.company).renew(stale));
       expect(sent).toBe(model.isOver ? 0 : model.attempt(fate));
     }),

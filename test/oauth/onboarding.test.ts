@@ -48,7 +48,7 @@ test('proves the token, stores the pair that it brought, and sends what the serv
   expect(await room.connections.find(company)).toMatchObject({
     ...company,
     status: 'active',
-    token: { expiresAt: expect.any(Date) },
+    expiresAt: expect.any(Date),
   });
   const { rows } = await database.db.pool.query('SELECT environment, company_id FROM mirror.companies WHERE company_id = $1', [
     company.companyId,

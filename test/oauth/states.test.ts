@@ -5,7 +5,7 @@ import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { NightlySyncs } from '../../src/runs/nightly-syncs.js';
+import { nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom } from './fixture.js';
@@ -92,7 +92,7 @@ describe('what each state allows', () => {
       dispatcher: { dispatch: async () => {} },
     });
     const logger = pino({ enabled: false });
-    const nightly = new NightlySyncs({ db, runs, schedule, logger });
+    const startDueSyncs = nightlySyncs({ db, runs, schedule, logger });
     const runsOf = (company: CompanyKey) => db.prisma.run.count({ where: company });
 
     const asking = await companyIn(row.status);
@@ -105,7 +105,7 @@ describe('what each state allows', () => {
 
     const waiting = await companyIn(row.status);
     await db.prisma.connection.updateMany({ where: waiting, data: { nextSyncAt: new Date(0) } });
-    await nightly.startDue();
+    await startDueSyncs();
     expect(yesOrNo((await runsOf(waiting)) > 0)).toBe(row.nightlySync);
 
     await alter(db, waiting, DUE);

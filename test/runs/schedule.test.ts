@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { nextSyncAt, type Schedule } from '../../src/runs/schedule.js';
+import { nextSyncsAfter, type Schedule } from '../../src/runs/schedule.js';
 
 const COMPANY: CompanyKey = { environment: 'test', companyId: '5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10' };
 const at = (text: string) => Date.parse(text);
@@ -9,7 +9,7 @@ const at = (text: string) => Date.parse(text);
 function nights(schedule: Schedule, from: string, count: number, company = COMPANY): string[] {
   const times: string[] = [];
   for (let now = at(from); times.length < count; ) {
-    const next = nextSyncAt(schedule, company, now);
+    const next = nextSyncsAfter(schedule, now)(company);
     times.push(next.toISOString());
     now = next.getTime();
   }
@@ -43,7 +43,7 @@ test.each([
   const schedule = { cron: '30 2 * * *', timezone: 'Europe/Copenhagen', spreadMinutes };
   const times = nights(schedule, `${from}T00:00:00Z`, 4).map(at);
   for (let now = at(`${from}T00:00:00Z`); now < times[2]!; now += 10 * 60_000)
-    expect(nextSyncAt(schedule, COMPANY, now).getTime()).toBe(times.find((time) => time > now));
+    expect(nextSyncsAfter(schedule, now)(COMPANY).getTime()).toBe(times.find((time) => time > now));
 });
 
 test('a company has the same place in the window every night', () => {
@@ -59,7 +59,7 @@ test('asked at any moment of the day, the next time is later, within the window,
   expect(place).toBeLessThan(120 * 60_000);
   for (let minute = 0; minute < 1_440; minute += 7) {
     const now = at('2026-06-02T00:00:00Z') + minute * 60_000;
-    const wait = nextSyncAt(schedule, COMPANY, now).getTime() - now;
+    const wait = nextSyncsAfter(schedule, now)(COMPANY).getTime() - now;
     expect(wait).toBeGreaterThan(0);
     expect(wait).toBeLessThanOrEqual(24 * 3_600_000);
   }
@@ -69,16 +69,13 @@ test('companies fill the window evenly, and each environment for itself', () => 
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 60 };
   const quarters = [0, 0, 0, 0];
   for (let n = 0; n < 2_000; n += 1) {
-    const minutes = nextSyncAt(
-      schedule,
-      { environment: 'test', companyId: randomUUID() },
-      at('2026-06-01T12:00:00Z'),
-    ).getUTCMinutes();
+    const next = nextSyncsAfter(schedule, at('2026-06-01T12:00:00Z'))({ environment: 'test', companyId: randomUUID() });
+    const minutes = next.getUTCMinutes();
     quarters[Math.floor(minutes / 15)]! += 1;
   }
   for (const share of quarters) expect(share).toBeGreaterThan(350);
   const [here, there] = (['test', 'production'] as const).map((environment) =>
-    nextSyncAt(schedule, { ...COMPANY, environment }, 0),
+    nextSyncsAfter(schedule, 0)({ ...COMPANY, environment }),
   );
   expect(here).not.toEqual(there);
 });

@@ -11,7 +11,8 @@ import { HttpClient } from '../../src/http/http-client.js';
 import type { AccessToken, TokenSource } from '../../src/http/token-source.js';
 import { RunExecutor } from '../../src/runs/run-executor.js';
 import { RunLeases } from '../../src/runs/run-leases.js';
-import { type RunRequest, Runs } from '../../src/runs/runs.js';
+import type { RunOptions } from '../../src/runs/run-requests.js';
+import { Runs } from '../../src/runs/runs.js';
 import type { Sandbox } from '../../src/sandbox/sandbox.js';
 import { skipUnchanged } from '../../src/unchanged/skip-unchanged.js';
 import type { Comparisons } from '../../src/walks/comparison.js';
@@ -23,7 +24,7 @@ export interface SyncHarness {
   /** A company of the sandbox with a connection and a token, but no queue: runs are worked on when asked. */
   onboard(companyId: string): Promise<CompanyKey>;
   /** Asks for a run and works on it until it ends, waits to retry, or yields for the `yields`-th time. */
-  sync(company: CompanyKey, request?: Partial<RunRequest>, options?: WorkOptions): Promise<RunModel>;
+  sync(company: CompanyKey, request?: Partial<RunOptions>, options?: WorkOptions): Promise<RunModel>;
   /** The run as the API shows it. */
   read(id: string): Promise<RunModel>;
   /** Claims the run and works on it, as a worker that gets its job. */

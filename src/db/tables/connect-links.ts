@@ -1,6 +1,5 @@
-// muster.connect_links: single-use links with which customers start the authorization flow. Creating a link and showing a company
-// that must authorize again insert rows, exchanges of codes move the fence and complete them. Of a token, only its hash is kept.
-// Lock order: a link is locked behind its company's connection and token.
+// muster.connect_links: single-use links with which customers start the authorization flow. Of a token, only its hash is kept. Exchanges of
+// codes move the epoch and complete the link. Lock order: a link is locked behind its company's connection and token.
 import type { Environment } from '../../core/company.js';
 import type { ConnectLink } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
@@ -10,12 +9,10 @@ export interface ConnectLinkRow extends Omit<ConnectLink, 'environment' | 'creat
   readonly environment: Environment;
 }
 
-type NewLink = Pick<ConnectLinkRow, 'id' | 'tokenHash' | 'environment' | 'companyId'>;
-
 /** Inserts the links that are missing. A link without a company is for whichever is chosen on the consent screen. */
 export async function insertConnectLinks(
   db: Database,
-  { links, expiresAt }: { links: readonly NewLink[]; expiresAt: Date },
+  { links, expiresAt }: { links: readonly Omit<ConnectLinkRow, 'epoch' | 'expiresAt' | 'completedAt'>[]; expiresAt: Date },
 ): Promise<void> {
   if (links.length === 0) return;
   await db.prisma.$executeRaw`
@@ -38,21 +35,21 @@ export async function findConnectLink(
 }
 
 /**
- * Spends every state that was signed for this fence. True for one caller, however many come at once. An exchange that is under
- * way for an earlier fence can no longer complete the link.
+ * Spends every state that was signed for this epoch. True for one caller, however many come at once. An exchange that is under
+ * way for an earlier epoch can no longer complete the link.
  */
-export async function advanceConnectLink(db: Database, { id, fence }: { id: string; fence: number }): Promise<boolean> {
+export async function advanceConnectLink(db: Database, { id, epoch }: { id: string; epoch: number }): Promise<boolean> {
   const advanced = await db.prisma.$executeRaw`
-    UPDATE muster.connect_links SET fence = fence + 1 WHERE id = ${id}::uuid AND fence = ${fence} AND completed_at IS NULL`;
+    UPDATE muster.connect_links SET epoch = epoch + 1 WHERE id = ${id}::uuid AND epoch = ${epoch} AND completed_at IS NULL`;
   return advanced > 0;
 }
 
-/** Spends the link, for the exchange that advanced it from this fence. Harmless when repeated. */
+/** Spends the link, for the exchange that advanced it from this epoch. Harmless when repeated. */
 export async function completeConnectLink(
   tx: Transaction,
-  { id, fence, at }: { id: string; fence: number; at: Date },
+  { id, epoch, at }: { id: string; epoch: number; at: Date },
 ): Promise<boolean> {
   const completed = await tx.$executeRaw`
-    UPDATE muster.connect_links SET completed_at = ${at} WHERE id = ${id}::uuid AND fence = ${fence + 1}`;
+    UPDATE muster.connect_links SET completed_at = ${at} WHERE id = ${id}::uuid AND epoch = ${epoch + 1}`;
   return completed > 0;
 }

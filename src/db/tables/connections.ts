@@ -1,9 +1,9 @@
-// muster.connections: the onboarded companies and what each may do (docs/states.md). Onboarding inserts a row, removal deletes
-// it, refreshes of tokens end and restore the authorization, requests for runs set the next sync. Lock order: the connection is
-// the first row that any writer locks; its token, its lists, its runs and their walks follow. A writer that locks several
-// connections takes them in the order of their keys, or passes over the ones that are locked.
+// muster.connections: the onboarded companies and what each may do (docs/states.md). Onboarding inserts a row, removal deletes it, refreshes
+// end and restore the authorization, requests for runs set the next sync. Lock order: the connection is the first row that any writer locks.
+// A writer of several connections locks them in the order of their keys, or passes over the ones that are locked.
 import type { CompanyKey, Environment } from '../../core/company.js';
-import { Prisma } from '../../generated/prisma/client.js';
+import { type Connection, Prisma, type Token } from '../../generated/prisma/client.js';
+import { type Page, pageOf, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
@@ -21,14 +21,12 @@ export type ReauthorizationReason =
   | 'access_token_refused';
 
 /** A connection with its company's name and the times of its access token. */
-export interface ConnectionRow extends CompanyKey {
+export interface ConnectionRow
+  extends CompanyKey,
+    Pick<Connection, 'paused' | 'reauthorizationReason' | 'nextSyncAt'>,
+    Pick<Token, 'expiresAt' | 'refreshedAt'> {
   readonly name: string | null;
   readonly status: ConnectionStatus;
-  readonly paused: boolean;
-  readonly reauthorizationReason: string | null;
-  readonly expiresAt: Date | null;
-  readonly refreshedAt: Date | null;
-  readonly nextSyncAt: Date | null;
 }
 
 const SELECTED = Prisma.sql`
@@ -55,28 +53,24 @@ export async function findConnection(db: Database, company: CompanyKey): Promise
   return row;
 }
 
-/** In the order of environment and company_id, from the first one behind `after`. */
-export function listConnections(
-  db: Database,
-  {
-    status,
-    environment,
-    after,
-    limit,
-  }: {
-    status?: ConnectionStatus | undefined;
-    environment?: Environment | undefined;
-    after?: CompanyKey | undefined;
-    limit: number;
-  },
-): Promise<ConnectionRow[]> {
-  const conditions = [
-    ...(status === undefined ? [] : [Prisma.sql`c.status = ${status}`]),
-    ...(environment === undefined ? [] : [Prisma.sql`environment = ${environment}`]),
-    ...(after === undefined ? [] : [Prisma.sql`(environment, company_id) > (${after.environment}, ${after.companyId}::uuid)`]),
-  ];
-  const where = conditions.length === 0 ? Prisma.empty : Prisma.sql`WHERE ${Prisma.join(conditions, ' AND ')}`;
-  return db.prisma.$queryRaw`${SELECTED} ${where} ORDER BY environment, company_id LIMIT ${limit}::int`;
+export interface ConnectionFilter {
+  readonly status?: ConnectionStatus | undefined;
+  readonly environment?: Environment | undefined;
+  readonly limit: number;
+  readonly cursor?: string | undefined;
+}
+
+const CURSOR = /^(production|test)\|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** In the order of environment and company_id. Throws `invalid_request` for a cursor that no answer gave. */
+export async function listConnections(db: Database, filter: ConnectionFilter): Promise<Page<ConnectionRow>> {
+  const { status = null, environment = null, limit, cursor } = filter;
+  const [afterEnvironment = null, afterId = null] = cursor === undefined ? [] : readCursor(cursor, CURSOR).split('|');
+  const rows = await db.prisma.$queryRaw<ConnectionRow[]>`
+    ${SELECTED} WHERE (${status}::text IS NULL OR c.status = ${status}) AND (${environment}::text IS NULL OR environment = ${environment})
+      AND (${afterId}::uuid IS NULL OR (environment, company_id) > (${afterEnvironment}, ${afterId}::uuid))
+    ORDER BY environment, company_id LIMIT ${limit + 1}::int`;
+  return pageOf(rows, limit, (row) => `${row.environment}|${row.companyId}`);
 }
 
 /** Inserts the connection, or ends the need to authorize again of the one that is there. True when it was inserted. */
@@ -95,26 +89,14 @@ export async function lockConnection(tx: Transaction, company: CompanyKey): Prom
   return rows.length > 0;
 }
 
-/** A change of a company's authorization. */
-interface AuthorizationChange {
-  readonly company: CompanyKey;
-  readonly reason: ReauthorizationReason;
-  readonly at: Date;
-}
-
-/** Returns whether the authorization stood until now. */
-export async function endAuthorization(tx: Transaction, { company, reason, at }: AuthorizationChange): Promise<boolean> {
+/** Ends the authorization, or lets it stand again (null). Returns whether it was `from` until now. */
+export async function changeAuthorization(
+  tx: Transaction,
+  change: { company: CompanyKey; from: ReauthorizationReason | null; to: ReauthorizationReason | null; at: Date },
+): Promise<boolean> {
   const changed = await tx.$executeRaw`
-    UPDATE muster.connections SET reauthorization_reason = ${reason}, status_changed_at = ${at}
-    WHERE ${isOf(company)} AND reauthorization_reason IS NULL`;
-  return changed > 0;
-}
-
-/** Returns whether the authorization had ended for this reason, and stands again now. */
-export async function restoreAuthorization(tx: Transaction, { company, reason, at }: AuthorizationChange): Promise<boolean> {
-  const changed = await tx.$executeRaw`
-    UPDATE muster.connections SET reauthorization_reason = NULL, status_changed_at = ${at}
-    WHERE ${isOf(company)} AND reauthorization_reason = ${reason}`;
+    UPDATE muster.connections SET reauthorization_reason = ${change.to}, status_changed_at = ${change.at}
+    WHERE ${isOf(change.company)} AND reauthorization_reason IS NOT DISTINCT FROM ${change.from}`;
   return changed > 0;
 }
 
@@ -129,14 +111,11 @@ export async function setPaused(
 
 /**
  * The companies among these that must authorize again. `change` names the authorization that was lost: by the connection, and by the
- * fence of its token, which every stored pair moves.
+ * epoch of its token, which every stored pair moves.
  */
-export function findLostAuthorizations(
-  db: Database,
-  { companies }: { companies: CompanyKey[] },
-): Promise<(CompanyKey & { readonly change: string })[]> {
+export function findLostAuthorizations(db: Database, companies: CompanyKey[]): Promise<(CompanyKey & { change: string })[]> {
   return db.prisma.$queryRaw`
-    SELECT environment, company_id::text AS "companyId", concat_ws('|', c.id, t.fence) AS change
+    SELECT environment, company_id::text AS "companyId", concat_ws('|', c.id, t.epoch) AS change
     FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
     JOIN ${rowsOf(companies)} USING (environment, company_id)
     WHERE c.reauthorization_reason IS NOT NULL`;
@@ -155,10 +134,8 @@ function rowsOfSyncs(syncs: readonly PlannedSync[]): Prisma.Sql {
 }
 
 /** A connection as a request for a run finds it. */
-export interface LockedConnection extends CompanyKey {
-  readonly status: ConnectionStatus;
+export interface LockedConnection extends Pick<ConnectionRow, keyof CompanyKey | 'status' | 'nextSyncAt'> {
   readonly createdAt: Date;
-  readonly nextSyncAt: Date | null;
 }
 
 /** Locks the connections of these companies, without the ones that are gone, not due or passed over. */
@@ -233,10 +210,10 @@ export function countCompanies(db: Database): Promise<{ status: string; count: n
   return db.prisma.$queryRaw`SELECT status, count(*)::int AS count FROM muster.connections GROUP BY status`;
 }
 
-/** Names the authorization that the company has now: by its connection, and by its token's fence, which every stored pair moves. */
+/** Names the authorization that the company has now: by its connection, and by its token's epoch, which every stored pair moves. */
 export async function authorizationOf(tx: Transaction, company: CompanyKey): Promise<string | undefined> {
   const [row] = await tx.$queryRaw<{ name: string }[]>`
-    SELECT concat_ws(' ', c.id, t.fence) AS name FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
+    SELECT concat_ws(' ', c.id, t.epoch) AS name FROM muster.connections c LEFT JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
   return row?.name;
 }

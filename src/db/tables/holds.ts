@@ -3,7 +3,7 @@
 import type { Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import type { Hold } from '../../generated/prisma/client.js';
-import { type Page, pageBySeq, readSeqCursor } from '../cursor.js';
+import { newestFirst, type Page, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import type { ListKey } from './lists.js';
@@ -47,19 +47,7 @@ export async function closeHolds(
 }
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
-export async function listHolds(db: Database, { cursor, limit, ...filter }: HoldFilter): Promise<Page<HoldRow>> {
-  const before = readSeqCursor(cursor);
-  const rows = await db.prisma.hold.findMany({
-    where: { ...filter, ...(before !== undefined && { seq: { lt: before } }) },
-    orderBy: { seq: 'desc' },
-    take: limit + 1,
-  });
-  return pageBySeq(rows as HoldRow[], limit);
-}
-
-export async function countOpenHolds(db: Database): Promise<number> {
-  const [row] = await db.prisma.$queryRaw<
-    [{ count: number }]
-  >`SELECT count(*)::int AS count FROM muster.holds WHERE status = 'open'`;
-  return row.count;
+export async function listHolds(db: Database, filter: HoldFilter): Promise<Page<HoldRow>> {
+  const rows = await db.prisma.hold.findMany(newestFirst(filter));
+  return pageBySeq(rows as HoldRow[], filter.limit);
 }

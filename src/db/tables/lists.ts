@@ -13,28 +13,20 @@ export interface ListKey extends CompanyKey {
   readonly resource: string;
 }
 
-export interface TakenList {
-  /** Under which its holder writes. */
-  readonly epoch: bigint;
-  /** The record member that is the id, once a walk has fixed it. */
-  readonly idField: string | null;
-  /** Since when the list is known to change its order. */
-  readonly unstableSince: Date | null;
-}
+type TakenList = Pick<List, 'epoch' | 'idField' | 'unstableSince'>;
 
 /**
  * Takes the list for a walk: from here on every earlier holder's writes fail. A company that was removed has no list to
  * take, so that a slow worker cannot bring it back.
  */
 export async function takeList(tx: Transaction, list: ListKey, runId: string): Promise<TakenList> {
-  const rows = await tx.$queryRaw<TakenList[]>`
+  const [row] = await tx.$queryRaw<TakenList[]>`
     INSERT INTO muster.lists AS l (environment, company_id, resource, epoch, last_run_id)
     SELECT c.environment, c.company_id, ${list.resource}, 1, ${runId}::uuid
     FROM (SELECT environment, company_id FROM muster.connections
           WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid FOR SHARE) c
     ON CONFLICT (environment, company_id, resource) DO UPDATE SET epoch = l.epoch + 1, last_run_id = EXCLUDED.last_run_id
     RETURNING epoch, id_field AS "idField", unstable_since AS "unstableSince"`;
-  const [row] = rows;
   if (!row) throw fenced(list, 'the company was removed');
   return row;
 }
@@ -99,15 +91,12 @@ export async function noteVerified(
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid`;
 }
 
-/** The walk that proved which records a list has. */
-export interface ProvedList {
-  readonly walkId: string;
-  readonly verifiedAt: Date;
-}
-
 /** The newest walk of the list, if it was verified: only then are all of the list's records known. */
-export async function findProof(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<ProvedList | undefined> {
-  const [row] = await tx.$queryRaw<ProvedList[]>`
+export async function findProof(
+  tx: Transaction,
+  { environment, companyId, resource }: ListKey,
+): Promise<{ walkId: string; verifiedAt: Date } | undefined> {
+  const [row] = await tx.$queryRaw<{ walkId: string; verifiedAt: Date }[]>`
     SELECT w.id AS "walkId", l.last_verified_at AS "verifiedAt"
     FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id AND w.epoch = l.epoch
     WHERE l.environment = ${environment} AND l.company_id = ${companyId}::uuid AND l.resource = ${resource}`;

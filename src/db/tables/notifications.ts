@@ -3,7 +3,7 @@
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import type { Notification } from '../../generated/prisma/client.js';
-import { type Page, pageBySeq, readSeqCursor } from '../cursor.js';
+import { newestFirst, type Page, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
@@ -81,17 +81,9 @@ export interface NotificationFilter {
 }
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
-export async function listNotifications(
-  db: Database,
-  { cursor, limit, ...filter }: NotificationFilter,
-): Promise<Page<NotificationRow>> {
-  const before = readSeqCursor(cursor);
-  const rows = await db.prisma.notification.findMany({
-    where: { ...filter, ...(before !== undefined && { seq: { lt: before } }) },
-    orderBy: { seq: 'desc' },
-    take: limit + 1,
-  });
-  return pageBySeq(rows as unknown as NotificationRow[], limit);
+export async function listNotifications(db: Database, filter: NotificationFilter): Promise<Page<NotificationRow>> {
+  const rows = await db.prisma.notification.findMany(newestFirst(filter));
+  return pageBySeq(rows as unknown as NotificationRow[], filter.limit);
 }
 
 /** Makes it due once more, with all its attempts, whatever became of it. Throws `notification_not_found`. */

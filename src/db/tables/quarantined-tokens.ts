@@ -1,6 +1,5 @@
-// muster.quarantined_tokens: encrypted refresh tokens that belong to no stored connection. Each may be the only way back to its
-// company, so that only the removal of the company deletes it. Rotation of keys encrypts it again. A row is locked last, behind
-// the connection. The statements on ciphertexts, here and in muster.tokens, stand in this file.
+// muster.quarantined_tokens: encrypted refresh tokens that belong to no stored connection. Each may be the only way back to its company, so
+// that only the removal of the company deletes it. Locked behind the connection. The statements on ciphertexts of muster.tokens stand here, too.
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';

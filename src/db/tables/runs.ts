@@ -1,10 +1,10 @@
-// muster.runs: one sync of one company. Whoever asks for a run inserts its row; afterwards only the worker writes it that has claimed it,
-// and names its claim by the epoch. Cancelling and removing a company are the exceptions.
-// Lock order: connections, lists, runs, walks. A new run's row is nobody else's to lock, so that its walks may take lists over.
+// muster.runs: one sync of one company. Requests insert a row, the worker that has claimed it writes it under the claim's epoch; cancelling
+// and removing a company write it, too. Lock order: connections, lists, runs, walks. A new run's row is nobody else's to lock, so that its
+// walks may take lists over.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type ErrorView, MusterError } from '../../core/errors.js';
 import { Prisma, type Run } from '../../generated/prisma/client.js';
-import { type Page, pageBySeq, readSeqCursor } from '../cursor.js';
+import { newestFirst, type Page, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOf, rowsOf } from './connections.js';
@@ -72,22 +72,12 @@ export interface RunFilter {
 }
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
-export async function listRuns(db: Database, { limit, cursor, ...filter }: RunFilter): Promise<Page<RunRow>> {
-  const before = readSeqCursor(cursor);
-  const rows = await db.prisma.run.findMany({
-    where: { ...filter, ...(before !== undefined && { seq: { lt: before } }) },
-    orderBy: { seq: 'desc' },
-    take: limit + 1,
-    include: WITH_WALKS,
-  });
-  return pageBySeq(rows as unknown as RunRow[], limit);
+export async function listRuns(db: Database, filter: RunFilter): Promise<Page<RunRow>> {
+  const rows = await db.prisma.run.findMany({ ...newestFirst(filter), include: WITH_WALKS });
+  return pageBySeq(rows as unknown as RunRow[], filter.limit);
 }
 
-export interface LastRun extends CompanyKey, RunClaim {
-  readonly status: RunStatus;
-  readonly createdAt: Date;
-  readonly finishedAt: Date | null;
-}
+export type LastRun = CompanyKey & Pick<RunRow, 'id' | 'epoch' | 'status' | 'createdAt' | 'finishedAt'>;
 
 /** Of each company its active run or else its last one. By LATERAL, which looks them up, however many runs there are. */
 export async function lastRunsOf(tx: Transaction, { companies }: { companies: readonly CompanyKey[] }): Promise<LastRun[]> {
@@ -141,17 +131,14 @@ export function findClaimableRuns(db: Database, { limit }: { limit: number }): P
   return db.prisma.$queryRaw`SELECT id, epoch FROM muster.runs WHERE ${IS_CLAIMABLE} ORDER BY seq LIMIT ${limit}`;
 }
 
-/** A claim that still stands, and what its worker must know. */
-export interface LivingClaim extends RunClaim {
-  readonly cancelRequested: boolean;
-  readonly paused: boolean;
-}
-
 /**
  * Says that the worker works on these runs, and on no other: a claim whose work ended in an error that kept it from being released must
- * lapse. Returns the claims that still stand.
+ * lapse. Returns the claims that still stand, and what their workers must know.
  */
-export function renewClaims(db: Database, { ids, worker }: { ids: readonly string[]; worker: string }): Promise<LivingClaim[]> {
+export function renewClaims(
+  db: Database,
+  { ids, worker }: { ids: readonly string[]; worker: string },
+): Promise<(RunClaim & { cancelRequested: boolean; paused: boolean })[]> {
   return db.prisma.$queryRaw`
     UPDATE muster.runs SET heartbeat_at = now() WHERE id = ANY(${ids}::uuid[]) AND holder = ${worker} AND status = 'running'
     RETURNING id, epoch, cancel_requested AS "cancelRequested", ${IS_PAUSED} AS paused`;
@@ -186,17 +173,16 @@ export async function endRun(
   return ended > 0;
 }
 
-/** A running run ends before its next page, by its worker or by whoever claims it next. A run that has ended stays as it is. */
-export async function requestCancel(tx: Transaction, { id }: { id: string }): Promise<void> {
-  await tx.$executeRaw`
-    UPDATE muster.runs SET cancel_requested = true, start_after = now() WHERE id = ${id}::uuid AND status IN ('queued', 'running')`;
-}
-
-/** Returns whether the run was queued and is cancelled now; its walks are the caller's to end. */
-export async function cancelQueuedRun(tx: Transaction, { id }: { id: string }): Promise<boolean> {
-  const ended = await tx.$executeRaw`
-    UPDATE muster.runs SET status = 'cancelled', finished_at = now() WHERE id = ${id}::uuid AND status = 'queued'`;
-  return ended > 0;
+/**
+ * A running run ends before its next page, by its worker or by whoever claims it next. A run that has ended stays as it is. Returns
+ * whether the run was queued and is cancelled now; its walks are the caller's to end.
+ */
+export async function cancelRun(tx: Transaction, { id }: { id: string }): Promise<boolean> {
+  const [run] = await tx.$queryRaw<{ ended: boolean }[]>`
+    UPDATE muster.runs SET cancel_requested = true, start_after = now(),
+      status = CASE WHEN status = 'queued' THEN 'cancelled' ELSE status END, finished_at = CASE WHEN status = 'queued' THEN now() END
+    WHERE id = ${id}::uuid AND status IN ('queued', 'running') RETURNING status = 'cancelled' AS ended`;
+  return run?.ended ?? false;
 }
 
 /**

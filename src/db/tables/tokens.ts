@@ -1,17 +1,17 @@
-// muster.tokens: the encrypted token pair of each company, and the lease under which one process at a time refreshes it.
-// Onboarding and authorization insert a row, refreshes replace its pair, removal deletes it. The fence grows with every lease and
-// with every pair that is stored: a write under an older fence finds no row. All times are the database's, since processes on
-// several machines compare them. Lock order: the connection before its token.
-import type { CompanyKey } from '../../core/company.js';
+// muster.tokens: the encrypted token pair of each company, and the lease under which one process at a time refreshes it. The epoch grows
+// with every lease and with every pair that is stored: a write under an older epoch finds no row. All times are the database's, since
+// processes on several machines compare them. Lock order: the connection before its token.
+import { type CompanyKey, companyNotFound } from '../../core/company.js';
 import type { ErrorCode } from '../../core/errors.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
 
-/** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer fence ends both. */
+/** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer epoch ends both. */
 export interface Lease {
   readonly company: CompanyKey;
-  readonly fence: bigint;
+  readonly epoch: bigint;
 }
 
 /** A company's token as it is stored, judged by the database's clock. */
@@ -61,10 +61,14 @@ export const LEASE_MS = 30_000;
 /** The longest outage of an authorization server that is believed. After it, a company that gets no answer is told so. */
 const LONGEST_SILENCE_HOURS = 24;
 
-/** Undefined when the company is not there. */
-export async function findToken(tx: Transaction, company: CompanyKey): Promise<StoredToken | undefined> {
+/** How a pair is stored: no attempt at a refresh of it was made yet. */
+const UNTRIED = Prisma.sql`lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0,
+  transient_failures = 0, last_failure = NULL`;
+
+/** Throws `company_not_found`. */
+export async function findToken(tx: Transaction, company: CompanyKey): Promise<StoredToken> {
   const [row] = await tx.$queryRaw<Omit<StoredToken, 'company'>[]>`
-    SELECT t.fence, t.access_token AS "accessToken", t.refresh_token AS "refreshToken",
+    SELECT t.epoch, t.access_token AS "accessToken", t.refresh_token AS "refreshToken",
            t.access_token IS NOT NULL
              AND t.expires_at - LEAST(${LAST_SECONDS} * interval '1 second', (t.expires_at - t.refreshed_at) * ${LAST_SHARE}::float8) > now() AS usable,
            t.refresh_at <= now() OR (
@@ -75,7 +79,8 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
            c.reauthorization_reason AS "reauthorizationReason"
     FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
-  return row && { company, ...row };
+  if (!row) throw companyNotFound(company);
+  return { company, ...row };
 }
 
 /** The companies whose token is due and under no lease, the longest due first; without companies that must authorize again. */
@@ -92,28 +97,26 @@ export function findDueTokens(
 }
 
 /**
- * Stores the pair of a new authorization: it outdates the stored pair and every refresh of it that is under way. The first fence
- * is the time, so that a company that was removed and came back never meets an old fence again.
+ * Stores the pair of a new authorization: it outdates the stored pair and every refresh of it that is under way. The first epoch
+ * is the time, so that a company that was removed and came back never meets an old epoch again.
  */
 export async function saveToken(
   tx: Transaction,
   { company: { environment, companyId }, pair }: { company: CompanyKey; pair: SealedPair },
 ): Promise<void> {
   await tx.$executeRaw`
-    INSERT INTO muster.tokens AS t (environment, company_id, fence, access_token, refresh_token, expires_at, refreshed_at, refresh_at)
+    INSERT INTO muster.tokens AS t (environment, company_id, epoch, access_token, refresh_token, expires_at, refreshed_at, refresh_at)
     VALUES (${environment}, ${companyId}::uuid, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
             ${pair.accessToken}, ${pair.refreshToken},
             now() + ${pair.lifetimeSeconds}::float8 * interval '1 second', now(),
             now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second')
     ON CONFLICT (environment, company_id) DO UPDATE SET
       access_token = EXCLUDED.access_token, refresh_token = EXCLUDED.refresh_token, expires_at = EXCLUDED.expires_at,
-      refreshed_at = EXCLUDED.refreshed_at, refresh_at = EXCLUDED.refresh_at, fence = t.fence + 1,
-      lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0,
-      last_failure = NULL`;
+      refreshed_at = EXCLUDED.refreshed_at, refresh_at = EXCLUDED.refresh_at, epoch = t.epoch + 1, ${UNTRIED}`;
 }
 
 /**
- * Stores the answer to a refresh: replaces the pair whose refresh token was spent, and only that pair. Returns the new fence, or
+ * Stores the answer to a refresh: replaces the pair whose refresh token was spent, and only that pair. Returns the new epoch, or
  * undefined when a newer authorization was stored meanwhile. A lease that was lost does not matter: the answer succeeds the token
  * that is stored, and to drop it would lose the company. Harmless when repeated.
  */
@@ -121,29 +124,27 @@ export async function replaceToken(
   tx: Transaction,
   { spent, pair }: { spent: StoredToken; pair: SealedPair },
 ): Promise<bigint | undefined> {
-  const [row] = await tx.$queryRaw<{ fence: bigint }[]>`
+  const [row] = await tx.$queryRaw<{ epoch: bigint }[]>`
     UPDATE muster.tokens SET
-      access_token = ${pair.accessToken}, refresh_token = ${pair.refreshToken}, fence = fence + 1,
+      access_token = ${pair.accessToken}, refresh_token = ${pair.refreshToken}, epoch = epoch + 1,
       expires_at = now() + ${pair.lifetimeSeconds}::float8 * interval '1 second', refreshed_at = now(),
-      refresh_at = now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second',
-      lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0, transient_failures = 0,
-      last_failure = NULL
-    WHERE ${isOf(spent.company)} AND (fence = ${spent.fence} OR refresh_token IN (${spent.refreshToken}, ${pair.refreshToken}))
-    RETURNING fence`;
-  return row?.fence;
+      refresh_at = now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second', ${UNTRIED}
+    WHERE ${isOf(spent.company)} AND (epoch = ${spent.epoch} OR refresh_token IN (${spent.refreshToken}, ${pair.refreshToken}))
+    RETURNING epoch`;
+  return row?.epoch;
 }
 
-/** Takes the right to refresh and moves the fence; undefined while somebody else has it. */
+/** Takes the right to refresh and moves the epoch; undefined while somebody else has it. */
 export async function takeLease(
   db: Database,
   { company, owner }: { company: CompanyKey; owner: string },
 ): Promise<Lease | undefined> {
-  const [row] = await db.prisma.$queryRaw<{ fence: bigint }[]>`
+  const [row] = await db.prisma.$queryRaw<{ epoch: bigint }[]>`
     UPDATE muster.tokens
-    SET fence = fence + 1, lease_owner = ${owner}, lease_until = clock_timestamp() + ${LEASE_MS}::float8 * interval '1 millisecond'
+    SET epoch = epoch + 1, lease_owner = ${owner}, lease_until = clock_timestamp() + ${LEASE_MS}::float8 * interval '1 millisecond'
     WHERE ${isOf(company)} AND (lease_until IS NULL OR lease_until <= now())
-    RETURNING fence`;
-  return row && { company, fence: row.fence };
+    RETURNING epoch`;
+  return row && { company, epoch: row.epoch };
 }
 
 /**
@@ -163,12 +164,12 @@ export async function shortenLease(db: Database, company: CompanyKey): Promise<v
  */
 export async function beginAttempt(
   db: Database,
-  { company, fence, unanswered, neededMs }: Lease & { unanswered: number; neededMs: number },
+  { company, epoch, unanswered, neededMs }: Lease & { unanswered: number; neededMs: number },
 ): Promise<boolean> {
   const begun = await db.prisma.$executeRaw`
     UPDATE muster.tokens
     SET attempt_started_at = COALESCE(attempt_started_at, clock_timestamp()), ambiguous_attempts = ${unanswered}::int
-    WHERE ${isOf(company)} AND fence = ${fence}
+    WHERE ${isOf(company)} AND epoch = ${epoch}
       AND lease_until > clock_timestamp() + ${neededMs}::float8 * interval '1 millisecond'`;
   return begun > 0;
 }
@@ -176,39 +177,33 @@ export async function beginAttempt(
 /** Gives the lease back with no attempt made. With `retryAfterSeconds`, the next attempt is made no sooner than that. */
 export async function releaseLease(
   db: Database,
-  { company, fence, retryAfterSeconds = null }: Lease & { retryAfterSeconds?: number | null },
+  { company, epoch, retryAfterSeconds = null }: Lease & { retryAfterSeconds?: number | null },
 ): Promise<void> {
   await db.prisma.$executeRaw`
     UPDATE muster.tokens SET lease_owner = NULL, lease_until = NULL,
       refresh_at = COALESCE(now() + ${retryAfterSeconds}::float8 * interval '1 second', refresh_at)
-    WHERE ${isOf(company)} AND fence = ${fence}`;
+    WHERE ${isOf(company)} AND epoch = ${epoch}`;
 }
 
 /** Gives the lease back after an attempt that granted nothing; the next one is made in `retryAfterSeconds`. */
 export async function postponeRefresh(
   db: Database,
-  {
-    company,
-    fence,
-    unanswered,
-    failure,
-    retryAfterSeconds,
-  }: Lease & { unanswered: number; failure: ErrorCode; retryAfterSeconds: number },
+  attempt: Lease & { unanswered: number; failure: ErrorCode; retryAfterSeconds: number },
 ): Promise<void> {
   await db.prisma.$executeRaw`
     UPDATE muster.tokens SET
-      lease_owner = NULL, lease_until = NULL, ambiguous_attempts = ${unanswered}::int,
-      attempt_started_at = CASE WHEN ${unanswered}::int > 0 THEN attempt_started_at END,
-      transient_failures = transient_failures + 1, last_failure = ${failure},
-      refresh_at = now() + ${retryAfterSeconds}::float8 * interval '1 second'
-    WHERE ${isOf(company)} AND fence = ${fence}`;
+      lease_owner = NULL, lease_until = NULL, ambiguous_attempts = ${attempt.unanswered}::int,
+      attempt_started_at = CASE WHEN ${attempt.unanswered}::int > 0 THEN attempt_started_at END,
+      transient_failures = transient_failures + 1, last_failure = ${attempt.failure},
+      refresh_at = now() + ${attempt.retryAfterSeconds}::float8 * interval '1 second'
+    WHERE ${isOf(attempt.company)} AND epoch = ${attempt.epoch}`;
 }
 
 /** Gives the lease back for good, for the company must authorize again. False when it was lost, or a newer pair was stored. */
-export async function abandonAttempt(tx: Transaction, { company, fence }: Lease): Promise<boolean> {
+export async function abandonAttempt(tx: Transaction, { company, epoch }: Lease): Promise<boolean> {
   const abandoned = await tx.$executeRaw`
     UPDATE muster.tokens SET lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL
-    WHERE ${isOf(company)} AND fence = ${fence}`;
+    WHERE ${isOf(company)} AND epoch = ${epoch}`;
   return abandoned > 0;
 }
 

@@ -1,5 +1,5 @@
-// muster.walks: one list of one company read once, and how far it is. Written under the lock of its list (lists.ts) by the walk itself, and
-// under that of its run (runs.ts) by whoever ends the run. Locked behind both.
+// muster.walks: one list of one company read once, and how far it is. The walk itself writes under the lock of its list (lists.ts), whoever
+// ends the run under that of the run (runs.ts). Locked behind both.
 import type { CompanyKey } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
 import { Prisma, type Walk } from '../../generated/prisma/client.js';
@@ -17,16 +17,10 @@ export interface WalkRow extends Omit<Walk, 'status' | 'error'> {
   readonly error: ErrorView | null;
 }
 
-/** A walk that a new run will make. `position` counts from 0 within the run. */
-export interface NewWalk extends CompanyKey {
-  readonly runId: string;
-  readonly resource: string;
-  readonly position: number;
-}
-
+/** `position` counts from 0 within the run. */
 export function insertWalks(
   tx: Transaction,
-  { walks }: { walks: readonly NewWalk[] },
+  { walks }: { walks: readonly (CompanyKey & Pick<Walk, 'runId' | 'resource' | 'position'>)[] },
 ): Promise<{ id: string; runId: string; position: number }[]> {
   return tx.$queryRaw`
     INSERT INTO muster.walks (run_id, environment, company_id, resource, position)
@@ -37,11 +31,7 @@ export function insertWalks(
 }
 
 /** A walk of an earlier run, as far as planning the next run needs it. */
-export interface EarlierWalk extends CompanyKey {
-  readonly id: string;
-  readonly resource: string;
-  readonly succeeded: boolean;
-}
+export type EarlierWalk = CompanyKey & Pick<Walk, 'id' | 'resource'> & { readonly succeeded: boolean };
 
 export async function walksOfRuns(tx: Transaction, { runIds }: { runIds: readonly string[] }): Promise<EarlierWalk[]> {
   if (runIds.length === 0) return [];

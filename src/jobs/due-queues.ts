@@ -1,0 +1,92 @@
+import type { Queue } from 'bullmq';
+import { type CompanyKey, keyText } from '../core/company.js';
+import { isMusterError } from '../core/errors.js';
+import type { Service } from '../core/service.js';
+import type { DeliveryClaim } from '../db/tables/notifications.js';
+import type { Deliverer } from '../notifications/deliverer.js';
+import type { AccessTokenManager } from '../oauth/access-token-manager.js';
+import { type QueueBackend, QueueWorker, type QueueWorkerOptions } from './queue-backend.js';
+
+interface DueWork<T extends object> extends QueueWorkerOptions {
+  readonly queue: string;
+  /** Items asked for at once; the others are due at the next sweep. */
+  readonly batch: number;
+  /** The longest due first. */
+  due(limit: number): Promise<readonly T[]>;
+  /** As long as a job with this id waits or is worked on, no second one is added. */
+  idOf(item: T): string;
+  work(item: T): Promise<unknown>;
+}
+
+/** More jobs than one worker finishes between two sweeps. */
+const ENOUGH = 1_000;
+
+/** A queue of what is due by the database: the sweeper adds it, the worker does it. */
+export class DueQueue<T extends object> implements Service {
+  readonly name: string;
+  readonly #work: DueWork<T>;
+  readonly #queue: Queue;
+  readonly #worker: QueueWorker;
+
+  constructor(backend: QueueBackend, work: DueWork<T>) {
+    this.name = `worker of ${work.queue}`;
+    this.#work = work;
+    this.#queue = backend.queue(work.queue);
+    this.#worker = new QueueWorker(backend, work.queue, (job) => work.work(job.data as T), work);
+  }
+
+  async enqueueDue(): Promise<void> {
+    // Items that wait are due still, and would all be added again, each time for nothing.
+    if ((await this.#queue.getWaitingCount()) > ENOUGH) return;
+    const due = await this.#work.due(this.#work.batch);
+    if (due.length === 0) return;
+    await this.#queue.addBulk(
+      due.map((item) => ({ name: this.#work.queue, data: item, opts: { deduplication: { id: this.#work.idOf(item) } } })),
+    );
+  }
+
+  async start(): Promise<void> {
+    this.#worker.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#worker.stop();
+    await this.#queue.close();
+  }
+}
+
+/** Refreshes side by side in one worker. Each is one short request to the authorization server. */
+export const TOKEN_CONCURRENCY = 32;
+
+/** The queue on which tokens are refreshed ahead of their expiry. */
+export function tokenQueue(backend: QueueBackend, manager: Pick<AccessTokenManager, 'due' | 'refresh'>): DueQueue<CompanyKey> {
+  return new DueQueue<CompanyKey>(backend, {
+    queue: 'tokens',
+    batch: 2_000,
+    concurrency: TOKEN_CONCURRENCY,
+    due: (limit) => manager.due(limit),
+    idOf: keyText,
+    // A refresh's outcome stands in the token's row. An outage would leave a failed job a company and attempt behind, for a day.
+    work: (company) =>
+      manager.refresh(company).catch((error: unknown) => {
+        if (!isMusterError(error)) throw error;
+      }),
+  });
+}
+
+/** The queue on which notifications are delivered: beside runs and tokens, so that a receiver that hangs holds up neither. */
+export function notificationQueue(backend: QueueBackend, deliverer: Pick<Deliverer, 'due' | 'deliver'>): DueQueue<DeliveryClaim> {
+  const stopping = new AbortController();
+  return new DueQueue<DeliveryClaim>(backend, {
+    queue: 'notifications',
+    batch: 500,
+    // So many attempts may hang, each for its deadline, before the next has to wait.
+    concurrency: 8,
+    // A stop waits that long for an answer before it interrupts the attempt, which is then made again elsewhere.
+    patienceMs: 2_000,
+    interrupt: () => stopping.abort(),
+    due: (limit) => deliverer.due(limit),
+    idOf: ({ id, attempts }) => `${id}/${attempts}`,
+    work: ({ id }) => deliverer.deliver(id, stopping.signal),
+  });
+}
