@@ -23,12 +23,12 @@ export async function showFirstMirror(
   const began = performance.now();
   const secondsPassed = () => (performance.now() - began) / 1_000;
   const ids = await start();
-  const progress = new ProgressLine(process.stdout);
+  const progress = progressPrinter(process.stdout);
   let views: RunModel[];
   do {
     await sleep(POLL_MS, undefined, { signal });
     views = (await Promise.all(ids.map((id) => runs.find(id)))).flatMap((run) => (run ? [presentRun(run)] : []));
-    if (!json) progress.show(views, secondsPassed());
+    if (!json) progress(describe(views, secondsPassed(), process.stdout.isTTY));
   } while (views.some(isUnderWay));
   const names = new Map(companies.map(({ companyId, name }) => [companyId, name]));
   const rows = views.flatMap(({ environment, company_id, walks }) =>
@@ -38,7 +38,7 @@ export async function showFirstMirror(
     for (const row of rows) console.log(JSON.stringify(row));
     return;
   }
-  progress.end();
+  progress('');
   console.log(`Mirrored in ${secondsPassed().toFixed(1)} s${failureCount(rows.filter(isUnmirrored).length)}:\n`);
   // The first list of a company names it.
   const namedOnce = rows.map((row, n) => (rows[n - 1]?.company_id === row.company_id ? { ...row, name: '' } : row));
@@ -62,27 +62,15 @@ function isUnderWay({ status, retry_at }: RunModel): boolean {
   return status === 'running' || (status === 'queued' && retry_at === undefined);
 }
 
-/** Prints progress: one line that is overwritten on a terminal, and a new line now and then elsewhere. */
-class ProgressLine {
-  readonly #stream: NodeJS.WriteStream;
-  #lastPrint = -Infinity;
-
-  constructor(stream: NodeJS.WriteStream) {
-    this.#stream = stream;
-  }
-
-  show(views: readonly RunModel[], seconds: number): void {
-    if (this.#stream.isTTY) {
-      this.#stream.write(`\r\x1b[2K${describe(views, seconds, true)}`);
-    } else if (performance.now() - this.#lastPrint >= PLAIN_LINE_MS) {
-      this.#lastPrint = performance.now();
-      this.#stream.write(`${describe(views, seconds, false)}\n`);
-    }
-  }
-
-  end(): void {
-    if (this.#stream.isTTY) this.#stream.write('\r\x1b[2K');
-  }
+/** Prints progress: one line that is overwritten on a terminal and ends with an empty text, and a new line now and then elsewhere. */
+function progressPrinter(stream: NodeJS.WriteStream): (text: string) => void {
+  if (stream.isTTY) return (text) => stream.write(`\r\x1b[2K${text}`);
+  let lastPrint = -Infinity;
+  return (text) => {
+    if (text === '' || performance.now() - lastPrint < PLAIN_LINE_MS) return;
+    lastPrint = performance.now();
+    stream.write(`${text}\n`);
+  };
 }
 
 function describe(views: readonly RunModel[], seconds: number, withBar: boolean): string {

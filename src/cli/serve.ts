@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
-import { type App, type Role, startApp } from '../app.js';
+import { type Role, startApp } from '../app.js';
 import type { Config } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
 import { makeFolder } from '../core/home.js';
@@ -47,20 +47,19 @@ function giveUp(): never {
 
 /** Serves one role until a signal. */
 export function serveRole(config: Config, role: Role): Promise<void> {
-  return serveUntilSignal((signal) => startRole(config, role, createLogger({ level: config.logLevel }), signal));
-}
-
-async function startRole(config: Config, role: Role, logger: Logger, signal: AbortSignal): Promise<App> {
-  if (Object.keys(config.providers).length === 0) {
-    logger.warn(
-      'no environment of the service is configured, so no company can be onboarded: set TEST_BASE_URL and its kin, or the PRODUCTION_… ones',
-    );
-  }
-  const app = await startApp(config, new Set([role]), logger, signal);
-  if (app.url) logger.info(`the admin API listens at ${app.url}`);
-  if (app.url && !config.adminToken) logger.info(`the admin token is kept in ${adminTokenPath(config)}`);
-  logger.info(`ready: ${role}`);
-  return app;
+  const logger = createLogger({ level: config.logLevel });
+  return serveUntilSignal(async (signal) => {
+    if (Object.keys(config.providers).length === 0) {
+      logger.warn(
+        'no environment of the service is configured, so no company can be onboarded: set TEST_BASE_URL and its kin, or the PRODUCTION_… ones',
+      );
+    }
+    const app = await startApp(config, new Set([role]), logger, signal);
+    if (app.url) logger.info(`the admin API listens at ${app.url}`);
+    if (app.url && !config.adminToken) logger.info(`the admin token is kept in ${adminTokenPath(config)}`);
+    logger.info(`ready: ${role}`);
+    return app;
+  });
 }
 
 /** The log of a process on a terminal goes to a file, so that it does not break up what the person there reads. */

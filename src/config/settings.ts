@@ -19,8 +19,8 @@ type Help = Omit<SettingHelp, 'secret'> & { readonly secret?: true };
 
 const optional = <T>(schema: z.ZodType<T, string>, help: Help) => schema.optional().register(HELP, { secret: false, ...help });
 
-const defaulted = <T>(schema: z.ZodType<T, string>, help: Help) =>
-  schema.prefault(help.unset).register(HELP, { secret: false, ...help });
+const defaulted = <T>(schema: z.ZodType<T, string>, unset: string, help: Pick<Help, 'help' | 'example'>) =>
+  schema.prefault(unset).register(HELP, { secret: false, unset, ...help });
 
 const path = z.string().transform((text) => resolve(text));
 
@@ -38,19 +38,13 @@ export const SETTINGS = z.object({
     example: 'redis://cache.example.com:6379/0',
     secret: true,
   }),
-  MUSTER_HOME: defaulted(path, {
+  MUSTER_HOME: defaulted(path, '.muster', {
     help: 'Folder for the embedded database and for generated keys and tokens.',
-    unset: '.muster',
     example: '/var/lib/muster',
   }),
-  HOST: defaulted(value.host, {
-    help: 'Address on which the admin API listens.',
-    unset: '127.0.0.1',
-    example: '0.0.0.0',
-  }),
-  PORT: defaulted(value.wholeNumber(0, 65_535), {
+  HOST: defaulted(value.host, '127.0.0.1', { help: 'Address on which the admin API listens.', example: '0.0.0.0' }),
+  PORT: defaulted(value.wholeNumber(0, 65_535), '8080', {
     help: 'Port on which it listens; 0 takes a free one.',
-    unset: '8080',
     example: '8080',
   }),
   PUBLIC_URL: optional(value.rootUrl, {
@@ -75,19 +69,16 @@ export const SETTINGS = z.object({
     unset: 'the built-in catalogue: employees and departments',
     example: '/etc/muster/catalogue.yaml',
   }),
-  SYNC_CRON: defaulted(value.cron, {
+  SYNC_CRON: defaulted(value.cron, '0 2 * * *', {
     help: 'When the nightly sync begins: minute, hour, day of month, month, day of week.',
-    unset: '0 2 * * *',
     example: '30 1 * * *',
   }),
-  SYNC_TIMEZONE: defaulted(value.timezone, {
+  SYNC_TIMEZONE: defaulted(value.timezone, 'UTC', {
     help: 'Time zone of `SYNC_CRON`, by its IANA name.',
-    unset: 'UTC',
     example: 'Europe/Copenhagen',
   }),
-  SYNC_SPREAD_MINUTES: defaulted(value.wholeNumber(0, 10_080), {
+  SYNC_SPREAD_MINUTES: defaulted(value.wholeNumber(0, 10_080), '120', {
     help: 'Window after it over which the companies are spread.',
-    unset: '120',
     example: '120',
   }),
   REFRESH_MARGIN_SECONDS: optional(value.wholeNumber(0, 86_400), {
@@ -95,14 +86,12 @@ export const SETTINGS = z.object({
     unset: 'a fifth of its lifetime, at least 60 s, never more than half the lifetime',
     example: '300',
   }),
-  WORKER_CONCURRENCY: defaulted(value.wholeNumber(1, 100), {
+  WORKER_CONCURRENCY: defaulted(value.wholeNumber(1, 100), '4', {
     help: 'Companies that one worker walks side by side.',
-    unset: '4',
     example: '8',
   }),
-  REQUEST_TIMEOUT_SECONDS: defaulted(value.wholeNumber(1, 3_600), {
+  REQUEST_TIMEOUT_SECONDS: defaulted(value.wholeNumber(1, 3_600), '30', {
     help: 'Longest silence of the service within one request; the request as a whole has 120 s.',
-    unset: '30',
     example: '60',
   }),
   NOTIFY_WEBHOOK_URL: optional(value.httpsUrl, {
@@ -122,11 +111,7 @@ export const SETTINGS = z.object({
     unset: 'for ever',
     example: '90',
   }),
-  LOG_LEVEL: defaulted(value.logLevel, {
-    help: 'Least severe level that is logged.',
-    unset: 'info',
-    example: 'debug',
-  }),
+  LOG_LEVEL: defaulted(value.logLevel, 'info', { help: 'Least severe level that is logged.', example: 'debug' }),
   ...prefixed('PRODUCTION', providerSettings('production')),
   ...prefixed('TEST', providerSettings('test')),
 });

@@ -75,14 +75,10 @@ export function isInUse(pipe: string): boolean {
   }
 }
 
-export interface Guard {
-  readonly pipeEnd: PipeEnd;
-  /** Resolves when the server has ended, and the guard with it. The guard keeps this process from ending only after this call. */
-  exited(): Promise<void>;
-}
+export type Guard = ReturnType<typeof startGuarded>;
 
 /** Starts a server under a guard of its own, with this process as its first user. Output goes to the file descriptor `log`. */
-export function startGuarded(command: readonly string[], pipe: string, log: number, { prefix, ids }: Account): Guard {
+export function startGuarded(command: readonly string[], pipe: string, log: number, { prefix, ids }: Account) {
   // Opening one end of a pipe waits for the other end; opening both at once does not wait.
   const both = openSync(pipe, constants.O_RDWR);
   const reader = openSync(pipe, constants.O_RDONLY);
@@ -97,6 +93,7 @@ export function startGuarded(command: readonly string[], pipe: string, log: numb
     });
     return {
       pipeEnd,
+      /** Resolves when the server has ended, and the guard with it. The guard keeps this process from ending only after this call. */
       exited: () => {
         child.ref();
         return exited;

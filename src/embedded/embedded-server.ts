@@ -131,14 +131,10 @@ async function release(cluster: Cluster, pipeEnd: PipeEnd, pid: number, guard: G
   }
 }
 
-interface Postmaster {
-  pid: number;
-  port: number;
-  ready: boolean;
-}
+type Postmaster = NonNullable<ReturnType<typeof readPostmaster>>;
 
 /** Reads the server's own lock file, which stays behind when the server is killed. */
-function readPostmaster(data: string): Postmaster | undefined {
+function readPostmaster(data: string) {
   try {
     const lines = readFileSync(lockFile(data), 'utf8').split('\n');
     return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === 'ready' };

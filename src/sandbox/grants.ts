@@ -23,8 +23,6 @@ export interface IssuedTokens {
   readonly companyId: string;
 }
 
-export type Authorization = 'authorized' | 'revoked' | 'not authorized';
-
 /** Grants and the tokens that live by them. Refresh tokens are used once: each use gives the next. */
 export class Grants {
   /** How often a refresh token came that was already spent: a client that does this would lose its company. */
@@ -86,7 +84,7 @@ export class Grants {
     this.#save();
   }
 
-  authorization(companyId: string): Authorization {
+  authorization(companyId: string): 'authorized' | 'revoked' | 'not authorized' {
     const grants = [...this.#grants.values()].filter((grant) => grant.companyId === companyId);
     if (grants.length === 0) return 'not authorized';
     return grants.some(({ revoked }) => !revoked) ? 'authorized' : 'revoked';

@@ -2,12 +2,11 @@ import { type Clock, systemClock } from '../core/clock.js';
 import { Secret } from '../core/secret.js';
 import { Authority } from './authority.js';
 import { authorityRoutes } from './authority-routes.js';
-import { type CompanySpec, EXAMPLE_COMPANIES, type PlannedCompany, planCompany, type Resource } from './company-spec.js';
+import { type CompanySpec, EXAMPLE_COMPANIES, planCompany, type Resource } from './company-spec.js';
 import { controlRoutes, resetSandbox } from './control-routes.js';
 import { Faults } from './faults.js';
 import { Grants } from './grants.js';
 import { listRoutes, type PageStart } from './list-routes.js';
-import type { RecordList } from './record-list.js';
 import { RequestLog } from './request-log.js';
 import { serve } from './server.js';
 import { randomToken, Tokens } from './tokens.js';
@@ -47,33 +46,7 @@ export interface SandboxOptions {
   readonly wrapped?: readonly Resource[];
 }
 
-/** A company as it was at the start. */
-type SandboxCompany = PlannedCompany & { readonly environment: 'test' };
-
-export interface Sandbox {
-  /** Both {base_url} and {auth_url}. */
-  readonly url: URL;
-  readonly clientId: string;
-  readonly clientSecret: Secret;
-  readonly companies: readonly SandboxCompany[];
-  readonly requests: RequestLog;
-  readonly faults: Faults;
-  /** How often a spent refresh token was sent again. */
-  readonly reusedRefreshTokens: number;
-  /** A fresh grant, as if its member had gone through the consent page. */
-  issueRefreshToken(companyId: string): Secret;
-  /** Every token of the company ends now. */
-  revoke(companyId: string): void;
-  /** The truth: the JSON text of every record, in order, with exact digits. */
-  records(companyId: string, resource: Resource | 'companies'): string[];
-  /** One list, to change it by hand. */
-  list(companyId: string, resource: Resource): RecordList;
-  /** Changes, joins and leavers, `count` in all, spread over all lists; the seed decides which. */
-  mutate(count: number): ReturnType<World['mutate']>;
-  /** Lists as the seed made them, no faults, an empty log; authorizations stay. */
-  reset(): void;
-  stop(): Promise<void>;
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 const DEFAULT_REDIRECT_URIS = ['http://127.0.0.1:8080/oauth/callback', 'http://localhost:8080/oauth/callback'];
 
@@ -82,7 +55,7 @@ const DEFAULT_REDIRECT_URIS = ['http://127.0.0.1:8080/oauth/callback', 'http://l
  * It shares no code with the client side, so that no common mistake can satisfy both.
  * Throws MusterError `port_in_use`, or `invalid_configuration` for an unsafe redirect URI or a bad company_id.
  */
-export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+export async function startSandbox(options: SandboxOptions = {}) {
   const { host = '127.0.0.1', port = 0, clock = systemClock, latencyMs = 0, etags = false, seed = 1 } = options;
   const { accessTokenSeconds = 1799, redirectUris = DEFAULT_REDIRECT_URIS, maxTake = 1000, wrapped = [] } = options;
   const { clientId = 'muster-sandbox', clientSecret = new Secret(randomToken()) } = options;
@@ -106,21 +79,30 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   const living = options.live ? keepAlive(world, options.live.changesPerMinute, clock, stopping.signal) : undefined;
 
   return {
+    /** Both {base_url} and {auth_url}. */
     url: server.url,
     clientId,
     clientSecret,
-    companies: planned.map((company) => ({ environment: 'test', ...company })),
+    /** The companies as they were at the start. */
+    companies: planned.map((company) => ({ environment: 'test' as const, ...company })),
     requests: log,
     faults,
+    /** How often a spent refresh token was sent again. */
     get reusedRefreshTokens() {
       return grants.reusedRefreshTokens;
     },
-    issueRefreshToken: (companyId) => new Secret(grants.open(world.company(companyId).companyId)),
-    revoke: (companyId) => grants.revoke(world.company(companyId).companyId),
-    records: (companyId, resource) =>
+    /** A fresh grant, as if its member had gone through the consent page. */
+    issueRefreshToken: (companyId: string) => new Secret(grants.open(world.company(companyId).companyId)),
+    /** Every token of the company ends now. */
+    revoke: (companyId: string) => grants.revoke(world.company(companyId).companyId),
+    /** The truth: the JSON text of every record, in order, with exact digits. */
+    records: (companyId: string, resource: Resource | 'companies') =>
       resource === 'companies' ? [world.companyRecord(companyId)] : world.list(companyId, resource).texts(),
-    list: (companyId, resource) => world.list(companyId, resource),
-    mutate: (count) => world.mutate(count),
+    /** One list, to change it by hand. */
+    list: (companyId: string, resource: Resource) => world.list(companyId, resource),
+    /** Changes, joins and leavers, `count` in all, spread over all lists; the seed decides which. */
+    mutate: (count: number) => world.mutate(count),
+    /** Lists as the seed made them, no faults, an empty log; authorizations stay. */
     reset: () => resetSandbox(controls),
     async stop() {
       stopping.abort();
