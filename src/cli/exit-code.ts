@@ -1,5 +1,5 @@
 import { CommanderError } from 'commander';
-import { isMusterError, type MusterError } from '../core/errors.js';
+import { isMusterError } from '../core/errors.js';
 
 const FAILED = 1;
 const BAD_USAGE = 2;
@@ -19,14 +19,10 @@ export function exitCodeOf(error: unknown): number {
     return error instanceof UsageFailure ? BAD_USAGE : FAILED;
   }
   if (isMusterError(error)) {
-    console.error(`muster: ${withCode(error)}`);
+    // The code stands at the end of the first line; further lines list faults.
+    console.error(`muster: ${error.message.replace(/$|(?=\n)/, ` [${error.code}]`)}`);
     return error.code === 'invalid_configuration' || error.code === 'invalid_catalogue' ? BAD_USAGE : FAILED;
   }
   console.error('muster: something failed that should not have:', error);
   return FAILED;
-}
-
-/** Puts the code at the end of the first line; further lines list faults. */
-function withCode({ message, code }: MusterError): string {
-  return message.replace(/$|(?=\n)/, ` [${code}]`);
 }

@@ -39,7 +39,9 @@ export async function showFirstMirror(
     return;
   }
   progress('');
-  console.log(`Mirrored in ${secondsPassed().toFixed(1)} s${failureCount(rows.filter(isUnmirrored).length)}:\n`);
+  const lost = rows.filter(isUnmirrored).length;
+  const failures = lost === 0 ? '' : `, ${lost} ${lost === 1 ? 'list' : 'lists'} failed`;
+  console.log(`Mirrored in ${secondsPassed().toFixed(1)} s${failures}:\n`);
   // The first list of a company names it.
   const namedOnce = rows.map((row, n) => (rows[n - 1]?.company_id === row.company_id ? { ...row, name: '' } : row));
   for (const line of tableLines(namedOnce, COLUMNS)) console.log(`  ${line}`);
@@ -50,11 +52,6 @@ export async function showFirstMirror(
 /** Once the run is not under way any more, the list of such a walk failed, or waits with its run to be tried again. */
 function isUnmirrored({ status }: WalkModel): boolean {
   return status !== 'succeeded';
-}
-
-function failureCount(lists: number): string {
-  if (lists === 0) return '';
-  return lists === 1 ? ', 1 list failed' : `, ${lists} lists failed`;
 }
 
 /** A run that waits to retry is not waited for: its row in the table says so. */

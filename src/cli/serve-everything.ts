@@ -19,41 +19,38 @@ export interface UpOptions {
 }
 
 /** Serves every role until a signal, beside a sandbox when no environment of the service is configured. */
-export function serveEverything(config: Config, options: UpOptions): Promise<void> {
-  return serveUntilSignal((signal) => {
+export function serveEverything(config: Config, { sandboxChanges, json = false }: UpOptions): Promise<void> {
+  return serveUntilSignal(async (signal) => {
     // The message begins with a new line: the terminal has written ^C into the current one.
     signal.addEventListener('abort', () => process.stderr.isTTY && console.error('\nStopping …'), { once: true });
-    return up(config, options, signal);
+    const { logger, file } = loggerBesideTerminal(config);
+    const usesSandbox = Object.keys(config.providers).length === 0;
+    if (usesSandbox) await refuseSecondUp(config);
+    const sandbox = usesSandbox ? await startOwnSandbox(config, sandboxChanges) : undefined;
+    if (!json) banner(config, sandbox);
+    let app: App | undefined;
+    try {
+      const served = sandbox ? { ...config, providers: { test: providerOf(sandbox, config) } } : config;
+      app = await startApp(served, new Set(['api', 'worker']), logger, signal);
+      const started = app;
+      const forget = announceUp(config, started.url ?? '', logger);
+      if (sandbox) await showFirstMirror(app.runs, sandbox.companies, () => syncExamples(started, sandbox), { signal, json });
+      if (json)
+        console.log(JSON.stringify({ url: app.url, admin_token_file: config.adminToken ? null : adminTokenPath(config) }));
+      else whatNext(served, started, sandbox !== undefined, file);
+      return {
+        stop: async () => {
+          await started.stop();
+          await sandbox?.stop();
+          forget();
+        },
+      };
+    } catch (error) {
+      await app?.stop();
+      await sandbox?.stop();
+      throw error;
+    }
   });
-}
-
-async function up(config: Config, { sandboxChanges, json = false }: UpOptions, signal: AbortSignal) {
-  const { logger, file } = loggerBesideTerminal(config);
-  const usesSandbox = Object.keys(config.providers).length === 0;
-  if (usesSandbox) await refuseSecondUp(config);
-  const sandbox = usesSandbox ? await startOwnSandbox(config, sandboxChanges) : undefined;
-  if (!json) banner(config, sandbox);
-  let app: App | undefined;
-  try {
-    const served = sandbox ? { ...config, providers: { test: providerOf(sandbox, config) } } : config;
-    app = await startApp(served, new Set(['api', 'worker']), logger, signal);
-    const started = app;
-    const forget = announceUp(config, started.url ?? '', logger);
-    if (sandbox) await showFirstMirror(app.runs, sandbox.companies, () => syncExamples(started, sandbox), { signal, json });
-    if (json) console.log(JSON.stringify({ url: app.url, admin_token_file: config.adminToken ? null : adminTokenPath(config) }));
-    else whatNext(served, started, sandbox !== undefined, file);
-    return {
-      stop: async () => {
-        await started.stop();
-        await sandbox?.stop();
-        forget();
-      },
-    };
-  } catch (error) {
-    await app?.stop();
-    await sandbox?.stop();
-    throw error;
-  }
 }
 
 async function startOwnSandbox(config: Config, changesPerMinute: number): Promise<Sandbox> {

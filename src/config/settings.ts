@@ -119,25 +119,16 @@ export const SETTINGS = z.object({
 /** The settings of one environment of the service, without the prefix of their variables. */
 function providerSettings(environment: Environment) {
   const unset = `the ${environment} environment is not configured`;
+  const needed = <T>(schema: z.ZodType<T, string>, help: Omit<Help, 'unset'>) => optional(schema, { unset, ...help });
   return {
-    BASE_URL: optional(value.safeUrl, {
-      help: `Root of the API, ${environment} environment.`,
-      unset,
-      example: 'https://api.example.com',
-    }),
-    AUTH_URL: optional(value.authUrl, {
+    BASE_URL: needed(value.safeUrl, { help: `Root of the API, ${environment} environment.`, example: 'https://api.example.com' }),
+    AUTH_URL: needed(value.authUrl, {
       help: 'Root of its authorization server; `/auth/authorize` and `/auth/token` are added.',
-      unset,
       example: 'https://login.example.com',
     }),
-    CLIENT_ID: optional(z.string(), {
-      help: 'Application identifier, as registered there.',
-      unset,
-      example: 'muster',
-    }),
-    CLIENT_SECRET: optional(value.secret, {
+    CLIENT_ID: needed(z.string(), { help: 'Application identifier, as registered there.', example: 'muster' }),
+    CLIENT_SECRET: needed(value.secret, {
       help: 'Secret of the application.',
-      unset,
       example: 'the-secret-issued-at-registration',
       secret: true,
     }),

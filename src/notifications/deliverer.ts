@@ -145,14 +145,6 @@ function payloadOf(claimed: ClaimedNotification, publicUrl: URL, authorizeUrl?: 
 }
 
 function adminPath({ type, environment, companyId, details }: ClaimedNotification): string {
-  switch (type) {
-    case 'run_failed':
-    case 'run_recovered':
-      return `/api/runs/${details.run_id}`;
-    case 'deletions_held':
-      return '/api/holds?status=open';
-    case 'reauthorization_required':
-    case 'authorization_restored':
-      return `/api/companies/${environment}/${companyId}`;
-  }
+  if (type === 'deletions_held') return '/api/holds?status=open';
+  return details.run_id === undefined ? `/api/companies/${environment}/${companyId}` : `/api/runs/${details.run_id}`;
 }

@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import { parseCompanyId } from '../core/company.js';
 import { redirect, sendJson, sendPage } from './answer.js';
 import type { Authority, Form } from './authority.js';
-import { authorizeErrorPage, consentPage } from './consent-page.js';
+import { authorizeErrorPage, consentPage } from './html-page.js';
 import type { World } from './world.js';
 
 const UNSTORED = { 'cache-control': 'no-store', pragma: 'no-cache' };
