@@ -18,6 +18,8 @@ interface Call {
 }
 
 interface Answer {
+  /** Whose answer it is. */
+  readonly base: string;
   readonly status: number;
   readonly text: string;
 }
@@ -73,38 +75,34 @@ export class AdminClient {
 
   /** Needs no token. The answer may have status 503. */
   async readiness(): Promise<Readiness> {
-    const { status, text } = await this.#send('GET', '/readyz');
-    const readiness: Partial<Readiness> | undefined = parsed(text);
-    if (!readiness?.parts) throw notMuster(await this.#whereabouts(), status);
+    const answer = await this.#send('GET', '/readyz');
+    const readiness: Partial<Readiness> | undefined = parsed(answer.text);
+    if (!readiness?.parts) throw notMuster(answer);
     return readiness as Readiness;
   }
 
   async #json<T>(method: Method, path: string, call: Call): Promise<T> {
-    const { status, text } = await this.#call(method, path, call);
-    const answer = parsed(text);
-    if (!answer) throw notMuster(await this.#whereabouts(), status);
-    return answer as T;
+    const answer = await this.#call(method, path, call);
+    const value = parsed(answer.text);
+    if (!value) throw notMuster(answer);
+    return value as T;
   }
 
   async #call(method: Method, path: string, call: Call = {}): Promise<Answer> {
     const answer = await this.#send(method, path, call);
-    if (answer.status >= 400) throw refusal(await this.#whereabouts(), answer);
+    if (answer.status >= 400) throw refusal(answer);
     return answer;
   }
 
   async #send(method: Method, path: string, { query = {}, body, accept = 'application/json' }: Call = {}): Promise<Answer> {
-    const base = await this.#whereabouts();
+    const base = await (this.#base ??= findMuster(this.#config));
     const headers: Record<string, string> = { accept };
     if (path.startsWith('/api/')) headers.authorization = `Bearer ${await adminToken(this.#config, base)}`;
     if (body) headers['content-type'] = 'application/json';
     const address = new URL(base + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));
     const response = await reach(base, address, { method, headers, body: body ? JSON.stringify(body) : null });
-    return { status: response.statusCode, text: await response.body.text() };
-  }
-
-  #whereabouts(): Promise<string> {
-    return (this.#base ??= findMuster(this.#config));
+    return { base, status: response.statusCode, text: await response.body.text() };
   }
 }
 
@@ -135,15 +133,15 @@ async function adminToken(config: Config, base: string): Promise<string> {
   }
 }
 
-function refusal(base: string, { status, text }: Answer): CommandFailure {
+function refusal({ base, status, text }: Answer): CommandFailure {
   if (status === 401)
     return new UsageFailure(`${base} refused the admin token: see that MUSTER_ADMIN_TOKEN or MUSTER_HOME belong to it.`);
   const { detail, code } = (parsed(text) ?? {}) as { detail?: string; code?: string };
-  if (!detail || !code) return notMuster(base, status);
+  if (!detail || !code) return notMuster({ base, status });
   return new (status === 400 ? UsageFailure : CommandFailure)(`${detail} [${code}]`);
 }
 
-function notMuster(base: string, status: number): CommandFailure {
+function notMuster({ base, status }: Pick<Answer, 'base' | 'status'>): CommandFailure {
   return new CommandFailure(
     `${base} answered ${status}, which is not how Muster answers: give the address of its admin API with --url, such as http://127.0.0.1:8080.`,
   );
@@ -171,7 +169,7 @@ async function findMuster(config: Config): Promise<string> {
   for (const candidate of candidates) if (candidate && (await isMusterAt(candidate))) return candidate;
   const { statusCode, headers } = await askHealth(publicUrl);
   if (isMuster(headers['x-service'])) return publicUrl;
-  throw notMuster(publicUrl, statusCode);
+  throw notMuster({ base: publicUrl, status: statusCode });
 }
 
 /** Throws when nobody answers. */

@@ -98,17 +98,15 @@ export class ApiClient {
   }
 
   /**
-   * The path stands behind the base and is not resolved against it: no path of a catalogue can lead to another host with the token.
+   * The path stands behind the base, a link behind the origin, and neither is resolved: no path of a catalogue and no link of an answer can
+   * lead to another host with the token.
    * Parsed once: each part that is set takes as long as the whole.
    */
   #url({ path, query, link }: ApiRequest): URL {
-    if (link !== undefined) return this.#onOrigin(link);
-    const search = encodeQuery(query ?? {});
-    return new URL(`${this.#base}${path.replace(/^\//, '')}${search && `?${search}`}`);
-  }
-
-  /** The origin stands before the link, so that no link can lead to another host with the token. */
-  #onOrigin(link: string): URL {
+    if (link === undefined) {
+      const search = encodeQuery(query ?? {});
+      return new URL(`${this.#base}${path.replace(/^\//, '')}${search && `?${search}`}`);
+    }
     const { origin } = this.#parts.provider.baseUrl;
     const url = new URL(`${origin}${link}`);
     if (!link.startsWith('/') || url.origin !== origin) throw new TypeError('a link that is no path on the API');

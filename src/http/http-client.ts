@@ -55,13 +55,13 @@ export class HttpClient {
   readonly #connectErrors = new WeakSet<Error>();
 
   constructor(limits: HttpLimits = {}) {
-    const silence = limits.silenceTimeoutMs ?? 30_000;
-    const dial = buildConnector({ timeout: limits.connectTimeoutMs ?? 5_000 });
+    const { connectTimeoutMs = 5_000, silenceTimeoutMs = 30_000, deadlineMs = 120_000, maxBytes = 64 * MEGABYTE } = limits;
+    const dial = buildConnector({ timeout: connectTimeoutMs });
     const options: Agent.Options = {
       // Parts of several responses would share their memory, which an Exchange gives back.
       allowH2: false,
-      headersTimeout: silence,
-      bodyTimeout: silence,
+      headersTimeout: silenceTimeoutMs,
+      bodyTimeout: silenceTimeoutMs,
       connect: (target, done) =>
         dial(target, (...[error, socket]) => {
           if (error) {
@@ -72,8 +72,8 @@ export class HttpClient {
     };
     this.#kept = new Agent(options);
     this.#fresh = new Agent({ ...options, pipelining: 0 });
-    this.#deadlineMs = limits.deadlineMs ?? 120_000;
-    this.#maxBytes = limits.maxBytes ?? 64 * MEGABYTE;
+    this.#deadlineMs = deadlineMs;
+    this.#maxBytes = maxBytes;
   }
 
   async send(outgoing: HttpRequest): Promise<HttpResponse> {
