@@ -6,6 +6,12 @@ export interface Page<T> {
   readonly nextCursor?: string;
 }
 
+export interface PageQuery {
+  readonly limit: number;
+  /** `nextCursor` of the page before. */
+  readonly cursor?: string | undefined;
+}
+
 /** The position that a cursor of `pageOf` stands for; throws `invalid_request` when it is none of ours. */
 export function readCursor(cursor: string, pattern: RegExp): string {
   const position = Buffer.from(cursor, 'base64url').toString();
@@ -25,7 +31,7 @@ export function pageOf<T>(rows: readonly T[], limit: number, positionOf: (row: T
 }
 
 /** Prisma's arguments for a page of `pageBySeq`, newest first. Throws `invalid_request` for a cursor that no answer gave. */
-export function newestFirst<F extends object>({ cursor, limit, ...filter }: F & { cursor?: string; limit: number }) {
+export function newestFirst<F extends PageQuery>({ cursor, limit, ...filter }: F) {
   const before = cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
   const where = { ...filter, ...(before !== undefined && { seq: { lt: before } }) };
   return { where, orderBy: { seq: 'desc' }, take: limit + 1 } as const;

@@ -1,10 +1,11 @@
 import type { Clock } from '../core/clock.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
+import type { Secret } from '../core/secret.js';
 import type { Logger } from '../observability/logger.js';
 import { describeRequest, type HttpClient, type HttpResponse } from './http-client.js';
 import { withRetries } from './retry-policy.js';
 import { statusError } from './service-error.js';
-import type { AccessToken, TokenSource } from './token-source.js';
+import type { TokenSource } from './token-source.js';
 
 export interface ApiRequest {
   readonly method: 'GET' | 'POST';
@@ -81,14 +82,14 @@ export class ApiClient {
     return Object.assign(response, { url: url.href }) as ApiResponse;
   }
 
-  #send({ method, body, ifNoneMatch, signal }: ApiRequest, url: URL, token: AccessToken): Promise<HttpResponse> {
+  #send({ method, body, ifNoneMatch, signal }: ApiRequest, url: URL, token: Secret): Promise<HttpResponse> {
     return this.#parts.http.send({
       method,
       url,
       signal,
       headers: {
         accept: 'application/json',
-        authorization: `Bearer ${token.value.reveal()}`,
+        authorization: `Bearer ${token.reveal()}`,
         ...(body === undefined ? {} : { 'content-type': 'application/json' }),
         // The service itself is asked, not a cache on the way.
         ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch, 'cache-control': 'no-cache' }),

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
+import type { Secret } from '../core/secret.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
 import { lockConnection } from '../db/tables/connections.js';
 import {
@@ -14,7 +15,7 @@ import {
   takeLease,
 } from '../db/tables/tokens.js';
 import { inTransaction } from '../db/transaction.js';
-import type { AccessToken, TokenSource } from '../http/token-source.js';
+import type { TokenSource } from '../http/token-source.js';
 import type { Dependencies } from './grant-store.js';
 import { RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
@@ -34,7 +35,7 @@ const SAME_TOKEN_MS = 100;
 export class AccessTokenManager {
   readonly #deps: Dependencies;
   readonly #owner = randomUUID();
-  readonly #flights = new Map<string, Promise<AccessToken>>();
+  readonly #flights = new Map<string, Promise<Secret>>();
 
   constructor(deps: Dependencies) {
     this.#deps = deps;
@@ -48,7 +49,7 @@ export class AccessTokenManager {
    */
   sourceFor(company: CompanyKey): TokenSource {
     const { clock } = this.#deps;
-    let recent: { readonly token: Promise<AccessToken>; readonly readAt: number } | undefined;
+    let recent: { readonly token: Promise<Secret>; readonly readAt: number } | undefined;
     const forget = () => (recent = undefined);
     return {
       get: () => {
@@ -84,7 +85,7 @@ export class AccessTokenManager {
     await Promise.allSettled(this.#flights.values());
   }
 
-  async #get(company: CompanyKey): Promise<AccessToken> {
+  async #get(company: CompanyKey): Promise<Secret> {
     const state = await readToken(this.#deps.db, company);
     if (!state.usable) return this.#share(company, undefined);
     const token = this.#deps.vault.openAccess(state);
@@ -96,25 +97,25 @@ export class AccessTokenManager {
     });
   }
 
-  async #renew(company: CompanyKey, stale: AccessToken): Promise<AccessToken> {
+  async #renew(company: CompanyKey, stale: Secret): Promise<Secret> {
     const state = await readToken(this.#deps.db, company);
     return this.#suffices(state, stale) ? this.#deps.vault.openAccess(state) : this.#share(company, stale);
   }
 
   /** A refused token ends the company's authorization while it is the stored one; a pair that was stored since stands. */
-  async #refused(company: CompanyKey, token: AccessToken): Promise<void> {
+  async #refused(company: CompanyKey, token: Secret): Promise<void> {
     const { db, vault, connections, logger } = this.#deps;
     await inTransaction(db, async (tx) => {
       if (!(await lockConnection(tx, company))) return;
       const state = await findToken(tx, company);
-      const isCurrent = state.accessToken !== null && vault.openAccess(state).value.reveal() === token.value.reveal();
+      const isCurrent = state.accessToken !== null && vault.openAccess(state).reveal() === token.reveal();
       if (!isCurrent || !(await connections.requireReauthorization(company, 'access_token_refused', tx))) return;
       logger.warn({ ...logFieldsOf(company), reason: 'access_token_refused' }, 'company must authorize again');
     });
   }
 
   /** One refresh at a time and company in this process. A refresh that was under way may bring the stale token itself. */
-  async #share(company: CompanyKey, stale: AccessToken | undefined): Promise<AccessToken> {
+  async #share(company: CompanyKey, stale: Secret | undefined): Promise<Secret> {
     const name = `${company.environment}|${company.companyId}`;
     for (;;) {
       let flight = this.#flights.get(name);
@@ -123,12 +124,12 @@ export class AccessTokenManager {
         this.#flights.set(name, flight);
       }
       const token = await flight;
-      if (!stale || token.value.reveal() !== stale.value.reveal()) return token;
+      if (!stale || token.reveal() !== stale.reveal()) return token;
     }
   }
 
   /** Refreshes once it has the lease, or takes the token that the lease's owner has stored meanwhile. */
-  async #refresh(company: CompanyKey, stale: AccessToken | undefined): Promise<AccessToken> {
+  async #refresh(company: CompanyKey, stale: Secret | undefined): Promise<Secret> {
     const { db, clock } = this.#deps;
     const giveUpAt = clock.monotonic() + WAIT_MS;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
@@ -146,7 +147,7 @@ export class AccessTokenManager {
   }
 
   /** Reads after the lease was taken, never before: its last owner may have stored a pair, or the end of the authorization. */
-  async #refreshUnder(lease: Lease, stale: AccessToken | undefined, sendBefore: number): Promise<AccessToken> {
+  async #refreshUnder(lease: Lease, stale: Secret | undefined, sendBefore: number): Promise<Secret> {
     const { db, logger } = this.#deps;
     const { company } = lease;
     let attempt: RefreshAttempt;
@@ -168,16 +169,16 @@ export class AccessTokenManager {
   }
 
   /** The token that makes a refresh needless, or undefined; throws when a refresh must not be tried now. */
-  #settled(state: StoredToken, stale: AccessToken | undefined): AccessToken | undefined {
+  #settled(state: StoredToken, stale: Secret | undefined): Secret | undefined {
     if (this.#suffices(state, stale)) return this.#deps.vault.openAccess(state);
     const failing = state.transientFailures > 0 || state.accessToken === null;
     if (!failing || state.due) return undefined;
     throw notYet(state);
   }
 
-  #suffices(state: StoredToken, stale: AccessToken | undefined): boolean {
+  #suffices(state: StoredToken, stale: Secret | undefined): boolean {
     if (!state.usable) return false;
-    return stale ? this.#deps.vault.openAccess(state).value.reveal() !== stale.value.reveal() : !state.due;
+    return stale ? this.#deps.vault.openAccess(state).reveal() !== stale.reveal() : !state.due;
   }
 }
 

@@ -14,7 +14,6 @@ import {
   type StoredToken,
 } from '../db/tables/tokens.js';
 import { inTransaction, untilCommitted } from '../db/transaction.js';
-import type { AccessToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
 import { type Dependencies, quarantine } from './grant-store.js';
 import { NEEDED_MS, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
@@ -50,7 +49,7 @@ export class RefreshAttempt {
     this.#unanswered = state.unanswered;
   }
 
-  async make(): Promise<AccessToken> {
+  async make(): Promise<Secret> {
     const { db, clock } = this.#deps;
     if (await this.#isGivenUp()) return this.#abandon('refresh_outcome_unknown');
     const begun = await beginAttempt(db, { ...this.#state, unanswered: this.#counted + 1, neededMs: NEEDED_MS });
@@ -64,7 +63,7 @@ export class RefreshAttempt {
     return this.#conclude(await this.#endpoint.refresh(this.#refreshToken), sentAt);
   }
 
-  async #conclude(answer: TokenAnswer, sentAt: number): Promise<AccessToken> {
+  async #conclude(answer: TokenAnswer, sentAt: number): Promise<Secret> {
     switch (answer.kind) {
       case 'granted':
         return this.#keep(answer, sentAt);
@@ -101,7 +100,7 @@ export class RefreshAttempt {
     }
   }
 
-  async #keep(grant: Grant, sentAt: number): Promise<AccessToken> {
+  async #keep(grant: Grant, sentAt: number): Promise<Secret> {
     const { refreshMarginSeconds, random = Math.random, logger } = this.#deps;
     const { companyId = this.#company.companyId, refreshToken, lifetimeSeconds } = grant;
     if (companyId !== this.#company.companyId) {
@@ -119,7 +118,7 @@ export class RefreshAttempt {
     );
     if (epoch === undefined) return this.#newest();
     logger.debug({ ...logFieldsOf(this.#company), lifetimeSeconds }, 'token refreshed');
-    return { value: grant.accessToken, version: epoch };
+    return grant.accessToken;
   }
 
   /**
@@ -150,7 +149,7 @@ export class RefreshAttempt {
    * Ends the authorization, unless a newer pair was stored since this attempt began: then that one is the answer. Not given
    * up when the database is away for a moment: a refusal that is not on record would be asked for again.
    */
-  async #abandon(reason: ReauthorizationReason): Promise<AccessToken> {
+  async #abandon(reason: ReauthorizationReason): Promise<Secret> {
     const { db, connections, logger } = this.#deps;
     const abandoned = await untilCommitted(() =>
       inTransaction(db, async (tx) => {
@@ -165,7 +164,7 @@ export class RefreshAttempt {
     throw reauthorizationRequired(this.#company, reason);
   }
 
-  async #newest(): Promise<AccessToken> {
+  async #newest(): Promise<Secret> {
     const state = await readToken(this.#deps.db, this.#company);
     if (!state.usable) throw tokenBusy(this.#company);
     return this.#deps.vault.openAccess(state);

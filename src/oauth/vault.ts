@@ -4,7 +4,6 @@ import type { Secret } from '../core/secret.js';
 import { insertQuarantinedToken } from '../db/tables/quarantined-tokens.js';
 import type { SealedPair, StoredToken } from '../db/tables/tokens.js';
 import type { Transaction } from '../db/transaction.js';
-import type { AccessToken } from '../http/token-source.js';
 import type { Cipher } from './cipher.js';
 
 /** A token pair to keep. */
@@ -22,9 +21,9 @@ export class Vault {
   }
 
   /** Throws `token_unreadable`. */
-  openAccess({ company, accessToken, epoch }: StoredToken): AccessToken {
+  openAccess({ company, accessToken }: StoredToken): Secret {
     if (accessToken === null) throw new MusterError('internal_error', `${describeCompany(company)} has no access token`);
-    return { value: this.#cipher.open(accessToken, company, 'access_token'), version: epoch };
+    return this.#cipher.open(accessToken, company, 'access_token');
   }
 
   /** Throws `token_unreadable`. */

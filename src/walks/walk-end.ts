@@ -42,9 +42,10 @@ export async function endWalk(
   await succeedWalk(tx, {
     id: walk.id,
     keysDigest,
-    isReusable: isVerified && comparison.isReusable,
+    reusable: isVerified && comparison.isReusable,
     finishedAt: new Date(now),
-    ...(isVerified ? { proof: outcome.proof } : { unverifiedReason: outcome.reason }),
+    proof: isVerified ? outcome.proof : null,
+    unverifiedReason: isVerified ? null : outcome.reason,
   });
 }
 

@@ -95,8 +95,8 @@ async function afterwards(companyId: string): Promise<Outcome> {
     .sourceFor(company)
     .get()
     .then(
-      async ({ value }) => {
-        expect(await fleet.status(companyId, value)).toBe(200);
+      async (token) => {
+        expect(await fleet.status(companyId, token)).toBe(200);
         return 'goes on' as const;
       },
       (error: { code: string }) => {

@@ -7,7 +7,7 @@ process.on('message', (companyId: string) => {
     .sourceFor({ environment: 'test', companyId })
     .get()
     .then(
-      ({ value }) => process.send?.({ token: value.reveal() }),
+      (token) => process.send?.({ token: token.reveal() }),
       (error: { code?: string }) => process.send?.({ error: error.code ?? String(error) }),
     );
 });

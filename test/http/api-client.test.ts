@@ -17,16 +17,16 @@ afterEach(async () => {
 
 /** Tokens t1, t2, … of which a renewal makes the next, once however many ask. */
 function countingTokens(): TokenSource & { renewals: number; readonly refusals: string[] } {
-  const current = () => ({ value: new Secret(`t${source.renewals + 1}`), version: BigInt(source.renewals + 1) });
+  const current = () => new Secret(`t${source.renewals + 1}`);
   const source = {
     renewals: 0,
     refusals: [] as string[],
     get: async () => current(),
-    renew: async (stale: { version: bigint }) => {
-      if (stale.version === current().version) source.renewals += 1;
+    renew: async (stale: Secret) => {
+      if (stale.reveal() === current().reveal()) source.renewals += 1;
       return current();
     },
-    refused: async ({ value }: { value: Secret }) => void source.refusals.push(value.reveal()),
+    refused: async (token: Secret) => void source.refusals.push(token.reveal()),
   };
   return source;
 }

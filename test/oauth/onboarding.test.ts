@@ -71,7 +71,7 @@ test('a company that must authorize again gets its new token', async () => {
   await alter(database.db, company, `${EXPIRED}, transient_failures = 7, ambiguous_attempts = 2, attempt_started_at = now()`);
   expect(await onboard(company)).toEqual({ created: false });
   expect(await room.connections.find(company)).toMatchObject({ status: 'active' });
-  expect((await room.manager.sourceFor(company).get()).value.reveal()).toMatch(/^access-token/);
+  expect((await room.manager.sourceFor(company).get()).reveal()).toMatch(/^access-token/);
   expect(server.received).toHaveLength(2);
 });
 

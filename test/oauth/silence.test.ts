@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import type { AccessToken } from '../../src/http/token-source.js';
+import type { Secret } from '../../src/core/secret.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, DUE, EXPIRED, type OauthRoom, oauthRoom, onboarded } from './fixture.js';
 import { TokenServer } from './token-server.js';
@@ -92,14 +92,14 @@ test('an answer that was given up for lost and comes after all brings the compan
   });
   const late = await room.manager.sourceFor(company).get();
   expect(await room.connections.find(company)).toMatchObject({ status: 'active' });
-  expect((await room.manager.sourceFor(company).get()).value.reveal()).toBe(late.value.reveal());
+  expect((await room.manager.sourceFor(company).get()).reveal()).toBe(late.reveal());
 });
 
 test('whoever saw a 401 waits for a renewal that is under way elsewhere', async () => {
   const [company] = (await companies(1)) as [CompanyKey];
   const elsewhere = oauthRoom(database.db, server);
   const stale = await room.manager.sourceFor(company).get();
-  let waiting: Promise<AccessToken> | undefined;
+  let waiting: Promise<Secret> | undefined;
   server.misdeeds.push({
     kind: 'before',
     work: async () => {
@@ -109,7 +109,7 @@ test('whoever saw a 401 waits for a renewal that is under way elsewhere', async 
   });
   const sent = server.received.length;
   const renewed = await elsewhere.manager.sourceFor(company).renew(stale);
-  expect((await waiting)?.value.reveal()).toBe(renewed.value.reveal());
+  expect((await waiting)?.reveal()).toBe(renewed.reveal());
   expect(server.received).toHaveLength(sent + 1);
 });
 

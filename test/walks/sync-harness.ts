@@ -8,7 +8,7 @@ import { Secret } from '../../src/core/secret.js';
 import type { Database } from '../../src/db/database.js';
 import { ApiClient, type ApiRequest, type ApiResponse } from '../../src/http/api-client.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import type { AccessToken, TokenSource } from '../../src/http/token-source.js';
+import type { TokenSource } from '../../src/http/token-source.js';
 import { RunExecutor } from '../../src/runs/run-executor.js';
 import { RunLeases } from '../../src/runs/run-leases.js';
 import type { RunOptions } from '../../src/runs/run-requests.js';
@@ -127,7 +127,7 @@ export function syncHarness(
 
 /** The same around a provider that gives anybody's token for anything, and serves no company's tokens itself. */
 export function foreignHarness(db: Database, url: URL, endpoints: readonly Endpoint[]) {
-  const token: AccessToken = { value: new Secret('a.b.c'), version: 1n };
+  const token: Secret = new Secret('a.b.c');
   const tokens: TokenSource = { get: async () => token, renew: async () => token, refused: async () => {} };
   const harness = syncHarness(db, { url, tokens }, endpoints);
   /** Onboards the company where it is not. */
@@ -163,12 +163,12 @@ export function ownBytes(text: string): Buffer {
 }
 
 function tokenSource(sandbox: Issuer, companyId: string): TokenSource {
-  let token: Promise<AccessToken> | undefined;
+  let token: Promise<Secret> | undefined;
   const get = () => (token ??= accessToken(sandbox, companyId));
   return { get, renew: get, refused: async () => {} };
 }
 
-async function accessToken({ url, clientId, clientSecret, issueRefreshToken }: Issuer, companyId: string): Promise<AccessToken> {
+async function accessToken({ url, clientId, clientSecret, issueRefreshToken }: Issuer, companyId: string): Promise<Secret> {
   const refreshToken = issueRefreshToken(companyId).reveal();
   const response = await fetch(new URL('/auth/token', url), {
     method: 'POST',
@@ -180,5 +180,5 @@ async function accessToken({ url, clientId, clientSecret, issueRefreshToken }: I
     }),
   });
   const { access_token } = (await response.json()) as { access_token: string };
-  return { value: new Secret(access_token), version: 1n };
+  return new Secret(access_token);
 }

@@ -3,7 +3,7 @@
 // A writer of several connections locks them in the order of their keys, or passes over the ones that are locked.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type Connection, Prisma, type Token } from '../../generated/prisma/client.js';
-import { type Page, pageOf, readCursor } from '../cursor.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
@@ -53,12 +53,7 @@ export async function findConnection(db: Database, company: CompanyKey): Promise
   return row;
 }
 
-export interface ConnectionFilter {
-  readonly status?: ConnectionStatus | undefined;
-  readonly environment?: Environment | undefined;
-  readonly limit: number;
-  readonly cursor?: string | undefined;
-}
+export type ConnectionFilter = Partial<Pick<ConnectionRow, 'status' | 'environment'>> & PageQuery;
 
 const CURSOR = /^(production|test)\|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
@@ -134,9 +129,7 @@ function rowsOfSyncs(syncs: readonly PlannedSync[]): Prisma.Sql {
 }
 
 /** A connection as a request for a run finds it. */
-export interface LockedConnection extends Pick<ConnectionRow, keyof CompanyKey | 'status' | 'nextSyncAt'> {
-  readonly createdAt: Date;
-}
+export type LockedConnection = CompanyKey & Pick<ConnectionRow, 'status' | 'nextSyncAt'> & Pick<Connection, 'createdAt'>;
 
 /** Locks the connections of these companies, without the ones that are gone, not due or passed over. */
 export function lockConnections(

@@ -3,7 +3,7 @@
 import type { Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import type { Hold } from '../../generated/prisma/client.js';
-import { newestFirst, type Page, pageBySeq } from '../cursor.js';
+import { newestFirst, type Page, type PageQuery, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import type { ListKey } from './lists.js';
@@ -15,12 +15,7 @@ export interface HoldRow extends Omit<Hold, 'environment' | 'status'> {
   readonly status: HoldStatus;
 }
 
-export interface HoldFilter {
-  readonly status?: HoldStatus;
-  readonly environment?: Environment;
-  readonly limit: number;
-  readonly cursor?: string;
-}
+export type HoldFilter = Partial<Pick<HoldRow, 'status' | 'environment'>> & PageQuery;
 
 /** Throws `hold_not_found`. */
 export async function findHold({ hold }: Pick<Transaction, 'hold'>, id: string): Promise<HoldRow> {

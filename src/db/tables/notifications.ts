@@ -3,7 +3,7 @@
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import type { Notification } from '../../generated/prisma/client.js';
-import { newestFirst, type Page, pageBySeq } from '../cursor.js';
+import { newestFirst, type Page, type PageQuery, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
@@ -71,14 +71,7 @@ export async function lastEventOf(
   return last;
 }
 
-export interface NotificationFilter {
-  readonly status?: NotificationStatus;
-  readonly type?: EventType;
-  readonly environment?: Environment;
-  readonly companyId?: string;
-  readonly limit: number;
-  readonly cursor?: string;
-}
+export type NotificationFilter = Partial<Pick<NotificationRow, 'status' | 'type' | 'environment' | 'companyId'>> & PageQuery;
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
 export async function listNotifications(db: Database, filter: NotificationFilter): Promise<Page<NotificationRow>> {
@@ -97,16 +90,10 @@ export async function resetNotification(db: Database, { id }: { id: string }): P
 }
 
 /** An attempt at a delivery. `attempts` counts this one, and names its claim. */
-export interface DeliveryClaim {
-  readonly id: string;
-  readonly attempts: number;
-}
+export type DeliveryClaim = Pick<Notification, 'id' | 'attempts'>;
 
 /** A notification that may be sent now, with all that its text needs. */
-export interface ClaimedNotification extends DeliveryClaim, CompanyKey {
-  readonly type: EventType;
-  readonly occurredAt: Date;
-  readonly details: EventDetails;
+export interface ClaimedNotification extends DeliveryClaim, CompanyKey, Pick<NotificationRow, 'type' | 'occurredAt' | 'details'> {
   readonly companyName: string | null;
   /** The company waits for a person to authorize again, now. */
   readonly mustAuthorize: boolean;

@@ -4,7 +4,7 @@
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type ErrorView, MusterError } from '../../core/errors.js';
 import { Prisma, type Run } from '../../generated/prisma/client.js';
-import { newestFirst, type Page, pageBySeq } from '../cursor.js';
+import { newestFirst, type Page, type PageQuery, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOf, rowsOf } from './connections.js';
@@ -25,16 +25,11 @@ export interface RunRow extends Omit<Run, 'environment' | 'trigger' | 'mode' | '
 }
 
 /** A claim on a run: `epoch` names it, and a later claim by anyone ends it. */
-export interface RunClaim {
-  readonly id: string;
-  readonly epoch: bigint;
-}
+export type RunClaim = Pick<Run, 'id' | 'epoch'>;
 
 /** A run that a worker has claimed, and the walks that are left of it, in order. */
-export interface ClaimedRun extends RunClaim {
+export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequested'> {
   readonly company: CompanyKey;
-  readonly attempts: number;
-  readonly cancelRequested: boolean;
   readonly walks: readonly WalkToDo[];
 }
 
@@ -63,13 +58,7 @@ export async function findRun(db: Database, { id }: { id: string }): Promise<Run
   return ((await db.prisma.run.findUnique({ where: { id }, include: WITH_WALKS })) ?? undefined) as RunRow | undefined;
 }
 
-export interface RunFilter {
-  readonly companyId?: string;
-  readonly environment?: Environment;
-  readonly status?: RunStatus;
-  readonly limit: number;
-  readonly cursor?: string;
-}
+export type RunFilter = Partial<Pick<RunRow, 'companyId' | 'environment' | 'status'>> & PageQuery;
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
 export async function listRuns(db: Database, filter: RunFilter): Promise<Page<RunRow>> {

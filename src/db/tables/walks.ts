@@ -84,17 +84,11 @@ export async function lockWalk(tx: Transaction, { id, list, epoch, pages }: Walk
 }
 
 /** What a walk is opened with. */
-export interface WalkOpening {
-  readonly id: string;
-  readonly epoch: bigint;
-  readonly fingerprint: string;
-  readonly baselineWalkId: string | null;
-  readonly startedAt: Date;
+interface WalkOpening extends Pick<Walk, 'id' | 'epoch' | 'fingerprint' | 'baselineWalkId' | 'startedAt' | 'startedEmpty'> {
   /** Goes on from the checkpoint; otherwise the pass begins now. */
   readonly resumes: boolean;
   /** Whether that counts as a resumption that a person wants to hear of. */
   readonly countsAsResumed: boolean;
-  readonly startedEmpty: boolean;
 }
 
 /** A pass begins by the database's clock: last_verified_at is compared with other times that it made. */
@@ -107,17 +101,15 @@ export async function startWalk(tx: Transaction, walk: WalkOpening): Promise<voi
     WHERE id = ${walk.id}::uuid`;
 }
 
-/** What the passes before, over the lists of parents, have brought. */
-export interface PassStart {
-  readonly walkId: string;
-  readonly pass: number;
-  readonly checkpoint: object;
-  readonly received: number;
-  readonly duplicates: number;
-}
-
-/** Begins another pass: from the start of the list, or, in a walk over many parents, from the start of one parent's list. */
-export async function startPass(tx: Transaction, start: PassStart, from: 'list' | 'parent'): Promise<void> {
+/**
+ * Begins another pass: from the start of the list, or, in a walk over many parents, from the start of one parent's list. The counts are
+ * what the passes before, over the lists of parents, have brought.
+ */
+export async function startPass(
+  tx: Transaction,
+  start: Pick<Walk, 'pass' | 'received' | 'duplicates'> & { walkId: string; checkpoint: object },
+  from: 'list' | 'parent',
+): Promise<void> {
   await tx.$executeRaw`
     UPDATE muster.walks SET pass = ${start.pass}, checkpoint = ${JSON.stringify(start.checkpoint)}::jsonb, checkpoint_at = now(),
       received = ${start.received}, duplicates = ${start.duplicates},
@@ -152,34 +144,13 @@ export async function failWalk(tx: Transaction, id: string, error: object): Prom
   return count > 0;
 }
 
-export interface WalkEnd {
-  readonly id: string;
-  readonly keysDigest: string;
-  /** Whether the next walk may go by this one. */
-  readonly isReusable: boolean;
-  readonly finishedAt: Date;
-  /** The proof, where the walk was verified, or else why it was not. */
-  readonly proof?: string | undefined;
-  readonly unverifiedReason?: string | undefined;
-}
-
+/** `proof` is there where the walk was verified, or else `unverifiedReason`. */
 export async function succeedWalk(
   tx: Transaction,
-  { id, keysDigest, isReusable, finishedAt, proof, unverifiedReason }: WalkEnd,
+  { id, ...end }: Pick<Walk, 'id' | 'keysDigest' | 'reusable' | 'finishedAt' | 'proof' | 'unverifiedReason'>,
 ): Promise<void> {
-  await tx.walk.update({
-    where: { id },
-    data: {
-      status: 'succeeded',
-      keysDigest,
-      reusable: isReusable,
-      checkpoint: Prisma.DbNull,
-      finishedAt,
-      verified: proof !== undefined,
-      proof: proof ?? null,
-      unverifiedReason: unverifiedReason ?? null,
-    },
-  });
+  const data = { ...end, status: 'succeeded', checkpoint: Prisma.DbNull, verified: end.proof !== null };
+  await tx.walk.update({ where: { id }, data });
 }
 
 /**
