@@ -1,6 +1,7 @@
 import type { DeleteGuard } from '../catalogue/endpoint.js';
 import { closeHolds } from '../db/tables/holds.js';
 import { type ListKey, setRecords } from '../db/tables/lists.js';
+import { addDeleted } from '../db/tables/walks.js';
 import type { Transaction } from '../db/transaction.js';
 import { mirrorTable } from './mirror-table.js';
 
@@ -38,9 +39,8 @@ export async function reconcile(
   const wasHeld = await closeHolds(tx, list, 'superseded');
   if (verified.isNothingGone) return { deleted: 0, held: 0, wasHeld };
   const [found] = await tx.$queryRawUnsafe<{ count: number; living: number; sample: string[] }[]>(
-    `WITH gone AS (${goneRows(list)})
-     SELECT (SELECT count(*)::int FROM gone) AS count,
-            (SELECT count(*)::int FROM ${mirrorTable(list.resource)} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL) AS living,
+    `WITH gone AS (${goneRows(list, 3)})
+     SELECT (SELECT count(*)::int FROM gone) AS count, (SELECT count(*)::int FROM (${livingRows(list)}) l) AS living,
             ARRAY(SELECT id FROM gone ORDER BY id LIMIT ${SAMPLE}) AS sample`,
     list.environment,
     list.companyId,
@@ -65,8 +65,20 @@ function mustHold({ count, living }: { count: number; living: number }, guard: D
 
 /** Marks deleted what the verified pass lacks, with its change feed rows. The caller has locked the list. */
 export async function deleteGoneRows(tx: Transaction, { list, runId, walkId, pass }: VerifiedPass): Promise<number> {
+  const deleted = await markDeleted(tx, list, goneRows(list, 5), runId, [walkId, pass]);
+  await addDeleted(tx, walkId, deleted);
+  return deleted;
+}
+
+/** Marks every living row deleted, as deleteGoneRows does. */
+export function deleteAllRows(tx: Transaction, list: ListKey): Promise<number> {
+  return markDeleted(tx, list, livingRows(list), null, []);
+}
+
+/** `ids`: a query of the rows' ids, which takes `more` from $5 on. */
+async function markDeleted(tx: Transaction, list: ListKey, ids: string, runId: string | null, more: unknown[]): Promise<number> {
   const [row] = await tx.$queryRawUnsafe<{ deleted: number }[]>(
-    `WITH gone AS (${goneRows(list)}
+    `WITH gone AS (${ids}
      ), marked AS (
        UPDATE ${mirrorTable(list.resource)} t SET deleted_at = now(), changed_at = now() FROM gone
        WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = gone.id
@@ -75,33 +87,34 @@ export async function deleteGoneRows(tx: Transaction, { list, runId, walkId, pas
        SELECT count(*)::int AS deleted FROM marked
      ), batch AS (
        INSERT INTO muster.change_batches (size, environment, company_id, resource, run_id, changed_at)
-       SELECT deleted, $1, $2::uuid, $5, $6::uuid, now() FROM counted WHERE deleted > 0 RETURNING id
+       SELECT deleted, $1, $2::uuid, $3, $4::uuid, now() FROM counted WHERE deleted > 0 RETURNING id
      ), fed AS (
        INSERT INTO muster.changes (batch_id, position, record_id, op, data)
        SELECT batch.id, row_number() OVER (ORDER BY m.id) - 1, m.id, 'delete', m.data FROM batch, marked m
      ), living AS (
-       UPDATE muster.lists l SET records = l.records - counted.deleted FROM counted
-       WHERE l.environment = $1 AND l.company_id = $2::uuid AND l.resource = $5
+       UPDATE muster.lists l SET records = GREATEST(0, l.records - counted.deleted) FROM counted
+       WHERE l.environment = $1 AND l.company_id = $2::uuid AND l.resource = $3
      )
-     UPDATE muster.walks w SET deleted = w.deleted + counted.deleted FROM counted WHERE w.id = $3::uuid
-     RETURNING counted.deleted`,
+     SELECT deleted FROM counted`,
     list.environment,
     list.companyId,
-    walkId,
-    pass,
     list.resource,
     runId,
+    ...more,
   );
-  return row?.deleted ?? 0;
+  return row!.deleted;
 }
 
+/** Ids of the living rows. $1 environment, $2 company. */
+const livingRows = ({ resource }: ListKey) =>
+  `SELECT id FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL`;
+
 /**
- * Ids of the living rows that are not in the ledger of the pass. $1 environment, $2 company, $3 walk, $4 pass. EXCEPT,
+ * Ids of the living rows that are not in the ledger of the pass; parameters `n` and `n + 1` are the walk and the pass. EXCEPT,
  * because whatever the planner expects, it hashes or sorts both sides once; of an anti-join it may make a loop over all pairs.
  */
-const goneRows = (list: ListKey) => `
-  SELECT id FROM ${mirrorTable(list.resource)} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL
-  EXCEPT
+const goneRows = (list: ListKey, n: number) => `
+  ${livingRows(list)} EXCEPT
   SELECT unnest(k.ids) COLLATE "C"
   FROM muster.walk_pages p JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
-  WHERE p.walk_id = $3::uuid AND p.pass = $4`;
+  WHERE p.walk_id = $${n}::uuid AND p.pass = $${n + 1}`;

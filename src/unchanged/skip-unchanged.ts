@@ -123,16 +123,10 @@ export class SkipUnchanged implements Comparison {
     const { bytes, array, ids, keys, records, ...page } = read;
     const rowHashes = hashRows(bytes, array.records);
     const ledger = { kind: 'new', ids, keys: keys.words, rowHashes } as const;
-    const isKnown = await this.#rowsKnown(rowHashes);
-    const unknown = records.filter(({ position }) => !isKnown(position));
+    await this.#baseline.readRowHashes();
+    const unknown = records.filter(({ position }) => !this.#baseline.hasRow(rowHashes, position));
     const kind = unknown.length < records.length ? 'partial' : 'full';
     return { ...page, kind, keys, ledger, records: unknown, response: response.bytes };
-  }
-
-  async #rowsKnown(rowHashes: Uint32Array): Promise<(n: number) => boolean> {
-    if (this.#baseline.pages.length === 0) return () => false;
-    await this.#baseline.readRowHashes();
-    return (n) => this.#baseline.hasRow(rowHashes, n);
   }
 
   #recentOf({ keys, ledger }: ReceivedPage): RecentPage {

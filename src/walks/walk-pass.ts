@@ -38,6 +38,7 @@ export type PassEnd =
 
 const GONE = new Set([404, 410]);
 /** A page that cannot be used is asked for again: it may have been cut from a list that was changing just then. */
+const UNUSABLE = new Set<string>(['contradicting_envelope', 'malformed_envelope', 'malformed_response']);
 const REPEATS = 2;
 const REPEAT_DELAY_MS = 300;
 
@@ -98,7 +99,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
       const received = { repeats: repeats.length, hasToken: (token: string | number) => memory.hasToken(token) };
       advance = pager.next(checkpoint.pager, page, received);
     } catch (error) {
-      if (isWorthRepeating(error) && failures < REPEATS) {
+      if (isMusterError(error) && UNUSABLE.has(error.code) && failures < REPEATS) {
         failures += 1;
         await deps.clock.sleep(REPEAT_DELAY_MS * failures, signal);
         continue;
@@ -109,7 +110,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
     }
     failures = 0;
     if (advance.kind === 'again') {
-      checkpoint = furtherBack(checkpoint, advance.state);
+      checkpoint = { ...checkpoint, pager: advance.state };
       continue;
     }
     const { duplicates, newFrom } = remember(memory, page, repeats, endpoint, pager);
@@ -134,10 +135,6 @@ function compareFromHere(walk: OpenWalk, window: PageWindow): void {
   window.drop();
 }
 
-function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpoint {
-  return { ...checkpoint, pager };
-}
-
 /**
  * Adds the page to the pass's memory. Returns from which position on all its records are new to the pass, and how many have the id of
  * another record. Where pages overlap, known records stand at the front of a page: they are its overlap, or were moved there by others.
@@ -154,14 +151,6 @@ function remember(memory: PassMemory, page: ReceivedPage, repeats: readonly numb
   // A record that comes twice on one page has a second one beside it, whatever the order of the list.
   const duplicates = known.filter((n) => !cameBefore.has(n) || (order === 'stable' && n >= overlap)).length;
   return { duplicates, newFrom: (known.at(-1) ?? -1) + 1 };
-}
-
-function isWorthRepeating(error: unknown): boolean {
-  return (
-    isMusterError(error, 'contradicting_envelope') ||
-    isMusterError(error, 'malformed_envelope') ||
-    isMusterError(error, 'malformed_response')
-  );
 }
 
 /** The end that an error puts to the pass without putting one to the walk. */

@@ -16,16 +16,7 @@ export async function walkList(
   deps: WalkDependencies,
   signal: AbortSignal,
 ): Promise<'finished' | 'yielded'> {
-  const walk = endpoint.parent === undefined ? walkPasses : walkChildren;
-  return walk(opened, endpoint, deps, signal);
-}
-
-async function walkPasses(
-  opened: OpenWalk,
-  endpoint: Endpoint,
-  deps: WalkDependencies,
-  signal: AbortSignal,
-): Promise<'finished' | 'yielded'> {
+  if (endpoint.parent !== undefined) return walkChildren(opened, endpoint, deps, signal);
   const pager = pagerFor(endpoint);
   let walk = opened;
   let checkpoint = walk.checkpoint ?? firstCheckpoint(pager);

@@ -108,7 +108,7 @@ export async function findProof(
  */
 export async function resetList(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
   const lists = await tx.$executeRaw`
-    UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL, records = 0
+    UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
   await tx.$executeRaw`
     UPDATE mirror.companies SET verified_at = verified_at - ${resource}::text

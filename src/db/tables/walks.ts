@@ -135,6 +135,11 @@ export async function noteForeignRecords(tx: Pick<Transaction, 'walk'>, id: stri
   await tx.walk.update({ where: { id }, data: { startedEmpty: false } });
 }
 
+/** Counts rows that the walk, or the approval of its hold, has marked deleted. */
+export async function addDeleted(tx: Transaction, id: string, deleted: number): Promise<void> {
+  await tx.walk.update({ where: { id }, data: { deleted: { increment: deleted } } });
+}
+
 /** Marks the walk as failed unless it has succeeded; returns whether it did so. */
 export async function failWalk(tx: Transaction, id: string, error: object): Promise<boolean> {
   const { count } = await tx.walk.updateMany({
