@@ -30,11 +30,10 @@ export class AdvisoryLocks {
 
   async #locked<T>(names: readonly string[], work: () => Promise<T>): Promise<{ result: T } | undefined> {
     const client = await this.#pool.connect();
+    const query = 'SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS ours';
     try {
       for (const name of names) {
-        const { rows } = await client.query<{ ours: boolean }>('SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS ours', [
-          name,
-        ]);
+        const { rows } = await client.query<{ ours: boolean }>(query, [name]);
         if (!rows[0]?.ours) return undefined;
       }
       return { result: await work() };

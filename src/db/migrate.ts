@@ -83,7 +83,14 @@ async function applyPending(client: pg.Client, logger: Logger): Promise<string[]
   await client.query(TABLE);
   const rows = new Map((await readRows(client)).map((row) => [row.migration_name, row]));
   const applied: string[] = [];
-  for (const row of rows.values()) refuseHalfFinished(row);
+  for (const { migration_name: name, finished_at } of rows.values()) {
+    if (finished_at) continue;
+    throw new MusterError(
+      'migration_failed',
+      `Migration ${name} was begun by another tool and not finished. Undo by hand what it did, then run: ` +
+        `npx prisma migrate resolve --rolled-back ${name}`,
+    );
+  }
   for (const migration of await readMigrations()) {
     const row = rows.get(migration.name);
     if (row) {
@@ -114,15 +121,6 @@ async function apply(client: pg.Client, { name, sql, checksum }: Migration): Pro
     if (translated !== error) throw translated;
     throw new MusterError('migration_failed', `Migration ${name} failed and was undone: ${String(error)}`, { cause: error });
   }
-}
-
-function refuseHalfFinished({ migration_name: name, finished_at }: Row): void {
-  if (finished_at) return;
-  throw new MusterError(
-    'migration_failed',
-    `Migration ${name} was begun by another tool and not finished. Undo by hand what it did, then run: ` +
-      `npx prisma migrate resolve --rolled-back ${name}`,
-  );
 }
 
 function refuseEdited({ name, checksum }: Migration, row: Row): void {

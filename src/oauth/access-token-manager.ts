@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
+import { type CompanyKey, describeCompany, keyText, logFieldsOf } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
@@ -116,7 +116,7 @@ export class AccessTokenManager {
 
   /** One refresh at a time and company in this process. A refresh that was under way may bring the stale token itself. */
   async #share(company: CompanyKey, stale: Secret | undefined): Promise<Secret> {
-    const name = `${company.environment}|${company.companyId}`;
+    const name = keyText(company);
     for (;;) {
       let flight = this.#flights.get(name);
       if (!flight) {

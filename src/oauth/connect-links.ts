@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { type CompanyKey, type Environment, keyText } from '../core/company.js';
 import { ofEnvironment } from '../core/provider-settings.js';
-import { type ConnectLinkRow, deleteOldConnectLinks, findConnectLink, insertConnectLinks } from '../db/tables/connect-links.js';
+import { type ConnectLinkRow, findConnectLink, insertConnectLinks } from '../db/tables/connect-links.js';
 import { findLostAuthorizations } from '../db/tables/connections.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { ConnectLinkSigner } from './connect-link-signer.js';
@@ -45,7 +45,7 @@ export class ConnectLinks {
     const expiresAt = new Date(clock.now() + LINK_MS);
     const token = this.#token(id);
     await insertConnectLinks(db, { links: [{ id, tokenHash: digest(token), environment, companyId }], expiresAt });
-    await deleteOldConnectLinks(db, { before: new Date(clock.now() - REMEMBERED_MS) });
+    await db.prisma.connectLink.deleteMany({ where: { expiresAt: { lt: new Date(clock.now() - REMEMBERED_MS) } } });
     return { url: this.#url(token), expiresAt };
   }
 

@@ -22,11 +22,6 @@ export async function insertConnectLinks(
     ON CONFLICT DO NOTHING`;
 }
 
-/** Deletes the links that ended before this time. */
-export async function deleteOldConnectLinks(db: Database, { before }: { before: Date }): Promise<void> {
-  await db.prisma.$executeRaw`DELETE FROM muster.connect_links WHERE expires_at < ${before}`;
-}
-
 export async function findConnectLink(
   db: Database,
   where: { readonly id: string } | { readonly tokenHash: string },

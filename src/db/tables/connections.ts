@@ -117,13 +117,12 @@ export function findLostAuthorizations(db: Database, companies: CompanyKey[]): P
 }
 
 /** When a company's next nightly sync is. */
-export interface PlannedSync extends CompanyKey {
-  readonly at: Date;
-}
+type PlannedSync = CompanyKey & { readonly at: Date };
 
 /** Rows of a FROM, `planned`: environment, company_id and at of each sync. */
 function rowsOfSyncs(syncs: readonly PlannedSync[]): Prisma.Sql {
-  const [environments, ids] = [syncs.map(({ environment }) => environment), syncs.map(({ companyId }) => companyId)];
+  const environments = syncs.map(({ environment }) => environment);
+  const ids = syncs.map(({ companyId }) => companyId);
   return Prisma.sql`unnest(${environments}::text[], ${ids}::uuid[], ${syncs.map(({ at }) => at)}::timestamptz[])
     AS planned(environment, company_id, at)`;
 }

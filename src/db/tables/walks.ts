@@ -178,10 +178,7 @@ export async function findReusableWalk(
 }
 
 /** The digest of the keys that a walk received, if no hold refers to it: then no other row of its list was left living. */
-export async function findKeysDigest(
-  db: { readonly $queryRaw: Transaction['$queryRaw'] },
-  walkId: string,
-): Promise<string | undefined> {
+export async function findKeysDigest(db: Pick<Transaction, '$queryRaw'>, walkId: string): Promise<string | undefined> {
   const [row] = await db.$queryRaw<{ digest: string | null }[]>`
     SELECT keys_digest AS digest FROM muster.walks w
     WHERE id = ${walkId}::uuid AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = w.id)`;
