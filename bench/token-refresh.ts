@@ -54,13 +54,13 @@ export async function measureTokens(measures: Measures, { rounds, dueCompanies }
     await migrate(server.url, logger);
     await migrateQueue(server.url);
     for (let n = 0; n < rounds; n++) {
-      const backends = [postgresBackend(server.url, logger), ...(redis ? [redisBackend(redis.url, logger)] : [])];
-      for (const backend of backends) {
+      const backends = {
+        postgres: postgresBackend(server.url, logger),
+        ...(redis && { redis: redisBackend(redis.url, logger) }),
+      };
+      for (const [kind, backend] of Object.entries(backends)) {
         const rate = await refreshesPerSecond(server.url, port, backend, dueCompanies);
-        measures.note(
-          `token refreshes a second, ${ANSWER_MS} ms an answer, ${TOKEN_CONCURRENCY} side by side (${backend.kind})`,
-          rate,
-        );
+        measures.note(`token refreshes a second, ${ANSWER_MS} ms an answer, ${TOKEN_CONCURRENCY} side by side (${kind})`, rate);
       }
     }
     const reuses = await reused(provider);

@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { PrismaClient } from '../generated/prisma/client.js';
 import { BulkAdapter } from './bulk-statement.js';
-import { statementNames } from './statement-names.js';
 
 /** One pool of connections, seen twice: as typed models through Prisma, and as plain `pg` for SQL of our own. */
 export interface Database {
@@ -58,10 +57,23 @@ export function openDatabase({ url, poolSize = 10, applicationName = 'muster' }:
   return {
     prisma,
     pool,
-    close: () => {
-      closed ??= prisma.$disconnect().then(() => pool.end());
-      return closed;
-    },
+    close: () => (closed ??= prisma.$disconnect().then(() => pool.end())),
+  };
+}
+
+/** Statements with a name, at most. Later ones are parsed and planned each time: texts of ever new lengths end there. */
+const MOST_NAMES = 500;
+
+/** Names statements by their text, so that each connection parses and plans one only the first times it meets it. '' = no name. */
+export function statementNames(): (statement: { readonly sql: string }) => string {
+  const names = new Map<string, string>();
+  return ({ sql }) => {
+    const known = names.get(sql);
+    if (known !== undefined) return known;
+    if (names.size === MOST_NAMES) return '';
+    const name = `muster_${names.size}`;
+    names.set(sql, name);
+    return name;
   };
 }
 

@@ -47,7 +47,6 @@ export function postgresBackend(databaseUrl: string, logger: Logger): QueueBacke
   const connection = pool as unknown as PgPool;
   // The classes are the same whatever the backend; only their type parameters tell it.
   return {
-    kind: 'postgres',
     queue: (name) => outage.watch(new bound.Queue(name, { connection, defaultJobOptions: RETENTION }) as unknown as Queue),
     worker: (name, processor, { concurrency }) =>
       outage.watch(new bound.Worker(name, processor, { connection, concurrency, ...WORKER_OPTIONS }) as unknown as Worker),

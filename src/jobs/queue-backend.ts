@@ -5,7 +5,6 @@ import type { Logger } from '../observability/logger.js';
 
 /** Where BullMQ keeps its jobs. Both backends run the same code; only what both do alike is used. */
 export interface QueueBackend {
-  readonly kind: 'redis' | 'postgres';
   queue(name: string): Queue;
   worker(name: string, processor: Processor, options: { readonly concurrency: number }): Worker;
   /** Throws when the backend cannot be reached. */

@@ -15,7 +15,6 @@ export function redisBackend(redisUrl: string, logger: Logger): QueueBackend {
   for (const connection of [blocking, adding]) connection.on('error', (error) => void outage.report(error));
   const prefix = 'muster';
   return {
-    kind: 'redis',
     queue: (name) => outage.watch(new Queue(name, { connection: adding, prefix, defaultJobOptions: RETENTION })),
     worker: (name, processor, { concurrency }) =>
       outage.watch(new Worker(name, processor, { connection: blocking, prefix, concurrency, ...WORKER_OPTIONS })),
@@ -47,7 +46,8 @@ async function requireRedis(url: string): Promise<void> {
   redis.on('error', (error: Error) => (cause ??= error));
   const limit = new AbortController();
   try {
-    await Promise.race([redis.connect().then(() => redis.ping()), timeout(limit.signal)]);
+    const late = sleep(LIMIT_MS, undefined, { signal: limit.signal }).then(() => Promise.reject(new Error('timeout')));
+    await Promise.race([redis.connect().then(() => redis.ping()), late]);
   } catch (error) {
     const why = reason(cause ?? (error as Error));
     throw new MusterError(
@@ -60,11 +60,6 @@ async function requireRedis(url: string): Promise<void> {
     limit.abort();
     redis.disconnect();
   }
-}
-
-async function timeout(signal: AbortSignal): Promise<never> {
-  await sleep(LIMIT_MS, undefined, { signal });
-  throw new Error('timeout');
 }
 
 function reason(error: Error): string {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { statementNames } from '../../src/db/statement-names.js';
+import { statementNames } from '../../src/db/database.js';
 import { testDatabase } from '../support/database.js';
 
 test('a statement keeps its name, and 500 have one', () => {

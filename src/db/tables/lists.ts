@@ -34,7 +34,7 @@ export async function takeList(tx: Transaction, list: ListKey, runId: string): P
 /**
  * The first statement of everything that writes to a list's rows: locks the list until the transaction ends, or throws `fenced` when
  * somebody else has taken it since. A statement of its own, because a statement that waits for the lock goes on with the snapshot it
- * had before. The statements behind it are planned once and their plans kept (statement-names.ts): a plan made while the list's table
+ * had before. The statements behind it are planned once and their plans kept (database.ts): a plan made while the list's table
  * was small must not scan all of it once it is large. `force_generic_plan` is for a statement that is long to plan, and whose plan does
  * not depend on its values: PostgreSQL would plan it five times a connection before it keeps a plan.
  */
