@@ -92,15 +92,18 @@ async function applyPending(client: pg.Client, logger: Logger): Promise<string[]
     );
   }
   for (const migration of await readMigrations()) {
-    const row = rows.get(migration.name);
-    if (row) {
-      refuseEdited(migration, row);
-    } else {
-      await apply(client, migration);
-      logger.info({ migration: migration.name }, 'migration applied');
-      applied.push(migration.name);
-    }
-    rows.delete(migration.name);
+    const { name, checksum } = migration;
+    const row = rows.get(name);
+    if (row && row.checksum !== checksum)
+      throw new MusterError(
+        'migration_failed',
+        `Migration ${name} differs from what was applied to this database. Restore prisma/migrations/${name}/migration.sql ` +
+          'as it was, and make changes in a new migration',
+      );
+    if (rows.delete(name)) continue;
+    await apply(client, migration);
+    logger.info({ migration: name }, 'migration applied');
+    applied.push(name);
   }
   if (rows.size > 0) logger.warn({ migrations: [...rows.keys()] }, 'the database has migrations of a newer version');
   return applied;
@@ -121,15 +124,6 @@ async function apply(client: pg.Client, { name, sql, checksum }: Migration): Pro
     if (translated !== error) throw translated;
     throw new MusterError('migration_failed', `Migration ${name} failed and was undone: ${String(error)}`, { cause: error });
   }
-}
-
-function refuseEdited({ name, checksum }: Migration, row: Row): void {
-  if (row.checksum === checksum) return;
-  throw new MusterError(
-    'migration_failed',
-    `Migration ${name} differs from what was applied to this database. Restore prisma/migrations/${name}/migration.sql ` +
-      'as it was, and make changes in a new migration',
-  );
 }
 
 /** Rows that count: a migration that was marked as rolled back may be applied again. */
