@@ -3,6 +3,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import ts from 'typescript';
+import { PAGER_STYLES } from '../src/pagers/registry.js';
 
 const root = process.argv[2] ?? process.cwd();
 
@@ -23,7 +24,7 @@ const SQL_MEMBERS = /^\$(?:query|execute)Raw/;
 const PRISMA_SQL = new Set(['sql', 'raw', 'join', 'empty']);
 
 const STYLE_ROOMS = /^src\/(pagers|catalogue)\//;
-const STYLES = new Set(['skip-take', 'odata', 'continuation', 'page-number', 'next-link']);
+const STYLES = new Set(Object.keys(PAGER_STYLES));
 const COMPARISONS = new Set([
   ts.SyntaxKind.EqualsEqualsEqualsToken,
   ts.SyntaxKind.ExclamationEqualsEqualsToken,

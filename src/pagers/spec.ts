@@ -9,6 +9,7 @@ export function must(rule: string) {
   };
 }
 
+/** Of a member whose own name ends in `Name`: by that the catalogue knows which parameters the pager sets. */
 export const PARAMETER_NAME = z
   .string(must('the name of a parameter'))
   .regex(/^[^\s&=#?]{1,64}$/, must('the name of a parameter, without spaces and none of & = # ?'));
