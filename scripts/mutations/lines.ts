@@ -74,11 +74,11 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['test/unchanged/simulation.test.ts', 'test/unchanged/skip-unchanged.test.ts'],
   },
   {
-    promise: 'a walk that gave its comparison up is no baseline',
-    file: 'src/walks/comparison.ts',
-    line: 'readonly isReusable = false;',
-    becomes: 'readonly isReusable = true;',
-    tests: ['test/unchanged/skip-unchanged.test.ts'],
+    promise: 'a record that came before the remembered pages counts as another text',
+    file: 'src/unchanged/recent-pages.ts',
+    line: 'return false;',
+    becomes: 'return true;',
+    tests: ['test/unchanged/simulation.test.ts'],
   },
   {
     promise: 'only the very last walk of a list is a baseline',
@@ -128,5 +128,26 @@ export const MUTATIONS: readonly Mutation[] = [
     line: 'record_image_ne(ROW(t.data), ROW(s.data))',
     becomes: 't.data <> s.data',
     tests: ['test/mirror', 'test/walks/mirror-equality.test.ts', 'test/walks/histories.test.ts'],
+  },
+  {
+    promise: 'a new pair replaces the pair that was spent, and no other',
+    file: 'src/db/tables/tokens.ts',
+    line: 'AND (epoch = ${spent.epoch} OR refresh_token IN (${spent.refreshToken}, ${pair.refreshToken}))',
+    becomes: '',
+    tests: ['test/oauth'],
+  },
+  {
+    promise: 'one process at a time refreshes a token',
+    file: 'src/db/tables/tokens.ts',
+    line: 'AND (lease_until IS NULL OR lease_until <= now())\n    RETURNING epoch',
+    becomes: 'RETURNING epoch',
+    tests: ['test/oauth'],
+  },
+  {
+    promise: 'a refresh that was not written down is not sent',
+    file: 'src/oauth/refresh-attempt.ts',
+    line: 'if (!begun) throw tokenBusy(this.#company);',
+    becomes: '',
+    tests: ['test/oauth'],
   },
 ];

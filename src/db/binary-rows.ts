@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { to as copyTo } from 'pg-copy-streams';
+import { MusterError } from '../core/errors.js';
 import { freeBuffers } from '../core/free-buffers.js';
 
 /** Of each column its bytes as the server sends them: a bytea as it is, an int4 as four bytes; null for NULL. */
@@ -12,7 +13,8 @@ const END = -1;
 
 /**
  * The rows of a query without parameters, in the binary format of COPY. The driver's own way is to read every value as text, bytes
- * as hexadecimal digits. Values are views of memory that is given back once the row behind them is asked for.
+ * as hexadecimal digits. Values are views of memory that is given back once the row behind them is asked for. Throws `database_unavailable`
+ * when the connection ends before the last row: fewer rows must never look like all of them.
  */
 export async function* binaryRows(pool: Pick<pg.Pool, 'connect'>, query: string): AsyncGenerator<BinaryRow, void, undefined> {
   const client = await pool.connect();
@@ -35,12 +37,21 @@ export async function* binaryRows(pool: Pick<pg.Pool, 'connect'>, query: string)
       unread = unread.subarray(taken);
       at -= taken;
     }
+    if (unread.length < at + 2 || unread.readInt16BE(at) !== END) throw cutOff();
     freeBuffers([whole]);
     isRead = true;
+  } catch (error) {
+    throw (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE' ? cutOff(error) : error;
   } finally {
     // On a connection that was left early, the rest is still to come.
     client.release(!isRead);
   }
+}
+
+function cutOff(cause?: unknown): MusterError {
+  return new MusterError('database_unavailable', 'The database closed the connection before the last row came; try again', {
+    cause,
+  });
 }
 
 /** The row that begins at `at`, and where the next one does. Undefined where not all of it has come, and where there is none. */

@@ -5,6 +5,7 @@ import type pg from 'pg';
 import { to } from 'pg-copy-streams';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { binaryRows } from '../../src/db/binary-rows.js';
+import { isPassingTrouble } from '../../src/db/sql-state.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 
 let database: TestDatabase;
@@ -78,4 +79,24 @@ test('a connection that breaks meanwhile is an error', async () => {
   })();
   await expect(reading).rejects.toThrow(/terminat/);
   expect((await pool.query('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
+});
+
+test('a connection that ends before the last row is database trouble, and never fewer rows', async () => {
+  const { pool } = database.db;
+  for (let round = 0; round < 12; round += 1) {
+    const read = async () => {
+      let rows = 0;
+      for await (const [pid] of binaryRows(
+        pool,
+        `SELECT pg_backend_pid(), repeat('x', 2000), pg_sleep(0.0005) FROM generate_series(1, 400)`,
+      )) {
+        rows += 1;
+        if (rows === 1 + round * 5) void pool.query('SELECT pg_terminate_backend($1)', [pid!.readInt32BE()]);
+      }
+    };
+    await expect(read()).rejects.toSatisfy(isPassingTrouble);
+  }
+  // What came until then is cut anywhere.
+  const stream = { query: () => Readable.from([Buffer.alloc(19)]), release: () => {} };
+  await expect(all(binaryRows({ connect: async () => stream } as unknown as pg.Pool, ''))).rejects.toSatisfy(isPassingTrouble);
 });
