@@ -37,21 +37,15 @@ export async function* binaryRows(pool: Pick<pg.Pool, 'connect'>, query: string)
       unread = unread.subarray(taken);
       at -= taken;
     }
-    if (unread.length < at + 2 || unread.readInt16BE(at) !== END) throw cutOff();
+    if (unread.length < at + 2 || unread.readInt16BE(at) !== END) {
+      throw new MusterError('database_unavailable', 'The database closed the connection before the last row came; try again');
+    }
     freeBuffers([whole]);
     isRead = true;
-  } catch (error) {
-    throw (error as NodeJS.ErrnoException).code === 'ERR_STREAM_PREMATURE_CLOSE' ? cutOff(error) : error;
   } finally {
     // On a connection that was left early, the rest is still to come.
     client.release(!isRead);
   }
-}
-
-function cutOff(cause?: unknown): MusterError {
-  return new MusterError('database_unavailable', 'The database closed the connection before the last row came; try again', {
-    cause,
-  });
 }
 
 /** The row that begins at `at`, and where the next one does. Undefined where not all of it has come, and where there is none. */
