@@ -22,7 +22,7 @@ export interface ApiRequest {
 }
 
 /** 304 only where the request had `ifNoneMatch`; its body is empty. */
-export type ApiResponse = HttpResponse & { readonly status: 200 | 304; readonly url: string };
+export type ApiResponse = HttpResponse & { readonly status: 200 | 304 };
 
 export interface ApiClientParts {
   readonly http: HttpClient;
@@ -79,7 +79,7 @@ export class ApiClient {
     if (response.status === 401) await tokens.refused(token);
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
     if (response.status !== 200 && !isNotModified) throw statusError(what, response, this.#parts.clock.now());
-    return Object.assign(response, { url: url.href }) as ApiResponse;
+    return response as ApiResponse;
   }
 
   #send({ method, body, ifNoneMatch, signal }: ApiRequest, url: URL, token: Secret): Promise<HttpResponse> {
@@ -100,8 +100,7 @@ export class ApiClient {
 
   /**
    * The path stands behind the base, a link behind the origin, and neither is resolved: no path of a catalogue and no link of an answer can
-   * lead to another host with the token.
-   * Parsed once: each part that is set takes as long as the whole.
+   * lead to another host with the token. Parsed once: each part that is set takes as long as the whole.
    */
   #url({ path, query, link }: ApiRequest): URL {
     if (link === undefined) {

@@ -22,12 +22,18 @@ export interface HttpRequest {
 
 export interface HttpResponse {
   readonly status: number;
+  /** What was asked for. */
+  readonly url: string;
   /** Names in lower case; repeated headers joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
   /** The body with its encoding undone. Nobody has looked whether it is UTF-8. */
   readonly bytes: Buffer;
-  /** The body without a byte order mark. Throws ServiceError `malformed_response` where it is not UTF-8. */
-  readonly text: string;
+}
+
+/** The body without a byte order mark. Throws ServiceError `malformed_response` where it is not UTF-8. */
+export function textOf({ bytes }: Pick<HttpResponse, 'bytes'>): string {
+  if (!isUtf8(bytes)) throw malformed('is not UTF-8', undefined);
+  return new TextDecoder().decode(bytes);
 }
 
 export interface HttpLimits {
@@ -96,15 +102,7 @@ export class HttpClient {
       );
       const answer = await exchange.answer;
       const bytes = await decodeBody(answer.body, answer.headers['content-encoding'], this.#maxBytes);
-      return {
-        status: answer.status,
-        headers: answer.headers,
-        bytes,
-        get text() {
-          if (!isUtf8(bytes)) throw malformed('is not UTF-8', undefined);
-          return new TextDecoder().decode(bytes);
-        },
-      };
+      return { status: answer.status, url: url.href, headers: answer.headers, bytes };
     } catch (error) {
       signal?.throwIfAborted();
       throw error instanceof ServiceError ? error : this.#failure(describeRequest(outgoing), error);

@@ -8,6 +8,7 @@ import { type ClaimedRun, endRun, postponeRun, releaseRun, type WalkToDo } from 
 import { type EndStatus, endWalks } from '../db/tables/walks.js';
 import { inTransaction } from '../db/transaction.js';
 import type { ApiClient } from '../http/api-client.js';
+import { textOf } from '../http/http-client.js';
 import { ServiceError } from '../http/service-error.js';
 import type { TokenSource } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
@@ -132,8 +133,8 @@ export class RunExecutor {
   async #mirrorCompanyRecord({ company }: ClaimedRun, tokens: TokenSource, signal: AbortSignal, log: Logger): Promise<void> {
     try {
       const api = this.#deps.apiOf(company.environment);
-      const { text } = await api.request({ method: 'GET', path: `/api/companies/${company.companyId}`, tokens, signal });
-      await writeCompanyRecord(this.#deps.db, company, text);
+      const record = await api.request({ method: 'GET', path: `/api/companies/${company.companyId}`, tokens, signal });
+      await writeCompanyRecord(this.#deps.db, company, textOf(record));
     } catch (error) {
       if (signal.aborted || endsTheRun(error)) throw error;
       log.warn({ err: error }, 'the company record could not be mirrored');

@@ -84,7 +84,8 @@ export class SkipUnchanged implements Comparison {
     const answer = page?.answer;
     if (!answer || (etag !== undefined && opaqueTag(etag) !== opaqueTag(answer.etag))) return undefined;
     const { total, nextToken, hasNext } = answer;
-    return { kind: 'not-modified', ...sameAs(page), total, nextToken, hasNext, answer };
+    const { keys, ledger } = sameAs(page);
+    return { kind: 'not-modified', count: keys.length, keys, ledger, total, nextToken, hasNext, answer };
   }
 
   async read(request: string, response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {
@@ -94,7 +95,7 @@ export class SkipUnchanged implements Comparison {
     // The totals of a list that contradicts itself were left unread, and must not be confirmed by an ETag.
     if (etag === undefined || !this.#etags?.test(etag) || format.ignoreTotals) return page;
     const { total, nextToken, hasNext } = page;
-    return { ...page, answer: { request, etag, total, nextToken, hasNext } };
+    return { answer: { request, etag, total, nextToken, hasNext }, ...page };
   }
 
   agrees(page: ReceivedPage, repeats: readonly number[]): boolean {

@@ -64,14 +64,19 @@ export function checkpointAfter(
   const { total = before.total } = page;
   const isEnd = advance.kind === 'done';
   return {
-    ...before,
+    // Every member by its name: with a spread, a page takes several times as long here.
     pager: isEnd ? before.pager : advance.state,
     pages: before.pages + 1,
     rejected: before.rejected + recordsOf(page).rejected.length,
     duplicates: before.duplicates + duplicates,
     total,
+    endIndex: isEnd ? pager.lengthAtEnd(before.pager, page.count) : before.endIndex,
     totalConstant: before.totalConstant && (before.total === undefined || before.total === total),
-    ...(isEnd && { ended: true, endIndex: pager.lengthAtEnd(before.pager, page.count) }),
-    ...(isEnd && advance.doubt && { doubt: advance.doubt }),
+    previousDigest: before.previousDigest,
+    tokenRestarts: before.tokenRestarts,
+    distrustsTotal: before.distrustsTotal,
+    doubt: isEnd ? advance.doubt : before.doubt,
+    ended: isEnd || undefined,
+    parent: before.parent,
   };
 }

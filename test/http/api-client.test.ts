@@ -53,7 +53,10 @@ const always =
 
 test('asks with the bearer token, the base path and literal $ names', async () => {
   const { get, received } = await setUp(always(200), '/root/');
-  expect(await get('/api/x', { skip: '0', $take: '5', q: 'a&b=ü' })).toMatchObject({ status: 200, text: '{"a":1}' });
+  expect(await get('/api/x', { skip: '0', $take: '5', q: 'a&b=ü' })).toMatchObject({
+    status: 200,
+    bytes: Buffer.from('{"a":1}'),
+  });
   expect(received[0]).toMatchObject({ method: 'GET', url: '/root/api/x?skip=0&$take=5&q=a%26b%3D%C3%BC' });
   expect(received[0]?.headers).toMatchObject({ authorization: 'Bearer t1', 'accept-encoding': 'gzip' });
   expect(encodeQuery({ $skip: '$1' })).toBe('$skip=%241');
@@ -66,7 +69,7 @@ test('an error page that is not UTF-8 is told by its status, and asked for again
       response.writeHead(503, { 'content-type': 'text/html' }).end(Buffer.from('Dienst nicht verf\xfcgbar', 'latin1'));
     else response.end('{"a":1}');
   });
-  expect(await get()).toMatchObject({ status: 200, text: '{"a":1}' });
+  expect(await get()).toMatchObject({ status: 200, bytes: Buffer.from('{"a":1}') });
 });
 
 test('posts JSON', async () => {

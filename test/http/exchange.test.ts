@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Exchange } from '../../src/http/exchange.js';
-import { HttpClient } from '../../src/http/http-client.js';
+import { HttpClient, textOf } from '../../src/http/http-client.js';
 import { fakeService } from './fake-service.js';
 
 /** Pages of 20 bytes to 4 MB: one part of what a socket reads, and many. */
@@ -23,7 +23,7 @@ test.each(['measured', 'chunked'])('answers that come side by side over kept con
   const http = new HttpClient();
   const wanted = Array.from({ length: 400 }, (_, n) => (n * 7) % PAGES.length);
   const answers = await Promise.all(wanted.map((n) => http.send({ method: 'GET', url: new URL(`/${how}/${n}`, service.url) })));
-  const wrong = wanted.filter((n, each) => answers[each]!.text !== PAGES[n]);
+  const wrong = wanted.filter((n, each) => textOf(answers[each]!) !== PAGES[n]);
   expect(wrong).toEqual([]);
   await http.close();
 });

@@ -148,11 +148,11 @@ export function askedFor({ body, query }: Pick<ApiRequest, 'body' | 'query'>) {
 /** What a provider answers whose page has this text. */
 export function answerOf(text: string, etags: boolean, { ifNoneMatch }: Pick<ApiRequest, 'ifNoneMatch'>): ApiResponse {
   const url = 'http://service/list';
-  if (!etags) return { status: 200, headers: {}, text, bytes: ownBytes(text), url };
+  if (!etags) return { status: 200, headers: {}, bytes: ownBytes(text), url };
   const etag = `"${createHash('sha256').update(text).digest('hex')}"`;
   const isSame = etag === ifNoneMatch;
   const sent = isSame ? '' : text;
-  return { status: isSame ? 304 : 200, headers: { etag }, text: sent, bytes: ownBytes(sent), url };
+  return { status: isSame ? 304 : 200, headers: { etag }, bytes: ownBytes(sent), url };
 }
 
 /** In memory of their own, however few: those of a usual page are given back once they are written. */
