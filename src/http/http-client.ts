@@ -22,7 +22,6 @@ export interface HttpRequest {
 
 export interface HttpResponse {
   readonly status: number;
-  /** What was asked for. */
   readonly url: string;
   /** Names in lower case; repeated headers joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;

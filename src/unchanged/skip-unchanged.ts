@@ -84,8 +84,7 @@ export class SkipUnchanged implements Comparison {
     const answer = page?.answer;
     if (!answer || (etag !== undefined && opaqueTag(etag) !== opaqueTag(answer.etag))) return undefined;
     const { total, nextToken, hasNext } = answer;
-    const { keys, ledger } = sameAs(page);
-    return { kind: 'not-modified', count: keys.length, keys, ledger, total, nextToken, hasNext, answer };
+    return { kind: 'not-modified', total, nextToken, hasNext, answer, ...sameAs(page) };
   }
 
   async read(request: string, response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {

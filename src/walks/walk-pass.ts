@@ -110,7 +110,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
     }
     failures = 0;
     if (advance.kind === 'again') {
-      checkpoint = { ...checkpoint, pager: advance.state };
+      checkpoint = furtherBack(checkpoint, advance.state);
       continue;
     }
     const { duplicates, newFrom } = remember(memory, page, repeats, endpoint, pager);
@@ -133,6 +133,10 @@ function compareFromHere(walk: OpenWalk, window: PageWindow): void {
   walk.comparison = compareEverything;
   // Pages under way were asked for by their ETags.
   window.drop();
+}
+
+function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpoint {
+  return { ...checkpoint, pager };
 }
 
 /**

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { Database } from '../../src/db/database.js';
+import { findToken } from '../../src/db/tables/tokens.js';
+import { RefreshAttempt } from '../../src/oauth/refresh-attempt.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, EXPIRED, oauthRoom, onboarded } from './fixture.js';
 import { TokenServer } from './token-server.js';
@@ -129,6 +131,20 @@ test('a holder whose lease is nearly over does not send', async () => {
   expect(server.uses(token)).toBe(0);
   await alter(database.db, company, EXPIRED);
   expect(await successor(company)).toBe('renewed');
+});
+
+test.each([
+  ['taken over', 'epoch = epoch + 1'],
+  ['over', "lease_until = now() - interval '1 second'"],
+])('an attempt whose lease is %s by the time that it is written down is not sent', async (_, meanwhile) => {
+  const room = oauthRoom(database.db, server);
+  const { company, token } = await onboarded(room, server);
+  await alter(database.db, company, `${EXPIRED}, lease_until = now() + interval '30 seconds'`);
+  const known = await findToken(database.db.prisma, company);
+  await alter(database.db, company, meanwhile);
+  const attempt = new RefreshAttempt(room.deps, known, Number.POSITIVE_INFINITY);
+  await expect(attempt.make()).rejects.toMatchObject({ code: 'token_busy' });
+  expect(server.uses(token)).toBe(0);
 });
 
 test('a holder whose lease was taken over does not send, and what it knew does no harm', async () => {

@@ -103,9 +103,7 @@ export async function findProof(
   return row;
 }
 
-/**
- * Gives up all that walks have proved of the list, and fences whoever walks it. Returns whether there was such a list.
- */
+/** Gives up all that walks have proved of the list, and fences whoever walks it. Returns whether there was such a list. */
 export async function resetList(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
   const lists = await tx.$executeRaw`
     UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL
