@@ -96,7 +96,7 @@ describe('tokens that the provider ends early', () => {
       {
         latencyMs: 40,
         clock: { ...systemClock, now: () => Date.now() + ahead },
-        companies: [{ name: 'Early', employees: 6_000 }],
+        companies: [{ name: 'Early', employees: 20_000 }],
       },
       1,
     ),
