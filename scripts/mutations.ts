@@ -1,24 +1,15 @@
 // Breaks one line after the other that a promise rests on, and sees that a test fails: a suite that still passes then holds less than it
 // says. Works in a copy of the checkout. usage: tsx scripts/mutations.ts [number]...
-import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawnSync } from 'node:child_process';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { copyCheckout } from './checkout-copy.js';
 import { MUTATIONS } from './mutations/lines.js';
 
-const checkout = fileURLToPath(new URL('..', import.meta.url));
-const copy = mkdtempSync(path.join(tmpdir(), 'muster-mutations-'));
+const copy = copyCheckout('mutations');
 const asked = process.argv.slice(2).map(Number);
 const survivors: string[] = [];
 try {
-  const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-    cwd: checkout,
-    encoding: 'utf8',
-  });
-  for (const file of [...listed.trim().split('\n'), 'src/generated'])
-    cpSync(path.join(checkout, file), path.join(copy, file), { recursive: true, force: true });
-  symlinkSync(path.join(checkout, 'node_modules'), path.join(copy, 'node_modules'));
   for (const [index, { promise, file, line, becomes, tests }] of MUTATIONS.entries()) {
     if (asked.length > 0 && !asked.includes(index + 1)) continue;
     const target = path.join(copy, file);
