@@ -1,5 +1,6 @@
 import type { FieldNames } from '../pagers/fields.js';
 import type { PagerSpec } from '../pagers/registry.js';
+import type { Privacy } from '../privacy/rules.js';
 
 /** When more than `share` of the living rows, and at least `rows` of them, would go at once, a person decides. */
 export interface DeleteGuard {
@@ -30,6 +31,8 @@ export interface Endpoint {
   /** Which ETags stand for an answer that has not changed in anything, its totals and tokens included. */
   readonly etag: 'strong' | 'weak' | 'ignore';
   readonly parent?: string;
+  /** What is done to members of its records before anything else is; undefined where nothing is. */
+  readonly privacy?: Privacy;
   readonly deleteGuard: DeleteGuard;
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { PAGER_STYLES } from '../pagers/registry.js';
 import { must } from '../pagers/spec.js';
+import { RULE_KINDS } from '../privacy/rules.js';
 
 const idCandidate = z.string(must('the name of a record member')).min(1, must('the name of a record member'));
 const share = must('a number from 0 to 1');
@@ -73,6 +74,7 @@ export const ENTRY_SCHEMA = z.strictObject(
     order: z.enum(['stable', 'unstable'], must('stable or unstable')).default('stable'),
     etag: z.enum(['strong', 'weak', 'ignore'], must('strong, weak or ignore')).default('strong'),
     parent: z.string(must('the name of another list')).optional(),
+    privacy: z.record(z.string(), z.enum(RULE_KINDS, must('drop, mask or hash')), must('a map of dot paths')).optional(),
     deleteGuard: DELETE_GUARD_SCHEMA.prefault({}),
   },
   must('a map with method, path and pager'),

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { identityOf } from '../privacy/rules.js';
 import type { Endpoint } from './endpoint.js';
 
 /**
@@ -8,11 +9,12 @@ import type { Endpoint } from './endpoint.js';
 const CHECKPOINT_FORMAT = 4;
 
 /**
- * SHA-256 over what decides the meaning of a checkpoint and of a record's id. A checkpoint of another fingerprint is not gone on
- * with. `order`, `etag` and `deleteGuard` are left out: they judge a walk or spare it work, and lead it nowhere else.
+ * SHA-256 over what decides the meaning of a checkpoint, of a record's id and of its stored text. A checkpoint of another fingerprint is not
+ * gone on with, and no walk goes by the ledger of one. `order`, `etag` and `deleteGuard` are left out: they judge a walk or spare it work, and lead it nowhere else.
  */
-export function fingerprint({ resource, method, path, query, body, pager, id, envelope, fields, parent }: Endpoint): string {
-  const constants = { query, body, fields };
+export function fingerprint({ privacy, ...endpoint }: Endpoint): string {
+  const { resource, method, path, query, body, pager, id, envelope, fields, parent } = endpoint;
+  const constants = { query, body, fields, privacy: privacy && identityOf(privacy) };
   const parts = { format: CHECKPOINT_FORMAT, resource, method, path, pager, id, envelope, parent: parent ?? null, ...constants };
   return createHash('sha256').update(canonical(parts)).digest('hex');
 }

@@ -1,18 +1,21 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { FaultsError } from '../core/errors.js';
+import type { Secret } from '../core/secret.js';
+import { PrivacyKey } from '../privacy/privacy-key.js';
 import { BUILT_IN_CATALOGUE } from './built-in.js';
 import type { Catalogue } from './endpoint.js';
 import { validateCatalogue } from './validate.js';
 
 /**
  * The catalogue of the file at `path` (YAML, of which JSON is a part), which replaces the built-in one; without a path,
- * the built-in one. Throws FaultsError `invalid_catalogue` with every fault.
+ * the built-in one. `privacyKey`: base64 of 32 bytes, for its `hash` rules (validateCatalogue). Throws FaultsError `invalid_catalogue` with every fault.
  */
-export function loadCatalogue(path?: string): Catalogue {
+export function loadCatalogue(path?: string, privacyKey?: Secret): Catalogue {
+  const key = privacyKey && new PrivacyKey(privacyKey);
   return path === undefined
-    ? validateCatalogue(BUILT_IN_CATALOGUE, 'the built-in catalogue')
-    : validateCatalogue(readCatalogue(path), path);
+    ? validateCatalogue(BUILT_IN_CATALOGUE, 'the built-in catalogue', key)
+    : validateCatalogue(readCatalogue(path), path, key);
 }
 
 function readCatalogue(path: string): unknown {

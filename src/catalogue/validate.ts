@@ -2,11 +2,14 @@ import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
 import { type PagerSpec, styleNamed } from '../pagers/registry.js';
+import type { PrivacyKey } from '../privacy/privacy-key.js';
+import { faultsOfRules } from '../privacy/rule-faults.js';
+import { privacyOf } from '../privacy/rules.js';
 import type { Catalogue, Endpoint } from './endpoint.js';
 import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
 
-/** A resource becomes a table of schema mirror, and stands beside these. */
-const RESERVED_RESOURCES = new Set(['companies', 'changes']);
+/** A resource becomes a table of schema mirror and a view of schema warehouse, and stands beside these. */
+const RESERVED_RESOURCES = new Set(['companies', 'changes', 'columns', 'runs', 'walks', 'lists', 'barriers', 'feed']);
 const RESOURCE = /^[a-z][a-z0-9_]{0,40}$/;
 
 const EXAMPLES: Readonly<Record<string, string>> = {
@@ -37,13 +40,17 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   body: '{ active: true }',
   share: '0.2',
   rows: '10',
+  privacy: '{ nationalId: drop, email: mask, address.street: hash }',
 };
 const ENTRY_EXAMPLE = `absences: { method: GET, path: ${EXAMPLES['path']}, pager: ${EXAMPLES['pager']} }`;
 
 type RawMap = { readonly [name: string]: unknown };
 
-/** Makes a catalogue of what a file says. Throws FaultsError `invalid_catalogue` with every fault; `source` names the file. */
-export function validateCatalogue(input: unknown, source: string): Catalogue {
+/**
+ * Makes a catalogue of what a file says. Throws FaultsError `invalid_catalogue` with every fault; `source` names the file. Without a key the catalogue can
+ * be looked at, and no list walked that has a `hash` rule.
+ */
+export function validateCatalogue(input: unknown, source: string, key?: PrivacyKey): Catalogue {
   if (!isMap(input) || Object.keys(input).length === 0) {
     throw faultsError(source, [{ where: source, problem: 'must be a map with one entry a list', example: ENTRY_EXAMPLE }]);
   }
@@ -51,9 +58,9 @@ export function validateCatalogue(input: unknown, source: string): Catalogue {
   const endpoints: Endpoint[] = [];
   for (const [resource, raw] of Object.entries(input)) {
     const parsed = ENTRY_SCHEMA.safeParse(raw);
-    if (parsed.success) endpoints.push(toEndpoint(resource, parsed.data));
+    if (parsed.success) endpoints.push(toEndpoint(resource, parsed.data, key));
     else faults.push(...parsed.error.issues.flatMap((issue) => faultsOfIssue(resource, raw, issue)));
-    faults.push(...nameFaults(resource), ...relationFaults(resource, raw, input));
+    faults.push(...nameFaults(resource, input), ...relationFaults(resource, raw, input));
   }
   if (faults.length > 0) throw faultsError(source, faults);
   return catalogueOf(endpoints);
@@ -68,7 +75,12 @@ function catalogueOf(endpoints: readonly Endpoint[]): Catalogue {
   return { endpoints: parentsFirst, get: (resource) => byResource.get(resource) };
 }
 
-function toEndpoint(resource: string, { parent, envelope, query, body, fields, ...entry }: CatalogueEntry): Endpoint {
+function toEndpoint(
+  resource: string,
+  { parent, envelope, query, body, fields, privacy: rules, ...entry }: CatalogueEntry,
+  key: PrivacyKey | undefined,
+): Endpoint {
+  const privacy = privacyOf(rules, key);
   const pager = { ...entry.pager, in: entry.pager.in ?? (entry.method === 'GET' ? 'query' : 'body') } as PagerSpec;
   return {
     resource,
@@ -79,12 +91,14 @@ function toEndpoint(resource: string, { parent, envelope, query, body, fields, .
     ...(body && { body }),
     ...(fields && { fields }),
     ...(parent === undefined ? {} : { parent }),
+    ...(privacy && { privacy }),
   };
 }
 
-function nameFaults(resource: string): Fault[] {
+function nameFaults(resource: string, all: RawMap): Fault[] {
   const example = 'absences';
-  if (RESERVED_RESOURCES.has(resource))
+  const isHistory = resource.endsWith('_history') && Object.hasOwn(all, resource.slice(0, -'_history'.length));
+  if (RESERVED_RESOURCES.has(resource) || isHistory)
     return [{ where: resource, problem: 'is the name of a table of its own; choose another', example }];
   if (RESOURCE.test(resource)) return [];
   return [
@@ -105,6 +119,8 @@ function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
   const style = styleNamed(pager['style']);
   const fields = isMap(raw['fields']) ? raw['fields'] : {};
   const { next } = fields;
+  for (const rule of faultsOfRules(raw['privacy'], idsOf(raw), next))
+    fault(`privacy.${rule.path}`, rule.problem, EXAMPLES['privacy']);
   const isBare = envelope === 'none' || fields['data'] === 'none';
   const standsInArray = [fields['total'], fields['hasNext'], next].some((place) =>
     /^(?!header |last |none$)/.test(String(place ?? 'none')),
@@ -162,7 +178,7 @@ function faultsOfIssue(resource: string, raw: unknown, issue: z.core.$ZodIssue):
       example: known.join(', '),
     }));
   }
-  const member = issue.path.findLast((part) => typeof part === 'string');
+  const member = issue.path[0] === 'privacy' ? 'privacy' : issue.path.findLast((part) => typeof part === 'string');
   return [{ where, problem: issue.message, example: member === undefined ? ENTRY_EXAMPLE : (EXAMPLES[member] ?? ENTRY_EXAMPLE) }];
 }
 
@@ -187,6 +203,11 @@ function faultsError(source: string, faults: readonly Fault[]): FaultsError {
     `The catalogue (${source}) is wrong in ${faults.length} ${faults.length === 1 ? 'place' : 'places'}:`,
     faults,
   );
+}
+
+/** The members that may be the id, as far as they can be told: an entry without any has the defaults. */
+function idsOf(raw: RawMap): readonly string[] {
+  return ENTRY_SCHEMA.shape.id.safeParse(raw['id']).data ?? [];
 }
 
 function isMap(value: unknown): value is RawMap {

@@ -1,13 +1,20 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import type { Catalogue } from '../catalogue/endpoint.js';
 import { loadCatalogue } from '../catalogue/load-catalogue.js';
 import { ENVIRONMENTS, type Environment } from '../core/company.js';
 import { type Fault, FaultsError } from '../core/errors.js';
 import { ownAddress, withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { EncryptionKey, Secret } from '../core/secret.js';
+import { type OidcSettings, signInCallback } from '../dashboard/oidc-settings.js';
+import type { LogFormat } from '../observability/logger.js';
+import { registerPasswordOf, registerSecret } from '../observability/secret-registry.js';
+import { needsKey } from '../privacy/rules.js';
+import type { ExportSettings } from '../warehouse/export/export-settings.js';
 import { isSafe } from './setting-values.js';
 import { helpOf, SETTING_NAMES, SETTINGS, type SettingName } from './settings.js';
+import { type ShownSetting, showSettings } from './shown-settings.js';
 
 export interface Config {
   /** Folder of what Muster keeps beside the database: embedded server, generated keys and token. */
@@ -21,11 +28,23 @@ export interface Config {
   readonly publicUrl: URL;
   /** Unset: generated under `home`. */
   readonly adminToken?: Secret;
+  /** What scrapers must bear. Unset: anybody may scrape. */
+  readonly metricsToken?: Secret;
   /** The first encrypts, all decrypt. Unset, which only the embedded database allows: generated under `home`. */
   readonly encryptionKeys?: readonly EncryptionKey[];
+  /** Base64 of 32 bytes. Unset, which only a catalogue without `hash` rules allows: there is none. */
+  readonly privacyKey?: Secret;
+  /** Base64 of the 32 bytes of an Ed25519 key. Unset: it follows from the first of the encryption keys. */
+  readonly signingKey?: Secret;
+  /** Unset: people sign in to the control room with tokens alone. */
+  readonly oidc?: OidcSettings;
   readonly providers: Partial<Record<Environment, ProviderSettings>>;
   readonly cataloguePath?: string;
   readonly schedule: { readonly cron: string; readonly timezone: string; readonly spreadMinutes: number };
+  /** Share of the companies that are verified each night. Unset: none. */
+  readonly verifySharePerNight?: number;
+  /** Hours after its last proof from which on a list is late. */
+  readonly staleAfterHours: number;
   readonly refreshMarginSeconds?: number;
   /** Who is told of what a person should know. Unset: nobody. */
   readonly webhook?: { readonly url: URL; readonly secret: Secret };
@@ -33,8 +52,20 @@ export interface Config {
   readonly workerConcurrency: number;
   /** Longest silence of the service within one request. */
   readonly requestTimeoutSeconds: number;
+  /** Of one worker, for answers of the service. Unset: what follows from the memory that the process has. */
+  readonly answerMemoryBytes?: number;
+  /** Unset: nights are not exported. */
+  readonly exports?: ExportSettings;
+  /** Whether programs for AWS are told of another S3 than Amazon's. */
+  readonly isOtherS3: boolean;
   readonly changeRetentionDays?: number;
+  readonly runRetentionDays: number;
+  readonly auditRetentionDays: number;
+  readonly quarantineRetentionDays: number;
   readonly logLevel: string;
+  /** All of them, for people to look at. */
+  readonly shown: readonly ShownSetting[];
+  readonly logFormat: LogFormat;
 }
 
 /**
@@ -42,6 +73,19 @@ export interface Config {
  * value.
  */
 export function loadConfig(env: NodeJS.ProcessEnv): Config {
+  const { config, faults } = readConfig(env);
+  requireNone(faults);
+  return config;
+}
+
+function requireNone(faults: readonly Fault[]): void {
+  if (faults.length === 0) return;
+  const count = `${faults.length} ${faults.length === 1 ? 'setting is' : 'settings are'} wrong or missing`;
+  throw new FaultsError('invalid_configuration', `Muster cannot start: ${count}.`, faults);
+}
+
+/** The settings with every fault of theirs. What is wrong counts as unset: not to start with, but to look at the rest. */
+export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; readonly faults: readonly Fault[] } {
   const faults: Fault[] = [];
   const texts = textsOf(env, faults);
   const wrong = new Set(faults.map(({ where }) => where.replace(/_FILE$/, '')));
@@ -56,6 +100,8 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   }
   // What is wrong counts as unset from here on, so that the rules between settings are checked as well.
   const values = read.data ?? SETTINGS.parse({ ...texts, ...Object.fromEntries([...wrong].map((name) => [name, undefined])) });
+  for (const secret of [env.AWS_SECRET_ACCESS_KEY, env.AWS_SESSION_TOKEN]) registerSecret(secret ?? '', { lasting: true });
+  for (const url of [values.DATABASE_URL, values.REDIS_URL]) if (url !== undefined) registerPasswordOf(url);
   const publicUrl = values.PUBLIC_URL ?? ownAddress(values.HOST, values.PORT);
 
   if (isSet('DATABASE_URL')) {
@@ -64,11 +110,15 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
   const webhook = ['NOTIFY_WEBHOOK_URL', 'NOTIFY_WEBHOOK_SECRET'] as const;
   if (webhook.some(isSet)) for (const name of webhook) missing(name, `; ${webhook.join(' and ')} are set together`);
 
+  if (isSet('EXPORT_FORMAT') || isSet('EXPORT_RESOURCES'))
+    missing('EXPORT_TO', '; EXPORT_FORMAT and EXPORT_RESOURCES say nothing without it');
+
   function providerOf(environment: Environment): ProviderSettings | undefined {
     const prefix = environment === 'production' ? 'PRODUCTION' : 'TEST';
     const redirect = `${prefix}_REDIRECT_URI` as const;
     const needed = [`${prefix}_BASE_URL`, `${prefix}_AUTH_URL`, `${prefix}_CLIENT_ID`, `${prefix}_CLIENT_SECRET`] as const;
-    if (![...needed, redirect].some(isSet)) return undefined;
+    const optional = [redirect, `${prefix}_SCOPE`, `${prefix}_REQUESTS_PER_SECOND`, `${prefix}_REQUESTS_AT_ONCE`] as const;
+    if (![...needed, ...optional].some(isSet)) return undefined;
     for (const name of needed) {
       missing(name, `; the ${environment} environment is configured by ${needed.join(', ')} together, or by none of them`);
     }
@@ -76,34 +126,76 @@ export function loadConfig(env: NodeJS.ProcessEnv): Config {
     if (!isSafe(callback)) missing(redirect, ', and PUBLIC_URL/oauth/callback, which stands in for it, is not https');
     const { [needed[0]]: baseUrl, [needed[1]]: authUrl, [needed[2]]: clientId, [needed[3]]: clientSecret } = values;
     if (!baseUrl || !authUrl || !clientId || !clientSecret) return undefined;
-    return { baseUrl, authUrl, clientId, clientSecret, redirectUri: values[redirect] ?? callback };
+    const { [optional[1]]: scope, [optional[2]]: requestsPerSecond, [optional[3]]: requestsAtOnce } = values;
+    return {
+      baseUrl,
+      authUrl,
+      clientId,
+      clientSecret,
+      redirectUri: values[redirect] ?? callback,
+      ...present({ scope, requestsPerSecond, requestsAtOnce }),
+    };
+  }
+
+  function oidcOf(): OidcSettings | undefined {
+    const needed = ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET'] as const;
+    const roles = ['OIDC_ADMINS', 'OIDC_OPERATORS', 'OIDC_VIEWERS'] as const;
+    if (![...needed, ...roles, 'OIDC_SCOPE', 'OIDC_ROLE_CLAIM', 'OIDC_NAME_CLAIM'].some((name) => isSet(name as SettingName)))
+      return undefined;
+    for (const name of needed) missing(name, `; people sign in by OpenID Connect with ${needed.join(', ')} together`);
+    if (!roles.some(isSet)) fault(roles[0], `is missing, and so are ${roles[1]} and ${roles[2]}: nobody could sign in`);
+    if (!isSafe(signInCallback(publicUrl)))
+      fault('PUBLIC_URL', 'must be https, unless its host is loopback, where people sign in by OpenID Connect');
+    const {
+      OIDC_ISSUER: issuer,
+      OIDC_CLIENT_ID: clientId,
+      OIDC_CLIENT_SECRET: clientSecret,
+      OIDC_NAME_CLAIM: nameClaim,
+    } = values;
+    if (!issuer || !clientId || !clientSecret) return undefined;
+    const { OIDC_ADMINS: admin = [], OIDC_OPERATORS: operator = [], OIDC_VIEWERS: viewer = [] } = values;
+    const { OIDC_SCOPE: scope, OIDC_ROLE_CLAIM: roleClaim } = values;
+    return { issuer, clientId, clientSecret, scope, roleClaim, roles: { admin, operator, viewer }, ...present({ nameClaim }) };
   }
 
   const { NOTIFY_WEBHOOK_URL: url, NOTIFY_WEBHOOK_SECRET: secret } = values;
+  const { EXPORT_TO: to, EXPORT_FORMAT: format = 'parquet', EXPORT_RESOURCES: resources } = values;
   const config: Config = {
     home: values.MUSTER_HOME,
     host: values.HOST,
     port: values.PORT,
     publicUrl,
     schedule: { cron: values.SYNC_CRON, timezone: values.SYNC_TIMEZONE, spreadMinutes: values.SYNC_SPREAD_MINUTES },
+    staleAfterHours: values.STALE_AFTER_HOURS,
     providers: present(Object.fromEntries(ENVIRONMENTS.map((environment) => [environment, providerOf(environment)]))),
     workerConcurrency: values.WORKER_CONCURRENCY,
     requestTimeoutSeconds: values.REQUEST_TIMEOUT_SECONDS,
+    runRetentionDays: values.RUN_RETENTION_DAYS,
+    auditRetentionDays: values.AUDIT_RETENTION_DAYS,
+    quarantineRetentionDays: values.QUARANTINE_RETENTION_DAYS,
     logLevel: values.LOG_LEVEL,
+    isOtherS3: Boolean(env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL),
+    shown: showSettings(env),
+    logFormat: values.LOG_FORMAT,
     ...present({
       databaseUrl: values.DATABASE_URL,
       redisUrl: values.REDIS_URL,
       adminToken: values.MUSTER_ADMIN_TOKEN,
+      metricsToken: values.METRICS_TOKEN,
       encryptionKeys: values.MUSTER_ENCRYPTION_KEYS,
+      privacyKey: values.MUSTER_PRIVACY_KEY,
+      signingKey: values.MUSTER_SIGNING_KEY,
       cataloguePath: values.MUSTER_CATALOGUE,
       refreshMarginSeconds: values.REFRESH_MARGIN_SECONDS,
+      verifySharePerNight: values.VERIFY_SHARE_PER_NIGHT,
+      answerMemoryBytes: values.ANSWER_MEMORY_MB && values.ANSWER_MEMORY_MB * 1024 * 1024,
       changeRetentionDays: values.CHANGE_RETENTION_DAYS,
+      exports: to === undefined ? undefined : { to, format, ...present({ resources }) },
+      oidc: oidcOf(),
       webhook: url && secret && { url, secret },
     }),
   };
-  if (faults.length === 0) return config;
-  const count = `${faults.length} ${faults.length === 1 ? 'setting is' : 'settings are'} wrong or missing`;
-  throw new FaultsError('invalid_configuration', `Muster cannot start: ${count}.`, faults);
+  return { config, faults };
 }
 
 /** The texts of the variables that are set, trimmed; that of a secret also from the file that NAME_FILE names. */
@@ -136,24 +228,35 @@ function readInto(texts: Partial<Record<SettingName, string>>, name: SettingName
  * settings and of the catalogue at once: `invalid_configuration`, or `invalid_catalogue` where the settings are right.
  */
 export function loadServerConfig(env: NodeJS.ProcessEnv): Config {
-  const errors: FaultsError[] = [];
-  const attempt = <T>(load: () => T): T | undefined => {
-    try {
-      return load();
-    } catch (error) {
-      if (!(error instanceof FaultsError)) throw error;
-      errors.push(error);
-      return undefined;
-    }
-  };
-  const config = attempt(() => loadConfig(env));
-  attempt(() => loadCatalogue(env.MUSTER_CATALOGUE?.trim() || undefined));
-  if (errors.length === 2) {
-    const faults = errors.flatMap((error) => error.faults);
-    throw new FaultsError('invalid_configuration', 'Muster cannot start: settings and the catalogue are wrong.', faults);
+  const { config, faults } = readConfig(env);
+  try {
+    const catalogue = loadCatalogue(config.cataloguePath);
+    const isWrong = (name: string) => faults.some(({ where }) => where.replace(/_FILE$/, '') === name);
+    const missing = missingPrivacyKey(config, catalogue).filter(({ where }) => !isWrong(where));
+    requireNone([...faults, ...missing, ...unknownResources(config, catalogue)]);
+  } catch (error) {
+    if (!(error instanceof FaultsError) || error.code !== 'invalid_catalogue' || faults.length === 0) throw error;
+    const all = [...faults, ...error.faults];
+    throw new FaultsError('invalid_configuration', 'Muster cannot start: settings and the catalogue are wrong.', all);
   }
-  if (!config || errors[0]) throw errors[0]!;
   return config;
+}
+
+/** The fault of a catalogue that hashes, where there is no key to hash with. */
+export function missingPrivacyKey({ privacyKey }: Pick<Config, 'privacyKey'>, { endpoints }: Catalogue): Fault[] {
+  const { resource } = endpoints.find(({ privacy }) => needsKey(privacy?.rules)) ?? {};
+  if (privacyKey || resource === undefined) return [];
+  const problem = `is missing; the list ${resource} has a rule "hash" in the catalogue, and hashes need a key that you keep`;
+  return [{ where: 'MUSTER_PRIVACY_KEY', problem, example: helpOf('MUSTER_PRIVACY_KEY').example }];
+}
+
+function unknownResources({ exports }: Config, { get, endpoints }: Catalogue): Fault[] {
+  const known = endpoints.map(({ resource }) => resource).join(', ');
+  const { example } = helpOf('EXPORT_RESOURCES');
+  const problem = (n: number) => `entry ${n + 1} is not in the catalogue, which has ${known}`;
+  return (exports?.resources ?? []).flatMap((resource, n) =>
+    get(resource) ? [] : [{ where: 'EXPORT_RESOURCES', problem: problem(n), example }],
+  );
 }
 
 /** Without the members that are undefined. */

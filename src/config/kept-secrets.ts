@@ -1,18 +1,33 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
-import { keptSecret } from '../core/home.js';
+import { keptSecret, lookAtSecret } from '../core/home.js';
 import type { EncryptionKey, Secret } from '../core/secret.js';
+import type { Logger } from '../observability/logger.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { Config } from './config.js';
+
+const EXPOSED =
+  'others could read the admin token, and no longer can: if they may have, delete the file, and the next start makes a new one';
 
 /** The file that keeps the admin token when no variable gives one. */
 export function adminTokenPath({ home }: Pick<Config, 'home'>): string {
   return join(home, 'admin-token');
 }
 
-/** The token of the configuration, or one that is made at first use and kept under `home`. Throws `invalid_configuration`. */
-export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>): Promise<Secret> {
-  const token = config.adminToken ?? (await keptSecret(adminTokenPath(config), () => randomBytes(32).toString('base64url')));
+function encryptionKeyPath({ home }: Pick<Config, 'home'>): string {
+  return join(home, 'encryption-key');
+}
+
+const KEPT_KEY_ID = 'home';
+
+/**
+ * The token of the configuration, or one that is made at first use and kept under `home`. Warns where others could read it there. Throws
+ * `invalid_configuration`.
+ */
+export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>, logger?: Pick<Logger, 'warn'>): Promise<Secret> {
+  const generate = () => randomBytes(32).toString('base64url');
+  const onExposed = (file: string) => logger?.warn({ file }, EXPOSED);
+  const token = config.adminToken ?? (await keptSecret(adminTokenPath(config), { generate, onExposed }));
   registerSecret(token.reveal(), { lasting: true });
   return token;
 }
@@ -23,7 +38,16 @@ export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>): P
  */
 export async function encryptionKeys(config: Pick<Config, 'home' | 'encryptionKeys'>): Promise<readonly EncryptionKey[]> {
   if (config.encryptionKeys) return config.encryptionKeys;
-  const key = await keptSecret(join(config.home, 'encryption-key'), () => randomBytes(32).toString('base64'));
+  const key = await keptSecret(encryptionKeyPath(config), { generate: () => randomBytes(32).toString('base64') });
   registerSecret(key.reveal(), { lasting: true });
-  return [{ id: 'home', key }];
+  return [{ id: KEPT_KEY_ID, key }];
+}
+
+/** The same as they are, without making one: undefined where none is kept yet. Throws `invalid_configuration` where it cannot be read. */
+export async function lookAtKeys(config: Pick<Config, 'home' | 'encryptionKeys'>): Promise<readonly EncryptionKey[] | undefined> {
+  if (config.encryptionKeys) return config.encryptionKeys;
+  const kept = await lookAtSecret(encryptionKeyPath(config));
+  if (!kept) return undefined;
+  registerSecret(kept.secret.reveal(), { lasting: true });
+  return [{ id: KEPT_KEY_ID, key: kept.secret }];
 }

@@ -1,6 +1,9 @@
+import { resolve } from 'node:path';
 import { CronExpressionParser } from 'cron-parser';
 import { z } from 'zod';
 import { type EncryptionKey, Secret } from '../core/secret.js';
+import { LOG_FORMATS } from '../observability/logger.js';
+import { EXPORT_FORMATS } from '../warehouse/export/export-settings.js';
 
 // What the texts of environment variables may be. No message quotes the text: a secret may have landed in the wrong variable.
 
@@ -13,6 +16,19 @@ export function wholeNumber(min: number, max: number) {
     .string()
     .refine(isRight, orEnd(`must be a whole number from ${min} to ${max}`))
     .transform(Number);
+}
+
+/** A part of a whole above 0: `0.03` or `3%`. */
+export const share = z
+  .string()
+  .refine(
+    (text) => /^\d{1,3}(\.\d{1,6})?%?$/.test(text) && partOf(text) > 0 && partOf(text) <= 1,
+    orEnd('must be a share like 0.03 or 3%, above 0 and at most 1'),
+  )
+  .transform(partOf);
+
+function partOf(text: string): number {
+  return text.endsWith('%') ? Number(text.slice(0, -1)) / 100 : Number(text);
 }
 
 /** A URL as it was written: drivers read the texts of theirs themselves. */
@@ -47,7 +63,31 @@ export const authUrl = safeUrl
     'must be the root of the authorization server; /auth/authorize and /auth/token are added',
   );
 
+export const issuer = safeUrl.refine(
+  ({ pathname }) => !/\/\.well-known\//.test(pathname),
+  'must be the issuer itself, as its tokens name it; /.well-known/openid-configuration is added',
+);
+
+/** Texts with a comma between two. */
+export const list = z
+  .string()
+  .transform((text) => text.split(',').map((entry) => entry.trim()))
+  .refine((entries) => entries.every((entry) => entry !== ''), 'must be values with one comma between two');
+
 export const httpsUrl = httpUrl.refine(isSafe, 'must be https, unless its host is loopback');
+
+const S3_FOLDER = /^s3:\/\/[a-z0-9][a-z0-9.-]*[a-z0-9](\/[^/]+)*\/*$/;
+
+/** A folder, or one of S3, without a slash at its end. */
+export const exportTarget = z
+  .string()
+  .refine(
+    (text) => !/^[A-Za-z][A-Za-z0-9+.-]+:/.test(text) || S3_FOLDER.test(text),
+    orEnd('must be a directory or s3://bucket/prefix'),
+  )
+  .transform((text) => (text.startsWith('s3:') ? text.replace(/\/+$/, '') : resolve(text)));
+
+export const exportFormat = z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`);
 
 /** Whether nobody on the way to the URL can read what is sent there. */
 export function isSafe({ protocol, hostname }: URL): boolean {
@@ -55,6 +95,16 @@ export function isSafe({ protocol, hostname }: URL): boolean {
     protocol === 'https:' || hostname === '[::1]' || /^(.+\.)?localhost$/.test(hostname) || /^127(\.\d{1,3}){3}$/.test(hostname)
   );
 }
+
+/** RFC 6749 (3.3). */
+export const scope = z
+  .string()
+  .regex(/^[\x21\x23-\x5b\x5d-\x7e]+( [\x21\x23-\x5b\x5d-\x7e]+)*$/, 'must be scopes with one space between two');
+
+export const signInScope = scope.refine(
+  (text) => text.split(' ').includes('openid'),
+  'must have openid among its scopes: without it nobody says who signed in',
+);
 
 export const host = z
   .string()
@@ -73,19 +123,43 @@ export const longSecret = z
   .regex(/^[\x21-\x7e]{16,}$/, 'must be at least 16 characters of plain ASCII, without spaces')
   .pipe(secret);
 
+const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
+
+/** Base64 of 32 bytes. */
+export const privacyKey = z
+  .string()
+  .refine(
+    (text) => BASE64.test(text) && Buffer.from(text, 'base64').length === 32,
+    'must be 32 bytes in base64: make some with `openssl rand -base64 32`',
+  )
+  .pipe(secret);
+
 export const encryptionKeys = z.string().transform((text, context) => {
   const keys: EncryptionKey[] = [];
   for (const [index, entry] of text.split(',').entries()) {
     const [, id, encoded] = /^\s*([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/_-]+={0,2})\s*$/.exec(entry) ?? [];
-    const key = Buffer.from(encoded ?? '', 'base64');
+    const bytes = Buffer.from(encoded ?? '', 'base64');
     // Entries are named by their number: an id written in the place of a key would show the key.
     if (id === undefined) context.addIssue(`entry ${index + 1} is not keyid:base64`);
-    else if (key.length !== 32) context.addIssue(`the key of entry ${index + 1} has ${key.length} bytes instead of 32`);
+    else if (bytes.length !== 32) context.addIssue(`the key of entry ${index + 1} has ${bytes.length} bytes instead of 32`);
     else if (keys.some((other) => other.id === id)) context.addIssue(`the key id of entry ${index + 1} is taken already`);
-    else keys.push({ id, key: new Secret(key.toString('base64')) });
+    else keys.push({ id, key: new Secret(bytes.toString('base64')) });
   }
   return keys;
 });
+
+/** What stands before the 32 bytes of an Ed25519 key in PKCS#8 (RFC 8410), in base64. */
+const PKCS8_PREFIX = 'MC4CAQAwBQYDK2VwBCIEI';
+
+export const signingKey = z
+  .string()
+  .regex(/^[A-Za-z0-9+/]+={0,2}$/, orEnd('must be base64'))
+  .transform((text, context) => {
+    const bytes = Buffer.from(text, 'base64');
+    const isWhole = bytes.length === 48 && text.startsWith(PKCS8_PREFIX);
+    if (bytes.length !== 32 && !isWhole) context.addIssue('must be the 32 bytes of an Ed25519 key, or its PKCS#8, in base64');
+    return new Secret(bytes.subarray(-32).toString('base64'));
+  });
 
 export const cron = z
   .string()
@@ -119,3 +193,5 @@ function succeeds(work: () => unknown): boolean {
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'];
 
 export const logLevel = z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`);
+
+export const logFormat = z.enum(LOG_FORMATS, `must be one of ${LOG_FORMATS.join(', ')}`);

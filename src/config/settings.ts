@@ -27,7 +27,7 @@ const path = z.string().transform((text) => resolve(text));
 /** Reads the variables, whose texts are trimmed and never empty. */
 export const SETTINGS = z.object({
   DATABASE_URL: optional(value.urlText('postgres:', 'postgresql:'), {
-    help: 'PostgreSQL 15 or newer.',
+    help: 'PostgreSQL 15 or newer. What each `sslmode` does, and which poolers may stand between: [requirements.md](requirements.md#postgresql).',
     unset: 'an embedded PostgreSQL under `MUSTER_HOME`',
     example: 'postgres://muster:password@db.example.com:5432/muster',
     secret: true,
@@ -53,15 +53,33 @@ export const SETTINGS = z.object({
     example: 'https://muster.example.com',
   }),
   MUSTER_ADMIN_TOKEN: optional(value.asciiSecret, {
-    help: 'Bearer token with every right: characters without spaces, better 16 or more.',
+    help: 'Bearer token with every right: characters without spaces, better 16 or more. Commands take a named token here, too.',
     unset: 'generated at first start and kept under `MUSTER_HOME`',
     example: 'a-long-random-text-of-your-own',
+    secret: true,
+  }),
+  METRICS_TOKEN: optional(value.longSecret, {
+    help: 'Bearer token for `GET /metrics`: at least 16 characters without spaces. Any token that the API takes is taken there as well.',
+    unset: 'anybody may scrape',
+    example: 'a-long-random-text-for-prometheus',
     secret: true,
   }),
   MUSTER_ENCRYPTION_KEYS: optional(value.encryptionKeys, {
     help: 'Keys for the tokens at rest: `keyid:base64-of-32-bytes`, comma separated. The first encrypts, all decrypt.',
     unset: 'generated and kept under `MUSTER_HOME` with the embedded database; required with `DATABASE_URL`',
     example: 'k1:ZXhhbXBsZS1rZXktbmV2ZXItdXNlLXRoaXMtYXQtYWw=',
+    secret: true,
+  }),
+  MUSTER_SIGNING_KEY: optional(value.signingKey, {
+    help: 'Ed25519 key that signs [certificates](certificates.md): base64 of its 32 bytes, or of its PKCS#8.',
+    unset: 'it follows from the first of `MUSTER_ENCRYPTION_KEYS`, or from the key kept under `MUSTER_HOME`',
+    example: 'ZXhhbXBsZS1zaWduaW5nLWtleS1uZXZlci11c2UtaXQ=',
+    secret: true,
+  }),
+  MUSTER_PRIVACY_KEY: optional(value.privacyKey, {
+    help: 'Key of the hashes that privacy rules make: base64 of 32 bytes. Keep it: under another key the same value has another hash.',
+    unset: 'needed as soon as the catalogue has a `hash` rule',
+    example: 'ZXhhbXBsZS1rZXktbmV2ZXItdXNlLXRoaXMtYXQtYWw=',
     secret: true,
   }),
   MUSTER_CATALOGUE: optional(path, {
@@ -81,18 +99,32 @@ export const SETTINGS = z.object({
     help: 'Window after it over which the companies are spread.',
     example: '120',
   }),
+  VERIFY_SHARE_PER_NIGHT: optional(value.share, {
+    help: 'Share of the companies whose mirror is compared with the service each night, behind their sync, in turn.',
+    unset: 'none is, unless somebody asks',
+    example: '3%',
+  }),
+  STALE_AFTER_HOURS: defaulted(value.wholeNumber(1, 8_760), '26', {
+    help: 'Age of the last proof of a list from which on it is late.',
+    example: '50',
+  }),
   REFRESH_MARGIN_SECONDS: optional(value.wholeNumber(0, 86_400), {
     help: 'How long before its expiry an access token is refreshed.',
     unset: 'a fifth of its lifetime, at least 60 s, never more than half the lifetime',
     example: '300',
   }),
   WORKER_CONCURRENCY: defaulted(value.wholeNumber(1, 100), '4', {
-    help: 'Companies that one worker walks side by side.',
+    help: 'Companies of each environment that one worker walks side by side.',
     example: '8',
   }),
   REQUEST_TIMEOUT_SECONDS: defaulted(value.wholeNumber(1, 3_600), '30', {
     help: 'Longest silence of the service within one request; the request as a whole has 120 s.',
     example: '60',
+  }),
+  ANSWER_MEMORY_MB: optional(value.wholeNumber(16, 1_000_000), {
+    help: 'Memory of one worker for answers of the service, in MB: three times what they have in bytes, until they are written.',
+    unset: "512, or less: the heap's limit, or half of what the machine or the container has beyond 128 MB",
+    example: '256',
   }),
   NOTIFY_WEBHOOK_URL: optional(value.httpsUrl, {
     help: 'Address that is told of what a person should know; https unless on loopback.',
@@ -106,15 +138,91 @@ export const SETTINGS = z.object({
     example: 'a-long-random-text-for-signing',
     secret: true,
   }),
+  EXPORT_TO: optional(value.exportTarget, {
+    help: 'Where each night is exported to when it is over: a directory that all workers share, or `s3://bucket/prefix`. What is written, and when: [export.md](export.md#after-each-night).',
+    unset: 'nights are not exported',
+    example: '/srv/exports',
+  }),
+  EXPORT_FORMAT: optional(value.exportFormat, {
+    help: 'Format of these files: `parquet`, `csv` or `ndjson`.',
+    unset: '`parquet`',
+    example: 'csv',
+  }),
+  EXPORT_RESOURCES: optional(value.list, {
+    help: 'Resources that are exported, comma separated.',
+    unset: 'all of the catalogue',
+    example: 'employees,departments',
+  }),
   CHANGE_RETENTION_DAYS: optional(value.wholeNumber(1, 36_500), {
     help: 'How long the change feed keeps a change.',
     unset: 'for ever',
     example: '90',
   }),
+  RUN_RETENTION_DAYS: defaulted(value.wholeNumber(1, 36_500), '90', {
+    help: 'How long a run that has ended is kept, with its walks, what it rejected and its decided holds; the newest of each company stays.',
+    example: '30',
+  }),
+  AUDIT_RETENTION_DAYS: defaulted(value.wholeNumber(1, 36_500), '400', {
+    help: 'How long the audit keeps an entry.',
+    example: '3650',
+  }),
+  QUARANTINE_RETENTION_DAYS: defaulted(value.wholeNumber(1, 36_500), '30', {
+    help: 'How long a refresh token that belongs to no onboarded company is kept.',
+    example: '90',
+  }),
   LOG_LEVEL: defaulted(value.logLevel, 'info', { help: 'Least severe level that is logged.', example: 'debug' }),
+  LOG_FORMAT: defaulted(value.logFormat, 'auto', {
+    help: 'How the log is written: `json`, an object a line; `pretty`, for people; `auto`, pretty on a terminal and JSON elsewhere.',
+    example: 'json',
+  }),
+  ...prefixed('OIDC', signInSettings()),
   ...prefixed('PRODUCTION', providerSettings('production')),
   ...prefixed('TEST', providerSettings('test')),
 });
+
+/** How people sign in to the control room by OpenID Connect, without the prefix of the variables. */
+function signInSettings() {
+  const unset = 'people sign in with tokens alone';
+  const nobody = 'it is given to nobody';
+  return {
+    ISSUER: optional(value.issuer, {
+      help: 'Issuer by which people sign in to the control room; https unless on loopback.',
+      unset,
+      example: 'https://login.example.com/realms/staff',
+    }),
+    CLIENT_ID: optional(z.string(), { help: 'Client identifier, as registered there.', unset, example: 'muster' }),
+    CLIENT_SECRET: optional(value.secret, {
+      help: 'Secret of the client.',
+      unset,
+      example: 'the-secret-issued-at-registration',
+      secret: true,
+    }),
+    SCOPE: defaulted(value.signInScope, 'openid profile email', {
+      help: 'Scopes that are asked for, with a space between two.',
+      example: 'openid profile email groups',
+    }),
+    ROLE_CLAIM: defaulted(z.string(), 'groups', {
+      help: 'Claim that says which role a person has: its name, or a path with dots.',
+      example: 'realm_access.roles',
+    }),
+    ADMINS: optional(value.list, {
+      help: 'Values of that claim, comma separated, of which one makes a person admin.',
+      unset: nobody,
+      example: 'muster-admins',
+    }),
+    OPERATORS: optional(value.list, {
+      help: 'Values of which one makes a person operator.',
+      unset: nobody,
+      example: 'muster-operators,on-call',
+    }),
+    VIEWERS: optional(value.list, { help: 'Values of which one makes a person viewer.', unset: nobody, example: 'staff' }),
+    NAME_CLAIM: optional(z.string(), {
+      help: 'Claim with the name under which the audit has a person.',
+      unset: 'the first there is of `preferred_username`, `email` and `sub`',
+      example: 'email',
+    }),
+  };
+}
 
 /** The settings of one environment of the service, without the prefix of their variables. */
 function providerSettings(environment: Environment) {
@@ -132,10 +240,25 @@ function providerSettings(environment: Environment) {
       example: 'the-secret-issued-at-registration',
       secret: true,
     }),
+    SCOPE: optional(value.scope, {
+      help: 'Scopes that are asked for on the consent screen, with a space between two.',
+      unset: 'none is named, and the service gives what it gives by itself',
+      example: 'offline_access employees.read',
+    }),
     REDIRECT_URI: optional(value.httpsUrl, {
       help: 'Redirect URL of the application, as registered there; https unless on loopback.',
       unset: '`PUBLIC_URL/oauth/callback`',
       example: 'https://muster.example.com/oauth/callback',
+    }),
+    REQUESTS_PER_SECOND: optional(value.wholeNumber(1, 100_000), {
+      help: 'Requests a second that all workers together ask of its API at most.',
+      unset: 'found by Muster',
+      example: '20',
+    }),
+    REQUESTS_AT_ONCE: optional(value.wholeNumber(1, 10_000), {
+      help: 'Requests that all workers together have under way there at once at most.',
+      unset: 'found by Muster',
+      example: '10',
     }),
   };
 }

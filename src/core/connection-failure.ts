@@ -15,6 +15,11 @@ const WORDS: Record<string, string> = {
   UNABLE_TO_GET_ISSUER_CERT: UNTRUSTED,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: UNTRUSTED,
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: UNTRUSTED,
+  CERT_HAS_EXPIRED: 'its certificate has expired, or the clock of this machine is wrong',
+  CERT_NOT_YET_VALID: 'its certificate is not valid yet, or the clock of this machine is wrong',
+  ERR_TLS_CERT_ALTNAME_INVALID: 'its certificate is for another host',
+  ERR_SSL_WRONG_VERSION_NUMBER: 'what listens there does not speak TLS',
+  ERR_SSL_PACKET_LENGTH_TOO_LONG: 'what listens there does not speak TLS',
 };
 
 /** Why a server could not be reached, in words. A failure without a code of the operating system speaks for itself. */

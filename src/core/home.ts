@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync, statSync } from 'node:fs';
-import { chmod, link, readFile, unlink, writeFile } from 'node:fs/promises';
+import { chmod, link, readFile, stat, unlink, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { MusterError } from './errors.js';
 import { Secret } from './secret.js';
@@ -38,13 +38,23 @@ function make(path: string): void {
   }
 }
 
+/** Shorter ones could be guessed. Those that are generated here are longer. */
+const LEAST_LENGTH = 16;
+
+interface Keeping {
+  readonly generate: () => string;
+  /** Told where others than its owner could read the file until now. */
+  readonly onExposed?: ((path: string) => void) | undefined;
+}
+
 /**
  * The secret in a file that only its owner may read; `generate` makes it where there is none. Two processes that start at once end up
- * with the same secret: the file appears whole, and the first process to put it there wins. Throws `invalid_configuration` where the
- * secret can be neither read nor kept.
+ * with the same secret: the file appears whole, and the first process to put it there wins. Rights of others on the file are taken away, not
+ * refused: some volumes hand them out anew at each start. Throws `invalid_configuration` where the secret can be neither read nor kept, is too
+ * short, or cannot be closed to others.
  */
-export async function keptSecret(path: string, generate: () => string): Promise<Secret> {
-  const kept = await read(path);
+export async function keptSecret(path: string, { generate, onExposed }: Keeping): Promise<Secret> {
+  const kept = await read(path, onExposed);
   if (kept) return kept;
   makeFolder(dirname(path));
   const draft = `${path}.${process.pid}.${randomBytes(4).toString('hex')}`;
@@ -54,16 +64,46 @@ export async function keptSecret(path: string, generate: () => string): Promise<
     if (error.code !== 'EEXIST') throw error;
   });
   await unlink(draft);
-  return (await read(path)) as Secret;
+  return (await read(path, onExposed)) as Secret;
 }
 
-async function read(path: string): Promise<Secret | undefined> {
+async function read(path: string, onExposed: Keeping['onExposed']): Promise<Secret | undefined> {
+  let text: string;
   try {
-    return new Secret((await readFile(path, 'utf8')).trim());
+    text = (await readFile(path, 'utf8')).trim();
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
     throw unusableHome(`${path} cannot be read`, error);
   }
+  if (text.length < LEAST_LENGTH)
+    throw new MusterError(
+      'invalid_configuration',
+      `MUSTER_HOME: the secret in ${path} has ${text.length} characters instead of ${LEAST_LENGTH} or more; put a longer one there, or delete the file, and a new one is made.`,
+    );
+  if (isExposed(await stat(path))) {
+    await chmod(path, 0o600).catch((error: unknown) => {
+      throw unusableHome(`others may read ${path}, and that cannot be changed`, error);
+    });
+    onExposed?.(path);
+  }
+  return new Secret(text);
+}
+
+/**
+ * The secret in such a file, and whether others than its owner may read it; undefined where there is none. Makes and mends nothing. Throws
+ * `invalid_configuration` where it cannot be read.
+ */
+export async function lookAtSecret(path: string): Promise<{ readonly secret: Secret; readonly isExposed: boolean } | undefined> {
+  try {
+    return { secret: new Secret((await readFile(path, 'utf8')).trim()), isExposed: isExposed(await stat(path)) };
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
+    throw unusableHome(`${path} cannot be read`, error);
+  }
+}
+
+function isExposed({ mode }: { readonly mode: number }): boolean {
+  return (mode & 0o077) !== 0;
 }
 
 /** Whether a process with this id, left in a file of MUSTER_HOME, still runs. It may belong to another user. */

@@ -10,12 +10,23 @@ export interface ProviderSettings {
   readonly authUrl: URL;
   readonly clientId: string;
   readonly clientSecret: Secret;
+  /** What is asked for on the consent screen; undefined = what the service gives by itself. */
+  readonly scope?: string | undefined;
   /** One of the application's registered redirect URLs. */
   readonly redirectUri: URL;
+  /** The most that all workers together ask of the API; found where it is not set. */
+  readonly requestsPerSecond?: number | undefined;
+  readonly requestsAtOnce?: number | undefined;
 }
 
 /** One of something for each environment that is configured. */
 export type ByEnvironment<T> = Readonly<Partial<Record<Environment, T>>>;
+
+/** Something else of each of them. */
+export function mapEnvironments<T, U>(each: ByEnvironment<T>, make: (one: T, environment: Environment) => U): ByEnvironment<U> {
+  const entries = Object.entries(each) as [Environment, T][];
+  return Object.fromEntries(entries.map(([environment, one]) => [environment, make(one, environment)]));
+}
 
 /** The one of this environment. Throws `environment_not_configured`. */
 export function ofEnvironment<T>(each: ByEnvironment<T>, environment: Environment): T {

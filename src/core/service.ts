@@ -54,3 +54,12 @@ export class StopStack {
     }
   }
 }
+
+/** Rejects with `stopping` once the signal calls a start off. */
+export function calledOff(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    const callOff = () => reject(new MusterError('stopping', 'The start was called off.'));
+    if (signal.aborted) callOff();
+    else signal.addEventListener('abort', callOff, { once: true });
+  });
+}

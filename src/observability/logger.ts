@@ -1,34 +1,50 @@
 import { pino } from 'pino';
+import { errorView } from './error-view.js';
+import { prettyLines } from './pretty-lines.js';
 import { redactLine } from './redaction.js';
 
 export type Logger = pino.Logger;
 
+export const LOG_FORMATS = ['auto', 'json', 'pretty'] as const;
+export type LogFormat = (typeof LOG_FORMATS)[number];
+
+export interface LoggerOptions {
+  readonly level: string;
+  /** Of standard error; a destination of its own always gets JSON. */
+  readonly format?: LogFormat;
+  readonly destination?: pino.DestinationStream;
+}
+
 /**
- * The log: a JSON object a line, by default on standard error (standard output belongs to a command's answer).
- * Redaction works on the finished line, behind every serializer, child binding and error: nothing can go round it.
+ * The log: a JSON object a line, by default on standard error (standard output belongs to a command's answer), where a person on a terminal
+ * gets the same for reading. Redaction works on the finished line, behind every serializer, child binding and error, and before anything is made
+ * of the line: nothing can go round it.
  */
-export function createLogger(options: { level: string; destination?: pino.DestinationStream }): Logger {
+export function createLogger(options: LoggerOptions): Logger {
   return pino(
     {
       level: options.level,
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
-      serializers: { err: serializeError, error: serializeError },
+      formatters: { log: withErrorViews },
+      // What the formatter has viewed already comes by here again, and what a child was made with comes by here alone.
+      serializers: { err: viewed, error: viewed },
       hooks: { streamWrite: redactLine },
     },
-    options.destination ?? pino.destination({ fd: 2, sync: true }),
+    options.destination ?? standardError(options.format),
   );
 }
 
-function serializeError(error: unknown): unknown {
-  return error instanceof Error ? withoutClient(pino.stdSerializers.errWithCause(error)) : error;
+/** Written before the call returns, in either format: what a process says last is not lost with it. */
+function standardError(format: LogFormat = 'auto'): pino.DestinationStream {
+  const lines = pino.destination({ fd: 2, sync: true });
+  const isTerminal = process.stderr.isTTY;
+  return format === 'pretty' || (format === 'auto' && isTerminal) ? prettyLines(lines, { colors: isTerminal }) : lines;
 }
 
-/** The pool of `pg` gives errors of a connection its client: five thousand characters, and the key that cancels its statements. */
-function withoutClient(error: unknown): unknown {
-  if (typeof error !== 'object' || error === null) return error;
-  const { client: _, ...rest } = error as { client?: unknown; cause?: unknown; aggregateErrors?: unknown[] };
-  if (rest.cause !== undefined) rest.cause = withoutClient(rest.cause);
-  if (rest.aggregateErrors) rest.aggregateErrors = rest.aggregateErrors.map(withoutClient);
-  return rest;
+const viewed = (value: unknown): unknown => (value instanceof Error ? errorView(value) : value);
+
+/** An error that stands under another name than `err` would be written with every member that it has. */
+function withErrorViews(members: Record<string, unknown>): Record<string, unknown> {
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, viewed(value)]));
 }

@@ -1,10 +1,15 @@
-import { collectDefaultMetrics, Gauge, Registry } from 'prom-client';
+import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
 import type { Database } from '../db/database.js';
+import { readByIndex } from '../db/by-index.js';
 import { countCompanies } from '../db/tables/connections.js';
+import { countIssuesByCause } from '../db/tables/issues.js';
 import { measureProofs } from '../db/tables/lists.js';
 import { countUndelivered } from '../db/tables/notifications.js';
-import { countActiveRuns, countLastRuns } from '../db/tables/runs.js';
+import { type BudgetUse, readBudgetUse } from '../db/tables/request-budgets.js';
+import { countActiveRuns, countLastRuns } from '../db/tables/run-counts.js';
+import { estimateNight } from '../db/tables/walks.js';
 import { countLateTokens } from '../db/tables/tokens.js';
+import type { Transaction } from '../db/transaction.js';
 
 interface MetricsDependencies {
   /** Workers have no port of their own to be asked at, so that their numbers come from the database. */
@@ -25,11 +30,17 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
+  // One after the other: read all at once, they would take every connection from whoever else needs the database.
+  let reading = Promise.resolve();
   function add(name: string, help: string, labelNames: string[], set: (gauge: Gauge) => Promise<void>): void {
-    async function collect(this: Gauge): Promise<void> {
-      this.reset();
-      if (labelNames.length === 0) this.remove(); // or it would be 0
-      await set(this).catch(() => {});
+    async function read(gauge: Gauge): Promise<void> {
+      gauge.reset();
+      if (labelNames.length === 0) gauge.remove(); // or it would be 0
+      await set(gauge).catch(() => {});
+    }
+    function collect(this: Gauge): Promise<void> {
+      reading = reading.then(() => read(this));
+      return reading;
     }
     registry.registerMetric(new Gauge({ name, help, labelNames, registers: [], collect }));
   }
@@ -47,29 +58,65 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
     });
   }
 
-  byStatus('muster_companies', 'Onboarded companies by status.', () => countCompanies(db));
-  byStatus('muster_companies_last_run', 'Active companies by the status of the last run that ended.', () => countLastRuns(db));
-  byStatus('muster_runs', 'Runs that have not ended, by status.', () => countActiveRuns(db));
-  value('muster_tokens_due', 'Access tokens that are to be refreshed now.', async () => (await countLateTokens(db)).due);
+  function byEnvironment(name: string, help: string, read: (use: BudgetUse) => number | null): void {
+    add(name, help, ['environment'], async (gauge) => {
+      for (const use of await readBudgetUse(db)) {
+        const number = read(use);
+        if (number !== null) gauge.set({ environment: use.environment }, number);
+      }
+    });
+  }
+
+  /** A count of all companies or lists: by an index, however small their table was when the statement was planned. */
+  const counted = <T>(read: (tx: Transaction) => Promise<T>) => readByIndex(db, read);
+
+  byStatus('muster_companies', 'Onboarded companies by status.', () => counted(countCompanies));
+  byStatus('muster_companies_last_run', 'Active companies by the status of the last run that ended.', () =>
+    counted(countLastRuns),
+  );
+  byStatus('muster_runs', 'Runs that have not ended, by status.', () => countActiveRuns(db.prisma));
+  value('muster_tokens_due', 'Access tokens that are to be refreshed now.', async () => (await counted(countLateTokens)).due);
   value(
     'muster_tokens_overdue',
     'Access tokens that expired before they were refreshed.',
-    async () => (await countLateTokens(db)).overdue,
+    async () => (await counted(countLateTokens)).overdue,
   );
   value(
     'muster_oldest_verified_seconds',
     "Age of the oldest proof among the catalogue's lists of active companies that were ever proved complete.",
-    async () => (await measureProofs(db, { resources })).oldestSeconds,
+    async () => (await counted((tx) => measureProofs(tx, { resources }))).oldestSeconds,
   );
   value(
     'muster_lists_unverified',
     "The catalogue's lists of active companies that were never proved complete.",
-    async () => (await measureProofs(db, { resources })).unverified,
+    async () => (await counted((tx) => measureProofs(tx, { resources }))).unverified,
   );
   value('muster_holds_open', 'Held deletions that wait for a person.', () => db.prisma.hold.count({ where: { status: 'open' } }));
-  byStatus('muster_notifications', 'Notifications that were not delivered, by status.', () => countUndelivered(db));
+  add('muster_issues', 'Ongoing issues by cause.', ['severity', 'cause', 'environment'], async (gauge) => {
+    for (const { count, ...labels } of await countIssuesByCause(db.prisma)) gauge.set(labels, count);
+  });
+  byStatus('muster_notifications', 'Notifications that were not delivered, by status.', () => countUndelivered(db.prisma));
+  byEnvironment('muster_request_limit', 'Requests a second that were found to be the limit.', ({ rate }) => rate);
+  byEnvironment('muster_requests_last_minute', 'Requests that left in the last minute.', ({ used }) => used);
+  byEnvironment('muster_requests_refused_last_minute', 'Those of them that were answered 429.', ({ refused }) => refused);
+  byEnvironment('muster_requests_waiting', 'Requests that wait for the request budget.', ({ waiting }) => waiting);
+  add(
+    'muster_night_seconds_left',
+    'How long the runs that have not ended still take at their pace.',
+    ['environment'],
+    async (gauge) => {
+      for (const { environment, seconds } of await estimateNight(db.prisma))
+        if (seconds !== null) gauge.set({ environment }, seconds);
+    },
+  );
   add('muster_queue_waiting', 'Jobs that wait for a worker.', ['queue'], async (gauge) => {
     for (const [queue, count] of Object.entries(await waitingJobs())) gauge.set({ queue }, count);
   });
   return registry;
+}
+
+/** Counts calls of the admin API with a wrong token. */
+export function countRefusedTokens(registry: Registry): Counter {
+  const help = 'Calls of the admin API that bore a wrong token, since the process started.';
+  return new Counter({ name: 'muster_refused_tokens_total', help, registers: [registry] });
 }

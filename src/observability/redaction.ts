@@ -11,6 +11,7 @@ const ERROR_CODE = /^(E[A-Z]{2,15}|ERR_[A-Z0-9_]+|UND_ERR[A-Z_]*|FST_[A-Z_]+|[0-
 /** Shapes that give a secret away wherever they stand: [pattern, replacement]. */
 const SECRET_SHAPES: readonly (readonly [RegExp, string])[] = [
   [/eyJ[\w-]{4,}\.[\w-]+(\.[\w-]*)*/g, REDACTED],
+  [/\bmuster_[\w-]{43}/g, REDACTED],
   [/\b(bearer|basic)\s+[\w\-.~+/=%]{6,}/gi, `$1 ${REDACTED}`],
   [/(:\/\/[^/\s:@]*):[^/\s@]+@/g, `$1:${REDACTED}@`],
   [
@@ -30,7 +31,8 @@ export function redactLine(line: string): string {
   }
 }
 
-function redactText(text: string): string {
+/** The text without what is registered as a secret or looks like one. */
+export function redactText(text: string): string {
   let clean = scrubRegistered(text);
   for (const [shape, replacement] of SECRET_SHAPES) clean = clean.replace(shape, replacement);
   return clean;

@@ -16,7 +16,26 @@ const byPrefix = new Map<string, Set<string>>();
  * (the client secret, the admin token); tokens come and go, and only the newest 10,000 are remembered.
  */
 export function registerSecret(value: string, options: { lasting?: boolean } = {}): void {
-  for (const form of new Set([value, encodeURIComponent(value)])) register(form, options.lasting ?? false);
+  const forms = [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)];
+  for (const form of new Set(forms)) register(form, options.lasting ?? false);
+}
+
+/** Names the password of a database's or queue's address: as it is written there, and as it is sent. */
+export function registerPasswordOf(url: string): void {
+  const { password, searchParams } = new URL(url);
+  // Drivers take it from a parameter, too, which is decoded already.
+  for (const written of [password, searchParams.get('password') ?? '']) {
+    registerSecret(written, { lasting: true });
+    registerSecret(decoded(written), { lasting: true });
+  }
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text; // a lone per cent sign, which drivers take for itself
+  }
 }
 
 /** The text with every registered value replaced. */

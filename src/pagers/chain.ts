@@ -1,5 +1,6 @@
 import { MusterError } from '../core/errors.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape } from './envelope.js';
+import { countFirstPages, pagerMisdeclared } from './first-page-again.js';
 import type { Advance, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_PAGES, MAX_REQUESTS_WITHOUT_TOTAL, passLimitExceeded } from './pass-limits.js';
 
@@ -10,6 +11,8 @@ export type ChainState = {
   readonly requests: number;
   /** Pages in a row that brought no new record. */
   readonly barren: number;
+  /** Pages in a row that were the first page again. */
+  readonly again?: number;
 };
 
 /** What services answer to a page token that they no longer know: no standard says which one it is. */
@@ -44,6 +47,9 @@ export abstract class ChainPager implements Pager<ChainState> {
     return { token: null, requests: 0, barren: 0 };
   }
 
+  /** The members of the entry that lead from a page to the next one, with what they say. */
+  protected abstract readonly members: Readonly<Record<string, string | undefined>>;
+
   abstract request(state: ChainState): PageInput;
 
   /** What leads to the next page; undefined on the last one. */
@@ -51,7 +57,9 @@ export abstract class ChainPager implements Pager<ChainState> {
 
   /** A chain need not say how many records it has; where it does, the number is held against it, whatever else is doubted. */
   readEnvelope(answer: Answer): Envelope {
-    return { total: this.fields.total(answer, false), nextToken: this.nextToken(answer) };
+    const nextToken = this.nextToken(answer);
+    const seemsToGoOn = nextToken === undefined && this.fields.seemsToGoOn(answer);
+    return { total: this.fields.total(answer, false), nextToken, seemsToGoOn };
   }
 
   next(state: ChainState, page: Page, received: Received): Advance<ChainState> {
@@ -60,12 +68,18 @@ export abstract class ChainPager implements Pager<ChainState> {
     if (isFirst && page.total === undefined && this.fields.isNamed('total') && !this.fields.isNowhere('total'))
       this.fields.fail('malformed_envelope', `${this.fields.nameOf('total')} is missing or no whole number of 0 or more`);
     if (token === undefined) {
-      // A full page that names no other may be a list of just that length, or a name that is spelt otherwise than the entry says.
-      const mayBeMisnamed = isFirst && this.fields.isNamed('next') && page.count >= this.#size && page.total === undefined;
+      // A full page that names no other may be a list of just that length, or a name that is spelt otherwise than the entry says; and so may one
+      // that has a name for another where the entry does not look.
+      const isNamed = this.fields.isNamed('next') || this.fields.isNamed('hasNext');
+      const isFull = page.count >= this.#size;
+      const mayBeMisnamed = isFirst && page.total === undefined && isNamed && (isFull || page.seemsToGoOn === true);
       return mayBeMisnamed ? { kind: 'done', doubt: 'end_unproved' } : { kind: 'done' };
     }
     const requests = state.requests + 1;
+    const again = countFirstPages(state, page, received, this.#resource, this.members);
     if (token === state.token || received.hasToken(token)) {
+      // The same records and the same token, which no list that moves gives.
+      if (!isFirst && page.count > 0 && received.isFirstPage) throw pagerMisdeclared(this.#resource, again, this.members);
       throw new MusterError(
         'page_token_loop',
         `The list ${this.#resource} named an earlier page of the same pass as its next one (request ${requests}). ` +
@@ -77,7 +91,7 @@ export abstract class ChainPager implements Pager<ChainState> {
     const barren = received.repeats === page.count ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_PAGES)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
-    return { kind: 'next', state: { token, requests, barren } };
+    return { kind: 'next', state: { token, requests, barren, again } };
   }
 
   /** The next page is known only once the page before it has come. */

@@ -44,6 +44,11 @@ export class ContinuationPager extends ChainPager {
     return { query: { [sizeName]: String(size), ...(token !== null && { [tokenName]: String(token) }) } };
   }
 
+  protected get members() {
+    const { tokenName } = this.#spec;
+    return { 'pager.tokenName': tokenName, 'pager.in': this.#spec.in, 'fields.next': this.fields.nameOf('next') };
+  }
+
   protected nextToken(answer: Answer): string | number | undefined {
     const { fields } = this;
     const hasNext = fields.hasNext(answer);

@@ -9,6 +9,8 @@ export interface Envelope {
   readonly nextToken?: string | number | undefined;
   /** Whether another page follows, where the list says so and its pages do not name each other. */
   readonly hasNext?: boolean | undefined;
+  /** A list whose pages name each other: the page names none where the entry looks, but something beside it looks like such a name. */
+  readonly seemsToGoOn?: boolean;
 }
 
 /** A response, as far as its envelope is concerned. */
@@ -112,6 +114,16 @@ export class EnvelopeFields {
     return this.fail('malformed_envelope', `${this.nameOf('hasNext')} is missing or neither true nor false`);
   }
 
+  /**
+   * Whether anything around the records looks as if another page followed: a member or header that is called like a token, a link or a flag
+   * for it and has a value, wherever the entry looks itself.
+   */
+  seemsToGoOn(answer: Answer): boolean {
+    if (/rel="?next/i.test(answer.headers['link'] ?? '')) return true;
+    const around = [Object.entries(answer.headers), ...membersOf(answer.rest)];
+    return around.flat().some(([name, value]) => leadsOn(name, value));
+  }
+
   nameOf(field: Field): string {
     const place = this.#places[field];
     if (place.kind === 'header') return `the header ${place.name}`;
@@ -140,6 +152,33 @@ export function readTotals(fields: EnvelopeFields, answer: Answer, ignoreTotals:
   if (total < count)
     return fields.fail('contradicting_envelope', `${fields.nameOf('total')} is ${total}, but data alone holds ${count}`);
   return { total, hasNext };
+}
+
+/** The members of a response, and those of the objects right below it. */
+function membersOf(rest: unknown): [string, unknown][][] {
+  if (!isObject(rest)) return [];
+  const members = Object.entries(rest);
+  return [
+    members,
+    ...members
+      .map(([, value]) => value)
+      .filter(isObject)
+      .map(Object.entries),
+  ];
+}
+
+const NAMES_A_PAGE = /(^|[^a-z])next$|next[-_]?(page|cursor|token|link|url|href)|continuation|skiptoken/i;
+const SAYS_MORE = /^(has|is)?[-_]?(next|more|truncated)/i;
+
+/** Whether a member of this name and value may lead to another page. */
+function leadsOn(name: string, value: unknown): boolean {
+  if (value === true) return SAYS_MORE.test(name);
+  const link = isObject(value) && 'href' in value ? value.href : value;
+  return typeof link === 'string' && link !== '' && NAMES_A_PAGE.test(name);
+}
+
+function isObject(value: unknown): value is object {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The error of a parsed response that has no array where the list's entry says. */

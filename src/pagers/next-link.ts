@@ -40,6 +40,10 @@ export class NextLinkPager extends ChainPager {
     return { query: sizeName === NO_SIZE ? {} : { [sizeName]: String(size) } };
   }
 
+  protected get members() {
+    return { 'fields.next': this.fields.isNowhere('next') ? 'the Link header' : this.fields.nameOf('next') };
+  }
+
   protected nextToken(answer: Answer): string | undefined {
     const { fields } = this;
     const hasNext = fields.hasNext(answer);

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
+import { countFirstPages } from './first-page-again.js';
 import type { Advance, Linkage, Page, PageInput, Pager, Received } from './pager.js';
-import { MAX_BARREN_PAGES, maxRequests, passLimitExceeded } from './pass-limits.js';
+import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { differ, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 export const SKIP_TAKE_SCHEMA = z
@@ -36,6 +37,8 @@ export type OffsetState = {
   readonly back: number;
   /** Pages in a row that brought no new record. */
   readonly barren: number;
+  /** Pages in a row that were the first page again. */
+  readonly again?: number;
   /** Once pages were too short to overlap: they are taken one after the other, and prove nothing. */
   readonly plain: boolean;
   /** Newest totalRecords. */
@@ -101,12 +104,18 @@ export class OffsetPager implements Pager<OffsetState> {
     return readTotals(this.#fields, answer, ignoreTotals);
   }
 
-  next(state: OffsetState, { count, total, hasNext }: Page, received: Received): Advance<OffsetState> {
+  next(state: OffsetState, page: Page, received: Received): Advance<OffsetState> {
+    const { count, total, hasNext } = page;
     const end = state.offset + count;
-    this.#refuseContradiction(state, count, total);
+    const again = countFirstPages(state, page, received, this.#resource, {
+      'pager.skipName': this.#spec.skipName,
+      'pager.in': this.#spec.in,
+    });
+    this.#refuseContradiction(state, page);
 
     const counts = state.plain || state.offset === 0 || received.repeats > 0;
-    if (counts && (hasNext === false || this.#isEnd(state, count, total))) return { kind: 'done' };
+    const isEnd = hasNext === false || this.#isEnd(state, count, total);
+    if (counts && isEnd && !this.#needsProof(count)) return { kind: 'done' };
 
     // The first page tells how many records the service gives at once, whatever it was asked for.
     const isFirst = state.requests === 0;
@@ -114,7 +123,7 @@ export class OffsetPager implements Pager<OffsetState> {
     const requests = state.requests + 1;
     const limit = state.limit ?? maxRequests(total, size - 1);
     if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
-    const seen = { size, requests, total, limit };
+    const seen = { size, requests, total, limit, again };
 
     if (!counts) {
       const back = state.back === 0 ? Math.max(1, Math.floor(size / 2)) : state.back * 2;
@@ -125,7 +134,7 @@ export class OffsetPager implements Pager<OffsetState> {
     }
 
     const barren = received.repeats === count ? state.barren + 1 : 0;
-    if (barren > MAX_BARREN_PAGES)
+    if (barren > MAX_BARREN_POSITIONS)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
     // A page of one record is all overlap: beginning early again would stand still.
     const plain = state.plain || count === 1;
@@ -150,16 +159,24 @@ export class OffsetPager implements Pager<OffsetState> {
     return received === 1 && state.requests > 0 && !state.plain;
   }
 
+  /**
+   * Whether the end that a page tells is to be proved by the page behind it, which then brings the overlap alone: a page as long as was
+   * asked for may tell its own length, or something else, where the entry says that a value of the list stands.
+   */
+  #needsProof(count: number): boolean {
+    return count > 1 && count === this.#spec.size && (this.#fields.isNamed('total') || this.#fields.isNamed('hasNext'));
+  }
+
   /** Taking such a page for the end of the list would lose records; taking it for a page in between would go in circles. */
-  #refuseContradiction(state: OffsetState, received: number, total: number | undefined): void {
+  #refuseContradiction(state: OffsetState, { count: received, total, hasNext }: Page): void {
     if (total === undefined) return;
-    const missing = received === 0 && state.offset < total;
+    const missing = state.offset + received < total && (received === 0 || hasNext === false);
     const surplus = received > 0 && state.offset + received > total;
     if (!missing && !surplus) return;
     throw new MusterError(
       'contradicting_envelope',
-      `The list ${this.#resource} says that it has ${total} records, but gave ${received} from index ${state.offset} on. ` +
-        'Ask again; if this repeats, the list cannot be verified until the service counts it rightly.',
+      `The list ${this.#resource} says that it has ${total} records, but gave ${received} from index ${state.offset} on${hasNext === false ? ', and none behind them' : ''}. ` +
+        'Ask again; if this repeats, check fields and envelope of this list in the catalogue; else the service counts wrongly.',
       { details: { resource: this.#resource, total, received, offset: state.offset } },
     );
   }

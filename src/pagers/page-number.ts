@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import type { MusterError } from '../core/errors.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
+import { countFirstPages } from './first-page-again.js';
 import type { Advance, Page, PageInput, Pager, Received } from './pager.js';
-import { MAX_BARREN_PAGES, maxRequests, passLimitExceeded } from './pass-limits.js';
+import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { differ, must, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 export const PAGE_NUMBER_SCHEMA = z
@@ -27,6 +28,10 @@ export type PageNumberState = {
   readonly step: number;
   /** Pages in a row that brought no new record. */
   readonly barren: number;
+  /** Pages in a row that were the first page again. */
+  readonly again?: number;
+  /** The second page was the first one again. */
+  readonly begunTwice?: boolean;
   /** Newest total. */
   readonly total?: number | undefined;
   /** Requests that this pass may take; known after the first page. */
@@ -80,7 +85,14 @@ export class PageNumberPager implements Pager<PageNumberState> {
     return readTotals(this.#fields, answer, ignoreTotals);
   }
 
-  next(state: PageNumberState, { count, total, hasNext }: Page, received: Received): Advance<PageNumberState> {
+  next(state: PageNumberState, page: Page, received: Received): Advance<PageNumberState> {
+    const { count, total, hasNext } = page;
+    const again = countFirstPages(state, page, received, this.#resource, {
+      'pager.pageName': this.#spec.pageName,
+      'pager.in': this.#spec.in,
+    });
+    // A service that numbers its pages from 1 may take 0 for 1.
+    const begunTwice = state.begunTwice === true || (this.#spec.first === 0 && state.requests === 1 && again === 1);
     const offset = state.offset + count;
     const isLast = hasNext === undefined ? (total === undefined ? count === 0 : offset >= total) : !hasNext;
     const isMissing = total !== undefined && offset < total && (count === 0 || isLast);
@@ -90,15 +102,23 @@ export class PageNumberPager implements Pager<PageNumberState> {
         'contradicting_envelope',
         `${this.#fields.nameOf('total')} is ${total}, but the pages up to number ${state.page} hold ${offset}, and ${isLast ? 'none' : 'another'} follows`,
       );
-    if (isLast) return { kind: 'done' };
+    if (isLast) return this.#end(state, count, begunTwice);
     const step = state.requests === 0 ? count : state.step;
     const requests = state.requests + 1;
     const limit = state.limit ?? maxRequests(total, step);
     if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
     const barren = received.repeats === count ? state.barren + 1 : 0;
-    if (barren > MAX_BARREN_PAGES)
+    if (barren > MAX_BARREN_POSITIONS)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
-    return { kind: 'next', state: { page: state.page + 1, requests, offset, step, barren, total, limit } };
+    return { kind: 'next', state: { page: state.page + 1, requests, offset, step, barren, again, begunTwice, total, limit } };
+  }
+
+  #end({ requests }: PageNumberState, count: number, begunTwice: boolean): Advance<PageNumberState> {
+    if (begunTwice) return { kind: 'done', doubt: 'first_page_repeated' };
+    // A full page may tell its own length, or something else, where the entry says that a value of the list stands.
+    const isTold = this.#fields.isNamed('total') || this.#fields.isNamed('hasNext');
+    const mayBeMisnamed = requests === 0 && isTold && count === this.#spec.size;
+    return mayBeMisnamed ? { kind: 'done', doubt: 'end_unproved' } : { kind: 'done' };
   }
 
   ahead({ page, offset, step, total }: PageNumberState, skip: number, count: number): readonly PageInput[] {

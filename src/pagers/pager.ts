@@ -22,9 +22,18 @@ export interface Page extends Envelope {
 export interface Received {
   /** Records of the page whose keys the pass had received on earlier pages. */
   readonly repeats: number;
+  /** Whether the page has the very records of the first page of the pass, in their order. */
+  readonly isFirstPage: boolean;
   /** Whether an earlier page of the pass gave this token. */
   hasToken(token: string | number): boolean;
 }
+
+/**
+ * Why the end of a list may be none:
+ * - `end_unproved`: its first page is the only one, and would look the same if the entry named the place of a value wrongly.
+ * - `first_page_repeated`: the first page came again as the second one.
+ */
+export type EndDoubt = 'end_unproved' | 'first_page_repeated';
 
 /**
  * What follows from a page:
@@ -34,7 +43,7 @@ export interface Received {
  */
 export type Advance<S extends JsonObject> =
   | { readonly kind: 'next'; readonly state: S }
-  | { readonly kind: 'done'; readonly doubt?: 'end_unproved' }
+  | { readonly kind: 'done'; readonly doubt?: EndDoubt }
   | { readonly kind: 'again'; readonly state: S };
 
 /** How the pages of a pass hang together: each overlaps with the page before it, each was named by the page before it, or neither. */
@@ -45,7 +54,7 @@ export type Linkage = 'join' | 'token-chain' | 'none';
  * calls: one serves any number of passes.
  *
  * `next` throws MusterError: `contradicting_envelope` (asking for the same page again may help), `page_token_loop`,
- * `walk_limit_exceeded` (the pass is lost, a new one begins with `first`), `malformed_envelope`.
+ * `walk_limit_exceeded` (the pass is lost, a new one begins with `first`), `malformed_envelope`, `pager_misdeclared`.
  */
 export interface Pager<S extends JsonObject = JsonObject> {
   /** The members that lead from the response to its array of records; [] = the response is the array. */

@@ -3,8 +3,11 @@ import { MusterError } from '../core/errors.js';
 /** Requests of a pass over a list that does not tell its total. Too low cuts off a giant list, too high only costs time. */
 export const MAX_REQUESTS_WITHOUT_TOTAL = 100_000;
 
-/** Pages in a row that bring no new record: a service that ignores the paging parameters would go on for ever. */
+/** Pages in a row that bring no new record, of a list whose pages name each other: a filter may leave many of them empty. */
 export const MAX_BARREN_PAGES = 1_000;
+
+/** The same for lists that are asked for by position: their pages are empty at the end alone, and repeat where much joins in front of them. */
+export const MAX_BARREN_POSITIONS = 50;
 
 /**
  * Requests of a pass over a list of `total` records, when each page brings `step` new ones: four times what a quiet list

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { MusterError } from '../core/errors.js';
 import type { TextSlice } from '../core/text-slice.js';
 import { type Envelope, noArray } from './envelope.js';
-import { MAX_DEPTH, recordScanner, type ScannedArray, type ScannedRecord, type Span, scanJson } from './json-scanner.js';
+import { recordScanner, type ScannedArray, type ScannedRecord, scanJson } from './json-scanner.js';
+import { MAX_DEPTH, type Span } from './json-text.js';
 import { KeyHashes } from './key-hashes.js';
 import type { Pager } from './pager.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
@@ -106,6 +107,7 @@ export function readPage(response: PageResponse, format: PageFormat, idField?: s
     total: envelope.total,
     nextToken: envelope.nextToken,
     hasNext: envelope.hasNext,
+    seemsToGoOn: envelope.seemsToGoOn === true,
     ...(field === undefined ? {} : { idField: field }),
   };
 }
@@ -176,16 +178,32 @@ function storableId(
   return reason === undefined ? idOf(bytes, record, n) : { reason };
 }
 
-/** A string as decoded; a number as written, for JSON.parse would round 12345678901234567890. */
+/** A number as written, for JSON.parse would round 12345678901234567890. */
 function idOf(bytes: Buffer, record: ScannedRecord, n: number): string | { readonly reason: RejectionReason } {
   if (bytes[record.start] !== OPEN_BRACE) return { reason: 'not_an_object' };
   const value = idAt(bytes, record, n);
   if (!value) return { reason: 'no_id' };
-  const quotes = bytes[value.start] === QUOTE ? 1 : 0;
-  const written = bytes.toString('utf8', value.start + quotes, value.end - quotes);
-  const id = written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
+  const id = textAt(bytes, value);
   if (id === '') return { reason: 'no_id' };
   return isUsableId(id) ? id : { reason: 'unusable_id' };
+}
+
+/** A string as decoded; a number as written. */
+function textAt(bytes: Buffer, { start, end }: Span): string {
+  const quotes = bytes[start] === QUOTE ? 1 : 0;
+  const written = bytes.toString('utf8', start + quotes, end - quotes);
+  return written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
+}
+
+/** What a record holds in these members, as far as that may be an id. Of a text that is no record nothing is known. */
+export function idValues({ source, start, end }: TextSlice, members: readonly string[]): Map<string, string> {
+  const record = source[start] === OPEN_BRACE ? recordScanner(source.subarray(0, end), [], members)(start) : undefined;
+  const values = new Map<string, string>();
+  for (const [n, member] of members.entries()) {
+    const value = record && idAt(source, record, n);
+    if (value) values.set(member, textAt(source, value));
+  }
+  return values;
 }
 
 /** Whether an index of the database can hold the id, and it does not look like the key of a record without one. */
@@ -194,6 +212,7 @@ export function isUsableId(id: string): boolean {
   return !REJECTED_KEY.test(id);
 }
 
-function rejectedKey(text: Buffer): string {
+/** The key of a record without a usable id. */
+export function rejectedKey(text: Buffer): string {
   return `#${createHash('sha256').update(text).digest('hex').slice(0, 32)}`;
 }

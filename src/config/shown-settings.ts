@@ -1,0 +1,36 @@
+import { helpOf, SETTING_NAMES, type SettingName } from './settings.js';
+
+/** A setting as people may be shown it: of a secret only whether it is set. */
+export interface ShownSetting {
+  readonly name: string;
+  readonly help: string;
+  /** Undefined where it is unset, or a secret. */
+  readonly value?: string | undefined;
+  readonly isSecret: boolean;
+  /** `default`: nobody has set it. */
+  readonly from: 'environment' | 'file' | 'default';
+  /** What holds while it is unset. */
+  readonly unset: string;
+}
+
+/** The settings that are set, and whether by their variable or by the file that it names. No value is shown. */
+export function settingSources(
+  env: NodeJS.ProcessEnv,
+): { readonly name: SettingName; readonly secret: boolean; readonly file?: string }[] {
+  return SETTING_NAMES.flatMap((name) => {
+    const { secret } = helpOf(name);
+    const file = secret ? env[`${name}_FILE`]?.trim() : undefined;
+    if (env[name]?.trim()) return [{ name, secret }];
+    return file ? [{ name, secret, file }] : [];
+  });
+}
+
+export function showSettings(env: NodeJS.ProcessEnv): ShownSetting[] {
+  const sources = new Map(settingSources(env).map((source) => [source.name, source]));
+  return SETTING_NAMES.map((name) => {
+    const { help, unset, secret: isSecret } = helpOf(name);
+    const source = sources.get(name);
+    const from = source ? (source.file === undefined ? 'environment' : 'file') : 'default';
+    return { name, help, isSecret, unset, from, ...(source && !isSecret && { value: env[name]!.trim() }) };
+  });
+}
