@@ -20,32 +20,40 @@ export async function* binaryRows(pool: Pick<pg.Pool, 'connect'>, query: string)
   const client = await pool.connect();
   let isRead = false;
   try {
-    let whole: Buffer = Buffer.alloc(0);
-    let unread = whole;
-    let at = HEADER_BYTES;
-    for await (const part of client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`)) as AsyncIterable<Buffer>) {
-      // Rows that stood there have been read, and the one that was cut is copied.
-      const before = whole;
-      whole = unread.length === 0 ? part : Buffer.concat([unread, part]);
-      freeBuffers(whole === part ? [before] : [before, part]);
-      unread = whole;
-      for (let read = readRow(unread, at); read; read = readRow(unread, at)) {
-        at = read.end;
-        yield read.row;
-      }
-      const taken = Math.min(at, unread.length);
-      unread = unread.subarray(taken);
-      at -= taken;
-    }
-    if (unread.length < at + 2 || unread.readInt16BE(at) !== END) {
-      throw new MusterError('database_unavailable', 'The database closed the connection before the last row came; try again');
-    }
-    freeBuffers([whole]);
+    yield* copiedRows(client, query);
     isRead = true;
   } finally {
     // On a connection that was left early, the rest is still to come.
     client.release(!isRead);
   }
+}
+
+/** The same on a connection of the caller's, in its transaction. The caller closes the connection unless every row was read. */
+export async function* copiedRows(
+  client: Pick<pg.ClientBase, 'query'>,
+  query: string,
+): AsyncGenerator<BinaryRow, void, undefined> {
+  let whole: Buffer = Buffer.alloc(0);
+  let unread = whole;
+  let at = HEADER_BYTES;
+  for await (const part of client.query(copyTo(`COPY (${query}) TO STDOUT (FORMAT binary)`)) as AsyncIterable<Buffer>) {
+    // Rows that stood there have been read, and the one that was cut is copied.
+    const before = whole;
+    whole = unread.length === 0 ? part : Buffer.concat([unread, part]);
+    freeBuffers(whole === part ? [before] : [before, part]);
+    unread = whole;
+    for (let read = readRow(unread, at); read; read = readRow(unread, at)) {
+      at = read.end;
+      yield read.row;
+    }
+    const taken = Math.min(at, unread.length);
+    unread = unread.subarray(taken);
+    at -= taken;
+  }
+  if (unread.length < at + 2 || unread.readInt16BE(at) !== END) {
+    throw new MusterError('database_unavailable', 'The database closed the connection before the last row came; try again');
+  }
+  freeBuffers([whole]);
 }
 
 /** The row that begins at `at`, and where the next one does. Undefined where not all of it has come, and where there is none. */

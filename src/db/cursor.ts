@@ -27,7 +27,12 @@ export function readCursor(cursor: string, pattern: RegExp): string {
 export function pageOf<T>(rows: readonly T[], limit: number, positionOf: (row: T) => string): Page<T> {
   const data = rows.slice(0, limit);
   const last = data.at(-1);
-  return { data, ...(rows.length > limit && last && { nextCursor: Buffer.from(positionOf(last)).toString('base64url') }) };
+  return { data, ...(rows.length > limit && last && { nextCursor: cursorAt(positionOf(last)) }) };
+}
+
+/** The cursor that stands for a position. */
+export function cursorAt(position: string): string {
+  return Buffer.from(position).toString('base64url');
 }
 
 /** Prisma's arguments for a page of `pageBySeq`, newest first. Throws `invalid_request` for a cursor that no answer gave. */
@@ -37,6 +42,7 @@ export function newestFirst<F extends PageQuery>({ cursor, limit, ...filter }: F
   return { where, orderBy: { seq: 'desc' }, take: limit + 1 } as const;
 }
 
+/** A page of rows that come newest first. */
 export function pageBySeq<T extends { readonly seq: bigint }>(rows: readonly T[], limit: number): Page<T> {
   return pageOf(rows, limit, ({ seq }) => String(seq));
 }

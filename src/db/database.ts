@@ -1,32 +1,33 @@
 import pg from 'pg';
 import { PrismaClient } from '../generated/prisma/client.js';
-import { BulkAdapter } from './bulk-statement.js';
+import { connectionOptions, sessionOptions } from './connection-options.js';
+import { takePooledStep } from './pooled-step.js';
+import { PoolerAdapter } from './pooler-adapter.js';
+import { prepareSession, type Settings, STEPS } from './session.js';
 
-/** One pool of connections, seen twice: as typed models through Prisma, and as plain `pg` for SQL of our own. */
+/** Connections to PostgreSQL: one pool seen twice, as typed models through Prisma and as plain `pg`, and one for steps alone. */
 export interface Database {
   readonly prisma: PrismaClient;
   readonly pool: pg.Pool;
+  /** For takeStep: what a walk does again and again, by statements whose plans are made once. */
+  readonly steps: Steps;
   /** Resolves when every connection is closed; waits for those in use. May be called twice. */
   close(): Promise<void>;
+}
+
+export interface Steps {
+  query<Row extends object>(statement: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
 }
 
 export interface DatabaseOptions {
   url: string;
   /** Connections at most; 10 unless said. */
   poolSize?: number;
+  /** Connections for steps at most; 4 unless said. */
+  stepPoolSize?: number;
   /** What pg_stat_activity shows. */
   applicationName?: string;
 }
-
-/**
- * Settings of every session. Without UTC the adapter shifts timestamps by the session's offset. The two timeouts keep a
- * worker that was frozen inside a transaction from blocking its successor: longer would stall a run for that long,
- * shorter would break transactions of a merely busy machine.
- */
-const SESSION = '-c TimeZone=UTC -c idle_in_transaction_session_timeout=15000 -c lock_timeout=10000';
-
-/** How long a query waits for a connection, be it a new one or one that is in use. */
-const CONNECT_TIMEOUT_MS = 30_000;
 
 /**
  * A new connection costs both sides some 20 ms until it has planned what a walk asks of it. Shorter than what load balancers give one
@@ -35,30 +36,60 @@ const CONNECT_TIMEOUT_MS = 30_000;
 const IDLE_TIMEOUT_MS = 120_000;
 
 /** Opens no connection yet: the first query does. */
-export function openDatabase({ url, poolSize = 10, applicationName = 'muster' }: DatabaseOptions): Database {
-  const pool = new pg.Pool({
-    connectionString: withSessionOptions(url),
-    max: poolSize,
-    application_name: applicationName,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
-    idleTimeoutMillis: IDLE_TIMEOUT_MS,
-  });
-  // The pool replaces a connection that broke, and whoever used it gets the error from the query. Without a listener
-  // the event alone would end the process: for idle connections on the pool, for those in use on the client.
-  pool.on('error', () => {});
-  pool.on('connect', (client) => void client.on('error', () => {}));
-
+export function openDatabase(options: DatabaseOptions): Database {
+  const { url, poolSize = 10, stepPoolSize = 4, applicationName = 'muster' } = options;
+  // Until a connection shows otherwise: statements without names go through every pooler.
+  let isPooled = true;
+  const openPool = (max: number, settings: Settings = {}) => {
+    const pool = new pg.Pool({
+      ...connectionOptions(url, applicationName),
+      max,
+      idleTimeoutMillis: IDLE_TIMEOUT_MS,
+      onConnect: async (client) => {
+        isPooled = (await prepareSession(client, sessionOptions(url), settings)) === 'pooled';
+      },
+    });
+    // The pool replaces a connection that broke, and whoever used it gets the error from the query. Without a listener
+    // the event alone would end the process: for idle connections on the pool, for those in use on the client.
+    pool.on('error', () => {});
+    pool.on('connect', (client) => void client.on('error', () => {}));
+    return pool;
+  };
+  const namedUnlessPooled = () => {
+    const nameOf = statementNames();
+    return (statement: { readonly sql: string }) => (isPooled ? '' : nameOf(statement));
+  };
+  const pool = openPool(poolSize);
   const prisma = new PrismaClient({
-    adapter: new BulkAdapter(pool, { statementNameGenerator: statementNames() }),
+    adapter: new PoolerAdapter(pool, { statementNameGenerator: namedUnlessPooled(), isPooled: () => isPooled }),
     // Any other looks at the stack of every call, in case that it fails: a twentieth of what a small company costs.
     errorFormat: 'minimal',
   });
-  let closed: Promise<void> | undefined;
+  const stepPool = openPool(stepPoolSize, STEPS);
+  const nameOf = namedUnlessPooled();
+  let closed: Promise<unknown> | undefined;
   return {
     prisma,
     pool,
-    close: () => (closed ??= prisma.$disconnect().then(() => pool.end())),
+    steps: {
+      query: (statement) =>
+        isPooled ? takePooledStep(stepPool, statement) : stepPool.query({ ...statement, name: nameOf({ sql: statement.text }) }),
+    },
+    close: async () => void (await (closed ??= prisma.$disconnect().then(() => Promise.all([pool.end(), stepPool.end()])))),
   };
+}
+
+/** A connection of its own for checks whether the database answers: they must not wait behind anybody's work. Opened by the first query. */
+export function openCheckConnection(url: string): pg.Pool {
+  const pool = new pg.Pool({
+    ...connectionOptions(url, 'muster readiness'),
+    max: 1,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    onConnect: async (client) => void (await prepareSession(client, sessionOptions(url))),
+  });
+  pool.on('error', () => {});
+  pool.on('connect', (client) => void client.on('error', () => {}));
+  return pool;
 }
 
 /** Statements with a name, at most. Later ones are parsed and planned each time: texts of ever new lengths end there. */
@@ -75,11 +106,4 @@ export function statementNames(): (statement: { readonly sql: string }) => strin
     names.set(sql, name);
     return name;
   };
-}
-
-/** Options in the URL would replace ours instead of adding to them; the operator's come last and so win. */
-function withSessionOptions(url: string): string {
-  const parsed = new URL(url);
-  parsed.searchParams.set('options', [SESSION, parsed.searchParams.get('options')].filter(Boolean).join(' '));
-  return parsed.href;
 }

@@ -47,6 +47,7 @@ export function isPassingTrouble(error: unknown): boolean {
 }
 
 const UNAVAILABLE_STATES = new Set([
+  '25006', // read_only_sql_transaction: the server has become a standby
   '25P03', // idle_in_transaction_session_timeout: this process was frozen
   '53300', // too_many_connections
   '57P01', // admin_shutdown

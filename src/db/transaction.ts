@@ -18,8 +18,12 @@ const MAX_WAIT_MS = 30_000;
  * throws `database_unavailable`, and then it is unknown whether the commit took effect.
  * After an SQL error inside, the transaction is aborted: catching it and going on fails with 25P02.
  */
-export function inTransaction<T>(db: Pick<Database, 'prisma'>, work: (tx: Transaction) => Promise<T>): Promise<T> {
-  return withDatabaseErrors(db.prisma.$transaction(work, { timeout: TIMEOUT_MS, maxWait: MAX_WAIT_MS }));
+export function inTransaction<T>(
+  db: Pick<Database, 'prisma'>,
+  work: (tx: Transaction) => Promise<T>,
+  { timeoutMs: timeout = TIMEOUT_MS }: { readonly timeoutMs?: number } = {},
+): Promise<T> {
+  return withDatabaseErrors(db.prisma.$transaction(work, { timeout, maxWait: MAX_WAIT_MS }));
 }
 
 /**
@@ -27,9 +31,9 @@ export function inTransaction<T>(db: Pick<Database, 'prisma'>, work: (tx: Transa
  * whatever the database's error; then the error passes. The work must be harmless when repeated, since a commit whose answer was
  * lost may have taken effect.
  */
-export function untilCommitted<T>(work: () => Promise<T>): Promise<T> {
+export function untilCommitted<T>(work: () => Promise<T>, retries = 14): Promise<T> {
   return pRetry(work, {
-    retries: 14,
+    retries,
     minTimeout: 200,
     maxTimeout: 5_000,
     randomize: true,

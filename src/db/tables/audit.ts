@@ -1,15 +1,94 @@
-// muster.audit: who did what. Rows are only ever added, and outlive the company that they are about. No other lock is taken after one.
-import type { CompanyKey } from '../../core/company.js';
+// muster.audit: who did what. Rows are never changed, outlive the company that they are about, and go by age alone. No other lock is taken after one.
+import type { CompanyKey, Environment } from '../../core/company.js';
+import { type AuditEntry, Prisma } from '../../generated/prisma/client.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
+import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
+import { isOf } from './connections.js';
+
+/** Who did something; without a role, it was not asked for with a token. */
+export interface Actor {
+  readonly name: string;
+  readonly role: string | null;
+}
 
 export interface NewAuditEntry {
-  readonly actor: string;
+  readonly by: Actor;
   readonly action: string;
   readonly company?: CompanyKey | undefined;
+  /** Where no company is known. */
+  readonly environment?: Environment;
   /** Plain JSON, nothing secret. */
   readonly details: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;
 }
 
-export async function insertAuditEntry(tx: Transaction, { actor, action, company, details }: NewAuditEntry): Promise<void> {
-  await tx.auditEntry.create({ data: { actor, action, ...company, details: JSON.parse(JSON.stringify(details)) } });
+export async function insertAuditEntry(
+  tx: Transaction,
+  { by: { name: actor, role }, action, company, environment, details }: NewAuditEntry,
+): Promise<void> {
+  await tx.auditEntry.create({
+    data: { actor, role, action, ...(environment && { environment }), ...company, details: JSON.parse(JSON.stringify(details)) },
+  });
+}
+
+/** Removes entries of more than `days` ago, at most `limit` of them, oldest first. Returns how many. */
+export function removeOldAuditEntries(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    DELETE FROM muster.audit WHERE id IN (
+      SELECT id FROM (SELECT id, at FROM muster.audit ORDER BY id LIMIT ${limit}::int) oldest
+      WHERE at < now() - ${days}::int * interval '1 day')`;
+}
+
+/**
+ * The database's time, as a text with every digit. A question that is about to be put to the service takes it along, and
+ * `wasRemovedSince` tells what became of the company before the answer.
+ */
+export async function databaseTime(tx: Pick<Transaction, '$queryRaw'>): Promise<string> {
+  const [row] = await tx.$queryRaw<[{ time: string }]>`SELECT clock_timestamp()::text AS time`;
+  return row.time;
+}
+
+/** The last statement of a removal. Its time is that of the entry, and not of the transaction, which may have waited for locks. */
+export async function insertRemoval(
+  tx: Transaction,
+  { company: { environment, companyId }, by: { name, role } }: { company: CompanyKey; by: Actor },
+): Promise<void> {
+  await tx.$executeRaw`
+    INSERT INTO muster.audit (at, actor, role, action, environment, company_id)
+    VALUES (clock_timestamp(), ${name}, ${role}, 'company.remove', ${environment}, ${companyId}::uuid)`;
+}
+
+/**
+ * Whether the company was removed at or after `since`. The caller has locked the connection if there is one, and so waited for the
+ * end of a removal under way. A removal that was refused left an entry with an outcome.
+ */
+export async function wasRemovedSince(tx: Transaction, company: CompanyKey, since: string): Promise<boolean> {
+  const [row] = await tx.$queryRaw<[{ removed: boolean }]>`
+    SELECT EXISTS (SELECT FROM muster.audit WHERE ${isOf(company)} AND action = 'company.remove'
+      AND details ->> 'outcome' IS NULL AND at >= ${since}::text::timestamptz) AS removed`;
+  return row.removed;
+}
+
+export type AuditRow = AuditEntry;
+
+export type AuditFilter = Partial<Pick<AuditEntry, 'actor' | 'action'> & CompanyKey> & PageQuery;
+
+/** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
+export async function listAuditEntries(db: Database, { limit, cursor, ...filter }: AuditFilter): Promise<Page<AuditRow>> {
+  const before = cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
+  const { actor, action, environment, companyId } = filter;
+  const fixed = [
+    actor !== undefined && Prisma.sql`actor = ${actor}`,
+    action !== undefined && Prisma.sql`action = ${action}`,
+    environment !== undefined && Prisma.sql`environment = ${environment}`,
+    companyId !== undefined && Prisma.sql`company_id = ${companyId}::uuid`,
+  ].filter((condition) => condition !== false);
+  // The migration says why what a filter gives is ordered by -id.
+  const isFiltered = fixed.length > 0;
+  if (before !== undefined) fixed.push(isFiltered ? Prisma.sql`-id > ${-before}` : Prisma.sql`id < ${before}`);
+  const rows = await db.prisma.$queryRaw<AuditRow[]>`
+    SELECT id, at, actor, role, action, environment, company_id::text AS "companyId", details FROM muster.audit
+    ${fixed.length > 0 ? Prisma.sql`WHERE ${Prisma.join(fixed, ' AND ')}` : Prisma.empty}
+    ORDER BY ${isFiltered ? Prisma.sql`-id` : Prisma.sql`id DESC`} LIMIT ${limit + 1}`;
+  return pageOf(rows, limit, ({ id }) => String(id));
 }

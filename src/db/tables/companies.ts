@@ -1,11 +1,25 @@
 // mirror.companies: the onboarded companies, and the record that the service gives of each. Onboarding inserts a row behind the
 // company's connection, the sync of a company writes it.
-import type { CompanyKey } from '../../core/company.js';
+import { type CompanyKey, keyText } from '../../core/company.js';
+import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
+import { rowsOf } from './connections.js';
 
 /** A company that was there, and removed by the service, is living again. */
 export async function addCompany(tx: Transaction, { environment, companyId }: CompanyKey): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO mirror.companies (environment, company_id) VALUES (${environment}, ${companyId}::uuid)
     ON CONFLICT (environment, company_id) DO UPDATE SET deleted_at = NULL`;
+}
+
+/** What the service calls these companies, by `keyText`. One that it has not named, or that was removed, is not among them. */
+export async function findCompanyNames(db: Database, companies: readonly CompanyKey[]): Promise<ReadonlyMap<string, string>> {
+  const asked = [...new Map(companies.map((company) => [keyText(company), company])).values()];
+  if (asked.length === 0) return new Map();
+  // By LATERAL and LIMIT, which look each one up: a join may read the names of all companies for a page.
+  const rows = await db.prisma.$queryRaw<(CompanyKey & { name: string })[]>`
+    SELECT environment, company_id::text AS "companyId", m.name FROM ${rowsOf(asked)}
+    JOIN LATERAL (SELECT name FROM mirror.companies
+      WHERE environment = asked.environment AND company_id = asked.company_id AND name IS NOT NULL LIMIT 1) m ON TRUE`;
+  return new Map(rows.map((row) => [keyText(row), row.name]));
 }

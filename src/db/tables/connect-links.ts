@@ -29,6 +29,13 @@ export async function findConnectLink(
   return ((await db.prisma.connectLink.findUnique({ where })) ?? undefined) as ConnectLinkRow | undefined;
 }
 
+/** Removes links that expired more than `days` ago, at most `limit` of them, whether or not they were used. Returns how many. */
+export function removeOldConnectLinks(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    DELETE FROM muster.connect_links WHERE id IN (
+      SELECT id FROM muster.connect_links WHERE expires_at < now() - ${days}::int * interval '1 day' LIMIT ${limit}::int)`;
+}
+
 /**
  * Spends every state that was signed for this epoch. True for one caller, however many come at once. An exchange that is under
  * way for an earlier epoch can no longer complete the link.

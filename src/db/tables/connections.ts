@@ -3,7 +3,6 @@
 // A writer of several connections locks them in the order of their keys, or passes over the ones that are locked.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type Connection, Prisma, type Token } from '../../generated/prisma/client.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
@@ -29,12 +28,19 @@ export interface ConnectionRow
   readonly status: ConnectionStatus;
 }
 
-const SELECTED = Prisma.sql`
+/**
+ * Connections out of `source`, with what belongs to their rows; `more` begins with a comma. By LATERAL and LIMIT, which look it up: a join may read all tokens
+ * for a page of companies.
+ */
+export function selectFrom(source: Prisma.Sql, more = Prisma.empty): Prisma.Sql {
+  return Prisma.sql`
   SELECT environment, company_id::text AS "companyId", m.name, c.status, c.paused, c.reauthorization_reason AS "reauthorizationReason",
-         t.expires_at AS "expiresAt", t.refreshed_at AS "refreshedAt", c.next_sync_at AS "nextSyncAt"
-  FROM muster.connections c
-  LEFT JOIN muster.tokens t USING (environment, company_id)
-  LEFT JOIN mirror.companies m USING (environment, company_id)`;
+         t.expires_at AS "expiresAt", t.refreshed_at AS "refreshedAt", c.next_sync_at AS "nextSyncAt"${more}
+  FROM ${source} c
+  LEFT JOIN LATERAL (SELECT expires_at, refreshed_at FROM muster.tokens
+    WHERE environment = c.environment AND company_id = c.company_id LIMIT 1) t ON TRUE
+  LEFT JOIN LATERAL (SELECT name FROM mirror.companies WHERE environment = c.environment AND company_id = c.company_id LIMIT 1) m ON TRUE`;
+}
 
 /** The condition that a row belongs to the company. */
 export function isOf({ environment, companyId }: CompanyKey): Prisma.Sql {
@@ -49,23 +55,8 @@ export function rowsOf(companies: readonly CompanyKey[]): Prisma.Sql {
 }
 
 export async function findConnection(db: Database, company: CompanyKey): Promise<ConnectionRow | undefined> {
-  const [row] = await db.prisma.$queryRaw<ConnectionRow[]>`${SELECTED} WHERE ${isOf(company)}`;
+  const [row] = await db.prisma.$queryRaw<ConnectionRow[]>`${selectFrom(Prisma.sql`muster.connections`)} WHERE ${isOf(company)}`;
   return row;
-}
-
-export type ConnectionFilter = Partial<Pick<ConnectionRow, 'status' | 'environment'>> & PageQuery;
-
-const CURSOR = /^(production|test)\|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-/** In the order of environment and company_id. Throws `invalid_request` for a cursor that no answer gave. */
-export async function listConnections(db: Database, filter: ConnectionFilter): Promise<Page<ConnectionRow>> {
-  const { status = null, environment = null, limit, cursor } = filter;
-  const [afterEnvironment = null, afterId = null] = cursor === undefined ? [] : readCursor(cursor, CURSOR).split('|');
-  const rows = await db.prisma.$queryRaw<ConnectionRow[]>`
-    ${SELECTED} WHERE (${status}::text IS NULL OR c.status = ${status}) AND (${environment}::text IS NULL OR environment = ${environment})
-      AND (${afterId}::uuid IS NULL OR (environment, company_id) > (${afterEnvironment}, ${afterId}::uuid))
-    ORDER BY environment, company_id LIMIT ${limit + 1}::int`;
-  return pageOf(rows, limit, (row) => `${row.environment}|${row.companyId}`);
 }
 
 /** Inserts the connection, or ends the need to authorize again of the one that is there. True when it was inserted. */
@@ -76,6 +67,11 @@ export async function authorizeConnection(tx: Transaction, { environment, compan
       status_changed_at = CASE WHEN c.reauthorization_reason IS NULL THEN c.status_changed_at ELSE now() END
     RETURNING xmax = 0 AS created`;
   return row?.created ?? false;
+}
+
+/** Keeps the company from being removed until the transaction ends. Returns false where there is none. */
+export async function shareConnection(tx: Transaction, company: CompanyKey): Promise<boolean> {
+  return (await tx.$queryRaw<unknown[]>`SELECT 1 FROM muster.connections WHERE ${isOf(company)} FOR SHARE`).length > 0;
 }
 
 /** Keeps the connection from being removed or changed until the transaction ends. False when it is not there. */
@@ -186,20 +182,14 @@ export function movePlannedSyncs(db: Database, { syncs }: { syncs: readonly Plan
     WHERE c.environment = moved.environment AND c.company_id = moved.company_id`;
 }
 
-/** Companies that may be synced. `environment` and `lastRun`, the status of their last run, leave the other companies out. */
-export function findActiveCompanies(
-  db: Database,
-  { environment = null, lastRun = null }: { environment?: Environment | null | undefined; lastRun?: string | null | undefined },
-): Promise<CompanyKey[]> {
-  return db.prisma.$queryRaw`
-    SELECT c.environment, c.company_id AS "companyId" FROM muster.connections c
-    WHERE c.status = 'active' AND (${environment}::text IS NULL OR c.environment = ${environment})
-    AND (${lastRun}::text IS NULL OR ${lastRun} = (
-      SELECT r.status FROM muster.runs r WHERE r.environment = c.environment AND r.company_id = c.company_id ORDER BY r.seq DESC LIMIT 1))`;
-}
-
-export function countCompanies(db: Database): Promise<{ status: string; count: number }[]> {
-  return db.prisma.$queryRaw`SELECT status, count(*)::int AS count FROM muster.connections GROUP BY status`;
+/** Of one environment, or of both. */
+export function countCompanies(
+  db: Pick<Transaction, '$queryRaw'>,
+  { environment = null }: { environment?: Environment | null | undefined } = {},
+): Promise<{ status: ConnectionStatus; count: number }[]> {
+  return db.$queryRaw`
+    SELECT status, count(*)::int AS count FROM muster.connections
+    WHERE ${environment}::text IS NULL OR environment = ${environment} GROUP BY status`;
 }
 
 /** Names the authorization that the company has now: by its connection, and by its token's epoch, which every stored pair moves. */

@@ -1,21 +1,23 @@
 // muster.holds: deletions that the mass-deletion guard held back, for a person to decide. A verified walk opens a hold, a later one or a
 // decision closes it. Lock order: connections, lists, runs, walks, holds.
-import type { Environment } from '../../core/company.js';
+import { ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
-import type { Hold } from '../../generated/prisma/client.js';
-import { newestFirst, type Page, type PageQuery, pageBySeq } from '../cursor.js';
+import { type Hold, Prisma } from '../../generated/prisma/client.js';
+import { type Page, type PageQuery, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
+import { isGiven, newestRows } from '../newest-page.js';
 import type { Transaction } from '../transaction.js';
-import type { ListKey } from './lists.js';
+import { isOfList, type ListKey } from './lists.js';
 
-export type HoldStatus = 'open' | 'approved' | 'rejected' | 'superseded';
+export const HOLD_STATUSES = ['open', 'approved', 'rejected', 'superseded'] as const;
+export type HoldStatus = (typeof HOLD_STATUSES)[number];
 
 export interface HoldRow extends Omit<Hold, 'environment' | 'status'> {
   readonly environment: Environment;
   readonly status: HoldStatus;
 }
 
-export type HoldFilter = Partial<Pick<HoldRow, 'status' | 'environment'>> & PageQuery;
+export type HoldFilter = Partial<Pick<HoldRow, 'status' | 'environment' | 'companyId'>> & PageQuery;
 
 /** Throws `hold_not_found`. */
 export async function findHold({ hold }: Pick<Transaction, 'hold'>, id: string): Promise<HoldRow> {
@@ -41,8 +43,53 @@ export async function closeHolds(
   return count > 0;
 }
 
+/** Removes holds whose walk is gone, at most `limit` of them; as long as it is there, its hold says which rows it left. Returns how many. */
+export function removeOldHolds(db: Database, { limit }: { limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    DELETE FROM muster.holds WHERE id IN (
+      SELECT h.id FROM muster.holds h
+      WHERE h.status <> 'open' AND NOT EXISTS (SELECT FROM muster.walks w WHERE w.id = h.walk_id) LIMIT ${limit}::int)`;
+}
+
+/** Takes these ids out of what holds of the list show. The caller has locked the list. */
+export async function eraseFromSamples(tx: Transaction, list: ListKey, ids: readonly string[]): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.holds SET sample = ARRAY(SELECT s.id FROM unnest(sample) WITH ORDINALITY AS s(id, n) WHERE s.id <> ALL(${ids}::text[]) ORDER BY n)
+    WHERE ${isOfList(list)} AND sample && ${ids}::text[]`;
+}
+
+/** The part of a statement that closes what earlier walks than `walk` have left open of the list. */
+export function supersedeHolds(list: ListKey): Prisma.Sql {
+  return Prisma.sql`superseded AS (
+    UPDATE muster.holds h SET status = 'superseded', closed_at = now()
+    FROM walk WHERE ${isOfList(list)} AND h.status = 'open' AND h.walk_id <> walk.id)`;
+}
+
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
-export async function listHolds(db: Database, filter: HoldFilter): Promise<Page<HoldRow>> {
-  const rows = await db.prisma.hold.findMany(newestFirst(filter));
-  return pageBySeq(rows as HoldRow[], filter.limit);
+export async function listHolds(
+  db: Database,
+  { status, environment, companyId, limit, cursor }: HoldFilter,
+): Promise<Page<HoldRow>> {
+  const page = { table: 'holds', limit: limit + 1, cursor } as const;
+  const given = [...isGiven('environment', environment), ...isGiven('status', status)];
+  const choices = { environment: environment ? [environment] : ENVIRONMENTS, status: status ? [status] : HOLD_STATUSES };
+  // A company's holds are few enough to be looked through.
+  const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given];
+  const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
+  const rows = await db.prisma.$queryRaw<HoldRow[]>`
+    SELECT h.id, h.seq, h.environment, h.company_id AS "companyId", h.resource, h.run_id AS "runId", h.walk_id AS "walkId", h.count, h.living, h.sample,
+      h.status, h.opened_at AS "openedAt", h.closed_at AS "closedAt"
+    FROM (${newest}) h ORDER BY h.seq DESC`;
+  return pageBySeq(rows, limit);
+}
+
+/** Of one environment, or of both. */
+export async function countOpenHolds(
+  db: Pick<Transaction, '$queryRaw'>,
+  { environment = null }: { environment?: Environment | undefined | null } = {},
+): Promise<number> {
+  const [row] = await db.$queryRaw<{ count: number }[]>`
+    SELECT count(*)::int AS count FROM muster.holds
+    WHERE status = 'open' AND (${environment}::text IS NULL OR environment = ${environment})`;
+  return row!.count;
 }

@@ -4,15 +4,64 @@
 // by these statements, under the lock of the list (lists.ts).
 import pg from 'pg';
 import { binaryRows } from '../binary-rows.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
-import type { ListKey } from './lists.js';
+import { isOfList, type ListKey } from './lists.js';
 
 /** Pages of the newest pass of the walk. */
 const pagesOf = (walkId: string) => `
   FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
   JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
   WHERE w.id = ${pg.escapeLiteral(walkId)}`;
+
+/** A walk that another may go by. */
+export interface BaselineWalk {
+  readonly id: string;
+  /** Of the keys that it received, if no hold refers to it: then no other row of its list was left living. */
+  readonly keysDigest: string | undefined;
+  /** Its pages in their order, where they hold few records; undefined where they must be read (readBaseline). */
+  readonly pages: readonly KeptPage[] | undefined;
+}
+
+/** A page with all that the ledger has of it. */
+export interface KeptPage extends Omit<BaselineRow, 'chunks'> {
+  readonly rowHashes: Uint32Array;
+}
+
+/** Records of a walk whose pages come along when it is found: as text, twice as long as by COPY, and without a round trip of their own. */
+const FEW_RECORDS = 1_000;
+
+/** What a statement selects of a walk `b` that another may go by. */
+export function baselineColumns(list: ListKey): Prisma.Sql {
+  return Prisma.sql`b.id AS baseline_id,
+    CASE WHEN NOT EXISTS (SELECT FROM muster.holds WHERE ${isOfList(list)} AND walk_id = b.id) THEN b.keys_digest END AS keys_digest,
+    CASE WHEN b.received <= ${FEW_RECORDS}::int THEN (
+      SELECT jsonb_agg(jsonb_build_object('snapshotId', s.id::text, 'keysId', k.id::text, 'answer', p.answer::text,
+        'keys', encode(k.keys, 'base64'), 'rowHashes', encode(s.row_hashes, 'base64')) ORDER BY p.page)
+      FROM muster.walk_pages p JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
+      WHERE p.walk_id = b.id AND p.pass = b.pass) END AS few_pages`;
+}
+
+/** A row of baselineColumns. */
+export interface BaselineColumns {
+  readonly baseline_id: string | null;
+  readonly keys_digest: string | null;
+  readonly few_pages: readonly Record<'snapshotId' | 'keysId' | 'answer' | 'keys' | 'rowHashes', string | null>[] | null;
+}
+
+export function readBaselineColumns({ baseline_id: id, keys_digest, few_pages }: BaselineColumns): BaselineWalk | null {
+  if (id === null) return null;
+  const words = (base64: string | null) => wordsIn(Buffer.from(base64 ?? '', 'base64'));
+  const pages = few_pages?.map(({ snapshotId, keysId, answer, keys, rowHashes }) => ({
+    snapshotId: BigInt(snapshotId!),
+    keysId: BigInt(keysId!),
+    answer: answer ?? undefined,
+    keys: words(keys),
+    rowHashes: words(rowHashes),
+  }));
+  return { id, keysDigest: keys_digest ?? undefined, pages };
+}
 
 /** A page of a walk that another may go by. */
 export interface BaselineRow {
@@ -108,31 +157,29 @@ export async function forgetPages(
   await tx.rejectedRecord.deleteMany({ where });
 }
 
+/** Forgets the hashes of the list's texts: no walk may go by them any more. The caller has locked it. */
+export async function forgetRowHashes(tx: Transaction, list: ListKey): Promise<void> {
+  await tx.pageSnapshot.updateMany({ where: list, data: { rowHashes: null } });
+}
+
 /**
- * Removes the ledgers of the list, but for that of its last verified walk, to which holds and the next walk refer. No part of the
- * statement sees what another deletes, and so each asks for what is kept. By NOT IN, for which PostgreSQL makes a hash table: of NOT
- * EXISTS it may make a comparison of each row with each that is kept, as long as it does not know how many these are.
+ * The parts of a statement that remove the ledgers of the list of `walk`, but for that of the walk `keeps`: its last verified one, to which
+ * holds and the next walk refer. No part of the statement sees what another deletes, and so each asks for what is kept. By NOT IN, for
+ * which PostgreSQL makes a hash table: of NOT EXISTS it may make a comparison of each row with each that is kept, as long as it does not
+ * know how many these are.
  */
-export async function clearLedgers(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<void> {
-  await tx.$executeRaw`
-    WITH verified AS (
-      SELECT verified_walk_id AS id FROM muster.lists
-      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}
-    ), kept AS MATERIALIZED (
-      SELECT DISTINCT s.id, s.keys_id
-      FROM verified v JOIN muster.walk_pages p ON p.walk_id = v.id JOIN muster.page_snapshots s ON s.id = p.snapshot_id
-    ), pages AS (
-      DELETE FROM muster.walk_pages p USING muster.walks w, verified v
-      WHERE p.walk_id = w.id AND w.environment = ${environment} AND w.company_id = ${companyId}::uuid AND w.resource = ${resource}
-        AND p.walk_id IS DISTINCT FROM v.id
-    ), snapshots AS (
-      DELETE FROM muster.page_snapshots s
-      WHERE s.environment = ${environment} AND s.company_id = ${companyId}::uuid AND s.resource = ${resource}
-        AND s.id NOT IN (SELECT id FROM kept)
-    )
-    DELETE FROM muster.page_keys k
-    WHERE k.environment = ${environment} AND k.company_id = ${companyId}::uuid AND k.resource = ${resource}
-      AND k.id NOT IN (SELECT keys_id FROM kept)`;
+export function clearLedgers(list: ListKey, keeps: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`kept AS MATERIALIZED (
+    SELECT DISTINCT s.id, s.keys_id
+    FROM walk JOIN muster.walk_pages p ON p.walk_id = ${keeps} JOIN muster.page_snapshots s ON s.id = p.snapshot_id
+  ), pages AS (
+    DELETE FROM muster.walk_pages p USING muster.walks w, walk
+    WHERE p.walk_id = w.id AND ${isOfList(list)} AND p.walk_id IS DISTINCT FROM ${keeps}
+  ), snapshots AS (
+    DELETE FROM muster.page_snapshots s USING walk WHERE ${isOfList(list)} AND s.id NOT IN (SELECT id FROM kept)
+  ), keys AS (
+    DELETE FROM muster.page_keys k USING walk WHERE ${isOfList(list)} AND k.id NOT IN (SELECT keys_id FROM kept)
+  )`;
 }
 
 /**

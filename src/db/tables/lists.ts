@@ -2,9 +2,10 @@
 // locks its row here first (lockList), and nothing that this list shares with other lists before it. A company's connection is locked
 // before its lists, a run behind them, a walk behind the run.
 
-import { type CompanyKey, describeCompany } from '../../core/company.js';
+import type pg from 'pg';
+import { type CompanyKey, describeCompany, ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
-import type { List } from '../../generated/prisma/client.js';
+import { type List, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
@@ -13,39 +14,47 @@ export interface ListKey extends CompanyKey {
   readonly resource: string;
 }
 
-type TakenList = Pick<List, 'epoch' | 'idField' | 'unstableSince'>;
-
-/**
- * Takes the list for a walk: from here on every earlier holder's writes fail. A company that was removed has no list to
- * take, so that a slow worker cannot bring it back.
- */
-export async function takeList(tx: Transaction, list: ListKey, runId: string): Promise<TakenList> {
-  const [row] = await tx.$queryRaw<TakenList[]>`
-    INSERT INTO muster.lists AS l (environment, company_id, resource, epoch, last_run_id)
-    SELECT c.environment, c.company_id, ${list.resource}, 1, ${runId}::uuid
-    FROM (SELECT environment, company_id FROM muster.connections
-          WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid FOR SHARE) c
-    ON CONFLICT (environment, company_id, resource) DO UPDATE SET epoch = l.epoch + 1, last_run_id = EXCLUDED.last_run_id
-    RETURNING epoch, id_field AS "idField", unstable_since AS "unstableSince"`;
-  if (!row) throw fenced(list, 'the company was removed');
-  return row;
+/** The condition that a row belongs to the list. */
+export function isOfList({ environment, companyId, resource }: ListKey): Prisma.Sql {
+  return Prisma.sql`environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
 }
 
 /**
- * The first statement of everything that writes to a list's rows: locks the list until the transaction ends, or throws `fenced` when
- * somebody else has taken it since. A statement of its own, because a statement that waits for the lock goes on with the snapshot it
- * had before. The statements behind it are planned once and their plans kept (database.ts): a plan made while the list's table
- * was small must not scan all of it once it is large. `force_generic_plan` is for a statement that is long to plan, and whose plan does
- * not depend on its values: PostgreSQL would plan it five times a connection before it keeps a plan.
+ * The parts of a statement that take the list for a walk: from here on every earlier holder's writes fail. A company that was removed has no
+ * list to take, so that a slow worker cannot bring it back. A list that is new stands under the privacy rules; `follows_rules` says whether any other does.
  */
-export async function lockList(
-  tx: Transaction,
-  list: ListKey,
-  epoch: bigint,
-  plans: 'auto' | 'force_generic_plan' = 'auto',
-): Promise<void> {
+export function takeList({ environment, companyId, resource }: ListKey, runId: string, rules: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`connection AS (
+    SELECT environment, company_id FROM muster.connections
+    WHERE environment = ${environment} AND company_id = ${companyId}::uuid FOR SHARE
+  ), list AS (
+    INSERT INTO muster.lists AS l (environment, company_id, resource, epoch, last_run_id, privacy, has_marks)
+    SELECT environment, company_id, ${resource}::text, 1, ${runId}::uuid, ${rules}, EXISTS (
+      SELECT FROM muster.marks m
+      WHERE m.environment = connection.environment AND m.company_id = connection.company_id AND m.resource = ${resource}) FROM connection
+    ON CONFLICT (environment, company_id, resource) DO UPDATE SET epoch = l.epoch + 1, last_run_id = EXCLUDED.last_run_id
+    RETURNING l.epoch, l.id_field, l.unstable_since, l.verified_walk_id, l.has_marks,
+      l.privacy IS NOT DISTINCT FROM ${rules} AS follows_rules)`;
+}
+
+/** The record member that is the id, once a page has shown it. */
+export async function findIdField(
+  db: Pick<Transaction, 'list'>,
+  { environment, companyId, resource }: ListKey,
+): Promise<string | null> {
+  const key = { environment, companyId, resource };
+  return (await db.list.findUnique({ where: { environment_companyId_resource: key } }))?.idField ?? null;
+}
+
+/**
+ * The first statement of every transaction that writes to a list's rows: locks the list until it ends, or throws `fenced` when
+ * somebody else has taken it since. A statement of its own, because a statement that waits for the lock goes on with the snapshot it
+ * had before; steps (takeStep) are right without. The statements behind it are planned once and their plans kept (database.ts): a
+ * plan made while the list's table was small must not scan all of it once it is large.
+ */
+export async function lockList(tx: Transaction, list: ListKey, epoch: bigint): Promise<void> {
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT set_config('enable_seqscan', 'off', true), set_config('plan_cache_mode', ${plans}, true) FROM muster.lists
+    SELECT set_config('enable_seqscan', 'off', true) FROM muster.lists
     WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid AND resource = ${list.resource} AND epoch = ${epoch}
     FOR UPDATE`;
   if (rows.length === 0) throw fenced(list, 'another worker has taken it over');
@@ -54,11 +63,6 @@ export async function lockList(
 /** The error of a worker that may not write to the list any more. */
 export function fenced(list: ListKey, why: string): MusterError {
   return new MusterError('fenced', `The list ${list.resource} of ${describeCompany(list)} is no longer ours to write: ${why}.`);
-}
-
-/** Fixes which record member is the id. The caller has locked the list. */
-export async function fixIdField(tx: Transaction, list: ListKey, idField: string): Promise<void> {
-  await tx.list.update({ where: { environment_companyId_resource: list }, data: { idField } });
 }
 
 /** Notes that the list changes its order. The caller has locked the list. */
@@ -71,29 +75,39 @@ export async function setRecords(tx: Transaction, list: ListKey, records: number
   await tx.list.updateMany({ where: list, data: { records } });
 }
 
+export interface VerifiedWalk {
+  /** When the parents of a child list were verified, which is no later than the list itself. */
+  readonly parents: Date | null;
+  /** Paths of the privacy rules that found nothing. */
+  readonly unmatchedRules: readonly string[];
+}
+
 /**
- * Notes the walk as the list's last verified one, here and in mirror.companies, as of the start of its pass, by the database's clock: the
- * time is compared with others that it made. `parents`: when the parents of a child list were verified, which is no later than the list itself.
+ * The parts of a statement that note `walk` as the list's last verified one, here and in mirror.companies, as of the start of its pass, by the
+ * database's clock: the time is compared with others that it made.
  */
-export async function noteVerified(
-  tx: Transaction,
-  { environment, companyId, resource }: ListKey,
-  { walkId, parents }: { readonly walkId: string; readonly parents: Date | null },
-): Promise<void> {
-  await tx.$executeRaw`
-    WITH proved AS (
-      UPDATE muster.lists l SET last_verified_at = LEAST(w.pass_started_at, ${parents}::timestamptz), verified_walk_id = w.id
-      FROM muster.walks w
-      WHERE w.id = ${walkId}::uuid AND l.environment = ${environment} AND l.company_id = ${companyId}::uuid AND l.resource = ${resource}
-      RETURNING last_verified_at
-    )
-    UPDATE mirror.companies SET verified_at = verified_at || jsonb_build_object(${resource}::text, proved.last_verified_at) FROM proved
-    WHERE environment = ${environment} AND company_id = ${companyId}::uuid`;
+export function noteVerified(list: ListKey, { parents, unmatchedRules }: VerifiedWalk): Prisma.Sql {
+  const { environment, companyId, resource } = list;
+  return Prisma.sql`proved AS (
+    UPDATE muster.lists l SET last_verified_at = LEAST(walk.pass_started_at, ${parents}::timestamptz), verified_walk_id = walk.id,
+      unverified_since = NULL, privacy_stage = NULLIF(l.privacy_stage, 'walk'),
+      unmatched_rules = CASE WHEN walk.records > 0 THEN ${unmatchedRules}::text[] ELSE '{}' END
+    FROM walk WHERE ${isOfList(list)}
+    RETURNING l.last_verified_at, l.records
+  ), shown AS (
+    UPDATE mirror.companies SET verified_at = verified_at || jsonb_build_object(${resource}::text, proved.last_verified_at)
+    FROM proved WHERE environment = ${environment} AND company_id = ${companyId}::uuid)`;
+}
+
+/** The part of a statement that notes that `walk` read the list to its end and proved nothing. The first of several in a row says since when. */
+export function noteUnverified(list: ListKey): Prisma.Sql {
+  return Prisma.sql`unproved AS (
+    UPDATE muster.lists l SET unverified_since = COALESCE(l.unverified_since, now()) FROM walk WHERE ${isOfList(list)})`;
 }
 
 /** The newest walk of the list, if it was verified: only then are all of the list's records known. */
 export async function findProof(
-  tx: Transaction,
+  tx: Pick<Transaction, '$queryRaw'>,
   { environment, companyId, resource }: ListKey,
 ): Promise<{ walkId: string; verifiedAt: Date } | undefined> {
   const [row] = await tx.$queryRaw<{ walkId: string; verifiedAt: Date }[]>`
@@ -106,7 +120,8 @@ export async function findProof(
 /** Gives up all that walks have proved of the list, and fences whoever walks it. Returns whether there was such a list. */
 export async function resetList(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
   const lists = await tx.$executeRaw`
-    UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL
+    UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL,
+      unverified_since = NULL
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
   await tx.$executeRaw`
     UPDATE mirror.companies SET verified_at = verified_at - ${resource}::text
@@ -123,17 +138,94 @@ export async function fenceListOfCheckpoint(tx: Transaction, { walkId }: { walkI
   return moved > 0;
 }
 
+/**
+ * Takes the list from whoever walks it, for somebody who changes its marks, or what was received of it under a parent: what is known of the list
+ * stays known. Makes its row where there is none and `hasMarks` says that walks to come must ask for marks. The caller has locked the connection.
+ */
+export async function fenceList(tx: Transaction, list: ListKey, hasMarks?: boolean): Promise<void> {
+  const { environment, companyId, resource } = list;
+  if (hasMarks)
+    await tx.$executeRaw`
+      INSERT INTO muster.lists (environment, company_id, resource, has_marks)
+      VALUES (${environment}, ${companyId}::uuid, ${resource}, true) ON CONFLICT DO NOTHING`;
+  await tx.$executeRaw`
+    UPDATE muster.lists SET epoch = epoch + 1, has_marks = COALESCE(${hasMarks ?? null}::boolean, has_marks) WHERE ${isOfList(list)}`;
+  // The proof of the list stays that of its newest walk, which holds and child lists go by.
+  await tx.$executeRaw`
+    UPDATE muster.walks w SET epoch = l.epoch FROM muster.lists l
+    WHERE w.environment = ${environment} AND w.company_id = ${companyId}::uuid AND w.resource = ${resource} AND w.status = 'succeeded'
+      AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource AND w.epoch = l.epoch - 1`;
+}
+
+/** Notes whether the list has marks left. The caller has locked it. */
+export async function noteMarks(tx: Transaction, list: ListKey): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.lists SET has_marks = EXISTS (SELECT FROM muster.marks WHERE ${isOfList(list)}) WHERE ${isOfList(list)}`;
+}
+
+/** Counts living rows that are not there any more. The caller has locked the list. */
+export async function subtractRecords(tx: Transaction, list: ListKey, records: number): Promise<void> {
+  await tx.$executeRaw`UPDATE muster.lists SET records = GREATEST(0, records - ${records}::int) WHERE ${isOfList(list)}`;
+}
+
 /** Of the lists of active companies, these resources alone: how many were never proved complete, and how old the oldest proof is. */
 export async function measureProofs(
-  db: Database,
+  db: Pick<Transaction, '$queryRaw'>,
   { resources }: { resources: readonly string[] },
 ): Promise<{ unverified: number; oldestSeconds: number | null }> {
-  const [row] = await db.prisma.$queryRaw<{ unverified: number; oldestSeconds: number | null }[]>`
+  const [row] = await db.$queryRaw<{ unverified: number; oldestSeconds: number | null }[]>`
     SELECT count(*) FILTER (WHERE l.last_verified_at IS NULL)::int AS unverified,
       extract(epoch FROM now() - min(l.last_verified_at))::float8 AS "oldestSeconds"
     FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
     WHERE c.status = 'active' AND l.resource = ANY(${resources}::text[])`;
   return row!;
+}
+
+/** The lists of onboarded companies by what is proved of them. `total` is the sum of `verified`, `late` and `never`. */
+export interface ProofCounts {
+  readonly total: number;
+  readonly verified: number;
+  /** Their last proof is too old, and nobody has paused their company. */
+  readonly late: number;
+  /** They were never proved complete. */
+  readonly never: number;
+  /** The newest walk that read them to their end proved nothing, whatever was proved before. */
+  readonly unverified: number;
+  /** They were proved since the night began. */
+  readonly ofNight: number;
+  /** The oldest last proof, but for paused companies; null where there is none. */
+  readonly oldestVerifiedAt: Date | null;
+}
+
+/** Counts these resources of every company, in one environment or both, the lists included that no walk has opened yet. */
+export async function countProofs(
+  db: Pick<Transaction, '$queryRaw'>,
+  asked: {
+    readonly resources: readonly string[];
+    readonly environment?: Environment | undefined;
+    readonly staleAfterHours: number;
+    readonly nightBeganAt: Date;
+  },
+): Promise<ProofCounts> {
+  const { resources, environment = null, staleAfterHours, nightBeganAt } = asked;
+  const isAsked = Prisma.sql`(${environment}::text IS NULL OR c.environment = ${environment})`;
+  const isLate = Prisma.sql`(NOT c.paused AND ${isOlderThan(staleAfterHours)})`;
+  const [row] = await db.$queryRaw<Omit<ProofCounts, 'never'>[]>`
+    SELECT (SELECT count(*)::int FROM muster.connections c WHERE ${isAsked}) * cardinality(${resources}::text[]) AS total,
+      count(*) FILTER (WHERE ${isLate})::int AS late,
+      count(*) FILTER (WHERE l.last_verified_at IS NOT NULL AND NOT ${isLate})::int AS verified,
+      count(l.unverified_since)::int AS unverified,
+      count(*) FILTER (WHERE l.last_verified_at >= ${nightBeganAt}::timestamptz)::int AS "ofNight",
+      min(l.last_verified_at) FILTER (WHERE NOT c.paused) AS "oldestVerifiedAt"
+    FROM muster.connections c JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id
+    WHERE l.resource = ANY(${resources}::text[]) AND ${isAsked}`;
+  const { total, late, verified } = row!;
+  return { ...row!, never: total - late - verified };
+}
+
+/** The condition that the last proof of a list, `l`, is older than so many hours; null where it has none. */
+export function isOlderThan(hours: number): Prisma.Sql {
+  return Prisma.sql`(l.last_verified_at < now() - ${hours}::int * interval '1 hour')`;
 }
 
 /** These resources of these companies, in both environments, by the resource's name. */
@@ -142,7 +234,47 @@ export function findLists(
   { companyIds, resources }: { readonly companyIds: readonly string[]; readonly resources: readonly string[] },
 ): Promise<List[]> {
   return db.prisma.list.findMany({
-    where: { companyId: { in: [...companyIds] }, resource: { in: [...resources] } },
+    // By environments, too, with which the index begins: without them all lists would be read.
+    where: { environment: { in: [...ENVIRONMENTS] }, companyId: { in: [...companyIds] }, resource: { in: [...resources] } },
     orderBy: { resource: 'asc' },
   });
+}
+
+/** What is proved of a list, as a consumer of its records is told. */
+export interface ListProof {
+  readonly environment: string;
+  readonly companyId: string;
+  /** Null where it was never proved complete. */
+  readonly verifiedAt: Date | null;
+  readonly proof: string | null;
+  readonly records: number;
+  /** The newest that is signed; null where none is. */
+  readonly certificate: string | null;
+}
+
+/** The lists of a resource, of every onboarded company or of those that are asked for, in the snapshot of the caller's transaction. */
+export async function listProofs(
+  client: Pick<pg.ClientBase, 'query'>,
+  asked: {
+    readonly resource: string;
+    readonly environment?: Environment | undefined;
+    readonly companyId?: string | undefined;
+  },
+): Promise<ListProof[]> {
+  const { rows } = await client.query<ListProof>(
+    `SELECT c.environment, c.company_id AS "companyId", l.last_verified_at AS "verifiedAt", w.proof, COALESCE(l.records, 0) AS records,
+       s.jws AS certificate
+     FROM muster.connections c
+     LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = $1
+     LEFT JOIN muster.walks w ON w.id = l.verified_walk_id
+     LEFT JOIN LATERAL (
+       SELECT s.jws FROM muster.certificates s
+       WHERE s.environment = c.environment AND s.company_id = c.company_id AND s.resource = $1 AND s.jws IS NOT NULL
+       ORDER BY s.id DESC LIMIT 1
+     ) s ON true
+     WHERE ($2::text IS NULL OR c.environment = $2) AND ($3::uuid IS NULL OR c.company_id = $3)
+     ORDER BY c.environment, c.company_id`,
+    [asked.resource, asked.environment ?? null, asked.companyId ?? null],
+  );
+  return rows;
 }

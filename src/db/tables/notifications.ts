@@ -1,10 +1,11 @@
 // muster.notifications: state changes to tell of, and what became of their delivery. A row is inserted in the transaction that makes the
 // change, after all other locks; afterwards only delivery writes it, one statement at a time. All times are the database's.
-import type { CompanyKey, Environment } from '../../core/company.js';
+import { type CompanyKey, ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
-import type { Notification } from '../../generated/prisma/client.js';
-import { newestFirst, type Page, type PageQuery, pageBySeq } from '../cursor.js';
+import { type Notification, Prisma } from '../../generated/prisma/client.js';
+import { type Page, type PageQuery, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
+import { isGiven, newestRows } from '../newest-page.js';
 import type { Transaction } from '../transaction.js';
 
 /** docs/notifications.md says when each is told. The names are kept for good: rename none. */
@@ -14,8 +15,17 @@ export const EVENT_TYPES = [
   'run_failed',
   'run_recovered',
   'deletions_held',
+  'list_late',
+  'list_unverified',
+  'budget_short',
+  'schema_changed',
+  'export_failed',
+  'test',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
+
+/** Events of an issue, and so of many companies at once: each has the name of the issue's cause. */
+const ISSUE_EVENTS: readonly EventType[] = ['list_late', 'list_unverified', 'budget_short', 'export_failed'];
 
 /** Facts of an event: codes, names, ids and counts of ours, never a text of the service. Kept as they are sent. */
 export interface EventDetails {
@@ -24,6 +34,11 @@ export interface EventDetails {
   readonly run_id?: string;
   readonly resource?: string;
   readonly count?: number;
+  readonly issue_id?: string;
+  readonly issue_status?: 'ongoing' | 'resolved';
+  /** Columns of the typed view that are new, and those that have their first value that does not fit. */
+  readonly columns_added?: number;
+  readonly columns_with_misfits?: number;
 }
 
 /** Why a notification was not taken; kept with it and shown to operators. */
@@ -46,10 +61,13 @@ export interface NotificationRow extends Omit<Notification, 'environment' | 'typ
   readonly lastError: DeliveryError | null;
 }
 
-/** `change` names the state change: the same one is recorded once, whoever sees it how often. */
+/**
+ * `change` names the state change: the same one is recorded once, whoever sees it how often. `companyId` is null where the event is of many
+ * companies.
+ */
 export async function insertNotification(
   tx: Transaction,
-  row: CompanyKey & { type: EventType; change: string; details: EventDetails },
+  row: { environment: Environment; companyId: string | null; type: EventType; change: string; details: EventDetails },
 ): Promise<void> {
   const { environment, companyId, type, change, details } = row;
   await tx.notification.createMany({
@@ -57,6 +75,49 @@ export async function insertNotification(
     skipDuplicates: true,
   });
 }
+
+/** Writes down an event that tells of nothing, so that a person sees whether it arrives. */
+export async function insertTestNotification(
+  db: Database,
+  { environment }: { environment: Environment },
+): Promise<NotificationRow> {
+  const data = { environment, type: 'test', change: `test ${crypto.randomUUID()}` };
+  return (await db.prisma.notification.create({ data })) as unknown as NotificationRow;
+}
+
+/** Whether a company's runs fail, as far as people have been told since it was onboarded: an event from before does not concern it. */
+const IS_KNOWN_TO_FAIL = Prisma.sql`COALESCE((
+  SELECT n.type FROM muster.notifications n LEFT JOIN muster.connections c USING (environment, company_id)
+  WHERE n.environment = ended.environment AND n.company_id = ended.company_id AND n.type IN ('run_failed', 'run_recovered')
+    AND (c.created_at IS NULL OR n.occurred_at >= c.created_at)
+  ORDER BY n.seq DESC LIMIT 1), '') = 'run_failed'`;
+
+/** What the end of a run may be news of: that the company's runs fail now, and the error code of the reason, or that they succeed again. */
+export interface RunNews {
+  readonly type: 'run_failed' | 'run_recovered';
+  readonly reason?: string | undefined;
+}
+
+/** The part of a statement that tells of the runs in `ended`, where people do not know it already. */
+export function tellOfEnd({ type, reason }: RunNews): Prisma.Sql {
+  return Prisma.sql`told AS (
+    INSERT INTO muster.notifications (environment, company_id, type, change, details)
+    SELECT environment, company_id, ${type}::text, ${type}::text || ' ' || id,
+      jsonb_strip_nulls(jsonb_build_object('run_id', id, 'reason', ${reason ?? null}::text))
+    FROM ended WHERE (${type}::text = 'run_failed') <> (${IS_KNOWN_TO_FAIL})
+    ON CONFLICT (change) DO NOTHING)`;
+}
+
+/**
+ * The part of a statement that tells of the issues in `news` (id, cause, environment, resource, companies, status), but for those of which
+ * people are told company by company.
+ */
+export const TELL_OF_ISSUES = Prisma.sql`told AS (
+  INSERT INTO muster.notifications (environment, company_id, type, change, details)
+  SELECT environment, NULL, cause, concat_ws(' ', cause, id, status, now()),
+    jsonb_strip_nulls(jsonb_build_object('issue_id', id, 'issue_status', status, 'resource', resource, 'count', companies))
+  FROM news WHERE cause = ANY(${ISSUE_EVENTS}::text[])
+  ON CONFLICT (change) DO NOTHING)`;
 
 /** The newest event of these types since the company was onboarded: an event from before does not concern it. */
 export async function lastEventOf(
@@ -71,12 +132,26 @@ export async function lastEventOf(
   return last;
 }
 
-export type NotificationFilter = Partial<Pick<NotificationRow, 'status' | 'type' | 'environment' | 'companyId'>> & PageQuery;
+export type NotificationFilter = Partial<Pick<NotificationRow, 'status' | 'type' | 'environment'> & CompanyKey> & PageQuery;
 
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
 export async function listNotifications(db: Database, filter: NotificationFilter): Promise<Page<NotificationRow>> {
-  const rows = await db.prisma.notification.findMany(newestFirst(filter));
-  return pageBySeq(rows as unknown as NotificationRow[], filter.limit);
+  const { status, type, environment, companyId, limit, cursor } = filter;
+  const page = { table: 'notifications', limit: limit + 1, cursor } as const;
+  const given = [...isGiven('environment', environment), ...isGiven('type', type), ...isGiven('status', status)];
+  const choices = {
+    environment: environment ? [environment] : ENVIRONMENTS,
+    type: type ? [type] : EVENT_TYPES,
+    status: status ? [status] : NOTIFICATION_STATUSES,
+  };
+  // A company's notifications are few enough to be looked through.
+  const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given];
+  const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
+  const rows = await db.prisma.$queryRaw<NotificationRow[]>`
+    SELECT n.id, n.seq, n.type, n.change, n.environment, n.company_id AS "companyId", n.occurred_at AS "occurredAt", n.details, n.status, n.attempts,
+      n.next_attempt_at AS "nextAttemptAt", n.delivered_at AS "deliveredAt", n.last_error AS "lastError"
+    FROM (${newest}) n ORDER BY n.seq DESC`;
+  return pageBySeq(rows, limit);
 }
 
 /** Makes it due once more, with all its attempts, whatever became of it. Throws `notification_not_found`. */
@@ -93,7 +168,9 @@ export async function resetNotification(db: Database, { id }: { id: string }): P
 export type DeliveryClaim = Pick<Notification, 'id' | 'attempts'>;
 
 /** A notification that may be sent now, with all that its text needs. */
-export interface ClaimedNotification extends DeliveryClaim, CompanyKey, Pick<NotificationRow, 'type' | 'occurredAt' | 'details'> {
+export interface ClaimedNotification
+  extends DeliveryClaim,
+    Pick<NotificationRow, 'type' | 'environment' | 'companyId' | 'occurredAt' | 'details'> {
   readonly companyName: string | null;
   /** The company waits for a person to authorize again, now. */
   readonly mustAuthorize: boolean;
@@ -161,18 +238,21 @@ export async function expireNotifications(db: Database): Promise<void> {
     WHERE status = 'pending' AND next_attempt_at < now() - interval '1 day'`;
 }
 
-/** Forgets notifications older than `days`, but not the newest of each type, which says how the company stands. */
-export async function deleteOldNotifications(db: Database, { days }: { days: number }): Promise<void> {
-  await db.prisma.$executeRaw`
-    DELETE FROM muster.notifications n
-    WHERE status <> 'pending' AND occurred_at < now() - ${days}::int * interval '1 day' AND EXISTS (
+/**
+ * Removes notifications older than `days`, at most `limit` of them, but not the newest of each type of a company, which says how the company
+ * stands. How an issue stands is said by itself.
+ */
+export function removeOldNotifications(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    DELETE FROM muster.notifications WHERE id IN (SELECT n.id FROM muster.notifications n
+    WHERE status <> 'pending' AND occurred_at < now() - ${days}::int * interval '1 day' AND (n.company_id IS NULL OR EXISTS (
       SELECT FROM muster.notifications newer WHERE newer.environment = n.environment AND newer.company_id = n.company_id
-        AND newer.type = n.type AND newer.seq > n.seq)`;
+        AND newer.type = n.type AND newer.seq > n.seq)) LIMIT ${limit}::int)`;
 }
 
 /** Notifications that were not delivered. */
-export function countUndelivered(db: Database): Promise<{ status: NotificationStatus; count: number }[]> {
-  return db.prisma.$queryRaw`
+export function countUndelivered(db: Pick<Transaction, '$queryRaw'>): Promise<{ status: NotificationStatus; count: number }[]> {
+  return db.$queryRaw`
     SELECT s.status, count(n.id)::int AS count FROM (VALUES ('pending'), ('failed')) AS s(status)
-    LEFT JOIN muster.notifications n ON n.status = s.status GROUP BY s.status`;
+    LEFT JOIN muster.notifications n ON n.status = s.status AND n.status IN ('pending', 'failed') GROUP BY s.status`;
 }

@@ -1,60 +1,128 @@
-// muster.quarantined_tokens: encrypted refresh tokens that belong to no stored connection. Each may be the only way back to its company, so
-// that only the removal of the company deletes it. Locked behind the connection. The statements on ciphertexts of muster.tokens stand here, too.
-import type { CompanyKey } from '../../core/company.js';
-import { Prisma } from '../../generated/prisma/client.js';
+// muster.quarantined_tokens: encrypted refresh tokens that belong to no stored connection. Each may be the only way back to its company. They
+// are bounded in number and expire; a person, and the removal of the company, delete them before. Locked behind the connection.
+import type { CompanyKey, Environment } from '../../core/company.js';
+import { MusterError } from '../../core/errors.js';
+import { Prisma, type QuarantinedToken } from '../../generated/prisma/client.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
 
-/** A column that holds ciphertexts. */
-export interface SealedColumn {
-  readonly table: 'tokens' | 'quarantined_tokens';
-  readonly field: 'access_token' | 'refresh_token';
+/** Why a token could not be stored with a connection. */
+export const QUARANTINE_REASONS = [
+  /** Granted for another company than was asked for. */
+  'another_company',
+  /** The service did not say for which company. */
+  'unnamed_company',
+  /** What came with it is of no use: no access token, for instance. */
+  'unusable_grant',
+  /** A newer authorization was stored meanwhile. */
+  'overtaken',
+  /** The database refused the company's rows. */
+  'not_stored',
+  /** Kept by an older version, which wrote down no reason. */
+  'unknown',
+] as const;
+export type QuarantineReason = (typeof QUARANTINE_REASONS)[number];
+
+/** Stands for the company of a token that the service did not name. */
+export const UNNAMED = '00000000-0000-0000-0000-000000000000';
+
+/**
+ * Enough for every token that somebody may still want, and few enough that a link, a company or a service that goes wrong all night fills
+ * nothing. A link brings tokens that its holder can get again; another one may exist nowhere else, and goes last.
+ */
+const MOST_OF_A_LINK = 3;
+const MOST_OF_A_COMPANY = 5;
+const MOST_IN_ALL = 1_000;
+
+export interface NewQuarantinedToken {
+  readonly company: CompanyKey;
+  readonly sealed: string;
+  readonly reason: QuarantineReason;
+  readonly linkId?: string | undefined;
+  /** The hash of the refresh token that was spent for this one; it replaces what was kept for the same one before. */
+  readonly successorOf?: string | undefined;
 }
 
-export const SEALED_COLUMNS: readonly SealedColumn[] = [
-  { table: 'tokens', field: 'access_token' },
-  { table: 'tokens', field: 'refresh_token' },
-  { table: 'quarantined_tokens', field: 'refresh_token' },
-];
-
-export async function insertQuarantinedToken(
-  tx: Transaction,
-  { company: { environment, companyId }, sealed }: { company: CompanyKey; sealed: string },
-): Promise<void> {
+/** Returns how many older tokens had to go for it. */
+export async function insertQuarantinedToken(tx: Transaction, token: NewQuarantinedToken): Promise<number> {
+  const { company, sealed, reason, linkId = null, successorOf = null } = token;
+  const { environment, companyId } = company;
+  await deleteSuccessors(tx, { environment, successorOf });
   await tx.$executeRaw`
-    INSERT INTO muster.quarantined_tokens (environment, company_id, refresh_token) VALUES (${environment}, ${companyId}::uuid, ${sealed})`;
+    INSERT INTO muster.quarantined_tokens (environment, company_id, refresh_token, reason, link_id, successor_of)
+    VALUES (${environment}, ${companyId}::uuid, ${sealed}, ${reason}, ${linkId}::uuid, ${successorOf})`;
+  let dropped = 0;
+  for (const [condition, most] of [
+    [Prisma.sql`link_id = ${linkId}::uuid`, MOST_OF_A_LINK],
+    [isOf(company), MOST_OF_A_COMPANY],
+    [Prisma.sql`true`, MOST_IN_ALL],
+  ] as const)
+    dropped += await tx.$executeRaw`
+      DELETE FROM muster.quarantined_tokens WHERE id IN (
+        SELECT id FROM muster.quarantined_tokens WHERE ${condition} ORDER BY link_id IS NULL DESC, id DESC OFFSET ${most}::int)`;
+  return dropped;
 }
 
-export function findCiphertexts(db: Database, column: SealedColumn): Promise<(CompanyKey & { readonly sealed: string })[]> {
-  const { table, field } = rawNames(column);
-  return db.prisma.$queryRaw`
-    SELECT environment, company_id::text AS "companyId", ${field} AS sealed FROM ${table} WHERE ${field} IS NOT NULL`;
+export interface Successor extends CompanyKey {
+  /** Encrypted. */
+  readonly refreshToken: string;
 }
 
-/** Replaces a ciphertext unless it has changed meanwhile. Returns the number of rows that were written. */
-export function replaceCiphertext(
+/** The token that came for the one with this hash and could not be stored, if there is one. */
+export async function findSuccessor(
+  tx: Pick<Transaction, 'quarantinedToken'>,
+  where: { readonly environment: Environment; readonly successorOf: string },
+): Promise<Successor | undefined> {
+  const row = await tx.quarantinedToken.findFirst({ where, orderBy: { id: 'desc' } });
+  return row ? { ...row, environment: where.environment } : undefined;
+}
+
+/** Forgets what was kept in place of the token with this hash. */
+export async function deleteSuccessors(
+  tx: Transaction,
+  { environment, successorOf }: { readonly environment: Environment; readonly successorOf: string | null },
+): Promise<void> {
+  if (successorOf !== null) await tx.quarantinedToken.deleteMany({ where: { environment, successorOf } });
+}
+
+/** Without the token itself. */
+export interface QuarantinedTokenRow extends Omit<QuarantinedToken, 'environment' | 'reason' | 'refreshToken' | 'successorOf'> {
+  readonly environment: Environment;
+  readonly reason: QuarantineReason;
+}
+
+export type QuarantineFilter = Partial<CompanyKey> & PageQuery;
+
+/** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
+export async function listQuarantinedTokens(
   db: Database,
-  { company, sealed, again, ...column }: SealedColumn & { company: CompanyKey; sealed: string; again: string },
-): Promise<number> {
-  const { table, field } = rawNames(column);
-  return db.prisma.$executeRaw`UPDATE ${table} SET ${field} = ${again} WHERE ${isOf(company)} AND ${field} = ${sealed}`;
+  { limit, cursor, ...filter }: QuarantineFilter,
+): Promise<Page<QuarantinedTokenRow>> {
+  const before = cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
+  const rows = await db.prisma.quarantinedToken.findMany({
+    where: { ...filter, ...(before !== undefined && { id: { lt: before } }) },
+    omit: { refreshToken: true, successorOf: true },
+    orderBy: { id: 'desc' },
+    take: limit + 1,
+  });
+  return pageOf(rows as QuarantinedTokenRow[], limit, ({ id }) => String(id));
 }
 
-/** How many ciphertexts need each key, with one of the companies that they belong to. */
-export function countCiphertextsByKey(
-  db: Database,
-): Promise<{ readonly key: string; readonly tokens: number; readonly example: CompanyKey }[]> {
-  const sealed = SEALED_COLUMNS.map(rawNames).map(
-    ({ table, field }) => Prisma.sql`SELECT environment, company_id::text AS "companyId", ${field} AS sealed FROM ${table}`,
+/** Deletes one for good; gives its company. Throws `quarantined_token_not_found`. */
+export async function deleteQuarantinedToken(tx: Transaction, id: bigint): Promise<CompanyKey> {
+  const [row] = await tx.$queryRaw<CompanyKey[]>`
+    DELETE FROM muster.quarantined_tokens WHERE id = ${id} RETURNING environment, company_id::text AS "companyId"`;
+  if (row) return row;
+  throw new MusterError(
+    'quarantined_token_not_found',
+    `There is no quarantined token ${id}: GET /api/quarantined-tokens lists them.`,
   );
-  return db.prisma.$queryRaw`
-    SELECT key, count(*)::int AS tokens,
-           (array_agg(jsonb_build_object('environment', environment, 'companyId', "companyId") ORDER BY environment, "companyId"))[1] AS example
-    FROM (SELECT *, substring(sealed FROM '^v1\\.(.+)\\.[A-Za-z0-9_-]+$') AS key FROM (${Prisma.join(sealed, ' UNION ALL ')}) AS texts) AS ids
-    WHERE key IS NOT NULL GROUP BY key ORDER BY key`;
 }
 
-function rawNames({ table, field }: SealedColumn): { readonly table: Prisma.Sql; readonly field: Prisma.Sql } {
-  return { table: Prisma.raw(`muster.${table}`), field: Prisma.raw(field) };
+/** Deletes those that were received more than so many days ago. */
+export async function removeOldQuarantinedTokens(db: Database, days: number): Promise<void> {
+  await db.prisma.$executeRaw`
+    DELETE FROM muster.quarantined_tokens WHERE received_at < now() - ${days}::int * interval '1 day'`;
 }

@@ -1,23 +1,31 @@
-// muster.runs: one sync of one company. Requests insert a row, the worker that has claimed it writes it under the claim's epoch; cancelling
+// muster.runs: one sync of one company, or one second reading of its lists (`kind`). Requests insert a row, the worker that has claimed it writes it under the claim's epoch; cancelling
 // and removing a company write it, too. Lock order: connections, lists, runs, walks. A new run's row is nobody else's to lock, so that its
 // walks may take lists over.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type ErrorView, MusterError } from '../../core/errors.js';
 import { Prisma, type Run } from '../../generated/prisma/client.js';
-import { newestFirst, type Page, type PageQuery, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
+import { takeStep } from '../step.js';
 import type { Transaction } from '../transaction.js';
 import { isOf, rowsOf } from './connections.js';
-import type { EndStatus, WalkRow, WalkStatus } from './walks.js';
+import { type RunNews, tellOfEnd } from './notifications.js';
+import { type EndStatus, endWalks, type RunKind, type WalkRow, type WalkStatus } from './walks.js';
 
 export type RunStatus = WalkStatus;
-export type RunTrigger = 'onboarding' | 'nightly' | 'manual' | 'reauthorization' | 'resync';
+/** What syncs are asked for by, and what second readings are: a person, or the share of the night. muster.runs makes `kind` of it. */
+export const SYNC_TRIGGERS = ['onboarding', 'nightly', 'manual', 'reauthorization', 'resync'] as const;
+export const VERIFY_TRIGGERS = ['verify', 'nightly_verify'] as const;
+export const RUN_TRIGGERS = [...SYNC_TRIGGERS, ...VERIFY_TRIGGERS] as const;
+export type SyncTrigger = (typeof SYNC_TRIGGERS)[number];
+export type VerifyTrigger = (typeof VERIFY_TRIGGERS)[number];
+export type RunTrigger = (typeof RUN_TRIGGERS)[number];
 export type RunMode = 'resume' | 'full';
 
 /** A run with its walks in order. */
-export interface RunRow extends Omit<Run, 'environment' | 'trigger' | 'mode' | 'status' | 'error'> {
+export interface RunRow extends Omit<Run, 'environment' | 'trigger' | 'kind' | 'mode' | 'status' | 'error'> {
   readonly environment: Environment;
   readonly trigger: RunTrigger;
+  readonly kind: RunKind;
   readonly mode: RunMode;
   readonly status: RunStatus;
   readonly error: ErrorView | null;
@@ -27,9 +35,14 @@ export interface RunRow extends Omit<Run, 'environment' | 'trigger' | 'mode' | '
 /** A claim on a run: `epoch` names it, and a later claim by anyone ends it. */
 export type RunClaim = Pick<Run, 'id' | 'epoch'>;
 
+/** What may be claimed next: `epoch` is that of the claim before. */
+export type ClaimableRun = RunClaim & Pick<CompanyKey, 'environment'>;
+
 /** A run that a worker has claimed, and the walks that are left of it, in order. */
 export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequested'> {
   readonly company: CompanyKey;
+  readonly trigger: RunTrigger;
+  readonly kind: RunKind;
   readonly walks: readonly WalkToDo[];
 }
 
@@ -46,11 +59,19 @@ const CLAIM_TIMEOUT_SECONDS = 5;
  * Whether the company of a row of muster.runs is paused: nothing is asked of the service for it. By a value and not by EXISTS, for which
  * PostgreSQL may read all companies instead of looking one up.
  */
-const IS_PAUSED = Prisma.sql`(COALESCE((
+export const IS_PAUSED = Prisma.sql`(COALESCE((
   SELECT c.status FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id), '') = 'paused')`;
 
+/**
+ * Whether a row of muster.runs is a second reading while its company is being synced: it waits for the end of that, and reads a mirror at rest. No
+ * sync waits for a second reading.
+ */
+export const WAITS_FOR_SYNC = Prisma.sql`(runs.kind = 'verify' AND COALESCE((
+  SELECT TRUE FROM muster.runs s WHERE s.environment = runs.environment AND s.company_id = runs.company_id AND s.kind = 'sync'
+    AND s.status IN ('queued', 'running') LIMIT 1), FALSE))`;
+
 const IS_CLAIMABLE = Prisma.sql`(status IN ('queued', 'running') AND start_after <= now()
-  AND (holder IS NULL OR heartbeat_at < now() - make_interval(secs => ${CLAIM_TIMEOUT_SECONDS})) AND (cancel_requested OR NOT ${IS_PAUSED}))`;
+  AND (holder IS NULL OR heartbeat_at < now() - make_interval(secs => ${CLAIM_TIMEOUT_SECONDS})) AND (cancel_requested OR NOT (${IS_PAUSED} OR ${WAITS_FOR_SYNC})))`;
 
 const WITH_WALKS = { walks: { orderBy: { position: 'asc' } } } as const;
 
@@ -58,28 +79,24 @@ export async function findRun(db: Database, { id }: { id: string }): Promise<Run
   return ((await db.prisma.run.findUnique({ where: { id }, include: WITH_WALKS })) ?? undefined) as RunRow | undefined;
 }
 
-export type RunFilter = Partial<Pick<RunRow, 'companyId' | 'environment' | 'status'>> & PageQuery;
-
-/** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
-export async function listRuns(db: Database, filter: RunFilter): Promise<Page<RunRow>> {
-  const rows = await db.prisma.run.findMany({ ...newestFirst(filter), include: WITH_WALKS });
-  return pageBySeq(rows as unknown as RunRow[], filter.limit);
-}
-
 export type LastRun = CompanyKey & Pick<RunRow, 'id' | 'epoch' | 'status' | 'createdAt' | 'finishedAt'>;
 
-/** Of each company its active run or else its last one. By LATERAL, which looks them up, however many runs there are. */
-export async function lastRunsOf(tx: Transaction, { companies }: { companies: readonly CompanyKey[] }): Promise<LastRun[]> {
+/** Of each company its active run of a kind or else its last one. By LATERAL, which looks them up, however many runs there are. */
+export async function lastRunsOf(
+  tx: Transaction,
+  { companies, kind }: { companies: readonly CompanyKey[]; kind: RunKind },
+): Promise<LastRun[]> {
   if (companies.length === 0) return [];
   return tx.$queryRaw`
     SELECT last.id, last.epoch, last.environment, last.company_id AS "companyId", last.status, last.created_at AS "createdAt",
       last.finished_at AS "finishedAt"
     FROM ${rowsOf(companies)} CROSS JOIN LATERAL (
       (SELECT r.* FROM muster.runs r
-       WHERE r.environment = asked.environment AND r.company_id = asked.company_id AND r.status IN ('queued', 'running') LIMIT 1)
+       WHERE r.environment = asked.environment AND r.company_id = asked.company_id AND r.kind = ${kind} AND r.status IN ('queued', 'running')
+       LIMIT 1)
       UNION ALL
       (SELECT r.* FROM muster.runs r
-       WHERE r.environment = asked.environment AND r.company_id = asked.company_id ORDER BY r.seq DESC LIMIT 1)
+       WHERE r.environment = asked.environment AND r.company_id = asked.company_id AND r.kind = ${kind} ORDER BY r.seq DESC LIMIT 1)
       LIMIT 1
     ) last`;
 }
@@ -90,7 +107,7 @@ export async function startRunsNow(tx: Transaction, { ids }: { ids: readonly str
   await tx.$executeRaw`UPDATE muster.runs SET start_after = now() WHERE id = ANY(${ids}::uuid[]) AND start_after > now()`;
 }
 
-/** Adds a queued run of each company, without walks. The caller has locked the connections: a company has one active run. */
+/** Adds a queued run of each company, without walks. The caller has locked the connections: a company has one active run of a kind. */
 export function insertRuns(
   tx: Transaction,
   { companies, trigger, mode }: { companies: readonly CompanyKey[]; trigger: RunTrigger; mode: RunMode },
@@ -107,7 +124,7 @@ export async function claimRun(db: Database, { id, worker }: { id: string; worke
     UPDATE muster.runs SET status = 'running', epoch = epoch + 1, holder = ${worker}, heartbeat_at = now(),
       started_at = COALESCE(started_at, now())
     WHERE id = ${id}::uuid AND ${IS_CLAIMABLE}
-    RETURNING id, epoch, environment, company_id AS "companyId", attempts, cancel_requested AS "cancelRequested", COALESCE((
+    RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, attempts, cancel_requested AS "cancelRequested", COALESCE((
       SELECT jsonb_agg(jsonb_build_object('id', id, 'resource', resource, 'position', position, 'pages', pages) ORDER BY position)
       FROM muster.walks WHERE run_id = runs.id AND walks.status <> 'succeeded'), '[]') AS walks`;
   if (!row) return undefined;
@@ -116,8 +133,8 @@ export async function claimRun(db: Database, { id, worker }: { id: string; worke
 }
 
 /** Runs that `claimRun` would give, oldest first. */
-export function findClaimableRuns(db: Database, { limit }: { limit: number }): Promise<RunClaim[]> {
-  return db.prisma.$queryRaw`SELECT id, epoch FROM muster.runs WHERE ${IS_CLAIMABLE} ORDER BY seq LIMIT ${limit}`;
+export function findClaimableRuns(db: Database, { limit }: { limit: number }): Promise<ClaimableRun[]> {
+  return db.prisma.$queryRaw`SELECT id, epoch, environment FROM muster.runs WHERE ${IS_CLAIMABLE} ORDER BY seq LIMIT ${limit}`;
 }
 
 /**
@@ -140,38 +157,61 @@ export async function releaseRun(db: Database, { id, epoch }: RunClaim): Promise
   return released > 0;
 }
 
-/** Gives a claim up after an attempt that failed: the run is queued again, and starts no sooner than in `delaySeconds`. */
+/**
+ * Gives a claim up after an attempt that failed: the run is queued again, and starts no sooner than in `delaySeconds`; at once where it was
+ * cancelled meanwhile, which whoever claims it next sees.
+ */
 export async function postponeRun(
   db: Database,
   { id, epoch, delaySeconds, error }: RunClaim & { delaySeconds: number; error: ErrorView },
 ): Promise<void> {
   await db.prisma.$executeRaw`
     UPDATE muster.runs SET status = 'queued', holder = NULL, attempts = attempts + 1,
-      start_after = now() + make_interval(secs => ${delaySeconds}), error = ${JSON.stringify(error)}::jsonb
+      start_after = now() + make_interval(secs => CASE WHEN cancel_requested THEN 0 ELSE ${delaySeconds} END), error = ${JSON.stringify(error)}::jsonb
     WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running'`;
-}
-
-/** Ends a run under a claim; its walks are the caller's to end. Returns whether the claim still stood. */
-export async function endRun(
-  tx: Transaction,
-  { id, epoch, status, error }: RunClaim & { status: EndStatus; error?: ErrorView | undefined },
-): Promise<boolean> {
-  const ended = await tx.$executeRaw`
-    UPDATE muster.runs SET status = ${status}, holder = NULL, finished_at = now(), error = ${error ? JSON.stringify(error) : null}::jsonb
-    WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running'`;
-  return ended > 0;
 }
 
 /**
- * A running run ends before its next page, by its worker or by whoever claims it next. A run that has ended stays as it is. Returns
- * whether the run was queued and is cancelled now; its walks are the caller's to end.
+ * Ends a run under a claim, and with it the walks that have not succeeded; `news`: what people are told where they do not know it. Does
+ * nothing, and returns false, when the claim does not stand any more, and when the run would succeed without one of its walks: a server that
+ * was replaced by its replica may have lost a walk's end.
  */
-export async function cancelRun(tx: Transaction, { id }: { id: string }): Promise<boolean> {
-  const [run] = await tx.$queryRaw<{ ended: boolean }[]>`
-    UPDATE muster.runs SET cancel_requested = true, start_after = now(),
-      status = CASE WHEN status = 'queued' THEN 'cancelled' ELSE status END, finished_at = CASE WHEN status = 'queued' THEN now() END
-    WHERE id = ${id}::uuid AND status IN ('queued', 'running') RETURNING status = 'cancelled' AS ended`;
-  return run?.ended ?? false;
+export async function endRun(
+  db: Pick<Database, 'steps'>,
+  { id, epoch, status, error, news }: RunClaim & { status: EndStatus; error?: ErrorView | undefined; news?: RunNews | undefined },
+): Promise<boolean> {
+  const rows = await takeStep(
+    db,
+    Prisma.sql`
+    WITH ended AS (
+      UPDATE muster.runs SET status = ${status}, holder = NULL, finished_at = now(), error = ${error ? JSON.stringify(error) : null}::jsonb
+      WHERE id = ${id}::uuid AND epoch = ${epoch}::bigint AND status = 'running'
+        AND (${status} <> 'succeeded' OR NOT EXISTS (SELECT FROM muster.walks w WHERE w.run_id = runs.id AND w.status <> 'succeeded'))
+      RETURNING id, environment, company_id
+    ), ${news ? Prisma.sql`${tellOfEnd(news)},` : Prisma.empty}
+    ${endWalks({ status, error })}
+    SELECT id FROM ended`,
+  );
+  return rows.length > 0;
+}
+
+/**
+ * A running run ends before its next page, by its worker or by whoever claims it next. One that is queued is cancelled at once, and its walks
+ * with it. A run that has ended stays as it is.
+ */
+export async function cancelRun(db: Pick<Database, 'steps'>, { id }: { id: string }): Promise<void> {
+  await takeStep(
+    db,
+    Prisma.sql`
+    WITH asked AS (
+      UPDATE muster.runs SET cancel_requested = true, start_after = now(),
+        status = CASE WHEN status = 'queued' THEN 'cancelled' ELSE status END, finished_at = CASE WHEN status = 'queued' THEN now() END
+      WHERE id = ${id}::uuid AND status IN ('queued', 'running') RETURNING id, status
+    ), ended AS (
+      SELECT id FROM asked WHERE status = 'cancelled'
+    ), ${endWalks({ status: 'cancelled' })}
+    SELECT FROM ended`,
+  );
 }
 
 /**
@@ -179,27 +219,36 @@ export async function cancelRun(tx: Transaction, { id }: { id: string }): Promis
  * lock, a worker that was frozen could begin, on waking, a walk that its successor has finished.
  */
 export async function lockRun(tx: Transaction, { id, epoch }: RunClaim): Promise<{ trigger: string; mode: string }> {
-  const [row] = await tx.$queryRaw<{ trigger: string; mode: string }[]>`
-    SELECT trigger, mode FROM muster.runs WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running' FOR SHARE`;
+  const [row] = await tx.$queryRaw<{ trigger: string; mode: string }[]>(lockedRun({ id, epoch }));
   if (!row) throw new MusterError('fenced', `The run ${id} is no longer ours: another worker claimed it, or it is over.`);
   return row;
 }
 
-/** Runs that have not ended. */
-export function countActiveRuns(db: Database): Promise<{ status: RunStatus; count: number }[]> {
-  return db.prisma.$queryRaw`
-    SELECT s.status, count(r.id)::int AS count FROM (VALUES ('queued'), ('running')) AS s(status)
-    LEFT JOIN muster.runs r ON r.status = s.status AND r.status IN ('queued', 'running') GROUP BY s.status`;
+/** The same as a query for a statement to draw from: no row where the claim does not stand. */
+export function lockedRun({ id, epoch }: RunClaim): Prisma.Sql {
+  return Prisma.sql`SELECT trigger, mode FROM muster.runs
+    WHERE id = ${id}::uuid AND epoch = ${epoch}::bigint AND status = 'running' FOR SHARE`;
 }
 
-/** Active companies by the status of their last run that ended. */
-export function countLastRuns(db: Database): Promise<{ status: EndStatus; count: number }[]> {
-  return db.prisma.$queryRaw`
-    SELECT r.status, count(*)::int AS count FROM muster.connections c CROSS JOIN LATERAL (
-      SELECT status FROM muster.runs r
-      WHERE r.environment = c.environment AND r.company_id = c.company_id AND r.finished_at IS NOT NULL
-      ORDER BY seq DESC LIMIT 1) r
-    WHERE c.status = 'active' GROUP BY r.status`;
+/**
+ * Removes runs that ended more than `days` ago, at most `limit` of them, with their walks, ledgers and rejected records. The newest run of an
+ * onboarded company stays, and so does each to which a list or an open hold refers: the last one, and the one that proved it. Returns how many.
+ */
+export function removeOldRuns(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    DELETE FROM muster.runs WHERE id IN (
+      SELECT r.id FROM muster.runs r
+      WHERE r.finished_at < now() - ${days}::int * interval '1 day' AND r.status NOT IN ('queued', 'running')
+        AND (EXISTS (SELECT FROM muster.runs n WHERE n.environment = r.environment AND n.company_id = r.company_id AND n.kind = r.kind
+               AND n.seq > r.seq)
+             OR NOT EXISTS (SELECT FROM muster.connections c WHERE c.environment = r.environment AND c.company_id = r.company_id))
+        AND NOT EXISTS (
+          SELECT FROM muster.lists l LEFT JOIN muster.walks w ON w.id = l.verified_walk_id
+          WHERE l.environment = r.environment AND l.company_id = r.company_id AND r.id IN (l.last_run_id, w.run_id))
+        AND NOT EXISTS (
+          SELECT FROM muster.holds h
+          WHERE h.environment = r.environment AND h.company_id = r.company_id AND h.run_id = r.id AND h.status = 'open')
+      ORDER BY r.seq LIMIT ${limit}::int)`;
 }
 
 /** Cancels the runs of a company that is removed, and ends every claim on them; their walks are the caller's to end. */

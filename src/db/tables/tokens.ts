@@ -32,6 +32,8 @@ export interface StoredToken extends Lease {
   /** How often this refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
   readonly unanswered: number;
   readonly reauthorizationReason: string | null;
+  /** The database's time when the row was read, for `wasRemovedSince`. */
+  readonly readAt: string;
 }
 
 /** A token pair as it is written: encrypted once, so that a repeated write can recognize its own. Both times count from now. */
@@ -76,7 +78,7 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
              AND t.refresh_at > now() + ${LONGEST_RETRY_AFTER_SECONDS} * interval '1 second') AS due,
            t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
            t.ambiguous_attempts AS "unanswered",
-           c.reauthorization_reason AS "reauthorizationReason"
+           c.reauthorization_reason AS "reauthorizationReason", now()::text AS "readAt"
     FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
   if (!row) throw companyNotFound(company);
@@ -228,8 +230,8 @@ export async function isServiceSilent(db: Database, company: CompanyKey): Promis
 }
 
 /** Tokens that are to be refreshed now, and that expired before they were; without companies that must authorize again. */
-export async function countLateTokens(db: Database): Promise<{ due: number; overdue: number }> {
-  const [row] = await db.prisma.$queryRaw<[{ due: number; overdue: number }]>`
+export async function countLateTokens(db: Pick<Transaction, '$queryRaw'>): Promise<{ due: number; overdue: number }> {
+  const [row] = await db.$queryRaw<[{ due: number; overdue: number }]>`
     SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now())::int AS overdue
     FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
     WHERE c.reauthorization_reason IS NULL`;

@@ -1,32 +1,94 @@
 // muster.walks: one list of one company read once, and how far it is. The walk itself writes under the lock of its list (lists.ts), whoever
-// ends the run under that of the run (runs.ts). Locked behind both.
+// ends the run under that of the run (runs.ts). Locked behind both. A row of kind `verify` is a second reading (second-readings.ts).
 import type { CompanyKey } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
 import { Prisma, type Walk } from '../../generated/prisma/client.js';
+import type { Database } from '../database.js';
+import { takeStep } from '../step.js';
 import type { Transaction } from '../transaction.js';
+import { noteBarrier } from './barriers.js';
+import { noteCertificate } from './certificates.js';
 import { isOf } from './connections.js';
-import { moveLedger } from './ledger.js';
-import { fenced, fenceListOfCheckpoint, type ListKey, lockList } from './lists.js';
+import { supersedeHolds } from './holds.js';
+import { clearLedgers, moveLedger } from './ledger.js';
+import {
+  fenced,
+  fenceListOfCheckpoint,
+  isOfList,
+  type ListKey,
+  lockList,
+  noteUnverified,
+  noteVerified,
+  type VerifiedWalk,
+} from './lists.js';
+
+/** What a run is for: to walk lists, or to read them a second time and compare. */
+export type RunKind = 'sync' | 'verify';
 
 /** A walk has the states of its run, and ends with it at the latest. */
-export type WalkStatus = 'queued' | 'running' | 'succeeded' | 'failed' | 'cancelled';
+export const WALK_STATUSES = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
+export type WalkStatus = (typeof WALK_STATUSES)[number];
 export type EndStatus = Exclude<WalkStatus, 'queued' | 'running'>;
 
-export interface WalkRow extends Omit<Walk, 'status' | 'error'> {
+export interface WalkRow extends Omit<Walk, 'kind' | 'status' | 'error'> {
   readonly status: WalkStatus;
   readonly error: ErrorView | null;
+}
+
+/** A walk as far as people are shown it. */
+export type ShownWalk = Pick<
+  WalkRow,
+  | 'resource'
+  | 'status'
+  | 'verified'
+  | 'proof'
+  | 'unverifiedReason'
+  | 'pages'
+  | 'pass'
+  | 'received'
+  | 'inserted'
+  | 'updated'
+  | 'unchanged'
+  | 'deleted'
+  | 'rejected'
+  | 'duplicates'
+  | 'totalRecords'
+  | 'resumed'
+  | 'verify'
+  | 'startedAt'
+  | 'finishedAt'
+  | 'error'
+>;
+
+/** A walk of `WALKS_OF_RUN`, whose times are texts. */
+export type ShownWalkJson = Omit<ShownWalk, 'startedAt' | 'finishedAt'> & Record<'startedAt' | 'finishedAt', string | null>;
+
+/** The walks of a row of muster.runs as a JSON array, in order. */
+export const WALKS_OF_RUN = Prisma.sql`COALESCE((
+  SELECT jsonb_agg(jsonb_build_object('resource', resource, 'status', w.status, 'verified', verified, 'proof', proof,
+    'unverifiedReason', unverified_reason, 'pages', pages, 'pass', pass, 'received', received, 'inserted', inserted, 'updated', updated,
+    'unchanged', unchanged, 'deleted', deleted, 'rejected', rejected, 'duplicates', duplicates, 'totalRecords', total_records,
+    'resumed', resumed, 'verify', verify, 'startedAt', w.started_at, 'finishedAt', w.finished_at, 'error', w.error) ORDER BY position)
+  FROM muster.walks w WHERE w.run_id = runs.id), '[]')`;
+
+export function readShownWalk({ startedAt, finishedAt, ...walk }: ShownWalkJson): ShownWalk {
+  return {
+    ...walk,
+    startedAt: startedAt === null ? null : new Date(startedAt),
+    finishedAt: finishedAt === null ? null : new Date(finishedAt),
+  };
 }
 
 /** `position` counts from 0 within the run. */
 export function insertWalks(
   tx: Transaction,
-  { walks }: { walks: readonly (CompanyKey & Pick<Walk, 'runId' | 'resource' | 'position'>)[] },
+  { walks, kind }: { walks: readonly (CompanyKey & Pick<Walk, 'runId' | 'resource' | 'position'>)[]; kind: RunKind },
 ): Promise<{ id: string; runId: string; position: number }[]> {
   return tx.$queryRaw`
-    INSERT INTO muster.walks (run_id, environment, company_id, resource, position)
-    SELECT * FROM unnest(${walks.map(({ runId }) => runId)}::uuid[], ${walks.map(({ environment }) => environment)}::text[],
+    INSERT INTO muster.walks (run_id, environment, company_id, resource, position, kind)
+    SELECT asked.*, ${kind} FROM unnest(${walks.map(({ runId }) => runId)}::uuid[], ${walks.map(({ environment }) => environment)}::text[],
       ${walks.map(({ companyId }) => companyId)}::uuid[], ${walks.map(({ resource }) => resource)}::text[],
-      ${walks.map(({ position }) => position)}::int[])
+      ${walks.map(({ position }) => position)}::int[]) AS asked
     RETURNING id, run_id AS "runId", position`;
 }
 
@@ -55,15 +117,12 @@ export async function takeOverCheckpoint(tx: Transaction, { from, to }: { from: 
   await moveLedger(tx, { from, to });
 }
 
-/** Ends the walks of a run that have not succeeded. A walk that has failed keeps its own error. */
-export async function endWalks(
-  tx: Transaction,
-  { runId, status, error }: { runId: string; status: EndStatus; error?: ErrorView | undefined },
-): Promise<void> {
-  await tx.$executeRaw`
-    UPDATE muster.walks SET status = ${status}, finished_at = COALESCE(finished_at, now()),
-      error = COALESCE(error, ${error ? JSON.stringify(error) : null}::jsonb)
-    WHERE run_id = ${runId}::uuid AND status <> 'succeeded'`;
+/** The part of a statement that ends the walks which have not succeeded of the runs in `ended`. A walk that has failed keeps its own error. */
+export function endWalks({ status, error }: { status: EndStatus; error?: ErrorView | undefined }): Prisma.Sql {
+  return Prisma.sql`walks AS (
+    UPDATE muster.walks w SET status = ${status}, finished_at = COALESCE(w.finished_at, now()),
+      error = COALESCE(w.error, ${error ? JSON.stringify(error) : null}::jsonb)
+    FROM ended WHERE w.run_id = ended.id AND w.status <> 'succeeded')`;
 }
 
 /** A walk as the worker knows it that has opened it. */
@@ -83,22 +142,12 @@ export async function lockWalk(tx: Transaction, { id, list, epoch, pages }: Walk
   if (rows.length === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
 }
 
-/** What a walk is opened with. */
-interface WalkOpening extends Pick<Walk, 'id' | 'epoch' | 'fingerprint' | 'baselineWalkId' | 'startedAt' | 'startedEmpty'> {
-  /** Goes on from the checkpoint; otherwise the pass begins now. */
-  readonly resumes: boolean;
-  /** Whether that counts as a resumption that a person wants to hear of. */
-  readonly countsAsResumed: boolean;
-}
-
-/** A pass begins by the database's clock: last_verified_at is compared with other times that it made. */
-export async function startWalk(tx: Transaction, walk: WalkOpening): Promise<void> {
-  await tx.$executeRaw`
-    UPDATE muster.walks
-    SET status = 'running', epoch = ${walk.epoch}, fingerprint = ${walk.fingerprint}, baseline_walk_id = ${walk.baselineWalkId}::uuid,
-      error = NULL, started_at = COALESCE(started_at, ${walk.startedAt}), resumed = resumed OR ${walk.resumes && walk.countsAsResumed},
-      started_empty = ${walk.startedEmpty}, pass_started_at = CASE WHEN ${walk.resumes} THEN pass_started_at ELSE now() END
-    WHERE id = ${walk.id}::uuid`;
+/** Notes that the list had no row when the walk began, which nobody else has written to since. */
+export async function noteStartedEmpty(
+  db: Pick<Database, 'prisma'>,
+  { id, epoch }: { id: string; epoch: bigint },
+): Promise<void> {
+  await db.prisma.walk.updateMany({ where: { id, epoch }, data: { startedEmpty: true } });
 }
 
 /**
@@ -149,40 +198,78 @@ export async function failWalk(tx: Transaction, id: string, error: object): Prom
   return count > 0;
 }
 
-/** `proof` is there where the walk was verified, or else `unverifiedReason`. */
-export async function succeedWalk(
-  tx: Transaction,
-  { id, ...end }: Pick<Walk, 'id' | 'keysDigest' | 'reusable' | 'finishedAt' | 'proof' | 'unverifiedReason'>,
-): Promise<void> {
-  const data = { ...end, status: 'succeeded', checkpoint: Prisma.DbNull, verified: end.proof !== null };
-  await tx.walk.update({ where: { id }, data });
+/** How a walk ended that read its list to the end. `proof` is there where it was verified, or else `unverifiedReason`. */
+export type WalkEnd = Pick<Walk, 'keysDigest' | 'reusable' | 'finishedAt' | 'proof' | 'unverifiedReason'> & VerifiedWalk;
+
+/**
+ * Ends a walk that read its list to the end, with what its proof means for the list (lists.ts), readers of the feed (barriers.ts), its certificate
+ * (certificates.ts), the holds of earlier walks (holds.ts) and the ledgers (ledger.ts): a step, or a statement of a transaction. Throws `fenced`.
+ */
+export async function succeedWalk(by: Pick<Database, 'steps'> | Transaction, walk: WalkClaim, end: WalkEnd): Promise<void> {
+  const statement = statementOfSuccess(walk, end);
+  const ended = 'steps' in by ? await takeStep(by, statement) : await by.$queryRaw<unknown[]>(statement);
+  if (ended.length === 0) throw fenced(walk.list, 'another worker has taken it over, or the walk has ended or stands elsewhere');
+}
+
+function statementOfSuccess({ id, list, epoch, pages }: WalkClaim, end: WalkEnd): Prisma.Sql {
+  const isVerified = end.proof !== null;
+  const keeps = isVerified ? Prisma.sql`walk.id` : Prisma.sql`walk.verified_walk_id`;
+  return Prisma.sql`
+    WITH list AS (
+      SELECT verified_walk_id, records FROM muster.lists WHERE ${isOfList(list)} AND epoch = ${epoch}::bigint FOR UPDATE
+    ), walk AS (
+      SELECT w.id, w.run_id, w.started_at, w.pass_started_at, w.received, w.inserted, w.updated, w.unchanged, w.deleted, w.total_records,
+        w.fingerprint, list.verified_walk_id, list.records
+      FROM list CROSS JOIN muster.walks w
+      WHERE w.id = ${id}::uuid AND w.epoch = ${epoch}::bigint AND w.status = 'running' AND w.pages = ${pages}::int FOR UPDATE OF w
+    ), ${isVerified ? proofOf(list, end) : noteUnverified(list)},
+    ${clearLedgers(list, keeps)}
+    UPDATE muster.walks w SET status = 'succeeded', verified = ${isVerified}, checkpoint = NULL, keys_digest = ${end.keysDigest},
+      reusable = ${end.reusable}, finished_at = ${end.finishedAt}, proof = ${end.proof}, unverified_reason = ${end.unverifiedReason},
+      records = walk.records
+    FROM walk WHERE w.id = walk.id
+    RETURNING w.id`;
+}
+
+function proofOf(list: ListKey, end: WalkEnd): Prisma.Sql {
+  return Prisma.sql`${supersedeHolds(list)}, ${noteVerified(list, end)}, ${noteBarrier(list)}, ${noteCertificate(list, end)}`;
 }
 
 /**
- * The walk that one opened at this epoch may go by: reusable, the very last to write to the list, and of the same catalogue entry. Then
- * every record it received stands in the mirror with the text it had. By a subselect and not by a join, for which PostgreSQL may read
- * all walks.
+ * What is left of runs that have not ended, by what their lists told or held at their last proof, and at which pace their walks received records
+ * since the run began. `left` is null where a list is among them of which neither is known.
  */
-export async function findReusableWalk(
-  tx: Transaction,
-  { environment, companyId, resource }: ListKey,
-  { epoch, fingerprint }: { readonly epoch: bigint; readonly fingerprint: string },
-): Promise<string | null> {
-  const [row] = await tx.$queryRaw<{ id: string }[]>`
-    SELECT id FROM muster.walks
-    WHERE id = (
-      SELECT verified_walk_id FROM muster.lists
-      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}
-    ) AND reusable AND epoch = ${epoch - 1n} AND fingerprint = ${fingerprint}`;
-  return row?.id ?? null;
+const UNDER_WAY = Prisma.sql`
+  SELECT r.id, r.environment,
+    CASE WHEN bool_and(COALESCE(w.total_records, l.records) IS NOT NULL OR w.status = 'succeeded')
+      THEN sum(GREATEST(0, COALESCE(w.total_records, l.records) - w.received)) FILTER (WHERE w.status <> 'succeeded') END AS "left",
+    CASE WHEN r.status = 'running' THEN sum(w.received) / NULLIF(extract(epoch FROM now() - r.started_at), 0) END AS pace
+  FROM muster.runs r JOIN muster.walks w ON w.run_id = r.id
+  LEFT JOIN muster.lists l ON l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource
+    AND l.last_verified_at IS NOT NULL
+  WHERE r.status IN ('queued', 'running')`;
+
+/** How long runs that are under way still take at their own pace, in seconds, by the run's id; those of which it is known. */
+export async function estimateRuns(
+  db: Pick<Transaction, '$queryRaw'>,
+  { ids }: { ids: readonly string[] },
+): Promise<Map<string, number>> {
+  if (ids.length === 0) return new Map();
+  const rows = await db.$queryRaw<{ id: string; seconds: number | null }[]>`
+    SELECT id, ceil("left" / NULLIF(pace, 0))::float8 AS seconds FROM (${UNDER_WAY} AND r.id = ANY(${ids}::uuid[]) GROUP BY r.id) u`;
+  return new Map(rows.flatMap(({ id, seconds }) => (seconds === null ? [] : [[id, seconds] as const])));
 }
 
-/** The digest of the keys that a walk received, if no hold refers to it: then no other row of its list was left living. */
-export async function findKeysDigest(db: Pick<Transaction, '$queryRaw'>, walkId: string): Promise<string | undefined> {
-  const [row] = await db.$queryRaw<{ digest: string | null }[]>`
-    SELECT keys_digest AS digest FROM muster.walks w
-    WHERE id = ${walkId}::uuid AND NOT EXISTS (SELECT 1 FROM muster.holds h WHERE h.walk_id = w.id)`;
-  return row?.digest ?? undefined;
+/**
+ * How long all runs of an environment that wait or are under way still take, at the pace of those that are under way; null where it is not known.
+ * Rows of a FROM: environment and seconds.
+ */
+export const NIGHTS_LEFT = Prisma.sql`(
+  SELECT environment, CASE WHEN bool_and("left" IS NOT NULL) THEN ceil(sum("left") / NULLIF(sum(pace), 0)) END::float8 AS seconds
+  FROM (${UNDER_WAY} GROUP BY r.id) u GROUP BY environment) AS night`;
+
+export function estimateNight(db: Pick<Transaction, '$queryRaw'>): Promise<{ environment: string; seconds: number | null }[]> {
+  return db.$queryRaw`SELECT environment, seconds FROM ${NIGHTS_LEFT} ORDER BY environment`;
 }
 
 /** Ends the walks of a company that is removed, and forgets their checkpoints, which hold the company's data. */

@@ -1,0 +1,166 @@
+// muster.certificates and muster.signing_keys: what is said of each verified walk, and the public keys of whoever has signed it. The step that ends
+// the walk writes the facts, under the lock of the list and with the id of its barrier: certificates of a list so have the order of its walks. One
+// signer at a time, under an advisory lock, signs those whose barrier has its number. A removal locks those that wait by id, as the signer does.
+//
+//   facts -> jws   signed; never changed again, and removed by age alone
+import { type CompanyKey, ENVIRONMENTS } from '../../core/company.js';
+import { type Certificate, Prisma, type SigningKey } from '../../generated/prisma/client.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
+import type { Database } from '../database.js';
+import type { Transaction } from '../transaction.js';
+import { isOf } from './connections.js';
+import type { ListKey } from './lists.js';
+
+/** What is known of a verified walk when it ends. Times as PostgreSQL writes them in JSON. */
+export interface WalkFacts {
+  readonly run_id: string;
+  readonly walk_id: string;
+  readonly proof: string;
+  readonly started_at: string;
+  readonly finished_at: string;
+  readonly verified_at: string;
+  readonly received: number;
+  readonly total_records: number | null;
+  readonly records: number;
+  readonly inserted: number;
+  readonly updated: number;
+  readonly unchanged: number;
+  readonly deleted: number;
+  /** The fingerprint of the catalogue entry. */
+  readonly catalogue: string;
+}
+
+/** The part of a statement that writes down what `walk` has proved (`proved`), with the id of its `barrier`. */
+export function noteCertificate(
+  list: ListKey,
+  { proof, finishedAt }: { proof: string | null; finishedAt: Date | null },
+): Prisma.Sql {
+  const { environment, companyId, resource } = list;
+  return Prisma.sql`certificate AS (
+    INSERT INTO muster.certificates (id, environment, company_id, resource, verified_at, facts)
+    SELECT barrier.id, ${environment}, ${companyId}::uuid, ${resource}, proved.last_verified_at, jsonb_build_object(
+      'run_id', walk.run_id, 'walk_id', walk.id, 'proof', ${proof}::text, 'started_at', walk.started_at,
+      'finished_at', ${finishedAt}::timestamptz, 'verified_at', proved.last_verified_at, 'received', walk.received,
+      'total_records', walk.total_records, 'records', proved.records, 'inserted', walk.inserted, 'updated', walk.updated,
+      'unchanged', walk.unchanged, 'deleted', walk.deleted, 'catalogue', walk.fingerprint)
+    FROM walk CROSS JOIN proved CROSS JOIN barrier)`;
+}
+
+/** Whether any waits to be signed, with or without a number in the feed. */
+export async function hasUnsigned(db: Pick<Database, 'prisma'>): Promise<boolean> {
+  const [row] = await db.prisma.$queryRaw<{ any: boolean }[]>`
+    SELECT (SELECT id FROM muster.certificates WHERE jws IS NULL ORDER BY id LIMIT 1) IS NOT NULL AS any`;
+  return row!.any;
+}
+
+/** Makes the caller the only signer until its transaction ends. A statement of its own, so that the next sees what the signer before has signed. */
+export async function lockSigning(tx: Transaction): Promise<boolean> {
+  const [lock] = await tx.$queryRaw<{ ours: boolean }[]>`
+    SELECT pg_try_advisory_xact_lock(hashtextextended('muster.certificates', 0)) AS ours`;
+  return lock!.ours;
+}
+
+export interface UnsignedCertificate extends ListKey {
+  readonly id: bigint;
+  readonly facts: WalkFacts;
+  /** Of its barrier. A bigint in decimal. */
+  readonly seq: string;
+  /** The newest of the list that is signed. */
+  readonly previous: string | null;
+}
+
+/**
+ * The first that can be signed, locked. Of a list none is left out between two: an earlier barrier has its number before or with a later one.
+ * The caller holds the lock of `lockSigning`.
+ */
+export function findUnsigned(tx: Transaction, { limit }: { limit: number }): Promise<UnsignedCertificate[]> {
+  return tx.$queryRaw`
+    SELECT c.id, c.environment, c.company_id::text AS "companyId", c.resource, c.facts, b.seq::text AS seq, p.jws AS previous
+    FROM muster.certificates c JOIN muster.barriers b ON b.id = c.id
+    LEFT JOIN LATERAL (
+      SELECT jws FROM muster.certificates p
+      WHERE p.environment = c.environment AND p.company_id = c.company_id AND p.resource = c.resource AND p.jws IS NOT NULL
+      ORDER BY p.id DESC LIMIT 1) p ON true
+    WHERE c.jws IS NULL AND b.number IS NOT NULL
+    ORDER BY c.id LIMIT ${limit}::int FOR UPDATE OF c`;
+}
+
+/** Keeps what was signed, in the transaction that has read it. */
+export async function writeSigned(
+  tx: Transaction,
+  signed: readonly { readonly id: bigint; readonly jws: string }[],
+): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.certificates c SET jws = s.jws, facts = NULL
+    FROM unnest(${signed.map(({ id }) => id)}::bigint[], ${signed.map(({ jws }) => jws)}::text[]) AS s(id, jws) WHERE c.id = s.id`;
+}
+
+/** Keeps a public key, before anybody sees what it has signed. Returns whether it is new. */
+export async function addSigningKey(tx: Transaction, { kid, x }: Pick<SigningKey, 'kid' | 'x'>): Promise<boolean> {
+  const added = await tx.$executeRaw`
+    INSERT INTO muster.signing_keys (kid, x) VALUES (${kid}, ${x}) ON CONFLICT (kid) DO NOTHING`;
+  return added > 0;
+}
+
+/** Every key that has signed, the oldest first. */
+export function listSigningKeys(db: Pick<Database, 'prisma'>): Promise<SigningKey[]> {
+  return db.prisma.signingKey.findMany({ orderBy: [{ firstUsedAt: 'asc' }, { kid: 'asc' }] });
+}
+
+export interface CertificateRow extends Pick<Certificate, 'id'> {
+  readonly jws: string;
+}
+
+export type CertificateFilter = Partial<ListKey> & PageQuery;
+
+/**
+ * Those that are signed, newest first. Throws `invalid_request` for a cursor that no answer gave. Every filter goes over an index, which begins with the
+ * environment: both are looked up where none is given. A company's certificates are few enough to be sorted. The migration says why the order is by -id.
+ */
+export async function listCertificates(
+  db: Database,
+  { limit, cursor, ...filter }: CertificateFilter,
+): Promise<Page<CertificateRow>> {
+  const before = cursor === undefined ? undefined : BigInt(readCursor(cursor, /^\d{1,18}$/));
+  const { environment, companyId, resource } = filter;
+  const most = limit + 1;
+  const isFiltered = [environment, companyId, resource].some((value) => value !== undefined);
+  const rows = isFiltered
+    ? await db.prisma.$queryRaw<CertificateRow[]>`
+        SELECT found.* FROM unnest(${environment ? [environment] : ENVIRONMENTS}::text[]) AS chosen(environment) CROSS JOIN LATERAL (
+          SELECT c.id, c.jws FROM muster.certificates c
+          WHERE c.environment = chosen.environment AND c.jws IS NOT NULL
+            ${companyId === undefined ? Prisma.empty : Prisma.sql`AND c.company_id = ${companyId}::uuid`}
+            ${resource === undefined ? Prisma.empty : Prisma.sql`AND c.resource = ${resource}`}
+            ${before === undefined ? Prisma.empty : Prisma.sql`AND -c.id > ${-before}::bigint`}
+          ORDER BY -c.id LIMIT ${most}::int) found
+        ORDER BY found.id DESC LIMIT ${most}::int`
+    : await db.prisma.$queryRaw<CertificateRow[]>`
+        SELECT id, jws FROM muster.certificates
+        WHERE jws IS NOT NULL ${before === undefined ? Prisma.empty : Prisma.sql`AND id < ${before}::bigint`}
+        ORDER BY id DESC LIMIT ${most}::int`;
+  return pageOf(rows, limit, ({ id }) => String(id));
+}
+
+/** Takes along those that nobody has signed yet: with its barriers the company's place in the feed is gone. What is signed stays, as the audit does. */
+export async function removeUnsigned(tx: Transaction, company: CompanyKey): Promise<void> {
+  await tx.$executeRaw`
+    DELETE FROM muster.certificates WHERE id IN (
+      SELECT id FROM muster.certificates WHERE ${isOf(company)} AND jws IS NULL ORDER BY id FOR UPDATE)`;
+}
+
+/**
+ * Removes those of walks of more than so many days ago, at most `limit` of them, and returns how many. The newest of each list of an onboarded
+ * company stays, since the next one names it.
+ */
+export function removeOldCertificates(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    DELETE FROM muster.certificates WHERE id IN (
+      SELECT c.id FROM muster.certificates c
+      WHERE c.verified_at < now() - ${days}::int * interval '1 day' AND c.jws IS NOT NULL AND (
+        EXISTS (
+          SELECT FROM muster.certificates n
+          WHERE n.environment = c.environment AND n.company_id = c.company_id AND n.resource = c.resource AND n.id > c.id AND n.jws IS NOT NULL)
+        OR NOT EXISTS (SELECT FROM muster.connections o WHERE o.environment = c.environment AND o.company_id = c.company_id))
+      ORDER BY c.verified_at LIMIT ${limit}::int)`;
+}

@@ -1,0 +1,103 @@
+// muster.change_batches, muster.changes: what the feed has of records that are forgotten is taken out of it. Numbers stay without gaps: an
+// entry becomes a deletion, without data, of something that never was. Who calls has locked the list; batches are locked by id, before their
+// changes (change-batches.ts).
+// muster.farewells: the batches by which readers learn that such records are gone. Their ids are replaced, too, once readers had time.
+import { numberArray, textArray } from '../array-literals.js';
+import { Prisma } from '../../generated/prisma/client.js';
+import type { Database } from '../database.js';
+import { inTransaction, type Transaction } from '../transaction.js';
+import { isOfList, type ListKey } from './lists.js';
+
+/** What stands from now on in the place of an id, by the id. */
+export type StandIns = ReadonlyMap<string, string>;
+
+/** Whoever is forgotten again is told of already. */
+const IS_NO_FAREWELL = Prisma.sql`NOT EXISTS (SELECT FROM muster.farewells f WHERE f.batch_id = change_batches.id)`;
+
+/** The ids among these, or that begin so, of which the feed has any entry. */
+export async function findChangedIds(
+  tx: Transaction,
+  list: ListKey,
+  { ids, prefix }: { readonly ids: readonly string[]; readonly prefix?: string | undefined },
+): Promise<string[]> {
+  const rows = await tx.$queryRaw<{ id: string }[]>`
+    SELECT DISTINCT c.id FROM muster.change_batches CROSS JOIN LATERAL (
+      SELECT record_id AS id FROM muster.changes WHERE batch_id = change_batches.id UNION ALL SELECT unnest(change_batches.ids)) c
+    WHERE ${isOfList(list)} AND ${IS_NO_FAREWELL} AND (c.id = ANY(${ids}::text[]) OR starts_with(c.id, ${prefix ?? null}::text))`;
+  return rows.map(({ id }) => id);
+}
+
+/** Makes every entry of these records a deletion of its stand-in, without data. */
+export async function eraseChanges(tx: Transaction, list: ListKey, standIns: StandIns): Promise<void> {
+  const ids = [...standIns.keys()];
+  const batches = await tx.$queryRaw<{ id: bigint; isWhole: boolean }[]>`
+    SELECT id, ids && ${ids}::text[] AS "isWhole" FROM muster.change_batches
+    WHERE ${isOfList(list)} AND ${IS_NO_FAREWELL} AND (ids && ${ids}::text[] OR EXISTS (
+      SELECT FROM muster.changes c WHERE c.batch_id = change_batches.id AND c.record_id = ANY(${ids}::text[])))
+    ORDER BY id FOR UPDATE`;
+  await tx.$executeRaw`
+    UPDATE muster.changes c SET record_id = s.stand_in, op = 'delete', data = NULL
+    FROM unnest(${ids}::text[], ${[...standIns.values()]}::text[]) AS s(id, stand_in)
+    WHERE c.batch_id = ANY(${batches.map(({ id }) => id)}::bigint[]) AND c.record_id = s.id`;
+  for (const { id, isWhole } of batches) if (isWhole) await eraseFromTexts(tx, id, standIns);
+}
+
+interface WholeBatch {
+  readonly ids: string[];
+  readonly starts: number[];
+  readonly lengths: (number | null)[];
+  readonly ops: string[] | null;
+  readonly texts: Uint8Array | null;
+  readonly textsFrom: number;
+}
+
+/** The same for a batch that keeps its changes as the text that was received: blanks stand where the texts stood. */
+async function eraseFromTexts(tx: Transaction, id: bigint, standIns: StandIns): Promise<void> {
+  // As JSON: Prisma reads no array with a null in it.
+  const [batch] = await tx.$queryRaw<WholeBatch[]>`
+    SELECT to_jsonb(ids) AS ids, to_jsonb(starts) AS starts, to_jsonb(lengths) AS lengths, to_jsonb(ops) AS ops, texts,
+      texts_from AS "textsFrom"
+    FROM muster.change_batches WHERE id = ${id}`;
+  const { ids, starts, lengths, ops, textsFrom, texts } = batch!;
+  const isGone = ids.map((each) => standIns.has(each));
+  const blanked = texts && Buffer.from(texts);
+  for (const [n, length] of lengths.entries()) {
+    const from = starts[n]! - textsFrom;
+    if (isGone[n] && length !== null) blanked?.fill(' ', from, from + length);
+  }
+  await tx.$executeRaw`
+    UPDATE muster.change_batches SET ids = ${textArray(ids.map((each) => standIns.get(each) ?? each))}::text[],
+      lengths = ${numberArray(lengths.map((length, n) => (isGone[n] ? null : length)))}::int[],
+      ops = ${textArray(ids.map((_, n) => (isGone[n] ? 'delete' : (ops?.[n] ?? 'insert'))))}::text[], texts = ${blanked}::bytea
+    WHERE id = ${id}`;
+}
+
+/** Tells readers of the feed that these records are gone. */
+export async function bidFarewell(tx: Transaction, list: ListKey, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  const { environment, companyId, resource } = list;
+  await tx.$executeRaw`
+    WITH batch AS (
+      INSERT INTO muster.change_batches (size, environment, company_id, resource, changed_at)
+      VALUES (${ids.length}::int, ${environment}, ${companyId}::uuid, ${resource}, now()) RETURNING id
+    ), farewell AS (
+      INSERT INTO muster.farewells (batch_id) SELECT id FROM batch
+    )
+    INSERT INTO muster.changes (batch_id, position, record_id, op)
+    SELECT batch.id, w.n - 1, w.id, 'delete' FROM batch, unnest(${ids}::text[]) WITH ORDINALITY AS w(id, n)`;
+}
+
+/**
+ * Replaces the ids of records that readers were told of more than `days` ago, in at most `limit` batches. Returns how many it looked at.
+ */
+export function endFarewells(db: Pick<Database, 'prisma'>, { days, limit }: { days: number; limit: number }): Promise<number> {
+  return inTransaction(db, async (tx) => {
+    const batches = await tx.$queryRaw<{ id: bigint }[]>`
+      SELECT b.id FROM muster.change_batches b JOIN muster.farewells f ON f.batch_id = b.id
+      WHERE f.told_at < now() - make_interval(days => ${days}::int) AND b.first_seq IS NOT NULL ORDER BY b.id LIMIT ${limit}::int FOR UPDATE OF b`;
+    const which = Prisma.sql`batch_id = ANY(${batches.map(({ id }) => id)}::bigint[])`;
+    await tx.$executeRaw`UPDATE muster.changes SET record_id = '#' || replace(gen_random_uuid()::text, '-', '') WHERE ${which}`;
+    await tx.$executeRaw`DELETE FROM muster.farewells WHERE ${which}`;
+    return batches.length;
+  });
+}

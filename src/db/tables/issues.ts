@@ -1,0 +1,235 @@
+// muster.issues: what a person should see, one row a cause: an error code or a state, in an environment, of a resource or of whole companies.
+// One sweep at a time writes it, under an advisory lock, and locks nothing else but what it inserts into notifications behind it.
+//
+//   none -> ongoing      the first company has the trouble
+//   ongoing -> resolved  no company has it any more
+//   resolved -> ongoing  it is back within a day; later it is another issue, with a row of its own
+import type { Environment } from '../../core/company.js';
+import { ERROR_CODES, MusterError } from '../../core/errors.js';
+import { type Issue, Prisma } from '../../generated/prisma/client.js';
+import { BY_INDEX } from '../by-index.js';
+import { newestFirst, type Page, type PageQuery, pageBySeq } from '../cursor.js';
+import type { Database } from '../database.js';
+import { inTransaction, type Transaction } from '../transaction.js';
+import { isOlderThan } from './lists.js';
+import { failedNightExports } from './night-exports.js';
+import { TELL_OF_ISSUES } from './notifications.js';
+import { UNNAMED } from './quarantined-tokens.js';
+import { NIGHTS_LEFT } from './walks.js';
+
+/** Causes that are not an error code with which walks fail; docs/admin-api.md says what each means. The names are kept for good: rename none. */
+export const ISSUE_STATES = [
+  'reauthorization_required',
+  'deletions_held',
+  'budget_short',
+  'list_late',
+  'list_unverified',
+  'token_quarantined',
+  'schema_misfit',
+  'export_failed',
+  'privacy_rewrite_pending',
+  'privacy_rule_unmatched',
+  'mirror_differs',
+] as const;
+export type IssueState = (typeof ISSUE_STATES)[number];
+
+export const ISSUE_SEVERITIES = ['action', 'warning'] as const;
+export const ISSUE_STATUSES = ['ongoing', 'resolved'] as const;
+export type IssueStatus = (typeof ISSUE_STATUSES)[number];
+
+export interface IssueRow extends Omit<Issue, 'environment' | 'severity' | 'status'> {
+  readonly environment: Environment;
+  /** `action`: it stays until a person acts. `warning`: it may pass. */
+  readonly severity: (typeof ISSUE_SEVERITIES)[number];
+  readonly status: IssueStatus;
+}
+
+/** Errors that may pass count as warnings, and so do states that may. */
+const WARNINGS: readonly string[] = [
+  ...Object.entries(ERROR_CODES).flatMap(([code, { retryable }]) => (retryable ? [code] : [])),
+  ...([
+    'list_late',
+    'list_unverified',
+    'token_quarantined',
+    'schema_misfit',
+    'privacy_rewrite_pending',
+    'privacy_rule_unmatched',
+  ] satisfies IssueState[]),
+];
+
+/** The company must authorize again, which is an issue of its own. */
+const SHOWN_OTHERWISE = ['reauthorization_required', 'access_token_refused'];
+
+/** A list may go without a proof for a night or two: those that change a lot do. */
+const UNVERIFIED_DAYS = 3;
+/** A value that does not fit is news; what is done about it is done in the queries that read it, of which we hear nothing. */
+const MISFIT_DAYS = 7;
+/** An issue that comes back sooner is the same one. */
+const REOPENED_WITHIN_DAYS = 1;
+const SAMPLE = 5;
+/** People are told again of an issue once it has so many times the companies that they know of: one late list must not hide a thousand. */
+const GROWTH_TOLD = 10;
+/** Estimates waver. A night that was too short is not before it would end within this share of the time. */
+const ENOUGH = 0.8;
+
+export interface IssueSearch {
+  /** The lists of the catalogue. One that has left it is walked no more. */
+  readonly resources: readonly string[];
+  /** Those that are exported after each night. */
+  readonly exported: readonly string[];
+  readonly staleAfterHours: number;
+  /** Until the next night begins. */
+  readonly secondsLeft: number;
+  /** The night has just begun: what its runs will take is not known well enough to say that it is too short. */
+  readonly isNightYoung: boolean;
+}
+
+/** An issue that has begun or ended, or grown so much that people are told again. */
+export type IssueNews = Pick<IssueRow, 'id' | 'cause' | 'environment' | 'resource' | 'companies' | 'status'>;
+
+/**
+ * Looks for every cause in one statement, and opens, renews and resolves the issues accordingly. Returns what people should hear; nothing
+ * where another process looks at the same time. It goes by indexes, with a few lookups a list.
+ */
+export function reconcileIssues(db: Database, search: IssueSearch): Promise<IssueNews[]> {
+  return inTransaction(db, async (tx) => {
+    // Of its own, so that the statement behind it sees what the sweep before has written.
+    const [lock] = await tx.$queryRaw<{ ours: boolean }[]>`
+      SELECT pg_try_advisory_xact_lock(hashtextextended('muster.issues', 0)) AS ours, ${BY_INDEX}`;
+    return lock!.ours ? tx.$queryRaw<IssueNews[]>(reconciliation(search)) : [];
+  });
+}
+
+/** The lists of active companies, with the error code of those whose newest walk that ended has failed. */
+function listsOf(resources: readonly string[]): Prisma.Sql {
+  return Prisma.sql`
+    SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.unverified_since, ended.code
+    FROM muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
+    LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource
+    LEFT JOIN LATERAL (
+      SELECT CASE WHEN w.status = 'failed' THEN COALESCE(w.error->>'code', 'internal_error') END AS code FROM muster.walks w
+      WHERE w.environment = c.environment AND w.company_id = c.company_id AND w.resource = asked.resource
+        AND w.status IN ('succeeded', 'failed') AND w.kind = 'sync' AND w.finished_at >= c.created_at
+      ORDER BY w.finished_at DESC LIMIT 1) ended ON TRUE
+    WHERE c.status = 'active'`;
+}
+
+/** A row for each company and cause: cause, environment, resource, company_id. Draws from `list` and `short`. */
+function foundBy({ staleAfterHours, exported, resources }: IssueSearch): Prisma.Sql {
+  return Prisma.sql`
+    SELECT code AS cause, environment, resource, company_id FROM list WHERE code <> ALL(${SHOWN_OTHERWISE}::text[])
+    UNION ALL SELECT 'list_late', environment, resource, company_id FROM list l WHERE ${isOlderThan(staleAfterHours)}
+    UNION ALL SELECT 'list_unverified', environment, resource, company_id FROM list
+    WHERE unverified_since < now() - ${UNVERIFIED_DAYS}::int * interval '1 day'
+    UNION ALL SELECT 'reauthorization_required', environment, NULL, company_id FROM muster.connections
+    WHERE status = 'reauthorization_required'
+    UNION ALL SELECT 'deletions_held', environment, resource, company_id FROM muster.holds WHERE status = 'open'
+    UNION ALL SELECT 'token_quarantined', environment, NULL, company_id FROM muster.quarantined_tokens
+    UNION ALL SELECT 'schema_misfit', environment, resource, company_id FROM muster.schema_misfits
+    WHERE last_seen_at > now() - ${MISFIT_DAYS}::int * interval '1 day'
+    UNION ALL SELECT 'export_failed', environment, resource, company_id FROM (${failedNightExports(exported)}) export
+    UNION ALL SELECT 'privacy_rewrite_pending', environment, resource, company_id
+    FROM muster.lists JOIN muster.connections c USING (environment, company_id)
+    WHERE privacy_stage IS NOT NULL AND (privacy_stage = 'rewrite' OR c.status = 'active') AND resource = ANY(${resources}::text[])
+    UNION ALL SELECT 'privacy_rule_unmatched', environment, resource, company_id FROM muster.lists
+    WHERE unmatched_rules <> '{}' AND resource = ANY(${resources}::text[])
+    UNION ALL SELECT 'mirror_differs', environment, resource, company_id FROM muster.second_readings WHERE faults > 0
+    UNION ALL SELECT 'budget_short', environment, NULL, company_id FROM muster.runs JOIN short USING (environment)
+    WHERE status IN ('queued', 'running')`;
+}
+
+/** Environments whose runs will not have ended when the next night begins. Where that is not known, what was known last stands. */
+function shortBudgets({ secondsLeft, isNightYoung }: IssueSearch): Prisma.Sql {
+  return Prisma.sql`
+    SELECT night.environment FROM ${NIGHTS_LEFT}
+    LEFT JOIN current ON current.environment = night.environment AND current.cause = 'budget_short'
+    WHERE CASE WHEN current.id IS NULL THEN NOT ${isNightYoung}::boolean AND night.seconds > ${secondsLeft}::float8
+      ELSE COALESCE(night.seconds > ${secondsLeft * ENOUGH}::float8, TRUE) END`;
+}
+
+function reconciliation(search: IssueSearch): Prisma.Sql {
+  const isSame = Prisma.sql`i.cause = f.cause AND i.environment = f.environment AND i.resource IS NOT DISTINCT FROM f.resource`;
+  return Prisma.sql`
+    WITH current AS (
+      SELECT id, cause, environment, resource, told FROM muster.issues WHERE status = 'ongoing'
+    ), list AS (${listsOf(search.resources)}
+    ), short AS (${shortBudgets(search)}
+    ), found AS (
+      SELECT cause, environment, resource, count(DISTINCT company_id)::int AS companies,
+        CASE WHEN cause = ANY(${WARNINGS}::text[]) THEN 'warning' ELSE 'action' END AS severity,
+        COALESCE((array_agg(DISTINCT company_id::text) FILTER (WHERE company_id <> ${UNNAMED}::uuid))[1:${SAMPLE}::int], '{}') AS sample
+      FROM (${foundBy(search)}) each GROUP BY cause, environment, resource
+    ), known AS (
+      SELECT i.id, i.told, f.* FROM found f JOIN current i ON ${isSame}
+    ), past AS (
+      SELECT DISTINCT ON (i.cause, i.environment, i.resource) i.id, f.* FROM found f JOIN muster.issues i ON ${isSame}
+      WHERE i.status = 'resolved' AND i.resolved_at > now() - ${REOPENED_WITHIN_DAYS}::int * interval '1 day'
+        AND NOT EXISTS (SELECT FROM current i WHERE ${isSame})
+      ORDER BY i.cause, i.environment, i.resource, i.resolved_at DESC
+    ), renewed AS (
+      UPDATE muster.issues i SET companies = f.companies, severity = f.severity, sample = f.sample, last_seen_at = now(),
+        told = CASE WHEN f.companies >= f.told * ${GROWTH_TOLD}::int THEN f.companies ELSE f.told END
+      FROM known f WHERE i.id = f.id
+      RETURNING i.id, i.cause, i.environment, i.resource, i.companies, i.status, i.told > f.told AS grew
+    ), reopened AS (
+      UPDATE muster.issues i SET companies = f.companies, severity = f.severity, sample = f.sample, last_seen_at = now(),
+        told = f.companies, status = 'ongoing', resolved_at = NULL
+      FROM past f WHERE i.id = f.id RETURNING i.id, i.cause, i.environment, i.resource, i.companies, i.status
+    ), opened AS (
+      INSERT INTO muster.issues (cause, environment, resource, severity, companies, sample, told)
+      SELECT cause, environment, resource, severity, companies, sample, companies FROM found f
+      WHERE NOT EXISTS (SELECT FROM current i WHERE ${isSame}) AND NOT EXISTS (SELECT FROM past i WHERE ${isSame})
+      ORDER BY cause, environment, resource
+      ON CONFLICT DO NOTHING RETURNING id, cause, environment, resource, companies, status
+    ), resolved AS (
+      UPDATE muster.issues i SET status = 'resolved', resolved_at = now()
+      FROM current WHERE i.id = current.id AND NOT EXISTS (SELECT FROM found f WHERE ${isSame})
+      RETURNING i.id, i.cause, i.environment, i.resource, i.companies, i.status
+    ), news AS (
+      SELECT id, cause, environment, resource, companies, status FROM renewed WHERE grew
+      UNION ALL SELECT * FROM reopened UNION ALL SELECT * FROM opened UNION ALL SELECT * FROM resolved
+    ), ${TELL_OF_ISSUES}
+    SELECT * FROM news`;
+}
+
+export type IssueFilter = Partial<Pick<IssueRow, 'status' | 'environment'>> & PageQuery;
+
+/** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
+export async function listIssues(db: Database, filter: IssueFilter): Promise<Page<IssueRow>> {
+  return pageBySeq((await db.prisma.issue.findMany(newestFirst(filter))) as IssueRow[], filter.limit);
+}
+
+/** Throws `issue_not_found`. */
+export async function findIssue(db: Database, { id }: { id: string }): Promise<IssueRow> {
+  const row = await db.prisma.issue.findUnique({ where: { id } });
+  if (!row) throw new MusterError('issue_not_found', `There is no issue ${id}: GET /api/issues lists them.`);
+  return row as IssueRow;
+}
+
+/** Of one environment, or of both. */
+export async function countOngoingIssues(
+  db: Pick<Transaction, '$queryRaw'>,
+  { environment = null }: { environment?: Environment | null | undefined } = {},
+): Promise<number> {
+  const [row] = await db.$queryRaw<{ count: number }[]>`
+    SELECT count(*)::int AS count FROM muster.issues
+    WHERE status = 'ongoing' AND (${environment}::text IS NULL OR environment = ${environment})`;
+  return row!.count;
+}
+
+/** Ongoing issues by what they are. */
+export function countIssuesByCause(
+  db: Pick<Transaction, '$queryRaw'>,
+): Promise<(Pick<IssueRow, 'severity' | 'cause' | 'environment'> & { readonly count: number })[]> {
+  return db.$queryRaw`
+    SELECT severity, cause, environment, count(*)::int AS count FROM muster.issues WHERE status = 'ongoing'
+    GROUP BY severity, cause, environment`;
+}
+
+/** Removes issues that were resolved more than `days` ago, at most `limit` of them. Returns how many. */
+export function removeOldIssues(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    DELETE FROM muster.issues WHERE id IN (
+      SELECT id FROM muster.issues
+      WHERE status = 'resolved' AND resolved_at < now() - ${days}::int * interval '1 day' LIMIT ${limit}::int)`;
+}

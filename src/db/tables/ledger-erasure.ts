@@ -1,0 +1,65 @@
+// The ledger and the checkpoints of walks (ledger.ts, walks.ts): what they say of records that are forgotten is taken out of them. Pages keep their
+// places and their numbers of records, so that what was proved stays proved. Who calls has locked the list and fenced its walks.
+import { textArray } from '../array-literals.js';
+import type { Transaction } from '../transaction.js';
+import type { StandIns } from './change-erasure.js';
+import { isOfList, type ListKey } from './lists.js';
+
+/**
+ * Puts stand-ins in the place of keys, and their hashes in the place of the keys' hashes. Hashes of texts go, and with them the list's baseline: the
+ * next walk compares every record. `hashOf`: the two words of a key's hash.
+ */
+export async function eraseFromLedger(
+  tx: Transaction,
+  list: ListKey,
+  { standIns, hashOf }: { readonly standIns: StandIns; readonly hashOf: (key: string) => Uint32Array },
+): Promise<void> {
+  await dropBaseline(tx, list);
+  const pages = await tx.$queryRaw<{ id: bigint; ids: string[]; keys: Uint8Array }[]>`
+    SELECT id, ids, keys FROM muster.page_keys WHERE ${isOfList(list)} AND ids && ${[...standIns.keys()]}::text[] FOR UPDATE`;
+  for (const { id, ids, keys } of pages) {
+    const words = new Uint32Array(new Uint8Array(keys).buffer);
+    for (const [n, key] of ids.entries()) if (standIns.has(key)) words.set(hashOf(standIns.get(key)!), 2 * n);
+    await tx.$executeRaw`
+      UPDATE muster.page_keys SET ids = ${textArray(ids.map((key) => standIns.get(key) ?? key))}::text[], keys = ${Buffer.from(words.buffer)}
+      WHERE id = ${id}`;
+  }
+  await tx.$executeRaw`
+    UPDATE muster.page_snapshots SET row_hashes = NULL WHERE keys_id = ANY(${pages.map(({ id }) => id)}::bigint[])`;
+}
+
+/** The keys that begin so, of all pages that the ledger has of the list. */
+export async function findLedgerKeys(tx: Transaction, list: ListKey, { prefix }: { readonly prefix: string }): Promise<string[]> {
+  const rows = await tx.$queryRaw<{ key: string }[]>`
+    SELECT DISTINCT key FROM muster.page_keys CROSS JOIN LATERAL unnest(ids) AS key WHERE ${isOfList(list)} AND starts_with(key, ${prefix})`;
+  return rows.map(({ key }) => key);
+}
+
+/** No walk goes by an earlier one of the list: every record is compared again. What a page's answer was is of no use then, and may name a record. */
+export async function dropBaseline(tx: Transaction, list: ListKey): Promise<void> {
+  await tx.$executeRaw`UPDATE muster.walks SET reusable = false, keys_digest = NULL WHERE ${isOfList(list)}`;
+  await tx.$executeRaw`
+    UPDATE muster.walk_pages p SET answer = NULL FROM muster.walks w WHERE w.id = p.walk_id AND ${isOfList(list)} AND p.answer IS NOT NULL`;
+}
+
+/** Walks that stand at a place whose checkpoint names one of these begin anew: it may be a token, or a parent. */
+export async function dropCheckpointsNaming(tx: Transaction, list: ListKey, names: readonly string[]): Promise<void> {
+  const texts = names.map((name) => JSON.stringify(name).slice(1, -1));
+  await tx.$executeRaw`
+    UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL
+    WHERE ${isOfList(list)} AND checkpoint IS NOT NULL
+      AND EXISTS (SELECT FROM unnest(${texts}::text[]) AS t(name) WHERE strpos(checkpoint::text, t.name) > 0)`;
+}
+
+/** Takes a record out of the paths that error messages of its company's runs and walks name. */
+export async function eraseFromErrors(tx: Transaction, { environment, companyId }: ListKey, name: string): Promise<void> {
+  const segment = `/${encodeURIComponent(name)}`;
+  for (const end of ['/', ' ']) {
+    await tx.$executeRaw`
+      UPDATE muster.walks SET error = replace(error::text, ${segment + end}, ${`/…${end}`})::jsonb
+      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND strpos(error::text, ${segment + end}) > 0`;
+    await tx.$executeRaw`
+      UPDATE muster.runs SET error = replace(error::text, ${segment + end}, ${`/…${end}`})::jsonb
+      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND strpos(error::text, ${segment + end}) > 0`;
+  }
+}

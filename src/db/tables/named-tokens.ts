@@ -1,0 +1,96 @@
+// muster.named_tokens: tokens of the admin API, each with a name and a role. A token lives until it is revoked or expires; a name belongs to one
+// living token, so that the audit tells them apart. No other lock is taken after one.
+import { MusterError } from '../../core/errors.js';
+import type { NamedToken } from '../../generated/prisma/client.js';
+import { newestFirst, type Page, pageBySeq, type PageQuery } from '../cursor.js';
+import type { Database } from '../database.js';
+import type { Transaction } from '../transaction.js';
+
+/** From the least right to the most. */
+export const ROLES = ['viewer', 'operator', 'admin'] as const;
+export type Role = (typeof ROLES)[number];
+
+export interface NamedTokenRow extends Omit<NamedToken, 'role' | 'tokenHash' | 'revokedAt'> {
+  readonly role: Role;
+}
+
+export interface NewNamedToken {
+  readonly name: string;
+  readonly role: Role;
+  readonly tokenHash: string;
+  readonly createdBy: string;
+  readonly expiresAt?: Date | undefined;
+}
+
+/** Returns the id. Throws `token_name_taken` while another token of this name lives. */
+export async function insertNamedToken(tx: Transaction, token: NewNamedToken): Promise<string> {
+  const { name, role, tokenHash, createdBy, expiresAt = null } = token;
+  // An index cannot tell that a token has expired: the name is given up when somebody wants it.
+  await tx.$executeRaw`
+    UPDATE muster.named_tokens SET revoked_at = expires_at
+    WHERE lower(name) = lower(${name}) AND revoked_at IS NULL AND expires_at <= now()`;
+  const [row] = await tx.$queryRaw<{ id: string }[]>`
+    INSERT INTO muster.named_tokens (name, role, token_hash, created_by, expires_at)
+    VALUES (${name}, ${role}, ${tokenHash}, ${createdBy}, ${expiresAt}::timestamptz)
+    ON CONFLICT DO NOTHING RETURNING id::text`;
+  if (row) return row.id;
+  throw new MusterError(
+    'token_name_taken',
+    `There is a token named ${name}: choose another name, or delete that token first (GET /api/tokens lists them).`,
+  );
+}
+
+/** Ends a token for good; gives its name. Throws `token_not_found`. */
+export async function revokeNamedToken(tx: Transaction, { id }: { readonly id: string }): Promise<string> {
+  const [row] = await tx.$queryRaw<{ name: string }[]>`
+    UPDATE muster.named_tokens SET revoked_at = now() WHERE id = ${id}::uuid AND revoked_at IS NULL RETURNING name`;
+  if (row) return row.name;
+  throw new MusterError('token_not_found', `There is no token ${id}: GET /api/tokens lists them.`);
+}
+
+/** Those that are not revoked, expired ones too, newest first. Throws `invalid_request` for a cursor that no answer gave. */
+export async function listNamedTokens(db: Database, query: PageQuery): Promise<Page<NamedTokenRow>> {
+  const page = newestFirst({ ...query, revokedAt: null });
+  const rows = await db.prisma.namedToken.findMany({ ...page, omit: { tokenHash: true, revokedAt: true } });
+  return pageBySeq(rows as NamedTokenRow[], query.limit);
+}
+
+export interface LivingToken {
+  readonly id: string;
+  readonly name: string;
+  readonly role: Role;
+  readonly tokenHash: string;
+  /** Whether its last use is on record, to the minute. */
+  readonly isMarked: boolean;
+}
+
+/** The living tokens among those with these hashes. */
+export function findLivingTokens(db: Pick<Database, 'prisma'>, hashes: readonly string[]): Promise<LivingToken[]> {
+  return db.prisma.$queryRaw<LivingToken[]>`
+    SELECT id::text, name, role, token_hash AS "tokenHash", COALESCE(last_used_at > now() - interval '1 minute', false) AS "isMarked"
+    FROM muster.named_tokens
+    WHERE token_hash = ANY(${hashes}::text[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
+}
+
+/** Those of these tokens that live. */
+export async function findLivingTokenIds(db: Pick<Database, 'prisma'>, ids: readonly string[]): Promise<string[]> {
+  const rows = await db.prisma.$queryRaw<{ id: string }[]>`
+    SELECT id::text FROM muster.named_tokens
+    WHERE id = ANY(${ids}::uuid[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
+  return rows.map(({ id }) => id);
+}
+
+/** Writes down that these tokens are used now, unless the last minute has a use of them. */
+export async function markUse(db: Pick<Database, 'prisma'>, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
+  await db.prisma.$executeRaw`
+    UPDATE muster.named_tokens SET last_used_at = now()
+    WHERE id = ANY(${ids}::uuid[]) AND COALESCE(last_used_at <= now() - interval '1 minute', true)`;
+}
+
+/** Removes tokens that were revoked more than `days` ago, at most `limit` of them. Returns how many. */
+export function removeOldNamedTokens(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    DELETE FROM muster.named_tokens WHERE id IN (
+      SELECT id FROM muster.named_tokens WHERE revoked_at < now() - ${days}::int * interval '1 day' LIMIT ${limit}::int)`;
+}

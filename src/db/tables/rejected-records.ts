@@ -1,0 +1,77 @@
+// muster.rejected_records: a record that could not be kept, and why. Page writing inserts them with the page (mirror/page-writer.ts), under the lock of the
+// list; they go with their walk, or move with its ledger (ledger.ts), and by age.
+import type { CompanyKey } from '../../core/company.js';
+import { Prisma, type RejectedRecord } from '../../generated/prisma/client.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
+import type { Database } from '../database.js';
+import type { Transaction } from '../transaction.js';
+import type { ListKey } from './lists.js';
+
+/** With the list and the run that it belongs to. `text` is the record as it was received, in base64. */
+export type RejectedRecordRow = CompanyKey &
+  Pick<RejectedRecord, 'id' | 'page' | 'position' | 'reason' | 'text'> & { readonly runId: string; readonly resource: string };
+
+export type RejectedRecordFilter = Partial<CompanyKey & Pick<RejectedRecordRow, 'resource'>> & PageQuery;
+
+const CURSOR = /^(production|test)\|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\|[a-z][a-z0-9_]*\|\d{1,18}$/;
+
+/**
+ * What the newest walk of each list has rejected: by environment, company and resource, then as it came. Throws `invalid_request` for a cursor that
+ * no answer gave. An index knows the walks that rejected anything; of each no more records are read than a page holds.
+ */
+export async function listRejectedRecords(db: Database, filter: RejectedRecordFilter): Promise<Page<RejectedRecordRow>> {
+  const { environment, companyId, resource, limit, cursor } = filter;
+  const [afterEnvironment, afterCompany, afterResource, afterId] =
+    cursor === undefined ? [] : readCursor(cursor, CURSOR).split('|');
+  const last = Prisma.sql`(${afterEnvironment}::text, ${afterCompany}::uuid, ${afterResource}::text)`;
+  const list = Prisma.sql`(w.environment, w.company_id, w.resource)`;
+  const conditions = [
+    Prisma.sql`w.rejected > 0`,
+    ...(environment ? [Prisma.sql`w.environment = ${environment}`] : []),
+    ...(companyId ? [Prisma.sql`w.company_id = ${companyId}::uuid`] : []),
+    ...(resource ? [Prisma.sql`w.resource = ${resource}`] : []),
+    ...(afterId ? [Prisma.sql`${list} >= ${last}`] : []),
+    // By a value and not by a join: lists are looked up, however many there are. A comparison with it would be taken to hold for one walk alone.
+    Prisma.sql`(SELECT TRUE FROM muster.lists l
+      WHERE l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource AND l.last_run_id = w.run_id)`,
+  ];
+  const goesOn = afterId
+    ? Prisma.sql`AND r.id > CASE WHEN ${list} = ${last} THEN ${BigInt(afterId)}::bigint ELSE 0 END`
+    : Prisma.empty;
+  const rows = await db.prisma.$queryRaw<RejectedRecordRow[]>`
+    SELECT r.id, w.run_id AS "runId", w.environment, w.company_id::text AS "companyId", w.resource, r.page, r.position, r.reason, r.text
+    FROM muster.walks w CROSS JOIN LATERAL (
+      SELECT r.* FROM muster.rejected_records r WHERE r.walk_id = w.id ${goesOn} ORDER BY r.id LIMIT ${limit + 1}::int) r
+    WHERE ${Prisma.join(conditions, ' AND ')}
+    ORDER BY w.environment, w.company_id, w.resource, r.id LIMIT ${limit + 1}::int`;
+  return pageOf(rows, limit, (row) => `${row.environment}|${row.companyId}|${row.resource}|${row.id}`);
+}
+
+/** Removes all of the list's. The caller has locked it. */
+export async function removeRejectedRecords(tx: Transaction, list: ListKey): Promise<void> {
+  await tx.rejectedRecord.deleteMany({ where: { walk: list } });
+}
+
+/** All that walks of the list have rejected. The caller has locked the list. */
+export function findRejected(tx: Transaction, list: ListKey): Promise<Pick<RejectedRecord, 'id' | 'text'>[]> {
+  const { environment, companyId, resource } = list;
+  return tx.rejectedRecord.findMany({ where: { walk: { environment, companyId, resource } }, select: { id: true, text: true } });
+}
+
+export async function deleteRejected(tx: Transaction, ids: readonly bigint[]): Promise<void> {
+  await tx.$executeRaw`DELETE FROM muster.rejected_records WHERE id = ANY(${ids}::bigint[])`;
+}
+
+/**
+ * Removes rejected records of walks that ended more than `days` ago, at most `limit` of them, but not those of a list's newest walk. Returns
+ * how many.
+ */
+export function removeOldRejectedRecords(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
+  return db.prisma.$executeRaw`
+    DELETE FROM muster.rejected_records WHERE id IN (
+      SELECT r.id FROM muster.rejected_records r JOIN muster.walks w ON w.id = r.walk_id
+      WHERE w.finished_at < now() - ${days}::int * interval '1 day' AND NOT EXISTS (
+        SELECT FROM muster.lists l
+        WHERE l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource AND l.last_run_id = w.run_id)
+      LIMIT ${limit}::int)`;
+}

@@ -1,0 +1,134 @@
+// muster.request_budgets: what all workers together may ask of an environment's API. Workers lease slots of its schedule and write what
+// a refusal taught, each in one statement that names the version it goes by; nothing else is locked under its row but the rows of
+// muster.request_shares. Its times are those of the database's clock, and come out as durations.
+import type { Environment } from '../../core/company.js';
+import type { RequestBudget } from '../../generated/prisma/client.js';
+import type { Database } from '../database.js';
+import type { Transaction } from '../transaction.js';
+
+export interface BudgetRow
+  extends Pick<RequestBudget, 'version' | 'rate' | 'fallback' | 'seeking' | 'progress' | 'announced' | 'atOnce'> {
+  /** Seconds since what is known changed last. */
+  readonly elapsed: number;
+  /** Of these, seconds in which nobody was to ask. */
+  readonly paused: number;
+  /** Seconds until somebody may ask again; 0 = now. */
+  readonly pause: number;
+  /** Seconds of the schedule that were leased and are still to come. */
+  readonly lead: number;
+}
+
+/** Adds the environment's row where there is none. */
+export async function addBudget(db: Database, { environment }: { environment: Environment }): Promise<void> {
+  await db.prisma.$executeRaw`INSERT INTO muster.request_budgets (environment) VALUES (${environment}) ON CONFLICT DO NOTHING`;
+}
+
+/** A clock that jumped back lengthens no pause. */
+export async function readBudget(db: Database, { environment }: { environment: Environment }): Promise<BudgetRow | undefined> {
+  const [row] = await db.prisma.$queryRaw<BudgetRow[]>`
+    SELECT version, rate, fallback, seeking, progress, announced, at_once AS "atOnce",
+      GREATEST(0, extract(epoch FROM clock_timestamp() - changed_at))::float8 AS elapsed,
+      GREATEST(0, extract(epoch FROM resumes_at - changed_at))::float8 AS paused,
+      GREATEST(0, LEAST(extract(epoch FROM resumes_at - clock_timestamp()), extract(epoch FROM resumes_at - changed_at)))::float8 AS pause,
+      GREATEST(0, extract(epoch FROM next_slot_at - clock_timestamp()))::float8 AS lead
+    FROM muster.request_budgets WHERE environment = ${environment}`;
+  return row;
+}
+
+/**
+ * Leases the schedule's next slots, `interval` seconds apart; undefined when something else is known by now. `startsAt`: the first one, and
+ * `now`, in milliseconds by the database's clock. Slots are leased some seconds ahead at most: what lies further ahead was written before
+ * the clock jumped back.
+ */
+export async function leaseSlots(
+  db: Database,
+  { environment, version, slots, interval }: { environment: Environment; version: number; slots: number; interval: number },
+): Promise<{ startsAt: number; now: number; progress: number } | undefined> {
+  const seconds = slots * interval;
+  const furthest = 60 + 10 * seconds;
+  const [row] = await db.prisma.$queryRaw<{ startsAt: number; now: number; progress: number }[]>`
+    UPDATE muster.request_budgets SET progress = progress + ${seconds}::float8,
+      next_slot_at = GREATEST(clock_timestamp(), LEAST(next_slot_at, GREATEST(resumes_at, clock_timestamp() + make_interval(secs => ${furthest}::float8))))
+        + make_interval(secs => ${seconds}::float8)
+    WHERE environment = ${environment} AND version = ${version}
+    RETURNING (extract(epoch FROM next_slot_at) * 1000)::float8 - ${seconds * 1_000}::float8 AS "startsAt",
+      (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS now, progress`;
+  return row;
+}
+
+/** How far ahead the schedule is leased while requests flow: two leases of SlotSchedule, and what it takes to ask for them. */
+export const LEASED_AHEAD_SECONDS = 0.4;
+
+/**
+ * Writes what a refusal taught. Returns false when something else is known by now. Slots that were leased before are void, but other workers
+ * use theirs until they hear of it: the next one is behind these.
+ */
+export async function changeBudget(
+  db: Database,
+  known: Pick<BudgetRow, 'version' | 'rate' | 'fallback' | 'seeking' | 'progress'> & { environment: Environment; pause: number },
+): Promise<boolean> {
+  const changed = await db.prisma.$executeRaw`
+    UPDATE muster.request_budgets SET version = version + 1, rate = ${known.rate}::float8, fallback = ${known.fallback}::float8,
+      seeking = ${known.seeking}, progress = ${known.progress}::float8, changed_at = clock_timestamp(),
+      resumes_at = clock_timestamp() + make_interval(secs => ${known.pause}::float8),
+      next_slot_at = GREATEST(clock_timestamp() + make_interval(secs => ${known.pause}::float8),
+        LEAST(next_slot_at, clock_timestamp() + make_interval(secs => ${LEASED_AHEAD_SECONDS}::float8)))
+    WHERE environment = ${known.environment} AND version = ${known.version}`;
+  return changed > 0;
+}
+
+/** Nobody asks for so many seconds: what is known of the limit stays. A longer pause that was asked for before stays, too. */
+export async function pauseBudget(
+  db: Database,
+  { environment, pause }: { environment: Environment; pause: number },
+): Promise<void> {
+  await db.prisma.$executeRaw`
+    UPDATE muster.request_budgets SET version = version + 1, changed_at = clock_timestamp(),
+      resumes_at = clock_timestamp() + make_interval(secs => ${pause}::float8),
+      next_slot_at = clock_timestamp() + make_interval(secs => ${pause}::float8)
+    WHERE environment = ${environment} AND resumes_at < clock_timestamp() + make_interval(secs => ${pause}::float8)`;
+}
+
+/** Notes the limit that the service's headers tell. */
+export async function announceLimit(
+  db: Database,
+  { environment, announced }: { environment: Environment; announced: number },
+): Promise<void> {
+  await db.prisma.$executeRaw`
+    UPDATE muster.request_budgets SET version = version + 1, announced = ${announced}::float8
+    WHERE environment = ${environment} AND announced IS DISTINCT FROM ${announced}::float8`;
+}
+
+/** Notes how many requests at once go well, for the next start of a process. */
+export async function rememberAtOnce(
+  db: Database,
+  { environment, atOnce }: { environment: Environment; atOnce: number },
+): Promise<void> {
+  await db.prisma.$executeRaw`UPDATE muster.request_budgets SET at_once = ${atOnce} WHERE environment = ${environment}`;
+}
+
+/** Locks the environment's budget until the transaction ends: shares are divided by one worker at a time. */
+export async function lockBudget(tx: Transaction, { environment }: { environment: Environment }): Promise<void> {
+  await tx.$executeRaw`SELECT 1 FROM muster.request_budgets WHERE environment = ${environment} FOR UPDATE`;
+}
+
+/** What an environment's API is asked for, all workers together. */
+export interface BudgetUse extends Pick<RequestBudget, 'rate' | 'announced'> {
+  readonly environment: Environment;
+  /** Requests at once of all workers, each by its own bound; null while none works. */
+  readonly held: number | null;
+  readonly waiting: number;
+  readonly used: number;
+  readonly refused: number;
+}
+
+export function readBudgetUse(db: Database): Promise<BudgetUse[]> {
+  return db.prisma.$queryRaw`
+    SELECT b.environment, b.rate, b.announced,
+      sum(s.held) FILTER (WHERE s.seen_at > now() - interval '10 seconds')::int AS held,
+      COALESCE(sum(s.waiting) FILTER (WHERE s.seen_at > now() - interval '10 seconds'), 0)::int AS waiting,
+      COALESCE(sum(s.used), 0)::int AS used, COALESCE(sum(s.refused), 0)::int AS refused
+    FROM muster.request_budgets b
+    LEFT JOIN muster.request_shares s ON s.environment = b.environment AND s.seen_at > now() - interval '1 minute'
+    GROUP BY b.environment ORDER BY b.environment`;
+}

@@ -1,0 +1,61 @@
+// muster.runs, counted for metrics and the overview; all else that is done to the table stands in runs.ts.
+import type { Environment } from '../../core/company.js';
+import type { Transaction } from '../transaction.js';
+import { IS_PAUSED, WAITS_FOR_SYNC } from './runs.js';
+import type { EndStatus } from './walks.js';
+
+/** Of one environment; of both where it is not given. */
+export interface InEnvironment {
+  readonly environment?: Environment | null | undefined;
+}
+
+/** Runs that have not ended. */
+export function countActiveRuns(
+  db: Pick<Transaction, '$queryRaw'>,
+  { environment = null }: InEnvironment = {},
+): Promise<{ status: 'queued' | 'running'; count: number }[]> {
+  return db.$queryRaw`
+    SELECT s.status, count(r.id)::int AS count FROM (VALUES ('queued'), ('running')) AS s(status)
+    LEFT JOIN muster.runs r ON r.status = s.status AND r.status IN ('queued', 'running')
+      AND (${environment}::text IS NULL OR r.environment = ${environment})
+    GROUP BY s.status`;
+}
+
+/**
+ * For how many seconds the run that is first in line has been due, or null. The run of a paused company stands in no line, and one that waits to retry
+ * not yet.
+ */
+export async function measureWait(
+  db: Pick<Transaction, '$queryRaw'>,
+  { environment = null }: InEnvironment = {},
+): Promise<number | null> {
+  const [row] = await db.$queryRaw<{ seconds: number }[]>`
+    SELECT floor(extract(epoch FROM now() - start_after))::int AS seconds FROM muster.runs
+    WHERE status = 'queued' AND start_after <= now() AND NOT ${IS_PAUSED} AND NOT ${WAITS_FOR_SYNC}
+      AND (${environment}::text IS NULL OR environment = ${environment})
+    ORDER BY seq LIMIT 1`;
+  return row?.seconds ?? null;
+}
+
+/** Active companies by the status of their last run that ended. */
+export function countLastRuns(db: Pick<Transaction, '$queryRaw'>): Promise<{ status: EndStatus; count: number }[]> {
+  return db.$queryRaw`
+    SELECT r.status, count(*)::int AS count FROM muster.connections c CROSS JOIN LATERAL (
+      SELECT status FROM muster.runs r
+      WHERE r.environment = c.environment AND r.company_id = c.company_id AND r.kind = 'sync' AND r.finished_at IS NOT NULL
+      ORDER BY seq DESC LIMIT 1) r
+    WHERE c.status = 'active' GROUP BY r.status`;
+}
+
+/** How the nightly runs ended that were made since a night began; `finished` counts cancelled ones, too. */
+export async function countNight(
+  db: Pick<Transaction, '$queryRaw'>,
+  { since, environment = null }: InEnvironment & { readonly since: Date },
+): Promise<{ finished: number; succeeded: number; failed: number }> {
+  const [row] = await db.$queryRaw<{ finished: number; succeeded: number; failed: number }[]>`
+    SELECT count(finished_at)::int AS finished, count(*) FILTER (WHERE status = 'succeeded')::int AS succeeded,
+      count(*) FILTER (WHERE status = 'failed')::int AS failed
+    FROM muster.runs
+    WHERE trigger = 'nightly' AND created_at >= ${since}::timestamptz AND (${environment}::text IS NULL OR environment = ${environment})`;
+  return row!;
+}

@@ -1,0 +1,52 @@
+// muster.run_requests: companies for which a run was asked for together with many others, and is not made yet. The request for many inserts rows;
+// whoever makes the run, or finds that it cannot be made, deletes its company's in the same transaction. No foreign key: it would lock every
+// connection for as long as the request takes, and with it the opening of walks. Lock order: connections, run_requests.
+import type { CompanyKey, Environment } from '../../core/company.js';
+import type { Database } from '../database.js';
+import type { Transaction } from '../transaction.js';
+import { rowsOf } from './connections.js';
+
+/**
+ * Asks for a run of each active company: of one environment, or whose last run has that status, where they are given. Returns how many
+ * companies they are, with those that were asked for already. In the order of the keys, or two requests at once could wait for each other.
+ */
+export async function insertRunRequests(
+  db: Database,
+  { environment = null, lastRun = null }: { environment?: Environment | null | undefined; lastRun?: string | null | undefined },
+): Promise<number> {
+  const [row] = await db.prisma.$queryRaw<{ chosen: number }[]>`
+    WITH chosen AS (
+      SELECT c.environment, c.company_id FROM muster.connections c
+      WHERE c.status = 'active' AND (${environment}::text IS NULL OR c.environment = ${environment})
+        AND (${lastRun}::text IS NULL OR ${lastRun} = (
+          SELECT r.status FROM muster.runs r WHERE r.environment = c.environment AND r.company_id = c.company_id AND r.kind = 'sync'
+          ORDER BY r.seq DESC LIMIT 1))
+    ), added AS (
+      INSERT INTO muster.run_requests (environment, company_id) SELECT environment, company_id FROM chosen ORDER BY environment, company_id
+      ON CONFLICT DO NOTHING
+    )
+    SELECT count(*)::int AS chosen FROM chosen`;
+  return row!.chosen;
+}
+
+/** Companies for which requests wait, in the order of their keys. */
+export function findRunRequests(db: Database, { limit }: { limit: number }): Promise<CompanyKey[]> {
+  return db.prisma.$queryRaw`
+    SELECT environment, company_id AS "companyId" FROM muster.run_requests ORDER BY environment, company_id LIMIT ${limit}::int`;
+}
+
+/**
+ * Deletes the requests for these companies, and returns whose they were. `unlocked`: companies among them whose connections the caller could
+ * not lock. Their requests go only where there is no such company any more.
+ */
+export function takeRunRequests(
+  tx: Transaction,
+  { companies, unlocked }: { companies: readonly CompanyKey[]; unlocked: readonly CompanyKey[] },
+): Promise<CompanyKey[]> {
+  return tx.$queryRaw`
+    DELETE FROM muster.run_requests r USING ${rowsOf(companies)}
+    WHERE r.environment = asked.environment AND r.company_id = asked.company_id AND NOT EXISTS (
+      SELECT FROM muster.connections c JOIN ${rowsOf(unlocked)} USING (environment, company_id)
+      WHERE c.environment = r.environment AND c.company_id = r.company_id)
+    RETURNING r.environment, r.company_id AS "companyId"`;
+}

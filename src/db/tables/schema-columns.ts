@@ -1,0 +1,255 @@
+// muster.schema_columns, schema_resources and schema_cursor: the schema log. Which keys the records of a resource have had, and which column of its
+// typed view each is. Whoever writes the log locks the cursor first, so that one process at a time does; nothing else is locked behind it.
+//
+//   unnamed -> column    the type is decided: name, type and position stay as they are for good
+//   column  -> with text the first value came that does not fit: a second column was added beside it
+import { Prisma, type SchemaColumn } from '../../generated/prisma/client.js';
+import { BY_INDEX } from '../by-index.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
+import type { Database } from '../database.js';
+import type { Transaction } from '../transaction.js';
+
+export const COLUMN_TYPES = ['text', 'boolean', 'numeric', 'date', 'timestamptz', 'jsonb'] as const;
+export type ColumnType = (typeof COLUMN_TYPES)[number];
+
+/** What a value is, as muster.kind_of has it: that of JSON, but that texts which are days or moments are told apart. */
+export type Kind = 'null' | 'boolean' | 'number' | 'string' | 'date' | 'timestamptz' | 'array' | 'object';
+export type Kinds = Readonly<Partial<Record<Kind, number>>>;
+
+/** A key of a resource's records. `values` are those that are not null. */
+export interface KeyRow extends Omit<SchemaColumn, 'id' | 'type' | 'kinds' | 'values' | 'nulls' | 'misfits'> {
+  readonly type: ColumnType | null;
+  readonly kinds: Kinds;
+  readonly values: number;
+  readonly nulls: number;
+  readonly misfits: number;
+}
+
+/** A key that has a column. */
+export interface ColumnRow extends KeyRow {
+  readonly name: string;
+  readonly type: ColumnType;
+  readonly position: number;
+}
+
+/** How often a kind of value was seen under a key. */
+export interface Sighting {
+  readonly resource: string;
+  readonly path: readonly string[];
+  readonly kind: Kind;
+  readonly count: number;
+  readonly environment: string;
+  readonly runId: string | null;
+  readonly firstSeenAt: Date;
+  readonly lastSeenAt: Date;
+}
+
+/** Changes that one transaction counts at most, but for a batch that has more: their members must not take much memory. */
+const COUNTED_AT_ONCE = { batches: 100, changes: 4_000 };
+
+/** A part of the feed: the changes behind `after`, up to and including `through`. */
+export interface FeedSpan {
+  readonly after: bigint;
+  readonly through: bigint;
+}
+
+/** A key that has values and no column. Objects alone want none: they are flattened. */
+const IS_UNDECIDED = Prisma.sql`c.name IS NULL AND c.values > 0
+  AND (cardinality(c.path) = 2 OR c.kinds - 'null' <> jsonb_build_object('object', c.kinds -> 'object'))`;
+
+/** Whether there is anything to count or to decide; one look, which is all that a sweep costs while nothing changes. */
+export async function hasNews(db: Pick<Database, 'prisma'>): Promise<boolean> {
+  const [row] = await db.prisma.$queryRaw<{ news: boolean }[]>`
+    SELECT EXISTS (SELECT FROM muster.change_batches WHERE first_seq > (SELECT seq FROM muster.schema_cursor))
+      OR EXISTS (SELECT FROM muster.schema_columns c WHERE ${IS_UNDECIDED})
+      OR EXISTS (SELECT FROM muster.schema_resources WHERE rebuild_asked_at IS NOT NULL) AS news`;
+  return row!.news;
+}
+
+/** Locks the log, and returns the last change that it has counted; undefined while another process has it. */
+export async function lockSchemaLog(tx: Transaction): Promise<bigint | undefined> {
+  const [row] = await tx.$queryRaw<{ seq: bigint }[]>`
+    SELECT seq, ${BY_INDEX} FROM muster.schema_cursor FOR UPDATE SKIP LOCKED`;
+  return row?.seq;
+}
+
+export async function moveSchemaCursor(tx: Transaction, { seq }: { seq: bigint }): Promise<void> {
+  await tx.schemaCursor.updateMany({ data: { seq } });
+}
+
+/** The next part of the feed that has a number; undefined where there is none. */
+export async function nextSpan(tx: Transaction, { after }: { after: bigint }): Promise<FeedSpan | undefined> {
+  const { batches, changes } = COUNTED_AT_ONCE;
+  const [row] = await tx.$queryRaw<{ through: bigint | null }[]>`
+    SELECT max(first_seq + size - 1) AS through FROM (
+      SELECT first_seq, size, sum(size) OVER (ORDER BY first_seq) - size AS before
+      FROM (SELECT first_seq, size FROM muster.change_batches WHERE first_seq > ${after} ORDER BY first_seq LIMIT ${batches}::int) b
+    ) counted WHERE before < ${changes}::int`;
+  return row!.through === null ? undefined : { after, through: row!.through };
+}
+
+/** The part of a statement that reads the records of a span as they were changed to. Texts are unpacked once a batch. */
+function recordsOf({ after, through }: FeedSpan): Prisma.Sql {
+  return Prisma.sql`
+    batch AS MATERIALIZED (
+      SELECT id, resource, environment, company_id, run_id, changed_at, texts_from, starts, lengths, substr(texts, 1) AS texts
+      FROM muster.change_batches WHERE first_seq > ${after} AND first_seq <= ${through}
+    ), record AS MATERIALIZED (
+      SELECT b.resource, b.environment, b.company_id, b.run_id, b.changed_at, c.data
+      FROM batch b JOIN muster.changes c ON c.batch_id = b.id WHERE c.op <> 'delete' AND jsonb_typeof(c.data) = 'object'
+      UNION ALL
+      SELECT b.resource, b.environment, b.company_id, b.run_id, b.changed_at, text.data
+      FROM batch b CROSS JOIN LATERAL unnest(b.starts, b.lengths) AS w(start, length)
+      CROSS JOIN LATERAL (SELECT convert_from(substr(b.texts, w.start - b.texts_from + 1, w.length), 'UTF8')::jsonb AS data OFFSET 0) text
+      WHERE b.texts IS NOT NULL AND jsonb_typeof(text.data) = 'object'
+    )`;
+}
+
+/** Counts what `record` (resource, environment, run_id, changed_at, data) holds, by key and kind; what objects hold, too, one level down. */
+export const SIGHTINGS = Prisma.sql`
+  SELECT resource, path, kind, count(*)::int AS count, min(changed_at) AS "firstSeenAt", max(changed_at) AS "lastSeenAt",
+    min(environment) AS environment, min(run_id::text) AS "runId"
+  FROM (
+    SELECT resource, environment, run_id, changed_at, ARRAY[m.key] AS path, muster.kind_of(m.value) AS kind
+    FROM record CROSS JOIN LATERAL jsonb_each(data) m
+    UNION ALL
+    SELECT resource, environment, run_id, changed_at, ARRAY[m.key, n.key], muster.kind_of(n.value)
+    FROM record CROSS JOIN LATERAL jsonb_each(data) m
+    CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(m.value) WHEN 'object' THEN m.value ELSE '{}' END) n
+  ) member GROUP BY resource, path, kind`;
+
+export function countMembers(tx: Transaction, span: FeedSpan): Promise<Sighting[]> {
+  return tx.$queryRaw<Sighting[]>`WITH ${recordsOf(span)} ${SIGHTINGS}`;
+}
+
+/** Values of these kinds under these keys. */
+export interface Misfits {
+  readonly resource: string;
+  readonly path: readonly string[];
+  readonly kinds: readonly Kind[];
+}
+
+/** Notes the lists with such values in `record` (resource, environment, company_id, data); a company that was removed has none. */
+export function noteMisfits(misfits: readonly Misfits[]): Prisma.Sql {
+  return Prisma.sql`
+    INSERT INTO muster.schema_misfits (environment, company_id, resource)
+    SELECT DISTINCT r.environment, r.company_id, r.resource
+    FROM jsonb_to_recordset(${JSON.stringify(misfits)}::jsonb) AS m(resource text, path jsonb, kinds jsonb)
+    JOIN record r ON r.resource = m.resource
+    JOIN muster.connections c ON c.environment = r.environment AND c.company_id = r.company_id
+    WHERE m.kinds ? muster.kind_of(CASE jsonb_array_length(m.path) WHEN 1 THEN r.data -> (m.path ->> 0)
+      ELSE r.data -> (m.path ->> 0) -> (m.path ->> 1) END)
+    ORDER BY 1, 2, 3
+    ON CONFLICT (environment, company_id, resource) DO UPDATE SET last_seen_at = now()`;
+}
+
+export async function noteMisfitsOf(tx: Transaction, span: FeedSpan, misfits: readonly Misfits[]): Promise<void> {
+  await tx.$executeRaw`WITH ${recordsOf(span)} ${noteMisfits(misfits)}`;
+}
+
+/** Every key of these resources, those that have a column first, in the order of their positions. */
+export async function readKeys(db: Pick<Transaction, 'schemaColumn'>, resources: readonly string[]): Promise<KeyRow[]> {
+  const rows = await db.schemaColumn.findMany({
+    where: { resource: { in: [...resources] } },
+    omit: { id: true },
+    orderBy: [{ resource: 'asc' }, { position: { sort: 'asc', nulls: 'last' } }, { id: 'asc' }],
+  });
+  return rows.map(keyRow);
+}
+
+function keyRow(row: Omit<SchemaColumn, 'id'>): KeyRow {
+  const counts = { values: Number(row.values), nulls: Number(row.nulls), misfits: Number(row.misfits) };
+  return { ...row, ...counts, type: row.type as ColumnType | null, kinds: row.kinds as Kinds };
+}
+
+/** Writes keys that are new, or were counted again. The caller has locked the log. */
+export async function writeKeys(tx: Transaction, rows: readonly KeyRow[]): Promise<void> {
+  await tx.$executeRaw`
+    INSERT INTO muster.schema_columns AS c
+      (resource, path, name, type, position, text_position, kinds, values, nulls, misfits, environment, first_run_id, first_seen_at, last_seen_at)
+    SELECT resource, ARRAY(SELECT jsonb_array_elements_text(path)), name, type, position, "textPosition", kinds, values, nulls, misfits, environment,
+      "firstRunId", "firstSeenAt", "lastSeenAt"
+    FROM jsonb_to_recordset(${JSON.stringify(rows)}::jsonb) AS r(resource text, path jsonb, name text, type text, position int, "textPosition" int,
+      kinds jsonb, values bigint, nulls bigint, misfits bigint, environment text, "firstRunId" uuid, "firstSeenAt" timestamptz, "lastSeenAt" timestamptz)
+    ON CONFLICT (resource, path) DO UPDATE SET name = EXCLUDED.name, type = EXCLUDED.type, position = EXCLUDED.position,
+      text_position = EXCLUDED.text_position, kinds = EXCLUDED.kinds, values = EXCLUDED.values, nulls = EXCLUDED.nulls,
+      misfits = EXCLUDED.misfits, first_seen_at = EXCLUDED.first_seen_at, last_seen_at = EXCLUDED.last_seen_at`;
+}
+
+/** Resources whose first records came with these runs, where they are new to the log. */
+export async function addResources(
+  tx: Transaction,
+  rows: readonly { readonly resource: string; readonly firstRunId: string | null }[],
+): Promise<void> {
+  await tx.schemaResource.createMany({ data: rows.map((row) => ({ ...row })), skipDuplicates: true });
+}
+
+/** When the first run of each of these resources had ended: a key that was seen later is new. Null while it has not. */
+export async function settledSince(tx: Transaction, resources: readonly string[]): Promise<Map<string, Date | null>> {
+  const rows = await tx.$queryRaw<{ resource: string; since: Date | null }[]>`
+    SELECT s.resource, CASE WHEN s.first_run_id IS NULL THEN s.rebuilt_at WHEN r.id IS NULL THEN '1970-01-01' ELSE r.finished_at END AS since
+    FROM muster.schema_resources s LEFT JOIN muster.runs r ON r.id = s.first_run_id WHERE s.resource = ANY(${resources}::text[])`;
+  return new Map(rows.map(({ resource, since }) => [resource, since]));
+}
+
+/** A key without a column all of whose first run was counted: nothing more is known by waiting. */
+export interface Due {
+  readonly resource: string;
+  readonly path: readonly string[];
+  /** That run proved its list complete. */
+  readonly isWhole: boolean;
+}
+
+/** Keys that have values and no column, and whose first run has ended and is counted up to its last change. */
+export function findDue(tx: Transaction, { seq }: { seq: bigint }): Promise<Due[]> {
+  return tx.$queryRaw<Due[]>`
+    SELECT c.resource, c.path, EXISTS (
+      SELECT FROM muster.walks w WHERE w.run_id = r.id AND w.resource = c.resource AND w.verified) AS "isWhole"
+    FROM muster.schema_columns c LEFT JOIN muster.runs r ON r.id = c.first_run_id
+    WHERE ${IS_UNDECIDED}
+      AND (r.id IS NULL OR r.status NOT IN ('queued', 'running') AND NOT EXISTS (
+        SELECT FROM muster.change_batches b WHERE b.environment = r.environment AND b.company_id = r.company_id AND b.run_id = r.id
+          AND b.resource = c.resource AND (b.first_seq IS NULL OR b.first_seq > ${seq})))`;
+}
+
+/** The columns of one resource, or of all, in the order in which they were added. Throws `invalid_request` for a cursor that no answer gave. */
+export async function listColumns(
+  db: Pick<Database, 'prisma'>,
+  { resource, limit, cursor }: { resource?: string | undefined } & PageQuery,
+): Promise<Page<ColumnRow>> {
+  const [after = '', position = '0'] = cursor === undefined ? [] : readCursor(cursor, /^[a-z][a-z0-9_]* \d{1,9}$/).split(' ');
+  const isAsked = resource === undefined ? Prisma.sql`TRUE` : Prisma.sql`resource = ${resource}`;
+  const rows = await db.prisma.$queryRaw<Omit<SchemaColumn, 'id'>[]>`
+    SELECT resource, path, name, type, position, text_position AS "textPosition", kinds, values, nulls, misfits, environment,
+      first_run_id AS "firstRunId", first_seen_at AS "firstSeenAt", last_seen_at AS "lastSeenAt"
+    FROM muster.schema_columns
+    WHERE position IS NOT NULL AND (resource, position) > (${after}, ${Number(position)}::int) AND ${isAsked}
+    ORDER BY resource, position LIMIT ${limit + 1}::int`;
+  return pageOf(rows.map(keyRow).filter(isColumn), limit, (row) => `${row.resource} ${row.position}`);
+}
+
+export function isColumn(row: KeyRow): row is ColumnRow {
+  return row.position !== null;
+}
+
+/** Asks that these resources be counted anew, from the mirror. */
+export async function askForRebuild(db: Pick<Database, 'prisma'>, resources: readonly string[]): Promise<void> {
+  await db.prisma.$executeRaw`
+    INSERT INTO muster.schema_resources (resource, rebuild_asked_at) SELECT resource, now() FROM unnest(${resources}::text[]) AS resource
+    ON CONFLICT (resource) DO UPDATE SET rebuild_asked_at = now()`;
+}
+
+export async function findAskedRebuild(db: Pick<Transaction, 'schemaResource'>): Promise<string | undefined> {
+  const row = await db.schemaResource.findFirst({ where: { rebuildAskedAt: { not: null } }, orderBy: { rebuildAskedAt: 'asc' } });
+  return row?.resource;
+}
+
+/** The caller has locked the log. */
+export async function noteRebuilt(tx: Transaction, { resource }: { resource: string }): Promise<void> {
+  await tx.schemaResource.updateMany({ where: { resource }, data: { rebuildAskedAt: null, rebuiltAt: new Date() } });
+}
+
+/** Forgets which lists of the resource have values that do not fit. */
+export async function forgetMisfits(tx: Transaction, { resource }: { resource: string }): Promise<void> {
+  await tx.schemaMisfit.deleteMany({ where: { resource } });
+}

@@ -1,0 +1,162 @@
+// muster.second_readings: the newest second reading of each list, and muster.second_reading_records, what one that is under way has received (its
+// notes; src/mirror/second-reading.ts makes them). A second reading has a row of muster.walks, as a walk has, and writes it here: begun, counted
+// and ended under the claim of its run. It locks no list, and nothing that a walk locks but its own run and its own row.
+import type { CompanyKey, Environment } from '../../core/company.js';
+import { Prisma } from '../../generated/prisma/client.js';
+import type { Database } from '../database.js';
+import { takeStep } from '../step.js';
+import type { Transaction } from '../transaction.js';
+import { isOf, rowsOf } from './connections.js';
+import type { ListKey } from './lists.js';
+import { lockedRun, type RunClaim } from './runs.js';
+
+/** What a second reading found, as it stands in muster.walks and as the API shows it. */
+export interface VerifyResult {
+  readonly missing: number;
+  readonly extra: number;
+  readonly different: number;
+  readonly changed_since: number;
+  readonly held: number;
+  readonly compared: number;
+  readonly as_of: string | null;
+  readonly sample: readonly { readonly id: string; readonly kind: string; readonly members?: readonly string[] }[];
+}
+
+export interface ReadingClaim {
+  readonly walkId: string;
+  readonly run: RunClaim;
+}
+
+/** Begins the reading, from the beginning of its list whatever one before has noted. Returns whether the run is ours still. */
+export async function beginReading(db: Pick<Database, 'steps'>, { walkId, run }: ReadingClaim): Promise<boolean> {
+  const rows = await takeStep(
+    db,
+    Prisma.sql`
+    WITH run AS (${lockedRun(run)}), forgotten AS (
+      DELETE FROM muster.second_reading_records r USING run WHERE r.walk_id = ${walkId}::uuid
+    )
+    UPDATE muster.walks w SET status = 'running', started_at = COALESCE(w.started_at, now()), pass_started_at = now(), pass = 1, pages = 0,
+      received = 0, error = NULL
+    FROM run WHERE w.id = ${walkId}::uuid AND w.status <> 'succeeded' RETURNING w.id`,
+  );
+  return rows.length > 0;
+}
+
+/** Counts what was read so far, for whoever watches. Returns whether the run is ours still. */
+export async function noteReadingProgress(
+  db: Pick<Database, 'steps'>,
+  { walkId, run, pass, pages, received }: ReadingClaim & { pass: number; pages: number; received: number },
+): Promise<boolean> {
+  const rows = await takeStep(
+    db,
+    Prisma.sql`
+    WITH run AS (${lockedRun(run)})
+    UPDATE muster.walks w SET pass = ${pass}::int, pages = ${pages}::int, received = ${received}::int
+    FROM run WHERE w.id = ${walkId}::uuid RETURNING w.id`,
+  );
+  return rows.length > 0;
+}
+
+/** How many of these keys the pass has received. */
+export async function countReceived(
+  db: Pick<Database, 'steps'>,
+  { walkId, pass, ids }: { walkId: string; pass: number; ids: readonly string[] },
+): Promise<number> {
+  const [row] = await takeStep<{ count: number }>(db, {
+    text: `SELECT count(*)::int AS count FROM unnest($3::text[]) AS asked(id)
+      JOIN muster.second_reading_records r ON r.walk_id = $1::uuid AND r.id = asked.id AND r.pass = $2::int`,
+    values: [walkId, pass, ids],
+  });
+  return row!.count;
+}
+
+/** Ends the reading with what it found, and forgets its notes. Returns whether the run was ours still. */
+export async function endReading(
+  db: Pick<Database, 'steps'>,
+  { walkId, run, list, result }: ReadingClaim & { list: ListKey; result: VerifyResult },
+): Promise<boolean> {
+  const faults = result.missing + result.extra + result.different;
+  const rows = await takeStep(
+    db,
+    Prisma.sql`
+    WITH run AS (${lockedRun(run)}), ended AS (
+      UPDATE muster.walks w SET status = 'succeeded', finished_at = now(), received = ${result.compared}::int,
+        verify = ${JSON.stringify(result)}::jsonb
+      FROM run WHERE w.id = ${walkId}::uuid AND w.status = 'running' RETURNING w.id, w.run_id
+    ), forgotten AS (
+      DELETE FROM muster.second_reading_records r USING ended WHERE r.walk_id = ended.id
+    ), noted AS (
+      INSERT INTO muster.second_readings (environment, company_id, resource, run_id, faults, read_at)
+      SELECT c.environment, c.company_id, ${list.resource}, ended.run_id, ${faults}::int, now() FROM ended JOIN muster.connections c
+        ON c.environment = ${list.environment} AND c.company_id = ${list.companyId}::uuid
+      ON CONFLICT (environment, company_id, resource) DO UPDATE SET run_id = EXCLUDED.run_id, faults = EXCLUDED.faults, read_at = EXCLUDED.read_at
+    )
+    SELECT id FROM ended`,
+  );
+  return rows.length > 0;
+}
+
+/** Forgets the notes of readings whose run is over: one that failed for good, or was cancelled. */
+export async function removeOldNotes(db: Pick<Database, 'steps'>): Promise<void> {
+  await takeStep(
+    db,
+    Prisma.sql`
+    DELETE FROM muster.second_reading_records r WHERE r.walk_id IN (
+      SELECT n.walk_id FROM (SELECT DISTINCT walk_id FROM muster.second_reading_records) n
+      JOIN muster.walks w ON w.id = n.walk_id JOIN muster.runs run ON run.id = w.run_id
+      WHERE run.status NOT IN ('queued', 'running'))`,
+  );
+}
+
+/** Takes what readings have noted of a company's records out of the database: notes, and ids in samples. Counts stay. */
+export async function eraseReadingsOf(tx: Transaction, company: CompanyKey): Promise<void> {
+  await tx.$executeRaw`
+    DELETE FROM muster.second_reading_records WHERE walk_id IN (SELECT id FROM muster.walks WHERE ${isOf(company)} AND kind = 'verify')`;
+  await tx.$executeRaw`
+    UPDATE muster.walks SET verify = jsonb_set(verify, '{sample}', '[]') WHERE ${isOf(company)} AND kind = 'verify' AND verify IS NOT NULL`;
+}
+
+/** The same for records of a list. */
+export async function eraseFromReadings(tx: Transaction, list: ListKey, ids: readonly string[]): Promise<void> {
+  const isOfList = Prisma.sql`${isOf(list)} AND resource = ${list.resource} AND kind = 'verify'`;
+  await tx.$executeRaw`
+    DELETE FROM muster.second_reading_records WHERE id = ANY(${ids}::text[]) AND walk_id IN (SELECT w.id FROM muster.walks w WHERE ${isOfList})`;
+  await tx.$executeRaw`
+    UPDATE muster.walks SET verify = jsonb_set(verify, '{sample}', COALESCE(
+      (SELECT jsonb_agg(f) FROM jsonb_array_elements(verify -> 'sample') f WHERE f ->> 'id' <> ALL(${ids}::text[])), '[]'))
+    WHERE ${isOfList} AND verify IS NOT NULL`;
+}
+
+/**
+ * Companies whose turn it is: the active ones that had none for longest, as many as the share says, without those of this night. Only those
+ * come whose sync of this night has ended; whoever must wait for it keeps its turn.
+ */
+export function findVerifyTurns(
+  db: Pick<Database, 'prisma'>,
+  { environment, share, nightBeganAt }: { environment: Environment; share: number; nightBeganAt: Date },
+): Promise<CompanyKey[]> {
+  return db.prisma.$queryRaw`
+    WITH share AS (
+      SELECT ceil(count(*) * ${share}::numeric)::int - (count(*) FILTER (WHERE verify_turn_at >= ${nightBeganAt}::timestamptz))::int AS left
+      FROM muster.connections WHERE environment = ${environment} AND status = 'active'
+    ), turn AS (
+      SELECT c.environment, c.company_id FROM muster.connections c
+      WHERE c.environment = ${environment} AND c.status = 'active'
+        AND (c.verify_turn_at IS NULL OR c.verify_turn_at < ${nightBeganAt}::timestamptz)
+      ORDER BY c.verify_turn_at NULLS FIRST, c.company_id LIMIT (SELECT GREATEST(0, share.left) FROM share)
+    )
+    SELECT t.environment, t.company_id AS "companyId" FROM turn t CROSS JOIN LATERAL (
+      SELECT r.finished_at, r.created_at FROM muster.runs r
+      WHERE r.environment = t.environment AND r.company_id = t.company_id AND r.kind = 'sync' ORDER BY r.seq DESC LIMIT 1) last
+    WHERE last.created_at >= ${nightBeganAt}::timestamptz AND last.finished_at IS NOT NULL`;
+}
+
+/** Notes that these companies had their turn. */
+export async function noteVerifyTurns(
+  db: Pick<Database, 'prisma'>,
+  { companies }: { companies: readonly CompanyKey[] },
+): Promise<void> {
+  await db.prisma.$executeRaw`
+    UPDATE muster.connections c SET verify_turn_at = now() FROM ${rowsOf(companies)}
+    WHERE c.environment = asked.environment AND c.company_id = asked.company_id`;
+}

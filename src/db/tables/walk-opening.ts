@@ -1,0 +1,88 @@
+// muster.walks: how a walk is opened; all else that is done to its row stands in walks.ts. Locked behind connection, list and run.
+import { type List, Prisma, type Run, type Walk } from '../../generated/prisma/client.js';
+import type { Database } from '../database.js';
+import { takeStep } from '../step.js';
+import { type BaselineColumns, type BaselineWalk, baselineColumns, readBaselineColumns } from './ledger.js';
+import { asJson, type StoredRules } from './list-privacy.js';
+import { type ListKey, takeList } from './lists.js';
+
+/** What a walk is opened with. */
+export interface WalkOpening extends Pick<Walk, 'id'> {
+  readonly list: ListKey;
+  readonly run: Pick<Run, 'id' | 'epoch'>;
+  /** Of the catalogue entry, and the members of which one may be the id. */
+  readonly fingerprint: string;
+  readonly ids: readonly string[];
+  /** The privacy rules of the entry: the list must stand under them. */
+  readonly rules: StoredRules;
+  /** The walk that has proved the parents of a child list; null where none has, or the list has no parents. */
+  readonly parentsWalkId: string | null;
+  /** A checkpoint from before is too old to go on from. */
+  readonly checkpointSince: Date;
+  readonly startedAt: Date;
+  /** Whether it may go by an earlier walk, unless a person asked for everything anew, who wants every record compared. */
+  readonly mayGoByAnother: boolean;
+  /** Whether to go on from a checkpoint counts as a resumption that a person wants to hear of. */
+  readonly countsAsResumed: boolean;
+}
+
+/** A walk that was opened, and its list as it was found. */
+export interface OpenedWalk extends Pick<Walk, 'pass' | 'pages' | 'startedEmpty'>, Pick<List, 'idField' | 'unstableSince'> {
+  readonly epoch: bigint;
+  /** Whether somebody of the list was forgotten. */
+  readonly hasMarks: boolean;
+  /** The checkpoint that it goes on from; null = from the start. */
+  readonly checkpoint: object | null;
+  /** What it received before it was begun anew stands in its ledger still. */
+  readonly hasOldLedger: boolean;
+  readonly baseline: BaselineWalk | null;
+}
+
+/**
+ * Takes the list, and opens the walk from its checkpoint or from the start. One step: connection, list, run and walk are locked in this order,
+ * and where one of them is not as it must be, nothing has happened. Undefined: the company was removed. Throws what `wasTakenBack` tells
+ * where the run is not ours any more, the walk has ended, the records of the list are kept under another member than any of `ids`, or its
+ * rows stand under other privacy rules.
+ *
+ * The walk goes by the baseline that it had, if nobody took the list since; from the start, by the list's last verified walk, if that is reusable,
+ * the very last to write to the list, and of the same catalogue entry: then every record it received stands in the mirror with the text it had.
+ * A pass begins by the database's clock: last_verified_at is compared with other times that it made.
+ */
+export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening): Promise<OpenedWalk | undefined> {
+  const { id, list, run, fingerprint, parentsWalkId } = opening;
+  const statement = Prisma.sql`
+    WITH ${takeList(list, run.id, asJson(opening.rules))}, run AS (
+      SELECT r.trigger = 'manual' AND r.mode = 'full' AS compares_all FROM list CROSS JOIN muster.runs r
+      WHERE r.id = ${run.id}::uuid AND r.epoch = ${run.epoch}::bigint AND r.status = 'running' FOR SHARE OF r
+    ), stood AS (
+      SELECT w.id, w.epoch, w.baseline_walk_id, w.fingerprint IS NOT NULL AS has_ledger, run.compares_all,
+        w.checkpoint IS NOT NULL AND w.fingerprint = ${fingerprint}::text AND w.checkpoint_at > ${opening.checkpointSince}::timestamptz
+          AND (${parentsWalkId}::text IS NULL OR w.checkpoint -> 'parent' ->> 'parentsWalkId' = ${parentsWalkId}::text) IS TRUE AS resumes
+      FROM list CROSS JOIN run CROSS JOIN muster.walks w
+      WHERE w.id = ${id}::uuid AND w.status <> 'succeeded' AND list.follows_rules AND (list.id_field IS NULL OR list.id_field = ANY(${opening.ids}::text[]))
+      FOR UPDATE OF w
+    ), baseline AS (
+      SELECT ${baselineColumns(list)} FROM list CROSS JOIN stood JOIN muster.walks b
+        ON b.id = CASE WHEN NOT stood.resumes THEN list.verified_walk_id WHEN stood.epoch = list.epoch - 1 THEN stood.baseline_walk_id END
+      WHERE stood.resumes OR (${opening.mayGoByAnother}::boolean AND NOT stood.compares_all
+        AND b.reusable AND b.epoch = list.epoch - 1 AND b.fingerprint = ${fingerprint}::text)
+    ), opened AS (
+      UPDATE muster.walks w SET status = 'running', epoch = list.epoch, fingerprint = ${fingerprint}::text, baseline_walk_id = baseline_id,
+        error = NULL, started_at = COALESCE(w.started_at, ${opening.startedAt}::timestamptz),
+        resumed = w.resumed OR (stood.resumes AND ${opening.countsAsResumed}::boolean),
+        started_empty = stood.resumes AND w.started_empty,
+        pass_started_at = CASE WHEN stood.resumes THEN w.pass_started_at ELSE now() END,
+        checkpoint = CASE WHEN stood.resumes THEN w.checkpoint END, checkpoint_at = CASE WHEN stood.resumes THEN w.checkpoint_at END,
+        pass = CASE WHEN stood.resumes THEN w.pass ELSE 1 END, received = CASE WHEN stood.resumes THEN w.received ELSE 0 END,
+        duplicates = CASE WHEN stood.resumes THEN w.duplicates ELSE 0 END, rejected = CASE WHEN stood.resumes THEN w.rejected ELSE 0 END
+      FROM list CROSS JOIN stood LEFT JOIN baseline ON true
+      WHERE w.id = stood.id
+      RETURNING w.id, w.pass, w.pages, w.started_empty, w.checkpoint, stood.has_ledger AND NOT stood.resumes AS has_old_ledger
+    )
+    SELECT list.epoch, list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks", opened.pass, opened.pages,
+      opened.started_empty AS "startedEmpty", opened.checkpoint, opened.has_old_ledger AS "hasOldLedger", baseline.*,
+      muster.require(opened.id IS NOT NULL)
+    FROM list LEFT JOIN opened ON true LEFT JOIN baseline ON true`;
+  const [row] = await takeStep<Omit<OpenedWalk, 'baseline'> & BaselineColumns>(db, statement);
+  return row && { ...row, baseline: readBaselineColumns(row) };
+}
