@@ -2,6 +2,8 @@ import type { Clock } from '../core/clock.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Logger } from '../observability/logger.js';
+import type { Reservation } from './answer-memory.js';
+import { type Asker, type Permit, type RequestBudget, UNBOUNDED } from './budget/request-budget.js';
 import { describeRequest, type HttpClient, type HttpResponse } from './http-client.js';
 import { withRetries } from './retry-policy.js';
 import { statusError } from './service-error.js';
@@ -19,6 +21,10 @@ export interface ApiRequest {
   readonly ifNoneMatch?: string | undefined;
   readonly tokens: TokenSource;
   readonly signal?: AbortSignal | undefined;
+  /** Memory for the answer (HttpRequest). */
+  readonly memory?: Reservation | undefined;
+  /** For whom the request budget is asked; nobody in particular unless said. */
+  readonly asker?: Asker | undefined;
 }
 
 /** 304 only where the request had `ifNoneMatch`; its body is empty. */
@@ -29,7 +35,13 @@ export interface ApiClientParts {
   readonly provider: Pick<ProviderSettings, 'baseUrl'>;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Asked before every attempt; none unless given. */
+  readonly budget?: RequestBudget;
 }
+
+const NOBODY: Asker = { company: '', urgent: false };
+/** A token that was in hand for longer may have been renewed, or have expired. */
+const TOKEN_KEEPS_MS = 5_000;
 
 /** Reads of the API of one environment: authorized, repeated while that may help, each failure given its code. */
 export class ApiClient {
@@ -51,7 +63,7 @@ export class ApiClient {
   /**
    * Throws ServiceError: `access_token_refused` after a second 401 (the token source was told), `service_refused`
    * (403 and other 4xx, a redirect; the status in `details`), `service_throttled`, `service_error`, `service_timeout`,
-   * `service_unreachable` after the last attempt, `response_too_large`, `malformed_response`; and whatever `tokens` throws.
+   * `service_unreachable` after the last attempt, `response_too_large`, `malformed_response`; MemoryShort; and whatever `tokens` throws.
    */
   request(outgoing: ApiRequest): Promise<ApiResponse> {
     const { clock, logger } = this.#parts;
@@ -69,12 +81,10 @@ export class ApiClient {
 
   async #attempt(outgoing: ApiRequest, url: URL, what: string, renewal: { spent: boolean }): Promise<ApiResponse> {
     const { tokens } = outgoing;
-    let token = await tokens.get();
-    let response = await this.#send(outgoing, url, token);
+    let { token, response } = await this.#send(outgoing, url, await tokens.get());
     if (response.status === 401 && !renewal.spent) {
       renewal.spent = true;
-      token = await tokens.renew(token);
-      response = await this.#send(outgoing, url, token);
+      ({ token, response } = await this.#send(outgoing, url, await tokens.renew(token)));
     }
     if (response.status === 401) await tokens.refused(token);
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
@@ -82,20 +92,45 @@ export class ApiClient {
     return response as ApiResponse;
   }
 
-  #send({ method, body, ifNoneMatch, signal }: ApiRequest, url: URL, token: Secret): Promise<HttpResponse> {
-    return this.#parts.http.send({
-      method,
-      url,
-      signal,
-      headers: {
-        accept: 'application/json',
-        authorization: `Bearer ${token.reveal()}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-        // The service itself is asked, not a cache on the way.
-        ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch, 'cache-control': 'no-cache' }),
-      },
-      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  /** Waits for the budget with the token in hand: whoever has to wait for a token keeps nobody else waiting. */
+  async #send(outgoing: ApiRequest, url: URL, token: Secret): Promise<{ token: Secret; response: HttpResponse }> {
+    const { asker = NOBODY, tokens, signal } = outgoing;
+    const permit = await (this.#parts.budget ?? UNBOUNDED).admit(asker, signal);
+    if (permit.waitedMs <= TOKEN_KEEPS_MS) return { token, response: await this.#exchange(outgoing, url, token, permit) };
+    const newest = await tokens.get().catch((error: unknown) => {
+      permit.unused();
+      throw error;
     });
+    return { token: newest, response: await this.#exchange(outgoing, url, newest, permit) };
+  }
+
+  async #exchange(
+    { method, body, ifNoneMatch, signal, memory }: ApiRequest,
+    url: URL,
+    token: Secret,
+    permit: Permit,
+  ): Promise<HttpResponse> {
+    try {
+      const response = await this.#parts.http.send({
+        method,
+        url,
+        signal,
+        memory,
+        headers: {
+          accept: 'application/json',
+          authorization: `Bearer ${token.reveal()}`,
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          // The service itself is asked, not a cache on the way.
+          ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch, 'cache-control': 'no-cache' }),
+        },
+        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+      });
+      permit.answered(response);
+      return response;
+    } catch (error) {
+      permit.failed(error);
+      throw error;
+    }
   }
 
   /**

@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { freeMemory } from '../core/free-buffers.js';
+import type { Reservation } from './answer-memory.js';
 import { ServiceError } from './service-error.js';
 
 /** What was received, the body still encoded. */
@@ -19,9 +20,10 @@ const PARTS_AT_ONCE = 4;
  * fifth of the worker's time for a request. Ends at once when it is aborted, even before it has a connection, of which undici would not know.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
-  /** Rejects with undici's error, with that of `abort`, or with ServiceError `response_too_large`. */
+  /** Rejects with undici's error, with that of `abort`, with ServiceError `response_too_large` or with MemoryShort. */
   readonly answer: Promise<Answer>;
   readonly #maxBytes: number;
+  readonly #memory: Reservation | undefined;
   #resolve!: (answer: Answer) => void;
   #reject!: (error: unknown) => void;
   #controller: Dispatcher.DispatchController | undefined;
@@ -33,9 +35,10 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #parts: Buffer[] = [];
   #size = 0;
 
-  /** `maxBytes`: of the body as sent. */
-  constructor(maxBytes: number) {
+  /** `maxBytes`: of the body as sent. `memory`: where it has to fit in. */
+  constructor(maxBytes: number, memory?: Reservation) {
     this.#maxBytes = maxBytes;
+    this.#memory = memory;
     this.answer = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -59,8 +62,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
     // 304 has none, whatever encoding and length it speaks of (RFC 9110, 8.6); undici takes such a length for a broken connection.
     if (status === 304) this.#resolve({ body: Buffer.alloc(0), ...this.#head });
     const length = Number(this.#head.headers['content-length']);
-    if (length > this.#maxBytes) this.abort(tooLarge(this.#maxBytes));
-    else if (length > 0) this.#whole = Buffer.allocUnsafe(length);
+    if (length > 0 && this.#fits(length)) this.#whole = Buffer.allocUnsafe(length);
   }
 
   onResponseData(_: unknown, part: Buffer): void {
@@ -70,7 +72,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
       if (this.#parts.length === PARTS_AT_ONCE) freeLater(this.#parts.splice(0));
     }
     this.#size += part.length;
-    if (this.#size > this.#maxBytes) this.abort(tooLarge(this.#maxBytes));
+    this.#fits(this.#size);
   }
 
   onResponseEnd(): void {
@@ -83,14 +85,29 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseError(_: unknown, error: Error): void {
     this.#reject(error);
   }
+
+  /** Ends the exchange where so many bytes are too many. */
+  #fits(bytes: number): boolean {
+    try {
+      if (bytes > this.#maxBytes) throw tooLarge(this.#maxBytes);
+      this.#memory?.fit(bytes);
+      return true;
+    } catch (error) {
+      this.abort(error as Error);
+      return false;
+    }
+  }
 }
+
+/** Bytes of a read from which on to give it back costs less than to leave it. */
+const WORTH_FREEING = 8_192;
 
 /**
  * What a socket reads is new memory for every 64 KB: left to the garbage collector, it takes a third of the time of receiving. Over
- * HTTP/1.1 every read has its own, but for small ones, which may share a pool; and in the next turn undici's parser has left it.
+ * HTTP/1.1 every read has its own, but for small ones, which may share Node's pool; and in the next turn undici's parser has left it.
  */
 function freeLater(parts: readonly Buffer[]): void {
-  const memory = parts.map(({ buffer }) => buffer).filter(({ byteLength }) => byteLength > Buffer.poolSize);
+  const memory = parts.map(({ buffer }) => buffer).filter(({ byteLength }) => byteLength > WORTH_FREEING);
   if (memory.length > 0) queueMicrotask(() => freeMemory(memory));
 }
 

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { Agent, buildConnector } from 'undici';
 import { connectionFailure } from '../core/connection-failure.js';
+import { MemoryShort, type Reservation } from './answer-memory.js';
 import { decodeBody, malformed } from './decode-body.js';
 import { Exchange } from './exchange.js';
 import { ServiceError } from './service-error.js';
@@ -18,6 +19,8 @@ export interface HttpRequest {
    * whether the request arrived: harmless for a page, not for a refresh token.
    */
   readonly freshConnection?: boolean;
+  /** Memory for the answer. Without it, the answer must be a small one: 8 MB at most. */
+  readonly memory?: Reservation | undefined;
 }
 
 export interface HttpResponse {
@@ -45,11 +48,13 @@ export interface HttpLimits {
 }
 
 const MEGABYTE = 1024 * 1024;
+/** The largest answer for which no memory need be reserved: what is no page of a list is far smaller. */
+const SMALL = 8 * MEGABYTE;
 
 /**
  * The one way out to the service: a pool of kept connections a process, every wait bounded, redirects never followed.
  * It knows HTTP only; what a status means is the caller's business. Throws ServiceError `service_unreachable`,
- * `service_timeout`, `response_too_large` or `malformed_response`, and the signal's reason when it aborts.
+ * `service_timeout`, `response_too_large` or `malformed_response`, MemoryShort, and the signal's reason when it aborts.
  */
 export class HttpClient {
   readonly #kept: Agent;
@@ -82,9 +87,10 @@ export class HttpClient {
   }
 
   async send(outgoing: HttpRequest): Promise<HttpResponse> {
-    const { method, url, headers, body, signal, deadlineMs = this.#deadlineMs } = outgoing;
+    const { method, url, headers, body, signal, deadlineMs = this.#deadlineMs, memory } = outgoing;
     signal?.throwIfAborted();
-    const exchange = new Exchange(this.#maxBytes);
+    const maxBytes = memory ? this.#maxBytes : Math.min(this.#maxBytes, SMALL);
+    const exchange = new Exchange(maxBytes, memory);
     const timer = setTimeout(() => exchange.abort(tooLate(outgoing, deadlineMs)), deadlineMs);
     const onAbort = () => exchange.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
@@ -100,11 +106,14 @@ export class HttpClient {
         exchange,
       );
       const answer = await exchange.answer;
-      const bytes = await decodeBody(answer.body, answer.headers['content-encoding'], this.#maxBytes);
+      const bytes = await decodeBody(answer.body, answer.headers['content-encoding'], maxBytes, memory);
+      memory?.settle(bytes.length);
       return { status: answer.status, url: url.href, headers: answer.headers, bytes };
     } catch (error) {
       signal?.throwIfAborted();
-      throw error instanceof ServiceError ? error : this.#failure(describeRequest(outgoing), error);
+      throw error instanceof ServiceError || error instanceof MemoryShort
+        ? error
+        : this.#failure(describeRequest(outgoing), error);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);

@@ -1,5 +1,6 @@
 import pRetry from 'p-retry';
 import type { Clock } from '../core/clock.js';
+import { isMusterError } from '../core/errors.js';
 import { ServiceError } from './service-error.js';
 
 const ATTEMPTS = 5;
@@ -8,6 +9,8 @@ const FIRST_DELAY_MS = 500;
 const LONGEST_WAIT_MS = 60_000;
 /** "Retry-After: 0" means now, but several attempts within one millisecond would burn them all on the same hiccup. */
 const SHORTEST_DELAY_MS = 100;
+/** Refusals for asking too often that cost a request none of its attempts: they say nothing of it, and the budget slows all down. */
+const FREE_REFUSALS = 15;
 
 export interface RetryOptions {
   readonly clock: Clock;
@@ -19,21 +22,22 @@ export interface RetryOptions {
 
 /**
  * Repeats idempotent work, at most five times in all, while it fails with a retryable ServiceError: network errors,
- * timeouts, 408, 429 and 5xx, with a Retry-After of a minute at most. Other errors, a token source's among them, pass through at
+ * timeouts, 408, 429 and 5xx, with a Retry-After of a minute at most. The first refusals by 429 count for nothing. Other errors, a token source's among them, pass through at
  * once: whoever raised them has a retry policy of its own. Rejects with the last error, or with the signal's reason as soon as it aborts.
  */
 export function withRetries<T>(
   work: () => Promise<T>,
   { clock, signal, random = Math.random, onRetry }: RetryOptions,
 ): Promise<T> {
+  let refusals = 0;
   return pRetry(work, {
     retries: ATTEMPTS - 1,
     minTimeout: 0,
     signal,
     shouldRetry: ({ error }) => isRetryable(error),
-    onFailedAttempt: async ({ error, attemptNumber, retriesLeft }) => {
+    onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
       if (retriesLeft === 0 || !isRetryable(error)) return;
-      const delay = delayMs(error, attemptNumber, random());
+      const delay = delayMs(error, retriesConsumed + 1, random());
       onRetry?.(error, delay);
       await clock.sleep(delay, signal);
     },
@@ -42,7 +46,7 @@ export function withRetries<T>(
     maxTimeout: Number.POSITIVE_INFINITY,
     maxRetryTime: Number.POSITIVE_INFINITY,
     randomize: false,
-    shouldConsumeRetry: () => true,
+    shouldConsumeRetry: ({ error }) => !isThrottled(error) || ++refusals > FREE_REFUSALS,
   });
 }
 
@@ -50,9 +54,16 @@ export function withRetries<T>(
  * The jitter spreads callers that failed at the same moment, or were told the same Retry-After, so that they do not
  * return at the same moment and fail again together. It never comes back earlier than the service asked.
  */
-function delayMs({ retryAfterMs: asked }: ServiceError, attempt: number, random: number): number {
+function delayMs(error: ServiceError, attempt: number, random: number): number {
+  const { retryAfterMs: asked } = error;
+  // When it leaves again is for the budget to say.
+  if (isThrottled(error) && asked === undefined) return SHORTEST_DELAY_MS * (1 + random);
   const delay = asked === undefined ? FIRST_DELAY_MS * 2 ** (attempt - 1) * (0.5 + random) : asked * (1 + random / 10);
   return Math.max(SHORTEST_DELAY_MS, delay);
+}
+
+function isThrottled(error: unknown): boolean {
+  return isMusterError(error, 'service_throttled');
 }
 
 function isRetryable(error: unknown): error is ServiceError {

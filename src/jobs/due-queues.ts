@@ -2,13 +2,15 @@ import type { Queue } from 'bullmq';
 import { type CompanyKey, keyText } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Service } from '../core/service.js';
+import type { NightExportClaim } from '../db/tables/night-exports.js';
 import type { DeliveryClaim } from '../db/tables/notifications.js';
 import type { Deliverer } from '../notifications/deliverer.js';
 import type { AccessTokenManager } from '../oauth/access-token-manager.js';
-import { type QueueBackend, QueueWorker, type QueueWorkerOptions } from './queue-backend.js';
+import type { NightExports } from '../warehouse/export/night-exports.js';
+import { type QueueBackend, type QueueName, QueueWorker, type QueueWorkerOptions } from './queue-backend.js';
 
 interface DueWork<T extends object> extends QueueWorkerOptions {
-  readonly queue: string;
+  readonly queue: QueueName;
   /** Items asked for at once; the others are due at the next sweep. */
   readonly batch: number;
   /** The longest due first. */
@@ -88,5 +90,21 @@ export function notificationQueue(backend: QueueBackend, deliverer: Pick<Deliver
     due: (limit) => deliverer.due(limit),
     idOf: ({ id, attempts }) => `${id}/${attempts}`,
     work: ({ id }) => deliverer.deliver(id, stopping.signal),
+  });
+}
+
+/** The queue on which nights are exported: one resource at a time in a worker, as each takes memory. */
+export function exportQueue(backend: QueueBackend, exports: Pick<NightExports, 'due' | 'export'>): DueQueue<NightExportClaim> {
+  const stopping = new AbortController();
+  return new DueQueue<NightExportClaim>(backend, {
+    queue: 'exports',
+    batch: 100,
+    concurrency: 1,
+    // What was written so far is of no use to the next worker.
+    patienceMs: 2_000,
+    interrupt: () => stopping.abort(),
+    due: (limit) => exports.due(limit),
+    idOf: ({ night, environment, resource, attempts }) => `${night}/${environment}/${resource}/${attempts}`,
+    work: (claim) => exports.export(claim, stopping.signal),
   });
 }

@@ -1,30 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
+  assertSchemaCompatibility,
   type BackendFactory,
+  LATEST_SCHEMA_VERSION,
   type PgPool,
   PostgresConnection,
   type PostgresConnectionOptions,
   PostgresQueueBackend,
   type Queue,
   runMigrations,
+  SchemaMigrationRequiredError,
   type Worker,
   withBackend,
 } from 'bullmq';
 import pg from 'pg';
+import { MusterError } from '../core/errors.js';
+import { explainConnectFailure } from '../db/connect-failure.js';
+import { connectionOptions, sessionOptions } from '../db/connection-options.js';
+import { poolsTransactions } from '../db/pooling.js';
+import { makeJobSequences, QUEUE_SCHEMA } from '../db/queue-tables.js';
+import { prepareSession, setSearchPath } from '../db/session.js';
 import type { Logger } from '../observability/logger.js';
-import { type QueueBackend, QueueOutage, RETENTION, WORKER_OPTIONS } from './queue-backend.js';
+import { ANSWER_TO_STOP_MS, QUEUE_OPTIONS, QUEUES, type QueueBackend, QueueOutage, WORKER_OPTIONS } from './queue-backend.js';
 
-/** Schema of BullMQ's own tables. */
-const SCHEMA = 'bullmq';
-
-/** Makes BullMQ's tables, or brings them up to date. Safe side by side. */
+/**
+ * Makes BullMQ's tables, or brings them up to date. Safe side by side. Throws `invalid_configuration` where a pooler gives each
+ * transaction another connection: BullMQ waits for jobs by LISTEN, and finds its tables by the session's search path.
+ */
 export async function migrateQueue(databaseUrl: string): Promise<void> {
-  const client = new pg.Client({ connectionString: databaseUrl });
+  if (await poolsTransactions(databaseUrl)) {
+    throw new MusterError(
+      'invalid_configuration',
+      'DATABASE_URL leads through a pooler that gives each transaction another connection (PgBouncer: pool_mode = transaction), and the ' +
+        'queue in PostgreSQL needs sessions. Set REDIS_URL, or DATABASE_URL to PostgreSQL itself or to a pool with pool_mode = session',
+    );
+  }
+  const client = new pg.Client(connectionOptions(databaseUrl, 'muster migrate'));
   client.on('error', () => {}); // the query under way reports it
-  await client.connect();
   try {
-    await runMigrations(client, SCHEMA);
+    await client.connect();
+    await prepareSession(client, sessionOptions(databaseUrl));
+    if (!(await isUpToDate(client))) await runMigrations(client, QUEUE_SCHEMA);
+    await makeJobSequences(client, QUEUES);
+  } catch (error) {
+    throw explainConnectFailure(error, databaseUrl, 'look up or make the tables of the queue');
   } finally {
-    await client.end();
+    await client.end().catch(() => {});
+  }
+}
+
+/** Only looks, which takes no right to make anything. */
+async function isUpToDate(client: pg.Client): Promise<boolean> {
+  try {
+    return (await assertSchemaCompatibility(client, QUEUE_SCHEMA)) >= LATEST_SCHEMA_VERSION;
+  } catch (error) {
+    if (error instanceof SchemaMigrationRequiredError) return false;
+    throw error;
   }
 }
 
@@ -32,13 +63,19 @@ export async function migrateQueue(databaseUrl: string): Promise<void> {
 export function postgresBackend(databaseUrl: string, logger: Logger): QueueBackend {
   // Every worker keeps one connection for LISTEN; the rest serve queries.
   const pool = new pg.Pool({
-    connectionString: databaseUrl,
+    ...connectionOptions(databaseUrl, 'muster queue'),
+    connectionTimeoutMillis: 0, // BullMQ waits for as long as it takes
     max: 12,
     keepAlive: true,
-    options: `-c search_path=${SCHEMA} -c TimeZone=UTC`,
-    application_name: 'muster queue',
     Client: PacedClient,
+    onConnect: (client) =>
+      paced(async () => {
+        await prepareSession(client, sessionOptions(databaseUrl));
+        await setSearchPath(client, QUEUE_SCHEMA);
+      }),
   });
+  // Each queue and each worker listens for the pool's errors, and none of them stops.
+  pool.setMaxListeners(0);
   const ping = async () => void (await pool.query('SELECT 1'));
   const outage = new QueueOutage('PostgreSQL', ping, logger);
   pool.on('error', (error) => void outage.report(error));
@@ -47,10 +84,11 @@ export function postgresBackend(databaseUrl: string, logger: Logger): QueueBacke
   const connection = pool as unknown as PgPool;
   // The classes are the same whatever the backend; only their type parameters tell it.
   return {
-    queue: (name) => outage.watch(new bound.Queue(name, { connection, defaultJobOptions: RETENTION }) as unknown as Queue),
+    queue: (name) => outage.watch(new bound.Queue(name, { connection, ...QUEUE_OPTIONS }) as unknown as Queue),
     worker: (name, processor, { concurrency }) =>
       outage.watch(new bound.Worker(name, processor, { connection, concurrency, ...WORKER_OPTIONS }) as unknown as Worker),
     ping,
+    answers: () => outage.answers(ANSWER_TO_STOP_MS),
     requireReachable: ping, // the database has just been migrated
     close: () => {
       outage.close();
@@ -76,6 +114,14 @@ class PacedClient extends pg.Client {
     if (!callback) return super.connect();
     super.connect((error: Error) => void (error ? setTimeout(callback, FAILED_CONNECT_MS, error) : callback(error)));
   }
+}
+
+/** The same for what a new connection is asked first: a pooler takes clients while its server takes none. */
+async function paced(work: () => Promise<void>): Promise<void> {
+  await work().catch(async (error: unknown) => {
+    await sleep(FAILED_CONNECT_MS);
+    throw error;
+  });
 }
 
 /**

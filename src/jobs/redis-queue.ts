@@ -1,25 +1,31 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { Queue, Worker } from 'bullmq';
-import { Redis } from 'ioredis';
-import { connectionFailure } from '../core/connection-failure.js';
-import { MusterError } from '../core/errors.js';
+import { Redis, type RedisOptions } from 'ioredis';
+import type { WaitingJobs } from '../db/queue-tables.js';
 import type { Logger } from '../observability/logger.js';
-import { type QueueBackend, QueueOutage, RETENTION, WORKER_OPTIONS } from './queue-backend.js';
+import { ANSWER_TO_STOP_MS, QUEUE_OPTIONS, QUEUES, type QueueBackend, QueueOutage, WORKER_OPTIONS } from './queue-backend.js';
+import { lookIntoRedis, requireRedis, tryRedis, unusable } from './redis-server.js';
+
+/** Of every key in Redis. */
+const prefix = 'muster';
 
 export function redisBackend(redisUrl: string, logger: Logger): QueueBackend {
   // Workers wait for Redis to come back; whoever adds a job is told at once, since the sweeper adds it later anyway.
-  const blocking = new Redis(redisUrl, { maxRetriesPerRequest: null, lazyConnect: true });
-  const adding = new Redis(redisUrl, { maxRetriesPerRequest: 1, lazyConnect: true });
-  const ping = async () => void (await adding.ping());
+  const blocking = quiet(new Redis(redisUrl, { maxRetriesPerRequest: null, lazyConnect: true }));
+  const adding = quiet(new Redis(redisUrl, { maxRetriesPerRequest: 1, lazyConnect: true }));
+  // More than PING, which a server answers that takes no writes.
+  const ping = () =>
+    tryRedis(adding, prefix).catch((error: Error) => {
+      throw unusable(redisUrl, error);
+    });
   const outage = new QueueOutage('Redis', ping, logger);
   for (const connection of [blocking, adding]) connection.on('error', (error) => void outage.report(error));
-  const prefix = 'muster';
   return {
-    queue: (name) => outage.watch(new Queue(name, { connection: adding, prefix, defaultJobOptions: RETENTION })),
+    queue: (name) => outage.watch(new Queue(name, { connection: adding, prefix, ...QUEUE_OPTIONS })),
     worker: (name, processor, { concurrency }) =>
       outage.watch(new Worker(name, processor, { connection: blocking, prefix, concurrency, ...WORKER_OPTIONS })),
     ping,
-    requireReachable: () => requireRedis(redisUrl),
+    answers: () => outage.answers(ANSWER_TO_STOP_MS),
+    requireReachable: () => requireRedis(redisUrl, prefix, logger),
     close: async () => {
       outage.close();
       blocking.disconnect();
@@ -28,48 +34,33 @@ export function redisBackend(redisUrl: string, logger: Logger): QueueBackend {
   };
 }
 
-const LIMIT_MS = 5_000;
-
 /**
- * Throws `queue_unavailable` when Redis does not answer within five seconds, and says why. BullMQ's own connections try
- * for ever, which is right while Muster runs and hides a wrong setting at its start.
+ * BullMQ prints a warning of the eviction policy, on the console and once a connection, by what INFO says of it. The start has said it in the
+ * log, so the line is kept from BullMQ.
  */
-async function requireRedis(url: string): Promise<void> {
-  const redis = new Redis(url, {
-    lazyConnect: true,
-    retryStrategy: () => null,
-    connectTimeout: LIMIT_MS,
-    maxRetriesPerRequest: 0,
+function quiet(redis: Redis): Redis {
+  const ask = redis.info.bind(redis) as (...args: unknown[]) => Promise<string>;
+  redis.info = (...args: unknown[]) => {
+    const answer = ask(...args);
+    // Asked with a callback, by the driver itself, the promise is nobody's.
+    return typeof args.at(-1) === 'function' ? answer : answer.then((text) => text.replace(/^maxmemory_policy:.*$/m, ''));
+  };
+  redis.duplicate = (changes?: Partial<RedisOptions>) => quiet(new Redis({ ...redis.options, ...changes }));
+  return redis;
+}
+
+/** What INFO says of the server, and the jobs that wait there. Writes nothing. Throws `invalid_configuration` or `queue_unavailable`. */
+export function lookIntoRedisQueues(url: string) {
+  return lookIntoRedis(url, async (redis) => {
+    const connection = quiet(redis);
+    const waiting: WaitingJobs[] = [];
+    for (const name of QUEUES) {
+      // By itself BullMQ writes what it knows of a queue when it is opened.
+      const queue = new Queue(name, { connection, prefix, skipMetasUpdate: true });
+      queue.on('error', () => {}); // the call under way reports it
+      const [oldest] = await queue.getWaiting(0, 0);
+      waiting.push({ queue: name, waiting: await queue.getWaitingCount(), oldestAt: oldest?.timestamp ?? null });
+    }
+    return waiting;
   });
-  // What a call rejects with says only that the connection is closed.
-  let cause: Error | undefined;
-  redis.on('error', (error: Error) => (cause ??= error));
-  const limit = new AbortController();
-  try {
-    const late = sleep(LIMIT_MS, undefined, { signal: limit.signal }).then(() => Promise.reject(new Error('timeout')));
-    await Promise.race([redis.connect().then(() => redis.ping()), late]);
-  } catch (error) {
-    const why = reason(cause ?? (error as Error));
-    throw new MusterError(
-      'queue_unavailable',
-      `Redis at ${place(url)} cannot be used: ${why}. See that it runs and that REDIS_URL is right, ` +
-        'or leave REDIS_URL out to keep the queue in PostgreSQL.',
-      { cause: cause ?? error },
-    );
-  } finally {
-    limit.abort();
-    redis.disconnect();
-  }
-}
-
-function reason(error: Error): string {
-  if (/^(WRONGPASS|NOAUTH|ERR invalid password|ERR AUTH)/.test(error.message)) return 'it refuses the user or the password';
-  if (error.name === 'ParserError') return 'what listens there is not Redis';
-  return connectionFailure(error);
-}
-
-/** Host and port, never the password. */
-function place(url: string): string {
-  const { hostname, port } = new URL(url);
-  return `${hostname}:${port || 6379}`;
 }

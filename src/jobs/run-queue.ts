@@ -1,49 +1,62 @@
 import type { Queue } from 'bullmq';
 import type { Clock } from '../core/clock.js';
+import { ENVIRONMENTS, type Environment } from '../core/company.js';
 import { Repetition } from '../core/repetition.js';
 import type { Service } from '../core/service.js';
-import type { RunClaim } from '../db/tables/runs.js';
+import type { ClaimableRun } from '../db/tables/runs.js';
 import type { Logger } from '../observability/logger.js';
 import type { RunExecutor } from '../runs/run-executor.js';
 import type { RunLeases } from '../runs/run-leases.js';
 import type { RunDispatcher } from '../runs/runs.js';
-import { type QueueBackend, QueueWorker } from './queue-backend.js';
-
-const RUNS = 'runs';
+import { type QueueBackend, QueueWorker, runQueueOf } from './queue-backend.js';
 
 /** Adds the job that serves a run's next claim. One job an epoch: asking twice adds none. */
 export class RunQueue implements RunDispatcher {
-  readonly #queue: Queue;
+  readonly #queues: ReadonlyMap<Environment, Queue>;
   readonly #logger: Logger;
 
   constructor(backend: QueueBackend, logger: Logger) {
-    this.#queue = backend.queue(RUNS);
+    this.#queues = new Map(ENVIRONMENTS.map((environment) => [environment, backend.queue(runQueueOf(environment))]));
     this.#logger = logger;
   }
 
-  /** Never throws: a run without a job is found by the sweeper. */
-  async dispatch(runs: readonly RunClaim[]): Promise<void> {
-    if (runs.length === 0) return;
+  /** Never throws: a run without a job is found by the sweeper. `delayMs`: not served before. */
+  async dispatch(runs: readonly ClaimableRun[], delayMs = 0): Promise<void> {
     try {
-      await this.#queue.addBulk(
-        runs.map(({ id, epoch }) => ({ name: 'run', data: { runId: id }, opts: { deduplication: { id: `${id}/${epoch}` } } })),
-      );
+      for (const [environment, queue] of this.#queues) {
+        const jobs = runs
+          .filter((run) => run.environment === environment)
+          .map(({ id, epoch }) => ({
+            name: 'run',
+            data: { runId: id },
+            opts: { delay: delayMs, deduplication: { id: `${id}/${epoch}` } },
+          }));
+        if (jobs.length > 0) await queue.addBulk(jobs);
+      }
     } catch (error) {
       this.#logger.warn({ err: error, run_ids: runs.map(({ id }) => id) }, 'runs could not be queued; the sweeper will');
     }
   }
 
-  waiting(): Promise<number> {
-    return this.#queue.getWaitingCount();
+  /** Of one environment, or of all. */
+  async waiting(environment?: Environment): Promise<number> {
+    const queues = environment ? [this.#queues.get(environment)!] : [...this.#queues.values()];
+    const counts = await Promise.all(queues.map((queue) => queue.getWaitingCount()));
+    return counts.reduce((sum, count) => sum + count, 0);
   }
 
-  close(): Promise<void> {
-    return this.#queue.close();
+  async close(): Promise<void> {
+    await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
   }
 }
 
 /** How long a run keeps its slot while others wait. */
 const SLICE_MS = 5_000;
+/**
+ * How long it then steps back. By the queue alone a giant would soon go on, since the queue is short: the runs of a night are made as they are
+ * worked on. A giant works the database as a dozen small companies do, so it has a third of the time.
+ */
+const STEP_BACK_MS = 2 * SLICE_MS;
 /** How often a worker looks whether others wait. */
 const POLL_MS = 1_000;
 /** How long a stop waits for the pages in flight before it interrupts their requests. */
@@ -56,38 +69,43 @@ export interface RunWorkerDependencies {
   readonly leases: RunLeases;
   readonly clock: Clock;
   readonly logger: Logger;
+  /** Of each environment's runs. */
   readonly concurrency: number;
 }
 
-/** Works on runs: a slice of one, then its continuation goes to the tail of the queue, so that no giant starves the rest. */
+/** Works on runs: a slice of one, then its continuation goes to the tail of the queue, a while later, so that no giant starves the rest. */
 export class RunWorker implements Service {
   readonly name = 'run worker';
   readonly #deps: RunWorkerDependencies;
-  readonly #worker: QueueWorker;
+  readonly #workers: readonly QueueWorker[];
   readonly #poll = new Repetition(POLL_MS, () => this.#look());
-  #othersWait = false;
+  /** Environments of which runs wait for a slot. */
+  #othersWait: ReadonlySet<Environment> = new Set();
   #stopping = false;
 
   constructor(deps: RunWorkerDependencies) {
     const { backend, leases, concurrency } = deps;
     this.#deps = deps;
-    this.#worker = new QueueWorker(backend, RUNS, (job) => this.#work(String(job.data.runId)), {
-      concurrency,
-      patienceMs: STOP_PATIENCE_MS,
-      interrupt: () => leases.interruptAll(),
-    });
+    this.#workers = ENVIRONMENTS.map(
+      (environment) =>
+        new QueueWorker(backend, runQueueOf(environment), (job) => this.#work(String(job.data.runId)), {
+          concurrency,
+          patienceMs: STOP_PATIENCE_MS,
+          interrupt: () => leases.interruptAll(),
+        }),
+    );
   }
 
   async start(): Promise<void> {
     this.#deps.leases.heartbeat.start();
-    this.#worker.start();
+    for (const worker of this.#workers) worker.start();
     this.#poll.start();
   }
 
   async stop(): Promise<void> {
     this.#stopping = true;
     void this.#poll.stop(); // may be waiting for a queue that is not there
-    await this.#worker.stop();
+    await Promise.all(this.#workers.map((worker) => worker.stop()));
     await this.#deps.leases.heartbeat.stop();
   }
 
@@ -95,15 +113,17 @@ export class RunWorker implements Service {
     const { clock, executor, leases, queue } = this.#deps;
     await leases.work(runId, async (leased) => {
       const until = clock.monotonic() + SLICE_MS;
-      const shouldYield = () => this.#stopping || (this.#othersWait && clock.monotonic() > until);
+      const { environment } = leased.run.company;
+      const shouldYield = () => this.#stopping || (this.#othersWait.has(environment) && clock.monotonic() > until);
       const end = await executor.execute(leased, shouldYield);
-      if (end === 'continue') await queue.dispatch([leased.run]);
+      if (end === 'continue') await queue.dispatch([{ ...leased.run, environment }], this.#stopping ? 0 : STEP_BACK_MS);
     });
   }
 
   async #look(): Promise<void> {
     try {
-      this.#othersWait = (await this.#deps.queue.waiting()) > 0;
+      const counts = await Promise.all(ENVIRONMENTS.map((environment) => this.#deps.queue.waiting(environment)));
+      this.#othersWait = new Set(ENVIRONMENTS.filter((_, index) => counts[index]! > 0));
     } catch (error) {
       this.#deps.logger.debug({ err: error }, 'the queue could not be asked for its length');
     }

@@ -1,6 +1,7 @@
 import type { Queue } from 'bullmq';
 import { Repetition } from '../core/repetition.js';
 import type { Service } from '../core/service.js';
+import { isPassingTrouble } from '../db/sql-state.js';
 import type { Logger } from '../observability/logger.js';
 import { type QueueBackend, QueueWorker } from './queue-backend.js';
 
@@ -57,7 +58,11 @@ export class Sweeper implements Service {
   async #start(): Promise<void> {
     if (this.#isStopped) return;
     this.#worker.start();
-    await this.#schedule();
+    // Workers that start together may get into each other's way; the guard looks again soon.
+    await this.#schedule().catch((error: unknown) => {
+      if (!isPassingTrouble(error)) throw error;
+      this.#logger.debug({ err: error }, 'schedules could not be put; they are looked at again soon');
+    });
     this.#guard.start();
   }
 

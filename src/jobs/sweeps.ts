@@ -1,36 +1,69 @@
 import type { Database } from '../db/database.js';
+import { removeOldAuthorizationFlows } from '../db/tables/authorization-flows.js';
 import { removeOldChanges, stampChanges } from '../db/tables/change-batches.js';
+import { removeOldQuarantinedTokens } from '../db/tables/quarantined-tokens.js';
 import { findClaimableRuns } from '../db/tables/runs.js';
+import { removeOldNotes } from '../db/tables/second-readings.js';
+import { removeDeadWorkers } from '../db/tables/workers.js';
 import type { Deliverer } from '../notifications/deliverer.js';
+import type { Runs } from '../runs/runs.js';
 import type { DueQueue } from './due-queues.js';
 import type { RunQueue } from './run-queue.js';
+import { type Retention, removeOldRecords } from './retention.js';
 import type { Sweep } from './sweeper.js';
 
 interface SweepDependencies {
   readonly db: Database;
+  readonly runs: Pick<Runs, 'makeRequested'>;
   readonly startDueSyncs: () => Promise<void>;
+  readonly sweepIssues: () => Promise<void>;
+  readonly sweepNights: () => Promise<void>;
+  readonly startVerifications: () => Promise<void>;
+  readonly sweepSchema: () => Promise<void>;
+  readonly signCertificates: () => Promise<void>;
+  readonly sweepPrivacy: () => Promise<void>;
   readonly runQueue: RunQueue;
   readonly dueTokens: Pick<DueQueue<never>, 'enqueueDue'>;
   readonly dueNotifications: Pick<DueQueue<never>, 'enqueueDue'>;
+  /** Undefined: nights are not exported. */
+  readonly dueExports: Pick<DueQueue<never>, 'enqueueDue'> | undefined;
   readonly deliverer: Deliverer;
+  readonly retention: Retention;
   /** Days that a change stays in the feed; undefined = for ever. */
-  readonly changeRetentionDays: number | undefined;
+  readonly changeRetentionDays?: number;
+  /** Days that a refresh token stays in quarantine. */
+  readonly quarantineRetentionDays: number;
 }
 
 /** Every sweep of a worker. Their intervals bound how late anything is noticed. */
 export function sweeps(deps: SweepDependencies): Sweep[] {
-  const { db, changeRetentionDays: days, runQueue } = deps;
+  const { db, changeRetentionDays: days, quarantineRetentionDays, runQueue, dueExports } = deps;
   return [
     { name: 'orphaned-runs', everyMs: 2_000, run: orphanedRuns(db, runQueue) },
+    { name: 'requested-runs', everyMs: 2_000, run: () => deps.runs.makeRequested({ limit: REQUESTED_BATCH }) },
     { name: 'due-syncs', everyMs: 5_000, run: deps.startDueSyncs },
     { name: 'due-tokens', everyMs: 2_000, run: () => deps.dueTokens.enqueueDue() },
     { name: 'change-feed', everyMs: 1_000, run: () => stampChanges(db) },
     ...(days === undefined ? [] : [{ name: 'old-changes', everyMs: 600_000, run: () => removeOldChanges(db, days) }]),
     { name: 'due-notifications', everyMs: 1_000, run: () => deps.dueNotifications.enqueueDue() },
     { name: 'old-notifications', everyMs: 3_600_000, run: () => deps.deliverer.tidy() },
+    { name: 'old-records', everyMs: 3_600_000, run: () => removeOldRecords(db, deps.retention) },
+    { name: 'old-notes', everyMs: 3_600_000, run: () => removeOldNotes(db) },
+    { name: 'old-flows', everyMs: 3_600_000, run: () => removeOldAuthorizationFlows(db) },
+    { name: 'issues', everyMs: 5_000, run: deps.sweepIssues },
+    { name: 'nights', everyMs: 10_000, run: deps.sweepNights },
+    { name: 'verifications', everyMs: 10_000, run: deps.startVerifications },
+    { name: 'schema', everyMs: 2_000, run: deps.sweepSchema },
+    { name: 'certificates', everyMs: 2_000, run: deps.signCertificates },
+    ...(dueExports ? [{ name: 'due-exports', everyMs: 5_000, run: () => dueExports.enqueueDue() }] : []),
+    { name: 'privacy', everyMs: 2_000, run: deps.sweepPrivacy },
+    { name: 'old-workers', everyMs: 3_600_000, run: () => removeDeadWorkers(db) },
+    { name: 'old-tokens', everyMs: 3_600_000, run: () => removeOldQuarantinedTokens(db, quarantineRetentionDays) },
   ];
 }
 
+/** Runs that one sweep makes of those that were asked for: more than workers end until the next, and few enough that a stop need not wait. */
+const REQUESTED_BATCH = 1_000;
 /** Runs that one sweep puts before the workers; the others are still due at the next. */
 const BATCH = 500;
 /** Jobs that wait in a large night: nearly every run that nobody has claimed has one of them. */

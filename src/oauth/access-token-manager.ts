@@ -17,15 +17,18 @@ import {
 import { inTransaction } from '../db/transaction.js';
 import type { TokenSource } from '../http/token-source.js';
 import type { Dependencies } from './grant-store.js';
-import { RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
+import { adoptSuccessor, RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
 
 /** Longer than a lease, so that a caller that waits outlives a lease whose owner crashed. */
 const WAIT_MS = LEASE_MS + 5_000;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 250;
-/** How long a token is given out again without a look at its row: a fast list asks for a token hundreds of times a second. */
-const SAME_TOKEN_MS = 100;
+/**
+ * How long a token is given out again without a look at its row: a fast list asks for a token hundreds of times a second, and the run of a
+ * small company should ask once. A tenth of the last seconds in which none is given out, so that it stays usable.
+ */
+const SAME_TOKEN_MS = 500;
 
 /**
  * Gives out every company's access token and refreshes it. However many requests, workers and machines need the same company's token
@@ -158,6 +161,7 @@ export class AccessTokenManager {
         await releaseLease(db, lease);
         return token;
       }
+      if (await adoptSuccessor(this.#deps, state)) return this.#refresh(company, stale);
       attempt = new RefreshAttempt(this.#deps, state, sendBefore);
     } catch (error) {
       const isUnreadable = isMusterError(error, 'token_unreadable');

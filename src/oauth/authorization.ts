@@ -1,19 +1,16 @@
 import type { CompanyKey, Environment } from '../core/company.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import { Secret } from '../core/secret.js';
+import { databaseTime } from '../db/tables/audit.js';
 import { advanceConnectLink, type ConnectLinkRow, completeConnectLink, findConnectLink } from '../db/tables/connect-links.js';
+import { type QuarantineReason, UNNAMED } from '../db/tables/quarantined-tokens.js';
 import type { Transaction } from '../db/transaction.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import type { ConnectLinkSigner } from './connect-link-signer.js';
+import type { AuthorizationFlows, ReturnedFlow } from './authorization-flows.js';
 import type { ConnectLinks } from './connect-links.js';
-import { type Dependencies, quarantine, saveGrant } from './grant-store.js';
+import { reasonOf, recordFlowEnd, shownText } from './flow-record.js';
+import { type Dependencies, keepAside, saveGrant } from './grant-store.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
-
-/** How long a member may take from the link to the consent: signing in, perhaps with a second factor, and choosing. */
-const FLOW_MS = 15 * 60_000;
-
-/** Stands for the company of a pair that the service did not name; it is kept in quarantine under this id. */
-const UNNAMED = '00000000-0000-0000-0000-000000000000';
 
 /** Why a flow did not start, or connected nothing. */
 export type AuthorizationFailure =
@@ -26,7 +23,7 @@ export type AuthorizationFailure =
   | 'not_configured'
   /** The service sent the browser back without a code. */
   | 'cancelled'
-  /** Not signed by us. */
+  /** No flow has it. */
   | 'unknown_state'
   /** Started too long ago. */
   | 'expired_state'
@@ -36,12 +33,30 @@ export type AuthorizationFailure =
   | 'refused_code'
   /** The company that was chosen is not the one that the link names. */
   | 'wrong_company'
+  /** The company was removed while the code was being exchanged. */
+  | 'removed_company'
   /** The service was not reached, or gave no answer; the code may be spent. */
   | 'service_down'
   /** The service granted something that a company cannot be kept with. */
   | 'unusable_grant';
 
-export type Started = { readonly location: URL } | Failed;
+/** A flow was started: where the browser goes, and the cookie with which it comes back. */
+export interface Started {
+  readonly location: URL;
+  readonly mark: string;
+  /** Where the cookie is sent. */
+  readonly callback: URL;
+}
+
+/** What came back to the callback. */
+export interface Returned {
+  readonly code?: string | undefined;
+  readonly state?: string | undefined;
+  /** The cookie of the browser that started the flow. */
+  readonly mark?: string | undefined;
+  readonly error?: string | undefined;
+  readonly errorDescription?: string | undefined;
+}
 
 /** A consent that was completed: the company is stored, and may be synced. */
 export interface Connected {
@@ -55,18 +70,24 @@ export interface Failed {
   readonly environment?: Environment;
   /** The company that the link names. */
   readonly companyId?: string;
-  /** Where the flow starts anew, where it can. */
+  /** Where the flow starts anew: for the browser that has the link or started the flow with it, while the link is good. */
   readonly again?: string;
 }
 
 interface AuthorizationDependencies extends Dependencies {
   readonly links: ConnectLinks;
-  readonly signer: ConnectLinkSigner;
+  readonly flows: AuthorizationFlows;
   readonly providers: Partial<Record<Environment, ProviderSettings>>;
 }
 
+/** A link that somebody came with. Only who has it, or started the flow with it, is shown it again: a state is seen by others, too. */
+type UsedLink = ConnectLinkRow & { readonly isStarter: boolean };
+
+/** A link whose code is being exchanged, and the database's time before. */
+type AskedLink = UsedLink & { readonly since: string };
+
 /**
- * The authorization code flow from a connect link to a stored connection (docs/authorization.md). Starting it writes nothing, so a
+ * The authorization code flow from a connect link to a stored connection (docs/authorization.md). Starting it spends nothing, so a
  * program that previews links does no harm; the link's epoch makes sure that no state, and so no code, is exchanged twice.
  */
 export class Authorization {
@@ -78,32 +99,32 @@ export class Authorization {
   }
 
   /** Where to send the browser that opened a link. */
-  async start(token: string): Promise<Started> {
-    const { links, providers, signer, clock } = this.#deps;
-    const link = await links.findByToken(token);
-    if (!link) return { failure: 'unknown_link' };
+  async start(token: string): Promise<Started | Failed> {
+    const { links, providers, flows, clock } = this.#deps;
+    const found = await links.findByToken(token);
+    if (!found) return { failure: 'unknown_link' };
+    const link = { ...found, isStarter: true };
     if (link.completedAt) return this.#failed('completed_link', link);
     if (link.expiresAt.getTime() <= clock.now()) return this.#failed('expired_link', link);
     const provider = providers[link.environment];
     if (!provider) return this.#failed('not_configured', link);
-    const state = signer.state({ linkId: link.id, epoch: link.epoch, startedAt: clock.now() });
-    registerSecret(state);
-    return { location: authorizationUrl(provider, state, link.companyId) };
+    const started = await flows.start(link, provider);
+    return started ? { ...started, callback: provider.redirectUri } : { failure: 'unknown_link' };
   }
 
   /** Exchanges the code that the browser brought back: it is sent to the service at once, and never again. */
-  async finish({ code, state }: { code?: string | undefined; state?: string | undefined }): Promise<Connected | Failed> {
-    const { db, signer, clock } = this.#deps;
-    const flow = state === undefined ? undefined : signer.readState(state);
-    const link = flow && (await findConnectLink(db, { id: flow.linkId }));
-    if (!code) return link ? this.#failed('cancelled', link) : { failure: 'cancelled' };
-    if (!flow) return { failure: 'unknown_state' };
-    if (!link) return { failure: 'unknown_link' };
+  async finish({ code, state, mark, ...told }: Returned): Promise<Connected | Failed> {
+    const { db, flows } = this.#deps;
+    const flow = state === undefined ? undefined : await flows.find(state, mark);
+    const found = flow && (await findConnectLink(db, { id: flow.linkId }));
+    if (!flow || !found) return { failure: code ? 'unknown_state' : 'cancelled' };
+    const link = { ...found, isStarter: flow.isStarter };
+    if (!code) return this.#cancelled(flow, link, told);
     if (link.completedAt) return this.#failed('completed_link', link);
     if (flow.epoch !== link.epoch) return this.#failed('spent_state', link);
-    if (flow.startedAt + FLOW_MS <= clock.now()) return this.#failed('expired_state', link);
+    if (flow.isExpired) return this.#failed('expired_state', link);
     registerSecret(code);
-    const exchange = this.#exchange(link, new Secret(code));
+    const exchange = this.#exchange(link, new Secret(code), flow.verifier);
     this.#exchanges.add(exchange);
     return exchange.finally(() => this.#exchanges.delete(exchange));
   }
@@ -113,31 +134,44 @@ export class Authorization {
     await Promise.allSettled(this.#exchanges);
   }
 
-  async #exchange(link: ConnectLinkRow, code: Secret): Promise<Connected | Failed> {
+  /** Once a flow, so that whoever repeats an address fills no log. */
+  async #cancelled(flow: ReturnedFlow, link: UsedLink, told: Pick<Returned, 'error' | 'errorDescription'>): Promise<Failed> {
+    if (await this.#deps.flows.end(flow)) {
+      const [error, errorDescription] = [shownText(told.error), shownText(told.errorDescription)];
+      await recordFlowEnd(this.#deps, { ...endOf(link), outcome: 'cancelled', error, errorDescription });
+    }
+    return this.#failed('cancelled', link);
+  }
+
+  async #exchange(link: UsedLink, code: Secret, verifier: Secret): Promise<Connected | Failed> {
     const { db, endpoints } = this.#deps;
     const endpoint = endpoints[link.environment];
     if (!endpoint) return this.#failed('not_configured', link);
     if (!(await advanceConnectLink(db, link))) return this.#failed('spent_state', link);
-    const outcome = await this.#conclude(link, await endpoint.exchangeCode(code));
-    await this.#record(link, outcome);
+    const since = await databaseTime(db.prisma);
+    const answer = await endpoint.exchangeCode(code, verifier);
+    const outcome = await this.#conclude({ ...link, since }, answer);
+    const end =
+      'company' in outcome
+        ? { company: outcome.company, outcome: 'done' }
+        : {
+            outcome: outcome.failure,
+            reason: reasonOf(answer) ?? (outcome.failure === 'unusable_grant' ? lacking(answer) : undefined),
+          };
+    await recordFlowEnd(this.#deps, { ...endOf(link), ...end });
     return outcome;
   }
 
-  async #conclude(link: ConnectLinkRow, answer: TokenAnswer): Promise<Connected | Failed> {
+  async #conclude(link: AskedLink, answer: TokenAnswer): Promise<Connected | Failed> {
     switch (answer.kind) {
       case 'granted':
         return this.#keep(link, answer);
       case 'malformed':
-        await quarantine(this.#deps, nameOf(link, link.companyId), answer.refreshToken);
+        await this.#setAside(link, nameOf(link, link.companyId), 'unusable_grant', answer.refreshToken);
         return this.#failed('unusable_grant', link);
       case 'refused':
-        return this.#failed('refused_code', link);
       case 'unexplained':
-        // The page blames the code. Should our client be at fault, this line alone says so.
-        this.#deps.logger.warn(
-          { environment: link.environment, link: link.id, answer: answer.error },
-          'the service refused a code without a reason; if it refuses every code, check client id, client secret and redirect URI',
-        );
+        // The page blames the code. Should our client be at fault, the reason on record alone says so.
         return this.#failed('refused_code', link);
       case 'client_refused':
         return this.#failed('not_configured', link);
@@ -149,40 +183,32 @@ export class Authorization {
   }
 
   /** A pair that cannot be stored for its company is kept in quarantine: it may be that company's only key. */
-  async #keep(link: ConnectLinkRow, { refreshToken, ...grant }: Grant): Promise<Connected | Failed> {
+  async #keep(link: AskedLink, { refreshToken, ...grant }: Grant): Promise<Connected | Failed> {
     if (!refreshToken) return this.#failed('unusable_grant', link);
     const companyId = grant.companyId ?? link.companyId;
     const company = nameOf(link, companyId);
-    const isOther = link.companyId !== null && companyId !== link.companyId;
-    if (companyId !== null && !isOther) {
-      const mayCommit = (tx: Transaction) => completeConnectLink(tx, { ...link, at: new Date(this.#deps.clock.now()) });
-      const saved = await saveGrant(this.#deps, company, { ...grant, refreshToken }, mayCommit);
-      if (saved) return { company, ...saved };
+    if (companyId === null) {
+      await this.#setAside(link, company, 'unnamed_company', refreshToken);
+      return this.#failed('unusable_grant', link);
     }
-    await quarantine(this.#deps, company, refreshToken);
-    if (companyId === null) return this.#failed('unusable_grant', link);
-    return this.#failed(isOther ? 'wrong_company' : 'spent_state', link);
+    if (link.companyId !== null && companyId !== link.companyId) {
+      await this.#setAside(link, company, 'another_company', refreshToken);
+      return this.#failed('wrong_company', link);
+    }
+    const mayCommit = (tx: Transaction) => completeConnectLink(tx, { ...link, at: new Date(this.#deps.clock.now()) });
+    const origin = { since: link.since, linkId: link.id };
+    const saved = await saveGrant(this.#deps, { company, grant: { ...grant, refreshToken }, origin }, mayCommit);
+    if (typeof saved !== 'string') return { company, ...saved };
+    return this.#failed(saved === 'removed' ? 'removed_company' : 'spent_state', link);
   }
 
-  /** Every exchange goes on record, even where it connected nothing. */
-  async #record(link: ConnectLinkRow, outcome: Connected | Failed): Promise<void> {
-    const { db, logger } = this.#deps;
-    const { environment, companyId } = 'company' in outcome ? outcome.company : link;
-    const result = 'company' in outcome ? 'done' : outcome.failure;
-    logger[result === 'done' ? 'info' : 'warn'](
-      { environment, company_id: companyId, link: link.id, result },
-      'authorization code exchanged',
-    );
-    const details = { link_id: link.id, outcome: result };
-    await db.prisma.auditEntry
-      .create({ data: { actor: 'connect link', action: 'company.connect', environment, companyId, details } })
-      .catch((error: unknown) =>
-        logger.error({ err: error }, 'the exchange of an authorization code could not be put on record'),
-      );
+  #setAside(link: AskedLink, company: CompanyKey, reason: QuarantineReason, refreshToken: Secret): Promise<void> {
+    return keepAside(this.#deps, { company, reason, refreshToken, origin: { since: link.since, linkId: link.id } });
   }
 
-  #failed(failure: AuthorizationFailure, link: ConnectLinkRow): Failed {
-    const again = this.#deps.links.urlOf(link);
+  #failed(failure: AuthorizationFailure, link: UsedLink): Failed {
+    const isWithdrawn = failure === 'removed_company' && link.companyId !== null;
+    const again = isWithdrawn || !link.isStarter ? undefined : this.#deps.links.urlOf(link);
     return {
       failure,
       environment: link.environment,
@@ -192,18 +218,14 @@ export class Authorization {
   }
 }
 
-/** GET {auth_url}/auth/authorize, the consent screen; `companyId`, where known, is chosen there beforehand. */
-function authorizationUrl(provider: ProviderSettings, state: string, companyId: string | null): URL {
-  const url = new URL(provider.authUrl);
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/auth/authorize`;
-  url.search = new URLSearchParams({
-    response_type: 'code',
-    client_id: provider.clientId,
-    redirect_uri: provider.redirectUri.href,
-    state,
-    ...(companyId !== null && { company_id: companyId }),
-  }).toString();
-  return url;
+/** What a link says of the end of its flow. */
+function endOf({ id, environment, companyId }: ConnectLinkRow) {
+  return { linkId: id, environment, company: companyId === null ? undefined : { environment, companyId } };
+}
+
+/** The member without which a grant cannot be kept. */
+function lacking(answer: TokenAnswer): string {
+  return `${answer.kind === 'granted' && answer.refreshToken ? 'company_id' : 'refresh_token'} is missing`;
 }
 
 function nameOf({ environment }: ConnectLinkRow, companyId: string | null): CompanyKey {

@@ -2,6 +2,7 @@ import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { type EncryptionKey, Secret } from '../core/secret.js';
+import type { KeyOwner } from '../db/tables/idempotency-keys.js';
 import { registerSecret } from '../observability/secret-registry.js';
 
 const VERSION = 'v1';
@@ -10,7 +11,7 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 
-/** The column of a token, bound into the ciphertext: moved to a different row or column, a ciphertext does not open. */
+/** The column of a token. */
 export type TokenField = 'access_token' | 'refresh_token';
 
 /** The keys of MUSTER_ENCRYPTION_KEYS: the first one encrypts, all of them decrypt. */
@@ -30,7 +31,18 @@ export class Keyring {
   }
 }
 
-/** Tokens at rest: `v1.<key id>.<base64url of nonce, ciphertext and tag>`, AES-256-GCM with a random nonce. */
+/** Why a ciphertext does not open. `key`: the id of the key that it needs; null where it names none. */
+interface Unreadable {
+  readonly problem: string;
+  readonly key: string | null;
+  readonly reason: 'missing_key' | 'damaged';
+  readonly cause?: unknown;
+}
+
+/**
+ * Tokens, answers of the admin API, and the key of the marks, at rest: `v1.<key id>.<base64url of nonce, ciphertext and tag>`, AES-256-GCM with a random nonce. The place
+ * that a text is for is bound into its ciphertext: moved to another row or column, it does not open.
+ */
 export class Cipher {
   readonly #keyring: Keyring;
 
@@ -39,32 +51,36 @@ export class Cipher {
   }
 
   seal(token: Secret, company: CompanyKey, field: TokenField): string {
-    const id = this.#keyring.currentId;
-    const nonce = randomBytes(NONCE_BYTES);
-    const cipher = createCipheriv(ALGORITHM, this.#key(id, company, field), nonce).setAAD(boundTo(company, field));
-    const sealed = Buffer.concat([nonce, cipher.update(token.reveal(), 'utf8'), cipher.final(), cipher.getAuthTag()]);
-    return `${VERSION}.${id}.${sealed.toString('base64url')}`;
+    return this.#seal(token.reveal(), placeOf(company, field));
   }
 
   /** Throws `token_unreadable` for a key that is not in the ring, and for a ciphertext of a different row or a damaged one. */
   open(text: string, company: CompanyKey, field: TokenField): Secret {
-    // The payload follows the last dot, since base64url has no dots.
-    const [, id, payload] = /^v1\.(.+)\.([\w-]+)$/.exec(text) ?? [];
-    const sealed = Buffer.from(payload ?? '', 'base64url');
-    if (id === undefined || sealed.length < NONCE_BYTES + TAG_BYTES)
-      throw unreadable(company, field, 'is no ciphertext of this version', { key: null, reason: 'damaged' });
-    const nonce = sealed.subarray(0, NONCE_BYTES);
-    const key = this.#key(id, company, field);
-    try {
-      const decipher = createDecipheriv(ALGORITHM, key, nonce, { authTagLength: TAG_BYTES });
-      decipher.setAAD(boundTo(company, field)).setAuthTag(sealed.subarray(-TAG_BYTES));
-      const token = Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString('utf8');
-      registerSecret(token);
-      return new Secret(token);
-    } catch (error) {
-      const problem = `does not open with key "${id}": it was made for another row, or damaged`;
-      throw unreadable(company, field, problem, { key: id, reason: 'damaged' }, error);
-    }
+    const token = this.#open(text, placeOf(company, field), (why) => unreadableToken(company, field, why));
+    registerSecret(token);
+    return new Secret(token);
+  }
+
+  /** An answer that may hold a secret, for its idempotency key. */
+  sealAnswer(answer: string, key: KeyOwner): string {
+    return this.#seal(answer, placeOfAnswer(key));
+  }
+
+  /** Throws `answer_unreadable`. */
+  openAnswer(text: string, key: KeyOwner): string {
+    return this.#open(text, placeOfAnswer(key), unreadableAnswer);
+  }
+
+  /** The key of the marks of who was forgotten (src/privacy/marks.ts). */
+  sealMarkKey(key: Secret): string {
+    return this.#seal(key.reveal(), PLACE_OF_MARK_KEY);
+  }
+
+  /** Throws `mark_key_unreadable`. */
+  openMarkKey(text: string): Secret {
+    const key = this.#open(text, PLACE_OF_MARK_KEY, unreadableMarkKey);
+    registerSecret(key, { lasting: true });
+    return new Secret(key);
   }
 
   /** Whether the first key of the ring made the ciphertext. */
@@ -72,15 +88,34 @@ export class Cipher {
     return text.startsWith(`${VERSION}.${this.#keyring.currentId}.`);
   }
 
-  #key(id: string, company: CompanyKey, field: TokenField): Buffer {
+  #seal(text: string, place: string): string {
+    const id = this.#keyring.currentId;
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv(ALGORITHM, this.#keyring.get(id)!, nonce).setAAD(Buffer.from(place));
+    const sealed = Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]);
+    return `${VERSION}.${id}.${sealed.toString('base64url')}`;
+  }
+
+  #open(text: string, place: string, errorOf: (why: Unreadable) => MusterError): string {
+    // The payload follows the last dot, since base64url has no dots.
+    const [, id, payload] = /^v1\.(.+)\.([\w-]+)$/.exec(text) ?? [];
+    const sealed = Buffer.from(payload ?? '', 'base64url');
+    if (id === undefined || sealed.length < NONCE_BYTES + TAG_BYTES)
+      throw errorOf({ problem: 'is no ciphertext of this version', key: null, reason: 'damaged' });
     const key = this.#keyring.get(id);
-    if (key) return key;
-    throw unreadable(
-      company,
-      field,
-      `is encrypted with key "${id}", which is not among MUSTER_ENCRYPTION_KEYS; add that key back and run "muster rotate-keys" before removing it`,
-      { key: id, reason: 'missing_key' },
-    );
+    if (!key) {
+      const missing = `is encrypted with key "${id}", which is not among MUSTER_ENCRYPTION_KEYS`;
+      const problem = `${missing}; add that key back and run "muster rotate-keys" before removing it`;
+      throw errorOf({ problem, key: id, reason: 'missing_key' });
+    }
+    try {
+      const decipher = createDecipheriv(ALGORITHM, key, sealed.subarray(0, NONCE_BYTES), { authTagLength: TAG_BYTES });
+      decipher.setAAD(Buffer.from(place)).setAuthTag(sealed.subarray(-TAG_BYTES));
+      return Buffer.concat([decipher.update(sealed.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString('utf8');
+    } catch (cause) {
+      const problem = `does not open with key "${id}": it was made for another row, or damaged`;
+      throw errorOf({ problem, key: id, reason: 'damaged', cause });
+    }
   }
 }
 
@@ -94,17 +129,27 @@ function decode({ id, key }: EncryptionKey): Buffer {
   );
 }
 
-function boundTo({ environment, companyId }: CompanyKey, field: TokenField): Buffer {
-  return Buffer.from(`${environment}|${companyId}|${field}`);
+function placeOf({ environment, companyId }: CompanyKey, field: TokenField): string {
+  return `${environment}|${companyId}|${field}`;
 }
 
-function unreadable(
-  company: CompanyKey,
-  field: TokenField,
-  problem: string,
-  details: { key: string | null; reason: 'missing_key' | 'damaged' },
-  cause?: unknown,
-): MusterError {
+const PLACE_OF_MARK_KEY = 'mark-key';
+
+function placeOfAnswer({ owner, keyHash }: KeyOwner): string {
+  return `answer|${owner}|${keyHash}`;
+}
+
+function unreadableToken(company: CompanyKey, field: TokenField, { problem, key, reason, cause }: Unreadable): MusterError {
   const message = `The ${field.replace('_', ' ')} of ${describeCompany(company)} ${problem}`;
-  return new MusterError('token_unreadable', message, { cause, details });
+  return new MusterError('token_unreadable', message, { cause, details: { key, reason } });
+}
+
+function unreadableAnswer({ problem, cause }: Unreadable): MusterError {
+  const message = `The call was answered before, and its answer ${problem}. Nothing was done now: look at what the call did then`;
+  return new MusterError('answer_unreadable', message, { cause });
+}
+
+function unreadableMarkKey({ problem, key, reason, cause }: Unreadable): MusterError {
+  const message = `The key of the marks, by which forgotten records are kept out, ${problem}`;
+  return new MusterError('mark_key_unreadable', message, { cause, details: { key, reason } });
 }

@@ -1,17 +1,20 @@
 import { type CompanyKey, companyNotFound } from '../core/company.js';
+import { type Actor, insertRemoval } from '../db/tables/audit.js';
+import { removeUnsigned } from '../db/tables/certificates.js';
 import { lockConnection } from '../db/tables/connections.js';
 import { cancelRunsOf } from '../db/tables/runs.js';
+import { eraseReadingsOf } from '../db/tables/second-readings.js';
 import { eraseWalksOf } from '../db/tables/walks.js';
 import type { Transaction } from '../db/transaction.js';
 import { eraseCompany } from '../mirror/company-erasure.js';
 
 /**
- * Removes a company: everything that was received for it, and the right to receive more. Runs, walks and the audit stay as
- * history. The order is the lock order of every writer: the connection, so that no walk begins; the token, so that
+ * Removes a company: everything that was received for it, and the right to receive more. Runs, walks, signed certificates and the audit stay as
+ * history, and the entry in the audit tells exchanges and refreshes under way that what they bring must not be stored. The order is the lock order of every writer: the connection, so that no walk begins; the token, so that
  * no refresh is stored; the lists, so that a page being written commits first and the next one finds itself fenced; the runs
  * before their walks; then the rows. Throws `company_not_found`.
  */
-export async function removeCompany(tx: Transaction, company: CompanyKey, actor: string): Promise<void> {
+export async function removeCompany(tx: Transaction, company: CompanyKey, by: Actor): Promise<void> {
   if (!(await lockConnection(tx, company))) throw companyNotFound(company);
   await tx.token.deleteMany({ where: company });
   await tx.quarantinedToken.deleteMany({ where: company });
@@ -23,8 +26,11 @@ export async function removeCompany(tx: Transaction, company: CompanyKey, actor:
   await tx.pageKeys.deleteMany({ where: company });
   await tx.rejectedRecord.deleteMany({ where: { walk: company } });
   await eraseWalksOf(tx, company);
+  await eraseReadingsOf(tx, company);
   await tx.hold.deleteMany({ where: company });
   await eraseCompany(tx, company);
+  await tx.barrier.deleteMany({ where: company }); // behind the batches, as the sequencer locks them
+  await removeUnsigned(tx, company);
   await tx.connection.deleteMany({ where: company });
-  await tx.auditEntry.create({ data: { ...company, actor, action: 'company.remove' } });
+  await insertRemoval(tx, { company, by });
 }

@@ -18,12 +18,15 @@ const LINK_MS = 7 * DAY_MS;
 /** Links that are shown beside a company live for one to two of these periods. */
 const SHOWN_MS = LINK_MS / 2;
 
-/** How long an expired link is remembered, so that its page can say so. */
-const REMEMBERED_MS = 90 * DAY_MS;
-
 interface ConnectLinkDependencies extends Pick<Dependencies, 'db' | 'clock' | 'endpoints'> {
   readonly signer: ConnectLinkSigner;
   readonly publicUrl: URL;
+}
+
+/** The address is a secret: whoever has it may authorize. */
+export interface ShownLink {
+  readonly url: string;
+  readonly expiresAt: Date;
 }
 
 const TOKEN = /^[\w-]{43}$/;
@@ -37,7 +40,7 @@ export class ConnectLinks {
   }
 
   /** A new link, good for one authorization. Throws `environment_not_configured`. */
-  async create(request: { environment: Environment; companyId?: string | undefined }): Promise<{ url: string; expiresAt: Date }> {
+  async create(request: { environment: Environment; companyId?: string | undefined }): Promise<ShownLink> {
     const { environment, companyId = null } = request;
     const { db, clock, endpoints } = this.#deps;
     ofEnvironment(endpoints, environment);
@@ -45,16 +48,15 @@ export class ConnectLinks {
     const expiresAt = new Date(clock.now() + LINK_MS);
     const token = this.#token(id);
     await insertConnectLinks(db, { links: [{ id, tokenHash: digest(token), environment, companyId }], expiresAt });
-    await db.prisma.connectLink.deleteMany({ where: { expiresAt: { lt: new Date(clock.now() - REMEMBERED_MS) } } });
     return { url: this.#url(token), expiresAt };
   }
 
   /**
-   * For each of the companies that must authorize again, the address that starts it, by `environment/company_id`. It is the same one
+   * For each of the companies that must authorize again, the link that starts it, by `keyText`. It is the same one
    * however often it is asked for, until the company has authorized again or half a week has passed; there is none for
    * an environment that is not configured.
    */
-  async reauthorizationUrls(companies: readonly CompanyKey[]): Promise<ReadonlyMap<string, string>> {
+  async reauthorizationLinks(companies: readonly CompanyKey[]): Promise<ReadonlyMap<string, ShownLink>> {
     const { db, clock, endpoints, signer } = this.#deps;
     const asked = companies.filter(({ environment }) => endpoints[environment]);
     if (asked.length === 0) return new Map();
@@ -67,7 +69,12 @@ export class ConnectLinks {
       return { ...company, id, token, tokenHash: digest(token) };
     });
     await insertConnectLinks(db, { links, expiresAt });
-    return new Map(links.map((link) => [keyText(link), this.#url(link.token)]));
+    return new Map(links.map((link) => [keyText(link), { url: this.#url(link.token), expiresAt }]));
+  }
+
+  /** Throws `environment_not_configured`. */
+  requireConfigured(environment: Environment): void {
+    ofEnvironment(this.#deps.endpoints, environment);
   }
 
   async findByToken(token: string): Promise<ConnectLinkRow | undefined> {

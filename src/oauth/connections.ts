@@ -3,13 +3,13 @@ import { type CompanyKey, companyNotFound, describeCompany } from '../core/compa
 import { MusterError } from '../core/errors.js';
 import type { Page } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
+import type { Actor } from '../db/tables/audit.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
+import { type ConnectionFilter, listConnections } from '../db/tables/connection-list.js';
 import {
-  type ConnectionFilter,
   type ConnectionRow,
   changeAuthorization,
   findConnection,
-  listConnections,
   type ReauthorizationReason,
   setPaused,
 } from '../db/tables/connections.js';
@@ -31,7 +31,7 @@ export class Connections {
     return withDatabaseErrors(findConnection(this.#db, company));
   }
 
-  /** In the order of environment and company_id. Throws `invalid_request` for a cursor that no answer gave. */
+  /** In the order of environment and company_id, or with the worst first. Throws `invalid_request` for a cursor that no answer gave. */
   list(filter: ConnectionFilter): Promise<Page<ConnectionRow>> {
     return withDatabaseErrors(listConnections(this.#db, filter));
   }
@@ -67,8 +67,8 @@ export class Connections {
   }
 
   /** Tokens, mirrored rows, checkpoints, ledger and holds go; runs and audit stay. Throws `company_not_found`. */
-  remove(company: CompanyKey, actor: string): Promise<void> {
-    return inTransaction(this.#db, (tx) => removeCompany(tx, company, actor));
+  remove(company: CompanyKey, by: Actor): Promise<void> {
+    return inTransaction(this.#db, (tx) => removeCompany(tx, company, by));
   }
 
   async #setPaused(company: CompanyKey, paused: boolean): Promise<ConnectionRow> {

@@ -1,15 +1,19 @@
+import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import { type CompanyKey, logFieldsOf } from '../core/company.js';
 import type { ByEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
+import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
-import { authorizeConnection } from '../db/tables/connections.js';
+import { authorizeConnection, lockConnection } from '../db/tables/connections.js';
+import type { NewQuarantinedToken } from '../db/tables/quarantined-tokens.js';
 import { saveToken } from '../db/tables/tokens.js';
-import { inTransaction, type Transaction, untilCommitted } from '../db/transaction.js';
+import { inTransaction, type Transaction } from '../db/transaction.js';
 import { recordAuthorizationRestored } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
 import type { Connections } from './connections.js';
+import type { ReceivedPairs } from './received-pairs.js';
 import { refreshAfterSeconds } from './refresh-schedule.js';
 import type { Grant } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
@@ -21,6 +25,7 @@ export interface Dependencies {
   readonly vault: Vault;
   readonly connections: Connections;
   readonly endpoints: ByEnvironment<TokenEndpoint>;
+  readonly received: ReceivedPairs;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly refreshMarginSeconds?: number | undefined;
@@ -28,43 +33,81 @@ export interface Dependencies {
   readonly random?: () => number;
 }
 
+/** Where a token comes from. */
+export interface Origin extends Pick<NewQuarantinedToken, 'linkId' | 'successorOf'> {
+  /** `databaseTime` before the service was asked: what it answers for a company that was removed since must not stand anywhere. */
+  readonly since: string;
+}
+
 /** A grant with which a company can be kept. */
 type LastingGrant = Grant & { readonly refreshToken: Secret };
 
 /**
  * Stores a grant: the connection, its token and the company's row appear together. A company that is there gets the newer
- * authorization, and `created` is false. Undefined, and nothing stored, when `mayCommit`, asked last in the same transaction, says no.
+ * authorization, and `created` is false. Nothing is stored for a company that was removed meanwhile; where `mayCommit`, asked last in
+ * the same transaction, says no, the refresh token goes to quarantine. Throws `token_not_stored`.
  */
 export async function saveGrant(
-  { db, vault, refreshMarginSeconds, random = Math.random, logger }: Dependencies,
-  company: CompanyKey,
-  grant: LastingGrant,
-  mayCommit = async (_tx: Transaction) => true,
-): Promise<{ readonly created: boolean } | undefined> {
+  deps: Dependencies,
+  { company, grant, origin }: { company: CompanyKey; grant: LastingGrant; origin: Origin },
+  mayCommit: (tx: Transaction) => Promise<boolean>,
+): Promise<{ readonly created: boolean } | 'removed' | 'overtaken'> {
+  const { db, vault, received, refreshMarginSeconds, random = Math.random, logger } = deps;
   const refreshAfter = refreshAfterSeconds(grant.lifetimeSeconds, refreshMarginSeconds, random());
   const pair = vault.seal(company, { ...grant, refreshAfterSeconds: refreshAfter });
   const work = async (tx: Transaction) => {
     const created = await authorizeConnection(tx, company);
+    if (await wasRemovedSince(tx, company, origin.since)) throw new RolledBack('removed');
     await addCompany(tx, company);
     await saveToken(tx, { company, pair });
     await recordAuthorizationRestored(tx, company);
-    if (!(await mayCommit(tx))) throw new Forbidden();
+    if (!(await mayCommit(tx))) throw new RolledBack('overtaken');
     return { created };
   };
-  const saved = await untilCommitted(() =>
-    inTransaction(db, work).catch((error: unknown) => {
-      if (error instanceof Forbidden) return undefined;
+  const setAside = (reason: 'overtaken' | 'not_stored') => () =>
+    inTransaction(db, (tx) => quarantine(deps, tx, { company, reason, origin, refreshToken: grant.refreshToken }));
+  const store = async () => {
+    const outcome = await inTransaction(db, work).catch((error: unknown) => {
+      if (error instanceof RolledBack) return error.outcome;
       throw error;
-    }),
-  );
-  if (saved) logger.info({ ...logFieldsOf(company), ...saved }, 'company onboarded');
-  return saved;
+    });
+    if (outcome === 'overtaken') await setAside('overtaken')();
+    if (typeof outcome !== 'string') logger.info({ ...logFieldsOf(company), ...outcome }, 'company onboarded');
+    return outcome;
+  };
+  return received.keep({ company, store, setAside: setAside('not_stored'), successorOf: origin.successorOf });
 }
 
-/** Keeps a refresh token that cannot be used for its company now: the service has used up every token before it. */
-export function quarantine({ db, vault }: Dependencies, company: CompanyKey, refreshToken: Secret): Promise<void> {
-  return untilCommitted(() => vault.quarantine(db.prisma, company, refreshToken));
+type SetAside = Pick<NewQuarantinedToken, 'company' | 'reason'> & { readonly refreshToken: Secret; readonly origin: Origin };
+
+/** Keeps a refresh token that cannot be used for its company now: the service has used up every token before it. Throws `token_not_stored`. */
+export function keepAside(deps: Dependencies, token: SetAside): Promise<void> {
+  const store = () => inTransaction(deps.db, (tx) => quarantine(deps, tx, token));
+  return deps.received.keep({ company: token.company, store, setAside: store, successorOf: token.origin.successorOf });
 }
 
-/** Rolls the transaction back. */
-class Forbidden extends Error {}
+/** The same in a transaction of the caller's that does nothing else. The token of a company that was removed meanwhile is dropped. */
+export async function quarantine(
+  { vault, logger }: Dependencies,
+  tx: Transaction,
+  { company, reason, refreshToken, origin: { since, ...origin } }: SetAside,
+): Promise<void> {
+  await lockConnection(tx, company);
+  if (await wasRemovedSince(tx, company, since)) return;
+  const dropped = await vault.quarantine(tx, { company, reason, ...origin }, refreshToken);
+  if (dropped > 0) logger.warn({ ...logFieldsOf(company), dropped }, 'older refresh tokens left the quarantine, which is full');
+}
+
+/** The hash by which the successor of a spent refresh token is found. */
+export function digestOf(refreshToken: Secret): string {
+  return createHash('sha256').update(refreshToken.reveal()).digest('base64url');
+}
+
+class RolledBack extends Error {
+  readonly outcome: 'removed' | 'overtaken';
+
+  constructor(outcome: 'removed' | 'overtaken') {
+    super(outcome);
+    this.outcome = outcome;
+  }
+}

@@ -8,7 +8,9 @@ import {
   replaceCiphertext,
   SEALED_COLUMNS,
   type SealedColumn,
-} from '../db/tables/quarantined-tokens.js';
+} from '../db/tables/ciphertexts.js';
+import { findAnswers, replaceAnswer } from '../db/tables/idempotency-keys.js';
+import { findMarkKey, replaceMarkKey } from '../db/tables/marks.js';
 import type { Logger } from '../observability/logger.js';
 import type { Cipher, Keyring } from './cipher.js';
 
@@ -34,15 +36,17 @@ const PASSES = 5;
  * Encrypts again, with the first key, every ciphertext that any other key of the ring made. When nothing is unreadable or behind,
  * the other keys may leave MUSTER_ENCRYPTION_KEYS. Safe beside running refreshes, and when it is stopped and begun again: a
  * ciphertext that changed meanwhile is not touched but found by the next pass, unless the first key made it. Throws
- * `database_unavailable`.
+ * `database_unavailable`, `mark_key_unreadable`.
  */
 export async function rotateKeys(db: Database, cipher: Cipher): Promise<Rotation> {
   let rotated = 0;
   for (let pass = 1; ; pass++) {
     const { done, unreadable, old } = await withDatabaseErrors(rotateOnce(db, cipher));
+    const answers = await withDatabaseErrors(rotateAnswers(db, cipher));
+    await withDatabaseErrors(rotateMarkKey(db, cipher));
     rotated += done;
-    if (old === unreadable.length) return { rotated, unreadable, behind: 0 };
-    if (pass === PASSES) return { rotated, unreadable, behind: old - unreadable.length };
+    if (old === unreadable.length && answers === 0) return { rotated, unreadable, behind: 0 };
+    if (pass === PASSES) return { rotated, unreadable, behind: old - unreadable.length + answers };
   }
 }
 
@@ -65,6 +69,31 @@ async function rotateOnce(db: Database, cipher: Cipher) {
     }
   }
   return { done, unreadable, old };
+}
+
+/**
+ * The same for the answers of idempotency keys; returns how many were encrypted again. One that does not open is nobody's trouble: it is given to none,
+ * and gone within a day.
+ */
+async function rotateAnswers(db: Database, cipher: Cipher): Promise<number> {
+  let done = 0;
+  for (const { answer, ...key } of await findAnswers(db)) {
+    if (cipher.isCurrent(answer)) continue;
+    try {
+      const again = cipher.sealAnswer(cipher.openAnswer(answer, key), key);
+      done += await replaceAnswer(db, { ...key, answer, again });
+    } catch (error) {
+      if (!isMusterError(error, 'answer_unreadable')) throw error;
+    }
+  }
+  return done;
+}
+
+/** The same for the key of the marks. Throws `mark_key_unreadable`: without it nobody can say who was forgotten. */
+async function rotateMarkKey({ prisma }: Database, cipher: Cipher): Promise<void> {
+  const sealed = await findMarkKey(prisma);
+  if (sealed === undefined || cipher.isCurrent(sealed)) return;
+  await replaceMarkKey(prisma, { sealed, again: cipher.sealMarkKey(cipher.openMarkKey(sealed)) });
 }
 
 /** Warns once for each key that is missing, and not company by company in the night. Throws `database_unavailable`. */

@@ -1,12 +1,13 @@
-import { createHash } from 'node:crypto';
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import { AdvisoryLocks } from '../db/advisory-locks.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
+import { databaseTime } from '../db/tables/audit.js';
+import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { type Dependencies, quarantine, saveGrant } from './grant-store.js';
+import { type Dependencies, digestOf, keepAside, type Origin, saveGrant } from './grant-store.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
 
 /** Takes companies in. A refresh token that is given to us is spent to prove it, so everything else is checked before. */
@@ -21,31 +22,19 @@ export class Onboarding {
 
   /**
    * Proves the token by a refresh and stores the grant; `created` is false when a company that had to authorize again
-   * got its new token. Throws `environment_not_configured`, `already_onboarded`, `onboarding_in_progress` (the same company or
-   * token, right now), `token_refused`, `token_for_another_company` (the pair is then kept in quarantine),
-   * `service_refused` (our client credentials), `service_unreachable`.
+   * got its new token. Where an earlier try has spent the token and its successor went to quarantine, the successor takes its place, so that
+   * the same request may be made again. Throws `environment_not_configured`, `already_onboarded`, `onboarding_in_progress` (the same
+   * company or token, right now), `token_refused`, `token_for_another_company` (the pair is then kept in quarantine),
+   * `token_not_stored`, `company_not_found` (it was removed meanwhile), `service_refused` (our client credentials), `service_unreachable`.
    */
   async onboard(request: CompanyKey & { readonly refreshToken: Secret }): Promise<{ created: boolean }> {
     const { environment, companyId, refreshToken } = request;
     const company = { environment, companyId };
-    const endpoint = ofEnvironment(this.#deps.endpoints, environment);
+    ofEnvironment(this.#deps.endpoints, environment);
     registerSecret(refreshToken.reveal());
-    const digest = createHash('sha256').update(refreshToken.reveal()).digest('base64url');
+    const digest = digestOf(refreshToken);
     const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${digest}`];
-    const done = await withDatabaseErrors(
-      this.#locks.run(names, async () => {
-        const found = await this.#deps.connections.find(company);
-        if (found && found.status !== 'reauthorization_required') {
-          const name = describeCompany(company);
-          throw new MusterError('already_onboarded', `${name} is onboarded already (${found.status}); its token was not used`);
-        }
-        const answer = await endpoint.refresh(refreshToken);
-        if (answer.kind === 'malformed') await quarantine(this.#deps, company, answer.refreshToken);
-        const grant = granted(company, answer);
-        await this.#refuseOther(company, grant);
-        return (await saveGrant(this.#deps, company, { refreshToken, ...grant }))!;
-      }),
-    );
+    const done = await withDatabaseErrors(this.#locks.run(names, () => this.#onboardAlone(company, refreshToken, digest)));
     if (done) return done.result;
     // This request does not wait for the other: should that fail, each request that waits would send a token that may be spent.
     throw new MusterError(
@@ -54,16 +43,49 @@ export class Onboarding {
     );
   }
 
-  /** The service has used the old token up by now: the new one is the other company's only key, and is kept for it. */
-  async #refuseOther(company: CompanyKey, { companyId, refreshToken }: Grant): Promise<void> {
-    if (companyId === undefined || companyId === company.companyId) return;
-    const other = { ...company, companyId };
-    if (refreshToken) await quarantine(this.#deps, other, refreshToken);
+  async #onboardAlone(company: CompanyKey, given: Secret, digest: string): Promise<{ created: boolean }> {
+    const { db, vault, connections, endpoints, received } = this.#deps;
+    received.refuseKept(digest);
+    const found = await connections.find(company);
+    if (found && found.status !== 'reauthorization_required') {
+      const name = describeCompany(company);
+      throw new MusterError('already_onboarded', `${name} is onboarded already (${found.status}); its token was not used`);
+    }
+    const origin = { since: await databaseTime(db.prisma), successorOf: digest };
+    const successor = await findSuccessor(db.prisma, { environment: company.environment, successorOf: digest });
+    if (successor) refuseOther(company, successor.companyId);
+    const refreshToken = successor ? vault.openSuccessor(successor) : given;
+    const answer = await ofEnvironment(endpoints, company.environment).refresh(refreshToken);
+    if (answer.kind === 'malformed')
+      await keepAside(this.#deps, { company, reason: 'unusable_grant', refreshToken: answer.refreshToken, origin });
+    const grant = granted(company, answer);
+    await this.#refuseOther(company, grant, origin);
+    const saved = await saveGrant(this.#deps, { company, grant: { refreshToken, ...grant }, origin }, async (tx) => {
+      await deleteSuccessors(tx, { environment: company.environment, successorOf: digest });
+      return true;
+    });
+    if (typeof saved !== 'string') return saved;
     throw new MusterError(
-      'token_for_another_company',
-      `The token that was given for ${describeCompany(company)} belongs to ${describeCompany(other)}; nothing was onboarded`,
+      'company_not_found',
+      `${describeCompany(company)} was removed while it was being onboarded; nothing was stored, and the token that was given is spent`,
     );
   }
+
+  /** The service has used the old token up by now: the new one is the other company's only key, and is kept for it. */
+  async #refuseOther(company: CompanyKey, { companyId, refreshToken }: Grant, origin: Origin): Promise<void> {
+    if (companyId === undefined || companyId === company.companyId) return;
+    const other = { ...company, companyId };
+    if (refreshToken) await keepAside(this.#deps, { company: other, reason: 'another_company', refreshToken, origin });
+    refuseOther(company, companyId);
+  }
+}
+
+function refuseOther(company: CompanyKey, companyId: string): void {
+  if (companyId === company.companyId) return;
+  throw new MusterError(
+    'token_for_another_company',
+    `The token that was given for ${describeCompany(company)} belongs to ${describeCompany({ ...company, companyId })}; nothing was onboarded. Onboard that company with the same token: Muster keeps its successor`,
+  );
 }
 
 function granted(company: CompanyKey, answer: TokenAnswer): Grant {
@@ -97,6 +119,10 @@ function granted(company: CompanyKey, answer: TokenAnswer): Grant {
     case 'transient':
       return refuse('service_unreachable', `the authorization server answered ${answer.status}; try again`);
     case 'malformed':
+      return refuse(
+        'service_unreachable',
+        'the authorization server granted no usable access token; the new refresh token is kept, so try again with the one that you gave',
+      );
     case 'ambiguous':
       return refuse(
         'service_unreachable',

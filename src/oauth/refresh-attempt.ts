@@ -4,6 +4,7 @@ import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
 import { lockConnection, type ReauthorizationReason } from '../db/tables/connections.js';
+import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import {
   abandonAttempt,
   beginAttempt,
@@ -13,9 +14,9 @@ import {
   replaceToken,
   type StoredToken,
 } from '../db/tables/tokens.js';
-import { inTransaction, untilCommitted } from '../db/transaction.js';
+import { inTransaction, type Transaction, untilCommitted } from '../db/transaction.js';
 import { reauthorizationRequired } from './connections.js';
-import { type Dependencies, quarantine } from './grant-store.js';
+import { type Dependencies, digestOf, keepAside, quarantine } from './grant-store.js';
 import { NEEDED_MS, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
@@ -104,7 +105,8 @@ export class RefreshAttempt {
     const { refreshMarginSeconds, random = Math.random, logger } = this.#deps;
     const { companyId = this.#company.companyId, refreshToken, lifetimeSeconds } = grant;
     if (companyId !== this.#company.companyId) {
-      if (refreshToken) await quarantine(this.#deps, { ...this.#company, companyId }, refreshToken);
+      const [other, origin] = [{ ...this.#company, companyId }, { since: this.#state.readAt }];
+      if (refreshToken) await keepAside(this.#deps, { company: other, reason: 'another_company', refreshToken, origin });
       return this.#abandon('token_for_another_company');
     }
     const epoch = await this.#store(
@@ -123,26 +125,33 @@ export class RefreshAttempt {
 
   /**
    * The new epoch; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
-   * count from when it was asked for, since the database may let us wait.
+   * count from when it was asked for, since the database may let us wait. Throws `token_not_stored`.
    */
   #store(pair: TokenPair, sentAt: number): Promise<bigint | undefined> {
-    const { db, vault, connections, clock } = this.#deps;
-    const sealed = vault.seal(this.#company, pair);
-    return untilCommitted(() =>
-      inTransaction(db, async (tx) => {
-        if (!(await lockConnection(tx, this.#company))) return undefined;
-        const waited = (clock.monotonic() - sentAt) / 1000;
-        const lifetimeSeconds = Math.max(0, sealed.lifetimeSeconds - waited);
-        const refreshAfter = Math.max(0, sealed.refreshAfterSeconds - waited);
-        const aged = { ...sealed, lifetimeSeconds, refreshAfterSeconds: refreshAfter };
-        const epoch = await replaceToken(tx, { spent: this.#state, pair: aged });
-        if (epoch === undefined && pair.refreshToken !== this.#refreshToken)
-          await vault.quarantine(tx, this.#company, pair.refreshToken);
-        // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
-        if (epoch !== undefined && epoch !== this.#state.epoch + 1n) await connections.regain(this.#company, tx);
-        return epoch;
-      }),
-    );
+    const { db, vault, connections, clock, received } = this.#deps;
+    const company = this.#company;
+    const sealed = vault.seal(company, pair);
+    const origin = { since: this.#state.readAt, successorOf: digestOf(this.#refreshToken) };
+    const setAside = (tx: Transaction, reason: 'overtaken' | 'not_stored') =>
+      quarantine(this.#deps, tx, { company, reason, refreshToken: pair.refreshToken, origin });
+    const store = async (tx: Transaction) => {
+      if (!(await lockConnection(tx, company))) return undefined;
+      const waited = (clock.monotonic() - sentAt) / 1000;
+      const lifetimeSeconds = Math.max(0, sealed.lifetimeSeconds - waited);
+      const refreshAfter = Math.max(0, sealed.refreshAfterSeconds - waited);
+      const aged = { ...sealed, lifetimeSeconds, refreshAfterSeconds: refreshAfter };
+      const epoch = await replaceToken(tx, { spent: this.#state, pair: aged });
+      if (epoch === undefined && pair.refreshToken !== this.#refreshToken) await setAside(tx, 'overtaken');
+      // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
+      if (epoch !== undefined && epoch !== this.#state.epoch + 1n) await connections.regain(company, tx);
+      return epoch;
+    };
+    return received.keep({
+      company,
+      store: () => inTransaction(db, store),
+      setAside: () => inTransaction(db, (tx) => setAside(tx, 'not_stored')),
+      successorOf: origin.successorOf,
+    });
   }
 
   /**
@@ -210,6 +219,27 @@ export class RefreshAttempt {
     this.#deps.logger.warn({ err: error, ...logFieldsOf(this.#company) }, 'token not refreshed');
     return error;
   }
+}
+
+/**
+ * Whether an earlier refresh of this token was answered, and its new refresh token went to quarantine because the database refused the
+ * company's row: then it is moved there, and is to be refreshed at once. Asked only where an attempt has no outcome, which is rare.
+ */
+export async function adoptSuccessor({ db, vault, connections }: Dependencies, state: StoredToken): Promise<boolean> {
+  const { company, unanswered } = state;
+  if (unanswered === 0) return false;
+  const successorOf = digestOf(vault.openRefresh(state));
+  const successor = await findSuccessor(db.prisma, { environment: company.environment, successorOf });
+  if (successor?.companyId !== company.companyId) return false;
+  return inTransaction(db, async (tx) => {
+    if (!(await lockConnection(tx, company))) return false;
+    const refreshToken = vault.openSuccessor(successor);
+    const pair = vault.seal(company, { accessToken: undefined, refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 0 });
+    if ((await replaceToken(tx, { spent: state, pair })) === undefined) return false;
+    await deleteSuccessors(tx, { environment: company.environment, successorOf });
+    await connections.regain(company, tx);
+    return true;
+  });
 }
 
 /** Throws `company_not_found`, `reauthorization_required`. */

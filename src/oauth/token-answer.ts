@@ -32,21 +32,32 @@ export type TokenAnswer =
   /** Answered, nothing granted, worth another try. */
   | { readonly kind: 'transient'; readonly status: number; readonly retryAfterMs?: number | undefined }
   /** Answered with success, but not usable; the refresh token in it replaces the one that was sent. */
-  | { readonly kind: 'malformed'; readonly refreshToken: Secret }
+  | { readonly kind: 'malformed'; readonly refreshToken: Secret; readonly problem: string }
   /** Sent, and no readable answer: the token may have been used up. */
-  | { readonly kind: 'ambiguous'; readonly cause?: MusterError }
+  | { readonly kind: 'ambiguous'; readonly cause?: MusterError; readonly problem?: string }
   /** Never sent. */
   | { readonly kind: 'unreachable'; readonly cause: MusterError };
 
 const ASSUMED_LIFETIME_SECONDS = 1800;
-/** A longer lifetime is a mistake, and would not fit a date. */
-const LONGEST_LIFETIME_SECONDS = 365 * 24 * 3600;
+/** A shorter one is a mistake: the token would be refreshed all the time. */
+const SHORTEST_LIFETIME_SECONDS = 1;
+/** A longer one is not believed: to refresh too often costs a request a day, while a token that dies early is found out by refused pages. */
+const LONGEST_LIFETIME_SECONDS = 24 * 3600;
+
+/** What servers take as one header. Signed tokens with many claims have some 4,000 characters. */
+const LONGEST_ACCESS_TOKEN = 16_384;
 
 const filled = z.string().min(1);
 
-/** An unusable expires_in is assumed away: a pair lost over its lifetime would cost the customer a new authorization. */
+/** It goes into a header: the characters of RFC 6749 (A.12) without the space, which would end it there. */
+const ACCESS_TOKEN = filled.max(LONGEST_ACCESS_TOKEN).regex(/^[\x21-\x7e]*$/);
+
+/**
+ * An unusable expires_in is assumed away: a pair lost over its lifetime would cost the customer a new authorization. The refresh token
+ * may be any text, since a form carries them all.
+ */
 const TOKEN_RESPONSE = z.object({
-  access_token: filled,
+  access_token: ACCESS_TOKEN,
   token_type: z
     .string()
     .regex(/^bearer$/i)
@@ -59,7 +70,7 @@ const TOKEN_RESPONSE = z.object({
         .regex(/^\d+(\.\d+)?$/)
         .transform(Number),
     ])
-    .pipe(z.number().positive())
+    .pipe(z.number().min(SHORTEST_LIFETIME_SECONDS))
     .transform((seconds) => Math.min(seconds, LONGEST_LIFETIME_SECONDS))
     .catch(ASSUMED_LIFETIME_SECONDS),
   refresh_token: filled.nullish().catch(null),
@@ -112,10 +123,13 @@ function readRefusal(status: number, text: string): TokenAnswer {
 }
 
 function readGrant(body: unknown): TokenAnswer {
-  const { data } = TOKEN_RESPONSE.safeParse(body);
+  const { data, error } = TOKEN_RESPONSE.safeParse(body);
   if (!data) {
     const refreshToken = z.object({ refresh_token: filled }).safeParse(body).data?.refresh_token;
-    return refreshToken === undefined ? { kind: 'ambiguous' } : { kind: 'malformed', refreshToken: secret(refreshToken) };
+    const problem = problemOf(body, error);
+    return refreshToken === undefined
+      ? { kind: 'ambiguous', problem }
+      : { kind: 'malformed', problem, refreshToken: secret(refreshToken) };
   }
   const companyId = parseCompanyId(data.company_id ?? '');
   return {
@@ -125,6 +139,13 @@ function readGrant(body: unknown): TokenAnswer {
     ...(data.refresh_token == null ? {} : { refreshToken: secret(data.refresh_token) }),
     ...(companyId === undefined ? {} : { companyId }),
   };
+}
+
+/** Names the members that are missing or of no use, and none of their values. */
+function problemOf(body: unknown, error: z.ZodError): string {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'the answer is no JSON object';
+  const names = new Set(error.issues.map(({ path }) => String(path[0])));
+  return [...names].map((name) => `${name} is ${name in body ? 'of no use' : 'missing'}`).join(', ');
 }
 
 function secret(value: string): Secret {

@@ -33,8 +33,14 @@ export class TokenEndpoint {
     return this.#send({ grant_type: 'refresh_token', refresh_token: refreshToken.reveal() });
   }
 
-  exchangeCode(code: Secret): Promise<TokenAnswer> {
-    return this.#send({ grant_type: 'authorization_code', code: code.reveal(), redirect_uri: this.#provider.redirectUri.href });
+  /** `verifier` is that of PKCE, whose hash went to the consent screen. */
+  exchangeCode(code: Secret, verifier: Secret): Promise<TokenAnswer> {
+    return this.#send({
+      grant_type: 'authorization_code',
+      code: code.reveal(),
+      redirect_uri: this.#provider.redirectUri.href,
+      code_verifier: verifier.reveal(),
+    });
   }
 
   async #send(fields: Record<string, string>): Promise<TokenAnswer> {

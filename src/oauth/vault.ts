@@ -1,7 +1,8 @@
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
-import { insertQuarantinedToken } from '../db/tables/quarantined-tokens.js';
+import type { KeyOwner } from '../db/tables/idempotency-keys.js';
+import { insertQuarantinedToken, type NewQuarantinedToken, type Successor } from '../db/tables/quarantined-tokens.js';
 import type { SealedPair, StoredToken } from '../db/tables/tokens.js';
 import type { Transaction } from '../db/transaction.js';
 import type { Cipher } from './cipher.js';
@@ -12,7 +13,10 @@ export interface TokenPair extends Omit<SealedPair, 'accessToken' | 'refreshToke
   readonly refreshToken: Secret;
 }
 
-/** The tokens of muster.tokens and muster.quarantined_tokens, encrypted when they go in, and opened one at a time. */
+/**
+ * The tokens of muster.tokens and muster.quarantined_tokens, and the answers of muster.idempotency_keys, which may hold as much: encrypted when they
+ * go in, and opened one at a time.
+ */
 export class Vault {
   readonly #cipher: Cipher;
 
@@ -31,6 +35,11 @@ export class Vault {
     return this.#cipher.open(refreshToken, company, 'refresh_token');
   }
 
+  /** Throws `token_unreadable`. */
+  openSuccessor({ refreshToken, ...company }: Successor): Secret {
+    return this.#cipher.open(refreshToken, company, 'refresh_token');
+  }
+
   seal(company: CompanyKey, { accessToken, refreshToken, ...times }: TokenPair): SealedPair {
     return {
       ...times,
@@ -39,8 +48,17 @@ export class Vault {
     };
   }
 
-  /** Keeps a refresh token that belongs to no stored connection: it may be the only way back to that company. */
-  quarantine(tx: Transaction, company: CompanyKey, refreshToken: Secret): Promise<void> {
-    return insertQuarantinedToken(tx, { company, sealed: this.#cipher.seal(refreshToken, company, 'refresh_token') });
+  /** Keeps a refresh token that belongs to no stored connection; returns how many older ones had to go for it. */
+  quarantine(tx: Transaction, token: Omit<NewQuarantinedToken, 'sealed'>, refreshToken: Secret): Promise<number> {
+    return insertQuarantinedToken(tx, { ...token, sealed: this.#cipher.seal(refreshToken, token.company, 'refresh_token') });
+  }
+
+  sealAnswer(answer: string, key: KeyOwner): string {
+    return this.#cipher.sealAnswer(answer, key);
+  }
+
+  /** Throws `answer_unreadable`. */
+  openAnswer(sealed: string, key: KeyOwner): string {
+    return this.#cipher.openAnswer(sealed, key);
   }
 }

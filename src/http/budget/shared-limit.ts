@@ -1,0 +1,142 @@
+import type { Clock } from '../../core/clock.js';
+import type { Environment } from '../../core/company.js';
+import type { Database } from '../../db/database.js';
+import {
+  addBudget,
+  announceLimit,
+  type BudgetRow,
+  changeBudget,
+  pauseBudget,
+  readBudget,
+} from '../../db/tables/request-budgets.js';
+import type { Logger } from '../../observability/logger.js';
+import { BELOW_LIMIT, rateOf, refused } from './finding.js';
+
+interface SharedLimitDependencies {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly environment: Environment;
+  /** Requests a second that are set. */
+  readonly set: number | undefined;
+}
+
+/** The longest that a service is left alone because it asked for it. */
+const MOST_PAUSE_SECONDS = 86_400;
+/** Twice as long as it takes until a busy process reads it anyway: what one that was idle knows is older, and read before it asks. */
+const STALE_MS = 1_000;
+
+/**
+ * What all workers know of an environment's limit, as this process has read it last. `version` names it: a refusal of a request that left
+ * under another one has been learned from already.
+ */
+export class SharedLimit {
+  readonly #deps: SharedLimitDependencies;
+  #known: BudgetRow | undefined;
+  #readAt = -Infinity;
+  #resumesAt = -Infinity;
+
+  constructor(deps: SharedLimitDependencies) {
+    this.#deps = deps;
+  }
+
+  /** Whether it was read just now. */
+  get isFresh(): boolean {
+    return this.#known !== undefined && this.#deps.clock.monotonic() - this.#readAt < STALE_MS;
+  }
+
+  /** Undefined until it was read, and while it cannot be. */
+  get version(): number | undefined {
+    return this.#known?.version;
+  }
+
+  /** Requests of a process at once that went well before. */
+  get atOnce(): number | undefined {
+    return this.#known?.atOnce ?? undefined;
+  }
+
+  /** When somebody may ask again, by `clock.monotonic`. */
+  get resumesAt(): number {
+    return this.#resumesAt;
+  }
+
+  /** The rate to send at; undefined while no limit is known. */
+  get rate(): number | undefined {
+    const lowest = Math.min(this.#known ? foundRate(this.#known) : Infinity, this.#most);
+    return lowest === Infinity ? undefined : lowest;
+  }
+
+  /** What is set or announced, less the room for requests that come close behind each other. */
+  get #most(): number {
+    return BELOW_LIMIT * Math.min(this.#deps.set ?? Infinity, this.#known?.announced ?? Infinity);
+  }
+
+  /** How far the schedule of that version has come, in seconds. */
+  progressed(version: number, progress: number): void {
+    if (this.#known?.version !== version) return;
+    this.#known = { ...this.#known, progress };
+    this.#readAt = this.#deps.clock.monotonic();
+  }
+
+  async read(): Promise<void> {
+    const { db, clock, environment } = this.#deps;
+    let row = await readBudget(db, { environment });
+    if (!row) {
+      await addBudget(db, { environment });
+      row = await readBudget(db, { environment });
+    }
+    // What was read earlier may come later.
+    if (!row || row.version < (this.#known?.version ?? 0)) return;
+    this.#known = row;
+    this.#readAt = clock.monotonic();
+    this.#resumesAt = this.#readAt + row.pause * 1_000;
+  }
+
+  forget(): void {
+    this.#known = undefined;
+  }
+
+  /** A request that left under that version was refused. `accepted`: requests of the second before. */
+  async refusedAt(version: number, accepted: number, retryAfterMs: number | undefined): Promise<void> {
+    const { db, environment, logger } = this.#deps;
+    const row = await readBudget(db, { environment });
+    if (row?.version === version) {
+      const isBound = foundRate(row) > this.#most;
+      const known = isBound ? { rate: this.#most, fallback: null, seeking: false, progress: 0 } : row;
+      const retryAfter = retryAfterMs === undefined ? undefined : secondsOf(retryAfterMs);
+      const wasBound = isBound || (row.rate !== null && row.rate > 0.7 * this.#most);
+      // A first refusal of what is set says nothing of the time before.
+      const elapsed = row.rate === null ? Infinity : row.elapsed;
+      const { finding, pause } = refused(known, { ...row, elapsed, accepted, retryAfter, isBound: wasBound });
+      if (await changeBudget(db, { environment, version, ...finding, pause }))
+        logger.debug({ environment, ...finding, pause }, 'the service refused a request: another rate is held');
+    }
+    await this.read();
+  }
+
+  async announce(announced: number): Promise<void> {
+    if (announced === this.#known?.announced) return;
+    const { db, environment } = this.#deps;
+    await announceLimit(db, { environment, announced });
+    await this.read();
+  }
+
+  async pause(ms: number): Promise<void> {
+    const { db, environment } = this.#deps;
+    await pauseBudget(db, { environment, pause: secondsOf(ms) });
+    await this.read();
+  }
+
+  /** Whether it differs from what is known that the service's headers allow so much. */
+  isNews(announced: number): boolean {
+    return this.#known !== undefined && announced !== this.#known.announced;
+  }
+}
+
+function foundRate(row: BudgetRow): number {
+  return row.rate === null ? Infinity : rateOf({ ...row, rate: row.rate });
+}
+
+function secondsOf(ms: number): number {
+  return Math.min(MOST_PAUSE_SECONDS, ms / 1_000);
+}

@@ -1,0 +1,50 @@
+import { Repetition } from '../core/repetition.js';
+import type { Service } from '../core/service.js';
+import type { Database } from '../db/database.js';
+import { noteWorker, removeWorker } from '../db/tables/workers.js';
+import type { Logger } from '../observability/logger.js';
+
+const BEAT_MS = 5_000;
+
+/** Says in the database that this process works on the queue, as long as it does. Nothing but the count of workers rests on it. */
+export class WorkerPresence implements Service {
+  readonly name = 'worker presence';
+  readonly #db: Database;
+  readonly #worker: string;
+  readonly #logger: Logger;
+  readonly #beats = new Repetition(BEAT_MS, () => this.#beat());
+  #starting: Promise<void> | undefined;
+  #isStopped = false;
+
+  /** `worker` names this process in the database, unlike any other. */
+  constructor(db: Database, worker: string, logger: Logger) {
+    this.#db = db;
+    this.#worker = worker;
+    this.#logger = logger;
+  }
+
+  async start(): Promise<void> {
+    if (this.#isStopped) return;
+    this.#starting = this.#beat();
+    await this.#starting;
+    this.#beats.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#starting;
+    await this.#beats.stop();
+    if (!this.#starting) return;
+    await removeWorker(this.#db, { name: this.#worker }).catch((error: unknown) =>
+      this.#logger.debug({ err: error }, 'the worker could not be taken off the list; it lapses by itself'),
+    );
+  }
+
+  async #beat(): Promise<void> {
+    try {
+      await noteWorker(this.#db, { name: this.#worker });
+    } catch (error) {
+      this.#logger.debug({ err: error }, 'the worker could not say that it lives; trying again');
+    }
+  }
+}
