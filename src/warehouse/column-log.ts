@@ -1,0 +1,147 @@
+import {
+  type ColumnRow,
+  type Due,
+  type Kind,
+  isColumn,
+  type KeyRow,
+  type Misfits,
+  type Sighting,
+} from '../db/tables/schema-columns.js';
+import { decideType, misfitsOf } from './column-types.js';
+import { nameColumn } from './column-names.js';
+
+/**
+ * Columns of keys that a view has at most: each may need another one for what does not fit, and PostgreSQL takes 1,600. Keys without a column stand
+ * in `_rest`.
+ */
+export const MOST_KEYS = 750;
+
+/** The keys of one resource, as the log has them and as sightings and decisions change them. */
+export class ColumnLog {
+  readonly #resource: string;
+  readonly #rows: Map<string, KeyRow>;
+  readonly #changed = new Set<string>();
+  readonly #added: string[] = [];
+  readonly #misfitting: string[] = [];
+  /** What was counted by this one, by key. */
+  readonly #found = new Map<string, Set<Kind>>();
+
+  constructor(resource: string, rows: readonly KeyRow[]) {
+    this.#resource = resource;
+    this.#rows = new Map(rows.map((row) => [keyOf(row.path), row]));
+  }
+
+  /** Begins to count anew; what was decided stays. */
+  forgetCounts(): void {
+    for (const [key, row] of this.#rows) this.#put(key, { ...row, kinds: {}, values: 0, nulls: 0, misfits: 0 });
+  }
+
+  count(sightings: readonly Sighting[]): void {
+    // In an order that nothing but the records decides, so that names do not depend on how a statement was executed.
+    for (const seen of sightings.toSorted(byFirstSight)) {
+      const { path, kind, count, firstSeenAt, lastSeenAt } = seen;
+      const key = keyOf(path);
+      const row = this.#rows.get(key) ?? newKey(seen);
+      const kinds = { ...row.kinds, [kind]: (row.kinds[kind] ?? 0) + count };
+      this.#put(key, {
+        ...row,
+        kinds,
+        values: row.values + (kind === 'null' ? 0 : count),
+        nulls: row.nulls + (kind === 'null' ? count : 0),
+        firstSeenAt: earlier(row.firstSeenAt, firstSeenAt),
+        lastSeenAt: earlier(lastSeenAt, row.lastSeenAt) === lastSeenAt ? row.lastSeenAt : lastSeenAt,
+      });
+      const found = this.#found.get(key) ?? new Set();
+      this.#found.set(key, found.add(kind));
+    }
+  }
+
+  /** Gives a column to each key of which enough is known, and to each column a text column once it has values that do not fit. */
+  decide(due: readonly Pick<Due, 'path' | 'isWhole'>[]): void {
+    const known = new Map(due.map(({ path, isWhole }) => [keyOf(path), isWhole]));
+    for (const [key, row] of this.#rows) if (!isColumn(row)) this.#nameIfKnown(key, row, known);
+    for (const [key, row] of this.#rows) {
+      if (!isColumn(row)) continue;
+      const misfits = misfitsOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
+      const wantsText = misfits > 0 && row.textPosition === null;
+      if (wantsText) this.#misfitting.push(row.name);
+      if (misfits === row.misfits && !wantsText) continue;
+      this.#put(key, { ...row, misfits, ...(wantsText && { textPosition: this.#lastPosition() + 1 }) });
+    }
+  }
+
+  /** The rows to write. */
+  get changed(): KeyRow[] {
+    return [...this.#changed].map((key) => this.#rows.get(key)!);
+  }
+
+  /** Columns that were added. */
+  get added(): ColumnRow[] {
+    const names = new Set(this.#added);
+    return [...this.#rows.values()].filter(isColumn).filter(({ name }) => names.has(name));
+  }
+
+  /** Names of the columns that have their first value that does not fit. */
+  get misfitting(): readonly string[] {
+    return this.#misfitting;
+  }
+
+  /** The position of the column that was added last. */
+  get lastPosition(): number {
+    return this.#lastPosition();
+  }
+
+  /** What was counted that does not fit its column. */
+  get misfits(): Misfits[] {
+    return [...this.#found].flatMap(([key, found]) => {
+      const row = this.#rows.get(key)!;
+      const kinds = isColumn(row) ? misfitsOf(row.type, Object.fromEntries([...found].map((kind) => [kind, 1]))) : [];
+      return kinds.length === 0 ? [] : [{ resource: this.#resource, path: row.path, kinds }];
+    });
+  }
+
+  #nameIfKnown(key: string, row: KeyRow, due: ReadonlyMap<string, boolean>): void {
+    if (this.#columns().length >= MOST_KEYS) return;
+    const isWhole = due.get(key);
+    const evidence = { kinds: row.kinds, isKey: row.path.length === 1, isDue: isWhole !== undefined, isWhole: isWhole ?? false };
+    const type = decideType(evidence);
+    if (type === undefined) return;
+    const name = nameColumn(
+      row.path,
+      this.#columns().map((column) => column.name),
+    );
+    this.#put(key, { ...row, name, type, position: this.#lastPosition() + 1 });
+    this.#added.push(name);
+  }
+
+  #columns(): ColumnRow[] {
+    return [...this.#rows.values()].filter(isColumn);
+  }
+
+  #lastPosition(): number {
+    return this.#columns().reduce((last, { position, textPosition }) => Math.max(last, position, textPosition ?? 0), 0);
+  }
+
+  #put(key: string, row: KeyRow): void {
+    this.#rows.set(key, row);
+    this.#changed.add(key);
+  }
+}
+
+function keyOf(path: readonly string[]): string {
+  return JSON.stringify(path);
+}
+
+function newKey({ resource, path, environment, runId, firstSeenAt, lastSeenAt }: Sighting): KeyRow {
+  const undecided = { name: null, type: null, position: null, textPosition: null };
+  const counts = { kinds: {}, values: 0, nulls: 0, misfits: 0 };
+  return { resource, path: [...path], ...undecided, ...counts, environment, firstRunId: runId, firstSeenAt, lastSeenAt };
+}
+
+function byFirstSight(a: Sighting, b: Sighting): number {
+  return a.firstSeenAt.getTime() - b.firstSeenAt.getTime() || (keyOf(a.path) < keyOf(b.path) ? -1 : 1);
+}
+
+function earlier(a: Date, b: Date): Date {
+  return a.getTime() <= b.getTime() ? a : b;
+}

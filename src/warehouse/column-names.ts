@@ -1,0 +1,67 @@
+import { createHash } from 'node:crypto';
+
+/** Bytes that PostgreSQL keeps of a name, without those of `__text`. Names are ASCII, so that bytes are characters. */
+const LONGEST = 63 - '__text'.length;
+const HASH = 8;
+
+/** The columns that every view has. The views of the history add others, all of which begin with an underscore, as no name made here does. */
+const FIXED = ['environment', 'company_id', 'id'];
+
+/** Letters that no decomposition brings down to ASCII. */
+const LETTERS: Readonly<Record<string, string>> = {
+  æ: 'ae',
+  ø: 'o',
+  đ: 'd',
+  ð: 'd',
+  þ: 'th',
+  ł: 'l',
+  ß: 'ss',
+  œ: 'oe',
+  ı: 'i',
+  ħ: 'h',
+};
+
+/** The column for values that do not fit. */
+export function textColumn(name: string): string {
+  return `${name}__text`;
+}
+
+/**
+ * A name for the column of a key, or of a key inside an object, that none of `taken` has, nor the text column of one. What comes out depends on
+ * what was there before: it is written down and never made again.
+ */
+export function nameColumn(path: readonly string[], taken: Iterable<string>): string {
+  const used = new Set([...FIXED, ...taken].flatMap((name) => [name, textColumn(name)]));
+  const isFree = (name: string) => !used.has(name) && !used.has(textColumn(name));
+  const base = shorten(path.map(snakeCase).join('__'), path);
+  for (let n = 1; ; n += 1) {
+    const suffix = n === 1 ? '' : `_${n}`;
+    const name = `${base.slice(0, LONGEST - suffix.length)}${suffix}`;
+    if (isFree(name)) return name;
+  }
+}
+
+/** Lower-case words of ASCII letters and digits with one underscore between two of them, a letter first. */
+function snakeCase(key: string): string {
+  const words = key
+    .normalize('NFKD')
+    .replace(/\p{Mn}+/gu, '')
+    .replace(/[^\0-\x7f]/gu, (letter) => withCaseOf(letter, LETTERS[letter.toLowerCase()] ?? '_'))
+    .replace(/([a-z0-9])([A-Z])/g, '$1_$2')
+    .replace(/([A-Z]+)([A-Z][a-z])/g, '$1_$2')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '_')
+    .replace(/^_+|_+$/g, '');
+  return /^[a-z]/.test(words) ? words : words === '' ? 'key' : `key_${words}`;
+}
+
+function withCaseOf(letter: string, plain: string): string {
+  return letter === letter.toLowerCase() ? plain : `${plain[0]!.toUpperCase()}${plain.slice(1)}`;
+}
+
+/** A name that is too long keeps its beginning, and a hash tells it from others that begin alike. */
+function shorten(name: string, path: readonly string[]): string {
+  if (name.length <= LONGEST) return name;
+  const hash = createHash('sha256').update(JSON.stringify(path)).digest('hex').slice(0, HASH);
+  return `${name.slice(0, LONGEST - HASH - 1).replace(/_+$/, '')}_${hash}`;
+}

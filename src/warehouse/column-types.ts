@@ -1,0 +1,47 @@
+import type { ColumnType, Kind, Kinds } from '../db/tables/schema-columns.js';
+
+/** So many values decide by themselves. */
+const MANY = 100;
+/** So many days or moments do where they are all that a complete list has. */
+const ENOUGH_OF_A_LIST = 20;
+
+/** The kinds of value that a column of the type shows; `jsonb` shows all. The same as muster.fits. */
+const FITTING: Readonly<Record<Exclude<ColumnType, 'jsonb'>, readonly Kind[]>> = {
+  text: ['string', 'date', 'timestamptz', 'number', 'boolean'],
+  boolean: ['boolean'],
+  numeric: ['number'],
+  date: ['date'],
+  timestamptz: ['timestamptz'],
+};
+
+/** What is known when a type is decided. */
+interface Evidence {
+  readonly kinds: Kinds;
+  /** Keys and not members of objects: their objects are flattened, and say nothing of the column of the key itself. */
+  readonly isKey: boolean;
+  /** Nothing more comes of the run that showed the key first. */
+  readonly isDue: boolean;
+  /** That run proved the list complete. */
+  readonly isWhole: boolean;
+}
+
+/**
+ * The type of a column by the values seen so far; undefined while they are too few to say, or none. Days and moments are decided on by many
+ * values alone: a text that happens to be a day once would make misfits of all that follow. Where values differ, the type is the one that shows them all.
+ */
+export function decideType({ kinds, isKey, isDue, isWhole }: Evidence): ColumnType | undefined {
+  const seen = Object.entries(kinds).filter(([kind, n]) => n > 0 && kind !== 'null' && !(isKey && kind === 'object'));
+  const total = seen.reduce((sum, [, n]) => sum + n, 0);
+  if (total === 0 || (total < MANY && !isDue)) return undefined;
+  const only = seen.length === 1 ? (seen[0]![0] as Kind) : undefined;
+  if (only === 'boolean') return 'boolean';
+  if (only === 'number') return 'numeric';
+  if (only === 'date' || only === 'timestamptz') return total >= MANY || (isWhole && total >= ENOUGH_OF_A_LIST) ? only : 'text';
+  return seen.some(([kind]) => kind === 'array' || kind === 'object') ? 'jsonb' : 'text';
+}
+
+/** The kinds of value that a column of the type does not show. */
+export function misfitsOf(type: ColumnType, kinds: Kinds): Kind[] {
+  if (type === 'jsonb') return [];
+  return (Object.keys(kinds) as Kind[]).filter((kind) => kind !== 'null' && !FITTING[type].includes(kind));
+}

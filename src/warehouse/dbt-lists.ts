@@ -1,0 +1,117 @@
+import pg from 'pg';
+import type { Reader } from '../db/read-only.js';
+import { withDatabaseErrors } from '../db/sql-state.js';
+
+/** What a package for dbt is written from. */
+export interface DbtList {
+  /** Name of the resource, and of its view in schema `warehouse`. */
+  readonly resource: string;
+  /** The view's columns, in its order. */
+  readonly columns: readonly string[];
+  /** Columns of `warehouse.<resource>_history`, in its order. */
+  readonly historyColumns: readonly string[];
+  /** Whether any company has a record of it. dbt cannot say how fresh an empty view is. */
+  readonly hasRecords: boolean;
+  readonly references: readonly DbtReference[];
+}
+
+/** Every value that was looked at of `column` is the id of a record of `resource` of the same company: of another one, where it is the same list. */
+export interface DbtReference {
+  readonly column: string;
+  readonly resource: string;
+}
+
+/** Values of a column that are looked at: most columns are told apart by the first ones already. */
+const FIRST_LOOK = 20;
+const LOOK = 5_000;
+
+/** So many values of a reference at least: a handful may agree by chance. */
+const FEWEST_VALUES = 5;
+
+/** The lists of these resources that have a view in schema `warehouse`, and what the records show of how they refer to each other. */
+export async function readDbtLists(db: Reader, resources: readonly string[]): Promise<DbtList[]> {
+  const columnsOfEach = new Map<string, Column[]>();
+  for (const resource of resources) {
+    const columns = await columnsOf(db, resource);
+    if (columns.length > 0) columnsOfEach.set(resource, columns);
+  }
+  const lists: DbtList[] = [];
+  for (const [resource, columns] of columnsOfEach) {
+    const references: DbtReference[] = [];
+    for (const { name: column } of columns.filter(mayRefer)) {
+      const referred = await firstReferred(db, { resource, column }, [...columnsOfEach.keys()]);
+      if (referred !== undefined) references.push({ column, resource: referred });
+    }
+    lists.push({
+      resource,
+      columns: columns.map(({ name }) => name),
+      historyColumns: (await columnsOf(db, `${resource}_history`)).map(({ name }) => name),
+      hasRecords: await hasRecords(db, resource),
+      references,
+    });
+  }
+  return lists;
+}
+
+interface Column {
+  readonly name: string;
+  /** As PostgreSQL names it. */
+  readonly type: string;
+}
+
+/** Ids are texts, and the columns that Muster adds to every view refer to nothing. */
+function mayRefer({ name, type }: Column): boolean {
+  return type === 'text' && !/^(environment|company_id|id|_.*)$/.test(name);
+}
+
+async function columnsOf(db: Reader, relation: string): Promise<Column[]> {
+  const { rows } = await withDatabaseErrors(
+    db.query<Column>(
+      `SELECT attname::text AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+       WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
+      [view(relation)],
+    ),
+  );
+  return rows;
+}
+
+async function hasRecords(db: Reader, resource: string): Promise<boolean> {
+  const { rows } = await withDatabaseErrors(
+    db.query<{ found: boolean }>(`SELECT EXISTS (SELECT FROM ${view(resource)}) AS found`),
+  );
+  return rows[0]!.found;
+}
+
+async function firstReferred(
+  db: Reader,
+  of: { readonly resource: string; readonly column: string },
+  resources: readonly string[],
+): Promise<string | undefined> {
+  for (const resource of resources)
+    if ((await refers(db, of, resource, FIRST_LOOK)) && (await refers(db, of, resource, LOOK))) return resource;
+  return undefined;
+}
+
+async function refers(
+  db: Reader,
+  { resource, column }: { readonly resource: string; readonly column: string },
+  referred: string,
+  limit: number,
+): Promise<boolean> {
+  // A list's ids stand in a column of their own key, too, which refers to no other record.
+  const ownId = referred === resource ? 'id' : 'NULL::text';
+  const { rows } = await withDatabaseErrors(
+    db.query<{ different: number; unknown: number }>(
+      `SELECT (count(DISTINCT v.value) FILTER (WHERE v.id IS DISTINCT FROM v.value))::int AS different,
+         (count(*) FILTER (WHERE r.id IS NULL))::int AS unknown
+       FROM (SELECT environment, company_id, ${ownId} AS id, ${pg.escapeIdentifier(column)} AS value FROM ${view(resource)}
+             WHERE ${pg.escapeIdentifier(column)} IS NOT NULL LIMIT ${limit}) v
+       LEFT JOIN ${view(referred)} r ON r.environment = v.environment AND r.company_id = v.company_id AND r.id = v.value`,
+    ),
+  );
+  return rows[0]!.unknown === 0 && rows[0]!.different >= FEWEST_VALUES;
+}
+
+function view(name: string): string {
+  return `warehouse.${pg.escapeIdentifier(name)}`;
+}

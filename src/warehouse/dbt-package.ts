@@ -1,0 +1,192 @@
+import { stringify } from 'yaml';
+import type { DbtList } from './dbt-lists.js';
+
+/** The files of a package, by their path in it. */
+export type DbtPackage = ReadonlyMap<string, string>;
+
+const SOURCE = 'muster';
+
+/** The first line of every file: what a later `muster dbt init --force` writes over. */
+const HEAD = 'Written by `muster dbt init`, which writes it anew. Keep models of your own in files of their own.';
+
+/**
+ * A package for dbt 1.10 and later over schema `warehouse`: the views as sources, whose freshness is when the list that was proved
+ * complete longest ago was proved; a staging model a list with a key of its own and tests; and a model of its history.
+ */
+export function dbtPackage(lists: readonly DbtList[], { staleAfterHours }: { readonly staleAfterHours: number }): DbtPackage {
+  return new Map([
+    ['dbt_project.yml', yaml(PROJECT)],
+    ['profiles.yml', yaml(PROFILES)],
+    ['models/sources.yml', yaml(sources(lists, staleAfterHours))],
+    ...lists.flatMap((list): [string, string][] => [
+      [`models/staging/${staged(list.resource)}.sql`, sql(stagingModel(list))],
+      [`models/staging/${staged(list.resource)}.yml`, yaml(stagingTests(list))],
+    ]),
+    ...lists
+      .filter(({ historyColumns }) => historyColumns.length > 0)
+      .flatMap((list): [string, string][] => [
+        [`models/history/${historical(list.resource)}.sql`, sql(historyModel(list))],
+        [`models/history/${historical(list.resource)}.yml`, yaml(historyTests(list))],
+      ]),
+    ['tests/muster_lists_in_time.sql', sql(LATE_LISTS)],
+  ]);
+}
+
+const PROJECT = {
+  name: 'muster',
+  version: '1.0.0',
+  profile: 'muster',
+  'require-dbt-version': '>=1.10.0',
+  'model-paths': ['models'],
+  'test-paths': ['tests'],
+  models: { muster: { '+materialized': 'view' } },
+};
+
+/** dbt reads it where it is run in the package; a profile named muster in ~/.dbt does as well. */
+const PROFILES = {
+  muster: {
+    target: 'default',
+    outputs: {
+      default: {
+        type: 'postgres',
+        host: "{{ env_var('PGHOST', 'localhost') }}",
+        port: "{{ env_var('PGPORT', '5432') | as_number }}",
+        user: "{{ env_var('PGUSER') }}",
+        password: "{{ env_var('PGPASSWORD') }}",
+        dbname: "{{ env_var('PGDATABASE') }}",
+        schema: "{{ env_var('DBT_SCHEMA', 'analytics') }}",
+        threads: 4,
+      },
+    },
+  },
+};
+
+function sources(lists: readonly DbtList[], staleAfterHours: number): object {
+  return {
+    version: 2,
+    sources: [
+      {
+        name: SOURCE,
+        description: 'The mirror, by typed views of the records that exist, and what Muster knows of it.',
+        schema: 'warehouse',
+        tables: [
+          ...lists.map(({ resource, hasRecords }) => ({
+            name: resource,
+            description: `Records of ${resource} that exist, of every company.`,
+            ...(hasRecords && { config: freshness(resource, staleAfterHours) }),
+          })),
+          ...lists
+            .filter(({ historyColumns }) => historyColumns.length > 0)
+            .map(({ resource }) => ({
+              name: `${resource}_history`,
+              description: `What each record of ${resource} was, and when.`,
+            })),
+          { name: 'lists', description: 'A list of a company, and when it was last proved complete.' },
+          { name: 'runs', description: 'A sync of a company.' },
+          { name: 'walks', description: 'A list that a run has read.' },
+          { name: 'barriers', description: 'Up to which change of the feed a list is known to be complete.' },
+          { name: 'columns', description: 'Columns of the typed views.' },
+        ],
+      },
+    ],
+  };
+}
+
+/** Of all lists the one counts that was proved longest ago: the newest one would hide every other. Those of paused companies count only where there is no other. */
+function freshness(resource: string, staleAfterHours: number): object {
+  const longestAgo = `SELECT environment, company_id FROM warehouse.lists WHERE resource = '${resource}' AND records > 0 ORDER BY company_status = 'paused', last_verified_at NULLS FIRST LIMIT 1`;
+  return {
+    loaded_at_field: '_verified_at',
+    freshness: { error_after: { count: staleAfterHours, period: 'hour' }, filter: `(environment, company_id) = (${longestAgo})` },
+  };
+}
+
+const KEY = (columns = '') => `environment || '/' || company_id || '/' || ${columns || 'id'}`;
+
+function stagingModel({ resource, columns, references }: DbtList): string {
+  const keys = references.map(({ column }) => `    ${KEY(quoted(column))} AS ${quoted(keyOf(column))}`);
+  const all = [`    ${KEY()} AS _key`, ...keys, ...columns.map((column) => `    ${quoted(column)}`)];
+  return `SELECT\n${all.join(',\n')}\nFROM {{ source('${SOURCE}', '${resource}') }}\n`;
+}
+
+function stagingTests({ resource, references }: DbtList): object {
+  return {
+    version: 2,
+    models: [
+      {
+        name: staged(resource),
+        columns: [
+          {
+            name: '_key',
+            description: 'Environment, company and id: unique among all companies.',
+            data_tests: ['unique', 'not_null'],
+          },
+          ...['environment', 'company_id', 'id'].map((name) => ({ name, data_tests: ['not_null'] })),
+          ...references.map(({ column, resource: referred }) => ({
+            name: keyOf(column),
+            quote: true,
+            description: `The record of ${referred} that ${column} names.`,
+            // A service may well keep what names a record that is gone.
+            data_tests: [
+              {
+                relationships: {
+                  arguments: { to: `ref('${staged(referred)}')`, field: '_key' },
+                  config: { severity: 'warn' },
+                },
+              },
+            ],
+          })),
+        ],
+      },
+    ],
+  };
+}
+
+function historyModel({ resource, historyColumns }: DbtList): string {
+  const all = [`    ${KEY()} AS _key`, ...historyColumns.map((column) => `    ${quoted(column)}`)];
+  return `SELECT\n${all.join(',\n')}\nFROM {{ source('${SOURCE}', '${resource}_history') }}\n`;
+}
+
+function historyTests({ resource }: DbtList): object {
+  return {
+    version: 2,
+    models: [
+      {
+        name: historical(resource),
+        description: `What each record of ${resource} was from _valid_from on, and until _valid_to.`,
+        columns: [
+          {
+            name: '_key',
+            description: 'Environment, company and id, of which one version at most is current.',
+            data_tests: ['not_null', { unique: { config: { where: '_is_current' } } }],
+          },
+          ...['_valid_from', '_is_current', '_op'].map((name) => ({ name, data_tests: ['not_null'] })),
+        ],
+      },
+    ],
+  };
+}
+
+/** Finds what no freshness of a view does: lists without a record, too. */
+const LATE_LISTS = `SELECT environment, company_id, resource, last_verified_at
+FROM {{ source('${SOURCE}', 'lists') }}
+WHERE is_late
+`;
+
+const staged = (resource: string) => `stg_muster__${resource}`;
+const historical = (resource: string) => `muster__${resource}_history`;
+const keyOf = (column: string) => `_${column}_key`;
+
+/** Jinja would read braces in a name, so they are written as texts of its own. */
+function quoted(name: string): string {
+  const identifier = `"${name.replaceAll('"', '""')}"`;
+  return /[{}#%]/.test(identifier) ? `{{ ${JSON.stringify(identifier)} }}` : identifier;
+}
+
+function yaml(value: object): string {
+  return `# ${HEAD}\n${stringify(value, { lineWidth: 0 })}`;
+}
+
+function sql(text: string): string {
+  return `-- ${HEAD.replaceAll('`', '')}\n${text}`;
+}

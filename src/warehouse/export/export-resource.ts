@@ -1,0 +1,157 @@
+import { createHash } from 'node:crypto';
+import type pg from 'pg';
+import { MusterError } from '../../core/errors.js';
+import { type BinaryRow, copiedRows } from '../../db/binary-rows.js';
+import type { Database } from '../../db/database.js';
+import { sqlState } from '../../db/sql-state.js';
+import { feedSpan, stampChanges } from '../../db/tables/change-batches.js';
+import { listProofs } from '../../db/tables/lists.js';
+import type { Destination } from './destination.js';
+import type { ExportFormat } from './export-settings.js';
+import { parquet } from './parquet.js';
+import { inSnapshot } from './snapshot.js';
+import { type Column, type ExportRequest, findSource, type Source } from './source.js';
+import { describeType, storedTypes } from './stored-types.js';
+import { csv, type Encoding, ndjson } from './text-lines.js';
+
+/** What is said of an export in the file beside it. */
+export interface Manifest {
+  readonly resource: string;
+  readonly format: ExportFormat;
+  /** Whether the rows are the records as sent, and not those of the typed view. */
+  readonly raw: boolean;
+  readonly rows: number;
+  /** Of the very bytes of the file, in hex. */
+  readonly sha256: string;
+  /** In the order of the file; `stored_as` is the type in a Parquet file. */
+  readonly columns: readonly { readonly name: string; readonly type: Column['kind']; readonly stored_as?: string }[];
+  /** What was proved of the lists of all companies that were asked for, when the rows were as they are in the file. */
+  readonly lists: readonly {
+    readonly environment: string;
+    readonly company_id: string;
+    readonly verified_at: string | null;
+    readonly proof: string | null;
+    readonly records: number;
+    /** The newest one, unless there is none yet. Its `feed.through` is no greater than `seq`: all that it counts is in the file, or was replaced. */
+    readonly certificates: readonly string[];
+  }[];
+  /** The last number of the feed then: later changes have greater ones. */
+  readonly seq: number;
+  /** With --since: the number behind which the changes begin. */
+  readonly since?: number;
+}
+
+export interface ExportOptions {
+  readonly db: Database;
+  readonly request: ExportRequest;
+  readonly format: ExportFormat;
+  readonly destination: Destination;
+  /** Called after each piece that was written; `total` where it is known before. */
+  readonly onProgress?: (progress: { readonly rows: number; readonly total: number | undefined }) => void;
+  /** Calls the export off. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/**
+ * Exports a resource as it is at one instant: rows, proofs and place in the feed are of one snapshot. Throws `unknown_resource`, `changes_expired`
+ * where the feed keeps no longer what changed behind `since`, `invalid_request` for a `since` that it never reached, and `stopping` when it
+ * was called off. Then the destination is as it was before.
+ */
+export async function exportResource({ db, request, format, destination, onProgress, signal }: ExportOptions): Promise<Manifest> {
+  try {
+    await numberChanges(db);
+    const hash = createHash('sha256');
+    let rows = 0;
+    const facts = await inSnapshot(
+      db.pool,
+      async (client) => {
+        const { newest: seq } = await requireKept(client, request);
+        const lists = await listProofs(client, request);
+        const total = request.since === undefined ? lists.reduce((sum, { records }) => sum + records, 0) : undefined;
+        const source = await findSource(client, request);
+        const { encoding, columns } = await encodingOf(client, format, source);
+        const counted = countRows(copiedRows(client, encoding.query), () => (rows += 1));
+        for await (const bytes of encoding.encode(counted)) {
+          hash.update(bytes);
+          await destination.write(bytes);
+          onProgress?.({ rows, total });
+        }
+        return { columns, lists, seq };
+      },
+      signal,
+    );
+    const manifest: Manifest = {
+      resource: request.resource,
+      format,
+      raw: request.isRaw === true,
+      rows,
+      sha256: hash.digest('hex'),
+      columns: facts.columns,
+      lists: facts.lists.map(({ companyId, verifiedAt, ...list }) => ({
+        environment: list.environment,
+        company_id: companyId,
+        verified_at: verifiedAt?.toISOString() ?? null,
+        proof: list.proof,
+        records: list.records,
+        certificates: list.certificate === null ? [] : [list.certificate],
+      })),
+      seq: Number(facts.seq),
+      ...(request.since !== undefined && { since: Number(request.since) }),
+    };
+    signal?.throwIfAborted();
+    await destination.finish(`${JSON.stringify(manifest, undefined, 2)}\n`);
+    return manifest;
+  } catch (error) {
+    await destination.abort();
+    throw error;
+  }
+}
+
+/** So that the place in the feed covers what was committed. A standby, or a role that only reads, has it as the last worker left it. */
+async function numberChanges(db: Database): Promise<void> {
+  await stampChanges(db).catch((error: unknown) => {
+    const state = sqlState(error);
+    if (state !== '25006' && state !== '42501') throw error; // read_only_sql_transaction, insufficient_privilege
+  });
+}
+
+async function requireKept(client: pg.ClientBase, { since }: ExportRequest): Promise<{ newest: string }> {
+  const span = await feedSpan(client);
+  if (since === undefined) return span;
+  if (BigInt(since) > BigInt(span.newest)) {
+    throw new MusterError(
+      'invalid_request',
+      `The feed ends at ${span.newest}, before --since ${since}: is that number of another database? Export the resource without --since.`,
+    );
+  }
+  // Not even for 0, which a reader of the feed may begin at: what is loaded would lack the records that did not change since.
+  if (BigInt(since) + 1n < BigInt(span.oldest)) {
+    throw new MusterError(
+      'changes_expired',
+      `Changes behind --since ${since} are no longer kept (CHANGE_RETENTION_DAYS). Export the resource without --since, load it in place of what ` +
+        'you have, then go on with the seq of its manifest.',
+    );
+  }
+  return span;
+}
+
+async function encodingOf(
+  client: pg.ClientBase,
+  format: ExportFormat,
+  source: Source,
+): Promise<{ encoding: Encoding; columns: Manifest['columns'] }> {
+  const columns = source.columns.map(({ name, kind }) => ({ name, type: kind }));
+  if (format !== 'parquet') return { encoding: format === 'csv' ? csv(source) : ndjson(source), columns };
+  const types = await storedTypes(client, source);
+  return {
+    encoding: parquet(source, types),
+    columns: columns.map((column, n) => ({ ...column, stored_as: describeType(types[n]!) })),
+  };
+}
+
+async function* countRows(rows: AsyncIterable<BinaryRow>, count: () => void): AsyncGenerator<BinaryRow, void, undefined> {
+  for await (const row of rows) {
+    count();
+    yield row;
+  }
+}

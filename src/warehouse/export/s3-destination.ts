@@ -1,0 +1,107 @@
+import { once } from 'node:events';
+import { PassThrough } from 'node:stream';
+import type { S3Client } from '@aws-sdk/client-s3';
+import { MusterError } from '../../core/errors.js';
+import { type Destination, MANIFEST_SUFFIX } from './destination.js';
+
+const S3_ADDRESS = /^s3:\/\/([^/]+)\/(.+)$/;
+
+/** S3 takes 10,000 parts: 80 GB. Two are under way at once, which is most of what an upload takes of memory. */
+const PARTS = { partSize: 8 << 20, queueSize: 2 };
+
+export interface S3Options {
+  /** Servers other than that of Amazon know buckets by the path of an address, and checksums only where they must. */
+  readonly isOtherServer: boolean;
+}
+
+/**
+ * An object that is uploaded in parts, and appears once the last one is there. Who we are, where and which server come from the variables and
+ * files that all programs for AWS read. Throws `invalid_configuration` for an address that is none, and where the packages for S3 are missing.
+ */
+export async function openS3Destination(output: string, { isOtherServer }: S3Options): Promise<Destination> {
+  const [, bucket, key] = S3_ADDRESS.exec(output) ?? [];
+  if (bucket === undefined || key === undefined || key.endsWith('/')) {
+    throw new MusterError(
+      'invalid_configuration',
+      `${output} names no object: it must be like s3://bucket/folder/employees.parquet.`,
+    );
+  }
+  const [{ S3Client, PutObjectCommand, DeleteObjectCommand }, { Upload }] = await packages();
+  const client: S3Client = new S3Client(
+    isOtherServer
+      ? { forcePathStyle: true, requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' }
+      : {},
+  );
+  const body = new PassThrough();
+  const upload = new Upload({ client, params: { Bucket: bucket, Key: key, Body: body }, ...PARTS });
+  const uploaded = withS3Errors(output, upload.done());
+  // Whoever writes or finishes is told; until then nobody listens.
+  uploaded.catch(() => {});
+  const failure = new Promise<never>((_, reject) => void uploaded.catch(reject));
+  failure.catch(() => {});
+  const manifestKey = { Bucket: bucket, Key: `${key}${MANIFEST_SUFFIX}` };
+  return {
+    write: async (bytes) => {
+      // A copy: the upload gathers what it is given into parts.
+      if (!body.write(Buffer.from(bytes))) await Promise.race([once(body, 'drain'), failure]);
+    },
+    finish: async (manifest) => {
+      const put = new PutObjectCommand({ ...manifestKey, Body: manifest, ContentType: 'application/json' });
+      await Promise.race([withS3Errors(output, client.send(put)), failure]);
+      body.end();
+      try {
+        await uploaded;
+      } catch (error) {
+        // There is no object that it would be the manifest of.
+        await client.send(new DeleteObjectCommand(manifestKey)).catch(() => {});
+        throw error;
+      }
+      client.destroy();
+    },
+    abort: async () => {
+      // The body's error makes the upload give up its parts, which its own abort() does not wait for.
+      body.destroy(new Error('The export was given up.'));
+      await uploaded.catch(() => {});
+      client.destroy();
+    },
+  };
+}
+
+/** They are large, and nobody else needs them. */
+async function packages() {
+  try {
+    return await Promise.all([import('@aws-sdk/client-s3'), import('@aws-sdk/lib-storage')]);
+  } catch (cause) {
+    throw new MusterError(
+      'invalid_configuration',
+      'Exports to S3 need two packages that are not installed: `npm install @aws-sdk/client-s3 @aws-sdk/lib-storage` in the folder of Muster.',
+      { cause },
+    );
+  }
+}
+
+async function withS3Errors<T>(output: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work;
+  } catch (error) {
+    const { name } = error as Error;
+    throw new MusterError(
+      'export_failed',
+      `${output} cannot be written (${name}). ${ADVICE[name] ?? ''}What stood there stays as it was.`,
+      {
+        cause: error,
+      },
+    );
+  }
+}
+
+const CREDENTIALS = 'Set AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_REGION, or AWS_PROFILE. ';
+
+const ADVICE: Readonly<Record<string, string>> = {
+  CredentialsProviderError: CREDENTIALS,
+  InvalidAccessKeyId: CREDENTIALS,
+  SignatureDoesNotMatch: CREDENTIALS,
+  AccessDenied: 'The credentials must be allowed s3:PutObject and s3:AbortMultipartUpload there. ',
+  NoSuchBucket: 'Make the bucket first, or see that AWS_REGION is its region. ',
+  TimeoutError: 'See that AWS_ENDPOINT_URL_S3 and AWS_REGION are right, and try again. ',
+};

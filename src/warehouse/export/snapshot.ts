@@ -1,0 +1,43 @@
+import type pg from 'pg';
+import { MusterError } from '../../core/errors.js';
+import { withDatabaseErrors } from '../../db/sql-state.js';
+
+/**
+ * The time limits are for statements that nobody waits for. A COPY may take hours, and while a destination is slow the server waits for us
+ * inside of it; both are wanted here. By SET LOCAL, as all else would be left behind in the connection of a pooler.
+ */
+const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; SET LOCAL jit = off';
+
+/**
+ * Runs `work` in one snapshot that can write nothing. Where it fails or is called off, the connection is closed, which ends the
+ * transaction in any case. Connections that break are `database_unavailable`.
+ */
+export async function inSnapshot<T>(
+  pool: Pick<pg.Pool, 'connect'>,
+  work: (client: pg.ClientBase) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  const client = await withDatabaseErrors(pool.connect());
+  // Ends what is under way, too. The pool gives out clients, and hides that they can be ended.
+  const end = () => void (client as unknown as pg.Client).end().catch(() => {});
+  signal?.addEventListener('abort', end, { once: true });
+  let isDone = false;
+  try {
+    signal?.throwIfAborted();
+    const result = await withDatabaseErrors(
+      (async () => {
+        await client.query(BEGIN);
+        const outcome = await work(client);
+        await client.query('COMMIT');
+        return outcome;
+      })(),
+    );
+    isDone = true;
+    return result;
+  } catch (error) {
+    throw signal?.aborted ? new MusterError('stopping', 'The export was called off.', { cause: error }) : error;
+  } finally {
+    signal?.removeEventListener('abort', end);
+    client.release(!isDone);
+  }
+}

@@ -1,0 +1,69 @@
+import { mirrorTable } from '../mirror/mirror-table.js';
+
+/**
+ * A query of the versions of a resource's records, out of the change feed: `environment, company_id, id, data`, how long each was valid
+ * (`_valid_from` up to and without `_valid_to`), `_is_current`, `_op` and `_seq`, the change's number.
+ *
+ * Changes of a record follow each other by their numbers, which are in the order of the list's commits. Their times are those at which
+ * transactions began, and may be out of that order where one of them waited for another: so no version begins before those before it. A deletion is
+ * a version of no duration. Conditions on the environment, the company and the id reach the index of batches, since versions are told apart by
+ * these.
+ *
+ * Where retention has removed the beginning of the feed, a living record without any change that is kept is as the mirror has it, since its own
+ * last change. Of a record that has changed since, the versions that went with the feed are missing.
+ */
+export function versionsQuery(resource: string): string {
+  const table = mirrorTable(resource);
+  return `
+SELECT environment, company_id, id,
+  CASE WHEN start IS NULL THEN data ELSE convert_from(substr(texts, start - texts_from + 1, length), 'UTF8')::jsonb END AS data,
+  valid_from AS _valid_from,
+  CASE WHEN op = 'delete' THEN valid_from WHEN next_at IS NOT NULL THEN greatest(valid_from, next_at) END AS _valid_to,
+  op <> 'delete' AND next_at IS NULL AS _is_current, op AS _op, seq AS _seq
+FROM (
+  SELECT c.*, max(changed_at) OVER record AS valid_from, row_number() OVER record AS n,
+    lead(CASE WHEN seq IS NOT NULL THEN changed_at END) OVER record AS next_at
+  FROM (
+    SELECT b.environment, b.company_id, r.record_id COLLATE "C" AS id, b.first_seq + r.position AS seq, r.op, b.changed_at,
+      r.data, NULL::bytea AS texts, NULL::integer AS texts_from, NULL::integer AS start, NULL::integer AS length
+    FROM muster.change_batches b JOIN muster.changes r ON r.batch_id = b.id
+    WHERE b.resource = '${resource}' AND b.first_seq IS NOT NULL
+    UNION ALL
+    SELECT b.environment, b.company_id, w.id COLLATE "C", b.first_seq + w.n - 1, COALESCE(w.op, 'insert'), b.changed_at,
+      NULL, b.texts, b.texts_from, w.start, w.length
+    FROM muster.change_batches b
+    CROSS JOIN LATERAL unnest(b.ids, b.starts, b.lengths, b.ops) WITH ORDINALITY AS w(id, start, length, op, n)
+    WHERE b.resource = '${resource}' AND b.first_seq IS NOT NULL
+    UNION ALL
+    SELECT m.environment, m.company_id, m.id COLLATE "C", NULL, CASE WHEN m.changed_at = m.first_seen_at THEN 'insert' ELSE 'update' END,
+      m.changed_at, m.data, NULL, NULL, NULL, NULL
+    FROM ${table} m WHERE m.deleted_at IS NULL AND (SELECT first_seq > 1 FROM warehouse.feed)
+  ) c
+  WINDOW record AS (PARTITION BY environment, company_id, id ORDER BY seq NULLS LAST)
+) v
+WHERE seq IS NOT NULL OR n = 1`;
+}
+
+/** The quoted name of a resource's typed view. Throws on a name that the catalogue would never have let through. */
+export function typedView(resource: string): string {
+  return mirrorTable(resource).replace('mirror.', 'warehouse.');
+}
+
+/** The quoted name of the view of a resource's versions, with the columns of its keys. */
+export function historyView(resource: string): string {
+  return typedView(`${resource}_history`);
+}
+
+/** The quoted name of the function that answers as of an instant, with its parameter. */
+export function asOfFunction(resource: string): string {
+  return `${typedView(`${resource}_as_of`)}(timestamptz)`;
+}
+
+/** Makes that function: the versions that were valid then, or an error where that is not known any more. */
+export function asOfText(resource: string): string {
+  return `
+CREATE OR REPLACE FUNCTION ${asOfFunction(resource)} RETURNS SETOF ${historyView(resource)} LANGUAGE sql STABLE AS $$
+  SELECT v.* FROM ${historyView(resource)} v
+  WHERE v._valid_from <= $1 AND (v._valid_to > $1 OR v._valid_to IS NULL) AND warehouse.require_kept('${resource}', $1)
+$$`;
+}

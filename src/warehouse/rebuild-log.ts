@@ -1,0 +1,39 @@
+import type { Database } from '../db/database.js';
+import * as log from '../db/tables/schema-columns.js';
+import { Prisma } from '../generated/prisma/client.js';
+import { mirrorTable } from '../mirror/mirror-table.js';
+import { ColumnLog } from './column-log.js';
+
+/** A list of many millions takes minutes to count, and nobody waits for it but other sweeps of the log. */
+const TIMEOUT_MS = 3_600_000;
+
+/**
+ * Counts a resource anew by the living records of the mirror. Names, types and positions stay as they are; keys that the log did not know get
+ * columns. Does nothing while another process has the log: the request stays.
+ */
+export async function rebuildLog(db: Database, resource: string): Promise<void> {
+  await db.prisma.$transaction(
+    async (tx) => {
+      if ((await log.lockSchemaLog(tx)) === undefined) return;
+      const table = Prisma.raw(mirrorTable(resource));
+      const [there] = await tx.$queryRaw<{ there: boolean }[]>`
+        SELECT to_regclass(${mirrorTable(resource)}) IS NOT NULL AS there, set_config('enable_seqscan', 'on', true)`;
+      if (there!.there) {
+        const record = Prisma.sql`record AS (
+          SELECT ${resource}::text AS resource, environment, company_id, NULL::uuid AS run_id, changed_at, data
+          FROM ${table} WHERE deleted_at IS NULL AND jsonb_typeof(data) = 'object')`;
+        const columns = new ColumnLog(resource, await log.readKeys(tx, [resource]));
+        columns.forgetCounts();
+        const sightings = await tx.$queryRaw<log.Sighting[]>`WITH ${record} ${log.SIGHTINGS}`;
+        columns.count(sightings);
+        columns.decide(sightings.map(({ path }) => ({ path, isWhole: true })));
+        await log.writeKeys(tx, columns.changed);
+        await log.forgetMisfits(tx, { resource });
+        const { misfits } = columns;
+        if (misfits.length > 0) await tx.$executeRaw`WITH ${record} ${log.noteMisfits(misfits)}`;
+      }
+      await log.noteRebuilt(tx, { resource });
+    },
+    { timeout: TIMEOUT_MS, maxWait: 30_000 },
+  );
+}

@@ -1,0 +1,93 @@
+import type { Clock } from '../core/clock.js';
+import type { Environment } from '../core/company.js';
+import type { Database } from '../db/database.js';
+import * as log from '../db/tables/schema-columns.js';
+import { inTransaction, type Transaction } from '../db/transaction.js';
+import { recordSchemaChange } from '../notifications/events.js';
+import type { Logger } from '../observability/logger.js';
+import { ColumnLog } from './column-log.js';
+import { rebuildLog } from './rebuild-log.js';
+import { extendViews } from './typed-views.js';
+
+interface SchemaDependencies {
+  readonly db: Database;
+  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly logger: Logger;
+}
+
+/** A look takes no longer, but for the piece of the feed that it is at. */
+const LOOK_MS = 1_000;
+/** A look rests so many times as long behind itself: a first mirror has better use for the machine, and its first records have shown most keys. */
+const REST = 12;
+
+/**
+ * Each call counts what the feed has brought, gives columns to the keys of which enough is known, tells of what is new, and extends the views. A sweep that
+ * is killed anywhere loses nothing: what was counted and how far are written together, and a view is held against the log each time.
+ */
+export function schemaSweep({ db, clock, logger }: SchemaDependencies): () => Promise<void> {
+  let restsUntil = -Infinity;
+  return async () => {
+    const startedAt = clock.monotonic();
+    if (startedAt < restsUntil) return;
+    if (await log.hasNews(db)) {
+      const resource = await log.findAskedRebuild(db.prisma);
+      if (resource !== undefined) await rebuildLog(db, resource);
+      while ((await learnPiece(db)) && clock.monotonic() - startedAt < LOOK_MS);
+      restsUntil = clock.monotonic() + REST * (clock.monotonic() - startedAt);
+    }
+    await extendViews(db, logger);
+  };
+}
+
+/** Counts the next piece of the feed. Returns whether there was one; false where another process has the log. */
+export function learnPiece(db: Database): Promise<boolean> {
+  return inTransaction(db, async (tx) => {
+    const after = await log.lockSchemaLog(tx);
+    if (after === undefined) return false;
+    // Before the feed is read: a run that has ended by now has left nothing that is not counted then.
+    const due = await log.findDue(tx, { seq: after });
+    const span = await log.nextSpan(tx, { after });
+    if (!span) {
+      if (due.length > 0) await learn(tx, [], due);
+      return false;
+    }
+    const misfits = await learn(tx, await log.countMembers(tx, span), due);
+    if (misfits.length > 0) await log.noteMisfitsOf(tx, span, misfits);
+    await log.moveSchemaCursor(tx, { seq: span.through });
+    return true;
+  });
+}
+
+/** Returns what was counted that does not fit. */
+async function learn(tx: Transaction, sightings: readonly log.Sighting[], due: readonly log.Due[]): Promise<log.Misfits[]> {
+  const resources = [...new Set([...sightings, ...due].map(({ resource }) => resource))];
+  const known = await log.readKeys(tx, resources);
+  const fresh = resources.filter((resource) => !known.some((key) => key.resource === resource));
+  await log.addResources(
+    tx,
+    fresh.map((resource) => ({ resource, firstRunId: sightings.find((seen) => seen.resource === resource)?.runId ?? null })),
+  );
+  const settled = await log.settledSince(tx, resources);
+  const misfits: log.Misfits[] = [];
+  for (const resource of resources) {
+    const columns = new ColumnLog(
+      resource,
+      known.filter((key) => key.resource === resource),
+    );
+    const seen = sightings.filter((sighting) => sighting.resource === resource);
+    columns.count(seen);
+    columns.decide(due.filter((key) => key.resource === resource));
+    await log.writeKeys(tx, columns.changed);
+    misfits.push(...columns.misfits);
+    const since = settled.get(resource);
+    const added = columns.added.filter(({ firstSeenAt }) => since && firstSeenAt > since);
+    await recordSchemaChange(tx, {
+      environment: (added[0] ?? seen[0])?.environment as Environment,
+      resource,
+      position: columns.lastPosition,
+      added: added.length,
+      misfitting: columns.misfitting.length,
+    });
+  }
+  return misfits;
+}
