@@ -15,6 +15,9 @@ export async function eraseCompany(tx: Transaction, company: CompanyKey): Promis
     GROUP BY t.table_name
     HAVING count(*) FILTER (WHERE c.column_name IN ('environment', 'company_id')) = 2
     ORDER BY t.table_name`;
+  // Retention and numbering lock batches in this order, and changes behind them.
+  await tx.$executeRaw`
+    SELECT 1 FROM muster.change_batches WHERE environment = ${environment} AND company_id = ${companyId}::uuid ORDER BY id FOR UPDATE`;
   await tx.$executeRaw`
     UPDATE muster.changes c SET data = NULL FROM muster.change_batches b
     WHERE c.batch_id = b.id AND b.environment = ${environment} AND b.company_id = ${companyId}::uuid AND c.data IS NOT NULL`;

@@ -2,20 +2,29 @@ import type { CompanyKey } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { sqlState } from '../db/sql-state.js';
+import { takeStep } from '../db/step.js';
+import { lockedRun, type RunClaim } from '../db/tables/runs.js';
+import { Prisma } from '../generated/prisma/client.js';
 
 /** Members of the company's record that may hold its name: which one does is not specified. */
 const NAME_MEMBERS = ['name', 'companyName', 'displayName', 'company_name'];
 
 /**
- * Keeps the company's own record, as the text that the service sent, when it differs from what is kept. Throws `malformed_response`
- * for what is no record.
+ * Keeps the company's own record, as the text that the service sent, when it differs from what is kept. Does nothing when the claim does not
+ * stand any more: a worker that was frozen would put an old answer over its successor's, or bring a removed company back. Throws
+ * `malformed_response` for what is no record.
  */
-export async function writeCompanyRecord(db: Database, company: CompanyKey, text: string): Promise<void> {
+export async function writeCompanyRecord(
+  db: Pick<Database, 'steps'>,
+  { run, company }: { readonly run: RunClaim; readonly company: CompanyKey },
+  text: string,
+): Promise<void> {
   const record = parseRecord(text);
-  const written = db.prisma.$executeRaw`
-    UPDATE mirror.companies SET data = ${text}::jsonb, name = ${companyName(record)}, changed_at = now(), deleted_at = NULL
+  const step = Prisma.sql`
+    WITH run AS (${lockedRun(run)})
+    UPDATE mirror.companies SET data = ${text}::jsonb, name = ${companyName(record)}, changed_at = now(), deleted_at = NULL FROM run
     WHERE environment = ${company.environment} AND company_id = ${company.companyId}::uuid AND data IS DISTINCT FROM ${text}::jsonb`;
-  await written.catch((error: unknown) => {
+  await takeStep(db, step).catch((error: unknown) => {
     if (sqlState(error)?.startsWith('22')) throw unusable('holds what PostgreSQL cannot', text);
     throw error;
   });

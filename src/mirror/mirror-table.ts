@@ -1,7 +1,10 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
+import { lackingRights } from '../db/connect-failure.js';
 import type { Database } from '../db/database.js';
+import { sqlState, withDatabaseErrors } from '../db/sql-state.js';
+import { takeStep } from '../db/step.js';
 import type { ListKey } from '../db/tables/lists.js';
-import type { Transaction } from '../db/transaction.js';
+import { inTransaction } from '../db/transaction.js';
 
 const RESOURCE = /^[a-z][a-z0-9_]*$/;
 
@@ -13,28 +16,38 @@ export function mirrorTable(resource: string): string {
 
 /**
  * Makes the table of every resource that has none: those that a catalogue file adds to the built-in ones. All tables
- * have one shape, and room in each page for records that change. Safe side by side: the statements wait for each other on the advisory lock.
+ * have one shape, and room in each page for records that change. Safe side by side: who makes one waits for the advisory lock. Where all tables are
+ * there, nothing is asked for but a look, for which a role needs no right to make tables; throws `invalid_configuration` where it needs one and has none.
  */
 export async function ensureMirrorTables(db: Database, catalogue: Catalogue): Promise<void> {
-  for (const { resource } of catalogue.endpoints) {
-    const table = mirrorTable(resource);
-    await db.prisma.$transaction([
-      db.prisma.$executeRawUnsafe(`SELECT 1 FROM pg_advisory_xact_lock(72707370)`),
-      db.prisma.$executeRawUnsafe(
-        `CREATE TABLE IF NOT EXISTS ${table} (LIKE mirror.employees INCLUDING ALL) WITH (fillfactor = 90)`,
-      ),
-    ]);
+  const tables = catalogue.endpoints.map(({ resource }) => mirrorTable(resource));
+  const missing = await withDatabaseErrors(
+    db.prisma.$queryRaw<{ name: string; role: string }[]>`
+      SELECT name, current_user::text AS role FROM unnest(${tables}::text[]) AS name WHERE to_regclass(name) IS NULL`,
+  );
+  for (const { name, role } of missing) {
+    await inTransaction(db, async (tx) => {
+      await tx.$executeRaw`SELECT 1 FROM pg_advisory_xact_lock(72707370)`;
+      await tx.$executeRawUnsafe(
+        `CREATE TABLE IF NOT EXISTS ${name} (LIKE mirror.employees INCLUDING ALL) WITH (fillfactor = 90)`,
+      );
+    }).catch((error: unknown) => {
+      throw sqlState(error) === '42501'
+        ? lackingRights(role, `may not make ${name}, the table of a list in the catalogue`, error)
+        : error;
+    });
   }
 }
 
+/** What of schema `mirror` is ours: whoever else puts something there, does with it as they like. */
+export function mirrorRelations({ endpoints }: Catalogue): string[] {
+  return ['companies', 'changes', ...endpoints.map(({ resource }) => resource)];
+}
+
 /** Whether the list has no row, deleted ones included. */
-export async function isEmptyList(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
-  const rows = await tx.$queryRawUnsafe<unknown[]>(
-    `SELECT 1 FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid LIMIT 1`,
-    environment,
-    companyId,
-  );
-  return rows.length === 0;
+export async function isEmptyList(db: Pick<Database, 'steps'>, { environment, companyId, resource }: ListKey): Promise<boolean> {
+  const text = `SELECT 1 FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid LIMIT 1`;
+  return (await takeStep(db, { text, values: [environment, companyId] })).length === 0;
 }
 
 /** The id of the living record that follows `after` in the order of ids; undefined when none does. */

@@ -1,8 +1,9 @@
 import { bytesOf } from '../core/text-slice.js';
-import { executeBulk, numberArray, textArray } from '../db/bulk-statement.js';
+import { numberArray, textArray } from '../db/array-literals.js';
+import type { Database } from '../db/database.js';
 import { type NamedStatement, named } from '../db/named-parameters.js';
+import { takeStep, wasTakenBack } from '../db/step.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
-import type { Transaction } from '../db/transaction.js';
 import { joinTexts } from './joined-texts.js';
 import { ledgerColumns } from './ledger-entry.js';
 import { mirrorTable } from './mirror-table.js';
@@ -20,6 +21,8 @@ export interface WalkWrite {
   readonly pass: number;
   /** totalRecords, where it is that of the whole walk. */
   readonly total?: number;
+  /** The record member that is the id, where these pages are the first to show it: from now on it is this one, whatever others records carry. */
+  readonly idField?: string | undefined;
   /** The walk's state, and what the pass has counted by then. */
   readonly checkpoint: object;
   readonly received: number;
@@ -31,9 +34,9 @@ const MOST_RECORDS = 2 ** 31 - 1;
 
 /**
  * Writes pages that follow each other: the rows that are new, differ or had been deleted; their change feed rows; the ledger rows;
- * the walk's checkpoint and counts. One statement, so that one round trip and one snapshot serve all of it. The caller has made the
- * transaction and holds the list. Throws `fenced` when the walk was ended meanwhile, and an error that is worth another attempt when a
- * row that differs was changed by hand in this very moment. Of two records with one id the last one wins.
+ * the walk's checkpoint and counts. One step: all of it or nothing. Throws `fenced` when somebody else has taken the list, or the walk was
+ * ended meanwhile, and an error that is worth another attempt when a row that differs was changed by hand in this very moment. Of two
+ * records with one id the last one wins.
  *
  * Unchanged rows are not even locked: the difference is taken first, by one look-up a record. LATERAL with OFFSET keeps it
  * look-ups: the planner, which knows neither the page's length nor, in a new table, the table's, may choose a scan of the whole
@@ -44,17 +47,20 @@ const MOST_RECORDS = 2 ** 31 - 1;
  *
  * Data is compared by its bytes (`record_image_ne`): as values, 1.5 and 1.50 are equal.
  */
-export async function writePages(tx: Transaction, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
-  const { list, walkId, pass } = write;
-  const rejected = pages.flatMap((page) => page.rejected.map((record) => ({ page: page.number, ...record })));
+export async function writePages(db: Pick<Database, 'steps'>, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
+  const { list } = write;
   const { sql, values } = pageStatement(mirrorTable(list.resource));
-  const walks = await executeBulk(tx, sql, values({ ...parametersOf(write, pages), rejected: rejected.length }));
-  if (walks === 0) throw (await stands(tx, write)) ? changedByHand(list) : fenced(list, 'the walk has ended or stands elsewhere');
-  if (rejected.length > 0) await executeBulk(tx, REJECTED.sql, REJECTED.values({ walkId, pass, ...rejectedColumns(rejected) }));
+  try {
+    const walks = await takeStep(db, { text: sql, values: values(parametersOf(write, pages)) });
+    if (walks.length === 0) throw fenced(list, 'another worker has taken it over, or the walk has ended or stands elsewhere');
+  } catch (error) {
+    throw wasTakenBack(error) ? changedByHand(list) : error;
+  }
 }
 
-function parametersOf({ list, checkpoint, total, ...write }: WalkWrite, pages: readonly PageToWrite[]) {
+function parametersOf({ list, checkpoint, total, idField, ...write }: WalkWrite, pages: readonly PageToWrite[]) {
   const { records, lookUps } = recordsOf(pages);
+  const rejected = pages.flatMap((page) => page.rejected.map((record) => ({ page: page.number, ...record })));
   const { bytes, starts, lengths } = joinTexts(records);
   const ids = records.map(({ id }) => id);
   const ledger = ledgerColumns(pages.map((page) => page.ledger));
@@ -63,6 +69,7 @@ function parametersOf({ list, checkpoint, total, ...write }: WalkWrite, pages: r
     ...write,
     checkpoint: JSON.stringify(checkpoint),
     total: total === undefined ? null : Math.min(total, MOST_RECORDS),
+    idField: idField ?? null,
     ids: textArray(ids),
     texts: bytes,
     starts: numberArray(starts),
@@ -74,26 +81,15 @@ function parametersOf({ list, checkpoint, total, ...write }: WalkWrite, pages: r
     ...ledger,
     // Where every record of the pages is compared, the ledger's keys are the records' ids, and need not be sent twice.
     keys: isSame(ledger.keys, ids) ? null : textArray(ledger.keys),
-  };
-}
-
-function rejectedColumns(rejected: readonly (PageToWrite['rejected'][number] & { readonly page: number })[]) {
-  return {
-    pages: numberArray(rejected.map(({ page }) => page)),
-    positions: numberArray(rejected.map(({ position }) => position)),
-    reasons: textArray(rejected.map(({ reason }) => reason)),
-    texts: textArray(rejected.map((record) => bytesOf(record).toString('base64'))),
+    rejectedPages: numberArray(rejected.map(({ page }) => page)),
+    rejectedPositions: numberArray(rejected.map(({ position }) => position)),
+    rejectedReasons: textArray(rejected.map(({ reason }) => reason)),
+    rejectedTexts: textArray(rejected.map((record) => bytesOf(record).toString('base64'))),
   };
 }
 
 function isSame(some: readonly string[], others: readonly string[]): boolean {
   return some.length === others.length && some.every((each, n) => each === others[n]);
-}
-
-async function stands(tx: Transaction, { walkId, epoch, pagesBefore }: WalkWrite): Promise<boolean> {
-  const walks = await tx.$queryRaw<unknown[]>`
-    SELECT 1 FROM muster.walks WHERE id = ${walkId}::uuid AND epoch = ${epoch} AND status = 'running' AND pages = ${pagesBefore}`;
-  return walks.length > 0;
 }
 
 function changedByHand({ resource }: ListKey): Error {
@@ -102,11 +98,7 @@ function changedByHand({ resource }: ListKey): Error {
   );
 }
 
-const REJECTED = named<'walkId' | 'pass' | keyof ReturnType<typeof rejectedColumns>>(`
-INSERT INTO muster.rejected_records (walk_id, pass, page, position, reason, text)
-SELECT :walkId::uuid, :pass, r.* FROM unnest(:pages::int[], :positions::int[], :reasons::text[], :texts::text[]) AS r`);
-
-type PageParameter = keyof ReturnType<typeof parametersOf> | 'rejected';
+type PageParameter = keyof ReturnType<typeof parametersOf>;
 
 const STATEMENTS = new Map<string, NamedStatement<PageParameter>>();
 
@@ -118,10 +110,22 @@ function pageStatement(table: string): NamedStatement<PageParameter> {
   return statement;
 }
 
+/**
+ * Changes that share a batch of the feed where it keeps them as the text that was received: whoever reads one of them reads what says where
+ * the others stand, and each batch is a row of its own.
+ */
+const BATCH = 250;
+
 const pageText = (table: string) => `
-WITH incoming AS (
+WITH list AS (
+  SELECT FROM muster.lists
+  WHERE environment = :environment AND company_id = :companyId::uuid AND resource = :resource AND epoch = :epoch::bigint FOR UPDATE
+), walk AS (
+  SELECT w.id FROM list CROSS JOIN muster.walks w
+  WHERE w.id = :walkId::uuid AND w.epoch = :epoch::bigint AND w.status = 'running' AND w.pages = :pagesBefore::int FOR UPDATE OF w
+), incoming AS (
   SELECT i.id, convert_from(substr(:texts::bytea, i.start, i.length), 'UTF8')::jsonb AS data, i.start, i.length, i.n
-  FROM unnest(:ids::text[], :starts::int[], :lengths::int[]) WITH ORDINALITY AS i(id, start, length, n)
+  FROM walk CROSS JOIN unnest(:ids::text[], :starts::int[], :lengths::int[]) WITH ORDINALITY AS i(id, start, length, n)
   OFFSET 0
 ), difference AS (
   SELECT s.id, s.data, s.start, s.length, s.n, t.place,
@@ -143,17 +147,25 @@ WITH incoming AS (
   SELECT count(*)::int AS size, (count(*) FILTER (WHERE op = 'insert'))::int AS inserted,
          (count(*) FILTER (WHERE op <> 'insert'))::int AS updated, (count(*) FILTER (WHERE op <> 'update'))::int AS risen
   FROM difference
+), part AS (
+  SELECT at, LEAST(${BATCH}, size - at) AS size, (:starts::int[])[at + 1] AS first, (:ids::text[])[at + 1 : at + ${BATCH}] AS ids,
+         (:starts::int[])[at + 1 : at + ${BATCH}] AS starts, (:lengths::int[])[at + 1 : at + ${BATCH}] AS lengths, NULL::text[] AS ops
+  FROM counted, generate_series(0, size - 1, ${BATCH}) AS at
+  WHERE inserted = cardinality(:ids)
+  UNION ALL
+  SELECT (d.n - 1) / ${BATCH}, count(*)::int, min(start), array_agg(id), array_agg(start), array_agg(length),
+         CASE WHEN bool_or(op <> 'insert') THEN array_agg(op) END
+  FROM counted, (SELECT * FROM difference ORDER BY n) d
+  WHERE inserted < cardinality(:ids) AND 2 * size >= cardinality(:ids)
+  GROUP BY (d.n - 1) / ${BATCH}
+  UNION ALL
+  SELECT 0, size, NULL, NULL, NULL, NULL, NULL FROM counted WHERE size > 0 AND 2 * size < cardinality(:ids)
 ), batch AS (
   INSERT INTO muster.change_batches
-    (size, environment, company_id, resource, run_id, changed_at, texts, ids, starts, lengths, ops)
-  SELECT size, :environment, :companyId::uuid, :resource, :runId::uuid, now(), whole.*
-  FROM counted
-  LEFT JOIN LATERAL (
-    SELECT :texts::bytea, array_agg(id), array_agg(start), array_agg(length), CASE WHEN inserted < size THEN array_agg(op) END
-    FROM (SELECT * FROM difference ORDER BY n) d
-    HAVING 2 * size >= cardinality(:ids)
-  ) whole ON true
-  WHERE size > 0
+    (size, environment, company_id, resource, run_id, changed_at, texts, texts_from, ids, starts, lengths, ops)
+  SELECT size, :environment, :companyId::uuid, :resource, :runId::uuid, now(),
+         substr(:texts::bytea, first, starts[size] + lengths[size] - first), COALESCE(first, 1), ids, starts, lengths, ops
+  FROM part ORDER BY at
   RETURNING id, texts IS NOT NULL AS is_whole
 ), fed AS (
   INSERT INTO muster.changes (batch_id, position, record_id, op, data)
@@ -163,7 +175,7 @@ WITH incoming AS (
          COALESCE(p.snapshot_id, nextval('muster.page_snapshots_id_seq')) AS snapshot_id,
          CASE WHEN p.keys_size IS NULL THEN p.keys_id ELSE nextval('muster.page_keys_id_seq') END AS keys_id,
          substr(:hashes::bytea, p.keys_at, p.keys_size) AS keys, substr(:hashes::bytea, p.rows_at, p.rows_size) AS row_hashes
-  FROM unnest(:pages::int[], :tokenDigests::text[], :answers::jsonb[], :snapshotIds::bigint[], :keysIds::bigint[], :firstIds::int[],
+  FROM walk CROSS JOIN unnest(:pages::int[], :tokenDigests::text[], :answers::jsonb[], :snapshotIds::bigint[], :keysIds::bigint[], :firstIds::int[],
               :lastIds::int[], :keysAt::int[], :keysSizes::int[], :rowsAt::int[], :rowsSizes::int[])
        AS p(page, next_token, answer, snapshot_id, keys_id, first_id, last_id, keys_at, keys_size, rows_at, rows_size)
 ), keys AS (
@@ -176,15 +188,24 @@ WITH incoming AS (
 ), ledger AS (
   INSERT INTO muster.walk_pages (walk_id, pass, page, snapshot_id, next_token, answer)
   SELECT :walkId::uuid, :pass, page, snapshot_id, next_token, answer FROM page
-), living AS (
-  UPDATE muster.lists l SET records = l.records + counted.risen FROM counted
-  WHERE counted.risen > 0 AND l.environment = :environment AND l.company_id = :companyId::uuid AND l.resource = :resource
+), rejects AS (
+  INSERT INTO muster.rejected_records (walk_id, pass, page, position, reason, text)
+  SELECT walk.id, :pass::int, r.*
+  FROM walk CROSS JOIN
+    unnest(:rejectedPages::int[], :rejectedPositions::int[], :rejectedReasons::text[], :rejectedTexts::text[]) AS r
+), known AS (
+  UPDATE muster.lists l SET records = l.records + counted.risen, id_field = COALESCE(:idField::text, l.id_field)
+  FROM walk CROSS JOIN counted
+  WHERE (counted.risen > 0 OR :idField::text IS NOT NULL)
+    AND l.environment = :environment AND l.company_id = :companyId::uuid AND l.resource = :resource
 )
 UPDATE muster.walks w
 SET checkpoint = :checkpoint::jsonb, checkpoint_at = now(), pages = w.pages + cardinality(:pages), received = :received,
-  duplicates = :duplicates, total_records = COALESCE(:total::int, w.total_records), rejected = w.rejected + :rejected,
+  duplicates = :duplicates, total_records = COALESCE(:total::int, w.total_records),
+  rejected = w.rejected + cardinality(:rejectedPages::int[]),
   inserted = w.inserted + counted.inserted, updated = w.updated + counted.updated,
-  unchanged = GREATEST(0, :received - w.inserted - counted.inserted - w.updated - counted.updated - w.rejected - :rejected)
-FROM counted
-WHERE w.id = :walkId::uuid AND w.epoch = :epoch AND w.status = 'running' AND w.pages = :pagesBefore
-  AND counted.updated = (SELECT count(*) FROM rewritten)`;
+  unchanged = GREATEST(0, :received - w.inserted - counted.inserted - w.updated - counted.updated
+    - w.rejected - cardinality(:rejectedPages::int[]))
+FROM walk CROSS JOIN counted
+WHERE w.id = walk.id AND muster.require(counted.updated = (SELECT count(*) FROM rewritten))
+RETURNING w.id`;

@@ -27,17 +27,11 @@ const SAMPLE = 20;
 
 /**
  * Marks the rows deleted that the verified pass did not receive, or, when too many would go at once, opens a hold.
- * An open hold of an earlier walk is closed either way. The caller has locked the list. `isNothingGone`: the walk is known to have received
- * every living row, so that none need be looked for.
+ * An open hold of an earlier walk is closed either way. The caller has locked the list.
  */
-export async function reconcile(
-  tx: Transaction,
-  verified: VerifiedPass & { readonly isNothingGone?: boolean },
-  guard: DeleteGuard,
-): Promise<Reconciliation> {
+export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: DeleteGuard): Promise<Reconciliation> {
   const { list, runId, walkId, pass } = verified;
   const wasHeld = await closeHolds(tx, list, 'superseded');
-  if (verified.isNothingGone) return { deleted: 0, held: 0, wasHeld };
   const [found] = await tx.$queryRawUnsafe<{ count: number; living: number; sample: string[] }[]>(
     `WITH gone AS (${goneRows(list, 3)})
      SELECT (SELECT count(*)::int FROM gone) AS count, (SELECT count(*)::int FROM (${livingRows(list)}) l) AS living,

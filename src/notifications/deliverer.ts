@@ -6,11 +6,11 @@ import {
   claimNotification,
   type DeliveryClaim,
   type DeliveryError,
-  deleteOldNotifications,
   expireNotifications,
   findDueNotifications,
   markDelivered,
   markRefused,
+  removeOldNotifications,
   releaseNotification,
 } from '../db/tables/notifications.js';
 import type { Logger } from '../observability/logger.js';
@@ -30,6 +30,9 @@ export interface DelivererDependencies {
 
 /** Days that a notification stays for a look. */
 const RETENTION_DAYS = 90;
+
+/** Notifications that one transaction removes. */
+const REMOVED_AT_ONCE = 1_000;
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
@@ -74,14 +77,14 @@ export class Deliverer {
 
   async tidy(): Promise<void> {
     await expireNotifications(this.#deps.db);
-    await deleteOldNotifications(this.#deps.db, { days: RETENTION_DAYS });
+    while ((await removeOldNotifications(this.#deps.db, { days: RETENTION_DAYS, limit: REMOVED_AT_ONCE })) === REMOVED_AT_ONCE);
   }
 
   async #payload(claimed: ClaimedNotification): Promise<string> {
     const { publicUrl, authorizeUrl, logger } = this.#deps;
     const { environment, companyId, type, mustAuthorize } = claimed;
     // Not for a company that has authorized meanwhile: the link would only mislead.
-    if (type !== 'reauthorization_required' || !mustAuthorize) return payloadOf(claimed, publicUrl);
+    if (type !== 'reauthorization_required' || !mustAuthorize || companyId === null) return payloadOf(claimed, publicUrl);
     try {
       return payloadOf(claimed, publicUrl, await authorizeUrl({ environment, companyId }));
     } catch (error) {
@@ -136,7 +139,7 @@ function payloadOf(claimed: ClaimedNotification, publicUrl: URL, authorizeUrl?: 
     type,
     occurred_at: occurredAt.toISOString(),
     environment,
-    company_id: companyId,
+    ...(companyId !== null && { company_id: companyId }),
     ...(companyName !== null && { company_name: companyName }),
     ...details,
     ...(authorizeUrl !== undefined && { authorize_url: authorizeUrl }),
@@ -145,6 +148,9 @@ function payloadOf(claimed: ClaimedNotification, publicUrl: URL, authorizeUrl?: 
 }
 
 function adminPath({ type, environment, companyId, details }: ClaimedNotification): string {
+  if (type === 'test') return '/api/notifications?type=test';
   if (type === 'deletions_held') return '/api/holds?status=open';
+  if (type === 'schema_changed') return `/api/schema?resource=${details.resource}`;
+  if (details.issue_id !== undefined) return `/api/issues/${details.issue_id}`;
   return details.run_id === undefined ? `/api/companies/${environment}/${companyId}` : `/api/runs/${details.run_id}`;
 }

@@ -1,6 +1,6 @@
-import type { CompanyKey } from '../core/company.js';
+import type { CompanyKey, Environment } from '../core/company.js';
 import { authorizationOf } from '../db/tables/connections.js';
-import { type EventDetails, type EventType, insertNotification, lastEventOf } from '../db/tables/notifications.js';
+import { type EventDetails, type EventType, insertNotification, lastEventOf, type RunNews } from '../db/tables/notifications.js';
 import type { EndStatus } from '../db/tables/walks.js';
 import type { Transaction } from '../db/transaction.js';
 
@@ -36,26 +36,35 @@ export async function recordAuthorizationRestored(tx: Transaction, company: Comp
     await recordEvent(tx, { type: 'authorization_restored', company, change: last.id });
 }
 
-export interface EndedRun {
-  readonly id: string;
-  readonly company: CompanyKey;
-  readonly status: EndStatus;
-  /** Why it failed: an error code. */
-  readonly reason?: string | undefined;
+/** In the transaction that writes the log of a resource's columns: one event, however many columns are new or have their first misfit. */
+export async function recordSchemaChange(
+  tx: Transaction,
+  {
+    environment,
+    resource,
+    position,
+    added,
+    misfitting,
+  }: { environment: Environment; resource: string; position: number; added: number; misfitting: number },
+): Promise<void> {
+  if (added + misfitting === 0) return;
+  const details = {
+    resource,
+    ...(added > 0 && { columns_added: added }),
+    ...(misfitting > 0 && { columns_with_misfits: misfitting }),
+  };
+  const change = `schema_changed ${resource} ${position}`;
+  await insertNotification(tx, { environment, companyId: null, type: 'schema_changed', change, details });
 }
 
 /** The company must authorize again, was removed, or its run went to another worker: told otherwise, or nothing to tell. */
 const TOLD_OTHERWISE = new Set(['reauthorization_required', 'access_token_refused', 'company_not_found', 'fenced']);
 
 /**
- * In the transaction that ends a run for good. What is told is that a company's runs fail now, and that they succeed again:
- * a company that fails every night is told of once. A company has one run at a time, so two ends never meet here.
+ * What the end of a run is news of, if people do not know it: that a company's runs fail now, or that they succeed again; a company that fails
+ * every night is told of once. `reason`: why it failed, an error code.
  */
-export async function recordRunEnd(tx: Transaction, { id, company, status, reason }: EndedRun): Promise<void> {
-  if (status === 'cancelled' || (reason !== undefined && TOLD_OTHERWISE.has(reason))) return;
-  const type: EventType = status === 'failed' ? 'run_failed' : 'run_recovered';
-  const last = await lastEventOf(tx, { ...company, types: ['run_failed', 'run_recovered'] });
-  const isKnownToFail = last?.type === 'run_failed';
-  if (isKnownToFail === (status === 'failed')) return;
-  await recordEvent(tx, { type, company, change: id, details: { run_id: id, ...(reason !== undefined && { reason }) } });
+export function newsOfRunEnd({ status, reason }: { status: EndStatus; reason?: string | undefined }): RunNews | undefined {
+  if (status === 'cancelled' || (reason !== undefined && TOLD_OTHERWISE.has(reason))) return undefined;
+  return { type: status === 'failed' ? 'run_failed' : 'run_recovered', reason };
 }

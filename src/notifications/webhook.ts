@@ -4,6 +4,7 @@ import type { Clock } from '../core/clock.js';
 import type { Secret } from '../core/secret.js';
 import type { DeliveryError } from '../db/tables/notifications.js';
 import { parseRetryAfter } from '../http/retry-after.js';
+import { registerSecret } from '../observability/secret-registry.js';
 
 export interface WebhookSettings {
   readonly url: URL;
@@ -31,6 +32,8 @@ export class Webhook {
     this.#settings = settings;
     this.#clock = clock;
     this.#deadlineMs = deadlineMs;
+    // Its address, too, may be all that is needed to write there.
+    for (const value of [settings.secret.reveal(), settings.url.href]) registerSecret(value, { lasting: true });
   }
 
   /** Sends once. Rejects only with the signal's reason. */

@@ -11,7 +11,7 @@ interface NightlySyncsDependencies {
   readonly logger: Logger;
 }
 
-/** Companies that are due and are looked at by one call; the others are still due at the next. */
+/** Companies that are due and are looked at together. */
 const DUE_BATCH = 500;
 /** Companies that one statement moves: their connections are locked until it has ended. */
 const MOVE_BATCH = 500;
@@ -32,16 +32,31 @@ export function nightlySyncs({ db, runs, schedule, logger }: NightlySyncsDepende
 }
 
 async function startDueSyncs(db: Database, runs: Pick<Runs, 'requestAll'>, schedule: Schedule): Promise<void> {
-  const due = await findDueSyncs(db, { limit: DUE_BATCH });
-  if (!due[0]) return;
+  for (;;) {
+    const due = await findDueSyncs(db, { limit: DUE_BATCH });
+    const started = await startSyncs(due, db, runs, schedule);
+    // Of fewer none is left, and where none has begun, the next look would find the same.
+    if (due.length < DUE_BATCH || started === 0) return;
+  }
+}
+
+/** Returns how many are not due any more. */
+async function startSyncs(
+  due: Awaited<ReturnType<typeof findDueSyncs>>,
+  db: Database,
+  runs: Pick<Runs, 'requestAll'>,
+  schedule: Schedule,
+): Promise<number> {
+  if (!due[0]) return 0;
   // By the clock by which they are due: a clock behind it would give the same night again.
   const nextSyncOf = nextSyncsAfter(schedule, due[0].now.getTime());
   // Companies that somebody else has locked just now are still due the next time.
   const dated = due.filter(({ nextSyncAt }) => nextSyncAt !== null);
-  await runs.requestAll(dated, { trigger: 'nightly', mode: 'full', nextSyncOf });
+  const { missed } = await runs.requestAll(dated, { trigger: 'nightly', mode: 'full', nextSyncOf });
   for (const { environment, companyId } of due.filter(({ nextSyncAt }) => nextSyncAt === null)) {
     await setFirstSync(db, { environment, companyId, at: nextSyncOf({ environment, companyId }) });
   }
+  return due.length - missed.length;
 }
 
 /**

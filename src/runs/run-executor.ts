@@ -5,21 +5,23 @@ import { type ErrorView, isMusterError, MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { isPassingTrouble } from '../db/sql-state.js';
 import { type ClaimedRun, endRun, postponeRun, releaseRun, type WalkToDo } from '../db/tables/runs.js';
-import { type EndStatus, endWalks } from '../db/tables/walks.js';
-import { inTransaction } from '../db/transaction.js';
+import type { EndStatus } from '../db/tables/walks.js';
+import type { AnswerMemory } from '../http/answer-memory.js';
 import type { ApiClient } from '../http/api-client.js';
+import type { Asker } from '../http/budget/request-budget.js';
 import { textOf } from '../http/http-client.js';
 import { ServiceError } from '../http/service-error.js';
 import type { TokenSource } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
-import { recordRunEnd } from '../notifications/events.js';
+import { newsOfRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
 import { pageSource } from '../walks/page-source.js';
+import { SecondReader, type SecondReaderDependencies } from '../verify/second-reader.js';
 import { walkList } from '../walks/walk.js';
 import type { WalkStore } from '../walks/walk-store.js';
 import type { LeasedRun } from './run-leases.js';
 
-export interface ExecutorDependencies {
+export interface ExecutorDependencies extends SecondReaderDependencies {
   readonly db: Database;
   readonly catalogue: Catalogue;
   readonly store: WalkStore;
@@ -27,6 +29,8 @@ export interface ExecutorDependencies {
   /** Throws `environment_not_configured`. */
   readonly apiOf: (environment: Environment) => Pick<ApiClient, 'request' | 'baseUrl'>;
   readonly clock: Clock;
+  /** What all walks of this process share. */
+  readonly answers: AnswerMemory;
   readonly logger: Logger;
 }
 
@@ -53,11 +57,13 @@ type WalkEnd = 'succeeded' | 'yielded' | { readonly failed: unknown };
 /** Works on one claimed run: its walks in order, from their checkpoints, until the end or until it must yield. */
 export class RunExecutor {
   readonly #deps: ExecutorDependencies;
+  readonly #secondReader: SecondReader;
   /** Walks that this process itself left for later: going on with them is no resumption that a person wants to hear of. */
   readonly #parked = new Set<string>();
 
   constructor(deps: ExecutorDependencies) {
     this.#deps = deps;
+    this.#secondReader = new SecondReader(deps);
   }
 
   /** Returns `continue` when the run was released and has more to do; `over` when it ended, waits to retry, or was lost. */
@@ -74,7 +80,8 @@ export class RunExecutor {
       }
       const tokens = this.#deps.tokensOf(run.company);
       const { walks } = run;
-      const isBegun = walks[0]?.position !== 0 || walks[0].pages > 0;
+      // A second reading is of the lists alone.
+      const isBegun = run.kind === 'verify' || walks[0]?.position !== 0 || walks[0].pages > 0;
       if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([leased.signal, over.signal]), log);
       // Its failure is seen by whoever waits for it.
       record.catch(() => {});
@@ -88,9 +95,11 @@ export class RunExecutor {
       if (failures.length > 0) {
         const message = `${failures.length} of the run's lists could not be walked: the run's walks say why.`;
         await this.#retryOrFail(run, failures, { code: 'walks_failed', message }, log);
-      } else {
-        await finishRun(db, run, 'succeeded');
+      } else if (await finishRun(db, run, 'succeeded')) {
         log.info('run succeeded');
+      } else if (await releaseRun(db, run)) {
+        log.warn('the database has lost the end of one of the walks; the run goes on');
+        return 'continue';
       }
       return 'over';
     } catch (error) {
@@ -105,7 +114,7 @@ export class RunExecutor {
   }
 
   async #walk({ id, resource }: WalkToDo, { leased, tokens, record, shouldYield, log }: Attempt): Promise<WalkEnd> {
-    const { store, clock, catalogue, apiOf } = this.#deps;
+    const { store, clock, answers, catalogue, apiOf } = this.#deps;
     const { run, signal } = leased;
     try {
       const endpoint = catalogue.get(resource);
@@ -114,10 +123,16 @@ export class RunExecutor {
           'unknown_resource',
           `The catalogue has no list ${resource} any more: put it back, or ask for a new run.`,
         );
-      const opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
       const { environment, companyId } = run.company;
-      const fetchFor = pageSource({ api: withRecord(apiOf(environment), record), companyId, tokens }, endpoint);
-      const end = await walkList(opened, endpoint, { store, clock, shouldYield, fetchFor }, signal);
+      const api = withRecord(apiOf(environment), askerOf(run), record);
+      if (run.kind === 'verify') {
+        if (shouldYield()) return 'yielded';
+        await this.#secondReader.read({ walkId: id, run, endpoint, api, tokens, signal });
+        return 'succeeded';
+      }
+      const opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
+      const fetchFor = pageSource({ api, companyId, tokens }, endpoint);
+      const end = await walkList(opened, endpoint, { store, clock, answers, shouldYield, fetchFor }, signal);
       if (end === 'yielded') this.#parked.add(id);
       return end === 'yielded' ? 'yielded' : 'succeeded';
     } catch (error) {
@@ -130,13 +145,15 @@ export class RunExecutor {
   }
 
   /** The company's own record. The lists matter more: a service that does not give it fails no run. */
-  async #mirrorCompanyRecord({ company }: ClaimedRun, tokens: TokenSource, signal: AbortSignal, log: Logger): Promise<void> {
+  async #mirrorCompanyRecord(run: ClaimedRun, tokens: TokenSource, signal: AbortSignal, log: Logger): Promise<void> {
+    const { company } = run;
     try {
       const api = this.#deps.apiOf(company.environment);
-      const record = await api.request({ method: 'GET', path: `/api/companies/${company.companyId}`, tokens, signal });
-      await writeCompanyRecord(this.#deps.db, company, textOf(record));
+      const path = `/api/companies/${company.companyId}`;
+      const record = await api.request({ method: 'GET', path, tokens, signal, asker: askerOf(run) });
+      await writeCompanyRecord(this.#deps.db, { run, company }, textOf(record));
     } catch (error) {
-      if (signal.aborted || endsTheRun(error)) throw error;
+      if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;
       log.warn({ err: error }, 'the company record could not be mirrored');
     }
   }
@@ -175,23 +192,28 @@ export class RunExecutor {
   }
 }
 
-/** Ends the run; its walks that have not succeeded end with it. Does nothing when the claim does not stand any more. */
+/** Ends the run; its walks that have not succeeded end with it. Returns whether it did: see endRun. */
 export async function finishRun(
   db: Database,
-  { id, epoch, company }: ClaimedRun,
+  { id, epoch, kind }: Pick<ClaimedRun, 'id' | 'epoch' | 'kind'>,
   status: EndStatus,
   error?: ErrorView,
-): Promise<void> {
-  await inTransaction(db, async (tx) => {
-    if (!(await endRun(tx, { id, epoch, status, error }))) return;
-    await endWalks(tx, { runId: id, status, error });
-    await recordRunEnd(tx, { id, company, status, reason: error?.code });
-  });
+): Promise<boolean> {
+  const news = kind === 'sync' ? newsOfRunEnd({ status, reason: error?.code }) : undefined;
+  return endRun(db, { id, epoch, status, error, news });
 }
 
 /** Answers are there once the company's record is, too. */
-function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, record: Promise<void>): typeof api {
-  return { baseUrl: api.baseUrl, request: async (request) => (await Promise.all([api.request(request), record]))[0] };
+function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, asker: Asker, record: Promise<void>): typeof api {
+  return {
+    baseUrl: api.baseUrl,
+    request: async (request) => (await Promise.all([api.request({ ...request, asker }), record]))[0],
+  };
+}
+
+/** A person waits for what was not asked for by the schedule, or for many companies at once. */
+function askerOf({ company, trigger }: ClaimedRun): Asker {
+  return { company: company.companyId, urgent: trigger !== 'nightly' && trigger !== 'resync' && trigger !== 'nightly_verify' };
 }
 
 /** Errors that concern the whole company: going on with its next list would only repeat them. */
@@ -216,7 +238,8 @@ function retryDelay({ attempts }: ClaimedRun, failures: readonly unknown[]): num
 
 /** Errors to which the same checkpoint would only lead again. */
 function leadsNowhere(error: unknown): boolean {
-  return isMusterError(error, 'page_token_loop') || isMusterError(error, 'page_token_expired');
+  const codes = ['page_token_loop', 'page_token_expired', 'pager_misdeclared'] as const;
+  return codes.some((code) => isMusterError(error, code));
 }
 
 function viewError(error: unknown): ErrorView {

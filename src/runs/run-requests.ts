@@ -2,13 +2,16 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import { type CompanyKey, describeCompany, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { type LockedConnection, lockConnections, setNextSyncs } from '../db/tables/connections.js';
+import { takeRunRequests } from '../db/tables/run-requests.js';
 import {
+  type ClaimableRun,
   insertRuns,
   type LastRun,
   lastRunsOf,
   type RunClaim,
   type RunMode,
-  type RunTrigger,
+  type SyncTrigger,
+  type VerifyTrigger,
   startRunsNow,
 } from '../db/tables/runs.js';
 import { type EarlierWalk, insertWalks, takeOverCheckpoint, walksOfRuns } from '../db/tables/walks.js';
@@ -19,13 +22,15 @@ import { nextSyncsAfter, type Schedule } from './schedule.js';
 
 /** The run that is asked for, of every company alike. */
 export interface RunOptions {
-  readonly trigger: RunTrigger;
+  readonly trigger: SyncTrigger;
   /** `resume` unless said. */
   readonly mode?: RunMode;
   /** All of the catalogue unless said. */
   readonly resources?: readonly string[];
   /** Only companies that are due, and when they are again. Unless said, that is set only where it never was. */
   readonly nextSyncOf?: (company: CompanyKey) => Date;
+  /** Only companies for which a request for many waits, which is thereby done. */
+  readonly onlyRequested?: boolean;
 }
 
 interface RequestDependencies {
@@ -36,12 +41,12 @@ interface RequestDependencies {
 }
 
 /** What became of a request, by company (keyText). */
-export type RequestAnswers = ReadonlyMap<string, RunClaim | MusterError>;
+export type RequestAnswers = ReadonlyMap<string, ClaimableRun | MusterError>;
 
 /**
  * The queued or running run of each company, or a new one; one that waits to retry starts now. For a company that cannot be synced, the
- * error that says why: company_paused, reauthorization_required. A company that is gone or not due has no answer, and with `skipLocked`
- * neither has one whose connection somebody else has locked just now: who asks for many waits for nobody.
+ * error that says why: company_paused, reauthorization_required. A company that is gone, not due or not requested has no answer, and with
+ * `skipLocked` neither has one whose connection somebody else has locked just now: who asks for many waits for nobody.
  *
  * Many companies take the same few statements as one, by the same texts: each new text is planned anew. Their connections are locked
  * until the transaction ends, so that one request at a time decides whether a run is added.
@@ -53,12 +58,13 @@ export async function requestRuns(
   deps: RequestDependencies,
   { skipLocked = false } = {},
 ): Promise<RequestAnswers> {
-  const connections = await lockConnections(tx, { companies, onlyDue: options.nextSyncOf !== undefined, skipLocked });
+  const locked = await lockConnections(tx, { companies, onlyDue: options.nextSyncOf !== undefined, skipLocked });
+  const connections = options.onlyRequested ? await takeRequested(tx, companies, locked) : locked;
   const syncable = connections.filter(({ status }) => status === 'active');
-  const answers = new Map<string, RunClaim | MusterError>(
+  const answers = new Map<string, ClaimableRun | MusterError>(
     connections.filter(({ status }) => status !== 'active').map((each) => [keyText(each), refusalOf(each)]),
   );
-  const lastRuns = await lastRunsOf(tx, { companies: syncable });
+  const lastRuns = await lastRunsOf(tx, { companies: syncable, kind: 'sync' });
   const active = lastRuns.filter(({ status }) => status === 'queued' || status === 'running');
   await startRunsNow(tx, { ids: active.map(({ id }) => id) });
   for (const run of active) answers.set(keyText(run), run);
@@ -68,6 +74,21 @@ export async function requestRuns(
   const nextSyncOf = options.nextSyncOf ?? nextSyncsAfter(deps.schedule, deps.now);
   await setNextSyncs(tx, { syncs: moved.map((company) => ({ ...company, at: nextSyncOf(company) })) });
   return answers;
+}
+
+/**
+ * The connections whose requests wait still: another worker may have made the run before the lock was ours. By a statement behind the lock,
+ * which sees what was committed until then.
+ */
+async function takeRequested(
+  tx: Transaction,
+  companies: readonly CompanyKey[],
+  locked: readonly LockedConnection[],
+): Promise<LockedConnection[]> {
+  const isLocked = new Set(locked.map(keyText));
+  const unlocked = companies.filter((company) => !isLocked.has(keyText(company)));
+  const taken = new Set((await takeRunRequests(tx, { companies, unlocked })).map(keyText));
+  return locked.filter((connection) => taken.has(keyText(connection)));
 }
 
 async function createRuns(
@@ -85,12 +106,36 @@ async function createRuns(
     const walks = planWalks({ catalogue, mode, lastWalks: earlier, ...(resources && { resources }) });
     return walks.map((walk, position) => ({ ...walk, runId, environment, companyId, position }));
   });
-  const walks = await insertWalks(tx, { walks: planned });
+  const walks = await insertWalks(tx, { walks: planned, kind: 'sync' });
   for (const { runId, position, continues } of planned) {
     const walk = walks.find((each) => each.runId === runId && each.position === position);
     if (continues) await takeOverCheckpoint(tx, { from: continues, to: walk!.id });
   }
   return runs;
+}
+
+/**
+ * The company's queued or running second reading, or a new one of these resources: at once or, where the company is being synced, behind
+ * that. Undefined for a company that is gone; the error that says why where it cannot be asked for.
+ */
+export async function requestVerification(
+  tx: Transaction,
+  company: CompanyKey,
+  { trigger, resources }: { readonly trigger: VerifyTrigger; readonly resources?: readonly string[] },
+  { catalogue }: Pick<RequestDependencies, 'catalogue'>,
+): Promise<(ClaimableRun & CompanyKey) | MusterError | undefined> {
+  const [connection] = await lockConnections(tx, { companies: [company], onlyDue: false, skipLocked: false });
+  if (!connection || connection.status !== 'active') return connection && refusalOf(connection);
+  const [last] = await lastRunsOf(tx, { companies: [company], kind: 'verify' });
+  if (last?.status === 'queued' || last?.status === 'running') {
+    await startRunsNow(tx, { ids: [last.id] });
+    return last;
+  }
+  const [run] = await insertRuns(tx, { companies: [company], trigger, mode: 'full' });
+  const walks = planWalks({ catalogue, mode: 'full', lastWalks: [], ...(resources && { resources }) });
+  const planned = walks.map(({ resource }, position) => ({ ...company, runId: run!.id, resource, position }));
+  await insertWalks(tx, { walks: planned, kind: 'verify' });
+  return run;
 }
 
 /** The walks of the last runs that may be gone on from: of a run that succeeded, nothing is left to do. */

@@ -38,6 +38,45 @@ function windowStarts({ cron, timezone }: Schedule, earliest: number, now: numbe
   return starts;
 }
 
+/** When the newest night has begun and when the next one begins, in milliseconds since 1970. */
+export function nightsAround(schedule: Schedule, now: number): { readonly began: number; readonly next: number } {
+  const { cron, timezone: tz } = schedule;
+  const next = windowStarts(schedule, now, now).find((start) => start > now)!;
+  // From a moment later, since the night may begin just now.
+  const began = CronExpressionParser.parse(cron, { tz, currentDate: new Date(now + 1) })
+    .prev()
+    .getTime();
+  return { began, next };
+}
+
+/** A night is called by the day on which it begins in the schedule's time zone, as 2026-11-24. */
+export interface NightBeginning {
+  readonly night: string;
+  /** In milliseconds since 1970. */
+  readonly beganAt: number;
+}
+
+/**
+ * The nights that began after `after`, until `until`, oldest first: one a day, which begins when the schedule starts for the first time on that day. A
+ * schedule that starts on some days alone has nights on these.
+ */
+export function nightsBetween(schedule: Schedule, after: number, until: number): NightBeginning[] {
+  const { timezone: tz } = schedule;
+  // Swedish writes a date as ISO 8601 does.
+  const dayOf = new Intl.DateTimeFormat('sv-SE', { timeZone: tz });
+  const nights: NightBeginning[] = [];
+  for (let from = after; ; ) {
+    const beganAt = windowStarts(schedule, from, from).find((start) => start > from)!;
+    if (beganAt > until) return nights;
+    const night = dayOf.format(beganAt);
+    if (night !== nights.at(-1)?.night) nights.push({ night, beganAt });
+    const midnight = CronExpressionParser.parse('0 0 * * *', { tz, currentDate: new Date(beganAt) })
+      .next()
+      .getTime();
+    from = midnight - 1;
+  }
+}
+
 /** Between 0 and 1. */
 function placeInWindow(company: CompanyKey): number {
   return createHash('sha256').update(describeCompany(company)).digest().readUInt32BE(0) / 2 ** 32;

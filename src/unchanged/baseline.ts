@@ -1,8 +1,7 @@
 import { freeBuffers } from '../core/free-buffers.js';
 import type { Database } from '../db/database.js';
-import { readBaseline, readRowHashes } from '../db/tables/ledger.js';
+import { type BaselineRow, type BaselineWalk, type KeptPage, readBaseline, readRowHashes } from '../db/tables/ledger.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
-import { findKeysDigest } from '../db/tables/walks.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import type { KeptAnswer } from '../walks/received-page.js';
 import { ROW_BYTES, ROW_WORDS } from './row-hashes.js';
@@ -48,21 +47,26 @@ export class Baseline {
     }
   }
 
-  static async read(db: Database, list: ListKey, walkId: string): Promise<Baseline> {
+  static async read(db: Database, list: ListKey, { id, keysDigest, pages: few }: BaselineWalk): Promise<Baseline> {
+    if (few) return Baseline.#ofFew(few, keysDigest);
     const pages: BaselinePage[] = [];
-    for await (const { keys, answer, ...row } of readBaseline(db, walkId, { bytes: ROW_BYTES }))
-      pages.push({
-        ...row,
-        keys: new KeyHashes(keys),
-        ...(answer !== undefined && { answer: JSON.parse(answer) as KeptAnswer }),
-      });
-    return new Baseline(pages, await findKeysDigest(db.prisma, walkId), async function* () {
+    for await (const row of readBaseline(db, id, { bytes: ROW_BYTES })) pages.push(pageOf(row));
+    return new Baseline(pages, keysDigest, async function* () {
       let n = 0;
-      for await (const words of readRowHashes(db, walkId)) {
+      for await (const words of readRowHashes(db, id)) {
         n += 1;
         yield words;
       }
       if (n !== pages.length) throw fenced(list, 'the ledger of its last walk is gone');
+    });
+  }
+
+  static #ofFew(few: readonly KeptPage[], keysDigest: string | undefined): Baseline {
+    const pages = few.map(({ rowHashes, ...row }) =>
+      pageOf({ ...row, chunks: rowHashes.slice((row.keys.length / 2) * ROW_WORDS) }),
+    );
+    return new Baseline(pages, keysDigest, async function* () {
+      for (const { rowHashes } of few) yield rowHashes;
     });
   }
 
@@ -116,6 +120,10 @@ export class Baseline {
     numbers.sort();
     return numbers;
   }
+}
+
+function pageOf({ keys, answer, ...row }: BaselineRow): BaselinePage {
+  return { ...row, keys: new KeyHashes(keys), ...(answer !== undefined && { answer: JSON.parse(answer) as KeptAnswer }) };
 }
 
 function includes(ascending: Float64Array, number: number): boolean {

@@ -48,6 +48,13 @@ export class FollowedMemory extends PassMemory {
     return overlap;
   }
 
+  override isFirstPage(keys: KeyHashes): boolean {
+    // Pages of a sequence share one record at most.
+    if (this.#isNext(keys)) return false;
+    this.#leave();
+    return super.isFirstPage(keys);
+  }
+
   #isNext(keys: KeyHashes): boolean {
     return this.#followed !== undefined && this.#pages[this.#followed] === keys;
   }

@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Envelope } from '../pagers/envelope.js';
-import { arrayStart, type Span, scanJson, skipSpace } from '../pagers/json-scanner.js';
+import { arrayStart, scanJson } from '../pagers/json-scanner.js';
+import { type Span, skipSpace } from '../pagers/json-text.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import {
   around,

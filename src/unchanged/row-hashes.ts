@@ -1,5 +1,5 @@
 import { hashBytes, wordsOf } from '../core/xxh64.js';
-import type { Span } from '../pagers/json-scanner.js';
+import type { Span } from '../pagers/json-text.js';
 
 /**
  * Row hashes: what is kept of the texts of a page's records. ROW_WORDS words for each record, two of its text's 64-bit hash and its length in
@@ -30,6 +30,25 @@ export function putRow(words: Uint32Array, n: number, bytes: Uint8Array, start: 
   words[ROW_WORDS * n] = hash[0]!;
   words[ROW_WORDS * n + 1] = hash[1]!;
   words[ROW_WORDS * n + 2] = end - start;
+}
+
+/** Takes out what the words say of these records: of each one's text, and of the chunk that it stands in. No text has the hash that is left. */
+export function blankRows(words: Uint32Array, positions: readonly number[]): void {
+  // A chunk has CHUNK records, and the last one what is left of them.
+  const rows = words.length / ROW_WORDS;
+  const records = rows - Math.ceil(rows / (CHUNK + 1));
+  for (const n of positions) {
+    words.fill(0, ROW_WORDS * n, ROW_WORDS * (n + 1));
+    const chunk = records + Math.floor(n / CHUNK);
+    words.fill(0, ROW_WORDS * chunk, ROW_WORDS * (chunk + 1));
+  }
+}
+
+/** The row hash of a text as it is stored: ROW_BYTES bytes. */
+export function rowHashOf(text: Uint8Array): Buffer {
+  const words = new Uint32Array(ROW_WORDS);
+  putRow(words, 0, text, 0, text.byteLength);
+  return Buffer.from(words.buffer);
 }
 
 /** Where the text of row `n` ends, if it is what stands at `start`, before `limit`. */

@@ -1,11 +1,8 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import { fingerprint } from '../catalogue/fingerprint.js';
 import { freeBuffers } from '../core/free-buffers.js';
 import type { Database } from '../db/database.js';
 import { lacksRowHashes, readRecentPages } from '../db/tables/ledger.js';
 import type { ListKey } from '../db/tables/lists.js';
-import { findReusableWalk } from '../db/tables/walks.js';
-import type { Transaction } from '../db/transaction.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { type PageFormat, type PageResponse, readPage } from '../pagers/read-page.js';
 import { type Comparison, type Comparisons, compareEverything, type PassOpening } from '../walks/comparison.js';
@@ -16,20 +13,18 @@ import { Baseline, type BaselinePage } from './baseline.js';
 import { FollowedMemory, isSequence } from './followed-memory.js';
 import { RECENT_PAGES, type RecentPage, RecentPages } from './recent-pages.js';
 import { recognize } from './recognize.js';
-import { hashRows } from './row-hashes.js';
+import { blankRows, hashRows, rowHashOf } from './row-hashes.js';
 
 /** Goes by the last verified walk of the list (README.md). */
 export const skipUnchanged: Comparisons = {
-  findBaseline(tx: Transaction, list: ListKey, epoch: bigint, endpoint: Endpoint): Promise<string | null> {
-    return findReusableWalk(tx, list, { epoch, fingerprint: fingerprint(endpoint) });
-  },
+  goesByAnother: true,
+  rowHashOf,
 
-  async open(db: Database, list: ListKey, { walkId, endpoint, baselineWalkId, resumes }: PassOpening): Promise<Comparison> {
+  async open(db: Database, list: ListKey, { walkId, endpoint, baseline, resumes }: PassOpening): Promise<Comparison> {
     // The pass had given the comparison up before it was interrupted.
     if (resumes && (await lacksRowHashes(db, walkId))) return compareEverything;
-    const baseline =
-      baselineWalkId === null ? new Baseline([], undefined, noRowHashes) : await Baseline.read(db, list, baselineWalkId);
-    const comparison = new SkipUnchanged(baseline, endpoint);
+    const pages = baseline === null ? new Baseline([], undefined, noRowHashes) : await Baseline.read(db, list, baseline);
+    const comparison = new SkipUnchanged(pages, endpoint);
     if (resumes) await comparison.remember(readRecentPages(db, walkId, RECENT_PAGES));
     return comparison;
   },
@@ -50,6 +45,8 @@ export class SkipUnchanged implements Comparison {
   /** ETags that are used; undefined where none is. What 304 means for other methods than GET, no specification says. */
   readonly #etags: RegExp | undefined;
   readonly #recent = new RecentPages();
+  /** Pages taken, as long as each was the baseline's in its place; undefined once one was not. */
+  #inPlace: number | undefined = 0;
 
   constructor(baseline: Baseline, { method, etag }: Pick<Endpoint, 'method' | 'etag'>) {
     this.#baseline = baseline;
@@ -58,6 +55,7 @@ export class SkipUnchanged implements Comparison {
 
   /** Takes over the pages that an interrupted pass has received last; the newest first. */
   async remember(pages: ReturnType<typeof readRecentPages>): Promise<void> {
+    this.#inPlace = undefined;
     const oldestFirst: RecentPage[] = [];
     for await (const { snapshotId, keys, rowHashes } of pages) {
       const known = this.#baseline.ofSnapshot(snapshotId);
@@ -105,12 +103,22 @@ export class SkipUnchanged implements Comparison {
     return repeats.every((n) => this.#recent.hasSame(recent, n));
   }
 
+  blank(rowHashes: Uint32Array, positions: readonly number[]): void {
+    blankRows(rowHashes, positions);
+  }
+
   took(page: ReceivedPage): void {
     this.#recent.add(this.#recentOf(page));
+    if (this.#inPlace !== undefined)
+      this.#inPlace = this.#baseline.pages[this.#inPlace]?.keys === page.keys ? this.#inPlace + 1 : undefined;
   }
 
   hasSameKeys(digest: string): boolean {
     return this.#baseline.keysDigest === digest;
+  }
+
+  hasSamePages(): boolean {
+    return this.#baseline.pages.length > 0 && this.#inPlace === this.#baseline.pages.length;
   }
 
   close(): void {

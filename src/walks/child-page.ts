@@ -1,3 +1,4 @@
+import { childPrefix } from '../mirror/child-prefix.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { isUsableId, type ReceivedRecord, type RejectedRecord } from '../pagers/read-page.js';
 import type { ReceivedPage } from './received-page.js';
@@ -9,7 +10,7 @@ import type { ReceivedPage } from './received-page.js';
 export function childPage(parent: string, page: ReceivedPage): ReceivedPage {
   // Child lists are never compared by a baseline: every page of theirs is read in full.
   if (!('records' in page) || page.ledger.kind !== 'new') throw new TypeError('a page of a child list was not read in full');
-  const prefix = `${encodeURIComponent(parent)}/`;
+  const prefix = childPrefix(parent);
   const isTooLong = ({ id }: ReceivedRecord) => !isUsableId(prefix + id);
   const unusable: RejectedRecord[] = page.records
     .filter(isTooLong)

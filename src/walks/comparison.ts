@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Database } from '../db/database.js';
+import type { BaselineWalk } from '../db/tables/ledger.js';
 import type { ListKey } from '../db/tables/lists.js';
-import type { Transaction } from '../db/transaction.js';
 import type { PageFormat, PageResponse } from '../pagers/read-page.js';
 import { PassMemory } from './pass-memory.js';
 import { type ReceivedPage, readInFull } from './received-page.js';
@@ -26,21 +26,24 @@ export interface Comparison {
    * have written other texts of these records, so that everything is compared from here on, this page included.
    */
   agrees(page: ReceivedPage, repeats: readonly number[]): boolean;
+  /** Takes out of a page's row hashes what they say of these of its records. */
+  blank(rowHashes: Uint32Array, positions: readonly number[]): void;
   /** Notes a page that counts. */
   took(page: ReceivedPage): void;
   /** Whether the keys of this digest are those of the walk that the pass goes by, so that no other row can be living. */
   hasSameKeys(digest: string): boolean;
+  /** Whether the pass received the pages of the walk that it goes by, each with its very keys and in their order, and no other: then no record has moved. */
+  hasSamePages(): boolean;
   /** Gives memory back. The pass is over, and with it the memory of its own. */
   close(): void;
 }
 
 /** Where a walk gets its comparison from. */
 export interface Comparisons {
-  /**
-   * The walk that one may go by which takes the list at this epoch; null when it may go by none. Kept with the walk, so that whoever goes
-   * on with it goes by the same.
-   */
-  findBaseline(tx: Transaction, list: ListKey, epoch: bigint, endpoint: Endpoint): Promise<string | null>;
+  /** Whether walks may go by an earlier one (openWalk in db/tables/walks.ts says by which). It is kept with the walk, so that whoever goes on with it goes by the same. */
+  readonly goesByAnother: boolean;
+  /** The hash of a record's text as it is kept with a page that was received; undefined where none is kept. */
+  readonly rowHashOf: ((text: Uint8Array) => Buffer) | undefined;
   /** For a pass that goes by this walk, if any. `resumes`: the walk has committed pages of the pass already. */
   open(db: Database, list: ListKey, walk: PassOpening): Promise<Comparison>;
 }
@@ -48,13 +51,15 @@ export interface Comparisons {
 export interface PassOpening {
   readonly walkId: string;
   readonly endpoint: Endpoint;
-  readonly baselineWalkId: string | null;
+  readonly baseline: BaselineWalk | null;
   readonly resumes: boolean;
 }
 
 /** Compares every record of every page. What any other comparison decides must lead to the same mirror. */
 class CompareEverything implements Comparison, Comparisons {
   readonly isReusable = false;
+  readonly goesByAnother = false;
+  readonly rowHashOf = undefined;
 
   newMemory(): PassMemory {
     return new PassMemory();
@@ -72,17 +77,19 @@ class CompareEverything implements Comparison, Comparisons {
     return true;
   }
 
+  blank(): void {}
+
   took(): void {}
 
   hasSameKeys(): boolean {
     return false;
   }
 
-  close(): void {}
-
-  async findBaseline(): Promise<null> {
-    return null;
+  hasSamePages(): boolean {
+    return false;
   }
+
+  close(): void {}
 
   async open(): Promise<Comparison> {
     return this;

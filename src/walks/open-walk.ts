@@ -1,4 +1,5 @@
 import type { WalkClaim } from '../db/tables/walks.js';
+import type { ListMarks } from '../privacy/marks.js';
 import type { Comparison } from './comparison.js';
 import type { PassMemory } from './pass-memory.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
@@ -20,6 +21,8 @@ export interface OpenWalk extends WalkClaim {
   comparison: Comparison;
   /** Of a child list: the walk that had proved the parents when this one was opened; undefined when none had. */
   readonly parentsWalkId?: string;
+  /** Who was forgotten; undefined where nobody was. Who makes or lifts a mark takes the list from this walk. */
+  readonly marks?: ListMarks;
   /** Whether the mirror holds nothing of the list but what this pass has received. */
   fillsEmptyList: boolean;
 }

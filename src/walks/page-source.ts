@@ -1,10 +1,14 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
+import { freeBuffers } from '../core/free-buffers.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
 import type { Pager } from '../pagers/pager.js';
+import type { Privacy } from '../privacy/rules.js';
+import { treatAnswer } from '../privacy/treat.js';
 import { childPage } from './child-page.js';
 import type { Comparison } from './comparison.js';
 import type { FetchPage } from './page-window.js';
+import type { ReceivedPage } from './received-page.js';
 
 export interface PageSourceDependencies {
   readonly api: Pick<ApiClient, 'request' | 'baseUrl'>;
@@ -28,11 +32,11 @@ export function pageSource(
   { api, companyId, tokens }: PageSourceDependencies,
   endpoint: Endpoint,
 ): (pass: PassRequest) => FetchPage {
-  const { method, resource, id } = endpoint;
+  const { method, resource, id, privacy } = endpoint;
   return ({ pager, parent, ignoreTotals, comparison }) => {
     const path = endpoint.path.replace('{company_id}', companyId).replace('{id}', () => encodeURIComponent(parent ?? ''));
     const format = { resource, id, pager, ignoreTotals };
-    return async (input, signal) => {
+    return async (input, signal, memory) => {
       // An answer says something only of the address that gave it.
       const request = JSON.stringify([api.baseUrl, input]);
       const current = comparison();
@@ -47,21 +51,39 @@ export function pageSource(
           link: input.link,
           tokens,
           signal,
+          memory,
           ifNoneMatch,
         });
       let response = await ask(current.ifNoneMatch(request));
       if (response.status === 304) {
         const page = current.notModified(request, response.headers['etag']);
-        if (page) return { read: async () => page };
+        if (page) return { read: async () => withMatches(page, page.answer?.matched), drop: () => {}, bytes: 0 };
         response = await ask();
       }
-      const { bytes, headers, url } = response;
+      const { headers, url } = response;
+      const { bytes, matched } = privacy
+        ? treated(response.bytes, pager, privacy)
+        : { bytes: response.bytes, matched: undefined };
       return {
         async read(idField) {
           const page = await current.read(request, { bytes, headers, url }, format, idField);
-          return parent === undefined ? page : childPage(parent, page);
+          return withMatches(parent === undefined ? page : childPage(parent, page), matched);
         },
+        drop: () => freeBuffers([bytes]),
+        bytes: bytes.length,
       };
     };
   };
+}
+
+/** From here on nobody sees what the service sent, but what the rules left of it. */
+function treated(received: Buffer, { dataPath }: Pager, privacy: Privacy) {
+  const { bytes, matched } = treatAnswer(received, dataPath, privacy);
+  if (bytes !== received) freeBuffers([received]);
+  return { bytes, matched: [...matched] };
+}
+
+/** Noted with the page and with its answer, by which a 304 will confirm it. */
+function withMatches(page: ReceivedPage, matched: readonly string[] | undefined): ReceivedPage {
+  return matched ? { ...page, matched, answer: page.answer && { ...page.answer, matched } } : page;
 }

@@ -1,22 +1,35 @@
 import { setMaxListeners } from 'node:events';
+import { type AnswerMemory, MemoryShort, type Reservation } from '../http/answer-memory.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import type { ReceivedPage } from './received-page.js';
 
-/** Asks the service for one page. */
-export type FetchPage = (input: PageInput, signal: AbortSignal) => Promise<UnreadPage>;
+/** Asks the service for one page, for which this memory is reserved. Throws MemoryShort where it proves too little. */
+export type FetchPage = (input: PageInput, signal: AbortSignal, memory: Reservation) => Promise<UnreadPage>;
 
 /** A page as it was received, read once its turn has come: a page that waits takes the memory of its bytes, and not that of its records. */
 export interface UnreadPage {
   /** `idField`: the record member that is the id, once a page has shown it. Throws as readPage does. */
   read(idField: string | undefined): Promise<ReceivedPage>;
+  /** Gives its memory back: nobody will look at it, or at what was read of it. */
+  drop(): void;
+  /** Of its body; 0 where none was sent. */
+  readonly bytes: number;
+}
+
+/** A page that has come, and the memory that is reserved for it until it is committed or dropped. */
+export interface TakenPage extends UnreadPage {
+  readonly memory: Reservation;
 }
 
 /** Pages of one list under way at once: what keeps a near service busy, and the most that a distant one is asked for. */
 const NARROWEST = 4;
 const WIDEST = 16;
+/** Bytes of a page of a list of which none has come yet: several times those of an ordinary one. */
+const FIRST_PAGE_BYTES = 1024 * 1024;
 
 interface PageUnderWay {
-  readonly page: Promise<UnreadPage>;
+  page?: Promise<TakenPage>;
+  memory: Reservation;
   arrival: 'coming' | 'here' | 'failed';
 }
 
@@ -24,13 +37,17 @@ interface PageUnderWay {
  * The requests of one pass that are under way: the page that is wanted next, and those that will be wanted if the list
  * stays as it is. They are taken in the walk's order, whatever order the answers come in. A guess that proves wrong is
  * dropped and its answer never looked at, so the window only ever saves time. It grows while pages are waited for, and
- * shrinks while they wait: an answer that nobody has time for only takes memory.
+ * shrinks while they wait: an answer that nobody has time for only takes memory. The wanted page waits for memory; guesses are only
+ * made as long as there is some.
  */
 export class PageWindow {
   readonly #pager: Pager;
   readonly #fetch: FetchPage;
+  readonly #answers: AnswerMemory;
   readonly #signal: AbortSignal;
   #width = NARROWEST;
+  /** Bytes of the last page that came. */
+  #expected = FIRST_PAGE_BYTES;
   /** By their request; the one that is wanted next, and those that follow it. */
   readonly #underWay = new Map<string, PageUnderWay>();
   /** Drops all that are under way. */
@@ -39,9 +56,10 @@ export class PageWindow {
   /** What was aimed at since a page was taken. */
   #aimedAt: JsonObject | undefined;
 
-  constructor(pager: Pager, fetch: FetchPage, signal: AbortSignal) {
+  constructor(pager: Pager, fetch: FetchPage, answers: AnswerMemory, signal: AbortSignal) {
     this.#pager = pager;
     this.#fetch = fetch;
+    this.#answers = answers;
     this.#signal = signal;
     // One listener a window, and not AbortSignal.any a request: those stay with a signal that lives as long as a run.
     signal.addEventListener('abort', this.drop);
@@ -54,20 +72,24 @@ export class PageWindow {
     this.#aimedAt = state;
     if (!this.#underWay.has(this.#keyOf(state))) {
       this.drop();
-      this.#start(this.#pager.request(state));
+      this.#start(this.#pager.request(state), this.#answers.reserve(this.#expected));
     }
     const { size } = this.#underWay;
-    for (const input of this.#pager.ahead(state, size - 1, this.#width - size)) this.#start(input);
+    for (const input of this.#pager.ahead(state, size - 1, this.#width - size)) {
+      const memory = this.#answers.reserveIfFree(this.#expected);
+      if (!memory) return;
+      this.#start(input, memory);
+    }
   }
 
-  /** The page that the state asks for. */
-  async take(state: JsonObject): Promise<UnreadPage> {
+  /** The page that the state asks for. Its memory is the caller's to release. */
+  async take(state: JsonObject): Promise<TakenPage> {
     this.aim(state);
     const key = this.#keyOf(state);
     const { page, arrival } = this.#underWay.get(key)!;
     this.#width = arrival !== 'coming' ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
     try {
-      return await page;
+      return await page!;
     } finally {
       this.#aimedAt = undefined;
       this.#underWay.delete(key);
@@ -84,8 +106,9 @@ export class PageWindow {
     this.drop();
   }
 
-  #start(input: PageInput): void {
-    const underWay: PageUnderWay = { page: this.#fetch(input, this.#drop.signal), arrival: 'coming' };
+  #start(input: PageInput, memory: Reservation): void {
+    const underWay: PageUnderWay = { memory, arrival: 'coming' };
+    underWay.page = this.#ask(input, underWay, this.#drop.signal);
     // Its failure is seen where the page is taken, or nowhere.
     underWay.page.then(
       () => (underWay.arrival = 'here'),
@@ -94,18 +117,62 @@ export class PageWindow {
     this.#underWay.set(keyOf(input), underWay);
   }
 
+  /** Asks for the wanted page again where it needs more memory than was left, once there is enough; a guess is given up. */
+  async #ask(input: PageInput, underWay: PageUnderWay, signal: AbortSignal): Promise<TakenPage> {
+    let expected = this.#expected;
+    for (;;) {
+      const { memory } = underWay;
+      try {
+        if (memory.granted) await memory.granted;
+        signal.throwIfAborted();
+        const { read, drop, bytes } = await this.#fetch(input, signal, memory);
+        if (bytes > 0) this.#expected = bytes;
+        return { read, drop, bytes, memory };
+      } catch (error) {
+        memory.release();
+        if (!(error instanceof MemoryShort)) throw error;
+        const isWanted = this.#underWay.values().next().value === underWay;
+        this.#dropBehind(underWay);
+        if (!isWanted) throw error;
+        // A body of unknown length is given twice as much each time.
+        expected = Math.max(error.bytes, 2 * expected);
+        underWay.memory = this.#answers.reserve(expected);
+      }
+    }
+  }
+
   readonly drop = (): void => {
     if (this.#underWay.size === 0) return;
     this.#drop.abort();
     this.#drop = dropper();
+    for (const underWay of this.#underWay.values()) giveBack(underWay);
     this.#underWay.clear();
   };
+
+  /** Drops the guesses behind a page, and the page where it is one itself. An answer that is coming finds that it has no memory any more. */
+  #dropBehind(short: PageUnderWay): void {
+    let isBehind = false;
+    for (const [n, [key, underWay]] of [...this.#underWay].entries()) {
+      isBehind ||= underWay === short;
+      if (!isBehind || n === 0) continue;
+      giveBack(underWay);
+      this.#underWay.delete(key);
+    }
+  }
 
   /** Asked several times for each state. */
   #keyOf(state: JsonObject): string {
     if (this.#last?.state !== state) this.#last = { state, key: keyOf(this.#pager.request(state)) };
     return this.#last.key;
   }
+}
+
+function giveBack({ memory, page }: PageUnderWay): void {
+  memory.release();
+  page!.then(
+    ({ drop }) => drop(),
+    () => {},
+  );
 }
 
 /** One for all requests: of its own, each would take 5 µs longer. */

@@ -6,6 +6,8 @@ import { KeyTable } from './key-table.js';
 export class PassMemory {
   readonly #table = new KeyTable();
   readonly #tokens = new Set<string>();
+  /** The keys of the first page; undefined before it, and where it holds one key twice: such keys tell no page from another. */
+  #firstPage: Uint32Array | undefined;
 
   /** Distinct records. */
   get size(): number {
@@ -26,9 +28,18 @@ export class PassMemory {
 
   /** Adds the keys of a page. Positions of those that had come before, on earlier pages or on this one. */
   add(keys: KeyHashes): number[] {
+    const isFirst = this.size === 0;
     const known: number[] = [];
     for (let n = 0; n < keys.length; n += 1) if (!this.#table.add(keys, n)) known.push(n);
+    // A copy: a page's memory is given back.
+    if (isFirst && known.length === 0) this.#firstPage = keys.words.slice();
     return known;
+  }
+
+  /** Whether a page has the keys of the first page that had any, in their order. */
+  isFirstPage({ words }: KeyHashes): boolean {
+    const first = this.#firstPage;
+    return first?.length === words.length && first.every((word, n) => word === words[n]);
   }
 
   hasToken(token: string | number): boolean {

@@ -11,6 +11,8 @@ export interface KeptAnswer {
   readonly total?: number | undefined;
   readonly nextToken?: string | number | undefined;
   readonly hasNext?: boolean | undefined;
+  /** As of the page. */
+  readonly matched?: readonly string[] | undefined;
 }
 
 interface PageFacts extends Page {
@@ -18,6 +20,8 @@ interface PageFacts extends Page {
   readonly ledger: LedgerEntry;
   /** Undefined where the service gives no ETag, or nobody wants it. */
   readonly answer?: KeptAnswer | undefined;
+  /** Paths of the privacy rules that found a member in it; undefined where the list has no rules. */
+  readonly matched?: readonly string[] | undefined;
 }
 
 interface PageRecords {
@@ -52,13 +56,18 @@ export function readInFull(
   format: PageFormat,
   idField: string | undefined,
 ): ReceivedPage & { kind: 'full' } {
-  const { count, total, nextToken, hasNext, records, rejected, ids, keys, ...read } = readPage(response, format, idField);
+  const { count, total, nextToken, hasNext, seemsToGoOn, records, rejected, ids, keys, ...read } = readPage(
+    response,
+    format,
+    idField,
+  );
   return {
     kind: 'full',
     count,
     total,
     nextToken,
     hasNext,
+    ...(seemsToGoOn && { seemsToGoOn }),
     keys,
     ledger: { kind: 'new', ids, keys: keys.words },
     records,

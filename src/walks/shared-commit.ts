@@ -1,6 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import { freeBuffers } from '../core/free-buffers.js';
 import type { TextSlice } from '../core/text-slice.js';
+import type { AnswerMemory, Reservation } from '../http/answer-memory.js';
 import type { OpenWalk } from './open-walk.js';
 import { type ReceivedPage, recordsOf } from './received-page.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
@@ -16,6 +17,7 @@ const WAIT_MS = 200;
 export interface SharedCommitDependencies {
   readonly store: Pick<WalkStore, 'commitPages'>;
   readonly clock: Pick<Clock, 'monotonic'>;
+  readonly answers: Pick<AnswerMemory, 'isShort'>;
 }
 
 /**
@@ -27,6 +29,8 @@ export class SharedCommit {
   readonly #walk: OpenWalk;
   readonly #deps: SharedCommitDependencies;
   #pages: CountedPage[] = [];
+  /** The memory of these pages. */
+  #memory: Pick<Reservation, 'release'>[] = [];
   #records = 0;
   #bytes = 0;
   #checkpoint: WalkCheckpoint | undefined;
@@ -38,13 +42,23 @@ export class SharedCommit {
     this.#deps = deps;
   }
 
-  /** Takes a page with the checkpoint behind it, and whether the next one has come. Begins a commit when enough waits. */
-  async add({ page, number, newFrom }: CountedPage, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
+  /**
+   * Takes a page with its memory and the checkpoint behind it, and whether the next one has come. Begins a commit when enough waits. The
+   * memory is released once the page is committed, or nothing of the response need be.
+   */
+  async add(
+    { page, number, newFrom }: CountedPage,
+    memory: Pick<Reservation, 'release'>,
+    checkpoint: WalkCheckpoint,
+    nextHasCome: boolean,
+  ): Promise<void> {
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
     const waiting = withoutUnneededResponse(page);
     const { records, rejected, response } = recordsOf(waiting);
     this.#pages.push({ page: waiting, number, newFrom });
+    if (response) this.#memory.push(memory);
+    else memory.release();
     this.#records += records.length + rejected.length;
     this.#bytes += response?.length ?? sizeOf(records) + sizeOf(rejected);
     this.#checkpoint = checkpoint;
@@ -58,21 +72,32 @@ export class SharedCommit {
     if (isEnough || !mayWait) await this.#begin();
   }
 
+  /** Begins a commit where memory is short: whoever waits for some must have none. */
+  async makeRoom(): Promise<void> {
+    if (this.#deps.answers.isShort) await this.#begin();
+  }
+
   /** Commits what waits, to the end. */
   async now(): Promise<void> {
     await this.#begin();
     await this.#underWay;
   }
 
+  /** Releases the memory of what is not committed any more. */
+  close(): void {
+    release(this.#memory);
+  }
+
   /** Commits of one walk follow each other. Returns once the one before has ended, and this one is under way. */
   async #begin(): Promise<void> {
     await this.#underWay;
-    const [pages, checkpoint] = [this.#pages, this.#checkpoint];
+    const [pages, memory, checkpoint] = [this.#pages, this.#memory, this.#checkpoint];
     if (!checkpoint || pages.length === 0) return;
     this.#pages = [];
+    this.#memory = [];
     this.#records = 0;
     this.#bytes = 0;
-    this.#underWay = this.#commit({ pages, checkpoint });
+    this.#underWay = this.#commit({ pages, checkpoint }).finally(() => release(memory));
     // The first page fixes which member is the id: the next ones are read by it.
     if (this.#walk.idField === undefined) await this.#underWay;
     // Its failure is seen by the next commit, or at the end.
@@ -83,6 +108,10 @@ export class SharedCommit {
     await this.#deps.store.commitPages(this.#walk, commit);
     freeBuffers(commit.pages.flatMap(({ page }) => recordsOf(page).response ?? []));
   }
+}
+
+function release(memory: readonly Pick<Reservation, 'release'>[]): void {
+  for (const each of memory) each.release();
 }
 
 /** The page without its response, whose memory is given back, unless records that must be written stand in it. */

@@ -1,11 +1,11 @@
-import type { Linkage } from '../pagers/pager.js';
+import type { EndDoubt, Linkage } from '../pagers/pager.js';
 
 /** What one pass over a list has shown, once the list was read to its end. */
 export interface PassFindings {
   /** How the pages hang together; `none` also where the order of the list cannot be relied on. */
   readonly linkage: Linkage;
   /** Why the end of the list may be none. */
-  readonly doubt?: 'end_unproved' | undefined;
+  readonly doubt?: EndDoubt | undefined;
   /** Number of the pass within the walk, from 1. */
   readonly pass: number;
   /** Distinct records received in this pass. */
@@ -36,7 +36,7 @@ export type UnverifiedReason =
   | 'passes_disagree'
   | 'contradicting_envelope'
   | 'never_ended'
-  | 'end_unproved'
+  | EndDoubt
   | 'parent_refused'
   | 'parents_unverified';
 

@@ -1,4 +1,4 @@
-import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
+import type { Advance, EndDoubt, JsonObject, Pager } from '../pagers/pager.js';
 import { type ReceivedPage, recordsOf } from './received-page.js';
 import type { Proof, UnverifiedReason } from './verification.js';
 
@@ -24,9 +24,11 @@ export interface WalkCheckpoint {
   /** The list contradicted its own totals, so that this pass reads on to an empty page, and proves nothing. */
   readonly distrustsTotal?: true | undefined;
   /** Why the end of the list may be none. */
-  readonly doubt?: 'end_unproved' | undefined;
+  readonly doubt?: EndDoubt | undefined;
   /** The pass has read the list to its end; only the verdict is missing. */
   readonly ended?: true | undefined;
+  /** Paths of the privacy rules that have found a member in this pass; of a walk over many parents, in any pass. */
+  readonly matched?: readonly string[] | undefined;
   /** Where a walk over the lists of many parents stands. */
   readonly parent?: ParentPlace | undefined;
 }
@@ -78,5 +80,10 @@ export function checkpointAfter(
     doubt: isEnd ? advance.doubt : before.doubt,
     ended: isEnd || undefined,
     parent: before.parent,
+    matched: union(before.matched, page.matched),
   };
+}
+
+function union(some: readonly string[] | undefined, more: readonly string[] | undefined): readonly string[] | undefined {
+  return some && more ? [...new Set([...some, ...more])] : (more ?? some);
 }

@@ -24,6 +24,7 @@ export async function walkChildren(
   let walk = opened;
   let checkpoint = walk.checkpoint ?? (await firstOfNext(walk, endpoint, pager, deps, undefined));
   let last: ParentPlace | undefined;
+  let matched = checkpoint?.matched;
   while (checkpoint) {
     const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
     if (end.kind === 'yielded') return 'yielded';
@@ -35,14 +36,16 @@ export async function walkChildren(
     }
     const read = 'checkpoint' in end ? end.checkpoint : checkpoint;
     last = settled(walk, read, verdict);
-    checkpoint = await firstOfNext(walk, endpoint, pager, deps, { ...last, pages: read.pages });
+    ({ matched } = read);
+    const next = await firstOfNext(walk, endpoint, pager, deps, { ...last, pages: read.pages });
+    checkpoint = next && { ...next, matched };
     walk = { ...walk, memory: new PassMemory() };
     // The checkpoint stands behind the parent that was read.
     if (checkpoint && deps.shouldYield()) return 'yielded';
   }
   const proof = last?.proof ?? proofOf(pager.linkage(pager.first()));
   const outcome: WalkOutcome = last?.reason ? { kind: 'unverified', reason: last.reason } : { kind: 'verified', proof };
-  await deps.store.finish(walk, outcome, endpoint);
+  await deps.store.finish(walk, { ...outcome, matched }, endpoint);
   return 'finished';
 }
 
@@ -67,7 +70,14 @@ async function firstOfNext(
 
 function anotherPass(checkpoint: WalkCheckpoint, pager: Pager, carried: Partial<WalkCheckpoint>): WalkCheckpoint {
   const parent = checkpoint.parent!;
-  return { ...firstCheckpoint(pager), ...carried, pages: parent.firstPage, parent: { ...parent, pass: parent.pass + 1 } };
+  const { matched } = checkpoint;
+  return {
+    ...firstCheckpoint(pager),
+    ...carried,
+    matched,
+    pages: parent.firstPage,
+    parent: { ...parent, pass: parent.pass + 1 },
+  };
 }
 
 /** The parent's place once its list was read, with what came of it added to what came of those before. */

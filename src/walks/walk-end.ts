@@ -1,8 +1,8 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import { clearLedgers } from '../db/tables/ledger.js';
-import { findProof, type ListKey, noteVerified } from '../db/tables/lists.js';
-import { lockWalk, succeedWalk } from '../db/tables/walks.js';
-import type { Transaction } from '../db/transaction.js';
+import type { Database } from '../db/database.js';
+import { findProof, type ListKey } from '../db/tables/lists.js';
+import { lockWalk, succeedWalk, type WalkEnd } from '../db/tables/walks.js';
+import { inTransaction, type Transaction } from '../db/transaction.js';
 import { reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/events.js';
 import type { OpenWalk } from './open-walk.js';
@@ -10,43 +10,52 @@ import type { Verdict } from './verification.js';
 
 export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
 
-/** Ends a walk that read its list to the end, with the deletions that it proved and the ledgers that nobody refers to any more. */
+/** How a walk ends, with the paths of the privacy rules that found a member in it. */
+export type WalkEnding = WalkOutcome & { readonly matched?: readonly string[] | undefined };
+
+/**
+ * Ends a walk that read its list to the end, with the deletions that it proved and the ledgers that nobody refers to any more: one step, or
+ * a transaction where rows may be gone. Throws `fenced`.
+ */
 export async function endWalk(
-  tx: Transaction,
+  db: Database,
   walk: OpenWalk,
-  proved: WalkOutcome,
+  { matched = [], ...proved }: WalkEnding,
   endpoint: Endpoint,
   now: number,
 ): Promise<void> {
-  await lockWalk(tx, walk);
   const { list, comparison } = walk;
-  const parents = endpoint.parent === undefined ? undefined : await parentsVerifiedAt(tx, list, endpoint.parent, now);
+  const parents = endpoint.parent === undefined ? undefined : await parentsVerifiedAt(db, list, endpoint.parent, now);
   const outcome: WalkOutcome =
     parents === null && proved.kind === 'verified' ? { kind: 'unverified', reason: 'parents_unverified' } : proved;
   const isVerified = outcome.kind === 'verified';
   const keysDigest = walk.memory.digest;
-  if (isVerified) {
-    // No row need be looked for that might be gone where the pass has filled an empty list, or received the very keys of a walk that left no
-    // other row living.
-    const isNothingGone = walk.fillsEmptyList || comparison.hasSameKeys(keysDigest);
-    const verified = { list, runId: walk.runId, walkId: walk.id, pass: walk.pass, isNothingGone };
-    const { held, wasHeld } = await reconcile(tx, verified, endpoint.deleteGuard);
-    // People are told of a hold when it opens; that a later walk replaced it is no news.
-    if (held > 0 && !wasHeld) {
-      const details = { resource: list.resource, run_id: walk.runId, count: held };
-      await recordEvent(tx, { type: 'deletions_held', company: list, change: walk.id, details });
-    }
-    await noteVerified(tx, list, { walkId: walk.id, parents: parents ?? null });
-  }
-  await clearLedgers(tx, list);
-  await succeedWalk(tx, {
-    id: walk.id,
+  const end: WalkEnd = {
     keysDigest,
     reusable: isVerified && comparison.isReusable,
     finishedAt: new Date(now),
     proof: isVerified ? outcome.proof : null,
     unverifiedReason: isVerified ? null : outcome.reason,
+    parents: parents ?? null,
+    unmatchedRules: Object.keys(endpoint.privacy?.rules ?? {}).filter((path) => !matched.includes(path)),
+  };
+  // No row need be looked for that might be gone where the pass has filled an empty list, or received the very keys of a walk that left no
+  // other row living.
+  const mayHaveGone = isVerified && !walk.fillsEmptyList && !comparison.hasSameKeys(keysDigest);
+  if (!mayHaveGone) return succeedWalk(db, walk, end);
+  await inTransaction(db, async (tx) => {
+    await lockWalk(tx, walk);
+    await reconcileRows(tx, walk, endpoint);
+    await succeedWalk(tx, walk, end);
   });
+}
+
+async function reconcileRows(tx: Transaction, { id, list, runId, pass }: OpenWalk, endpoint: Endpoint): Promise<void> {
+  const { held, wasHeld } = await reconcile(tx, { list, runId, walkId: id, pass }, endpoint.deleteGuard);
+  // People are told of a hold when it opens; that a later walk replaced it is no news.
+  if (held === 0 || wasHeld) return;
+  const details = { resource: list.resource, run_id: runId, count: held };
+  await recordEvent(tx, { type: 'deletions_held', company: list, change: id, details });
 }
 
 /** Parents that were proved longer ago may lack some that have come since. */
@@ -56,7 +65,7 @@ const PARENTS_MAX_AGE_MS = 6 * 3_600_000;
  * When the parents were last verified, if that was by their newest walk and not long ago: only then are all of them known,
  * and a child that was not received is gone. Else null.
  */
-async function parentsVerifiedAt(tx: Transaction, list: ListKey, parent: string, now: number): Promise<Date | null> {
-  const proved = await findProof(tx, { ...list, resource: parent });
+async function parentsVerifiedAt({ prisma }: Database, list: ListKey, parent: string, now: number): Promise<Date | null> {
+  const proved = await findProof(prisma, { ...list, resource: parent });
   return proved && proved.verifiedAt.getTime() > now - PARENTS_MAX_AGE_MS ? proved.verifiedAt : null;
 }

@@ -1,11 +1,12 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
+import type { AnswerMemory } from '../http/answer-memory.js';
 import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
 import { compareEverything } from './comparison.js';
 import type { OpenWalk } from './open-walk.js';
 import type { PassRequest } from './page-source.js';
-import { type FetchPage, PageWindow } from './page-window.js';
+import { type FetchPage, PageWindow, type TakenPage } from './page-window.js';
 import { digestToken, type PassMemory } from './pass-memory.js';
 import type { ReceivedPage } from './received-page.js';
 import { SharedCommit } from './shared-commit.js';
@@ -13,11 +14,12 @@ import { checkpointAfter, type WalkCheckpoint } from './walk-checkpoint.js';
 import type { WalkStore } from './walk-store.js';
 
 /** What a walk asks of its store between the opening and the end. */
-export type WalkRecord = Pick<WalkStore, 'commitPages' | 'beginPass' | 'noteOrder' | 'parentAfter' | 'finish'>;
+export type WalkRecord = Pick<WalkStore, 'leaveOut' | 'commitPages' | 'beginPass' | 'noteOrder' | 'parentAfter' | 'finish'>;
 
 export interface WalkDependencies {
   readonly store: WalkRecord;
   readonly fetchFor: (pass: PassRequest) => FetchPage;
+  readonly answers: AnswerMemory;
   readonly clock: Clock;
   /** Asked before every commit: whether to stop behind it for now. */
   readonly shouldYield: () => boolean;
@@ -58,14 +60,14 @@ export async function walkPass(
     ignoreTotals: from.distrustsTotal === true,
     comparison: () => walk.comparison,
   });
-  const window = new PageWindow(pager, fetch, signal);
+  const window = new PageWindow(pager, fetch, deps.answers, signal);
   const commit = new SharedCommit(walk, deps);
   const pass = { walk, endpoint, pager, from, window, commit, deps, signal };
   try {
     return await readPages(pass);
   } finally {
     window.close();
-    await commit.now();
+    await commit.now().finally(() => commit.close());
   }
 }
 
@@ -85,20 +87,29 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
   let checkpoint = from;
   let failures = 0;
   for (;;) {
+    let taken: TakenPage | undefined;
     let page: ReceivedPage;
     let repeats: readonly number[];
     let advance: Advance<JsonObject>;
     try {
-      const unread = await window.take(checkpoint.pager);
-      page = await unread.read(walk.idField);
+      window.aim(checkpoint.pager);
+      await commit.makeRoom();
+      taken = await window.take(checkpoint.pager);
+      page = await deps.store.leaveOut(walk, endpoint, from.parent?.id, await taken.read(walk.idField));
       repeats = memory.repeats(page.keys);
       if (!walk.comparison.agrees(page, repeats)) {
+        drop(taken);
         compareFromHere(walk, window);
         continue;
       }
-      const received = { repeats: repeats.length, hasToken: (token: string | number) => memory.hasToken(token) };
+      const received = {
+        repeats: repeats.length,
+        isFirstPage: repeats.length === page.count && memory.isFirstPage(page.keys),
+        hasToken: (token: string | number) => memory.hasToken(token),
+      };
       advance = pager.next(checkpoint.pager, page, received);
     } catch (error) {
+      drop(taken);
       if (isMusterError(error) && UNUSABLE.has(error.code) && failures < REPEATS) {
         failures += 1;
         await deps.clock.sleep(REPEAT_DELAY_MS * failures, signal);
@@ -110,6 +121,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
     }
     failures = 0;
     if (advance.kind === 'again') {
+      drop(taken);
       checkpoint = furtherBack(checkpoint, advance.state);
       continue;
     }
@@ -120,11 +132,17 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
     const nextHasCome = !stop && window.hasCome(next.pager);
     // A page that has not been asked for yet is asked for at once; otherwise the window is aimed while the database works.
     if (!stop && !nextHasCome) window.aim(next.pager);
-    await commit.add({ page, number: checkpoint.pages, newFrom }, next, nextHasCome);
+    await commit.add({ page, number: checkpoint.pages, newFrom }, taken.memory, next, nextHasCome);
     if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
     if (stop) return { kind: 'yielded' };
     checkpoint = next;
   }
+}
+
+/** A page that does not count. */
+function drop(taken: TakenPage | undefined): void {
+  taken?.drop();
+  taken?.memory.release();
 }
 
 /** The pass has received one record with two texts, or may have: no page is left uncompared any more, the present one included. */

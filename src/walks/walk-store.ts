@@ -5,21 +5,34 @@ import type { CompanyKey } from '../core/company.js';
 import { type ErrorView, MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { sqlState } from '../db/sql-state.js';
+import { wasTakenBack } from '../db/step.js';
 import { forgetPages, hasMovedRecords, readReceived } from '../db/tables/ledger.js';
-import { fenced, findProof, fixIdField, type ListKey, lockList, noteUnstable, takeList } from '../db/tables/lists.js';
+import { fenced, findIdField, findProof, type ListKey, noteUnstable } from '../db/tables/lists.js';
 import { lockRun, type RunClaim } from '../db/tables/runs.js';
-import { failWalk, lockWalk, noteForeignRecords, resetWalk, startPass, startWalk } from '../db/tables/walks.js';
+import {
+  failWalk,
+  lockWalk,
+  noteForeignRecords,
+  noteStartedEmpty,
+  resetWalk,
+  startPass,
+  type WalkClaim,
+} from '../db/tables/walks.js';
+import { type OpenedWalk, openWalk, type WalkOpening } from '../db/tables/walk-opening.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
 import { firstLivingId, isEmptyList } from '../mirror/mirror-table.js';
 import type { PageToWrite } from '../mirror/page-values.js';
 import { type WalkWrite, writePages } from '../mirror/page-writer.js';
+import { storedRules, treatStored } from '../mirror/treat-stored.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
+import type { Marks } from '../privacy/marks.js';
 import { type Comparisons, compareEverything } from './comparison.js';
+import { leaveOut } from './leave-out.js';
 import type { OpenWalk } from './open-walk.js';
 import { digestToken, PassMemory } from './pass-memory.js';
 import { type ReceivedPage, recordsOf } from './received-page.js';
 import { CHECKPOINT_MAX_AGE_MS, type WalkCheckpoint } from './walk-checkpoint.js';
-import { endWalk, type WalkOutcome } from './walk-end.js';
+import { endWalk, type WalkEnding } from './walk-end.js';
 
 /** A page that counts. */
 export interface CountedPage {
@@ -38,22 +51,24 @@ export interface PagesToCommit {
 
 const UNIQUE_VIOLATION = '23505';
 
-/** Opening, committing and ending walks in the database. Every write locks the list first. */
+/** Opening, committing and ending walks in the database, by a step each where it can be. Every write locks the list first. */
 export class WalkStore {
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #comparisons: Comparisons;
+  readonly #marks: Pick<Marks, 'of'>;
 
-  constructor(db: Database, clock: Clock, comparisons: Comparisons) {
+  constructor(db: Database, clock: Clock, comparisons: Comparisons, marks: Pick<Marks, 'of'>) {
     this.#db = db;
     this.#clock = clock;
     this.#comparisons = comparisons;
+    this.#marks = marks;
   }
 
   /**
    * Takes the walk's list, and reads where the walk stood. A checkpoint of another catalogue entry, or too old, is
    * dropped with its ledger: the walk begins anew. Throws `fenced` when the run is not ours any more, `rekey_required`
-   * when the catalogue would name the list's records by another member.
+   * when the catalogue would name the list's records by another member, `mark_key_unreadable` when nobody can say who was forgotten.
    */
   async open(
     walk: { readonly id: string; readonly run: RunClaim & { readonly company: CompanyKey } },
@@ -62,65 +77,90 @@ export class WalkStore {
   ): Promise<OpenWalk> {
     const { id, run } = walk;
     const list = { ...run.company, resource: endpoint.resource };
+    const isChild = endpoint.parent !== undefined;
     // Child lists are too short for it to be worth their while.
-    const comparisons = endpoint.parent === undefined ? this.#comparisons : compareEverything;
-    const { baselineWalkId, ...opened } = await inTransaction(this.#db, async (tx) => {
-      const { epoch, idField, unstableSince } = await takeList(tx, list, run.id);
-      const { trigger, mode } = await lockRun(tx, run);
-      const row = await tx.walk.findUniqueOrThrow({ where: { id } });
-      if (row.status === 'succeeded') throw fenced(list, 'the walk has ended');
-      if (idField !== null && !endpoint.id.includes(idField)) throw rekeyRequired(list, idField, endpoint);
-      const parents = endpoint.parent === undefined ? undefined : await findProof(tx, { ...list, resource: endpoint.parent });
-      const kept = row.checkpoint as unknown as WalkCheckpoint | null;
-      const resumes =
-        kept !== null &&
-        row.fingerprint === fingerprint(endpoint) &&
-        row.checkpointAt!.getTime() > this.#clock.now() - CHECKPOINT_MAX_AGE_MS &&
-        // Parents that have come since may stand before the one that is read, and would never be asked for.
-        (!parents || kept.parent?.parentsWalkId === parents.walkId);
-      // A walk that took another one over has its ledger, too.
-      if (!resumes && row.fingerprint !== null) await forgetWalk(tx, id);
-      // Nobody took the list since this walk had it, or since the walk that it may go by.
-      const unbroken = row.epoch === epoch - 1n ? row.baselineWalkId : null;
-      // A person who asks for everything anew wants every record compared, whatever earlier walks have proved.
-      const comparesAll = trigger === 'manual' && mode === 'full';
-      const found = resumes || comparesAll ? null : await comparisons.findBaseline(tx, list, epoch, endpoint);
-      const baseline = resumes ? unbroken : found;
-      // Other passes over a parent's list count as one with the first.
-      const mayBeEmpty = endpoint.parent === undefined && baseline === null;
-      const startedEmpty = resumes ? row.startedEmpty : mayBeEmpty && (await isEmptyList(tx, list));
-      const startedAt = new Date(this.#clock.now());
-      await startWalk(tx, {
+    const comparisons = isChild ? compareEverything : this.#comparisons;
+    const parents =
+      endpoint.parent === undefined ? undefined : await findProof(this.#db.prisma, { ...list, resource: endpoint.parent });
+    const opened = await this.#take(
+      {
         id,
-        epoch,
-        fingerprint: fingerprint(endpoint),
-        baselineWalkId: baseline,
-        startedAt,
-        resumes,
-        countsAsResumed,
-        startedEmpty,
-      });
-      const pass = resumes ? row.pass : 1;
-      return {
-        id,
-        runId: run.id,
         list,
-        epoch,
-        pass,
-        pages: row.pages,
-        baselineWalkId: pass === 1 ? baseline : null,
-        fillsEmptyList: startedEmpty && pass === 1,
-        unstable: unstableSince !== null,
-        ...(idField !== null && { idField }),
-        ...(resumes && { checkpoint: kept }),
-        ...(parents && { parentsWalkId: parents.walkId }),
-      };
+        run,
+        fingerprint: fingerprint(endpoint),
+        ids: endpoint.id,
+        rules: storedRules(endpoint.privacy),
+        // Parents that have come since may stand before the one that is read, and would never be asked for.
+        parentsWalkId: parents?.walkId ?? null,
+        checkpointSince: new Date(this.#clock.now() - CHECKPOINT_MAX_AGE_MS),
+        startedAt: new Date(this.#clock.now()),
+        mayGoByAnother: comparisons.goesByAnother,
+        countsAsResumed,
+      },
+      endpoint,
+    );
+    const { epoch, pages, pass, baseline, idField } = opened;
+    const checkpoint = (opened.checkpoint ?? undefined) as WalkCheckpoint | undefined;
+    if (opened.hasOldLedger) await this.#forgetLedger({ id, list, epoch, pages });
+    // Behind the step that took the list: an earlier holder may have filled it until then. Other passes over a parent's list count as one with the first.
+    const isEmpty = !checkpoint && !isChild && baseline === null && (await isEmptyList(this.#db, list));
+    if (isEmpty) await noteStartedEmpty(this.#db, { id, epoch });
+    // Behind that step, too: who made or lifted a mark by then had the list before.
+    const marks = opened.hasMarks ? await this.#marks.of(this.#db, list) : undefined;
+    // From here on nobody else writes to these walks without ending ours.
+    const comparison = await comparisons.open(this.#db, list, {
+      walkId: id,
+      endpoint,
+      baseline: pass === 1 ? baseline : null,
+      resumes: checkpoint !== undefined,
     });
-    // Behind the transaction: from here on nobody else writes to these walks without ending ours.
-    const { checkpoint } = opened;
-    const comparison = await comparisons.open(this.#db, list, { walkId: id, endpoint, baselineWalkId, resumes: !!checkpoint });
-    const memory = checkpoint ? await this.#memoryOf(id, checkpoint) : comparison.newMemory();
-    return { ...opened, memory, comparison };
+    return {
+      id,
+      runId: run.id,
+      list,
+      epoch,
+      pass,
+      pages,
+      fillsEmptyList: (isEmpty || opened.startedEmpty) && pass === 1,
+      unstable: opened.unstableSince !== null,
+      memory: checkpoint ? await this.#memoryOf(id, checkpoint) : comparison.newMemory(),
+      comparison,
+      ...(marks && { marks }),
+      ...(idField !== null && { idField }),
+      ...(checkpoint && { checkpoint }),
+      ...(parents && { parentsWalkId: parents.walkId }),
+    };
+  }
+
+  /** Where what is stored of the list does not follow the catalogue's privacy rules yet, it is made to first. */
+  async #take(opening: WalkOpening, endpoint: Endpoint): Promise<OpenedWalk> {
+    const { list, run, ids } = opening;
+    try {
+      const opened = await openWalk(this.#db, opening);
+      if (!opened) throw fenced(list, 'the company was removed');
+      return opened;
+    } catch (error) {
+      if (!wasTakenBack(error)) throw error;
+      await inTransaction(this.#db, (tx) => lockRun(tx, run));
+      const idField = await findIdField(this.#db.prisma, list);
+      if (idField !== null && !ids.includes(idField)) throw rekeyRequired(list, idField, ids);
+      const rows = await treatStored(this.#db, list, endpoint.privacy);
+      if (rows === undefined) throw fenced(list, 'the walk has ended');
+      return this.#take(opening, endpoint);
+    }
+  }
+
+  /** The walk begins anew: without a checkpoint its ledger means nothing. */
+  async #forgetLedger(walk: WalkClaim): Promise<void> {
+    await inTransaction(this.#db, async (tx) => {
+      await lockWalk(tx, walk);
+      await forgetPages(tx, walk.id, 'all');
+    });
+  }
+
+  /** The page without the records of who was forgotten. Throws `fenced`. */
+  leaveOut(walk: OpenWalk, endpoint: Endpoint, parent: string | undefined, page: ReceivedPage): Promise<ReceivedPage> {
+    return leaveOut(this.#db, walk, { endpoint, parent, page });
   }
 
   /** Pages, their ledger rows and the checkpoint behind them: all or nothing. What the walk has received by now is what is written, whatever it receives meanwhile. */
@@ -138,19 +178,13 @@ export class WalkStore {
   }
 
   async #commitPages(walk: OpenWalk, write: WalkWrite, pages: readonly CountedPage[]): Promise<void> {
-    const newIdField = walk.idField === undefined ? recordsOf(pages.at(-1)!.page).idField : undefined;
-    await inTransaction(this.#db, async (tx) => {
-      await lockList(tx, walk.list, walk.epoch, 'force_generic_plan');
-      // From now on the id is this member, whatever others the records carry.
-      if (newIdField !== undefined) await fixIdField(tx, walk.list, newIdField);
-      await writePages(
-        tx,
-        write,
-        pages.map((page) => pageToWrite(page, walk.fillsEmptyList)),
-      );
-    });
+    await writePages(
+      this.#db,
+      write,
+      pages.map((page) => pageToWrite(page, walk.fillsEmptyList)),
+    );
     walk.pages += pages.length;
-    if (newIdField !== undefined) walk.idField = newIdField;
+    if (write.idField !== undefined) walk.idField = write.idField;
   }
 
   /**
@@ -166,7 +200,7 @@ export class WalkStore {
       await startPass(tx, { walkId: walk.id, pass, checkpoint, received, duplicates }, parent ? 'parent' : 'list');
     });
     walk.comparison.close();
-    const opening = { walkId: walk.id, endpoint, baselineWalkId: null, resumes: false };
+    const opening = { walkId: walk.id, endpoint, baseline: null, resumes: false };
     // The pass before has written texts that no earlier walk has proved.
     const comparison = parent ? compareEverything : await this.#comparisons.open(this.#db, walk.list, opening);
     return { ...walk, pass, checkpoint, memory: comparison.newMemory(), comparison, fillsEmptyList: false };
@@ -177,6 +211,7 @@ export class WalkStore {
    * more, and that is kept with the list.
    */
   async noteOrder(walk: OpenWalk): Promise<void> {
+    if (walk.comparison.hasSamePages()) return;
     if (!(await hasMovedRecords(this.#db.prisma, walk.list, { walkId: walk.id, pass: walk.pass }))) return;
     await inTransaction(this.#db, async (tx) => {
       await lockWalk(tx, walk);
@@ -191,8 +226,8 @@ export class WalkStore {
   }
 
   /** Ends a walk that read its list to the end. Only a verified one deletes. */
-  async finish(walk: OpenWalk, proved: WalkOutcome, endpoint: Endpoint): Promise<void> {
-    await inTransaction(this.#db, (tx) => endWalk(tx, walk, proved, endpoint, this.#clock.now()));
+  async finish(walk: OpenWalk, ending: WalkEnding, endpoint: Endpoint): Promise<void> {
+    await endWalk(this.#db, walk, ending, endpoint, this.#clock.now());
   }
 
   /**
@@ -237,6 +272,7 @@ function writeOf(walk: OpenWalk, pages: readonly CountedPage[], checkpoint: Walk
     received: (parent?.received ?? 0) + walk.memory.size,
     duplicates: (parent?.duplicates ?? 0) + checkpoint.duplicates,
     ...(total !== undefined && !parent && { total }),
+    idField: walk.idField === undefined ? recordsOf(pages.at(-1)!.page).idField : undefined,
   };
 }
 
@@ -247,10 +283,10 @@ function pageToWrite({ page, number, newFrom }: CountedPage, fillsEmptyList: boo
   return { number, tokenDigest, newFrom: fillsEmptyList ? newFrom : undefined, records, rejected, ledger, answer };
 }
 
-function rekeyRequired({ resource }: ListKey, idField: string, { id }: Endpoint): MusterError {
+function rekeyRequired({ resource }: ListKey, idField: string, ids: readonly string[]): MusterError {
   return new MusterError(
     'rekey_required',
-    `The records of ${resource} are kept under their ${idField}, but the catalogue now names them by ${id.join(' or ')}. ` +
+    `The records of ${resource} are kept under their ${idField}, but the catalogue now names them by ${ids.join(' or ')}. ` +
       `Put ${idField} back into the catalogue, or give up the old ids: muster rekey.`,
     { details: { resource, id_field: idField } },
   );

@@ -69,7 +69,7 @@ function tokenExpired({ resource }: Endpoint, cause: MusterError): MusterError {
   return new MusterError(
     'page_token_expired',
     `The page tokens of the list ${resource} expired before the list was read, ${MAX_TOKEN_RESTARTS + 1} times in a row. ` +
-      'Raise its size in the catalogue, so that the walk takes fewer requests.',
+      'Raise its size in the catalogue, so that the walk takes fewer requests; if no second page ever came, check fields.next and pager.tokenName.',
     { cause, details: { resource } },
   );
 }

@@ -28,7 +28,11 @@ export async function walkList(
       if (isJoined) await deps.store.noteOrder(walk);
       const verdict = judge(walk, endpoint, pager, checkpoint, end);
       if (verdict.kind !== 'another-pass') {
-        await deps.store.finish(walk, verdict, endpoint);
+        await deps.store.finish(
+          walk,
+          { ...verdict, matched: 'checkpoint' in end ? end.checkpoint.matched : undefined },
+          endpoint,
+        );
         return 'finished';
       }
       checkpoint = { ...firstCheckpoint(pager), ...carriedOn(walk, checkpoint, end, verdict) };

@@ -1,0 +1,69 @@
+import { createHash, createPrivateKey, createPublicKey, hkdfSync } from 'node:crypto';
+import { CompactSign, calculateJwkThumbprint, decodeProtectedHeader, exportJWK, type JWK } from 'jose';
+import type { EncryptionKey, Secret } from '../core/secret.js';
+import { registerSecret } from '../observability/secret-registry.js';
+import { Statement } from './statement.js';
+
+// A certificate is a compact JWS (RFC 7515): three parts in base64url with a dot between two, which are header, statement and signature. The signature
+// is Ed25519's (RFC 8037) over the text of the first two.
+
+/** So that nothing else that is ever signed with the key passes for a certificate. */
+export const TYPE = 'muster-certificate+json';
+export const ALGORITHM = 'EdDSA';
+
+/** What stands before the 32 bytes of an Ed25519 key in PKCS#8 (RFC 8410). */
+const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
+
+/** A public key as others are given it. */
+export interface PublicKey extends JWK {
+  readonly kty: 'OKP';
+  readonly crv: 'Ed25519';
+  readonly x: string;
+  readonly kid: string;
+  readonly alg: typeof ALGORITHM;
+  readonly use: 'sig';
+}
+
+export function publicKey({ kid, x }: { readonly kid: string; readonly x: string }): PublicKey {
+  return { kty: 'OKP', crv: 'Ed25519', x, kid, alg: ALGORITHM, use: 'sig' };
+}
+
+export interface Signer {
+  readonly publicKey: PublicKey;
+  sign(statement: Statement): Promise<string>;
+}
+
+/**
+ * The signer with the key that is set, base64 of 32 bytes, or with one that follows from the current encryption key, which all workers have: the first
+ * of `encryptionKeys`.
+ */
+export function signerOf(set: Secret | undefined, [current]: readonly EncryptionKey[]): Promise<Signer> {
+  const derived = () => hkdfSync('sha256', Buffer.from(current!.key.reveal(), 'base64'), '', 'muster certificates', 32);
+  const seed = set ? Buffer.from(set.reveal(), 'base64') : Buffer.from(derived());
+  registerSecret(seed.toString('base64'), { lasting: true });
+  return signerOfSeed(seed);
+}
+
+/** `seed`: 32 bytes. */
+export async function signerOfSeed(seed: Buffer): Promise<Signer> {
+  const key = createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, seed]), format: 'der', type: 'pkcs8' });
+  const { x } = await exportJWK(createPublicKey(key));
+  const kid = await calculateJwkThumbprint({ kty: 'OKP', crv: 'Ed25519', x: x! });
+  return {
+    publicKey: publicKey({ kid, x: x! }),
+    sign: (statement) =>
+      new CompactSign(Buffer.from(JSON.stringify(statement))).setProtectedHeader({ alg: ALGORITHM, kid, typ: TYPE }).sign(key),
+  };
+}
+
+/** What the next certificate of the list names it by. */
+export function digestOf(jws: string): string {
+  return createHash('sha256').update(jws).digest('hex');
+}
+
+/** What a certificate says, and by which key it claims to be signed. Checks nothing: for those of our own table. */
+export function readCertificate(jws: string): { readonly kid: string; readonly statement: Statement } {
+  const { kid } = decodeProtectedHeader(jws);
+  const statement = Statement.parse(JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString()));
+  return { kid: kid ?? '', statement };
+}

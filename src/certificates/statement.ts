@@ -1,0 +1,36 @@
+import { z } from 'zod';
+
+const Digest = z.string().regex(/^[0-9a-f]{64}$/);
+const Time = z.iso.datetime();
+const Count = z.int().min(0);
+
+/** What a certificate says of one verified walk. Members may be added; none changes its meaning. */
+export const Statement = z.object({
+  environment: z.string(),
+  company_id: z.string(),
+  resource: z.string(),
+  run_id: z.string(),
+  walk_id: z.string(),
+  /** Why the walk is verified (docs/verification.md). */
+  proof: z.string(),
+  started_at: Time,
+  finished_at: Time,
+  /** Every record that existed from then until the walk had read the list to its end was received. */
+  verified_at: Time,
+  /** Records that its last pass received, and what the service said that there are, where it says so. */
+  received: Count,
+  total_records: Count.nullable(),
+  /** Living records of the list behind the walk. */
+  records: Count,
+  inserted: Count,
+  updated: Count,
+  unchanged: Count,
+  deleted: Count,
+  /** The list's changes with numbers behind `after`, up to and including `through`, lie between the certificate before and this one. */
+  feed: z.object({ after: Count, through: Count }),
+  /** Fingerprint of the catalogue entry. */
+  catalogue: Digest,
+  /** SHA-256 of the text of the certificate before it of the same list; null for the first. */
+  previous: Digest.nullable(),
+});
+export type Statement = z.output<typeof Statement>;

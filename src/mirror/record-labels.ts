@@ -1,0 +1,69 @@
+import type { CompanyKey } from '../core/company.js';
+import type { Database } from '../db/database.js';
+import { mirrorTable } from './mirror-table.js';
+
+/** A record of a company's list. */
+export type RecordKey = CompanyKey & { readonly resource: string; readonly id: string };
+
+/** Members that together are the name of a person: one of each pair stands for its part. */
+const NAME_PARTS = [
+  ['firstName', 'givenName', 'first_name'],
+  ['lastName', 'familyName', 'surname', 'last_name'],
+] as const;
+
+/**
+ * Members that say what a record is, the most telling one first. A person who decides whether records shall go needs to recognize them, and nothing
+ * else of them: no address, no date of birth, no pay.
+ */
+const TELLING = ['displayName', 'fullName', 'name', 'title', 'fileName', 'description', 'number', 'code', 'type'];
+
+const LOOKED_AT = [...NAME_PARTS.flat(), ...TELLING];
+
+/** Characters of a member that are shown. */
+const LONGEST = 80;
+
+/** What the living records among these say of themselves, by `labelKey`. Records that tell nothing, or are deleted, are not among them. */
+export async function labelRecords(db: Database, records: readonly RecordKey[]): Promise<ReadonlyMap<string, string>> {
+  const labels = new Map<string, string>();
+  for (const resource of await mirroredAmong(db, [...new Set(records.map((record) => record.resource))])) {
+    const asked = records.filter((record) => record.resource === resource);
+    // By LATERAL and LIMIT, which look each record up, however many the list has.
+    const rows = await db.prisma.$queryRawUnsafe<(Omit<RecordKey, 'resource'> & { members: Record<string, string> })[]>(
+      `SELECT environment, company_id::text AS "companyId", id, t.members
+       FROM unnest($1::text[], $2::uuid[], $3::text[]) AS asked(environment, company_id, id)
+       JOIN LATERAL (
+         SELECT (SELECT COALESCE(jsonb_object_agg(m, left(r.data->>m, ${LONGEST})), '{}') FROM unnest($4::text[]) m
+                 WHERE jsonb_typeof(r.data->m) = 'string') AS members
+         FROM ${mirrorTable(resource)} r WHERE r.environment = asked.environment AND r.company_id = asked.company_id
+           AND r.id = asked.id COLLATE "C" AND r.deleted_at IS NULL LIMIT 1) t ON TRUE`,
+      asked.map(({ environment }) => environment),
+      asked.map(({ companyId }) => companyId),
+      asked.map(({ id }) => id),
+      LOOKED_AT,
+    );
+    for (const row of rows) {
+      const label = labelOf(row.members);
+      if (label) labels.set(labelKey({ ...row, resource }), label);
+    }
+  }
+  return labels;
+}
+
+/** Those of the lists that have a table: one that left the catalogue may have lost its own. */
+async function mirroredAmong(db: Database, resources: readonly string[]): Promise<string[]> {
+  if (resources.length === 0) return [];
+  const rows = await db.prisma.$queryRaw<{ resource: string }[]>`
+    SELECT resource FROM unnest(${resources}::text[], ${resources.map(mirrorTable)}::text[]) AS asked(resource, name)
+    WHERE to_regclass(name) IS NOT NULL`;
+  return rows.map(({ resource }) => resource);
+}
+
+export function labelKey({ environment, companyId, resource, id }: RecordKey): string {
+  return JSON.stringify([environment, companyId, resource, id]);
+}
+
+function labelOf(members: Readonly<Record<string, string>>): string | undefined {
+  const first = (names: readonly string[]) => names.map((name) => members[name]?.trim()).find((text) => text);
+  const parts = NAME_PARTS.flatMap((names) => first(names) ?? []);
+  return parts.length > 0 ? parts.join(' ') : first(TELLING);
+}

@@ -1,0 +1,55 @@
+import type { Catalogue } from '../catalogue/endpoint.js';
+import type { Clock } from '../core/clock.js';
+import { withRests } from '../core/rests.js';
+import type { Database } from '../db/database.js';
+import { addNightExports } from '../db/tables/night-exports.js';
+import {
+  countNightAnew,
+  findFirstRunTime,
+  findNewestNight,
+  findOpenNights,
+  MOST_NIGHTS,
+  type NightStart,
+} from '../db/tables/nights.js';
+import { type ExportSettings, exportedResources } from '../warehouse/export/export-settings.js';
+import { nightsAround, nightsBetween, type Schedule } from './schedule.js';
+
+interface NightDependencies {
+  readonly db: Database;
+  readonly catalogue: Pick<Catalogue, 'endpoints'>;
+  readonly schedule: Schedule;
+  /** Unset: nights are not exported. */
+  readonly exports?: ExportSettings;
+  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+}
+
+/**
+ * Each call counts the nights that have begun since the last one, and those that were not over then. A night keeps the beginning with which it
+ * was counted first, whatever becomes of the schedule. Oldest first, so that a sweep that dies leaves none out: the next one goes on behind
+ * the newest that was counted. Then writes down what is to be exported of those that are over.
+ */
+export function nightSweep({ db, catalogue, schedule, exports, clock }: NightDependencies): () => Promise<void> {
+  return withRests(clock, async () => {
+    const now = clock.now();
+    const endsAt = new Date(nightsAround(schedule, now).next);
+    const open = await findOpenNights(db);
+    const nights = [...open, ...(await findNewNights(db, schedule, now))];
+    const resources = catalogue.endpoints.length;
+    const exported = exportedResources(exports, catalogue);
+    for (const [i, night] of nights.entries()) {
+      const endedAt = open[i]?.endedAt ?? nights[i + 1]?.beganAt ?? null;
+      await countNightAnew(db, { ...night, endedAt, endsAt, resources });
+    }
+    if (exported.length > 0) await addNightExports(db, { resources: exported, endsAt });
+  });
+}
+
+/** Behind the newest night that was counted; of an installation without one, from its first run on. */
+async function findNewNights(db: Database, schedule: Schedule, now: number): Promise<NightStart[]> {
+  const newest = await findNewestNight(db);
+  const firstRun = newest ? undefined : await findFirstRunTime(db, { days: MOST_NIGHTS });
+  const after = newest?.beganAt.getTime() ?? nightsAround(schedule, firstRun?.getTime() ?? now).began - 1;
+  return nightsBetween(schedule, after, now)
+    .filter(({ night }) => newest === undefined || night > newest.night)
+    .map(({ night, beganAt }) => ({ night, beganAt: new Date(beganAt) }));
+}

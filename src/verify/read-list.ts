@@ -1,0 +1,222 @@
+import { createHash } from 'node:crypto';
+import type { Endpoint } from '../catalogue/endpoint.js';
+import type { Clock } from '../core/clock.js';
+import { isMusterError, type MusterError } from '../core/errors.js';
+import { type AnswerMemory, MemoryShort, type Reservation } from '../http/answer-memory.js';
+import type { ApiClient, ApiResponse } from '../http/api-client.js';
+import type { TokenSource } from '../http/token-source.js';
+import { childPrefix } from '../mirror/child-prefix.js';
+import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
+import { pagerFor } from '../pagers/registry.js';
+import { unstorableReason } from '../pagers/unstorable.js';
+import type { ListMarks } from '../privacy/marks.js';
+import { treat } from '../privacy/treat.js';
+import { idIn, readAnswer } from './read-answer.js';
+
+/** A record as the second reader received it. */
+export interface SecondRecord {
+  /** As the mirror names its row; of a record that it cannot keep, a digest that no row has. */
+  readonly id: string;
+  /** Null where the mirror cannot or must not keep the record. */
+  readonly text: string | null;
+}
+
+export interface ReadListDependencies {
+  readonly api: Pick<ApiClient, 'request'>;
+  readonly tokens: TokenSource;
+  readonly companyId: string;
+  readonly answers: AnswerMemory;
+  readonly clock: Pick<Clock, 'sleep'>;
+  readonly signal: AbortSignal;
+  /** Records of who was forgotten are passed over. Undefined: nobody was. */
+  readonly marks: ListMarks | undefined;
+  /** How many of these keys the pass has received before. */
+  readonly countKnown: (pass: number, ids: readonly string[]) => Promise<number>;
+}
+
+export interface PageOfRecords {
+  /** Counts the readings of the list from its beginning, from 1. */
+  readonly pass: number;
+  readonly records: readonly SecondRecord[];
+}
+
+/** Bytes of an id: more than an index of the database holds beside environment and company. */
+const MOST_ID_BYTES = 2_000;
+/** Bytes of an answer of which nothing is known. */
+const EXPECTED_BYTES = 1024 * 1024;
+/** Readings of a list whose records do not come to its total, or that lost its place. */
+const MOST_PASSES = 3;
+/** A page that was cut from a list while that changed. */
+const REPEATS = 3;
+const REPEAT_DELAY_MS = 300;
+const PASSING = ['contradicting_envelope', 'malformed_envelope', 'malformed_response'] as const;
+const GONE = new Set([404, 410]);
+
+/**
+ * Asks for a list from its beginning to its end, one page after the other, without ETags, and gives its pages as they come. What to ask for
+ * next is decided by the list's pager, as in a walk: that is the protocol of the service. How an answer is read is not (read-answer.ts).
+ *
+ * A list from which records are missing where its total says that there are more is read again: records move while a list is read. Whoever
+ * compares must not conclude from a record that did not come that there is none.
+ */
+export async function* readList(
+  endpoint: Endpoint,
+  id: readonly string[],
+  deps: ReadListDependencies,
+  parent?: string,
+): AsyncGenerator<PageOfRecords> {
+  const pager = pagerFor(endpoint);
+  let ignoreTotals = false;
+  for (let pass = 1; ; pass += 1) {
+    const isLast = pass === MOST_PASSES;
+    try {
+      if ((yield* readPass({ endpoint, pager, id, deps, parent, pass, ignoreTotals })) || isLast) return;
+    } catch (error) {
+      const meaning = error instanceof LostPlace ? error.meaning : undefined;
+      if (meaning === undefined || isLast) throw error instanceof LostPlace ? error.cause : error;
+      ignoreTotals ||= meaning === 'contradicted';
+    }
+  }
+}
+
+/** The pass leads no further; another one from the beginning may. */
+class LostPlace extends Error {
+  readonly meaning: 'token-lost' | 'contradicted';
+
+  constructor(meaning: 'token-lost' | 'contradicted', cause: MusterError) {
+    super(cause.message, { cause });
+    this.meaning = meaning;
+  }
+}
+
+interface Pass {
+  readonly endpoint: Endpoint;
+  readonly pager: Pager;
+  readonly id: readonly string[];
+  readonly deps: ReadListDependencies;
+  readonly parent: string | undefined;
+  readonly pass: number;
+  readonly ignoreTotals: boolean;
+}
+
+/** Returns whether as many records came as the list says that it has. */
+async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, boolean> {
+  const { pager, deps, pass } = of;
+  let state: JsonObject = pager.first();
+  let failures = 0;
+  let distinct = 0;
+  let firstPage: string | undefined;
+  const tokens = new Set<string | number>();
+  for (;;) {
+    try {
+      const { records, envelope } = await askFor(of, pager.request(state));
+      const ids = [...new Set(records.map((record) => record.id))];
+      const known = await deps.countKnown(pass, ids);
+      const page = JSON.stringify(ids);
+      const advance = pager.next(
+        state,
+        { ...envelope, count: records.length },
+        {
+          repeats: known,
+          isFirstPage: known === records.length && page === firstPage,
+          hasToken: (token) => tokens.has(token),
+        },
+      );
+      failures = 0;
+      ({ state } = 'state' in advance ? advance : { state });
+      if (advance.kind === 'again') continue;
+      if (records.length > 0) firstPage ??= page;
+      if (envelope.nextToken !== undefined) tokens.add(envelope.nextToken);
+      distinct += ids.length - known;
+      yield { pass, records };
+      if (advance.kind === 'done') return envelope.total === undefined || distinct >= envelope.total;
+    } catch (error) {
+      if (!isMusterError(error)) throw error;
+      if (of.parent !== undefined && GONE.has(Number(error.details['status']))) return true;
+      failures += 1;
+      if (failures <= REPEATS && PASSING.some((code) => code === error.code)) {
+        await deps.clock.sleep(REPEAT_DELAY_MS * failures, deps.signal);
+        continue;
+      }
+      const meaning = pager.meaningOf(error, state);
+      throw meaning === undefined ? error : new LostPlace(meaning, error);
+    }
+  }
+}
+
+async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass, input: PageInput) {
+  const { resource } = endpoint;
+  const { response, memory } = await send({ endpoint, deps, parent }, input);
+  try {
+    const { headers, url } = response;
+    // As the mirror keeps it.
+    const bytes = endpoint.privacy ? treat(response.bytes, pager.dataPath, endpoint.privacy) : response.bytes;
+    const { rest, texts } = readAnswer(bytes, { resource, dataPath: pager.dataPath });
+    const lastRecord = () => JSON.parse(texts.at(-1)!) as unknown;
+    const envelope = pager.readEnvelope({ rest, headers, url, count: texts.length, lastRecord }, ignoreTotals);
+    const prefix = parent === undefined ? '' : childPrefix(parent);
+    const isForgotten = (text: string) => deps.marks !== undefined && isMarked(text, deps.marks, { endpoint, id, prefix });
+    return { envelope, records: texts.map((text) => recordOf(text, id, prefix, isForgotten(text))) };
+  } finally {
+    memory.release();
+  }
+}
+
+/** As much memory as the answer takes is waited for, and twice as much where its length was not known. */
+async function send(
+  { endpoint, deps, parent }: Pick<Pass, 'endpoint' | 'deps' | 'parent'>,
+  { query, body, link }: PageInput,
+): Promise<{ response: ApiResponse; memory: Reservation }> {
+  const { api, tokens, answers, signal } = deps;
+  const path = endpoint.path.replace('{company_id}', deps.companyId).replace('{id}', () => encodeURIComponent(parent ?? ''));
+  const request = {
+    method: endpoint.method,
+    path,
+    query: link === undefined ? { ...endpoint.query, ...query } : undefined,
+    body: body && { ...endpoint.body, ...body },
+    link,
+    tokens,
+    signal,
+  };
+  for (let expected = EXPECTED_BYTES; ; ) {
+    signal.throwIfAborted();
+    const memory = answers.reserve(expected);
+    try {
+      await memory.granted;
+      return { response: await api.request({ ...request, memory }), memory };
+    } catch (error) {
+      memory.release();
+      if (!(error instanceof MemoryShort)) throw error;
+      expected = Math.max(error.bytes, 2 * expected);
+    }
+  }
+}
+
+/** Whether a record is of somebody who was forgotten, by all members that may be its id. */
+function isMarked(
+  text: string,
+  marks: ListMarks,
+  { endpoint, id, prefix }: Pick<Pass, 'endpoint' | 'id'> & { readonly prefix: string },
+): boolean {
+  const values = [...new Set([...endpoint.id, ...marks.members])].flatMap((name) => {
+    const value = idIn(text, [name]);
+    return value === undefined ? [] : [[name, prefix + value] as const];
+  });
+  return marks.personOf(new Map(values), id.length === 1 ? id[0] : undefined) !== undefined;
+}
+
+function recordOf(text: string, members: readonly string[], prefix: string, isForgotten: boolean): SecondRecord {
+  const id = idIn(text, members);
+  const isKept =
+    !isForgotten && id !== undefined && Buffer.byteLength(prefix + id) <= MOST_ID_BYTES && unstorableReason(text) === undefined;
+  if (isKept) return { id: prefix + id, text };
+  return {
+    id: `${prefix.slice(0, MOST_ID_BYTES / 4)}#${createHash('sha256').update(text).digest('hex').slice(0, 32)}`,
+    text: null,
+  };
+}
+
+/** The members of which one is the id: the one by which the mirror keeps the list, or else the first that a record of the page has. */
+export function idMembers(kept: string | null, endpoint: Endpoint): readonly string[] {
+  return kept === null ? endpoint.id : [kept];
+}

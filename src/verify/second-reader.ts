@@ -1,0 +1,112 @@
+import type { Catalogue, Endpoint } from '../catalogue/endpoint.js';
+import type { Clock } from '../core/clock.js';
+import type { CompanyKey } from '../core/company.js';
+import type { Database } from '../db/database.js';
+import { fenced, findIdField, type ListKey } from '../db/tables/lists.js';
+import type { RunClaim } from '../db/tables/runs.js';
+import { beginReading, countReceived, endReading, noteReadingProgress, type VerifyResult } from '../db/tables/second-readings.js';
+import type { AnswerMemory } from '../http/answer-memory.js';
+import type { ApiClient } from '../http/api-client.js';
+import type { TokenSource } from '../http/token-source.js';
+import { compareRecords, type Findings, judgeReading, type SecondReadingKey } from '../mirror/second-reading.js';
+import type { ListMarks, Marks } from '../privacy/marks.js';
+import { idMembers, type PageOfRecords, readList, type ReadListDependencies } from './read-list.js';
+
+export interface SecondReaderDependencies {
+  readonly db: Database;
+  readonly catalogue: Pick<Catalogue, 'get'>;
+  readonly clock: Clock;
+  readonly answers: AnswerMemory;
+  /** The hash of a record's text as the ledger keeps it (src/unchanged); without it, the feed alone says what the mirror should hold. */
+  readonly rowHashOf: ((text: Uint8Array) => Buffer) | undefined;
+  readonly marks: Pick<Marks, 'of'>;
+}
+
+/** Whose list is read, for which run, and how the service is asked. */
+export interface ReadingRequest {
+  readonly walkId: string;
+  readonly run: RunClaim & { readonly company: CompanyKey };
+  readonly endpoint: Endpoint;
+  readonly api: Pick<ApiClient, 'request'>;
+  readonly tokens: TokenSource;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Reads a list a second time, and compares what the service has with the mirror. It changes nothing of either: no row, no proof, no ledger. Apart
+ * from the walks on purpose, which it is to find faults of: no baseline, no ETags, and a reader of its own (read-answer.ts). It shares with
+ * them how the service is asked: client, tokens, budget, and the pagers, which are the protocol of each paging style.
+ *
+ * Whoever is interrupted begins the list anew. What a fault is, and why the age of the mirror is none, says src/mirror/second-reading.ts.
+ */
+export class SecondReader {
+  readonly #deps: SecondReaderDependencies;
+
+  constructor(deps: SecondReaderDependencies) {
+    this.#deps = deps;
+  }
+
+  /** Throws `fenced` when the run is not ours any more, and what asking the service throws. */
+  async read(request: ReadingRequest): Promise<void> {
+    const { db, rowHashOf } = this.#deps;
+    const { walkId, run, endpoint } = request;
+    const list: ListKey = { ...run.company, resource: endpoint.resource };
+    const reading: SecondReadingKey = { list, walkId };
+    const ours = (isOurs: boolean) => {
+      if (!isOurs) throw fenced(list, 'another worker has taken the second reading over, or it has ended');
+    };
+    ours(await beginReading(db, { walkId, run }));
+    let pages = 0;
+    let received = 0;
+    for await (const { pass, records } of this.#pages(request, list)) {
+      const hashed = records.map((record) => ({
+        ...record,
+        rowHash: record.text === null ? undefined : rowHashOf?.(Buffer.from(record.text)),
+      }));
+      await compareRecords(db, reading, { pass, records: hashed });
+      pages += 1;
+      received += records.length;
+      ours(await noteReadingProgress(db, { walkId, run, pass, pages, received }));
+    }
+    const findings = await judgeReading(db, reading, { hashBytes: rowHashOf?.(new Uint8Array()).length ?? 0 });
+    ours(await endReading(db, { walkId, run, list, result: resultOf(findings) }));
+  }
+
+  /** The pages of the list; of a child list, those of every parent that the service has. */
+  async *#pages(request: ReadingRequest, list: ListKey): AsyncGenerator<PageOfRecords> {
+    const { db, catalogue, marks } = this.#deps;
+    const { endpoint, walkId } = request;
+    const members = idMembers(await findIdField(db.prisma, list), endpoint);
+    const countKnown = (pass: number, ids: readonly string[]) => countReceived(db, { walkId, pass, ids });
+    const deps = this.#readingOf(request, countKnown, await marks.of(db, list));
+    if (endpoint.parent === undefined) return yield* readList(endpoint, members, deps);
+    const parents = catalogue.get(endpoint.parent)!;
+    const parentList = { ...list, resource: endpoint.parent };
+    const parentMembers = idMembers(await findIdField(db.prisma, parentList), parents);
+    const seen = new Set<string>();
+    const countSeen = async (_pass: number, ids: readonly string[]) => ids.filter((id) => seen.has(id)).length;
+    const ofParents = this.#readingOf(request, countSeen, await marks.of(db, parentList));
+    for await (const { records } of readList(parents, parentMembers, ofParents)) {
+      for (const { id, text } of records) {
+        if (text === null || seen.has(id)) continue;
+        seen.add(id);
+        yield* readList(endpoint, members, deps, id);
+      }
+    }
+    return undefined;
+  }
+
+  #readingOf(
+    { api, tokens, run, signal }: ReadingRequest,
+    countKnown: ReadListDependencies['countKnown'],
+    marks: ListMarks | undefined,
+  ): ReadListDependencies {
+    const { answers, clock } = this.#deps;
+    return { api, tokens, companyId: run.company.companyId, answers, clock, signal, countKnown, marks };
+  }
+}
+
+function resultOf({ missing, extra, different, changedSince, held, received, asOf, sample }: Findings): VerifyResult {
+  const counts = { missing, extra, different, changed_since: changedSince, held, compared: received };
+  return { ...counts, as_of: asOf?.toISOString() ?? null, sample };
+}
