@@ -1,34 +1,67 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
-import type { FastifyInstance } from 'fastify';
-import type { Secret } from '../core/secret.js';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { type Caller, mayAct } from './caller.js';
 import { sendProblem } from './problem.js';
 
-/** Attempts without a right token that one address may make a minute; more of them get 429. Nobody guesses the token: the limit spares log and CPU. */
-const FAILED_ATTEMPTS = 600;
+export interface AccessRules {
+  /** Who bears this token; undefined where it is a wrong one. */
+  readonly authenticate: (token: string) => Promise<Caller | undefined>;
+  /** Told of every request that bears a right token. */
+  readonly onRight: (request: FastifyRequest) => void;
+  /** Told of every request that bears a wrong one. */
+  readonly onWrong: (request: FastifyRequest) => void;
+}
 
-/** Lets nobody into this scope without the bearer token. A call with the right token is never limited, whatever came before it. */
-export function requireToken(api: FastifyInstance, token: Secret): void {
-  const right = digest(token.reveal());
-  const countAttempt = api.createRateLimit({ max: FAILED_ATTEMPTS, timeWindow: 60_000 });
-
+/**
+ * Lets nobody into this scope without a right token, and sets `request.caller`. The answer comes before the body is read, and says nothing of
+ * the address.
+ */
+export function requireToken(api: FastifyInstance, { authenticate, onRight, onWrong }: AccessRules): void {
   api.addHook('onRequest', async (request, reply) => {
-    const [, given] = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
-    // Digests have one length, so the comparison takes as long for every token.
-    if (given !== undefined && timingSafeEqual(digest(given), right)) return undefined;
-    const attempt = await countAttempt(request);
-    reply.header('www-authenticate', 'Bearer');
-    if (!attempt.isAllowed && attempt.isExceeded) {
-      reply.header('retry-after', attempt.ttlInSeconds);
-      return sendProblem(reply, {
-        status: 429,
-        code: 'unauthorized',
-        detail: 'Too many calls without a right token: wait and try again.',
-      });
+    const token = bearerToken(request);
+    const caller = token === undefined ? undefined : await authenticate(token);
+    if (caller) {
+      request.caller = caller;
+      return onRight(request);
     }
-    return sendProblem(reply, { status: 401, code: 'unauthorized', detail: 'This call needs a bearer token.' });
+    if (request.headers.authorization !== undefined) onWrong(request);
+    return refuse(reply);
   });
 }
 
-function digest(token: string): Buffer {
-  return createHash('sha256').update(token).digest();
+/** The one bearer token of a request. Of two Authorization headers neither counts: who may have added the second is not known. */
+function bearerToken({ raw }: FastifyRequest): string | undefined {
+  const [header = '', second] = raw.headersDistinct.authorization ?? [];
+  return second === undefined ? /^bearer +(\S+)$/i.exec(header)?.[1] : undefined;
+}
+
+function refuse(reply: FastifyReply): FastifyReply {
+  reply.header('www-authenticate', 'Bearer');
+  return sendProblem(reply, { status: 401, code: 'unauthorized', detail: 'This call needs a bearer token.' });
+}
+
+/**
+ * Holds every caller of this scope to the role that the route declares (`config: { role: 'operator' }`), behind `requireToken`. Throws for a
+ * route that declares none: nothing is open because somebody forgot. The OpenAPI document gets the role.
+ */
+export function requireRoles(api: FastifyInstance): void {
+  api.addHook('onRoute', (route) => {
+    const role = route.config?.role;
+    if (role === undefined) throw new Error(`${String(route.method)} ${route.url} declares no role: add config: { role: … }.`);
+    const { description, ...schema } = route.schema ?? {};
+    route.schema = {
+      ...schema,
+      description: [description, `Needs the role ${role}.`].filter(Boolean).join(' '),
+      security: [{ bearer: [role] }],
+    };
+  });
+  api.addHook('onRequest', async ({ is404, caller, routeOptions: { config } }, reply) => {
+    const needed = config.role ?? 'admin';
+    if (is404 || mayAct(caller, needed)) return undefined;
+    return sendProblem(reply, {
+      status: 403,
+      code: 'forbidden',
+      detail: `This call needs the role ${needed}; your token has the role ${caller.role}.`,
+      more: { required_role: needed },
+    });
+  });
 }

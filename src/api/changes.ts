@@ -1,15 +1,21 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../db/database.js';
-import { type ChangeRow, readChanges, stampChanges } from '../db/tables/change-batches.js';
-import { answers, EnvironmentName, limit, queryOf, ResourceName, Time } from './models.js';
+import {
+  type ChangePage,
+  type ChangeQuery as ChangesAsked,
+  type ChangeRow,
+  readChanges,
+  stampChanges,
+} from '../db/tables/change-batches.js';
+import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from './models.js';
+
+const NDJSON = 'application/x-ndjson';
+/** Lines have no other place for it. */
+const NEXT_AFTER = 'X-Next-After';
 
 const ChangeQuery = queryOf({
-  after: z
-    .string()
-    .regex(/^\d{1,18}$/, 'must be the next_after of an earlier answer, or 0')
-    .default('0')
-    .meta({ description: 'next_after of the previous answer; 0 begins at the beginning.' }),
+  after: SequenceAfter.meta({ description: 'next_after of the previous answer; 0 begins at the beginning.' }),
   resource: ResourceName.exactOptional(),
   environment: EnvironmentName.exactOptional(),
   limit: limit(1000, 10_000),
@@ -17,7 +23,7 @@ const ChangeQuery = queryOf({
 
 export const Change = z
   .object({
-    seq: z.int(),
+    seq: Sequence,
     resource: z.string(),
     environment: z.string(),
     company_id: z.string(),
@@ -29,37 +35,56 @@ export const Change = z
   })
   .meta({ id: 'Change', description: 'One change of one mirrored record.' });
 
-const NDJSON = 'application/x-ndjson';
-
 export function changeRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/changes',
       {
+        config: { role: 'viewer' },
         schema: {
           tags: ['changes'],
           operationId: 'listChanges',
           summary: 'Read the change feed',
-          description: `Always pass back next_after: no committed change is then missed or repeated, whatever is written meanwhile. With Accept: ${NDJSON} the answer is one change a line; go on after the seq of the last one.`,
+          description: `Always pass back next_after: no committed change is then missed or repeated, whatever is written meanwhile. With Accept: ${NDJSON} the answer is one change a line; next_after is in the header ${NEXT_AFTER} of either answer.`,
           querystring: ChangeQuery,
-          response: answers({ 200: z.object({ data: z.array(Change), next_after: z.int() }) }),
+          response: answers(
+            {
+              200: {
+                description: 'A page of the feed',
+                headers: { [NEXT_AFTER]: { description: 'next_after, where the answer is lines, too.', type: 'integer' } },
+                content: {
+                  'application/json': { schema: z.object({ data: z.array(Change), next_after: Sequence }) },
+                  [NDJSON]: { schema: z.string().meta({ description: 'A Change a line, each with a line feed at its end.' }) },
+                },
+              },
+            },
+            ['changes_expired'],
+          ),
         },
       },
       async ({ query, headers }, reply) => {
         // A batch is read once it is numbered: the batches that were committed since the last call are numbered now.
         await stampChanges(db);
-        const rows = await readChanges(db, query);
-        const changes = rows.map(presentChange);
+        const isLines = headers.accept?.includes(NDJSON) ?? false;
+        const page = await (isLines ? readUntilFound : readChanges)(db, query);
+        const changes = page.rows.map(presentChange);
         // The changes are JSON already: parsed and written again, their numbers would lose digits.
         reply.serializer((text: string) => text);
-        if (headers.accept?.includes(NDJSON)) return raw(reply.type(NDJSON), changes.map((change) => `${change}\n`).join(''));
+        reply.header(NEXT_AFTER, page.nextAfter);
+        if (isLines) return raw(reply.type(NDJSON), changes.map((change) => `${change}\n`).join(''));
         return raw(
           reply.type('application/json; charset=utf-8'),
-          `{"data":[${changes.join(',')}],"next_after":${rows.at(-1)?.seq ?? BigInt(query.after)}}`,
+          `{"data":[${changes.join(',')}],"next_after":${page.nextAfter}}`,
         );
       },
     );
   };
+}
+
+/** Lines alone cannot say from where to go on: there are none at the end of the feed only. */
+async function readUntilFound(db: Database, query: ChangesAsked): Promise<ChangePage> {
+  const page = await readChanges(db, query);
+  return page.isCutShort && page.rows.length === 0 ? readUntilFound(db, { ...query, after: page.nextAfter }) : page;
 }
 
 /** The text of a `Change`; `data` is the text that PostgreSQL keeps, with every digit. */

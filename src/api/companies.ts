@@ -1,9 +1,11 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Catalogue } from '../catalogue/endpoint.js';
-import { type CompanyKey, companyNotFound, keyText } from '../core/company.js';
+import { type CompanyKey, companyNotFound, describeCompany, keyText } from '../core/company.js';
+import { isMusterError, MusterError } from '../core/errors.js';
 import { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
+import { translateDatabaseError } from '../db/sql-state.js';
 import type { ConnectionRow } from '../db/tables/connections.js';
 import { findLists } from '../db/tables/lists.js';
 import type { List } from '../generated/prisma/client.js';
@@ -12,11 +14,12 @@ import type { Connections } from '../oauth/connections.js';
 import type { Onboarding } from '../oauth/onboarding.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { Runs } from '../runs/runs.js';
-import { ACTOR, audited, auditedRefusal } from './audit.js';
+import { audited, auditedRefusal, recordDone } from './audit.js';
 import { Company, type CompanyModel, CompanyStatusName, presentCompany } from './company-model.js';
-import { answers, CompanyId, CompanyParams, EnvironmentName, listQuery, pageOf, ResourceName } from './models.js';
+import { answers, CompanyId, CompanyParams, EnvironmentName, listQuery, pageOf, ResourceName, SearchText } from './models.js';
 import { presentRun, Run } from './run-model.js';
 import { requestFirstSync } from './runs.js';
+import { verifyRoute } from './verify.js';
 
 export interface CompanyRoutesDependencies {
   readonly db: Database;
@@ -25,7 +28,18 @@ export interface CompanyRoutesDependencies {
   readonly connections: Connections;
   readonly onboarding: Onboarding;
   readonly runs: Runs;
+  /** Age of a list's last proof from which on it is late. */
+  readonly staleAfterHours: number;
 }
+
+const CompanyQuery = listQuery({
+  status: CompanyStatusName.exactOptional(),
+  environment: EnvironmentName.exactOptional(),
+  q: SearchText.exactOptional().meta({
+    description: 'Part of the name, or the beginning of the company_id, in any letter case.',
+  }),
+  sort: z.literal('worst').exactOptional(),
+});
 
 const Onboard = z.strictObject({
   environment: EnvironmentName,
@@ -53,16 +67,30 @@ const SyncCompany = z
   })
   .nullish();
 
+const ONBOARDING_PROBLEMS = [
+  'company_not_found',
+  'already_onboarded',
+  'onboarding_in_progress',
+  'environment_not_configured',
+  'token_refused',
+  'token_for_another_company',
+  'token_unreadable',
+  'service_unreachable',
+  'service_refused',
+  'token_not_stored',
+] as const;
+
 const tags = ['companies'];
 const ADDRESS = '/companies/:environment/:company_id';
 
 export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsyncZod {
-  const { db, connections, onboarding, runs } = deps;
+  const { db, catalogue, connections, onboarding, runs, staleAfterHours } = deps;
 
   return async (api) => {
     api.post(
       '/companies',
       {
+        config: { role: 'admin' },
         schema: {
           tags,
           operationId: 'onboardCompany',
@@ -70,33 +98,43 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
           description:
             'The refresh token is proved by a refresh before it is stored, and the first sync starts at once. 201 for a new company, 200 for one that had to authorize again.',
           body: Onboard,
-          response: answers({ 200: Company, 201: Company }),
+          response: answers({ 200: Company, 201: Company }, ONBOARDING_PROBLEMS),
         },
       },
-      async ({ body, log }, reply) => {
+      async ({ body, caller, log }, reply) => {
         registerSecret(body.refresh_token);
         const company = keyOf(body);
-        const { created } = await audited(db, { action: 'company.onboard', company }, () =>
+        const entry = { by: caller, action: 'company.onboard', company } as const;
+        const { created } = await auditedRefusal(db, entry, () =>
           onboarding.onboard({ ...company, refreshToken: new Secret(body.refresh_token) }),
         );
-        await requestFirstSync(runs, company, created, log);
-        return reply.code(created ? 201 : 200).send(await show(company));
+        try {
+          await recordDone(db.prisma, entry);
+          await requestFirstSync(runs, company, created, log);
+          return reply.code(created ? 201 : 200).send(await show(company));
+        } catch (error) {
+          throw isOnboarded(company, error);
+        }
       },
     );
 
     api.get(
       '/companies',
       {
+        config: { role: 'viewer' },
         schema: {
           tags,
           operationId: 'listCompanies',
           summary: 'List the companies',
-          querystring: listQuery({ status: CompanyStatusName.exactOptional(), environment: EnvironmentName.exactOptional() }),
+          description:
+            'By environment and company_id. `sort=worst`: first those that must authorize again, then those with a list whose newest walk failed, that is late or was never proved, whose newest walk proved nothing; last those that are paused.',
+          querystring: CompanyQuery,
           response: answers({ 200: pageOf(Company) }),
         },
       },
-      async ({ query }) => {
-        const { data, nextCursor } = await connections.list(query);
+      async ({ query: { q, sort, ...query } }) => {
+        const worst = { resources: catalogue.endpoints.map(({ resource }) => resource), staleAfterHours };
+        const { data, nextCursor } = await connections.list({ ...query, search: q, ...(sort === 'worst' && { worst }) });
         return { data: await presentCompanies(deps, data), next_cursor: nextCursor ?? null };
       },
     );
@@ -104,12 +142,13 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
     api.get(
       ADDRESS,
       {
+        config: { role: 'viewer' },
         schema: {
           tags,
           operationId: 'showCompany',
           summary: 'Show a company',
           params: CompanyParams,
-          response: answers({ 200: Company }),
+          response: answers({ 200: Company }, ['company_not_found']),
         },
       },
       async ({ params }) => show(keyOf(params)),
@@ -118,6 +157,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
     api.post(
       `${ADDRESS}/sync`,
       {
+        config: { role: 'operator' },
         schema: {
           tags,
           operationId: 'syncCompany',
@@ -126,34 +166,45 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
             'While a run of the company is queued or running, that run is the answer; one that waits to retry starts now.',
           params: CompanyParams,
           body: SyncCompany,
-          response: answers({ 202: z.object({ run: Run }) }),
+          response: answers({ 202: z.object({ run: Run }) }, [
+            'company_not_found',
+            'company_paused',
+            'reauthorization_required',
+            'unknown_resource',
+          ]),
         },
       },
-      async ({ params, body }, reply) => {
+      async ({ params, body, caller }, reply) => {
         const company = keyOf(params);
         const options = body ?? {};
-        const run = await audited(db, { action: 'company.sync', company, details: options }, () =>
+        const run = await audited(db, { by: caller, action: 'company.sync', company, details: options }, () =>
           runs.request({ company, trigger: 'manual', ...options }),
         );
         return reply.code(202).send({ run: presentRun(run) });
       },
     );
 
+    await api.register(verifyRoute(deps));
+
     for (const verb of ['pause', 'resume'] as const) {
       api.post(
         `${ADDRESS}/${verb}`,
         {
+          config: { role: 'operator' },
           schema: {
             tags,
             operationId: `${verb}Company`,
             summary: verb === 'pause' ? 'Stop syncing a company until it is resumed' : 'Sync a paused company again',
             params: CompanyParams,
-            response: answers({ 200: Company }),
+            response: answers(
+              { 200: Company },
+              verb === 'pause' ? ['company_not_found'] : ['company_not_found', 'reauthorization_required'],
+            ),
           },
         },
-        async ({ params }) => {
+        async ({ params, caller }) => {
           const company = keyOf(params);
-          await audited(db, { action: `company.${verb}`, company }, () => connections[verb](company));
+          await audited(db, { by: caller, action: `company.${verb}`, company }, () => connections[verb](company));
           return show(company);
         },
       );
@@ -162,18 +213,19 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
     api.delete(
       ADDRESS,
       {
+        config: { role: 'admin' },
         schema: {
           tags,
           operationId: 'removeCompany',
           summary: 'Remove a company',
           description: 'Its tokens and mirrored rows go; the audit stays.',
           params: CompanyParams,
-          response: answers({ 204: z.undefined() }),
+          response: answers({ 204: z.undefined() }, ['company_not_found']),
         },
       },
-      async ({ params }, reply) => {
+      async ({ params, caller }, reply) => {
         const company = keyOf(params);
-        await auditedRefusal(db, { action: 'company.remove', company }, () => connections.remove(company, ACTOR));
+        await auditedRefusal(db, { by: caller, action: 'company.remove', company }, () => connections.remove(company, caller));
         return reply.code(204).send();
       },
     );
@@ -185,6 +237,17 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
     const [model] = await presentCompanies(deps, [connection]);
     return model!;
   }
+}
+
+/** What failed behind an onboarding. Without it nobody could say whether the token was spent for nothing. */
+function isOnboarded(company: CompanyKey, cause: unknown): MusterError {
+  const error = translateDatabaseError(cause);
+  const [code, why] = isMusterError(error) ? [error.code, error.message] : (['internal_error', 'the log says why'] as const);
+  return new MusterError(
+    code,
+    `${describeCompany(company)} is onboarded and its tokens are stored; what comes after it failed: ${why}. Do not onboard it again, look at the company`,
+    { cause, details: { stored: true } },
+  );
 }
 
 function keyOf({ environment, company_id }: z.output<typeof CompanyParams>): CompanyKey {
@@ -200,7 +263,7 @@ export async function presentCompanies(
   }: {
     readonly db: Database;
     readonly catalogue: Pick<Catalogue, 'endpoints'>;
-    readonly connectLinks: Pick<ConnectLinks, 'reauthorizationUrls'>;
+    readonly connectLinks: Pick<ConnectLinks, 'reauthorizationLinks'>;
   },
   connections: readonly ConnectionRow[],
 ): Promise<CompanyModel[]> {
@@ -208,14 +271,14 @@ export async function presentCompanies(
   // A list that left the catalogue keeps its rows and is walked no more. Shown, its proof would look stale for ever.
   const resources = catalogue.endpoints.map(({ resource }) => resource);
   const blocked = connections.filter(({ status }) => status === 'reauthorization_required');
-  const [lists, authorizeUrls] = await Promise.all([
+  const [lists, links] = await Promise.all([
     findLists(db, { companyIds, resources }),
-    connectLinks.reauthorizationUrls(blocked),
+    connectLinks.reauthorizationLinks(blocked),
   ]);
   const listsOf = new Map<string, List[]>();
   for (const list of lists) listsOf.set(keyText(list), [...(listsOf.get(keyText(list)) ?? []), list]);
   return connections.map((connection) => {
     const own = keyText(connection);
-    return presentCompany(connection, { lists: listsOf.get(own) ?? [], authorizeUrl: authorizeUrls.get(own) });
+    return presentCompany(connection, { lists: listsOf.get(own) ?? [], authorizeUrl: links.get(own)?.url });
   });
 }

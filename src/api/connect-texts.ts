@@ -86,6 +86,13 @@ const FAILURES: Readonly<Record<AuthorizationFailure, Text>> = {
     ],
     otherwise: OPEN_AGAIN,
   },
+  removed_company: {
+    status: 409,
+    tone: 'stop',
+    title: 'The company was removed',
+    text: ['It was removed here while you granted access. Nothing was connected and nothing was stored.'],
+    otherwise: `If it is to be connected again, you need another link. ${ASK_AGAIN}`,
+  },
   service_down: {
     status: 502,
     tone: 'problem',

@@ -3,12 +3,27 @@ import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import type { CompanyKey } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import { translateDatabaseError } from '../db/sql-state.js';
-import type { Authorization } from '../oauth/authorization.js';
+import type { Authorization, Started } from '../oauth/authorization.js';
+import { FLOW_MS } from '../oauth/authorization-flows.js';
 import type { Connections } from '../oauth/connections.js';
 import type { Runs } from '../runs/runs.js';
 import { CONNECT_STYLE, type ConnectPage, connectPage } from './connect-page.js';
 import { connectedPage, FAILED_PAGE, failurePage, UNAVAILABLE_PAGE } from './connect-texts.js';
 import { requestFirstSync } from './runs.js';
+
+/**
+ * The address of the page that answers a link whose percent signs make no characters: no router takes such an address, and the customer is to see a
+ * page all the same.
+ */
+export function mendConnectAddress(url: string): string {
+  if (!url.startsWith('/connect/')) return url;
+  try {
+    decodeURI(url);
+    return url;
+  } catch {
+    return '/connect';
+  }
+}
 
 export interface ConnectPagesDependencies {
   readonly authorization: Authorization;
@@ -44,11 +59,11 @@ export function connectPages({ authorization, connections, runs }: ConnectPagesD
       return send(reply, isAway ? UNAVAILABLE_PAGE : FAILED_PAGE);
     });
 
-    // A wildcard, so that a mangled link gets a page too, even one without its token. HEAD is answered alike: opening a link writes nothing.
+    // A wildcard, so that a mangled link gets a page too, even one without its token. HEAD is answered alike: opening a link spends nothing.
     for (const address of ['/connect', '/connect/*'])
       pages.get<{ Params: { '*'?: string } }>(address, { schema: HIDDEN }, async ({ params }, reply) => {
         const started = await authorization.start(params['*'] ?? '');
-        if ('location' in started) return reply.redirect(started.location.href, 302);
+        if ('location' in started) return reply.header('set-cookie', cookieOf(started)).redirect(started.location.href, 302);
         return send(reply, failurePage(started, await nameOf(started)));
       });
 
@@ -58,8 +73,14 @@ export function connectPages({ authorization, connections, runs }: ConnectPagesD
       schema: HIDDEN,
       // A HEAD is sent by programs, and must not spend the code.
       exposeHeadRoute: false,
-      async handler({ query, log }, reply) {
-        const outcome = await authorization.finish({ code: single(query.code), state: single(query.state) });
+      async handler({ query, headers, log }, reply) {
+        const outcome = await authorization.finish({
+          code: single(query.code),
+          state: single(query.state),
+          mark: COOKIE.exec(headers.cookie ?? '')?.[1],
+          error: single(query.error),
+          errorDescription: single(query.error_description),
+        });
         if ('failure' in outcome) return send(reply, failurePage(outcome, await nameOf(outcome)));
         const { company, created } = outcome;
         const syncing = await requestFirstSync(runs, company, created, log);
@@ -72,6 +93,14 @@ export function connectPages({ authorization, connections, runs }: ConnectPagesD
     if (environment === undefined || companyId === undefined) return undefined;
     return (await connections.find({ environment, companyId }))?.name ?? undefined;
   }
+}
+
+const COOKIE = /(?:^|;\s*)muster_flow=([\w-]+)/;
+
+/** Only shows the link again to the browser that had it. A consent is completed without it, too, since sign-ins end in other browsers. */
+function cookieOf({ mark, callback }: Started): string {
+  const secure = callback.protocol === 'https:' ? '; Secure' : '';
+  return `muster_flow=${mark}; Path=${callback.pathname}; Max-Age=${FLOW_MS / 1000}; HttpOnly; SameSite=Lax${secure}`;
 }
 
 /** A parameter that is given twice counts as missing: the service gives each once. */

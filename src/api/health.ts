@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
-import type { Registry } from 'prom-client';
 import { z } from 'zod';
+import type { Clock } from '../core/clock.js';
 import { isMusterError } from '../core/errors.js';
+import { sharedWork } from '../core/shared-work.js';
 import { watchMethods } from './request-checks.js';
 
 /** Work cannot rely on a part that takes longer to answer. */
@@ -21,12 +22,13 @@ export interface ReadinessCheck {
 }
 
 export interface HealthRoutesDependencies {
+  readonly clock: Clock;
   readonly readiness: readonly ReadinessCheck[];
-  readonly metrics: Registry;
 }
 
-/** Probes and scrapers carry no token: the answers of these routes hold nothing secret. */
-export function healthRoutes({ readiness, metrics }: HealthRoutesDependencies): FastifyPluginAsyncZod {
+/** Probes carry no token: the answers of these routes hold nothing secret. However many ask, the parts are asked once at a time. */
+export function healthRoutes({ clock, readiness }: HealthRoutesDependencies): FastifyPluginAsyncZod {
+  const probeAll = sharedWork(async () => Object.fromEntries(await probeEach(readiness)), { clock, keepMs: 0 });
   return async (app) => {
     const refuseOtherMethods = watchMethods(app);
     app.get(
@@ -57,21 +59,22 @@ export function healthRoutes({ readiness, metrics }: HealthRoutesDependencies): 
         },
       },
       async (_request, reply) => {
-        const parts = Object.fromEntries(
-          await Promise.all(readiness.map(async (part) => [part.name, await probe(part)] as const)),
-        );
+        const parts = await probeAll();
         const ready = Object.values(parts).every((part) => part.ready);
         return reply.code(ready ? 200 : 503).send({ ready, parts });
       },
     );
-
-    app.get(
-      '/metrics',
-      { schema: { tags, security, operationId: 'showMetrics', summary: 'Metrics in the text format of Prometheus' } },
-      async (_request, reply) => reply.type(metrics.contentType).send(await metrics.metrics()),
-    );
     refuseOtherMethods();
   };
+}
+
+/** Whether every part is there. */
+export async function isReady(readiness: readonly ReadinessCheck[]): Promise<boolean> {
+  return (await probeEach(readiness)).every(([, { ready }]) => ready);
+}
+
+function probeEach(readiness: readonly ReadinessCheck[]) {
+  return Promise.all(readiness.map(async (part) => [part.name, await probe(part)] as const));
 }
 
 async function probe(part: ReadinessCheck): Promise<{ ready: boolean; problem?: string }> {

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { ENVIRONMENTS, parseCompanyId } from '../core/company.js';
+import { type OwnProblem, problemAnswers } from './problem-model.js';
 
-// The models of several route groups: scalars, parameters of paths and queries, pages, and problems. Models are the only definition of what
+// The models of several route groups: scalars, parameters of paths and queries, and pages. Models are the only definition of what
 // the API takes and gives: inputs are checked against them, answers are typed and described by them, and presenters map rows to them.
 
 export const EnvironmentName = z.enum(ENVIRONMENTS);
@@ -10,6 +11,13 @@ export const CompanyId = z
   .refine((text) => parseCompanyId(text) !== undefined, 'must be a GUID, for example 5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10')
   .transform((text) => text.trim().toLowerCase())
   .meta({ format: 'uuid', description: 'A GUID; compared case-insensitively, kept in lower case.' });
+/** A number of the feed: 64 bits, of which 18 digits are used, more than a float of JavaScript holds. */
+export const Sequence = z.number().meta({ type: 'integer', format: 'int64', minimum: 0 });
+/** Such a number in a query, from which to read on. */
+export const SequenceAfter = z
+  .string()
+  .regex(/^\d{1,18}$/, 'must be the next_after of an earlier answer, or 0')
+  .default('0');
 /** The form of every name that a catalogue may give. Without it a NUL or a lone surrogate would reach PostgreSQL, which refuses both. */
 export const ResourceName = z.string().regex(/^[a-z][a-z0-9_]*$/, 'must be the name of a resource, for example employees');
 /** ISO 8601 in UTC. */
@@ -20,6 +28,19 @@ export const Failure = z.object({ code: z.string(), message: z.string() }).reado
 
 export const CompanyParams = z.object({ environment: EnvironmentName, company_id: CompanyId });
 export const IdParams = z.object({ id: z.uuid('must be a GUID').transform((id) => id.toLowerCase()) });
+
+/** A moment as a person or a program may write it; PostgreSQL takes no year of more digits. */
+export const Moment = z.iso
+  .datetime({ offset: true, error: 'must be a time with its zone, for example 2026-11-24T00:00:00Z' })
+  .transform((text) => new Date(text))
+  .refine((time) => time.getTime() >= 0, 'must be a time after 1970, for example 2026-11-24T00:00:00Z')
+  .meta({ type: 'string', format: 'date-time' });
+
+/** What a person remembers of a name. */
+export const SearchText = z
+  .string()
+  .regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, 'must be 1 to 100 characters')
+  .transform((text) => text.trim());
 
 /** The model of a query. A parameter without a value counts as absent: addresses are built by filling in a template. */
 export function queryOf<T extends z.ZodRawShape>(shape: T) {
@@ -64,21 +85,14 @@ export function presentTime(time: Date | null | undefined): string | null {
   return time?.toISOString() ?? null;
 }
 
-const Problem = z
-  .object({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string(),
-    code: z.string().meta({ description: 'Stable; docs/errors.md says what each means and what to do.' }),
-    errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
-  })
-  .meta({ id: 'Problem', description: 'RFC 9457 problem details.' });
+/** An answer in one of several content types. */
+interface Described {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly description: string; readonly type: 'integer' | 'string' }>>;
+  readonly content: Readonly<Record<string, { readonly schema: z.ZodType }>>;
+}
 
-/** The answers of a route: `right` by status, and problem+json for every other status. */
-export function answers<T extends Record<number, z.ZodType>>(right: T) {
-  return {
-    ...right,
-    default: { description: 'A problem', content: { 'application/problem+json': { schema: Problem } } },
-  };
+/** The answers of a route: `right` by status, and the problems that are its own (docs/errors.md). */
+export function answers<T extends Record<number, z.ZodType | Described>>(right: T, problems: readonly OwnProblem[] = []): T {
+  return { ...problemAnswers(problems), ...right };
 }

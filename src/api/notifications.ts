@@ -1,14 +1,17 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import {
   EVENT_TYPES,
+  insertTestNotification,
   listNotifications,
   NOTIFICATION_STATUSES,
   type NotificationRow,
   resetNotification,
 } from '../db/tables/notifications.js';
 import { audited } from './audit.js';
+import { CompanyName, namedPage } from './company-names.js';
 import {
   answers,
   CompanyId,
@@ -38,11 +41,19 @@ const Notification = z
     type: EventTypeName,
     occurred_at: Time,
     environment: z.string(),
-    company_id: z.string(),
+    company_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'null where it is of many companies, and then has an issue_id, and of a test.' }),
+    company_name: CompanyName,
     reason: z.string().optional(),
     run_id: z.string().optional(),
     resource: z.string().optional(),
     count: Count.optional(),
+    issue_id: z.string().optional(),
+    issue_status: z.enum(['ongoing', 'resolved']).optional(),
+    columns_added: Count.optional(),
+    columns_with_misfits: Count.optional(),
     status: NotificationStatusName,
     attempts: Count,
     next_attempt_at: Time.nullable(),
@@ -56,13 +67,23 @@ const Notification = z
   .meta({ id: 'Notification', description: 'A state change that was, or is to be, told to the webhook.' });
 export type NotificationModel = z.output<typeof Notification>;
 
+/** A request without a body is for the test environment, of which nobody is woken. */
+const SendTest = z.strictObject({ environment: EnvironmentName.default('test') }).nullish();
+
+export interface NotificationRoutesDependencies {
+  readonly db: Database;
+  /** Whom this process, and so the workers of the same environment, are set to tell. */
+  readonly webhook?: object | undefined;
+}
+
 const tags = ['notifications'];
 
-export function notificationRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
+export function notificationRoutes({ db, webhook }: NotificationRoutesDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/notifications',
       {
+        config: { role: 'viewer' },
         schema: {
           tags,
           operationId: 'listNotifications',
@@ -73,28 +94,68 @@ export function notificationRoutes({ db }: { readonly db: Database }): FastifyPl
       },
       async ({ query: { company_id, ...query } }) => {
         const filter = { ...query, ...(company_id && { companyId: company_id }) };
-        return presentPage(await listNotifications(db, filter), presentNotification);
+        return namedPage(db, presentPage(await listNotifications(db, filter), presentNotification));
+      },
+    );
+
+    api.post(
+      '/notifications/test',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'testNotifications',
+          summary: 'Send a test to the webhook',
+          description:
+            'An event of the type `test`, which goes the way of every other: signed, by a worker, with all its attempts. It is of the environment test unless said.',
+          body: SendTest,
+          response: answers({ 201: Notification }, ['webhook_not_configured']),
+        },
+      },
+      async ({ caller, body }, reply) => {
+        const environment = body?.environment ?? 'test';
+        const entry = { by: caller, action: 'notification.test', environment } as const;
+        const row = await audited(db, entry, async () => {
+          if (!webhook) throw noWebhook();
+          return insertTestNotification(db, { environment });
+        });
+        return reply.code(201).send(presentNotification(row));
       },
     );
 
     api.post(
       '/notifications/:id/redeliver',
       {
+        config: { role: 'operator' },
         schema: {
           tags,
           operationId: 'redeliverNotification',
           summary: 'Send a notification once more',
           description: 'With the same id and all its attempts, whatever became of it.',
           params: IdParams,
-          response: answers({ 200: Notification }),
+          response: answers({ 200: Notification }, ['notification_not_found']),
         },
       },
-      async ({ params: { id } }) => {
-        const entry = { action: 'notification.redeliver', details: { notification_id: id } } as const;
-        return presentNotification(await audited(db, entry, () => resetNotification(db, { id })));
+      async ({ caller, params: { id } }) => {
+        const entry = { by: caller, action: 'notification.redeliver', details: { notification_id: id } } as const;
+        return presentNotification(
+          await audited(
+            db,
+            entry,
+            () => resetNotification(db, { id }),
+            ({ environment, companyId }) => (companyId === null ? undefined : { environment, companyId }),
+          ),
+        );
       },
     );
   };
+}
+
+function noWebhook(): MusterError {
+  return new MusterError(
+    'webhook_not_configured',
+    'Nobody is told of anything: set NOTIFY_WEBHOOK_URL and NOTIFY_WEBHOOK_SECRET for the API and the workers, and start them again.',
+  );
 }
 
 function presentNotification(row: NotificationRow): NotificationModel {

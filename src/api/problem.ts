@@ -1,4 +1,4 @@
-import { STATUS_CODES } from 'node:http';
+import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, isMusterError } from '../core/errors.js';
@@ -27,7 +27,8 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
 /** Answers every error that a route throws. An error that was not raised on purpose shows nothing of itself. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const problem = problemOf(error);
-  if (problem.status >= 500)
+  // Nothing failed where as many are served as this process takes: a flood shall not fill the log.
+  if (problem.status >= 500 && problem.code !== 'overloaded')
     request.log.error({ err: error, route: request.routeOptions.url, code: problem.code }, 'A request failed');
   return sendProblem(reply, problem);
 }
@@ -38,7 +39,14 @@ export function answerNotFound(request: FastifyRequest, reply: FastifyReply): Fa
   return sendProblem(reply, { status: 404, code: 'not_found', detail });
 }
 
-function problemOf(thrown: unknown): Problem {
+/** Whether a browser asks for a page, and not a program for something of the API. */
+export function asksForPage({ method, url, headers }: FastifyRequest): boolean {
+  const isRead = method === 'GET' || method === 'HEAD';
+  return isRead && headers.accept?.includes('text/html') === true && !/^\/api(?:[/?]|$)/.test(url);
+}
+
+/** What there is to say of an error: of one that was not raised on purpose nothing but that. */
+export function problemOf(thrown: unknown): Problem {
   const error = translateDatabaseError(thrown);
   if (isMusterError(error)) return { status: error.status, code: error.code, detail: error.message, more: error.details };
   const status = (error as Partial<FastifyError> | null)?.statusCode ?? 500;
@@ -59,9 +67,16 @@ const REFUSALS: Readonly<Record<number, string>> = {
   415: 'The body must be JSON: send it with Content-Type: application/json.',
 };
 
-/** Answers bytes that are too malformed to become a request. They are not logged, for a token may be among them. */
-export function answerUnreadable({ code }: NodeJS.ErrnoException, socket: Socket): void {
+/**
+ * Answers bytes that are too malformed to become a request. They are not logged, for a token may be among them. `last` is the newest answer that
+ * was begun on the connection, if any.
+ */
+export function answerUnreadable({ code }: NodeJS.ErrnoException, socket: Socket, last: ServerResponse | undefined): void {
   if (code === 'ECONNRESET' || socket.destroyed) return;
+  if (last && !mayAnswerAfter(last)) {
+    socket.destroy();
+    return;
+  }
   const { status, detail } = UNREADABLE[code ?? ''] ?? { status: 400, detail: 'This is not HTTP as RFC 9112 has it.' };
   const body = JSON.stringify(problemBody({ status, code: 'invalid_request', detail }));
   const head = [
@@ -73,6 +88,14 @@ export function answerUnreadable({ code }: NodeJS.ErrnoException, socket: Socket
   if (socket.writable) socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
   // Nobody knows where the message ended: the bytes that follow must not be taken for a request.
   socket.destroySoon();
+}
+
+/**
+ * Whether a problem would be taken for the answer to what could not be read. It would not be while an answer is under way, nor once the request
+ * that could not be read to its end is answered, nor while a request that was read whole waits for its answer.
+ */
+function mayAnswerAfter({ headersSent, writableFinished, req }: ServerResponse): boolean {
+  return headersSent ? writableFinished && req.complete : !req.complete;
 }
 
 const UNREADABLE: Readonly<Record<string, Pick<Problem, 'status' | 'detail'>>> = {
@@ -90,5 +113,14 @@ export function answerForNode(app: FastifyInstance): void {
     const detail = 'Nothing but 100-continue can be expected.';
     const body = JSON.stringify(problemBody({ status: 417, code: 'invalid_request', detail }));
     response.writeHead(417, { 'content-type': PROBLEM_TYPE, 'content-length': Buffer.byteLength(body) }).end(body);
+  });
+}
+
+/** Refuses what still comes on open connections once the process is being stopped: another stream would keep it from its end. */
+export function refuseOnceStopping(app: FastifyInstance, signal: AbortSignal): void {
+  app.addHook('onRequest', async (_request, reply) => {
+    if (!signal.aborted) return undefined;
+    const detail = 'The process is being stopped: ask again, and another one answers, or the next one.';
+    return sendProblem(reply, { status: 503, code: 'stopping', detail });
   });
 }

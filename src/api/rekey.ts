@@ -15,6 +15,7 @@ export function rekeyRoutes({ db }: { readonly db: Database }): FastifyPluginAsy
     api.post(
       '/companies/:environment/:company_id/rekey',
       {
+        config: { role: 'admin' },
         schema: {
           tags: ['companies'],
           operationId: 'rekeyList',
@@ -23,12 +24,12 @@ export function rekeyRoutes({ db }: { readonly db: Database }): FastifyPluginAsy
             'For a catalogue that names the records of a list by another member than before. The rows are marked deleted; the next sync takes the records in again under their new ids.',
           params: CompanyParams,
           body: Rekey,
-          response: answers({ 200: Rekeyed }),
+          response: answers({ 200: Rekeyed }, ['unknown_resource']),
         },
       },
-      async ({ params: { environment, company_id: companyId }, body: { resource } }) => {
+      async ({ caller, params: { environment, company_id: companyId }, body: { resource } }) => {
         const company = { environment, companyId };
-        const deleted = await audited(db, { action: 'list.rekey', company, details: { resource } }, () =>
+        const deleted = await audited(db, { by: caller, action: 'list.rekey', company, details: { resource } }, () =>
           rekeyList(db, { ...company, resource }),
         );
         return { resource, deleted };

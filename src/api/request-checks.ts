@@ -16,8 +16,6 @@ export function takeOnlyJson(app: FastifyInstance): void {
   });
 }
 
-const METHODS: readonly HTTPMethods[] = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'];
-
 /** Watches the routes of a scope. The returned function makes each of their addresses answer 405 to the methods that it does not take. */
 export function watchMethods(api: FastifyInstance): () => void {
   const taken = new Map<string, Set<HTTPMethods>>();
@@ -31,9 +29,10 @@ export function watchMethods(api: FastifyInstance): () => void {
     for (const [url, methods] of taken) {
       const allow = [...methods].join(', ');
       api.route({
-        method: METHODS.filter((method) => !methods.has(method)),
+        method: api.supportedMethods.filter((method) => !methods.has(method)),
         url: url.slice(api.prefix.length),
         schema: { hide: true },
+        config: { role: 'viewer' },
         onRequest: async (_request, reply) =>
           sendProblem(reply.header('allow', allow), {
             status: 405,

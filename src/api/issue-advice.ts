@@ -1,0 +1,136 @@
+import type { Environment } from '../core/company.js';
+import type { ErrorCode } from '../core/errors.js';
+import type { IssueState } from '../db/tables/issues.js';
+
+/** A call of this API. */
+export interface IssueAction {
+  readonly method: 'GET' | 'POST';
+  readonly path: string;
+  readonly body?: Readonly<Record<string, string>>;
+}
+
+interface Advice {
+  /** What is wrong, for the heading of a page. */
+  readonly title: string;
+  /** What to do, in plain sentences. */
+  readonly text: string;
+  /** With what to go about it for all companies: a POST goes about it, a GET lists what a person decides one by one. */
+  readonly action: (environment: Environment) => IssueAction;
+}
+
+const retryFailed = (environment: Environment): IssueAction => ({
+  method: 'POST',
+  path: '/api/syncs',
+  body: { status: 'failed', environment },
+});
+const look =
+  (path: string) =>
+  (environment: Environment): IssueAction => ({
+    method: 'GET',
+    path: `${path}environment=${environment}`,
+  });
+
+const OF_STATES: Readonly<Record<IssueState, Advice>> = {
+  reauthorization_required: {
+    title: 'Companies must authorize again',
+    text: 'Make the links, and send each to the administrator of its company. Nothing more is fetched for a company until its link was followed.',
+    action: (environment) => ({ method: 'POST', path: '/api/connect-links/reauthorization', body: { environment } }),
+  },
+  deletions_held: {
+    title: 'Deletions wait for a decision',
+    text: 'So many rows of a list would be deleted at once that a person must decide. Look at the sample of each hold, then approve it, or reject it to keep the rows.',
+    action: look('/api/holds?status=open&'),
+  },
+  budget_short: {
+    title: 'The night will not end before the next one begins',
+    text: 'At their present pace the runs take longer than there is time. Raise REQUESTS_PER_SECOND and REQUESTS_AT_ONCE of this environment if the service allows it, start more workers, or have fewer nights in SYNC_CRON.',
+    action: () => ({ method: 'GET', path: '/api/budget' }),
+  },
+  list_late: {
+    title: 'Lists were not proved complete for too long',
+    text: 'See first that workers are alive and whether other issues of these companies say why. Then sync them: the issue ends with the next proof.',
+    action: (environment) => ({ method: 'POST', path: '/api/syncs', body: { environment } }),
+  },
+  list_unverified: {
+    title: 'Lists are read to their end, and cannot be proved complete',
+    text: 'The unverified_reason of the newest walk of each list says what is missing for a proof. The mirror has what was received, but nothing is deleted from it.',
+    action: look('/api/runs?'),
+  },
+  token_quarantined: {
+    title: 'Refresh tokens belong to no onboarded company',
+    text: 'Each may be the only way back to its company. The reason of each says whether to onboard that company or to delete the token.',
+    action: look('/api/quarantined-tokens?'),
+  },
+  schema_misfit: {
+    title: 'Values do not fit the columns of the typed view',
+    text: 'The service sends values of another kind than before. They are null in their column and stand in the text column beside it. See which columns have misfits, and read both in your queries. The issue ends a week after the last such value, or when the log is rebuilt and there is none.',
+    action: () => ({ method: 'GET', path: '/api/schema' }),
+  },
+  export_failed: {
+    title: 'Nights are not exported',
+    text: 'The problem of last_export in the overview, and the log of the workers, say what is wrong with EXPORT_TO: see that it is there, has room, and lets the workers write. It is tried again by itself, within half an hour; after some eight hours the next night is exported instead. The issue ends with the next file.',
+    action: look('/api/overview?'),
+  },
+  privacy_rewrite_pending: {
+    title: 'Changed privacy rules are being applied',
+    text: 'What is stored of these lists is made to follow the rules of the catalogue, then each list is walked once more. Start every worker with the same catalogue, and sync these companies if you do not want to wait for the night: the issue ends with the last list.',
+    action: (environment) => ({ method: 'POST', path: '/api/syncs', body: { environment } }),
+  },
+  privacy_rule_unmatched: {
+    title: 'Privacy rules find nothing',
+    text: 'A list was read to its end, and no record had the member of a rule. See whether the path in the catalogue is spelt as the records spell it, and whether the service has renamed the member: then its values are stored as they come. The issue ends with a walk in which each rule finds something.',
+    action: () => ({ method: 'GET', path: '/api/schema' }),
+  },
+  mirror_differs: {
+    title: 'The mirror differs from what was received',
+    text: 'A second reading found rows that are missing, that nobody received, or that hold another text than was received: somebody has written to the mirror, or it was restored. The run of trigger verify or nightly_verify has samples. Find out who writes there, then ask for a full resync of these companies, which compares every record, and verify again: the issue ends once nothing is found.',
+    action: look('/api/runs?trigger=nightly_verify&'),
+  },
+};
+
+const CHECK_CATALOGUE = 'Check how the entry of this list in the catalogue names its paging and its envelope, then sync again.';
+const PASSES =
+  'It may pass by itself: the next night tries again. If it lasts, ask the operator of the service, then sync again.';
+
+const OF_ERRORS: Readonly<Partial<Record<ErrorCode, string>>> = {
+  service_unreachable:
+    'Check the BASE_URL and AUTH_URL of this environment, DNS, proxies, firewalls and certificates, then sync again.',
+  service_timeout:
+    'If the service is always slow, raise REQUEST_TIMEOUT_SECONDS, or lower the size of this list, then sync again.',
+  service_error: PASSES,
+  service_throttled: 'Lower REQUESTS_PER_SECOND of this environment or WORKER_CONCURRENCY if it lasts, then sync again.',
+  service_refused: "Check the path of this list in the catalogue and the application's roles at the service, then sync again.",
+  response_too_large: 'Lower the size of this list in the catalogue, or raise ANSWER_MEMORY_MB, then sync again.',
+  malformed_response: 'Check that BASE_URL of this environment is the API itself and not a page before it, then sync again.',
+  malformed_envelope: CHECK_CATALOGUE,
+  contradicting_envelope: CHECK_CATALOGUE,
+  pager_misdeclared: CHECK_CATALOGUE,
+  page_token_loop: CHECK_CATALOGUE,
+  page_token_expired:
+    'A larger size of this list makes its walk shorter. If no second page ever came, check its pager, then sync again.',
+  walk_limit_exceeded:
+    'The list changes faster than it is read, or does not end: check its pager, and try a larger size, then sync again.',
+  environment_not_configured: 'Set the variables of this environment for the workers, restart them, then sync again.',
+  rekey_required: "Put the member back that the list's records are kept by, or rekey the list of each company, then sync again.",
+  token_unreadable:
+    'Give the missing key back to MUSTER_ENCRYPTION_KEYS and restart, then sync again. If it is lost, have the companies authorize again.',
+  token_not_stored: 'See that the database takes writes, then sync again.',
+  database_unavailable: 'See that PostgreSQL runs and has connections left, then sync again.',
+  internal_error: 'Something failed that should not have: look at the log of the workers and report it, then sync again.',
+};
+
+/** The part of the guide for errors without advice of their own. */
+const OTHER = 'other';
+const OF_OTHERS = 'Look at the error of the newest run of each company, do what it says, then sync again.';
+
+/** What to do about a cause, and where in the guide it stands. */
+export function adviceOf(cause: string): Advice & { readonly anchor: string } {
+  const state = OF_STATES[cause as IssueState] as Advice | undefined;
+  if (state) return { ...state, anchor: cause };
+  const text = OF_ERRORS[cause as ErrorCode];
+  const title = `Lists cannot be walked: ${text === undefined ? 'another error' : cause.replaceAll('_', ' ')}`;
+  return { title, text: text ?? OF_OTHERS, action: retryFailed, anchor: text === undefined ? OTHER : cause };
+}
+
+/** Every anchor of the guide, in its order. */
+export const ISSUE_ANCHORS: readonly string[] = [...Object.keys(OF_STATES), ...Object.keys(OF_ERRORS), OTHER];

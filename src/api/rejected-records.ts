@@ -1,0 +1,56 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Database } from '../db/database.js';
+import { listRejectedRecords, type RejectedRecordRow } from '../db/tables/rejected-records.js';
+import { CompanyName, namedPage } from './company-names.js';
+import { answers, CompanyId, Count, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from './models.js';
+
+const RejectedQuery = listQuery({
+  environment: EnvironmentName.exactOptional(),
+  company_id: CompanyId.exactOptional(),
+  resource: ResourceName.exactOptional(),
+});
+
+const RejectedRecord = z
+  .object({
+    environment: EnvironmentName,
+    company_id: z.string(),
+    company_name: CompanyName,
+    resource: z.string(),
+    run_id: z.string(),
+    page: Count.meta({ description: 'Pages of a walk count from 0.' }),
+    position: Count.meta({ description: 'Within the page, from 0.' }),
+    reason: z.string().meta({ description: 'docs/verification.md says what each means.' }),
+    text: z.string().meta({ description: 'The record as it was received; bytes that are no UTF-8 are shown as U+FFFD.' }),
+  })
+  .meta({ id: 'RejectedRecord', description: 'A record that could not be kept.' });
+export type RejectedRecordModel = z.output<typeof RejectedRecord>;
+
+export function rejectedRecordRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/rejected',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags: ['runs'],
+          operationId: 'listRejectedRecords',
+          summary: 'List what the newest walk of each list could not keep',
+          description: 'By environment, company and resource, then as it came.',
+          querystring: RejectedQuery,
+          response: answers({ 200: pageOf(RejectedRecord) }),
+        },
+      },
+      async ({ query: { company_id, ...query } }) => {
+        const filter = { ...query, ...(company_id && { companyId: company_id }) };
+        return namedPage(db, presentPage(await listRejectedRecords(db, filter), presentRejectedRecord));
+      },
+    );
+  };
+}
+
+function presentRejectedRecord(row: RejectedRecordRow): RejectedRecordModel {
+  const { environment, companyId: company_id, resource, runId: run_id, page, position, reason } = row;
+  const text = Buffer.from(row.text, 'base64').toString('utf8');
+  return { environment, company_id, resource, run_id, page, position, reason, text };
+}

@@ -1,0 +1,91 @@
+import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
+import type { ApiForPages } from '../api/inner-calls.js';
+import { problemOf } from '../api/problem.js';
+import { withoutSlash } from '../core/own-address.js';
+import type { Secret } from '../core/secret.js';
+import type { Database } from '../db/database.js';
+import { serveAssets } from './assets.js';
+import { takeOnlyForms } from './form-checks.js';
+import { type PageContent, renderPage } from './layout.js';
+import { oidcRoutes } from './oidc-routes.js';
+import type { OidcSettings } from './oidc-settings.js';
+import { pageRoutes } from './page-routes.js';
+import { problemPage } from './problem-page.js';
+import { sessionKeyOf } from './session-cookie.js';
+import { type Session, Sessions } from './sessions.js';
+import { signInRoutes } from './sign-in.js';
+import type { ShownSetting } from './settings-page.js';
+import type { View } from './view.js';
+
+export interface ControlRoomDependencies {
+  readonly db: Database;
+  readonly adminToken: Secret;
+  readonly publicUrl: URL;
+  /** How people sign in beside tokens; not at all unless given. */
+  readonly oidc?: OidcSettings | undefined;
+  /** As the process was started with them. */
+  readonly settings: readonly ShownSetting[];
+}
+
+/** Scripts and styles are files of this server alone, and forms go nowhere else. */
+const CONTENT_POLICY = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "img-src 'self'",
+  "connect-src 'self'",
+  "form-action 'self'",
+  "frame-ancestors 'none'",
+  "base-uri 'none'",
+].join('; ');
+
+const HEADERS = { 'content-security-policy': CONTENT_POLICY, 'cache-control': 'no-store', 'x-robots-tag': 'noindex' };
+
+/** The pages of the control room (docs/control-room.md), for whoever is signed in. They show what the API answers to the same person. */
+export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) => FastifyPluginAsync {
+  const sessions = new Sessions(deps);
+  const base = deps.publicUrl.pathname.replace(/\/+$/, '');
+
+  return (api) => async (pages) => {
+    takeOnlyForms(pages);
+    pages.addHook('onRequest', async (_request, reply) => void reply.headers(HEADERS));
+    const assets = serveAssets(pages);
+
+    function viewOf(request: FastifyRequest, session: Session | undefined): View {
+      const { done } = request.query as { done?: unknown };
+      return {
+        base,
+        publicUrl: withoutSlash(deps.publicUrl),
+        address: request.url,
+        assets,
+        now: Date.now(),
+        ...(session && { viewer: session }),
+        ...(typeof done === 'string' && { done }),
+      };
+    }
+    const show = (reply: FastifyReply, content: PageContent, session?: Session): FastifyReply =>
+      reply
+        .headers(HEADERS)
+        .code(content.status ?? 200)
+        .type('text/html; charset=utf-8')
+        .serializer(String)
+        .send(renderPage(viewOf(reply.request, session), content));
+
+    pages.setErrorHandler(async (error, request, reply) => {
+      const problem = problemOf(error);
+      if (problem.status >= 500)
+        request.log.error({ err: error, route: request.routeOptions.url, code: problem.code }, 'A page failed');
+      return show(reply, problemPage(problem), request.session);
+    });
+    signInRoutes(pages, { ...deps, sessions, base, authenticate: api.authenticate, show });
+    if (deps.oidc) oidcRoutes(pages, { ...deps, oidc: deps.oidc, sessions, base, show });
+    await pages.register(async (own: FastifyInstance) => {
+      pageRoutes(own, { ...deps, api, sessionOf, base, show });
+    });
+  };
+
+  async function sessionOf(request: FastifyRequest): Promise<Session | undefined> {
+    const key = sessionKeyOf(request);
+    return key === undefined ? undefined : sessions.find(key);
+  }
+}

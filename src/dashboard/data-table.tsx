@@ -1,0 +1,54 @@
+import type { ComponentChildren } from 'preact';
+
+export interface Column<Row> {
+  readonly head: ComponentChildren;
+  /** The head as a text, for the rows of a phone. */
+  readonly label: string;
+  readonly cell: (row: Row) => ComponentChildren;
+  readonly numeric?: boolean;
+}
+
+interface DataTableProps<Row> {
+  /** What the table holds, for those who do not see it. */
+  readonly caption: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly keyOf: (row: Row) => string;
+  /** What stands there when there is no row. */
+  readonly empty: ComponentChildren;
+}
+
+/** A table, whose rows become cards on a phone. The roles are said, since a style that lays a table out otherwise takes them away. */
+export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: DataTableProps<Row>) {
+  if (rows.length === 0) return <p class="empty">{empty}</p>;
+  return (
+    <table role="table">
+      <caption class="unseen">{caption}</caption>
+      <thead role="rowgroup">
+        <tr role="row">
+          {columns.map(({ head, label, numeric }) => (
+            <th key={label} role="columnheader" scope="col" class={numeric ? 'numeric' : undefined}>
+              {head}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody role="rowgroup">
+        {rows.map((row) => (
+          <tr key={keyOf(row)} role="row">
+            {columns.map(({ label, cell, numeric }) => (
+              <td key={label} role="cell" data-label={label} class={numeric ? 'numeric' : undefined}>
+                {cell(row)}
+              </td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** A column whose head is its label. */
+export function column<Row>(label: string, cell: Column<Row>['cell'], more: Partial<Column<Row>> = {}): Column<Row> {
+  return { head: label, label, cell, ...more };
+}

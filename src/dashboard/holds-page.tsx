@@ -1,0 +1,130 @@
+import type { HoldModel } from '../api/holds.js';
+import { AsCommands, FormFields, useCommands, useMay } from './action-form.js';
+import { ACTIONS } from './actions.js';
+import type { PageContent } from './layout.js';
+import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListAnswer, listAddress, Pages } from './list-page.js';
+import type { PageRequest } from './page-request.js';
+import { CompanyLink, Environment, numberText, State, stateText, When } from './shown-values.js';
+import { useAddress } from './view.js';
+
+const PATH = '/holds';
+const STATUSES = ['open', 'approved', 'rejected', 'superseded'].map((status) => [status, stateText(status)] as const);
+
+export async function holdsPage({ ask, query }: PageRequest): Promise<PageContent> {
+  // Whoever opens the page wants to decide: what is decided already is shown when asked for.
+  const filters = { ...(query.has('status') ? {} : { status: 'open' }), ...filtersOf(query, ['status', 'environment']) };
+  const cursor = filtersOf(query, ['cursor']);
+  const list = await ask<ListAnswer<HoldModel>>(listAddress('/api/holds', { ...filters, ...cursor, limit: '25' }));
+  return { title: 'Holds', body: <Holds list={list} filters={filters} /> };
+}
+
+interface HoldsProps {
+  readonly list: ListAnswer<HoldModel>;
+  readonly filters: { readonly status?: string; readonly environment?: string };
+}
+
+function Holds({ list, filters }: HoldsProps) {
+  return (
+    <>
+      <h1>Holds</h1>
+      <p class="lead">Deletions that wait for a person, since so many at once are rarely meant.</p>
+      <Filters path={PATH} controls="holds">
+        <Choice name="status" label="Status" chosen={filters.status} options={STATUSES} />
+        <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
+      </Filters>
+      <section id="holds" aria-label="Holds found">
+        {list.data.length === 0 && (
+          <p class="empty">{filters.status === 'open' ? 'Nothing waits for a decision.' : 'No hold is like that.'}</p>
+        )}
+        {list.data.map((hold) => (
+          <HoldCard key={hold.id} hold={hold} />
+        ))}
+        <Pages path={PATH} filters={filters} next={list.next_cursor} />
+        <AsCommands commands={[{ label: 'This list', call: { method: 'GET', path: listAddress('/api/holds', filters) } }]} />
+      </section>
+    </>
+  );
+}
+
+interface SamplesProps extends Pick<HoldModel, 'samples' | 'count'> {
+  /** Who decides looks at them first. */
+  readonly isOpen: boolean;
+}
+
+/** Records that would go, as they call themselves. */
+function Samples({ samples, count, isOpen }: SamplesProps) {
+  return (
+    <details open={isOpen}>
+      <summary>{samples.length < count ? `${numberText(samples.length)} of them` : 'All of them'}</summary>
+      <ul class="ids">
+        {samples.map(({ id, label }) => (
+          <li key={id}>
+            {label && <b>{label}</b>} <code>{id}</code>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+const DECISIONS = ['hold.reject', 'hold.approve'] as const;
+
+/** The first button is the one that Enter presses: it takes nothing away. */
+function Decision({ id, describedBy }: { readonly id: string; readonly describedBy: string }) {
+  const address = useAddress();
+  const may = useMay();
+  if (!DECISIONS.every(may)) return null;
+  return (
+    <form class="decision" method="post" action={address(`/act/${DECISIONS[0]}`)}>
+      <FormFields fields={{ id, back: PATH }} />
+      <label>
+        <span>Why, for the audit</span>
+        <input type="text" name="reason" maxLength={500} />
+      </label>
+      {DECISIONS.map((name) => (
+        <button
+          key={name}
+          class={name === 'hold.approve' ? 'danger' : undefined}
+          formAction={address(`/act/${name}`)}
+          aria-describedby={describedBy}
+        >
+          {ACTIONS[name].label}
+        </button>
+      ))}
+    </form>
+  );
+}
+
+function HoldCard({ hold }: { readonly hold: HoldModel }) {
+  const address = useAddress();
+  const { id, environment, company_id, company_name, resource, count, living, samples, status, opened_at, run_id } = hold;
+  const heading = `hold-${id}`;
+  const commands = useCommands(['hold.approve', 'hold.reject'], { id });
+  return (
+    <section class="card" aria-labelledby={heading}>
+      <h2 id={heading}>
+        {numberText(count)} of {numberText(living)} rows of {resource} would go
+      </h2>
+      <p class="under">
+        <State of={status} />
+        <Environment name={environment} />
+        <CompanyLink environment={environment} companyId={company_id} name={company_name} />
+        <span>
+          since <When at={opened_at} />
+        </span>
+        <a href={address(`/runs/${run_id}`)}>The run that found it</a>
+      </p>
+      {samples.length > 0 && <Samples samples={samples} isOpen={status === 'open'} count={count} />}
+      {status === 'open' && (
+        <>
+          <p class="hint">
+            Approve if the records are gone for good: they are marked deleted. Reject if the service answered wrongly: they stay,
+            and the next walk looks again.
+          </p>
+          <Decision id={id} describedBy={heading} />
+          <AsCommands commands={commands} />
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,112 @@
+import type { ComponentChildren } from 'preact';
+import { renderToString } from 'preact-render-to-string';
+import { ACTIONS } from './actions.js';
+import { useAddress, useView, type View, ViewContext, type Viewer } from './view.js';
+
+/** What stands on a page between the navigation and its end. */
+export interface PageContent {
+  readonly title: string;
+  readonly status?: number;
+  readonly body: ComponentChildren;
+}
+
+const NAVIGATION = [
+  ['/', 'Overview'],
+  ['/companies', 'Companies'],
+  ['/runs', 'Runs'],
+  ['/holds', 'Holds'],
+  ['/schema', 'Schema'],
+  ['/notifications', 'Notifications'],
+  ['/audit', 'Audit'],
+  ['/queue', 'Queue'],
+  ['/tokens', 'Tokens'],
+  ['/settings', 'Settings'],
+] as const;
+
+/** What a person has opened stays open when a page renews itself. */
+const HTMX = JSON.stringify({ includeIndicatorCSS: false, morphIgnore: ['data-htmx-powered', 'open'] });
+
+/** The whole document. Everything in it is escaped. */
+export function renderPage(view: View, content: PageContent): string {
+  return `<!doctype html>${renderToString(
+    <ViewContext.Provider value={view}>
+      <Document {...content} />
+    </ViewContext.Provider>,
+  )}`;
+}
+
+function Document({ title, body }: PageContent) {
+  const { viewer, assets } = useView();
+  const address = useAddress();
+  return (
+    <html lang="en">
+      <head>
+        <meta charSet="utf-8" />
+        <meta name="viewport" content="width=device-width, initial-scale=1" />
+        <meta name="htmx-config" content={HTMX} />
+        <title>{`${title} · Muster`}</title>
+        <link rel="stylesheet" href={address(assets.sheet)} />
+        <link rel="icon" href={address('/favicon.svg')} type="image/svg+xml" />
+      </head>
+      <body class={viewer ? undefined : 'alone'}>
+        {viewer && (
+          <a class="skip" href="#content">
+            To the content
+          </a>
+        )}
+        {viewer && <Header {...viewer} />}
+        <main id="content" tabIndex={-1}>
+          <Notice />
+          {body}
+        </main>
+        {viewer && assets.scripts.map((script) => <script key={script} src={address(script)} defer />)}
+      </body>
+    </html>
+  );
+}
+
+function Header({ caller, csrf }: Viewer) {
+  const { address: here } = useView();
+  const address = useAddress();
+  const section = `/${here.split(/[/?]/)[1]}`;
+  return (
+    <header class="bar">
+      <a class="brand" href={address('/')} aria-label="Muster, to the overview">
+        <svg viewBox="0 0 24 24" aria-hidden="true">
+          <path d="M4 6h16M4 12h10M4 18h7" />
+          <path d="m14 17 3 3 5-6" />
+        </svg>
+        <span>Muster</span>
+      </a>
+      <nav aria-label="Pages">
+        <ul>
+          {NAVIGATION.map(([path, name]) => (
+            <li key={path}>
+              <a href={address(path)} aria-current={path === section ? 'page' : undefined}>
+                {name}
+              </a>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <form class="who" method="post" action={address('/logout')}>
+        <span>
+          {caller.name} <small>{caller.role}</small>
+        </span>
+        <input type="hidden" name="csrf" value={csrf} />
+        <button class="quiet">Sign out</button>
+      </form>
+    </header>
+  );
+}
+
+/** Says that the action before this page was done. The address names it, and only a name of ours says anything. */
+function Notice() {
+  const { done } = useView();
+  const said = done !== undefined && Object.hasOwn(ACTIONS, done) ? ACTIONS[done as keyof typeof ACTIONS].done : undefined;
+  return said ? (
+    <p class="notice good" role="status">
+      {said}
+    </p>
+  ) : null;
+}

@@ -1,0 +1,118 @@
+import { useAddress, useView } from './view.js';
+
+// Values as people read them: times, durations, numbers, states, companies.
+
+const RELATIVE = new Intl.RelativeTimeFormat('en-GB', { numeric: 'auto' });
+const NUMBER = new Intl.NumberFormat('en-GB');
+const STEPS = [
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+] as const;
+
+export const numberText = (value: number): string => NUMBER.format(value);
+
+export const companyCount = (count: number): string => `${numberText(count)} ${count === 1 ? 'company' : 'companies'}`;
+
+/** A moment, told from now; the exact time on hover and to programs. */
+export function When({ at, none = 'never' }: { readonly at: string | null | undefined; readonly none?: string }) {
+  const { now } = useView();
+  if (!at) return <span class="none">{none}</span>;
+  return (
+    <time dateTime={at} title={exactTime(at)}>
+      {relativeTime(Date.parse(at) - now)}
+    </time>
+  );
+}
+
+/** For a person, of a time as the API writes it. */
+export function exactTime(at: string): string {
+  return `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`;
+}
+
+function relativeTime(ms: number): string {
+  const seconds = ms / 1_000;
+  const [unit, length] = STEPS.find(([, each]) => Math.abs(seconds) >= each) ?? (['second', 1] as const);
+  return unit === 'second' && Math.abs(seconds) < 10 ? 'now' : RELATIVE.format(Math.round(seconds / length), unit);
+}
+
+/** Between two moments, in its two largest units: "3 min 20 s". */
+export function durationText(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1_000));
+  const parts = [
+    [Math.floor(seconds / 3_600), 'h'],
+    [Math.floor(seconds / 60) % 60, 'min'],
+    [seconds % 60, 's'],
+  ] as const;
+  const first = parts.findIndex(([count]) => count > 0);
+  return first < 0
+    ? '0 s'
+    : parts
+        .slice(first, first + 2)
+        .filter(([count]) => count > 0)
+        .map(([count, unit]) => `${count} ${unit}`)
+        .join(' ');
+}
+
+const STATES: Readonly<Record<string, readonly [text: string, tone: string]>> = {
+  active: ['Active', 'good'],
+  paused: ['Paused', 'quiet'],
+  reauthorization_required: ['Must authorize', 'bad'],
+  queued: ['Queued', 'quiet'],
+  running: ['Running', 'busy'],
+  succeeded: ['Succeeded', 'good'],
+  failed: ['Failed', 'bad'],
+  cancelled: ['Cancelled', 'quiet'],
+  open: ['Open', 'warn'],
+  approved: ['Approved', 'good'],
+  rejected: ['Rejected', 'quiet'],
+  superseded: ['Superseded', 'quiet'],
+  pending: ['Pending', 'busy'],
+  delivered: ['Delivered', 'good'],
+};
+
+/** The words for a state, by which filters name it, too. */
+export function stateText(state: string): string {
+  return STATES[state]?.[0] ?? state;
+}
+
+export function State({ of: state }: { readonly of: string }) {
+  return <span class={`state ${STATES[state]?.[1] ?? 'quiet'}`}>{stateText(state)}</span>;
+}
+
+export function Environment({ name }: { readonly name: string }) {
+  return <span class={`environment ${name}`}>{name}</span>;
+}
+
+interface CompanyLinkProps {
+  readonly environment: string;
+  readonly companyId: string;
+  readonly name?: string | null | undefined;
+}
+
+/** Names are what the service says: any text at all. */
+export function CompanyLink({ environment, companyId, name }: CompanyLinkProps) {
+  const address = useAddress();
+  return (
+    <span class="company">
+      <a class={name ? undefined : 'id'} href={address(`/companies/${environment}/${companyId}`)}>
+        {name || companyId}
+      </a>
+      {name ? <small class="id">{companyId}</small> : null}
+    </span>
+  );
+}
+
+const TRIGGERS: Readonly<Record<string, string>> = {
+  onboarding: 'first sync',
+  nightly: 'nightly',
+  manual: 'asked for',
+  reauthorization: 'authorized again',
+  resync: 'resync of many',
+  verify: 'verify',
+  nightly_verify: 'verify, by the share of the night',
+};
+
+export function triggerText(trigger: string): string {
+  return TRIGGERS[trigger] ?? trigger;
+}
