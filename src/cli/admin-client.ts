@@ -58,7 +58,11 @@ export class AdminClient {
     const items: T[] = [];
     let cursor: string | undefined;
     do {
-      const page: { data: T[]; next_cursor: string | null } = await this.get(path, { limit: 500, ...query, cursor });
+      const page: { data: T[]; next_cursor: string | null } = await this.get(path, {
+        ...query,
+        limit: query.limit ?? 500,
+        cursor,
+      });
       items.push(...page.data);
       cursor = page.next_cursor ?? undefined;
     } while (cursor !== undefined && query.limit === undefined);
@@ -135,7 +139,9 @@ async function adminToken(config: Config, base: string): Promise<string> {
 
 function refusal({ base, status, text }: Answer): CommandFailure {
   if (status === 401)
-    return new UsageFailure(`${base} refused the admin token: see that MUSTER_ADMIN_TOKEN or MUSTER_HOME belong to it.`);
+    return new UsageFailure(
+      `${base} refused the token: see that MUSTER_ADMIN_TOKEN or MUSTER_HOME belong to it, and that a named token is neither deleted nor expired.`,
+    );
   const { detail, code } = (parsed(text) ?? {}) as { detail?: string; code?: string };
   if (!detail || !code) return notMuster({ base, status });
   return new (status === 400 ? UsageFailure : CommandFailure)(`${detail} [${code}]`);

@@ -42,6 +42,6 @@ const COLUMNS: Columns<Change> = {
   ...members('id'),
 };
 
-function parseSeq(text: string): string {
+export function parseSeq(text: string): string {
   return /^\d{1,18}$/.test(text) ? text : refuse('It must be a seq of the feed, or 0.');
 }

@@ -13,15 +13,25 @@ import {
 } from './operator-command.js';
 import { COMPANY, type Columns, members, print, time } from './table.js';
 
+interface CompanyListOptions extends ListOptions {
+  readonly search?: string;
+  readonly sort?: 'worst';
+}
+
 export function registerCompanies(program: Command): void {
   operatorCommand(program, 'companies', 'list the onboarded companies, or show one')
     .addOption(environmentOption())
     .addOption(companyOption())
     .addOption(new Option('--status <status>', 'only companies of this status').choices(CompanyStatusName.options))
-    .action(async ({ environment, company, status, ...options }: ListOptions) => {
+    .option('--search <text>', 'only companies with this in their name, or whose company_id begins so')
+    .addOption(
+      new Option('--sort <order>', 'worst: first those that must authorize again, then those with trouble').choices(['worst']),
+    )
+    .action(async ({ environment, company, status, search, sort, ...options }: CompanyListOptions) => {
       const client = openAdminClient(options);
       if (company === undefined) {
-        print(await client.list<CompanyModel>('/api/companies', { environment, status }), COMPANY_COLUMNS, options);
+        const query = { environment, status, q: search, sort };
+        print(await client.list<CompanyModel>('/api/companies', query), COMPANY_COLUMNS, options);
         return;
       }
       if (environment === undefined) throw new UsageFailure('--company needs --environment: the same company may exist in both.');

@@ -1,5 +1,7 @@
 import { CommanderError } from 'commander';
 import { isMusterError } from '../core/errors.js';
+import { errorText } from '../observability/error-view.js';
+import { redactText } from '../observability/redaction.js';
 
 const FAILED = 1;
 const BAD_USAGE = 2;
@@ -23,6 +25,6 @@ export function exitCodeOf(error: unknown): number {
     console.error(`muster: ${error.message.replace(/$|(?=\n)/, ` [${error.code}]`)}`);
     return error.code === 'invalid_configuration' || error.code === 'invalid_catalogue' ? BAD_USAGE : FAILED;
   }
-  console.error('muster: something failed that should not have:', error);
+  console.error(`muster: something failed that should not have: ${redactText(errorText(error))}`);
   return FAILED;
 }

@@ -1,22 +1,35 @@
 import { type Command, Option } from 'commander';
 import type { z } from 'zod';
 import { Hold } from '../api/holds.js';
-import { environmentOption, idCommand, listCommand } from './operator-command.js';
+import { openAdminClient } from './admin-client.js';
+import { companyOption, environmentOption, listCommand, type OperatorOptions, operatorCommand } from './operator-command.js';
 import { COMPANY, type Columns, members, print, time } from './table.js';
 
 export type HoldModel = z.output<typeof Hold>;
 
+interface DecisionOptions extends OperatorOptions {
+  readonly reason?: string;
+}
+
 export function registerHolds(program: Command): void {
   const holds = program.command('holds').description('list deletions that were held back, and decide on them');
   const status = new Option('--status <status>', 'only those of this status').choices(Hold.shape.status.options);
-  listCommand(holds, 'list them, newest first', [environmentOption(), status], { path: '/api/holds', columns: COLUMNS });
+  listCommand(holds, 'list them, newest first', [environmentOption(), companyOption(), status], {
+    path: '/api/holds',
+    columns: COLUMNS,
+  });
   for (const [verb, what] of [
     ['approve', 'mark the rows deleted that the newest verified walk lacked'],
     ['reject', 'keep the rows'],
   ] as const) {
-    idCommand(holds, verb, what, async (client, id, options) =>
-      print([await client.post<HoldModel>(`/api/holds/${id}/${verb}`)], COLUMNS, options),
-    );
+    operatorCommand(holds, verb, what)
+      .argument('<id>', 'id of the hold')
+      .option('--reason <text>', 'why; the audit keeps it')
+      .action(async (id: string, { reason, ...options }: DecisionOptions) => {
+        const path = `/api/holds/${encodeURIComponent(id)}/${verb}`;
+        const body = reason === undefined ? undefined : { reason };
+        print([await openAdminClient(options).post<HoldModel>(path, body)], COLUMNS, options);
+      });
   }
 }
 

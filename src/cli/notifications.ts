@@ -1,10 +1,19 @@
 import { type Command, Option } from 'commander';
 import { EventTypeName, type NotificationModel, NotificationStatusName } from '../api/notifications.js';
-import { companyOption, environmentOption, idCommand, limitOption, listCommand } from './operator-command.js';
+import { openAdminClient } from './admin-client.js';
+import {
+  companyOption,
+  environmentOption,
+  idCommand,
+  limitOption,
+  listCommand,
+  type ListOptions,
+  operatorCommand,
+} from './operator-command.js';
 import { COMPANY, type Columns, members, print, time } from './table.js';
 
 export function registerNotifications(program: Command): void {
-  const notifications = program.command('notifications').description('list notifications, and send one again');
+  const notifications = program.command('notifications').description('list notifications, send one again, or send a test');
   const status = new Option('--status <status>', 'only those of this status').choices(NotificationStatusName.options);
   const type = new Option('--type <type>', 'only those of this type').choices(EventTypeName.options);
   const filters = [environmentOption(), companyOption(), status, type, limitOption(500, 20)];
@@ -12,6 +21,15 @@ export function registerNotifications(program: Command): void {
   idCommand(notifications, 'redeliver', 'send a notification once more', async (client, id, options) =>
     print([await client.post<NotificationModel>(`/api/notifications/${id}/redeliver`)], COLUMNS, options),
   );
+  operatorCommand(notifications, 'test', 'send a test to the webhook; the list says what becomes of it')
+    .addOption(environmentOption().default('test'))
+    .action(async ({ environment, ...options }: ListOptions) =>
+      print(
+        [await openAdminClient(options).post<NotificationModel>('/api/notifications/test', { environment })],
+        COLUMNS,
+        options,
+      ),
+    );
 }
 
 const COLUMNS: Columns<NotificationModel> = {

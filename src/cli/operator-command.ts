@@ -81,7 +81,7 @@ export function companyOption(): Option {
   });
 }
 
-export function limitOption(most: number, preset: number): Option {
+export function limitOption(most: number, preset?: number): Option {
   return new Option('--limit <count>', `how many at most, up to ${most}`).argParser(parseCount).default(preset);
 }
 

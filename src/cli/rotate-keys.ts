@@ -31,9 +31,9 @@ export function registerRotateKeys(program: Command): void {
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: boolean }) => {
       const config = loadConfig(process.env);
-      const { rotateStoredKeys } = await import('../app.js');
+      const { rotateStoredKeys } = await import('../maintenance.js');
       const { createLogger } = await import('../observability/logger.js');
-      const rotation = await rotateStoredKeys(config, createLogger({ level: config.logLevel }));
+      const rotation = await rotateStoredKeys(config, createLogger({ level: config.logLevel, format: config.logFormat }));
       for (const line of json ? jsonLines(rotation) : textLines(rotation)) console.log(line);
       if (rotation.unreadable.length > 0)
         throw new CommandFailure(

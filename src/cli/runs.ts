@@ -30,9 +30,15 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
   print([run], RUN_COLUMNS, options);
   if (options.json) return;
   console.log();
-  print(run.walks, WALK_COLUMNS, options);
+  if (run.kind === 'verify') print(run.walks, READING_COLUMNS, options);
+  else print(run.walks, WALK_COLUMNS, options);
   const holds = await client.list<HoldModel>('/api/holds', { environment: run.environment, status: 'open' });
   const notes = [
+    ...run.walks.flatMap(({ resource, verify }) =>
+      (verify?.sample ?? []).map(
+        ({ id, kind, members: names = [] }) => `${resource} ${id}: ${[kind, names.join(', ')].filter(Boolean).join(' in ')}`,
+      ),
+    ),
     ...(run.error ? [`${run.error.message} [${run.error.code}]`] : []),
     ...run.walks.flatMap(({ resource, error }) =>
       // A walk that ended with its run carries the run's error.
@@ -51,7 +57,17 @@ const RUN_COLUMNS: Columns<RunModel> = {
   ...members('trigger', 'status'),
   STARTED: ({ started_at }) => time(started_at),
   FINISHED: ({ finished_at }) => time(finished_at),
-  VERIFIED: ({ walks }) => `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
+  VERIFIED: ({ kind, walks }) =>
+    kind === 'verify' ? undefined : `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
+};
+
+const READING_COLUMNS: Columns<RunModel['walks'][number]> = {
+  ...members('resource', 'status'),
+  COMPARED: ({ verify }) => verify?.compared,
+  MISSING: ({ verify }) => verify?.missing,
+  EXTRA: ({ verify }) => verify?.extra,
+  DIFFERENT: ({ verify }) => verify?.different,
+  'CHANGED SINCE': ({ verify }) => verify?.changed_since,
 };
 
 const WALK_COLUMNS: Columns<RunModel['walks'][number]> = {

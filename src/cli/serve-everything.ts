@@ -104,7 +104,8 @@ function banner({ providers, databaseUrl, redisUrl, home }: Config, sandbox: San
 function whatNext(config: Config, app: App, isSandbox: boolean, logFile: string | undefined): void {
   const token = config.adminToken ? 'MUSTER_ADMIN_TOKEN' : `in ${adminTokenPath(config)}`;
   console.log('\nWhere to look');
-  explain(`${app.url}/api/docs`, `the admin API; its token is ${token}`);
+  explain(`${app.url}/`, `the control room; sign in with the admin token, ${token}`);
+  explain(`${app.url}/api/docs`, 'the admin API, which takes the same token');
   if (app.embeddedUrl) explain(psqlCommand(config, app.embeddedUrl), 'the tables');
   if (logFile) explain(logFile, 'the log');
 

@@ -10,6 +10,9 @@ import { createLogger, type Logger } from '../observability/logger.js';
 /** Longest stop. A service that has not stopped by then ends with the process, and the next start loses nothing by it. */
 const STOP_LIMIT_MS = 14_000;
 
+/** Longest time that a process outlives its stop. */
+const LINGER_MS = 500;
+
 /** Longest time that a start has to undo itself. Then the process ends, which it may do at any moment of a start. */
 const CALLED_OFF_MS = 10_000;
 
@@ -37,6 +40,8 @@ export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{
   await signalled;
   await started.stop();
   clearTimeout(limit);
+  // Everything has let go; what BullMQ still waits for would keep the process.
+  setTimeout(() => process.exit(0), LINGER_MS).unref();
 }
 
 /** Ends a stop that hangs, for example on a Redis that is away. The exit code is 0: nothing that was committed is lost. */
@@ -47,7 +52,7 @@ function giveUp(): never {
 
 /** Serves one role until a signal. */
 export function serveRole(config: Config, role: Role): Promise<void> {
-  const logger = createLogger({ level: config.logLevel });
+  const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   return serveUntilSignal(async (signal) => {
     if (Object.keys(config.providers).length === 0) {
       logger.warn(
@@ -64,7 +69,7 @@ export function serveRole(config: Config, role: Role): Promise<void> {
 
 /** The log of a process on a terminal goes to a file, so that it does not break up what the person there reads. */
 export function loggerBesideTerminal(config: Config): { logger: Logger; file?: string } {
-  if (!process.stderr.isTTY) return { logger: createLogger({ level: config.logLevel }) };
+  if (!process.stderr.isTTY) return { logger: createLogger({ level: config.logLevel, format: config.logFormat }) };
   makeFolder(config.home);
   const file = join(config.home, 'muster.log');
   return { logger: createLogger({ level: config.logLevel, destination: pino.destination({ dest: file, sync: true }) }), file };

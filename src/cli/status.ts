@@ -1,5 +1,7 @@
 import type { Command } from 'commander';
+import type { BudgetModel } from '../api/budget.js';
 import type { CompanyModel } from '../api/company-model.js';
+import type { OverviewModel } from '../api/overview.js';
 import type { RunModel } from '../api/run-model.js';
 import { type AdminClient, openAdminClient, type Readiness } from './admin-client.js';
 import { oldestVerified } from './companies.js';
@@ -24,12 +26,14 @@ export function registerStatus(program: Command): void {
 }
 
 async function overlook(client: AdminClient) {
-  const [companies, queued, running, failed, holds] = await Promise.all([
+  const [companies, queued, running, metrics, holds, budget, { issues_open, last_export }] = await Promise.all([
     client.list<CompanyModel>('/api/companies'),
     client.list<RunModel>('/api/runs', { status: 'queued' }),
     client.list<RunModel>('/api/runs', { status: 'running' }),
-    lastRunsFailed(client),
+    client.getText('/metrics', {}, 'text/plain'),
     client.list<object>('/api/holds', { status: 'open' }),
+    client.get<{ data: BudgetModel[] }>('/api/budget'),
+    client.get<OverviewModel>('/api/overview'),
   ]);
   const counts = { active: 0, reauthorization_required: 0, paused: 0 };
   for (const { status } of companies) counts[status] += 1;
@@ -44,15 +48,24 @@ async function overlook(client: AdminClient) {
       oldest_verified_at: oldestVerified(verified) ?? null,
     },
     runs: { queued: queued.length, running: running.length },
-    companies_last_run_failed: failed,
+    companies_last_run_failed: lastRunsFailed(metrics),
+    /** Of the environment that takes longest; null where it is not known. */
+    estimated_seconds_left: secondsLeft(metrics),
     open_holds: holds.length,
+    last_export,
+    open_issues: issues_open,
+    budget: budget.data,
   };
 }
 
-/** Reads the metrics: the API lists every run that ever failed, and does not say which of them was a company's last. */
-async function lastRunsFailed(client: AdminClient): Promise<number> {
-  const metrics = await client.getText('/metrics', {}, 'text/plain');
+/** By the metrics: the API lists every run that ever failed, and does not say which of them was a company's last. */
+function lastRunsFailed(metrics: string): number {
   return Number(/^muster_companies_last_run\{status="failed"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
+}
+
+function secondsLeft(metrics: string): number | null {
+  const left = [...metrics.matchAll(/^muster_night_seconds_left\{[^}]*\} (\d+)$/gm)].map(([, seconds]) => Number(seconds));
+  return left.length === 0 ? null : Math.max(...left);
 }
 
 function textOf({ parts }: Readiness): string {
@@ -65,17 +78,46 @@ function textsOf({
   lists,
   runs,
   companies_last_run_failed: failed,
+  estimated_seconds_left: left,
+  last_export: exported,
   open_holds,
+  open_issues,
+  budget,
 }: Awaited<ReturnType<typeof overlook>>) {
   const oldest = time(lists.oldest_verified_at) ?? '-';
   return {
     companies: `${companies.active} active, ${companies.paused} paused, ${companies.reauthorization_required} must authorize again`,
     lists: `${lists.verified} verified (the oldest at ${oldest}), ${lists.never_verified} never`,
-    runs: `${runs.running} running, ${runs.queued} queued`,
+    runs: `${runs.running} running, ${runs.queued} queued${left === null ? '' : `, done in about ${Math.ceil(left / 60)} min at this pace`}`,
     'last runs':
       failed === 0
         ? 'none failed'
         : `${failed} ${failed === 1 ? 'company' : 'companies'} failed: see \`muster runs --status failed\``,
+    ...(exported && { 'last export': exportText(exported) }),
+    'open issues': open_issues === 0 ? '0' : `${open_issues}: see \`muster issues\``,
     'open holds': open_holds === 0 ? '0' : `${open_holds}: see \`muster holds --status open\``,
+    ...Object.fromEntries(budget.map((one) => [`requests, ${one.environment}`, requestsText(one)])),
   };
+}
+
+function exportText({
+  night,
+  written,
+  waiting,
+  failed,
+  finished_at,
+  problem,
+}: NonNullable<OverviewModel['last_export']>): string {
+  const left = [...(waiting > 0 ? [`${waiting} to come`] : []), ...(failed > 0 ? [`${failed} failed: ${problem}`] : [])];
+  return `${night}: ${written} ${written === 1 ? 'file' : 'files'}${finished_at ? ` by ${time(finished_at)}` : ''}${left.map((text) => `, ${text}`).join('')}`;
+}
+
+function requestsText({
+  limit_per_second: limit,
+  source,
+  used_last_minute: used,
+  refused_last_minute: refused,
+}: BudgetModel): string {
+  const most = limit === null ? 'no limit known' : `at most ${limit} a second (${source})`;
+  return `${most}; in the last minute ${used}, of which ${refused} were refused`;
 }

@@ -62,7 +62,8 @@ async function syncOne(client: AdminClient, options: SyncOptions & CompanyOption
     throw new CommandFailure(`The run ${run.status === 'failed' ? 'failed' : 'was cancelled'}.`);
 }
 
-async function waitForEnd(client: AdminClient, asked: RunModel): Promise<RunModel> {
+/** Asks for the run until it has ended. */
+export async function waitForEnd(client: AdminClient, asked: RunModel): Promise<RunModel> {
   let run = asked;
   while (run.status === 'queued' || run.status === 'running') {
     await systemClock.sleep(POLL_MS);

@@ -17,6 +17,7 @@ import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { isProcessAlive, makeFolder } from '../core/home.js';
+import { registerSecret } from '../observability/secret-registry.js';
 import { type Account, embeddedDatabaseFailed, SERVER_ENVIRONMENT, serverAccount } from './embedded-account.js';
 
 const run = promisify(execFile);
@@ -56,9 +57,11 @@ export async function prepareCluster(home: string): Promise<Cluster> {
   };
 }
 
-function readPassword(path: string): string {
+export function readPassword(path: string): string {
   try {
-    return readFileSync(path, 'utf8').trim();
+    const password = readFileSync(path, 'utf8').trim();
+    registerSecret(password, { lasting: true });
+    return password;
   } catch (cause) {
     const advice = 'run Muster as the user who made it, or set MUSTER_HOME to another folder';
     throw embeddedDatabaseFailed(`${path} cannot be read; ${advice}`, cause);

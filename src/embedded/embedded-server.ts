@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, existsSync, openSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, realpathSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import type { Logger } from 'pino';
 import { isProcessAlive } from '../core/home.js';
 import { sqlState } from '../db/sql-state.js';
 import { embeddedDatabaseFailed } from './embedded-account.js';
-import { type Cluster, NAME, prepareCluster } from './embedded-cluster.js';
+import { type Cluster, NAME, prepareCluster, readPassword } from './embedded-cluster.js';
 import { type Guard, isGuarded, isInUse, joinUsers, type PipeEnd, startGuarded } from './embedded-guard.js';
 
 export interface EmbeddedServer {
@@ -33,7 +33,7 @@ const MAX_LOG_BYTES = 5_000_000;
 const SETTINGS = {
   listen_addresses: '127.0.0.1',
   unix_socket_directories: '',
-  max_connections: '100',
+  max_connections: '200',
   shared_buffers: '128MB',
   log_checkpoints: 'off',
   // The log is a plain file: neither statements nor rows may stand in it.
@@ -78,6 +78,18 @@ export async function startEmbeddedServer({ home, logger }: { home: string; logg
   throw embeddedDatabaseFailed(
     `The embedded PostgreSQL did not start: ${lastLines(cluster.log)} (log: ${cluster.log}). Mend that, or set DATABASE_URL.`,
   );
+}
+
+/**
+ * Address of the server below `home`/postgres, with the password; undefined where none runs. Starts and makes nothing. Throws
+ * `embedded_database_failed` where its password cannot be read.
+ */
+export function runningEmbeddedServer(home: string): string | undefined {
+  const root = join(resolve(home), 'postgres');
+  const data = join(existsSync(root) ? realpathSync(root) : root, 'data');
+  const found = readPostmaster(data);
+  if (!found?.ready || !isProcessAlive(found.pid) || !commandOf(found.pid).includes(data)) return undefined;
+  return urlOf({ password: readPassword(join(root, 'password')) }, found.port, NAME);
 }
 
 async function launch(cluster: Cluster): Promise<Guard> {
@@ -171,7 +183,7 @@ function commandOf(pid: number): string {
 
 const lockFile = (data: string): string => join(data, 'postmaster.pid');
 
-function urlOf({ password }: Cluster, port: number, database: string): string {
+function urlOf({ password }: Pick<Cluster, 'password'>, port: number, database: string): string {
   return `postgres://${NAME}:${password}@127.0.0.1:${port}/${database}`;
 }
 

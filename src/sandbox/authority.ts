@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import { MusterError } from '../core/errors.js';
 import type { Grants, IssuedTokens } from './grants.js';
@@ -12,11 +13,12 @@ export type Form = Readonly<Record<string, string | undefined>>;
 /** An authorization request that waits for the member's decision. */
 interface Consent {
   readonly redirectUri: string;
+  /** Of PKCE (RFC 7636): who redeems the code must know the text whose SHA-256 this is. */
+  readonly challenge: string | undefined;
   readonly state: string | undefined;
 }
 
-interface Code {
-  readonly redirectUri: string;
+interface Code extends Pick<Consent, 'redirectUri' | 'challenge'> {
   readonly companyId: string;
 }
 
@@ -65,8 +67,12 @@ export class Authority {
     }
     const state = query.state;
     if (query.response_type !== 'code') return { kind: 'redirect', location: back({ redirectUri, state }) };
+    const { code_challenge: challenge, code_challenge_method: method } = query;
+    // Without a method, RFC 7636 means `plain`, which proves nothing to whoever sees the address.
+    if (challenge !== undefined && (method !== 'S256' || !/^[\w-]{43}$/.test(challenge)))
+      return { kind: 'redirect', location: back({ redirectUri, state }) };
     const consentId = randomToken();
-    this.#consents.set(consentId, { redirectUri, state });
+    this.#consents.set(consentId, { redirectUri, state, challenge });
     return { kind: 'consent', consentId, companyId: query.company_id };
   }
 
@@ -76,7 +82,8 @@ export class Authority {
     if (!consent) return undefined;
     this.#consents.delete(consentId);
     if (companyId === undefined) return back(consent);
-    return back(consent, this.#codes.issue({ redirectUri: consent.redirectUri, companyId }));
+    const { redirectUri, challenge } = consent;
+    return back(consent, this.#codes.issue({ redirectUri, challenge, companyId }));
   }
 
   /** POST /auth/token. */
@@ -108,6 +115,8 @@ export class Authority {
     if (!code || code.isExpired) return refuse('invalid_grant', 'the code is unknown, used or expired');
     if (code.value.redirectUri !== redirectUri)
       return refuse('invalid_grant', 'redirect_uri is not that of the authorization request');
+    if (!isProved(code.value.challenge, form.code_verifier))
+      return refuse('invalid_grant', 'code_verifier does not fit the code_challenge of the authorization request');
     return this.#grants.refresh(this.#grants.open(code.value.companyId)) ?? refuse('invalid_grant', 'the grant was revoked');
   }
 }
@@ -116,7 +125,13 @@ function refuse(error: TokenRefusal['error'], description: string): TokenRefusal
   return { status: 400, error, description };
 }
 
-function back({ redirectUri, state }: Consent, code?: string): string {
+/** A verifier without a challenge is refused, too: somebody took the challenge out of the authorization request. */
+function isProved(challenge: string | undefined, verifier: string | undefined): boolean {
+  if (challenge === undefined || verifier === undefined) return challenge === verifier;
+  return /^[\w.~-]{43,128}$/.test(verifier) && createHash('sha256').update(verifier).digest('base64url') === challenge;
+}
+
+function back({ redirectUri, state }: Pick<Consent, 'redirectUri' | 'state'>, code?: string): string {
   const location = new URL(redirectUri);
   if (code !== undefined) location.searchParams.set('code', code);
   if (state !== undefined) location.searchParams.set('state', state);

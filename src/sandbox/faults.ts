@@ -1,3 +1,4 @@
+import { once, setMaxListeners } from 'node:events';
 import { isDeepStrictEqual } from 'node:util';
 import type { ServedRequest } from './request-log.js';
 
@@ -10,13 +11,16 @@ export type Effect =
       readonly kind: 'status';
       readonly status: number;
       readonly headers?: Readonly<Record<string, string>>;
-      readonly body?: string;
+      /** Bytes go out as they are: with a content-encoding among the headers, a compressed answer. */
+      readonly body?: string | Buffer;
     }
   /** The connection is cut; `midway`: after half of the body. */
   | { readonly kind: 'drop'; readonly when: 'before' | 'midway' | 'after' }
   /** No answer ever comes. */
   | { readonly kind: 'hang'; readonly when: 'before' | 'after' }
   | { readonly kind: 'delay'; readonly ms: number }
+  /** The request waits until the faults are cleared, and is served then. */
+  | { readonly kind: 'hold' }
   /** A whole answer of which the second half is missing. */
   | { readonly kind: 'truncate' }
   /** At most `take` records, whatever was asked for. Of a numbered page the rest is lost: the next page begins where it always does. */
@@ -57,6 +61,7 @@ interface Fault {
 /** Faults to come. A request meets at most one: the oldest that matches it. */
 export class Faults {
   #faults: Fault[] = [];
+  #held = holding();
 
   add(effect: Effect, target: FaultTarget = {}): void {
     this.#faults.push({ effect, target, skip: target.skip ?? 0, left: target.times ?? 1 });
@@ -64,6 +69,13 @@ export class Faults {
 
   clear(): void {
     this.#faults = [];
+    this.#held.abort();
+    this.#held = holding();
+  }
+
+  /** Resolves when the faults of now are cleared; throws when `stopped` aborts before. */
+  async cleared(stopped: AbortSignal): Promise<void> {
+    await once(this.#held.signal, 'abort', { signal: stopped });
   }
 
   /** How many requests are still to be met. */
@@ -84,6 +96,13 @@ export class Faults {
     }
     return undefined;
   }
+}
+
+/** Each request that is held adds a listener, and there may be many of them. */
+function holding(): AbortController {
+  const held = new AbortController();
+  setMaxListeners(0, held.signal);
+  return held;
 }
 
 function matches(target: FaultTarget, { method, path, input }: ServedRequest): boolean {

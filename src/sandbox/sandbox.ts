@@ -7,6 +7,7 @@ import { controlRoutes, resetSandbox } from './control-routes.js';
 import { Faults } from './faults.js';
 import { Grants } from './grants.js';
 import { listRoutes, type PageStart } from './list-routes.js';
+import { type RateLimitOptions, RateLimiter } from './rate-limiter.js';
 import { RequestLog } from './request-log.js';
 import { serve } from './server.js';
 import { randomToken, Tokens } from './tokens.js';
@@ -68,8 +69,9 @@ export async function startSandbox(options: SandboxOptions = {}) {
   const faults = new Faults();
   const log = new RequestLog();
   const controls = { world, grants, faults, log };
+  let limiter: RateLimiter | undefined;
 
-  const server = await serve({ host, port, clock, latencyMs, etags, faults, log }, (app) => {
+  const server = await serve({ host, port, clock, latencyMs, etags, faults, log, limiter: () => limiter }, (app) => {
     authorityRoutes(app, authority, world, accessTokenSeconds);
     listRoutes(app, { world, grants, tokens, maxTake, wrapped });
     controlRoutes(app, controls);
@@ -87,6 +89,10 @@ export async function startSandbox(options: SandboxOptions = {}) {
     companies: planned.map((company) => ({ environment: 'test' as const, ...company })),
     requests: log,
     faults,
+    /** From now on the API takes so many requests and refuses the others; undefined: all of them, as at the start. */
+    limit: (limit: RateLimitOptions | undefined) => {
+      limiter = limit && new RateLimiter(limit);
+    },
     /** How often a spent refresh token was sent again. */
     get reusedRefreshTokens() {
       return grants.reusedRefreshTokens;

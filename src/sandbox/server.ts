@@ -7,6 +7,7 @@ import { parseCompanyId } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { JSON_TYPE, Refusal, sendJson, type Visit, visitOf } from './answer.js';
 import type { Faults } from './faults.js';
+import type { RateLimiter } from './rate-limiter.js';
 import type { RequestLog } from './request-log.js';
 
 export interface ServerOptions {
@@ -17,6 +18,8 @@ export interface ServerOptions {
   readonly etags: boolean;
   readonly faults: Faults;
   readonly log: RequestLog;
+  /** The limit of the API's requests at the moment. */
+  readonly limiter: () => RateLimiter | undefined;
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -84,7 +87,11 @@ function addRoutesAndRefusals(app: FastifyInstance, addRoutes: (app: FastifyInst
 }
 
 /** Writes the log, and lets the faults happen: some before the request reaches its handler, the others when its answer leaves. */
-function meetFaults(app: FastifyInstance, { clock, latencyMs, etags, faults, log }: ServerOptions, stopped: AbortSignal): void {
+function meetFaults(
+  app: FastifyInstance,
+  { clock, latencyMs, etags, faults, log, limiter }: ServerOptions,
+  stopped: AbortSignal,
+): void {
   app.decorateRequest('visit', null);
 
   app.addHook('onRequest', async (request) => {
@@ -102,8 +109,12 @@ function meetFaults(app: FastifyInstance, { clock, latencyMs, etags, faults, log
   app.addHook('preValidation', async (request, reply) => {
     const visit = visitOf(request);
     visit.entry.input = loggedInput(request, visit.entry.path);
+    const admission = isApi(visit.entry.path) ? limiter()?.admit(clock.now()) : undefined;
+    if (admission) reply.headers(admission.headers);
+    if (admission?.isAdmitted === false) return sendJson(reply, 429, { error: 'too_many_requests', message: 'Slow down.' });
     const effect = faults.meet(visit.entry);
     visit.effect = effect;
+    if (effect?.kind === 'hold') await faults.cleared(stopped);
     // Real time even under an injected clock: slowness is felt by the client's sockets.
     const wait = latencyMs + (effect?.kind === 'delay' ? effect.ms : 0);
     if (wait > 0) await systemClock.sleep(wait, stopped);

@@ -1,0 +1,75 @@
+import type { Catalogue } from '../catalogue/endpoint.js';
+import type { Clock } from '../core/clock.js';
+import type { ByEnvironment, ProviderSettings } from '../core/provider-settings.js';
+import type { HttpClient } from '../http/http-client.js';
+import { mirrorRelations } from '../mirror/mirror-table.js';
+import { checkAge } from './age.js';
+import { checkCatalogue } from './catalogue.js';
+import type { Check } from './check.js';
+import { checkClock } from './clock.js';
+import { checkConfiguration, type ConfigurationState } from './configuration.js';
+import { checkDatabase } from './database.js';
+import { DatabaseAccess, type DatabasePlace } from './database-access.js';
+import { checkDisk } from './disk.js';
+import { checkIssuer } from './issuer.js';
+import { checkKeys, type Keys } from './keys.js';
+import { checkQueue, type QueuePlace } from './queue.js';
+import { checkServices } from './service.js';
+import { serviceProbes } from './service-probes.js';
+import { checkTransactions } from './transactions.js';
+
+/** All that is known of an installation before anything of it is asked. */
+export interface Installation {
+  readonly configuration: ConfigurationState;
+  readonly database: DatabasePlace;
+  readonly queue: QueuePlace;
+  readonly keys: Keys;
+  /** Throws FaultsError `invalid_catalogue`. */
+  readonly loadCatalogue: () => Catalogue;
+  readonly providers: ByEnvironment<ProviderSettings>;
+  /** By which people sign in to the control room; undefined where they do so with tokens alone. */
+  readonly issuer: URL | undefined;
+  readonly workerConcurrency: number;
+  readonly changeRetentionDays: number | undefined;
+  readonly staleAfterHours: number;
+  /** Folder of the embedded database, where that is used. */
+  readonly embeddedHome: string | undefined;
+  readonly http: HttpClient;
+  readonly clock: Clock;
+}
+
+/** Every check, in the order in which a person reads them: what others rest on comes first. */
+export function checksOf(installation: Installation): readonly Check[] {
+  const { configuration, queue, keys, providers, http, clock } = installation;
+  const access = new DatabaseAccess(installation.database);
+  const probes = serviceProbes(http, providers, clock);
+  const catalogue = catalogueOf(installation);
+  const carriesQueue = queue === 'PostgreSQL';
+  return [
+    checkConfiguration(configuration),
+    checkCatalogue(installation.loadCatalogue, access),
+    checkDatabase({ ...installation, access, carriesQueue, mirrorTables: catalogue ? mirrorRelations(catalogue) : [] }),
+    checkTransactions(access),
+    checkQueue({ place: queue, access, clock }),
+    checkClock({ access, probes, clock }),
+    checkKeys(keys, access),
+    ...checkServices(probes, { wrong: configuration.faults.length > 0 }),
+    ...checkIssuer(http, installation.issuer),
+    checkAge({
+      ...installation,
+      access,
+      environments: configuration.environments,
+      resources: catalogue?.endpoints.map(({ resource }) => resource) ?? [],
+    }),
+    checkDisk({ ...installation, access, home: installation.embeddedHome }),
+  ];
+}
+
+/** Undefined where it is wrong, which is the business of its own check. */
+function catalogueOf({ loadCatalogue }: Installation): Catalogue | undefined {
+  try {
+    return loadCatalogue();
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,90 @@
+import type { EncryptionKey } from '../core/secret.js';
+import { isMusterError } from '../core/errors.js';
+import { readCiphertexts, SEALED_COLUMNS } from '../db/tables/ciphertexts.js';
+import { Cipher, Keyring } from '../oauth/cipher.js';
+import { type Check, counted, type Finding, NotLookedAt, ok, problem, warning } from './check.js';
+import type { DatabaseAccess } from './database-access.js';
+
+/** The keys as they are; `none`: none is kept yet; `wrong`: MUSTER_ENCRYPTION_KEYS cannot be read. */
+export type Keys = readonly EncryptionKey[] | 'none' | 'wrong';
+
+/** Tokens by the key that they need. Key `null`: what stands there is no ciphertext at all. */
+interface Tally {
+  readonly key: string | null;
+  tokens: number;
+  missing: number;
+  damaged: number;
+}
+
+/** Whether each stored token can be decrypted. None is kept, shown or sent. */
+export function checkKeys(keys: Keys, access: DatabaseAccess): Check {
+  return {
+    name: 'keys',
+    look: async () => {
+      if (keys === 'wrong')
+        throw new NotLookedAt(
+          warning('not looked at: MUSTER_ENCRYPTION_KEYS is wrong or missing', 'Set it right, and look again.'),
+        );
+      if (keys === 'none') return [ok('none yet; one is made at the first start, and kept under MUSTER_HOME')];
+      const ring = new Keyring(keys);
+      return describe(await tally(access, new Cipher(ring)), ring, keys);
+    },
+  };
+}
+
+async function tally(access: DatabaseAccess, cipher: Cipher): Promise<Tally[]> {
+  const tallies = new Map<string | null, Tally>();
+  for (const column of SEALED_COLUMNS) {
+    for (const { sealed, ...company } of await access.read((db) => readCiphertexts(db, column))) {
+      const key = /^v1\.(.+)\.[\w-]+$/.exec(sealed)?.[1] ?? null;
+      const found = tallies.get(key) ?? { key, tokens: 0, missing: 0, damaged: 0 };
+      tallies.set(key, found);
+      found.tokens += 1;
+      try {
+        cipher.open(sealed, company, column.field);
+      } catch (error) {
+        if (!isMusterError(error, 'token_unreadable')) throw error;
+        found[error.details['reason'] === 'missing_key' ? 'missing' : 'damaged'] += 1;
+      }
+    }
+  }
+  return [...tallies.values()];
+}
+
+function describe(tallies: readonly Tally[], ring: Keyring, keys: readonly EncryptionKey[]): Finding[] {
+  const used = new Set(tallies.map(({ key }) => key));
+  const idle = keys.filter(({ id }) => id !== ring.currentId && !used.has(id)).map(({ id }) => id);
+  return [
+    ...(tallies.length === 0 ? [ok('no token is stored')] : tallies.flatMap((one) => findingsOf(one, ring))),
+    ...(idle.length > 0 ? [ok(`no token needs the key ${idle.join(', ')}, which may go from MUSTER_ENCRYPTION_KEYS`)] : []),
+  ];
+}
+
+function findingsOf({ key, tokens, missing, damaged }: Tally, { currentId }: Keyring): Finding[] {
+  const found: Finding[] = [];
+  if (missing > 0)
+    found.push(
+      problem(
+        `${counted(missing, 'token')} encrypted with key ${key}, which is missing: their companies cannot be synced`,
+        'Add that key back to MUSTER_ENCRYPTION_KEYS behind the first; `muster rotate-keys` lists the companies.',
+      ),
+    );
+  if (damaged > 0)
+    found.push(
+      problem(
+        key === null
+          ? `${counted(damaged, 'token')} cannot be read: what is stored is no ciphertext`
+          : `${counted(damaged, 'token')} do not open with key ${key}: another key had this id, or the rows were altered`,
+        'Give the id the key that it had; else send each of these companies a connect link. `muster rotate-keys` lists them.',
+      ),
+    );
+  const readable = tokens - missing - damaged;
+  if (readable === 0) return found;
+  const text = `${counted(readable, 'token')} can be read with key ${key}`;
+  found.push(
+    key === currentId
+      ? ok(text)
+      : warning(`${text}, which is not the first`, 'Once every process has the new key first: `muster rotate-keys`.'),
+  );
+  return found;
+}

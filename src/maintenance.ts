@@ -1,0 +1,102 @@
+import { loadCatalogue } from './catalogue/load-catalogue.js';
+import type { Config } from './config/config.js';
+import { encryptionKeys } from './config/kept-secrets.js';
+import { StopStack } from './core/service.js';
+import { openDatabase } from './db/database.js';
+import { migrate } from './db/migrate.js';
+import { grantReading } from './db/reader-rights.js';
+import { grantRuntime } from './db/runtime-rights.js';
+import { startEmbeddedServer } from './embedded/embedded-server.js';
+import { migrateQueue } from './jobs/postgres-queue.js';
+import { applyMarks, copyMarks, type MarkCopy, restoreMarks } from './mirror/mark-copies.js';
+import { ensureMirrorTables } from './mirror/mirror-table.js';
+import { Cipher, Keyring } from './oauth/cipher.js';
+import { type Rotation, rotateKeys } from './oauth/key-rotation.js';
+import type { Logger } from './observability/logger.js';
+import { Marks } from './privacy/marks.js';
+import { ensureTypedViews, extendViews } from './warehouse/typed-views.js';
+
+/**
+ * Brings the database, the queue's tables and those of the catalogue up to date, starting the embedded server where no other is configured. Then
+ * grants to the roles that are given: what api and workers need to `runtime`, what is made for readers to `reader`.
+ */
+export async function applyMigrations(
+  config: Config,
+  logger: Logger,
+  { runtime, reader }: { readonly runtime?: string | undefined; readonly reader?: string | undefined } = {},
+): Promise<{ applied: string[] }> {
+  const stack = stopStack(logger);
+  try {
+    const catalogue = loadCatalogue(config.cataloguePath);
+    const url = await databaseUrl(config, logger, stack);
+    const result = await prepareDatabase(url, config, logger);
+    const db = openDatabase({ url, poolSize: 2 });
+    stack.push({ name: 'database', stop: () => db.close() });
+    await ensureMirrorTables(db, catalogue);
+    await ensureTypedViews(db, catalogue);
+    await extendViews(db, logger);
+    if (runtime !== undefined) await grantRuntime(url, runtime);
+    if (reader !== undefined) await grantReading(url, reader);
+    return result;
+  } finally {
+    await stack.stop();
+  }
+}
+
+/** Encrypts the stored tokens again, in the database that a running Muster may be using. */
+export async function rotateStoredKeys(config: Config, logger: Logger): Promise<Rotation> {
+  const stack = stopStack(logger);
+  try {
+    const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
+    stack.push({ name: 'database', stop: () => db.close() });
+    return await rotateKeys(db, new Cipher(new Keyring(await encryptionKeys(config))));
+  } finally {
+    await stack.stop();
+  }
+}
+
+/** What can be done with all marks of a database, which a running Muster may be using. */
+export interface StoredMarks {
+  readonly copy: () => Promise<MarkCopy>;
+  readonly restore: (copy: unknown) => Promise<number>;
+  readonly apply: () => Promise<number>;
+}
+
+export async function withStoredMarks(
+  config: Config,
+  logger: Logger,
+  work: (marks: StoredMarks) => Promise<void>,
+): Promise<void> {
+  const stack = stopStack(logger);
+  try {
+    const catalogue = loadCatalogue(config.cataloguePath);
+    const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
+    stack.push({ name: 'database', stop: () => db.close() });
+    const cipher = new Cipher(new Keyring(await encryptionKeys(config)));
+    await work({
+      copy: () => copyMarks(db),
+      restore: (copy) => restoreMarks(db, cipher, copy),
+      apply: () => applyMarks(db, { catalogue, marks: new Marks(cipher) }),
+    });
+  } finally {
+    await stack.stop();
+  }
+}
+
+export function stopStack(logger: Logger): StopStack {
+  return new StopStack((error, name) => logger.error({ err: error }, `${name} did not stop cleanly`));
+}
+
+/** Of the configured database, or of the embedded server, which is started. */
+export async function databaseUrl(config: Config, logger: Logger, stack: StopStack): Promise<string> {
+  if (config.databaseUrl !== undefined) return config.databaseUrl;
+  const server = await startEmbeddedServer({ home: config.home, logger });
+  stack.push({ name: 'embedded PostgreSQL', stop: () => server.stop() });
+  return server.url;
+}
+
+export async function prepareDatabase(url: string, config: Config, logger: Logger): Promise<{ applied: string[] }> {
+  const result = await migrate(url, logger);
+  if (config.redisUrl === undefined) await migrateQueue(url);
+  return result;
+}
