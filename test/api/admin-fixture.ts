@@ -1,26 +1,34 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
+import { Authenticator } from '../../src/api/authenticator.js';
 import type { ReadinessCheck } from '../../src/api/health.js';
-import { type AdminServer, createAdminServer } from '../../src/api/server.js';
+import { type AdminDependencies, type AdminServer, createAdminServer } from '../../src/api/server.js';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey, Environment } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
 import type { ProviderSettings } from '../../src/core/provider-settings.js';
 import { Secret } from '../../src/core/secret.js';
+import { controlRoom } from '../../src/dashboard/control-room.js';
+import type { OidcSettings } from '../../src/dashboard/oidc-settings.js';
+import type { ShownSetting } from '../../src/dashboard/settings-page.js';
 import type { Database } from '../../src/db/database.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { Authorization } from '../../src/oauth/authorization.js';
+import { AuthorizationFlows } from '../../src/oauth/authorization-flows.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
 import { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { Connections } from '../../src/oauth/connections.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
+import { ReceivedPairs } from '../../src/oauth/received-pairs.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import { Vault } from '../../src/oauth/vault.js';
 import { createLogger } from '../../src/observability/logger.js';
 import { Runs } from '../../src/runs/runs.js';
+import { testMarks } from '../support/marks.js';
 import { testDatabase } from '../support/database.js';
+import { documentedFetch } from '../support/documented-answers.js';
 
 export const TOKEN = 'a-right-token-a6f0';
 
@@ -38,6 +46,8 @@ export interface AdminFixture {
   readonly spent: string[];
   /** Parts that /readyz asks about. */
   readonly readiness: ReadinessCheck[];
+  /** Without the token, unless it is given. Throws for an answer that the OpenAPI document does not allow, as `call` does. */
+  fetch(path: string, init?: RequestInit): Promise<Response>;
   call(method: string, path: string, body?: unknown, headers?: Record<string, string>): Promise<Answer>;
   /** An onboarded company with nothing mirrored. */
   addCompany(company?: Partial<CompanyKey>, state?: { paused?: boolean; reauthorizationReason?: string }): Promise<CompanyKey>;
@@ -62,8 +72,16 @@ const SILENT: ProviderSettings = {
   redirectUri: new URL('https://muster.example/oauth/callback'),
 };
 
+/** One of each kind. */
+const SETTINGS: readonly ShownSetting[] = [
+  { name: 'PORT', help: 'Port on which it listens.', value: '8080', isSecret: false, from: 'environment', unset: '8080' },
+  { name: 'DATABASE_URL', help: 'PostgreSQL 15 or newer.', isSecret: true, from: 'file', unset: 'an embedded PostgreSQL' },
+  { name: 'REDIS_URL', help: 'Redis, for the queue.', isSecret: true, from: 'default', unset: 'the queue lives in the database' },
+];
+
 export async function startAdmin(
   providers: Partial<Record<Environment, ProviderSettings>> = { production: SILENT, test: SILENT },
+  { oidc, ...options }: Partial<AdminDependencies> & { oidc?: OidcSettings } = {},
 ): Promise<AdminFixture> {
   const database = await testDatabase();
   const { db } = database;
@@ -82,13 +100,14 @@ export async function startAdmin(
     return company;
   };
   const keyring = new Keyring([{ id: 'k1', key: new Secret(randomBytes(32).toString('base64')) }]);
-  const http = new HttpClient({ connectTimeoutMs: 1_000 });
+  const http = new HttpClient();
   const connections = new Connections(db, clock);
   const parts = {
     db,
     clock,
     logger,
     connections,
+    received: new ReceivedPairs(logger),
     vault: new Vault(new Cipher(keyring)),
     endpoints: Object.fromEntries(
       Object.entries(providers).map(([environment, provider]) => [environment, new TokenEndpoint(http, provider, clock)]),
@@ -108,24 +127,37 @@ export async function startAdmin(
     }
   })(parts);
   const signer = new ConnectLinkSigner(keyring);
-  const links = new ConnectLinks({ ...parts, signer, publicUrl: new URL('https://muster.example') });
+  const publicUrl = options.publicUrl ?? new URL('https://muster.example');
+  const links = new ConnectLinks({ ...parts, signer, publicUrl });
 
   const server = createAdminServer({
     host: '127.0.0.1',
     port: 0,
-    adminToken: new Secret(TOKEN),
+    publicUrl,
+    authenticator: new Authenticator({ db, clock, adminToken: new Secret(TOKEN) }),
+    pages: controlRoom({ db, adminToken: new Secret(TOKEN), publicUrl, oidc, settings: SETTINGS }),
     logger,
+    clock,
     db,
     catalogue,
+    marks: testMarks,
+    schedule,
+    staleAfterHours: 26,
     connections,
     onboarding,
     runs,
     readiness,
     metrics: new Registry(),
+    providers,
     connectLinks: links,
-    authorization: new Authorization({ ...parts, signer, links, providers }),
+    vault: parts.vault,
+    queueLook: { look: async () => [] },
+    authorization: new Authorization({ ...parts, flows: new AuthorizationFlows(db, keyring, clock), links, providers }),
+    ...options,
   });
   await server.start();
+
+  const fetchDocumented = documentedFetch(() => server.url);
 
   const fixture: AdminFixture = {
     url: server.url,
@@ -137,8 +169,9 @@ export async function startAdmin(
     spent: [],
     readiness,
     addCompany,
+    fetch: fetchDocumented,
     async call(method, path, body, headers = {}) {
-      const response = await fetch(server.url + path, {
+      const response = await fetchDocumented(path, {
         method,
         headers: {
           authorization: `Bearer ${TOKEN}`,

@@ -136,7 +136,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
     expect(answer.json.resources.map(({ resource }: { resource: string }) => resource)).toEqual(['employees']);
 
     const endpoints = endpointsOf({ employees: ENTRIES.employees, absences: ENTRIES.absences });
-    const connectLinks = { reauthorizationUrls: async () => new Map() };
+    const connectLinks = { reauthorizationLinks: async () => new Map() };
     const source = { db: admin.db, catalogue: { endpoints }, connectLinks };
     const [model] = await presentCompanies(source, [(await new Connections(admin.db, systemClock).find(company))!]);
     expect(model?.resources).toMatchObject([
@@ -311,4 +311,19 @@ describe('pause, resume, DELETE', () => {
     expect([answer.status, answer.json.code]).toEqual([404, 'company_not_found']);
     expect(await audit({ environment: 'test', companyId })).toMatchObject([{ details: { outcome: 'company_not_found' } }]);
   });
+});
+
+test('an onboarding that fails behind its store says that the tokens are stored', async () => {
+  const company = { environment: 'test', company_id: randomUUID() };
+  await admin.db.pool.query(`
+    CREATE FUNCTION refuse_done() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused by the test'; END $$;
+    CREATE TRIGGER refuse_done BEFORE INSERT ON muster.audit FOR EACH ROW EXECUTE FUNCTION refuse_done()`);
+  const answer = await admin.call('POST', '/api/companies', { ...company, refresh_token: 'given-token' });
+  admin.refusal = new MusterError('token_not_stored', 'The new refresh token is safe in quarantine.');
+  const refused = await admin.call('POST', '/api/companies', { ...company, company_id: randomUUID(), refresh_token: 'given-2' });
+  admin.refusal = undefined;
+  await admin.db.pool.query('DROP FUNCTION refuse_done CASCADE');
+  expect([answer.status, answer.json.detail]).toEqual([500, expect.stringContaining('its tokens are stored')]);
+  // And what refused the onboarding is told even if it cannot be put on record.
+  expect([refused.status, refused.json]).toEqual([503, expect.objectContaining({ code: 'token_not_stored' })]);
 });

@@ -14,6 +14,7 @@ const FAILURES: Record<AuthorizationFailure, true> = {
   spent_state: true,
   refused_code: true,
   wrong_company: true,
+  removed_company: true,
   service_down: true,
   unusable_grant: true,
 };

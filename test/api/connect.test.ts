@@ -32,6 +32,7 @@ beforeAll(async () => {
   admin = await startAdmin({ production: providerOf(sandboxes.production), test: providerOf(sandboxes.test) });
 });
 afterEach(() => {
+  cookie = '';
   for (const sandbox of Object.values(sandboxes)) sandbox.reset();
 });
 afterAll(async () => {
@@ -48,9 +49,13 @@ async function newLink(body: object = { environment: 'test' }): Promise<string> 
   return new URL(json.url).pathname;
 }
 
-/** A page of ours as a customer's browser gets it: no token, no cookie, no redirect followed. */
-async function open(path: string, method = 'GET') {
-  const response = await fetch(admin.url + path, { method, redirect: 'manual' });
+/** The cookie of the last flow that was started. */
+let cookie = '';
+
+/** A page of ours as a customer's browser gets it: no token, no redirect followed. */
+async function open(path: string, method = 'GET', own = cookie) {
+  const response = await fetch(admin.url + path, { method, redirect: 'manual', headers: own ? { cookie: own } : {} });
+  cookie = response.headers.get('set-cookie')?.split(';')[0] ?? cookie;
   return {
     status: response.status,
     headers: response.headers,
@@ -84,7 +89,7 @@ const connection = (companyId: string, environment: Environment = 'test') =>
 describe('making links', () => {
   test('needs the token, a known environment, and nothing that it does not know', async () => {
     for (const path of ['/api/connect-links', `/api/companies/test/${randomUUID()}/connect-link`])
-      expect((await fetch(admin.url + path, { method: 'POST' })).status).toBe(401);
+      expect((await admin.fetch(path, { method: 'POST' })).status).toBe(401);
     for (const body of [
       {},
       { environment: 'staging' },
@@ -281,7 +286,7 @@ describe('pages that connect nothing', () => {
 
   test('something that breaks inside', async () => {
     const own = await startAdmin();
-    await own.db.pool.query('DROP TABLE muster.connect_links');
+    await own.db.pool.query('DROP TABLE muster.connect_links CASCADE');
     const response = await fetch(`${own.url}/connect/${'A'.repeat(43)}`);
     expect([response.status, response.headers.get('content-type')]).toEqual([500, 'text/html; charset=utf-8']);
     expect(await response.text()).not.toMatch(/prisma|relation|select/i);
@@ -331,7 +336,7 @@ describe('what an attacker tries', () => {
   test('a host of their own appears in no link', async () => {
     const state = await stateOf(await newLink());
     const page = await new Promise<string>((resolve, reject) => {
-      const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example' };
+      const headers = { host: 'evil.example', 'x-forwarded-host': 'evil.example', cookie };
       request(`${admin.url}/oauth/callback?state=${state}`, { headers }, (response) => {
         let text = '';
         response.setEncoding('utf8').on('data', (chunk: string) => (text += chunk));
@@ -342,6 +347,19 @@ describe('what an attacker tries', () => {
     });
     expect(page).toContain('https://muster.example/connect/');
     expect(page).not.toContain('evil.example');
+  });
+
+  test('whoever sees a state does not get the link', async () => {
+    const link = await newLink();
+    const state = await stateOf(link);
+    for (const own of ['', 'muster_flow=', `muster_flow=${state}`, `muster_flow=${'A'.repeat(43)}`]) {
+      for (const query of ['', '&code=made-up-code-4714', '&error=access_denied']) {
+        const page = await open(`/oauth/callback?state=${state}${query}`, 'GET', own || 'other=1');
+        expect(page.text).not.toContain(link.split('/').at(-1));
+        expect(page.text).toMatch(/open the link that you were sent once more/i);
+      }
+      await stateOf(link);
+    }
   });
 
   test('queries of any size are refused, and the server goes on', async () => {
@@ -365,7 +383,11 @@ describe('what an attacker tries', () => {
 
 test('every page is private, scriptless and framed by nobody', async () => {
   const link = await newLink();
-  for (const path of [link, '/connect/x', '/oauth/callback', `/oauth/callback?code=c&state=${await stateOf(link)}`]) {
+  const { headers: started } = await open(link);
+  expect(started.get('set-cookie')).toMatch(
+    /^muster_flow=[\w-]{43}; Path=\/oauth\/callback; Max-Age=900; HttpOnly; SameSite=Lax; Secure$/,
+  );
+  for (const path of ['/connect/x', '/oauth/callback', `/oauth/callback?code=c&state=${await stateOf(link)}`]) {
     const { headers, text } = await open(path);
     expect(headers.get('cache-control')).toBe('no-store');
     expect(headers.get('referrer-policy')).toBe('no-referrer');

@@ -147,7 +147,7 @@ describe('changes', () => {
     expect(departments.json.data.map(({ id }: { id: string }) => id)).toEqual(['c']);
     const rest = await own.call('GET', '/api/changes?after=2&resource=employees');
     expect(rest.json.data.map(({ id }: { id: string }) => id)).toEqual(['d', 'e "quoted"\n']);
-    expect((await own.call('GET', '/api/changes?resource=cats')).json).toEqual({ data: [], next_after: 0 });
+    expect((await own.call('GET', '/api/changes?resource=cats')).json).toEqual({ data: [], next_after: 5 });
     const counts = ['test', 'production'].map(
       async (name) => (await own.call('GET', `/api/changes?environment=${name}`)).json.data.length,
     );
@@ -159,11 +159,40 @@ describe('changes', () => {
     expect(headers.get('content-type')).toBe('application/x-ndjson');
     const lines = text.trimEnd().split('\n');
     expect(lines.map((line) => JSON.parse(line).seq)).toEqual([4, 5]);
+    expect(headers.get('x-next-after')).toBe('5');
+    const none = await own.call('GET', '/api/changes?resource=cats', undefined, { accept: 'application/x-ndjson' });
+    expect([none.text, none.headers.get('x-next-after')]).toEqual(['', '5']);
+  });
+
+  test('ends for whoever is far behind its end, too', async () => {
+    for (const filter of ['', '&resource=employees']) {
+      const { status, text } = await own.call('GET', `/api/changes?after=${'9'.repeat(18)}${filter}`);
+      expect([status, text]).toEqual([200, `{"data":[],"next_after":${'9'.repeat(18)}}`]);
+    }
   });
 
   test.each(['after=-1', 'after=x', 'after=1.5', `after=${'9'.repeat(30)}`, 'limit=0'])('refuses %s', async (query) => {
     const answer = await own.call('GET', `/api/changes?${query}`);
     expect([answer.status, answer.json.code]).toEqual([400, 'invalid_request']);
+  });
+
+  test('says what is no longer kept, and lines go on to the first that is asked for', async () => {
+    await own.db.pool.query('DELETE FROM muster.change_batches WHERE first_seq < 4');
+    const { status, json } = await own.call('GET', '/api/changes?after=1');
+    expect([status, json.code, json.go_on_after]).toEqual([410, 'changes_expired', 3]);
+    expect((await own.call('GET', '/api/changes')).json.data[0].seq).toBe(4);
+    await own.db.pool.query(
+      `INSERT INTO muster.change_batches (size, environment, company_id, resource, changed_at)
+       SELECT 1, 'test', gen_random_uuid(), CASE WHEN n > 10500 THEN 'departments' ELSE 'employees' END, now() FROM generate_series(1, 10501) n`,
+    );
+    await own.db.pool.query(
+      `INSERT INTO muster.changes (batch_id, position, record_id, op) SELECT id, 0, 'x', 'delete' FROM muster.change_batches WHERE first_seq IS NULL`,
+    );
+    const empty = await own.call('GET', '/api/changes?resource=departments');
+    expect(empty.json).toEqual({ data: [], next_after: 10_004 });
+    const lines = await own.call('GET', '/api/changes?resource=departments', undefined, { accept: 'application/x-ndjson' });
+    expect(JSON.parse(lines.text)).toMatchObject({ seq: 10_506, op: 'delete' });
+    expect([empty.headers, lines.headers].map((headers) => headers.get('x-next-after'))).toEqual(['10004', '10506']);
   });
 });
 
@@ -196,11 +225,13 @@ describe('holds', () => {
       id: employees.id,
       environment: 'test',
       company_id: company.companyId,
+      company_name: `Company ${company.companyId.slice(0, 4)}`,
       resource: 'employees',
       run_id: employees.runId,
       count: 10,
       living: 12,
       sample: ['1', '2'],
+      samples: [{ id: '1' }, { id: '2' }],
       status: 'open',
       opened_at: employees.openedAt.toISOString(),
     });

@@ -1,5 +1,8 @@
+import { setTimeout } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { SERVER_LIMITS } from '../../src/api/server-limits.js';
 import type { CompanyKey } from '../../src/core/company.js';
+import { waitFor } from '../support/wait-for.js';
 import { type AdminFixture, startAdmin, TOKEN } from './admin-fixture.js';
 
 let admin: AdminFixture;
@@ -11,8 +14,8 @@ beforeAll(async () => {
 });
 afterAll(() => admin.stop());
 
-async function* statuses(id: string): AsyncGenerator<string> {
-  const response = await fetch(`${admin.url}/api/runs/${id}/events`, { headers: { authorization: `Bearer ${TOKEN}` } });
+async function* statuses(id: string, token = TOKEN): AsyncGenerator<string> {
+  const response = await admin.fetch(`/api/runs/${id}/events`, { headers: { authorization: `Bearer ${token}` } });
   expect(response.status).toBe(200);
   expect(response.headers.get('content-type')).toContain('text/event-stream');
   let text = '';
@@ -51,6 +54,67 @@ test('what is no run has no events', async () => {
     json: { code: 'run_not_found' },
   });
 });
+
+test('HEAD has the headers of the stream, and leaves nobody behind who reads the run', async () => {
+  const { id } = await admin.runs.request({ company, trigger: 'manual' });
+  let readings = 0;
+  const { findAll } = admin.runs;
+  admin.runs.findAll = (ids) => {
+    readings += 1;
+    return findAll.call(admin.runs, ids);
+  };
+  for (let i = 0; i < 5; i++) {
+    const { status, headers } = await admin.call('HEAD', `/api/runs/${id}/events`);
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+  }
+  expect(readings).toBe(5);
+  await setTimeout(1_200);
+  expect(readings).toBe(5);
+  admin.runs.findAll = findAll;
+});
+
+test('refuses more streams than it bears, and takes the next one when another has ended', async () => {
+  const own = await startAdmin(undefined, { limits: { ...SERVER_LIMITS, streams: 2 } });
+  const { id } = await own.runs.request({ company: await own.addCompany(), trigger: 'manual' });
+  const follow = () => {
+    const leave = new AbortController();
+    const headers = { authorization: `Bearer ${TOKEN}` };
+    return own.fetch(`/api/runs/${id}/events`, { headers, signal: leave.signal }).then((response) => ({ response, leave }));
+  };
+  const [first] = await Promise.all([follow(), follow()]);
+  const { response: refused } = await follow();
+  expect([refused.status, refused.headers.get('retry-after'), refused.headers.get('content-type')]).toEqual([
+    503,
+    '5',
+    'application/problem+json; charset=utf-8',
+  ]);
+  expect(await refused.json()).toMatchObject({ code: 'overloaded' });
+  expect((await own.call('HEAD', `/api/runs/${id}/events`)).status).toBe(200);
+  first.leave.abort();
+  await waitFor(async () => (await follow()).response.status === 200);
+  await own.stop();
+});
+
+const ENDINGS: Readonly<Record<string, (id: string) => Promise<unknown>>> = {
+  'was deleted here': (id) => admin.call('DELETE', `/api/tokens/${id}`),
+  'was deleted by another process': (id) => admin.db.prisma.namedToken.update({ where: { id }, data: { revokedAt: new Date() } }),
+  'has expired': (id) => admin.db.pool.query('UPDATE muster.named_tokens SET expires_at = now() WHERE id = $1::uuid', [id]),
+};
+
+test.each(Object.keys(ENDINGS))('a stream ends once its token %s, and those of others go on', async (how) => {
+  const { id } = await admin.runs.request({ company, trigger: 'manual' });
+  const [ended, other] = [await newToken(`${how} A`), await newToken(`${how} B`)];
+  const [mine, theirs, admins] = [statuses(id, ended.token), statuses(id, other.token), statuses(id)];
+  for (const events of [mine, theirs, admins]) expect((await events.next()).value).toBe('run queued');
+  await ENDINGS[how]!(ended.id);
+  expect((await mine.next()).done).toBe(true);
+  await admin.runs.cancel(id);
+  for (const events of [theirs, admins]) expect((await events.next()).value).toBe('run cancelled');
+});
+
+async function newToken(name: string): Promise<{ id: string; token: string }> {
+  return (await admin.call('POST', '/api/tokens', { name, role: 'viewer' })).json;
+}
 
 test('a stream does not keep the server from stopping', async () => {
   const { id } = await admin.runs.request({ company, trigger: 'manual' });

@@ -1,10 +1,13 @@
 import { request as httpRequest } from 'node:http';
 import { Registry } from 'prom-client';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { Authenticator } from '../../src/api/authenticator.js';
 import { type AdminDependencies, createAdminServer } from '../../src/api/server.js';
+import { systemClock } from '../../src/core/clock.js';
 import { MusterError } from '../../src/core/errors.js';
 import { Secret } from '../../src/core/secret.js';
 import { createLogger } from '../../src/observability/logger.js';
+import { testMarks } from '../support/marks.js';
 import { type AdminFixture, startAdmin, TOKEN } from './admin-fixture.js';
 
 let admin: AdminFixture;
@@ -16,7 +19,7 @@ afterAll(() => admin.stop());
 /** As written, without the tidying of paths that `fetch` does. */
 function raw(
   path: string,
-  options: { method?: string; headers?: Record<string, string> } = {},
+  options: { method?: string; headers?: Record<string, string> | string[] } = {},
 ): Promise<{ status: number; text: string }> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(admin.url);
@@ -54,6 +57,23 @@ describe('access', () => {
     });
   });
 
+  test('takes neither of two tokens', async () => {
+    const one = { authorization: `Bearer ${TOKEN}` };
+    expect((await raw('/api/companies', { headers: one })).status).toBe(200);
+    for (const [first, second] of [
+      [TOKEN, 'wrong-token'],
+      ['wrong-token', TOKEN],
+      [TOKEN, TOKEN],
+    ])
+      expect(
+        (
+          await raw('/api/companies', {
+            headers: ['Host', 'x', 'Authorization', `Bearer ${first}`, 'Authorization', `Bearer ${second}`],
+          })
+        ).status,
+      ).toBe(401);
+  });
+
   test('takes the scheme in any letter case', async () => {
     expect((await fetch(`${admin.url}/api/companies`, { headers: { authorization: `bearer ${TOKEN}` } })).status).toBe(200);
   });
@@ -87,18 +107,24 @@ describe('access', () => {
     },
   );
 
-  test('limits those without a right token, and never those with one', async () => {
+  test('says 401 however often, and counts and logs attempts without their tokens', async () => {
     const statuses = new Set<number>();
     for (let i = 0; i < 700; i += 50) {
       const wave = Array.from({ length: 50 }, () =>
-        fetch(`${admin.url}/api/companies`, { headers: { authorization: 'Bearer wrong' } }),
+        fetch(`${admin.url}/api/companies`, { headers: { authorization: 'Bearer canary-of-a-guess' } }),
       );
       for (const response of await Promise.all(wave)) {
         statuses.add(response.status);
         await response.text();
       }
     }
-    expect([...statuses]).toEqual([401, 429]);
+    expect([...statuses]).toEqual([401]);
+    expect(
+      Number(/^muster_refused_tokens_total (\d+)$/m.exec(await (await fetch(`${admin.url}/metrics`)).text())?.[1]),
+    ).toBeGreaterThan(699);
+    expect(admin.log().match(/bore a wrong token/g)).toHaveLength(1);
+    expect(admin.log()).toMatch(/"address":"127\.0\.0\.1"/);
+    expect(admin.log()).not.toContain('canary-of-a-guess');
     const right = await Promise.all(Array.from({ length: 200 }, () => admin.call('GET', '/api/companies?limit=1')));
     expect(new Set(right.map(({ status }) => status))).toEqual(new Set([200]));
   });
@@ -137,6 +163,11 @@ describe('requests that are no requests', () => {
     expect(answer.text).not.toMatch(/\bat .*\.(js|ts):|node_modules|FST_/);
   });
 
+  test.each(['TRACE', 'QUERY'])('takes no %s', async (method) => {
+    const { status, text } = await raw('/api/runs', { method, headers: { authorization: `Bearer ${TOKEN}` } });
+    expect([status, JSON.parse(text).code]).toEqual([405, 'invalid_request']);
+  });
+
   test('names the methods that an address takes', async () => {
     const answer = await admin.call('PATCH', '/api/runs');
     expect(answer.headers.get('allow')?.split(', ').toSorted()).toEqual(['GET', 'HEAD']);
@@ -153,9 +184,9 @@ describe('addresses', () => {
     },
   );
 
-  test('sends whoever opens the bare one to the documentation', async () => {
+  test('sends whoever opens the bare one to the page for signing in', async () => {
     const answer = await fetch(admin.url, { redirect: 'manual' });
-    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/api/docs']);
+    expect([answer.status, answer.headers.get('location')]).toEqual([302, '/login']);
   });
 });
 
@@ -236,21 +267,44 @@ describe('open pages', () => {
     expect(operations.toSorted()).toEqual(
       [
         'delete /api/companies/{environment}/{company_id}',
+        'delete /api/quarantined-tokens/{id}',
+        'delete /api/tokens/{id}',
+        'get /.well-known/jwks.json',
+        'get /api/audit',
+        'get /api/certificates',
+        'get /api/runs/{id}/diff',
+        'post /api/companies/{environment}/{company_id}/verify',
+        'get /api/barriers',
+        'get /api/budget',
         'get /api/changes',
         'get /api/companies',
         'get /api/companies/{environment}/{company_id}',
+        'get /api/companies/{environment}/{company_id}/history',
         'get /api/holds',
+        'get /api/issues',
+        'get /api/issues/{id}',
+        'get /api/nights',
         'get /api/notifications',
+        'get /api/overview',
+        'get /api/quarantined-tokens',
+        'get /api/queue',
+        'get /api/rejected',
         'get /api/runs',
         'get /api/runs/{id}',
         'get /api/runs/{id}/events',
+        'get /api/schema',
+        'get /api/tokens',
         'get /healthz',
         'get /metrics',
         'get /readyz',
         'post /api/companies',
         'post /api/companies/{environment}/{company_id}/connect-link',
+        'post /api/companies/{environment}/{company_id}/forget',
+        'post /api/companies/{environment}/{company_id}/forget/lift',
         'post /api/companies/{environment}/{company_id}/pause',
         'post /api/connect-links',
+        'post /api/connect-links/reauthorization',
+        'post /api/notifications/test',
         'post /api/companies/{environment}/{company_id}/rekey',
         'post /api/companies/{environment}/{company_id}/resume',
         'post /api/companies/{environment}/{company_id}/sync',
@@ -258,11 +312,13 @@ describe('open pages', () => {
         'post /api/notifications/{id}/redeliver',
         'post /api/holds/{id}/reject',
         'post /api/runs/{id}/cancel',
+        'post /api/schema/rebuild',
         'post /api/syncs',
+        'post /api/tokens',
       ].toSorted(),
     );
     expect(document.security).toEqual([{ bearer: [] }]);
-    expect(document.servers).toMatchObject([{ url: '/' }]);
+    expect(document.servers).toMatchObject([{ url: 'https://muster.example' }]);
     const ids = Object.values<Record<string, { operationId?: string }>>(document.paths).flatMap((methods) =>
       Object.values(methods).map(({ operationId }) => operationId),
     );
@@ -276,13 +332,32 @@ describe('open pages', () => {
     });
     expect(document.paths['/healthz'].get.security).toEqual([]);
     expect(Object.keys(document.components.schemas).toSorted()).toEqual([
+      'AuditEntry',
+      'Barrier',
+      'Budget',
+      'Certificate',
       'Change',
       'Company',
       'ConnectLink',
+      'CreatedToken',
+      'Diff',
       'Hold',
+      'Issue',
+      'KeySet',
+      'ListHistory',
+      'NamedToken',
+      'Night',
       'Notification',
+      'Overview',
       'Problem',
+      'QuarantinedToken',
+      'Queue',
+      'ReauthorizationLink',
+      'RecordDiff',
+      'RejectedRecord',
       'Run',
+      'SchemaColumn',
+      'Verify',
       'Walk',
     ]);
     for (const [, name] of JSON.stringify(document).matchAll(/#\/components\/schemas\/(\w+)/g))
@@ -331,12 +406,22 @@ describe('start and stop', () => {
     const server = createAdminServer({
       host: '127.0.0.1',
       port: 0,
-      adminToken: new Secret(TOKEN),
+      publicUrl: new URL('http://127.0.0.1:0'),
+      authenticator: new Authenticator({ db: admin.db, clock: systemClock, adminToken: new Secret(TOKEN) }),
       logger: createLogger({ level: 'silent' }),
+      clock: systemClock,
+      marks: testMarks,
       db: admin.db,
+      schedule: { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 },
+      staleAfterHours: 26,
+      providers: {},
       metrics: new Registry(),
       readiness: [],
-      ...({} as Pick<AdminDependencies, 'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs'>),
+      queueLook: { look: async () => [] },
+      ...({} as Pick<
+        AdminDependencies,
+        'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs' | 'vault'
+      >),
       ...options,
     });
     stops.push(() => server.stop());

@@ -12,6 +12,7 @@ import type { CompanyKey, Environment } from '../../src/core/company.js';
 import { createLogger } from '../../src/observability/logger.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { documentedFetch } from '../support/documented-answers.js';
 import { waitFor } from '../support/wait-for.js';
 import { hasBrowser, useBrowser } from './browser.js';
 
@@ -60,8 +61,10 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     rmSync(home, { recursive: true });
   });
 
+  const fetchDocumented = documentedFetch(() => app.url!);
+
   async function newLink(environment: Environment, companyId?: string): Promise<string> {
-    const response = await fetch(`${app.url}/api/connect-links`, {
+    const response = await fetchDocumented('/api/connect-links', {
       method: 'POST',
       headers: { authorization: `Bearer ${TOKEN}`, 'content-type': 'application/json' },
       body: JSON.stringify({ environment, company_id: companyId }),
@@ -158,7 +161,7 @@ describe.skipIf(!hasBrowser())('a customer connects a company', () => {
     sandboxes.test.revoke(company.companyId);
     await app.runs.request({ company, trigger: 'manual' });
     const shown = async () => {
-      const response = await fetch(`${app.url}/api/companies/test/${company.companyId}`, {
+      const response = await fetchDocumented(`/api/companies/test/${company.companyId}`, {
         headers: { authorization: `Bearer ${TOKEN}` },
       });
       return ((await response.json()) as { authorize_url?: string }).authorize_url;

@@ -6,7 +6,8 @@ describe.skipIf(!hasBrowser())('/api/docs in a browser', () => {
   const openPage = useBrowser();
   let admin: AdminFixture;
   beforeAll(async () => {
-    admin = await startAdmin();
+    // Calls go to PUBLIC_URL: unset, it is where the page is.
+    admin = await startAdmin({}, { publicUrl: new URL('http://127.0.0.1:0') });
   });
   afterAll(() => admin.stop());
 
@@ -29,12 +30,12 @@ describe.skipIf(!hasBrowser())('/api/docs in a browser', () => {
     return { page, faults, origins };
   }
 
-  test('shows every operation to whoever opens the bare address', async () => {
+  test('shows every operation', async () => {
     const { paths } = (await admin.call('GET', '/api/openapi.json')).json as { paths: Record<string, object> };
     const described = Object.entries(paths).flatMap(([path, methods]) =>
       Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
     );
-    const { page, faults, origins } = await openDocs('/');
+    const { page, faults, origins } = await openDocs('/api/docs');
     const shown = await Promise.all(
       (await page.locator('.opblock-summary').all()).map(async (line) => {
         const method = await line.locator('.opblock-summary-method').innerText();

@@ -166,7 +166,7 @@ export class OperatedCompany {
     },
     request: async () => void (await this.#request()),
     remove: async () => {
-      await inTransaction(this.db, (tx) => removeCompany(tx, this.company, 'operator'));
+      await inTransaction(this.db, (tx) => removeCompany(tx, this.company, { name: 'operator', role: 'operator' }));
       await this.#worker('quick').onboard(this.company.companyId);
       this.#note('removed and onboarded again');
     },

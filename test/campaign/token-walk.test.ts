@@ -36,6 +36,9 @@ async function tearDown(): Promise<void> {
   await deployment.close();
 }
 
+/** Pages behind so many are held, so that the walk cannot be over before something happens to its company. */
+const holdBehind = (skip: number) =>
+  deployment.sandbox.faults.add({ kind: 'hold' }, { path: '/employees', skip, times: Infinity });
 const path = (companyId: string) => `/api/companies/test/${companyId}`;
 const requestSync = (companyId: string) => deployment.call('POST', `${path(companyId)}/sync`, { mode: 'full' });
 
@@ -106,13 +109,16 @@ describe('tokens that the provider ends early', () => {
   test('pages in flight side by side that all see a 401 cause one renewal, and the walk goes on', async () => {
     const { sandbox } = deployment;
     const { companyId } = sandbox.companies[0]!;
+    holdBehind(20);
     await deployment.onboard(companyId);
     for (const [pages, refreshes] of [
       [10, 2],
       [30, 3],
     ] as const) {
-      await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages >= pages, { timeoutMs: 20_000 });
+      await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages >= pages);
       ahead += 2 * 60 * MINUTE;
+      sandbox.faults.clear();
+      if (refreshes < 3) holdBehind(40);
       await waitFor(() => sandbox.requests.all('/auth/token').length === refreshes);
     }
     expect(await deployment.runEnd(companyId)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
@@ -128,8 +134,9 @@ describe.each(backends)('a company that is revoked during its walk, with the que
   test('its state is there within a minute, and the provider sees no further request of it', async () => {
     const { sandbox } = deployment;
     const { companyId } = sandbox.companies[0]!;
+    holdBehind(20);
     await deployment.onboard(companyId);
-    await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages >= 10, { timeoutMs: 20_000 });
+    await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages >= 10);
 
     // A person, in the provider's page.
     const pressed = await fetch(new URL(`/sandbox/companies/${companyId}/revoke`, sandbox.url), {
@@ -137,6 +144,7 @@ describe.each(backends)('a company that is revoked during its walk, with the que
       redirect: 'manual',
     });
     expect(pressed.status).toBe(303);
+    sandbox.faults.clear();
     const status = async () => ((await deployment.call('GET', path(companyId))).body as { status: string }).status;
     await waitFor(async () => (await status()) === 'reauthorization_required', { timeoutMs: MINUTE });
     expect((await deployment.runEnd(companyId)).status).toBe('failed');

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { stampChanges } from '../../src/db/tables/change-batches.js';
-import type { RunTrigger } from '../../src/db/tables/runs.js';
+import type { SyncTrigger } from '../../src/db/tables/runs.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { skipUnchanged } from '../../src/unchanged/skip-unchanged.js';
 import { compareEverything } from '../../src/walks/comparison.js';
 import { randomOf } from '../pagers/shifting-list.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { replayedRows } from '../support/replayed-feed.js';
 import { endpointsOf } from '../walks/company-fixture.js';
 import { askedFor, type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 import { ErraticList, type Style } from './erratic-list.js';
@@ -46,7 +46,7 @@ test.each(seeds)(
     for (let night = 1; night <= NIGHTS; night += 1) {
       if (night > 1) list.change();
       const stopAfterPages = random(3) === 0 ? 1 + random(4) : undefined;
-      const outcome = async (company: CompanyKey, trigger: RunTrigger) => ({
+      const outcome = async (company: CompanyKey, trigger: SyncTrigger) => ({
         ...(await syncWhole(harness, company, trigger, stopAfterPages)),
         ...(await kept(company)),
       });
@@ -56,7 +56,7 @@ test.each(seeds)(
       const context = `seed ${seed}, ${style}, night ${night}`;
       expect(one, context).toEqual(other);
       expect(one.living, context).toBe(one.rows.filter(({ deleted }) => !deleted).length);
-      expect(await replayed(going), context).toEqual(one.rows);
+      expect(await replayedRows(database.db, 'employees', going.companyId), context).toEqual(one.rows);
     }
   },
 );
@@ -95,7 +95,7 @@ function harnessOf(list: ErraticList, style: Style, random: (below: number) => n
 }
 
 /** Asks for a full run and works on it to its end, in several goes where it is to yield. What became of its walk. */
-async function syncWhole(harness: SyncHarness, company: CompanyKey, trigger: RunTrigger, stopAfterPages: number | undefined) {
+async function syncWhole(harness: SyncHarness, company: CompanyKey, trigger: SyncTrigger, stopAfterPages: number | undefined) {
   const stop = stopAfterPages === undefined ? {} : { stopAfterPages };
   let run = await harness.sync(company, { trigger, mode: 'full' }, stop);
   while (run.status === 'running') run = await harness.work(run.id, stop);
@@ -126,21 +126,4 @@ async function kept({ companyId }: CompanyKey) {
        AND NOT EXISTS (SELECT 1 FROM muster.lists l JOIN muster.walk_pages p ON p.walk_id = l.verified_walk_id WHERE p.snapshot_id = c.id)`,
     ),
   };
-}
-
-/** The rows that a consumer of the change feed has, who holds every change against those before. */
-async function replayed({ companyId }: CompanyKey) {
-  await stampChanges(database.db);
-  const { rows } = await database.db.pool.query<{ id: string; op: string; data: string }>(
-    'SELECT id, op, data::text FROM mirror.changes WHERE company_id = $1 ORDER BY seq',
-    [companyId],
-  );
-  const copy = new Map<string, { id: string; data: string; deleted: boolean }>();
-  for (const { id, op, data } of rows) {
-    const before = copy.get(id);
-    const isDue = before?.deleted ? op === 'restore' : before ? op === 'update' || op === 'delete' : op === 'insert';
-    if (!isDue || (op === 'update' && data === before?.data)) throw new Error(`${op} of ${id} behind ${JSON.stringify(before)}`);
-    copy.set(id, { id, data, deleted: op === 'delete' });
-  }
-  return [...copy.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
 }

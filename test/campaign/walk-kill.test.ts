@@ -68,10 +68,14 @@ const trap = (trigger: string): Pick<Step, 'arm' | 'reach'> => ({
 });
 
 const afterFetch = async (client: pg.Client, runs: readonly RunModel[]) => {
-  await reachPage(runs, 3);
-  const companies = runs.map(({ company_id }) => company_id);
   await client.query('BEGIN');
-  await client.query('SELECT 1 FROM muster.lists WHERE company_id = ANY($1) FOR UPDATE', [companies]);
+  // Each by itself: a walk that waited for a slower one could be over before it is locked.
+  await Promise.all(
+    runs.map(async (run) => {
+      await reachPage([run], 3);
+      await client.query('SELECT 1 FROM muster.lists WHERE company_id = $1 FOR UPDATE', [run.company_id]);
+    }),
+  );
   await reachLock(client, runs);
 };
 
@@ -100,6 +104,7 @@ const steps: readonly Step[] = [
     ...trap('BEFORE UPDATE ON mirror.employees FOR EACH ROW WHEN (NEW.deleted_at IS NOT NULL)'),
   },
   { name: 'during a hold', leavers: 150, end: 'SIGKILL', ...trap('BEFORE INSERT ON muster.holds FOR EACH ROW') },
+  { name: 'as it proved the list', leavers: 30, end: 'SIGKILL', ...trap('BEFORE INSERT ON muster.barriers FOR EACH ROW') },
   { name: 'frozen after a commit', leavers: 30, end: 'SIGSTOP', reach: afterCommit },
   { name: 'frozen inside the transaction', leavers: 30, end: 'SIGSTOP', ...insideTransaction },
 ];
@@ -193,6 +198,7 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
       expect(counts(runs[n]!)).toEqual(counts(await deployment.lastRun(twin)));
       expect(await holds(companyId)).toEqual(await holds(twin));
       expect(await feed(companyId)).toEqual(await feed(twin));
+      expect(await barriers(companyId)).toEqual(await barriers(twin));
       expect(await livingCount(companyId)).toEqual(await livingCount(twin));
       const isHeld = leavers > RECORDS / 5;
       if (!isHeld)
@@ -205,7 +211,7 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
 
 /** Not before the frozen worker's transaction is over: it holds the table. */
 async function disarm(): Promise<void> {
-  for (const table of ['muster.walk_pages', 'mirror.employees', 'muster.holds'])
+  for (const table of ['muster.walk_pages', 'mirror.employees', 'muster.holds', 'muster.barriers'])
     await deployment.database.db.pool.query(`DROP TRIGGER IF EXISTS trap ON ${table}`);
 }
 
@@ -218,7 +224,9 @@ function counts({ status, attempts, walks }: RunModel): object {
 /** The changes in their order, without ids and times: twins have the same history. */
 async function feed(companyId: string): Promise<string[]> {
   const stamped = async () => {
-    const { rows } = await deployment.database.db.pool.query('SELECT 1 FROM muster.change_batches WHERE first_seq IS NULL');
+    const { rows } = await deployment.database.db.pool.query(
+      'SELECT FROM muster.change_batches WHERE first_seq IS NULL UNION ALL SELECT FROM muster.barriers WHERE number IS NULL',
+    );
     return rows.length === 0;
   };
   await deployment.raw('/api/changes?limit=1');
@@ -232,6 +240,18 @@ async function feed(companyId: string): Promise<string[]> {
     if (!names.has(id)) names.set(id, names.size);
     return op === 'delete' ? op : `${op} ${names.get(id)}`;
   });
+}
+
+/** Of each verified walk, in their order, how many changes of its list its barrier covers. The feed has been numbered. */
+async function barriers(companyId: string): Promise<object[]> {
+  const { rows } = await deployment.database.db.pool.query<{ records: number; changes: number }>(
+    `SELECT b.records, (SELECT count(*)::int FROM mirror.changes c WHERE c.company_id = b.company_id AND c.seq <= b.seq) AS changes
+     FROM muster.walks w LEFT JOIN warehouse.barriers b ON b.run_id = w.run_id AND b.resource = w.resource
+     WHERE w.company_id = $1 AND w.verified ORDER BY w.finished_at`,
+    [companyId],
+  );
+  expect(await deployment.database.db.prisma.barrier.count({ where: { companyId } })).toBe(rows.length);
+  return rows;
 }
 
 async function holds(companyId: string): Promise<object[]> {

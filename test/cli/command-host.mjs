@@ -15,8 +15,9 @@ async function run({ args, env, input }) {
   const written = { stdout: '', stderr: '' };
   for (const name of ['stdout', 'stderr']) {
     process[name].removeAllListeners('error'); // of the command before
-    process[name].write = (text) => {
+    process[name].write = (text, onWritten) => {
       written[name] += text;
+      onWritten?.();
       return true;
     };
   }

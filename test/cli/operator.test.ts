@@ -89,7 +89,7 @@ describe('the admin token', () => {
     const none = await runMuster(['companies', '--url', admin.url], { MUSTER_HOME: path.join(HOME, 'empty') });
     expect([none.code, none.stderr]).toEqual([2, expect.stringMatching(/^muster: No admin token: set MUSTER_ADMIN_TOKEN/)]);
     const wrong = await runMuster(['companies', '--url', admin.url], { MUSTER_ADMIN_TOKEN: 'a-wrong-admin-token' });
-    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/refused the admin token/)]);
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringMatching(/refused the token/)]);
     expect(wrong.stderr).not.toContain('a-wrong-admin-token');
   });
 });
@@ -109,6 +109,16 @@ describe('companies', () => {
     expect(one.stdout).toMatch(/^RESOURCE +RECORDS +LAST VERIFIED/m);
     const none = await operate(['companies', '--environment', 'test', '--company', randomUUID()]);
     expect([none.code, none.stdout, none.stderr]).toEqual([1, '', expect.stringMatching(/\[company_not_found\]\n$/)]);
+  });
+
+  test('are found by a part of the name, and come with the worst first', async () => {
+    const worse = await admin.addCompany({}, { reauthorizationReason: 'token_refused' });
+    const ids = async (...options: string[]) =>
+      (await operate(['companies', '--json', ...options])).json().map(({ company_id: id }: { company_id: string }) => id);
+    expect(await ids('--sort', 'worst')).toEqual([worse.companyId, company.companyId]);
+    expect(await ids('--search', `COMPANY ${worse.companyId.slice(0, 4)}`)).toEqual([worse.companyId]);
+    expect((await operate(['companies', '--sort', 'best'])).code).toBe(2);
+    await admin.call('DELETE', `/api/companies/test/${worse.companyId}`);
   });
 });
 
@@ -254,6 +264,7 @@ describe('status', () => {
         companies: { paused: 0 },
         lists: { verified: 0, oldest_verified_at: null },
         open_holds: 0,
+        open_issues: 0,
       },
     ]);
     expect((await operate(['status'])).stdout).toMatch(/^ready +yes\ncompanies +\d+ active, 0 paused/);
@@ -264,6 +275,31 @@ describe('status', () => {
     const { code, stdout, stderr } = await operate(['status']);
     admin.readiness.pop();
     expect([code, stdout, stderr]).toEqual([1, 'ready  no: queue failed\n', 'muster: Muster is not ready.\n']);
+  });
+});
+
+describe('issues', () => {
+  test('that are ongoing are listed, counted by the status, and shown with what to do', async () => {
+    const issue = { environment: 'test', severity: 'warning', companies: 7, sample: [company.companyId], told: 7 };
+    const { id } = await admin.db.prisma.issue.create({ data: { ...issue, cause: 'service_error', resource: 'employees' } });
+    await admin.db.prisma.issue.create({ data: { ...issue, cause: 'list_late', status: 'resolved' } });
+    const { code, stdout } = await operate(['issues']);
+    const [heading, row, ...rest] = stdout.split('\n');
+    expect([code, heading, rest]).toEqual([
+      0,
+      expect.stringMatching(/^ISSUE +CAUSE +ENVIRONMENT +RESOURCE +SEVERITY +COMPANIES +SINCE +LAST SEEN +STATUS$/),
+      [''],
+    ]);
+    expect(row).toMatch(new RegExp(`^${id} +service_error +test +employees +warning +7 +\\S+ \\S+Z +\\S+ \\S+Z +ongoing$`));
+    expect((await operate(['issues', '--status', 'resolved', '--json'])).json()).toMatchObject([{ cause: 'list_late' }]);
+    expect((await operate(['issues', 'show', id, '--json'])).json()).toMatchObject([{ id }]);
+    const shown = await operate(['issues', 'show', id]);
+    expect(shown.stdout).toMatch(
+      /sync again\.\nhttps:\S+#service_error\n\nPOST \/api\/syncs \{"status":"failed","environment":"test"\}/,
+    );
+    expect((await operate(['issues', 'show', randomUUID()])).code).toBe(1);
+    // The overview is kept for two seconds.
+    await waitFor(async () => /^open issues +1: see `muster issues`$/m.test((await operate(['status'])).stdout));
   });
 });
 

@@ -1,9 +1,10 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { type ChildProcess, execFile, fork, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { afterAll } from 'vitest';
 
 const MUSTER = fileURLToPath(new URL('../../bin/muster', import.meta.url));
@@ -29,13 +30,14 @@ const begun = new Set<string | undefined>();
 /**
  * Runs a command to its end, with nothing of our environment but PATH; `input` is its standard input. The first run of each
  * command in a file is a process of its own, as users have it, and so shows that it ends by itself. Those that follow share one,
- * because to start a process takes longer than most commands.
+ * because to start a process takes longer than most commands; and so do those that ask a command for its help alone.
  */
 export async function runMuster(args: readonly string[], env: Environment = {}, input = ''): Promise<Outcome> {
   const [command] = args;
   const all = { PATH: process.env.PATH ?? '', MUSTER_HOME: HOME, ...env };
-  const isFirst = !begun.has(command);
-  begun.add(command);
+  const isHelp = args.length > 1 && args.at(-1) === '--help';
+  const isFirst = !isHelp && !begun.has(command);
+  if (!isHelp) begun.add(command);
   const result = await (isFirst ? runAlone(args, all, input) : runInHost(args, all, input));
   const json = () =>
     result.stdout
@@ -73,4 +75,12 @@ function runInHost(args: readonly string[], env: Environment, input: string): Pr
     running.on('message', receive).on('exit', end);
     running.send({ number, args, env, input });
   });
+}
+
+/** Runs a command on a terminal of its own; all that it shows there. */
+export async function onTerminal(command: string, env: Record<string, string> = {}): Promise<string> {
+  const { stdout } = await promisify(execFile)('script', ['-qec', command, '/dev/null'], {
+    env: { PATH: process.env.PATH ?? '', TERM: 'xterm', MUSTER_HOME: HOME, ...env },
+  });
+  return stdout;
 }

@@ -2,6 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { nightExportAddress } from '../../src/warehouse/export/export-settings.js';
 import { loadConfig, loadServerConfig } from '../../src/config/config.js';
 import { helpOf, SETTING_NAMES } from '../../src/config/settings.js';
 import { FaultsError } from '../../src/core/errors.js';
@@ -31,6 +32,9 @@ describe('loadServerConfig', () => {
     );
     expect(() => loadServerConfig({ MUSTER_CATALOGUE: missing })).toThrow(expect.objectContaining({ code: 'invalid_catalogue' }));
     expect(loadServerConfig({ MUSTER_CATALOGUE: ' ' })).toEqual(loadConfig({}));
+    expect(() => loadServerConfig({ EXPORT_TO: '/exports', EXPORT_RESOURCES: 'employees,canaries', PORT: 'canary' })).toThrow(
+      /2 settings are wrong[^]*PORT: [^]*EXPORT_RESOURCES: entry 2 is not in the catalogue, which has employees, departments/,
+    );
   });
 });
 
@@ -96,6 +100,25 @@ describe('loadConfig', () => {
     expect(config).toMatchObject({ port: 0, refreshMarginSeconds: 0, databaseUrl: 'postgres://a:b@db/muster' });
   });
 
+  test('takes a folder or one of S3 for exports, and says where they go', () => {
+    expect(loadConfig({}).exports).toBeUndefined();
+    expect(loadConfig({ EXPORT_TO: '/exports/', EXPORT_RESOURCES: 'employees, departments' }).exports).toEqual({
+      to: '/exports',
+      format: 'parquet',
+      resources: ['employees', 'departments'],
+    });
+    const { exports } = loadConfig({ EXPORT_TO: 's3://bucket/a/b//', EXPORT_FORMAT: 'csv' });
+    const night = { night: '2026-11-24', environment: 'production', resource: 'employees' } as const;
+    expect(nightExportAddress(exports!, night)).toBe('s3://bucket/a/b/production/employees/2026-11-24.csv');
+    expect(nightExportAddress({ to: '/exports', format: 'parquet' }, night)).toBe(
+      '/exports/production/employees/2026-11-24.parquet',
+    );
+    expect(faultsOf({ EXPORT_FORMAT: 'csv', EXPORT_RESOURCES: 'employees' })).toEqual({
+      EXPORT_TO: expect.stringContaining('missing'),
+    });
+    expect(faultsOf({ EXPORT_TO: '/exports', EXPORT_FORMAT: 'xlsx' })).toHaveProperty('EXPORT_FORMAT');
+  });
+
   test('gives a wildcard host an address that a browser can reach', () => {
     expect(loadConfig({ HOST: '0.0.0.0', PORT: '81' }).publicUrl.href).toBe('http://127.0.0.1:81/');
     expect(loadConfig({ HOST: '::' }).publicUrl.href).toBe('http://[::1]:8080/');
@@ -130,6 +153,9 @@ describe('loadConfig', () => {
     ['WORKER_CONCURRENCY', '0'],
     ['REQUEST_TIMEOUT_SECONDS', '0'],
     ['LOG_LEVEL', 'loud'],
+    ['EXPORT_TO', 'gs://bucket/exports'],
+    ['EXPORT_TO', 's3://'],
+    ['EXPORT_TO', 's3://bucket//exports'],
   ])('refuses %s=%s', (name, value) => {
     expect(Object.keys(faultsOf({ MUSTER_ENCRYPTION_KEYS: `k1:${KEY}`, [name]: value }))).toEqual([name]);
   });
@@ -205,7 +231,9 @@ describe('loadConfig', () => {
         const others = Object.fromEntries(ROWS.filter((row) => row.name !== name).map((row) => [row.name, row.example]));
         const fromFile = loadConfig({ ...others, [`${name}_FILE`]: file(` ${example}\n`) });
         const fromVariable = loadConfig({ ...others, [name]: example });
-        expect(revealed(fromFile), name).toEqual(revealed(fromVariable));
+        // People are shown where it came from.
+        expect(fromFile.shown.find((setting) => setting.name === name)).toMatchObject({ from: 'file', isSecret: true });
+        expect(revealed({ ...fromFile, shown: [] }), name).toEqual(revealed({ ...fromVariable, shown: [] }));
       }
     });
 
@@ -239,21 +267,78 @@ describe('loadConfig', () => {
     expect(Object.keys(faultsOf({ DATABASE_URL: 'postgres://db/muster' }))).toEqual(['MUSTER_ENCRYPTION_KEYS']);
   });
 
+  describe('signing in by OpenID Connect', () => {
+    const OIDC = {
+      OIDC_ISSUER: 'https://login.example.com/realms/staff',
+      OIDC_CLIENT_ID: 'muster',
+      OIDC_CLIENT_SECRET: 'hush-hush',
+      OIDC_ADMINS: ' ops , on-call',
+      PUBLIC_URL: 'https://muster.example.com/',
+    };
+    const without = (name: keyof typeof OIDC) => ({ ...OIDC, [name]: undefined });
+
+    test('is off unless set, and takes its values apart', () => {
+      expect(loadConfig({})).not.toHaveProperty('oidc');
+      expect(revealed(loadConfig(OIDC).oidc)).toEqual({
+        issuer: 'https://login.example.com/realms/staff',
+        clientId: 'muster',
+        clientSecret: 'hush-hush',
+        scope: 'openid profile email',
+        roleClaim: 'groups',
+        roles: { admin: ['ops', 'on-call'], operator: [], viewer: [] },
+      });
+    });
+
+    test.each<[string, NodeJS.ProcessEnv, string[]]>([
+      ['no issuer', without('OIDC_ISSUER'), ['OIDC_ISSUER']],
+      ['no secret', without('OIDC_CLIENT_SECRET'), ['OIDC_CLIENT_SECRET']],
+      ['nobody who could', without('OIDC_ADMINS'), ['OIDC_ADMINS']],
+      ['only a claim', { OIDC_ROLE_CLAIM: 'x' }, ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_ADMINS']],
+      ['an empty value', { ...OIDC, OIDC_VIEWERS: 'a,,b' }, ['OIDC_VIEWERS']],
+      ['http to another host', { ...OIDC, OIDC_ISSUER: 'http://login.example.com' }, ['OIDC_ISSUER']],
+      [
+        'the address of its metadata',
+        { ...OIDC, OIDC_ISSUER: 'https://a.example/.well-known/openid-configuration' },
+        ['OIDC_ISSUER'],
+      ],
+      ['scopes without openid', { ...OIDC, OIDC_SCOPE: 'profile' }, ['OIDC_SCOPE']],
+      ['people who would come back by http', { ...OIDC, PUBLIC_URL: 'http://muster.example.com' }, ['PUBLIC_URL']],
+      ['http on loopback', { ...OIDC, OIDC_ISSUER: 'http://127.0.0.1:9000', PUBLIC_URL: 'http://localhost:8080' }, []],
+    ])('%s', (_, env, faults) => {
+      expect(Object.keys(faultsOf(env))).toEqual(faults);
+    });
+  });
+
   test('reports every fault at once, and no value', () => {
     const canary = 'c4n4ry value';
     const env = Object.fromEntries(ROWS.map(({ name }) => [name, canary]));
     const free = [
       'MUSTER_HOME',
       'MUSTER_CATALOGUE',
+      'EXPORT_TO',
+      'EXPORT_RESOURCES',
       'PRODUCTION_CLIENT_ID',
       'PRODUCTION_CLIENT_SECRET',
       'TEST_CLIENT_ID',
       'TEST_CLIENT_SECRET',
+      'PRODUCTION_SCOPE',
+      'TEST_SCOPE',
+      'OIDC_CLIENT_ID',
+      'OIDC_CLIENT_SECRET',
+      'OIDC_ROLE_CLAIM',
+      'OIDC_ADMINS',
+      'OIDC_OPERATORS',
+      'OIDC_VIEWERS',
+      'OIDC_NAME_CLAIM',
     ];
     const wrong = ROWS.flatMap(({ name }) => (free.includes(name) ? [] : [name]));
     expect(Object.keys(faultsOf(env)).toSorted()).toEqual(wrong.toSorted());
     expect(() => loadConfig(env)).toThrow(expect.not.objectContaining({ message: expect.stringContaining('c4n4ry') }));
   });
+});
+
+test.each(['a  b', 'a"b', 'a\\b', 'é', 'a\tb'])('a scope of %j is refused', (scope) => {
+  expect(faultsOf({ TEST_SCOPE: scope })).toHaveProperty('TEST_SCOPE');
 });
 
 describe('the table of settings', () => {

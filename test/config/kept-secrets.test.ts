@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, statSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
@@ -30,6 +30,26 @@ describe('the admin token', () => {
     expect(token).toMatch(/^[\w-]{43}$/);
     expect(scrubRegistered(token)).toBe('[redacted]');
     expect(statSync(adminTokenPath({ home })).mode & 0o777).toBe(0o600);
+  });
+
+  test.each(['', 'short', 'fifteen-letters'])('is refused where it is as short as %j', async (token) => {
+    await adminToken({ home });
+    writeFileSync(adminTokenPath({ home }), `${token}\n`);
+    await expect(adminToken({ home })).rejects.toMatchObject({
+      code: 'invalid_configuration',
+      message: expect.stringMatching(/admin-token has \d+ characters instead of 16 or more/),
+    });
+  });
+
+  test('is closed to others, and they are told of', async () => {
+    const token = await adminToken({ home });
+    const file = adminTokenPath({ home });
+    chmodSync(file, 0o644);
+    const warned: unknown[] = [];
+    const logger = { warn: (facts: unknown) => void warned.push(facts) };
+    expect((await adminToken({ home }, logger)).reveal()).toBe(token.reveal());
+    await adminToken({ home }, logger); // it was closed already
+    expect([statSync(file).mode & 0o777, warned]).toEqual([0o600, [{ file }]]);
   });
 
   test('is another one elsewhere', async () => {

@@ -10,7 +10,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-const keep = (...path: string[]) => keptSecret(join(...path), () => 'a-secret');
+const keep = (...path: string[]) => keptSecret(join(...path), { generate: () => 'a-secret-of-tests' });
 const unusable = (message: RegExp) =>
   expect.objectContaining({ code: 'invalid_configuration', message: expect.stringMatching(message) });
 

@@ -21,6 +21,7 @@ const TYPES: Record<string, string> = {
   Bytes: 'bytea',
   Boolean: 'boolean',
   DateTime: 'timestamp with time zone',
+  Float: 'double precision',
   Int: 'integer',
   'Int[]': 'integer[]',
   Json: 'jsonb',
@@ -39,7 +40,7 @@ const MODELS = [
 function columnsOf(body: string): Record<string, Column> {
   const columns: Record<string, Column> = {};
   for (const [line, field = '', name = '', list = '', optional] of body.matchAll(/^ {2}(\w+) +(\w+)(\[\])?(\?)?.*$/gm)) {
-    const type = line.includes('@db.Uuid') ? 'uuid' : TYPES[name + (list ?? '')];
+    const type = /@db\.(Uuid|Date)\b/.exec(line)?.[1]?.toLowerCase() ?? TYPES[name + (list ?? '')];
     if (type) columns[/@map\("(\w+)"\)/.exec(line)?.[1] ?? field] = { type, nullable: Boolean(optional) || type.endsWith('[]') };
   }
   return columns;

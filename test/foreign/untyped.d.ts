@@ -1,4 +1,4 @@
-/** The little that the tests use of packages that bring no types. */
+/** The little that the tests use of packages that bring no types, or are not there where the types are checked. */
 declare module 'express' {
   import type { Server } from 'node:http';
 
@@ -51,4 +51,19 @@ declare module '@sap/cds' {
     };
   };
   export default cds;
+}
+
+declare module '@redocly/openapi-core' {
+  interface Problem {
+    readonly ruleId: string;
+    readonly message: string;
+    readonly location: readonly { readonly pointer?: string }[];
+  }
+  export function createConfig(config: { extends: string[] }): Promise<object>;
+  export function lint(options: { ref: string; config: object }): Promise<Problem[]>;
+}
+
+declare module 'openapi-typescript' {
+  export default function openapiTS(document: object): Promise<object[]>;
+  export function astToString(ast: object[]): string;
 }

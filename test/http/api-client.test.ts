@@ -1,10 +1,11 @@
 import type { ServerResponse } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { pino } from 'pino';
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { MusterError } from '../../src/core/errors.js';
 import { Secret } from '../../src/core/secret.js';
+import type { RequestBudget } from '../../src/http/budget/request-budget.js';
 import { ApiClient, encodeQuery } from '../../src/http/api-client.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import type { TokenSource } from '../../src/http/token-source.js';
@@ -31,7 +32,7 @@ function countingTokens(): TokenSource & { renewals: number; readonly refusals: 
   return source;
 }
 
-async function setUp(answer: (request: Received, response: ServerResponse) => void, basePath = '') {
+async function setUp(answer: (request: Received, response: ServerResponse) => void, basePath = '', budget?: RequestBudget) {
   const service = await fakeService(answer);
   closers.push(() => service.close());
   const clock = { ...systemClock, sleep: async () => {} };
@@ -40,6 +41,7 @@ async function setUp(answer: (request: Received, response: ServerResponse) => vo
     provider: { baseUrl: new URL(basePath, service.url) },
     clock,
     logger: pino({ enabled: false }),
+    ...(budget && { budget }),
   });
   const tokens = countingTokens();
   const get = (path = '/api/x', query?: Record<string, string>) => api.request({ method: 'GET', path, query, tokens });
@@ -137,7 +139,7 @@ test.each([
   [204, 'malformed_response', 1],
   [307, 'service_refused', 1],
   [408, 'service_timeout', 5],
-  [429, 'service_throttled', 5],
+  [429, 'service_throttled', 20],
   [500, 'service_error', 5],
 ])('%i is %s after %i requests', async (status, code, requests) => {
   const { get, received } = await setUp(always(status, status === 307 ? { location: 'http://127.0.0.1:1/' } : {}));
@@ -193,4 +195,54 @@ test.each(['content-length: 1000\r\n', 'content-encoding: gzip\r\ncontent-length
 test('304 that nobody asked for carries no page', async () => {
   const { get } = await setUp(always(304));
   await expect(get()).rejects.toMatchObject({ code: 'service_refused', details: { status: 304 } });
+});
+
+describe('the request budget', () => {
+  function watchedBudget(waitedMs = 0) {
+    const seen: unknown[] = [];
+    const budget: RequestBudget = {
+      admit: async (asker) => {
+        seen.push(asker.company);
+        return {
+          waitedMs,
+          answered: ({ status }) => void seen.push(status),
+          failed: (error) => void seen.push((error as MusterError).code),
+          unused: () => void seen.push('unused'),
+        };
+      },
+    };
+    return { budget, seen };
+  }
+
+  test('is asked before every attempt, and told how it ended', async () => {
+    const { budget, seen } = watchedBudget();
+    const script = [401, 429, 0, 200];
+    const { api, tokens } = await setUp(
+      (_, response) => {
+        const status = script.shift()!;
+        if (status === 0) response.socket?.destroy();
+        else response.writeHead(status, { 'retry-after': '0' }).end('{}');
+      },
+      '',
+      budget,
+    );
+    await api.request({ method: 'GET', path: '/x', tokens, asker: { company: 'c', urgent: true } });
+    expect(seen).toEqual(['c', 401, 'c', 429, 'c', 'service_unreachable', 'c', 200]);
+  });
+
+  test('whoever waited for it for long takes the newest token, and gives its place back where there is none', async () => {
+    const { budget, seen } = watchedBudget(60_000);
+    const { api, received } = await setUp(always(200), '', budget);
+    const tokens = countingTokens();
+    let asked = 0;
+    const get = async () => new Secret(`t${(asked += 1)}`);
+    await api.request({ method: 'GET', path: '/x', tokens: { ...tokens, get } });
+    expect(received[0]?.headers.authorization).toBe('Bearer t2');
+    const gone = async () =>
+      asked++ % 2 === 0 ? new Secret('t') : Promise.reject(new MusterError('reauthorization_required', 'x'));
+    await expect(api.request({ method: 'GET', path: '/x', tokens: { ...tokens, get: gone } })).rejects.toMatchObject({
+      code: 'reauthorization_required',
+    });
+    expect(seen).toEqual(['', 200, '', 'unused']);
+  });
 });

@@ -61,6 +61,21 @@ test('five attempts with growing delays, then the last error', async () => {
   expect(await run(errors)).toEqual({ result: errors[4], calls: 5, slept: [500, 1000, 2000, 4000] });
 });
 
+describe('429', () => {
+  test.each([undefined, '0'])('costs a request none of its attempts at first: Retry-After %s', async (retryAfter) => {
+    const errors = [...Array.from({ length: 15 }, () => failure(429, retryAfter)), failure(503), failure(503)];
+    const { result, calls, slept } = await run(errors);
+    expect([result, calls]).toEqual(['ok', 18]);
+    for (const ms of slept.slice(0, 15)) expect(ms).toBeLessThanOrEqual(200);
+    expect(slept.slice(15)).toEqual([500, 1_000]);
+  });
+
+  test('ends in the end', async () => {
+    const errors = Array.from({ length: 99 }, () => failure(429));
+    expect(await run(errors)).toMatchObject({ result: errors[19], calls: 20 });
+  });
+});
+
 describe('Retry-After', () => {
   const now = Date.parse('2026-01-01T00:00:00Z');
   test.each([
@@ -77,8 +92,8 @@ describe('Retry-After', () => {
     expect((await run([failure(429, '7')])).slept).toEqual([7350]);
   });
 
-  test('0 waits a little all the same, and counts', async () => {
-    const errors = Array.from({ length: 9 }, () => failure(429, '0'));
+  test('0 waits a little all the same', async () => {
+    const errors = Array.from({ length: 9 }, () => failure(503, '0'));
     expect(await run(errors)).toMatchObject({ calls: 5, slept: [100, 100, 100, 100] });
   });
 

@@ -22,6 +22,8 @@ beforeAll(async () => {
 afterEach(() => database.db.pool.query('TRUNCATE muster.connections, muster.runs CASCADE'));
 afterAll(() => database.close());
 
+/** Prisma ends a transaction after 5 s unless told otherwise. */
+const PATIENT = { timeout: 80_000 };
 const given = (schedule: Schedule, company: CompanyKey) => nextSyncsAfter(schedule, Date.now())(company);
 const runsOf = (company: CompanyKey) => database.db.prisma.run.count({ where: company });
 
@@ -104,7 +106,7 @@ test('a sync that becomes due before it is moved is not put off', async () => {
       );
       return rows.length === 1;
     });
-  });
+  }, PATIENT);
   expect(await following).toBe(0);
   expect(await nextSyncOf(company)).toEqual(past);
 });

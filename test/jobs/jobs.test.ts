@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { systemClock as clock } from '../../src/core/clock.js';
+import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { type ClaimedRun, claimRun } from '../../src/db/tables/runs.js';
+import { type ClaimedRun, claimRun, releaseRun } from '../../src/db/tables/runs.js';
 import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
 import type { QueueBackend } from '../../src/jobs/queue-backend.js';
 import { redisBackend } from '../../src/jobs/redis-queue.js';
@@ -23,6 +23,9 @@ import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
 const logger = pino({ level: 'silent' });
 const endpoints = endpointsOf({ departments: ENTRIES.departments });
 const catalogue = { endpoints, get: () => endpoints[0] };
+/** Moved on by a test, in milliseconds. */
+let later = 0;
+const clock: Clock = { ...systemClock, monotonic: () => systemClock.monotonic() + later };
 
 describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redisUrl()))('with the queue on %s', (kind) => {
   let database: TestDatabase;
@@ -77,13 +80,22 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     await waitFor(() => truncate().then(() => true), { what: 'the tables to be emptied' });
   }
 
-  /** A worker whose runs end at once. */
-  async function startWorker(): Promise<void> {
-    const execute = async ({ run }: { run: ClaimedRun }) => {
-      worked.push(run);
-      await finishRun(database.db, run, 'succeeded');
-      return 'over' as const;
-    };
+  /** A worker whose runs end at once, but for those that wait for `unblocked`. */
+  async function startWorker(unblocked: (run: ClaimedRun) => Promise<unknown> = async () => {}): Promise<void> {
+    await startWorkerThat(async ({ run }) => {
+      await unblocked(run);
+      return endRun(run);
+    });
+  }
+
+  async function endRun(run: ClaimedRun): Promise<'over'> {
+    worked.push(run);
+    await database.db.prisma.walk.updateMany({ where: { runId: run.id }, data: { status: 'succeeded' } });
+    await finishRun(database.db, run, 'succeeded');
+    return 'over';
+  }
+
+  async function startWorkerThat(execute: ConstructorParameters<typeof RunWorker>[0]['executor']['execute']): Promise<void> {
     const worker = new RunWorker({
       backend,
       queue,
@@ -108,19 +120,58 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
 
   test('asking twice for one claim adds one job, and the next claim gets its own', async () => {
     const { id } = await runs.request({ company, trigger: 'manual' });
-    for (let n = 0; n < 5; n += 1) await queue.dispatch([{ id, epoch: 0n }]);
+    for (let n = 0; n < 5; n += 1) await queue.dispatch([{ id, epoch: 0n, environment: 'test' }]);
     expect(await queue.waiting()).toBe(1);
     const { id: second } = await runs.request({ company: await onboard(database.db), trigger: 'manual' });
     await queue.dispatch([
-      { id, epoch: 1n },
-      { id: second, epoch: 0n },
-      { id, epoch: 0n },
+      { id, epoch: 1n, environment: 'test' },
+      { id: second, epoch: 0n, environment: 'test' },
+      { id, epoch: 0n, environment: 'test' },
     ]);
     expect(await queue.waiting()).toBe(3);
     await startWorker();
     await waitFor(async () => (await queue.waiting()) === 0);
     await waitFor(() => worked.length === 2);
     expect(worked.map((run) => run.id).toSorted()).toEqual([id, second].toSorted());
+  });
+
+  test('runs that wait for the service of one environment keep no slot from the other', async () => {
+    const waits: CompanyKey[] = [];
+    for (let n = 0; n < 5; n += 1) waits.push(await onboard(database.db));
+    for (const each of waits) await runs.request({ company: each, trigger: 'manual' });
+    let admit = () => {};
+    const budget = new Promise<void>((resolve) => (admit = resolve));
+    await startWorker(({ company: { environment } }) => (environment === 'test' ? budget : Promise.resolve()));
+    const { id } = await runs.request({ company: await onboard(database.db, 'production'), trigger: 'manual' });
+    await waitFor(() => worked.length === 1);
+    expect(worked).toMatchObject([{ id }]);
+    admit();
+    await waitFor(() => worked.length === 6);
+  });
+
+  test('a giant steps back once it has had its slice, while others wait', async () => {
+    for (let n = 0; n < 4; n += 1) await runs.request({ company: await onboard(database.db), trigger: 'manual' });
+    let hasYielded = false;
+    await startWorkerThat(async ({ run }, shouldYield) => {
+      later += 6_000;
+      await waitFor(() => hasYielded || shouldYield());
+      if (!hasYielded) {
+        hasYielded = true;
+        await releaseRun(database.db, run);
+        return 'continue';
+      }
+      return endRun(run);
+    });
+    const jobs = backend.queue('runs-test');
+    stops.push(() => jobs.close());
+    const [giant, ...others] = await waitFor(async () => {
+      const delayed = await jobs.getDelayed();
+      return delayed.length > 0 ? delayed : undefined;
+    });
+    expect([giant!.delay, others]).toEqual([10_000, []]);
+    await waitFor(() => worked.length === 3);
+    await giant!.promote();
+    await waitFor(() => worked.length === 4);
   });
 
   test('a run whose job was lost, and one whose worker died, go on by themselves', async () => {
@@ -137,7 +188,7 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
   });
 
   test('a job that died before it claimed its run does not keep the run from another', async () => {
-    const doomed = open().worker('runs', () => new Promise(() => {}), { concurrency: 1 });
+    const doomed = open().worker('runs-test', () => new Promise(() => {}), { concurrency: 1 });
     const { id } = await runs.request({ company, trigger: 'manual' });
     await waitFor(async () => (await queue.waiting()) === 0);
     await doomed.close(true);
@@ -151,7 +202,7 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     const { id } = await runs.request({ company, trigger: 'manual' });
     const fill = async () => {
       await flush();
-      for (let n = 0; n < 100; n += 1) await queue.dispatch([{ id: randomUUID(), epoch: 0n }]);
+      for (let n = 0; n < 100; n += 1) await queue.dispatch([{ id: randomUUID(), epoch: 0n, environment: 'test' }]);
     };
     const sweep = orphans();
     await fill();
@@ -178,7 +229,7 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     await runs.request({ company, trigger: 'manual' });
     await startWorker();
     await waitFor(() => worked.length === 1);
-    const jobs = backend.queue('runs');
+    const jobs = backend.queue('runs-test');
     stops.push(() => jobs.close());
     await waitFor(async () => (await jobs.getJobCounts('waiting', 'active'))['active'] === 0);
     expect(await jobs.getJobCounts('completed', 'failed')).toEqual({ completed: 0, failed: 0 });

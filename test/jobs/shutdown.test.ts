@@ -21,28 +21,26 @@ afterAll(async () => {
 test.each([
   ['told to come back in a minute', 0, { kind: 'status', status: 503, headers: { 'retry-after': '60' } }],
   ['given no answer', 1, { kind: 'hang', when: 'before' }],
-] as const)(
-  'a worker that is %s stops within 15 s, and its run goes on elsewhere',
-  async (_, company, effect) => {
-    const { companyId } = deployment.sandbox.companies[company]!;
-    deployment.sandbox.faults.add(effect, { path: '/employees', skip: 1, times: Infinity });
-    const worker = await deployment.startWorker();
-    await deployment.onboard(companyId);
-    await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages === 1);
-    worker.kill('SIGTERM');
-    const late = setTimeout(() => worker.kill('SIGKILL'), 15_000);
-    expect(await worker.exit).toEqual({ code: 0, signal: null });
-    clearTimeout(late);
-    expect(await deployment.lastRun(companyId)).toMatchObject({ status: 'running', attempts: 0 });
+] as const)('a worker that is %s stops within 15 s, and its run goes on elsewhere', async (_, company, effect) => {
+  const { companyId } = deployment.sandbox.companies[company]!;
+  deployment.sandbox.faults.add(effect, { path: '/employees', skip: 1, times: Infinity });
+  const worker = await deployment.startWorker();
+  await deployment.onboard(companyId);
+  await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages === 1);
+  worker.kill('SIGTERM');
+  const late = setTimeout(() => worker.kill('SIGKILL'), 15_000);
+  expect(await worker.exit).toEqual({ code: 0, signal: null });
+  clearTimeout(late);
+  expect(await deployment.lastRun(companyId)).toMatchObject({ status: 'running', attempts: 0 });
 
-    deployment.sandbox.faults.clear();
-    const heir = await deployment.startWorker();
-    expect(await deployment.runEnd(companyId)).toMatchObject({
-      status: 'succeeded',
-      walks: [{ verified: true, resumed: true, received: 1_200 }, {}],
-    });
-    heir.kill('SIGTERM');
-    await heir.exit;
-  },
-  60_000,
-);
+  deployment.sandbox.faults.clear();
+  // The minute that the service asked for holds for every worker.
+  await deployment.database.db.pool.query('DELETE FROM muster.request_budgets');
+  const heir = await deployment.startWorker();
+  expect(await deployment.runEnd(companyId)).toMatchObject({
+    status: 'succeeded',
+    walks: [{ verified: true, resumed: true, received: 1_200 }, {}],
+  });
+  heir.kill('SIGTERM');
+  await heir.exit;
+});

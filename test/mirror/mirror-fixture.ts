@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
-import type { CompanyKey } from '../../src/core/company.js';
+import type { CompanyKey, Environment } from '../../src/core/company.js';
 import type { TextSlice } from '../../src/core/text-slice.js';
 import type { Database } from '../../src/db/database.js';
-import { type ListKey, lockList, takeList } from '../../src/db/tables/lists.js';
+import { type ListKey, lockList } from '../../src/db/tables/lists.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import type { PageToWrite } from '../../src/mirror/page-values.js';
 import { type WalkWrite, writePages } from '../../src/mirror/page-writer.js';
@@ -16,8 +16,8 @@ export interface Written {
   readonly epoch: bigint;
 }
 
-export async function onboard(db: Database): Promise<CompanyKey> {
-  const company: CompanyKey = { environment: 'test', companyId: randomUUID() };
+export async function onboard(db: Database, environment: Environment = 'test'): Promise<CompanyKey> {
+  const company: CompanyKey = { environment, companyId: randomUUID() };
   await db.prisma.connection.create({ data: company });
   await db.prisma.company.create({ data: company });
   return company;
@@ -28,8 +28,14 @@ export async function openWalk(db: Database, company: CompanyKey, resource = 'em
   const list = { ...company, resource };
   return inTransaction(db, async (tx) => {
     const run = await tx.run.create({ data: { ...company, trigger: 'manual', mode: 'full', status: 'succeeded' } });
-    const { epoch } = await takeList(tx, list, run.id);
-    const walk = await tx.walk.create({ data: { ...list, runId: run.id, position: 0, status: 'running', epoch } });
+    const { epoch } = await tx.list.upsert({
+      where: { environment_companyId_resource: list },
+      create: { ...list, epoch: 1n, lastRunId: run.id },
+      update: { epoch: { increment: 1 }, lastRunId: run.id },
+    });
+    const walk = await tx.walk.create({
+      data: { ...list, runId: run.id, position: 0, status: 'running', epoch, passStartedAt: new Date() },
+    });
     return { list, walkId: walk.id, runId: run.id, epoch };
   });
 }
@@ -52,16 +58,13 @@ export async function writeTogether(
   more: Partial<WalkWrite> = {},
 ): Promise<void> {
   const received = new Set(pages.flatMap(({ texts }) => texts.map(idOf))).size;
-  await inTransaction(db, async (tx) => {
-    await lockList(tx, walk.list, walk.epoch);
-    const { pages: pagesBefore } = await tx.walk.findUniqueOrThrow({ where: { id: walk.walkId } });
-    const counts = { pagesBefore, checkpoint: {}, received, duplicates: 0 };
-    await writePages(
-      tx,
-      { ...walk, pass: 1, ...counts, ...more },
-      pages.map(({ texts, ...page }) => ({ ...page, ...pageOf(texts) })),
-    );
-  });
+  const { pages: pagesBefore } = await db.prisma.walk.findUniqueOrThrow({ where: { id: walk.walkId } });
+  const counts = { pagesBefore, checkpoint: {}, received, duplicates: 0 };
+  await writePages(
+    db,
+    { ...walk, pass: 1, ...counts, ...more },
+    pages.map(({ texts, ...page }) => ({ ...page, ...pageOf(texts) })),
+  );
 }
 
 function pageOf(texts: readonly string[]): Pick<PageToWrite, 'records' | 'rejected' | 'ledger'> {

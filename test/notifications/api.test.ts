@@ -49,6 +49,7 @@ test('they are listed newest first, page by page, and filtered', async () => {
         occurred_at: expect.stringMatching(/Z$/),
         environment: 'test',
         company_id: company.companyId,
+        company_name: `Company ${company.companyId.slice(0, 4)}`,
         reason: 'walks_failed',
         run_id: 'a-run',
         status: 'failed',

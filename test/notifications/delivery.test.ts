@@ -22,6 +22,7 @@ import { Deliverer, type DelivererDependencies } from '../../src/notifications/d
 import { recordEvent } from '../../src/notifications/events.js';
 import { Webhook } from '../../src/notifications/webhook.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { addCompany, sweepOf } from '../runs/issue-world.js';
 import { answer, expectedSignature, hang, Receiver } from './receiver.js';
 
 const SECRET = 'canary-signing-secret-77';
@@ -32,11 +33,17 @@ let webhook: Webhook;
 
 beforeAll(async () => {
   database = await testDatabase();
+  // In the transaction that puts the next attempt off, so that the delay is exact, however slow the machine is.
+  await database.db.pool.query(`
+    CREATE TABLE public.delays (n serial, notification uuid, seconds float8);
+    CREATE FUNCTION public.note_delay() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+      INSERT INTO public.delays (notification, seconds) VALUES (NEW.id, extract(epoch FROM NEW.next_attempt_at - now())); RETURN NULL; END $$;
+    CREATE TRIGGER note_delay AFTER UPDATE ON muster.notifications FOR EACH ROW EXECUTE FUNCTION public.note_delay()`);
 });
 beforeEach(async () => {
   await database.db.pool.query('TRUNCATE muster.notifications, muster.connections, mirror.companies CASCADE');
   receiver = await Receiver.start();
-  webhook = new Webhook({ url: receiver.url, secret: new Secret(SECRET) }, systemClock, { deadlineMs: 300 });
+  webhook = new Webhook({ url: receiver.url, secret: new Secret(SECRET) }, systemClock);
 });
 afterEach(async () => {
   await webhook.close();
@@ -69,7 +76,7 @@ const row = (id: string) => database.db.prisma.notification.findUniqueOrThrow({ 
 const secondsUntilNext = async (id: string) =>
   (
     await database.db.pool.query<{ seconds: number }>(
-      'SELECT round(extract(epoch FROM next_attempt_at - now()))::int AS seconds FROM muster.notifications WHERE id = $1',
+      'SELECT round(seconds)::int AS seconds FROM public.delays WHERE notification = $1 ORDER BY n DESC LIMIT 1',
       [id],
     )
   ).rows[0]!.seconds;
@@ -100,6 +107,29 @@ describe('what is sent', () => {
     expect(path).toBe('/hooks/muster?key=canary-of-the-address');
     expect(body + JSON.stringify(headers)).not.toContain(SECRET);
     expect(await row(id)).toMatchObject({ status: 'delivered', attempts: 1, nextAttemptAt: null, lastError: null });
+  });
+
+  test('of an issue names no company, and leads to the issue', async () => {
+    await addCompany(database.db, { lists: { employees: { provedHoursAgo: 30 } } });
+    await sweepOf(database.db)();
+    const { id } = await database.db.prisma.notification.findFirstOrThrow();
+    const issue = await database.db.prisma.issue.findFirstOrThrow();
+    await deliverer().deliver(id);
+    const { occurredAt } = await row(id);
+    expect(receiver.received[0]!.event).toEqual({
+      id,
+      type: 'list_late',
+      occurred_at: occurredAt.toISOString(),
+      environment: 'test',
+      issue_id: issue.id,
+      issue_status: 'ongoing',
+      resource: 'employees',
+      count: 1,
+      admin_url: `https://muster.example.com/base/api/issues/${issue.id}`,
+    });
+    await database.db.pool.query(`UPDATE muster.notifications SET occurred_at = now() - interval '91 days'`);
+    await deliverer().tidy();
+    expect(await database.db.prisma.notification.count()).toBe(0);
   });
 
   test('is verified by the code in the documentation', async () => {
@@ -200,14 +230,17 @@ describe('an attempt that fails', () => {
   });
 
   test('because nobody answers is noticed at the deadline', async () => {
+    const target = { url: receiver.url, secret: new Secret(SECRET) };
+    const impatient = new Webhook(target, systemClock, { deadlineMs: 1_500 });
     receiver.conduct = hang;
     const id = await recorded();
-    await deliverer().deliver(id);
+    await deliverer({ webhook: impatient }).deliver(id);
     expect(await row(id)).toMatchObject({ status: 'pending', lastError: { code: 'timeout' } });
     receiver.conduct = (response) => void response.writeHead(200).write('never ended');
     await makeDue(id);
-    await deliverer().deliver(id);
+    await deliverer({ webhook: impatient }).deliver(id);
     expect(await row(id)).toMatchObject({ status: 'delivered', attempts: 2 });
+    await impatient.close();
   });
 
   test('because nobody is there is made up for when they are back', async () => {

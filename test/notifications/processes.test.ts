@@ -38,7 +38,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
   });
 
   const arrival = (type: string) =>
-    waitFor(() => receiver.received.find(({ event }) => event.type === type), { timeoutMs: 20_000, what: type });
+    waitFor(() => receiver.received.find(({ event }) => event.type === type), { timeoutMs: 60_000, what: type });
   async function sync(): Promise<string> {
     await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
     return (await deployment.runEnd(companyId)).status;
@@ -73,7 +73,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     expect([await sync(), await sync()]).toEqual(['failed', 'failed']);
     const failed = await arrival('run_failed');
     expect(failed.event).toMatchObject({ company_id: companyId, reason: 'walks_failed' });
-    expect((await fetch(failed.event.admin_url)).status).toBe(401);
+    expect((await deployment.fetch(new URL(failed.event.admin_url).pathname)).status).toBe(401);
     expect((await deployment.call('GET', new URL(failed.event.admin_url).pathname)).body).toMatchObject({ status: 'failed' });
     deployment.sandbox.faults.clear();
     expect([await sync(), await sync()]).toEqual(['succeeded', 'succeeded']);

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { ErrorCode } from '../../src/core/errors.js';
@@ -6,7 +5,6 @@ import { Secret } from '../../src/core/secret.js';
 import { type Database, openDatabase } from '../../src/db/database.js';
 import { claimRun, postponeRun } from '../../src/db/tables/runs.js';
 import { inTransaction } from '../../src/db/transaction.js';
-import { recordRunEnd } from '../../src/notifications/events.js';
 import { finishRun } from '../../src/runs/run-executor.js';
 import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom, onboarded } from '../oauth/fixture.js';
 import { TokenServer } from '../oauth/token-server.js';
@@ -97,7 +95,7 @@ describe('the loss of an authorization', () => {
   test('of an earlier life is no business of a company that comes back', async () => {
     const { company } = await onboarded(room, server);
     await room.connections.requireReauthorization(company, 'token_refused');
-    await room.connections.remove(company, 'test');
+    await room.connections.remove(company, { name: 'test', role: 'admin' });
     await room.onboarding.onboard({ ...company, refreshToken: new Secret(server.issue(company.companyId)) });
     expect(await told(company)).toEqual([lost('token_refused')]);
   });
@@ -171,9 +169,10 @@ describe('the end of a run', () => {
 
   test('is one event, whoever tells it how often', async () => {
     const company = newCompany();
-    const id = randomUUID();
+    const { id } = await database.db.prisma.run.create({ data: { ...company, trigger: 'manual', mode: 'full' } });
+    const claimed = (await claimRun(database.db, { id, worker: 'a worker' }))!;
     const outcomes = await inProcesses(8, (db) =>
-      inTransaction(db, (tx) => recordRunEnd(tx, { id, company, status: 'failed', reason: 'walks_failed' })),
+      finishRun(db, claimed, 'failed', { code: 'walks_failed', message: 'canary message' }),
     );
     expect(outcomes.map(({ status }) => status)).toEqual(Array.from({ length: 8 }, () => 'fulfilled'));
     expect(await told(company)).toHaveLength(1);

@@ -1,15 +1,27 @@
-import { randomUUID } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { Authorization, type AuthorizationFailure } from '../../src/oauth/authorization.js';
+import type { Authorization, AuthorizationFailure } from '../../src/oauth/authorization.js';
 import { Keyring } from '../../src/oauth/cipher.js';
-import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
-import { ConnectLinks } from '../../src/oauth/connect-links.js';
+import type { ConnectLinks } from '../../src/oauth/connect-links.js';
+import { registerSecret } from '../../src/observability/secret-registry.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, EXPIRED, newCompany, type OauthRoom, oauthRoom, onboarded, storedRefreshToken } from './fixture.js';
+import {
+  alter,
+  authorizationFlow,
+  EXPIRED,
+  newCompany,
+  type OauthRoom,
+  oauthRoom,
+  onboarded,
+  startedFlow,
+  stateOf as stateOfFlow,
+  storedRefreshToken,
+  TESTER,
+} from './fixture.js';
 import { type Misdeed, TokenServer } from './token-server.js';
 
 const DAY = 24 * 3_600_000;
@@ -23,10 +35,7 @@ const clock: Clock = { ...systemClock, now: () => Date.now() + passed };
 
 /** The flow with the given keys, as one process has it. */
 function flow(...keys: string[]) {
-  const signer = new ConnectLinkSigner(new Keyring(keys.map(key)));
-  const links = new ConnectLinks({ ...room.deps, clock, signer, publicUrl: new URL('https://muster.example/base/') });
-  const authorization = new Authorization({ ...room.deps, clock, signer, links, providers: { test: room.provider } });
-  return { links, authorization };
+  return authorizationFlow(room, clock, new Keyring(keys.map(key)));
 }
 let links: ConnectLinks;
 let authorization: Authorization;
@@ -54,17 +63,15 @@ async function newLink(company?: Partial<CompanyKey>): Promise<string> {
   return tokenOf((await links.create({ environment: 'test', companyId: company?.companyId })).url);
 }
 
-async function stateOf(token: string): Promise<string> {
-  const started = await authorization.start(token);
-  if (!('location' in started)) throw new Error(started.failure);
-  return started.location.searchParams.get('state')!;
-}
+const stateOf = (token: string) => stateOfFlow({ authorization }, token);
+const flowOf = (token: string) => startedFlow({ authorization }, token);
 
 /** Through the whole flow, with this company chosen on the consent screen. */
 async function consent(token: string, companyId: string) {
-  return authorization.finish({ state: await stateOf(token), code: codeFor(companyId) });
+  return authorization.finish({ ...(await flowOf(token)), code: codeFor(companyId) });
 }
 
+const sha256 = (text: string) => createHash('sha256').update(text).digest('base64url');
 const without = (member: string) => (grant: Record<string, unknown>) => ({ ...grant, [member]: undefined });
 
 async function quarantined(companyId: string): Promise<string[]> {
@@ -76,7 +83,7 @@ async function quarantined(companyId: string): Promise<string[]> {
 }
 
 describe('a link', () => {
-  test('leads to the consent screen with its company chosen, and nothing is written', async () => {
+  test('leads to the consent screen with its company chosen, and nothing of the link is written', async () => {
     const company = newCompany();
     const { url, expiresAt } = await links.create(company);
     expect(url).toMatch(/^https:\/\/muster\.example\/base\/connect\/[\w-]{43}$/);
@@ -90,7 +97,9 @@ describe('a link', () => {
       response_type: 'code',
       client_id: 'client-1',
       redirect_uri: 'http://127.0.0.1/oauth/callback',
-      state: expect.stringMatching(/^[\w-]{80,200}$/),
+      state: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge: expect.stringMatching(/^[\w-]{43}$/),
+      code_challenge_method: 'S256',
       company_id: company.companyId,
     });
     expect(await dump()).toEqual(before);
@@ -145,7 +154,7 @@ describe('a completed consent', () => {
 
   test('authorizes a company again, and the address that was shown for it ends', async () => {
     const { company } = await onboarded(room, server);
-    const shown = async () => (await links.reauthorizationUrls([company])).get(`test/${company.companyId}`);
+    const shown = async () => (await links.reauthorizationLinks([company])).get(`test/${company.companyId}`)?.url;
     expect(await shown()).toBeUndefined();
     await room.connections.requireReauthorization(company, 'token_refused');
     const url = (await shown())!;
@@ -174,6 +183,12 @@ describe('a completed consent', () => {
     await room.manager.sourceFor(company).get();
     expect(await storedRefreshToken(room, company)).toBe(newer);
     expect(await quarantined(company.companyId)).toHaveLength(1);
+  });
+
+  test('connects the company that the link names when the service names none', async () => {
+    const company = newCompany();
+    server.misdeeds.push({ kind: 'change', change: without('company_id') });
+    expect(await consent(await newLink(company), company.companyId)).toEqual({ company, created: true });
   });
 
   test('leaves a paused company paused', async () => {
@@ -223,10 +238,10 @@ describe('what connects nothing', () => {
 
   test('no code, from our flow or from nowhere', async () => {
     const token = await newLink();
-    const state = await stateOf(token);
+    const own = await flowOf(token);
     const again = `https://muster.example/base/connect/${token}`;
     for (const code of [undefined, ''])
-      expect(await authorization.finish({ state, code })).toEqual({ failure: 'cancelled', environment: 'test', again });
+      expect(await authorization.finish({ ...own, code })).toEqual({ failure: 'cancelled', environment: 'test', again });
     expect(await authorization.finish({})).toEqual({ failure: 'cancelled' });
     expect(await authorization.finish({ state: 'forged' })).toEqual({ failure: 'cancelled' });
     expect(server.received).toEqual([]);
@@ -234,7 +249,7 @@ describe('what connects nothing', () => {
 
   test('a state that is forged, altered, or too old', async () => {
     const token = await newLink();
-    const state = await stateOf(token);
+    const { state, mark } = await flowOf(token);
     const bytes = Buffer.from(state, 'base64url');
     const altered = [...bytes.keys()].map((at) => {
       const copy = Buffer.from(bytes);
@@ -244,7 +259,7 @@ describe('what connects nothing', () => {
     for (const forged of ['', 'a', 'A'.repeat(120), 'A'.repeat(100_000), state.slice(0, -2), `${state}AAAA`, ...altered])
       expect(await authorization.finish({ state: forged, code: 'c' })).toEqual({ failure: 'unknown_state' });
     passed = 15 * 60_000 + 1;
-    expect(await authorization.finish({ state, code: 'c' })).toMatchObject({
+    expect(await authorization.finish({ state, mark, code: 'c' })).toMatchObject({
       failure: 'expired_state',
       again: expect.anything(),
     });
@@ -253,11 +268,11 @@ describe('what connects nothing', () => {
 
   test('a code that the service refuses: it is not sent again, and a fresh start works', async () => {
     const token = await newLink();
-    const state = await stateOf(token);
+    const own = await flowOf(token);
     const code = codeFor(newCompany().companyId);
     server.misdeeds.push({ kind: 'answer', status: 400, body: { error: 'invalid_grant' } });
-    expect(await authorization.finish({ state, code })).toMatchObject({ failure: 'refused_code', again: expect.anything() });
-    expect(await authorization.finish({ state, code })).toMatchObject({ failure: 'spent_state', again: expect.anything() });
+    expect(await authorization.finish({ ...own, code })).toMatchObject({ failure: 'refused_code', again: expect.anything() });
+    expect(await authorization.finish({ ...own, code })).toMatchObject({ failure: 'spent_state', again: expect.anything() });
     expect(server.received).toHaveLength(1);
     expect(await consent(token, newCompany().companyId)).toMatchObject({ created: true });
   });
@@ -294,12 +309,12 @@ describe('what connects nothing', () => {
   test('a link that was withdrawn with its company, even while the code is being exchanged', async () => {
     const { company } = await onboarded(room, server);
     const token = await newLink(company);
-    server.misdeeds.push({ kind: 'after', work: () => room.connections.remove(company, 'test') });
+    server.misdeeds.push({ kind: 'after', work: () => room.connections.remove(company, TESTER) });
     const state = await stateOf(token);
-    expect(await authorization.finish({ state, code: codeFor(company.companyId) })).toMatchObject({ failure: 'spent_state' });
+    expect(await authorization.finish({ state, code: codeFor(company.companyId) })).toMatchObject({ failure: 'removed_company' });
     expect(await room.connections.find(company)).toBeUndefined();
-    expect(await quarantined(company.companyId)).toHaveLength(1);
-    expect(await authorization.finish({ state, code: 'c' })).toEqual({ failure: 'unknown_link' });
+    expect(await quarantined(company.companyId)).toEqual([]);
+    expect(await authorization.finish({ state, code: 'c' })).toEqual({ failure: 'unknown_state' });
     expect(await authorization.start(token)).toEqual({ failure: 'unknown_link' });
   });
 });
@@ -339,5 +354,111 @@ describe('at once', () => {
     server.misdeeds.push({ kind: 'after', work: async () => expect(await consent(token, b)).toMatchObject({ created: true }) });
     expect(await consent(token, a)).toMatchObject({ failure: 'spent_state' });
     expect(await quarantined(a)).toHaveLength(1);
+  });
+});
+
+describe('a state', () => {
+  test('tells nothing: it is random, kept as a hash, and shows the link to nobody', async () => {
+    const token = await newLink();
+    const [first, second] = [await flowOf(token), await flowOf(token)];
+    expect(first.state).not.toBe(second.state);
+    const link = await database.db.prisma.connectLink.findFirstOrThrow({ orderBy: { createdAt: 'desc' } });
+    const bytes = Buffer.from(first.state, 'base64url').toString('hex');
+    for (const part of [link.id.replaceAll('-', ''), Buffer.from(token, 'base64url').toString('hex')])
+      expect(bytes).not.toContain(part);
+    const rows = await database.db.prisma.authorizationFlow.findMany({ where: { linkId: link.id } });
+    expect(rows.map(({ stateHash }) => stateHash).toSorted()).toEqual(
+      [first, second].map(({ state }) => sha256(state)).toSorted(),
+    );
+    // Whoever has seen the state, but not the browser's mark, or that of another flow.
+    for (const mark of [undefined, '', second.mark, first.state, 'A'.repeat(43)])
+      expect(JSON.stringify(await authorization.finish({ state: first.state, mark }))).not.toContain('connect/');
+  });
+
+  test('is kept for the newest twenty flows of a link, and goes with the link', async () => {
+    const company = newCompany();
+    const token = await newLink(company);
+    const states = [];
+    for (let n = 0; n < 25; n++, passed += 10) states.push(await stateOf(token));
+    expect(await authorization.finish({ state: states[4], code: 'c' })).toEqual({ failure: 'unknown_state' });
+    expect(await authorization.finish({ state: states[5], code: codeFor(company.companyId) })).toMatchObject({ company });
+    await room.connections.remove(company, TESTER);
+    expect(await authorization.finish({ state: states[6], code: 'c' })).toEqual({ failure: 'unknown_state' });
+  });
+});
+
+describe('PKCE', () => {
+  test('the verifier fits the challenge, is new for each flow, and stands in no address and no table', async () => {
+    const token = await newLink();
+    const challenges: string[] = [];
+    for (let n = 0; n < 2; n++) {
+      const started = await authorization.start(token);
+      if (!('location' in started)) throw new Error(started.failure);
+      const { searchParams, href } = started.location;
+      challenges.push(searchParams.get('code_challenge')!);
+      // Another process, in which the key is no longer the first one.
+      await flow('k2', 'k1').authorization.finish({ state: searchParams.get('state')!, code: 'refused' });
+      const verifier = server.received.at(-1)!['code_verifier']!;
+      expect(verifier).toMatch(/^[\w.~-]{43,128}$/);
+      expect(sha256(verifier)).toBe(challenges.at(-1));
+      expect(href).not.toContain(verifier);
+      const rows = await database.db.prisma.authorizationFlow.findMany();
+      expect(JSON.stringify(rows)).not.toContain(verifier);
+    }
+    expect(challenges[0]).not.toBe(challenges[1]);
+  });
+
+  test('a scope is named where one is set, and only there', async () => {
+    const provider = { ...room.provider, scope: 'offline_access employees.read' };
+    const scoped = authorizationFlow({ ...room, provider }, clock, new Keyring([key('k1')]));
+    const token = (await scoped.links.create({ environment: 'test' })).url.split('/').at(-1)!;
+    for (const [{ authorization: own }, scope] of [
+      [scoped, 'offline_access employees.read'],
+      [flow('k1'), null],
+    ] as const) {
+      const started = await own.start(token);
+      expect('location' in started && started.location.searchParams.get('scope')).toBe(scope);
+    }
+  });
+});
+
+describe('the operator is told why', () => {
+  const lastEntry = async () =>
+    (await database.db.prisma.auditEntry.findFirstOrThrow({ where: { action: 'company.connect' }, orderBy: { id: 'desc' } }))
+      .details;
+
+  test.each([
+    ['unusable_grant', 'refresh_token is missing', { kind: 'change', change: without('refresh_token') }],
+    ['unusable_grant', 'access_token is missing', { kind: 'change', change: without('access_token') }],
+    ['unusable_grant', 'company_id is missing', { kind: 'change', change: without('company_id') }],
+    ['unusable_grant', 'company_id is of no use', { kind: 'change', change: (grant) => ({ ...grant, company_id: 'x' }) }],
+    ['not_configured', 'invalid_client', { kind: 'answer', status: 401, body: { error: 'invalid_client' } }],
+    ['refused_code', 'invalid_grant', { kind: 'answer', status: 400, body: { error: 'invalid_grant' } }],
+    ['refused_code', 'invalid_request', { kind: 'answer', status: 400, body: { error: 'invalid_request' } }],
+    ['service_down', 'status 503', { kind: 'answer', status: 503 }],
+    ['service_down', 'the answer is no JSON object', { kind: 'answer', status: 200, body: '<html>' }],
+  ] satisfies [AuthorizationFailure, string, Misdeed][])('%s: %s', async (outcome, reason, misdeed) => {
+    server.misdeeds.push(misdeed);
+    const failed = await consent(await newLink(), newCompany().companyId);
+    expect(JSON.stringify(failed)).not.toContain(reason);
+    expect(await lastEntry()).toMatchObject({ outcome, reason });
+  });
+
+  test('what the service put into the redirect: one clean line, once, and no token', async () => {
+    const state = await stateOf(await newLink());
+    const token = server.issue(newCompany().companyId);
+    registerSecret(token);
+    const errorDescription = `The member\r\nsaid \u001b[31mno\u202e; ${token} ${'x'.repeat(5_000)}`;
+    const failed = await authorization.finish({ state, error: 'access_denied', errorDescription });
+    expect(failed).toEqual({ failure: 'cancelled', environment: 'test' });
+    const entry = (await lastEntry()) as Record<string, string>;
+    expect(entry).toMatchObject({ outcome: 'cancelled', error: 'access_denied' });
+    expect(entry['error_description']).toMatch(/^The member said \[31mno ; \[redacted\] x+…$/);
+    expect(entry['error_description']!.length).toBeLessThanOrEqual(301);
+    const count = () => database.db.prisma.auditEntry.count({ where: { action: 'company.connect' } });
+    const before = await count();
+    await authorization.finish({ state, error: 'access_denied' });
+    await authorization.finish({ state: 'A'.repeat(43), error: 'access_denied' });
+    expect(await count()).toBe(before);
   });
 });

@@ -4,7 +4,7 @@ import { Secret } from '../../src/core/secret.js';
 import { openDatabase } from '../../src/db/database.js';
 import { rotateKeys } from '../../src/oauth/key-rotation.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { newCompany, type OauthRoom, oauthRoom, onboarded } from './fixture.js';
+import { newCompany, type OauthRoom, oauthRoom, onboarded, TESTER } from './fixture.js';
 import { TokenServer } from './token-server.js';
 
 let database: TestDatabase;
@@ -32,7 +32,7 @@ test('pause and resume, twice each, and a company that is not there', async () =
   for (const call of [
     () => connections.pause(stranger),
     () => connections.resume(stranger),
-    () => connections.remove(stranger, 'test'),
+    () => connections.remove(stranger, TESTER),
   ]) {
     await expect(call()).rejects.toMatchObject({ code: 'company_not_found' });
   }
@@ -127,7 +127,11 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
         companyId,
       ]);
     }
-    await room.vault.quarantine(database.db.prisma, { environment: 'test', companyId }, new Secret('refresh-token'));
+    await room.vault.quarantine(
+      database.db.prisma,
+      { company: { environment: 'test', companyId }, reason: 'overtaken' },
+      new Secret('refresh-token'),
+    );
   }
   const traces = async ({ companyId }: CompanyKey) => {
     const count = async (sql: string) => Number((await pool.query<{ n: string }>(sql, [companyId])).rows[0]?.n);
@@ -153,7 +157,7 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
   const before = await traces(other);
   expect(Object.entries(before).every(([, n]) => n === 1)).toBe(true);
 
-  await room.connections.remove(company, 'an operator');
+  await room.connections.remove(company, { name: 'an operator', role: 'operator' });
   expect(Object.values(await traces(company)).every((n) => n === 0)).toBe(true);
   expect(await traces(other)).toEqual(before);
   const runs = await pool.query(
@@ -169,7 +173,7 @@ test('removal: nothing of the company is left but runs and audit, and nothing of
   expect(feed.rows).toEqual(['departments', 'employees', 'odd "name'].map((resource) => ({ resource, ...gone })));
   const audit = await pool.query('SELECT actor, action FROM muster.audit WHERE company_id = $1', [company.companyId]);
   expect(audit.rows).toEqual([{ actor: 'an operator', action: 'company.remove' }]);
-  await expect(room.connections.remove(company, 'test')).rejects.toMatchObject({ code: 'company_not_found' });
+  await expect(room.connections.remove(company, TESTER)).rejects.toMatchObject({ code: 'company_not_found' });
   await pool.query('DROP TABLE mirror."odd ""name"');
 });
 
@@ -183,7 +187,7 @@ test('a company that comes back has a new connection, and an old epoch means not
       )
     ).rows[0];
   const before = await ids();
-  await room.connections.remove(company, 'test');
+  await room.connections.remove(company, TESTER);
   await room.onboarding.onboard({ ...company, refreshToken: new Secret(server.issue(company.companyId)) });
   const after = await ids();
   expect(after?.id).not.toBe(before?.id);

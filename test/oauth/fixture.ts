@@ -7,9 +7,14 @@ import type { Database } from '../../src/db/database.js';
 import { findToken, saveToken } from '../../src/db/tables/tokens.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
+import { Authorization } from '../../src/oauth/authorization.js';
+import { AuthorizationFlows } from '../../src/oauth/authorization-flows.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
+import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
+import { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { Connections } from '../../src/oauth/connections.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
+import { ReceivedPairs } from '../../src/oauth/received-pairs.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import { type TokenPair, Vault } from '../../src/oauth/vault.js';
 import type { TokenServer } from './token-server.js';
@@ -47,9 +52,39 @@ export function oauthRoom(
   };
   const endpoint = new TokenEndpoint(new HttpClient(), provider, clock);
   const endpoints = { test: endpoint };
-  const deps = { db, vault, connections, endpoints, clock, logger: pino({ enabled: false }), random: () => 0.5 };
+  const logger = pino({ enabled: false });
+  const received = new ReceivedPairs(logger, { retries: 1, pauseMs: 20 });
+  const deps = { db, vault, connections, endpoints, received, clock, logger, random: () => 0.5 };
   const manager = new AccessTokenManager(deps);
   return { cipher, vault, connections, provider, endpoint, deps, manager, onboarding: new Onboarding(deps) };
+}
+
+/** The same room, which puts failed attempts off for so long that none comes due while a test is held up. */
+export function patient(room: OauthRoom): OauthRoom {
+  const deps = { ...room.deps, random: () => 20 };
+  return { ...room, deps, manager: new AccessTokenManager(deps) };
+}
+
+/** The flow from a connect link on, as one process has it. */
+export function authorizationFlow({ deps, provider }: OauthRoom, clock: Clock, keyring = KEYRING) {
+  const signer = new ConnectLinkSigner(keyring);
+  const links = new ConnectLinks({ ...deps, clock, signer, publicUrl: new URL('https://muster.example/base/') });
+  const flows = new AuthorizationFlows(deps.db, keyring, clock);
+  const authorization = new Authorization({ ...deps, clock, flows, links, providers: { test: provider } });
+  return { links, authorization };
+}
+
+type Flow = { readonly authorization: Authorization };
+
+/** Opens the link with this token: the state of the flow that it starts, and the mark that the browser keeps. */
+export async function startedFlow({ authorization }: Flow, token: string): Promise<{ state: string; mark: string }> {
+  const started = await authorization.start(token);
+  if (!('location' in started)) throw new Error(started.failure);
+  return { state: started.location.searchParams.get('state')!, mark: started.mark };
+}
+
+export async function stateOf(flow: Flow, token: string): Promise<string> {
+  return (await startedFlow(flow, token)).state;
 }
 
 /** A company that is onboarded with a token of the server's; `token` is the refresh token that is stored. */
@@ -86,3 +121,6 @@ export async function alter(db: Database, { environment, companyId }: CompanyKey
 
 export const EXPIRED = `expires_at = now() - interval '1 second', refreshed_at = now() - interval '30 minutes', refresh_at = now()`;
 export const DUE = 'refresh_at = now()';
+
+/** Who removes companies in tests. */
+export const TESTER = { name: 'test', role: 'admin' };

@@ -52,7 +52,11 @@ const keysInUse = async () => {
 test('while others refresh: nothing is lost, and everything ends under the new key, quarantine too', async () => {
   const { companies, room } = await processWith(oldKeys, 12);
   for (const company of companies.slice(0, 3))
-    await room.vault.quarantine(database.db.prisma, company, new Secret(server.issue(company.companyId)));
+    await room.vault.quarantine(
+      database.db.prisma,
+      { company, reason: 'overtaken' },
+      new Secret(server.issue(company.companyId)),
+    );
   expect(await keysInUse()).toEqual(['old']);
 
   const others = [1, 2].map(() => openDatabase({ url: database.url, poolSize: 4 }));
@@ -102,6 +106,35 @@ test('a missing key and a damaged token are named, and the rest is encrypted aga
     { ...missing, table: 'tokens', field: 'access_token', key: 'gone', reason: 'missing_key' },
     { ...missing, table: 'tokens', field: 'refresh_token', key: 'gone', reason: 'missing_key' },
   ]);
+});
+
+test("kept answers come under the new key, and one that does not open is nobody's trouble", async () => {
+  const keep = async (keyHash: string, answer: string) =>
+    database.db.prisma.idempotencyKey.create({ data: { owner: 'admin', keyHash, requestHash: '', answer } });
+  const place = { owner: 'admin', keyHash: 'one' };
+  await keep('one', new Cipher(oldKeys).sealAnswer('{"url":"secret"}', place));
+  await keep('lost', new Cipher(new Keyring([key('gone')])).sealAnswer('{}', { owner: 'admin', keyHash: 'lost' }));
+  expect(await rotateKeys(database.db, new Cipher(bothKeys))).toEqual({ rotated: 0, unreadable: [], behind: 0 });
+  const { answer } = await database.db.prisma.idempotencyKey.findUniqueOrThrow({ where: { owner_keyHash: place } });
+  expect(new Cipher(newKeys).openAnswer(answer!, place)).toBe('{"url":"secret"}');
+  // A ciphertext opens in its own row alone.
+  expect(() => new Cipher(newKeys).openAnswer(answer!, { owner: 'viewer', keyHash: 'one' })).toThrow('does not open');
+});
+
+test('the key of the marks comes under the new key, and without its own nothing is rotated in silence', async () => {
+  const marks = new Secret('a key of marks, in base64');
+  const keep = (sealed: string) =>
+    database.db.prisma.markKey.upsert({ where: { only: true }, create: { sealed }, update: { sealed } });
+  await keep(new Cipher(oldKeys).sealMarkKey(marks));
+  await rotateKeys(database.db, new Cipher(bothKeys));
+  const { sealed } = await database.db.prisma.markKey.findFirstOrThrow();
+  expect(new Cipher(newKeys).openMarkKey(sealed).reveal()).toBe(marks.reveal());
+  await keep(new Cipher(new Keyring([key('gone')])).sealMarkKey(marks));
+  await expect(rotateKeys(database.db, new Cipher(bothKeys))).rejects.toMatchObject({
+    code: 'mark_key_unreadable',
+    message: expect.stringContaining('"gone"'),
+  });
+  await database.db.prisma.markKey.deleteMany();
 });
 
 test('a process that goes on with the old key is noticed', async () => {

@@ -5,6 +5,7 @@ import { Secret } from '../../src/core/secret.js';
 import { findToken } from '../../src/db/tables/tokens.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
+import { ReceivedPairs } from '../../src/oauth/received-pairs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, authorizeElsewhere, newCompany, type OauthRoom, oauthRoom, storedRefreshToken } from './fixture.js';
 import { readStates } from './states-document.js';
@@ -123,6 +124,14 @@ class Model {
 interface Real {
   readonly company: CompanyKey;
   readonly room: OauthRoom;
+  /** When the last command had ended, by the database's clock. */
+  endedAt?: string;
+}
+
+/** All times of the company's token are so much later. */
+async function shift(company: CompanyKey, interval: string): Promise<void> {
+  const columns = ['expires_at', 'refreshed_at', 'refresh_at', 'lease_until', 'attempt_started_at'];
+  await alter(database.db, company, columns.map((name) => `${name} = ${name} + (${interval})`).join(', '));
 }
 
 type Command = fc.AsyncCommand<Model, Real>;
@@ -132,12 +141,16 @@ function command(name: string, run: (model: Model, real: Real) => Promise<void>)
   return {
     check: () => true,
     run: async (model, real) => {
+      // Between two commands time stands still, so that on a slow machine nothing comes due by itself.
+      if (real.endedAt) await shift(real.company, `now() - '${real.endedAt}'::timestamptz`);
       await run(model, real);
       const found = await real.room.connections.find(real.company);
       expect(found?.status).toBe(model.state);
       expect(found?.reauthorizationReason === null).toBe(!model.isOver);
       const due = await real.room.manager.due(10);
       expect(due).toHaveLength(model.dueIn <= 0 && model.leaseFor <= 0 && !model.isOver ? 1 : 0);
+      const { rows } = await database.db.pool.query<{ now: string }>('SELECT now()::text AS now');
+      real.endedAt = rows[0]!.now;
     },
     toString: () => name,
   };
@@ -170,6 +183,8 @@ function managerWith(fate: Fate, { room }: Real): AccessTokenManager {
     ...room.deps,
     db,
     endpoints: { test: endpoint as unknown as typeof room.endpoint },
+    // A process that died offers nothing any more.
+    received: new ReceivedPairs(room.deps.logger, { retries: 1, pauseMs: 2 ** 31 - 1 }),
     // Waits for a lease take no time.
     clock: {
       now: () => Date.now(),
@@ -220,8 +235,7 @@ const commands = {
     }),
   jump: (days: number) =>
     command(`the clock jumps by ${days} d`, async (model, { company }) => {
-      const columns = ['expires_at', 'refreshed_at', 'refresh_at', 'lease_until', 'attempt_started_at'];
-      await alter(database.db, company, columns.map((name) => `${name} = ${name} - interval '${days} d'`).join(', '));
+      await shift(company, `interval '${-days} d'`);
       model.expiresIn -= days * DAY;
       model.dueIn -= days * DAY;
       model.leaseFor -= days * DAY;

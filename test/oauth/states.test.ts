@@ -8,7 +8,7 @@ import { inTransaction } from '../../src/db/transaction.js';
 import { nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom } from './fixture.js';
+import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom, TESTER } from './fixture.js';
 import { readStates } from './states-document.js';
 import { TokenServer } from './token-server.js';
 
@@ -32,7 +32,7 @@ const EVENTS: Record<string, (company: CompanyKey) => Promise<unknown>> = {
   resumed: (company) => room.connections.resume(company),
   refused: (company) => room.connections.requireReauthorization(company, 'refresh_outcome_unknown'),
   regained: (company) => inTransaction(database.db, (tx) => room.connections.regain(company, tx)),
-  removed: (company) => room.connections.remove(company, 'test'),
+  removed: (company) => room.connections.remove(company, TESTER),
 };
 
 /** The events that lead to a state. */

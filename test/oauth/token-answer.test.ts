@@ -32,10 +32,31 @@ describe('granted', () => {
     [-5, 1800],
     ['soon', 1800],
     [true, 1800],
-    [1e12, 31_536_000],
+    [0.5, 1800],
+    [86_400, 86_400],
+    [5_184_000, 86_400],
+    [1e12, 86_400],
+    ['1e12', 1800],
+    ['9'.repeat(400), 1800],
   ])('expires_in %j means %i s', (expires, seconds) => {
     expect(read(200, { ...GRANT, expires_in: expires })).toMatchObject({ kind: 'granted', lifetimeSeconds: seconds });
   });
+
+  test.each(['eyJhbGciOi.J9.x_y-z', 'a+b/c~d==', 'opaque|with:other;signs', 'a'.repeat(16_384)])(
+    'with the access token %.30s',
+    (token) => {
+      const answer = read(200, { ...GRANT, access_token: token });
+      expect(answer.kind === 'granted' && answer.accessToken.reveal()).toBe(token);
+    },
+  );
+
+  test.each(['line\r\nbreak', 'nul\u0000', 'r'.repeat(100_000), 'ünïcode'])(
+    'whatever the refresh token looks like (%.10j): no header carries it, and it is never lost',
+    (token) => {
+      const answer = read(200, { ...GRANT, refresh_token: token });
+      expect(answer.kind === 'granted' && answer.refreshToken?.reveal()).toBe(token);
+    },
+  );
 
   test.each(['bearer', 'BEARER', undefined, null])('token_type %j', (type) => {
     expect(read(200, { ...GRANT, token_type: type }).kind).toBe('granted');
@@ -49,6 +70,11 @@ describe('granted', () => {
 test.each([
   ['no access token', { ...GRANT, access_token: undefined }],
   ['an empty one', { ...GRANT, access_token: '' }],
+  ['a line break in it', { ...GRANT, access_token: 'access-1\r\nX-Evil: 1' }],
+  ['a control character in it', { ...GRANT, access_token: 'access\u0000-1' }],
+  ['a space in it', { ...GRANT, access_token: 'access 1' }],
+  ['a letter in it that no header takes', { ...GRANT, access_token: 'accéss-1' }],
+  ['one of 5 MB', { ...GRANT, access_token: 'a'.repeat(5_000_000) }],
   ['another token type', { ...GRANT, token_type: 'mac' }],
   ['a company that is no GUID', { ...GRANT, company_id: '42' }],
 ])('malformed: %s; the refresh token is kept', (_what, body) => {

@@ -5,7 +5,12 @@ import type { AddressInfo } from 'node:net';
 export type Misdeed =
   | { kind: 'drop'; rotate: boolean }
   | { kind: 'answer'; status: number; body?: unknown; headers?: Record<string, string> }
-  | { kind: 'change'; change: (grant: Record<string, unknown>) => Record<string, unknown> }
+  | {
+      kind: 'change';
+      change: (grant: Record<string, unknown>) => Record<string, unknown>;
+      /** Between the grant and its answer. */
+      during?: () => Promise<void>;
+    }
   | { kind: 'before'; work: () => Promise<void> }
   | { kind: 'after'; work: () => Promise<void> };
 
@@ -73,6 +78,7 @@ export class TokenServer {
     if (misdeed?.kind === 'before') await misdeed.work();
     const answer = misdeed?.kind === 'answer' || (misdeed?.kind === 'drop' && !misdeed.rotate) ? undefined : this.#grant(fields);
     if (misdeed?.kind === 'after') await misdeed.work();
+    if (misdeed?.kind === 'change') await misdeed.during?.();
     this.#now -= 1;
     if (misdeed?.kind === 'drop') return void response.socket?.destroy();
     if (misdeed?.kind === 'answer') {

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { MusterError } from '../../src/core/errors.js';
+import { errorText } from '../../src/observability/error-view.js';
 import { createLogger } from '../../src/observability/logger.js';
-import { registerSecret } from '../../src/observability/secret-registry.js';
+import { registerPasswordOf, registerSecret } from '../../src/observability/secret-registry.js';
 
 /** A value that no key name and no shape gives away: only the registry can catch it. */
 const CANARY = 'q7Zr!canary+4b/9x$WmK';
@@ -113,6 +114,58 @@ test('an error of a database connection is logged without the connection', () =>
   expect(JSON.parse(logged((log) => log.warn({ err: 'only a text' }))).err).toBe('only a text');
 });
 
+describe('by a list of members', () => {
+  const plain = 'unregistered-opaque';
+  /** As ioredis makes it of a refused AUTH. */
+  const refused = () =>
+    Object.assign(new Error('WRONGPASS'), { name: 'ReplyError', command: { name: 'auth', args: ['muster', plain] } });
+
+  test.each<[string, (log: ReturnType<typeof createLogger>) => void]>([
+    ['an error', (log) => log.warn({ err: refused() })],
+    ['a bare error', (log) => log.warn(refused())],
+    ['an error under another name', (log) => log.warn({ reason: refused() })],
+    ['a cause', (log) => log.warn({ err: new MusterError('queue_unavailable', 'x', { cause: refused() }) })],
+    ['a nested error', (log) => log.warn({ err: new AggregateError([refused()], 'many') })],
+    ['a cause that is no error', (log) => log.warn({ err: new Error('WRONGPASS', { cause: { args: [plain] } }) })],
+    ['an error of a child', (log) => log.child({ err: refused() }).warn('WRONGPASS')],
+  ])('%s', (_place, write) => {
+    const line = logged(write);
+    expect(line).toContain('WRONGPASS');
+    expect(line).not.toContain(plain);
+  });
+
+  test('an error for a person is shown by the same measure, with its causes', () => {
+    const text = errorText(new Error('outer', { cause: refused() }));
+    expect(text).toMatch(/^Error: outer\n[^]*Caused by: .*WRONGPASS/);
+    expect(text).not.toContain(plain);
+  });
+
+  test('causes in a circle end', () => {
+    const error = refused();
+    error.cause = error;
+    expect(logged((log) => log.warn({ err: error }))).toContain('WRONGPASS');
+    expect(errorText(error)).toContain('WRONGPASS');
+  });
+});
+
+describe('the password of an address', () => {
+  const password = 'pw /with+signs@7f';
+  test.each([
+    `redis://:${encodeURIComponent(password)}@127.0.0.1:6379/0`,
+    `postgres://muster:${encodeURIComponent(password)}@db/muster?sslmode=require`,
+    `postgres://db/muster?user=muster&password=${encodeURIComponent(password)}`,
+  ])('%s', (url) => {
+    registerPasswordOf(url);
+    for (const text of [password, encodeURIComponent(password), JSON.stringify({ password: [password] }), url])
+      expect(logged((log) => log.info({ note: `<${text}>` }))).not.toMatch(/pw.+7f/);
+  });
+
+  test('that is no right encoding, or none at all', () => {
+    for (const url of ['redis://127.0.0.1', 'redis://:abc%zz-987654@127.0.0.1']) registerPasswordOf(url);
+    expect(logged((log) => log.info('<abc%zz-987654>'))).toContain('<[redacted]>');
+  });
+});
+
 describe('by shape', () => {
   const jwt = 'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl';
   test.each([
@@ -125,6 +178,7 @@ describe('by shape', () => {
     ['body {\\"refresh_token\\": \\"hush-hush\\"}', 'hush'],
     ['postgres://muster:hush-hush@db/muster', 'hush'],
     ['302 /connect/hush-hush', 'hush'],
+    [`token muster_${'hush-'.repeat(8)}abc, and more`, 'hush'],
   ])('%s', (text, secret) => {
     expect(logged((log) => log.info(text))).not.toContain(secret);
     expect(logged((log) => log.error(new Error(text)))).not.toContain(secret);

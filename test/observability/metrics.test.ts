@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openDatabase } from '../../src/db/database.js';
-import { createMetrics } from '../../src/observability/metrics.js';
+import { countRefusedTokens, createMetrics } from '../../src/observability/metrics.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 
 let database: TestDatabase;
@@ -44,8 +44,16 @@ test('they show the database as it is at the scrape', async () => {
   await prisma.list.create({ data: { ...company(1), resource: 'employees', lastVerifiedAt: past } });
   await prisma.list.create({ data: { ...company(1), resource: 'departments' } });
   await prisma.list.create({ data: { ...company(3), resource: 'employees' } });
+  await prisma.requestBudget.create({ data: { environment: 'test', rate: 19.2 } });
+  const share = { wanted: 4, held: 4, waiting: 3, used: 500, refused: 2 };
+  await prisma.requestShare.create({ data: { environment: 'test', worker: 'a', ...share } });
+  await prisma.requestShare.create({ data: { environment: 'test', worker: 'gone', ...share, seenAt: past } });
   await prisma.notification.create({ data: { ...company(1), type: 'run_failed', change: '1' } });
   await prisma.notification.create({ data: { ...company(1), type: 'run_failed', change: '2', status: 'failed' } });
+  const issue = { environment: 'test', severity: 'warning', companies: 3, told: 3 };
+  for (const resource of ['employees', 'departments'])
+    await prisma.issue.create({ data: { ...issue, cause: 'service_error', resource } });
+  await prisma.issue.create({ data: { ...issue, cause: 'list_late', status: 'resolved', resolvedAt: past } });
   const lines = ours(await metrics.metrics());
   const age = lines.find((line) => line.startsWith('muster_oldest_verified_seconds '))!.split(' ')[1];
   expect(Number(age)).toBeCloseTo(3_600, -2);
@@ -62,9 +70,14 @@ test('they show the database as it is at the scrape', async () => {
       `muster_oldest_verified_seconds ${age}`,
       'muster_lists_unverified 1',
       'muster_holds_open 0',
+      'muster_issues{severity="warning",cause="service_error",environment="test"} 2',
       'muster_notifications{status="pending"} 1',
       'muster_notifications{status="failed"} 1',
       'muster_queue_waiting{queue="runs"} 3',
+      'muster_request_limit{environment="test"} 19.2',
+      'muster_requests_last_minute{environment="test"} 500',
+      'muster_requests_refused_last_minute{environment="test"} 2',
+      'muster_requests_waiting{environment="test"} 3',
     ].toSorted(),
   );
   await pool.query('TRUNCATE muster.connections, muster.lists CASCADE');
@@ -104,12 +117,15 @@ test('what cannot be read is left out, and the rest is there', async () => {
 
 test('docs/metrics.md lists them, with their labels and the same words', async () => {
   const document = readFileSync(new URL('../../docs/metrics.md', import.meta.url), 'utf8');
-  const rows = [...document.matchAll(/^\| `(muster_\w+)` \| (?:`(\w+)`)? ?\| (.+) \|$/gm)].map(([, name, label, help]) => ({
-    name,
-    help,
-    labels: label === undefined ? [] : [label],
-  }));
+  const rows = [...document.matchAll(/^\| `(muster_\w+)` \| ((?:`\w+`(?:, )?)*) ?\| (.+) \|$/gm)].map(
+    ([, name, labels, help]) => ({
+      name,
+      help,
+      labels: [...labels!.matchAll(/\w+/g)].map(String),
+    }),
+  );
   const metrics = createMetrics({ db: database.db, resources: [], waitingJobs: async () => ({}) });
+  countRefusedTokens(metrics);
   const registered = (await metrics.getMetricsAsJSON())
     .filter(({ name }) => name.startsWith('muster_'))
     .map(({ name, help }) => ({

@@ -92,8 +92,35 @@ describe('a page-number pager', () => {
     expect([pages(0, 9), pages(1, 9), pages(0, 1)]).toEqual([[3, 4, 5], [4, 5], [3]]);
   });
 
+  test('says where page 0 and page 1 are one page', () => {
+    const pager = new PageNumberPager({ resource: 'contracts', envelope: '' }, { ...SPEC, first: 0 });
+    const received = new ReceivedNames();
+    let state = pager.first();
+    const pages = ['ABC', 'ABC', 'DEF', 'GHI'].map((names) => pageOf(names, { total: 12 }));
+    const ends = pages.map((page) => {
+      const advance = pager.next(state, page, received.before(page));
+      received.add(page);
+      if (advance.kind === 'next') state = advance.state;
+      return advance;
+    });
+    expect(ends.at(-1)).toEqual({ kind: 'done', doubt: 'first_page_repeated' });
+  });
+
+  test.each([{ total: 3 }, { hasNext: false }])(
+    'is not sure of the end that a full first page tells by a named value: %j',
+    (told) => {
+      const end = (fields: object, names: string) => {
+        const pager = new PageNumberPager({ resource: 'contracts', envelope: '', fields }, SPEC);
+        const page = pageOf(names, told);
+        return pager.next(pager.first(), page, new ReceivedNames().before(page));
+      };
+      expect(end({ total: 'shown', hasNext: 'more' }, 'ABC')).toEqual({ kind: 'done', doubt: 'end_unproved' });
+      expect(end({}, 'ABC')).toEqual({ kind: 'done' });
+    },
+  );
+
   test('gives up on a service that answers every request with the same page', () => {
     const same = Array.from({ length: 2_000 }, (_, n): Exchange => ({ page: n + 1, give: 'ABC', then: 'next' }));
-    expect(() => play(same)).toThrow(expect.objectContaining({ code: 'walk_limit_exceeded' }));
+    expect(() => play(same)).toThrow(expect.objectContaining({ code: 'pager_misdeclared' }));
   });
 });

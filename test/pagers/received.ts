@@ -14,11 +14,16 @@ export function pageOf(
 /** What a pass has received, as the walk keeps it. */
 export class ReceivedNames {
   readonly names = new Set<string>();
+  first: readonly string[] | undefined;
   readonly tokens = new Set<string | number>();
 
   /** What the pass had received before the page. */
   before({ names }: NamedPage): Received {
-    return { repeats: names.filter((name) => this.names.has(name)).length, hasToken: (token) => this.tokens.has(token) };
+    return {
+      repeats: names.filter((name) => this.names.has(name)).length,
+      isFirstPage: this.first?.join() === names.join(),
+      hasToken: (token) => this.tokens.has(token),
+    };
   }
 
   get size(): number {
@@ -26,6 +31,7 @@ export class ReceivedNames {
   }
 
   add({ names, nextToken }: NamedPage): void {
+    this.first ??= names;
     for (const name of names) this.names.add(name);
     if (nextToken !== undefined) this.tokens.add(nextToken);
   }

@@ -4,13 +4,19 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import type { RunModel } from '../../src/api/run-model.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import { Secret } from '../../src/core/secret.js';
+import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { documentedFetch } from '../support/documented-answers.js';
 import { anyPort } from '../support/port.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 
 export interface DeploymentOptions {
+  /** On a server of its own; otherwise one of the server that all tests share. Closed with the deployment. */
+  readonly database?: TestDatabase;
   readonly redisUrl?: string | undefined;
   readonly sandbox?: SandboxOptions;
   /** Catalogue file as JSON; the built-in one otherwise. */
@@ -22,6 +28,8 @@ export interface DeploymentOptions {
 export class Deployment {
   readonly adminToken = randomBytes(24).toString('hex');
   readonly port = String(anyPort());
+  /** Without the token, unless it is given. Throws for an answer that the OpenAPI document does not allow, as `call` does. */
+  readonly fetch = documentedFetch(() => this.url);
 
   private constructor(
     readonly sandbox: Sandbox,
@@ -33,7 +41,7 @@ export class Deployment {
   static async open(options: DeploymentOptions = {}): Promise<Deployment> {
     if (options.redisUrl) await emptyRedis(options.redisUrl);
     const sandbox = await startSandbox(options.sandbox);
-    const database = await testDatabase();
+    const database = options.database ?? (await testDatabase());
     const home = mkdtempSync(join(tmpdir(), 'muster-'));
     const cataloguePath = join(home, 'catalogue.json');
     if (options.catalogue) writeFileSync(cataloguePath, JSON.stringify(options.catalogue));
@@ -60,19 +68,19 @@ export class Deployment {
 
   async startApi(): Promise<TestProcess> {
     const api = startMuster(['api'], { ...this.env, PORT: this.port, MUSTER_ADMIN_TOKEN: this.adminToken });
-    await api.waitForOutput(/ready: api/, 20_000);
+    await api.waitForOutput(/ready: api/);
     return api;
   }
 
   async startWorker(env: Record<string, string> = {}): Promise<TestProcess> {
     const worker = startMuster(['worker'], { ...this.env, ...env });
-    await worker.waitForOutput(/ready: worker/, 20_000);
+    await worker.waitForOutput(/ready: worker/);
     return worker;
   }
 
   /** A call of the admin API: status, and the answer as JSON where it has one. */
   async call(method: string, path: string, body?: object): Promise<{ status: number; body: unknown }> {
-    const response = await fetch(this.url + path, {
+    const response = await this.fetch(path, {
       method,
       headers: { authorization: `Bearer ${this.adminToken}`, ...(body && { 'content-type': 'application/json' }) },
       ...(body && { body: JSON.stringify(body) }),
@@ -83,7 +91,7 @@ export class Deployment {
 
   /** The text of any answer. */
   async raw(path: string): Promise<string> {
-    return (await fetch(this.url + path, { headers: { authorization: `Bearer ${this.adminToken}` } })).text();
+    return (await this.fetch(path, { headers: { authorization: `Bearer ${this.adminToken}` } })).text();
   }
 
   async onboard(companyId: string): Promise<void> {
@@ -102,12 +110,24 @@ export class Deployment {
   }
 
   /** The company's newest run, once it has ended. */
-  async runEnd(companyId: string, timeoutMs = 30_000): Promise<RunModel> {
+  async runEnd(companyId: string, timeoutMs = 60_000): Promise<RunModel> {
     const ended = async () => {
       const run = await this.lastRun(companyId);
       return ['succeeded', 'failed', 'cancelled'].includes(run.status) ? run : undefined;
     };
     return waitFor(ended, { timeoutMs, intervalMs: 100 }); // each look costs the API and PostgreSQL some milliseconds
+  }
+
+  /** Every token that is stored now, in plain. */
+  async storedTokens(): Promise<string[]> {
+    const [id, key] = this.env['MUSTER_ENCRYPTION_KEYS']!.split(':') as [string, string];
+    const cipher = new Cipher(new Keyring([{ id, key: new Secret(key) }]));
+    const rows = await this.database.db.prisma.token.findMany();
+    return rows.flatMap(({ environment, companyId, accessToken, refreshToken }) => {
+      const company = { environment, companyId } as CompanyKey;
+      const refresh = cipher.open(refreshToken, company, 'refresh_token').reveal();
+      return accessToken ? [refresh, cipher.open(accessToken, company, 'access_token').reveal()] : [refresh];
+    });
   }
 
   /** Close after every process has ended: a connection left open is a failure. */

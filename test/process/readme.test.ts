@@ -43,11 +43,17 @@ test('the first command mirrors the sandbox, and the next ones show it', async (
     './bin/muster status',
     './bin/muster companies',
     './bin/muster sync',
+    './bin/muster verify',
     './bin/muster runs',
     './bin/muster changes',
+    './bin/muster doctor',
+    './bin/muster export',
     'curl',
   ]) {
-    const line = command(beginning).replaceAll('.muster/', `${home}/`).replaceAll(':8080', `:${port}`);
+    const line = command(beginning)
+      .replaceAll('.muster/', `${home}/`)
+      .replaceAll(':8080', `:${port}`)
+      .replace('--output ', `--output ${home}/`);
     const { stdout } = await promisify(execFile)('sh', ['-c', line], { cwd: ROOT, env: { ...process.env, ...env } });
     expect(stdout.length, line).toBeGreaterThan(100);
   }

@@ -4,13 +4,13 @@ import { Redis } from 'ioredis';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import type { TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { Deployment } from './deployment.js';
 
 const backends = ['postgres', 'redis'] as const;
 const CLIENT_SECRET = 'canary-client-secret-6f1d';
+const SIGNING_KEY = Buffer.from('canary-signing-key-of-32-bytes-a').toString('base64');
 const REFUSED_TOKEN = 'canary-refresh-token-that-is-refused-91c2';
 
 describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl()))('with the queue on %s', (backend) => {
@@ -30,7 +30,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
           { name: 'Second', employees: 40 },
         ],
       },
-      env: { LOG_LEVEL: 'trace', REFRESH_MARGIN_SECONDS: '2' },
+      env: { LOG_LEVEL: 'trace', REFRESH_MARGIN_SECONDS: '2', MUSTER_SIGNING_KEY: SIGNING_KEY },
     });
     if (backend === 'redis') {
       monitor = await new Redis(redisUrl()!).monitor();
@@ -49,6 +49,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     const [first, second] = sandbox.companies.map(({ companyId }): CompanyKey => ({ environment: 'test', companyId }));
     const secrets = new Set([
       CLIENT_SECRET,
+      SIGNING_KEY,
       REFUSED_TOKEN,
       deployment.adminToken,
       deployment.env['MUSTER_ENCRYPTION_KEYS']!.split(':')[1]!,
@@ -69,7 +70,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     expect(await tell(first!, sandbox.issueRefreshToken(first!.companyId).reveal())).toBe(201);
     expect(await tell(second!, sandbox.issueRefreshToken(second!.companyId).reveal())).toBe(201);
     expect(await tell(second!, sandbox.issueRefreshToken(second!.companyId).reveal())).toBe(409);
-    await currentTokens().then((tokens) => tokens.forEach((token) => secrets.add(token)));
+    await deployment.storedTokens().then((tokens) => tokens.forEach((token) => secrets.add(token)));
     for (const company of [first!, second!]) await deployment.runEnd(company.companyId);
     // Faults make messages: a broken answer of the token endpoint, and a revoked company.
     sandbox.faults.add({ kind: 'truncate' }, { path: '/auth/token', times: 1 });
@@ -77,7 +78,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     answers.push((await deployment.call('POST', `/api/companies/test/${second!.companyId}/sync`)).body);
     answers.push((await deployment.call('POST', `/api/companies/test/${first!.companyId}/sync`, { mode: 'full' })).body);
     for (const company of [first!, second!]) answers.push(await deployment.runEnd(company.companyId));
-    await currentTokens().then((tokens) => tokens.forEach((token) => secrets.add(token)));
+    await deployment.storedTokens().then((tokens) => tokens.forEach((token) => secrets.add(token)));
     for (const path of ['/api/companies', '/api/runs', '/metrics', '/readyz']) answers.push(await deployment.raw(path));
 
     const places: Record<string, string> = {
@@ -100,17 +101,6 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
         // Not `expect(text).not.toContain`: its message would print megabytes.
         expect(text.includes(secret) ? `${place} shows ${secret}` : undefined).toBeUndefined();
       }
-    }
-
-    async function currentTokens(): Promise<string[]> {
-      const [id, key] = deployment.env['MUSTER_ENCRYPTION_KEYS']!.split(':') as [string, string];
-      const cipher = new Cipher(new Keyring([{ id, key: new Secret(key) }]));
-      const rows = await database.db.prisma.token.findMany();
-      return rows.flatMap(({ environment, companyId, accessToken, refreshToken }) => {
-        const company = { environment, companyId } as CompanyKey;
-        const refresh = cipher.open(refreshToken, company, 'refresh_token').reveal();
-        return accessToken ? [refresh, cipher.open(accessToken, company, 'access_token').reveal()] : [refresh];
-      });
     }
 
     /** Every row of every table, as text. */

@@ -76,7 +76,7 @@ describe('at the start', () => {
       TEST_CLIENT_ID: 'muster',
       TEST_CLIENT_SECRET: 'a-client-secret',
     });
-    await muster.waitForOutput(/Ctrl-C stops everything/, FIFTEEN_SECONDS);
+    await muster.waitForOutput(/Ctrl-C stops everything/);
     expect(muster.stderr).toContain('give commands the address: --url http://127.0.0.1:');
     muster.kill('SIGTERM');
     expect(await exitWithin(muster, FIFTEEN_SECONDS)).toEqual({ code: 0, signal: null });

@@ -3,16 +3,21 @@ import { runMuster } from '../cli/run-muster.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import type { TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
+import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
 
 const backends = ['postgres', 'redis'] as const;
+const COMPANIES = [0, 1, 37, 1_234, 3_000].map((employees) => ({ name: `With ${employees}`, employees }));
 
 describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl()))('with the queue on %s', (backend) => {
   let deployment: Deployment;
   let processes: TestProcess[];
 
   beforeAll(async () => {
-    deployment = await Deployment.open({ redisUrl: backend === 'redis' ? redisUrl() : undefined });
+    deployment = await Deployment.open({
+      redisUrl: backend === 'redis' ? redisUrl() : undefined,
+      sandbox: { companies: COMPANIES },
+    });
     // All at once: each applies the migrations that it finds missing.
     processes = await Promise.all([deployment.startApi(), deployment.startWorker(), deployment.startWorker()]);
   });
@@ -25,7 +30,12 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
 
   test('two workers mirror every company of the sandbox between them', async () => {
     const { sandbox, database } = deployment;
+    // No list is walked before each worker has one: a quick worker alone could be through with all of them.
+    sandbox.faults.add({ kind: 'hold' }, { path: '/employees', times: Infinity });
     await Promise.all(sandbox.companies.map(({ companyId }) => deployment.onboard(companyId)));
+    const holders = () => database.db.prisma.run.findMany({ where: { holder: { not: null } }, distinct: ['holder'] });
+    await waitFor(async () => (await holders()).length === 2, { what: 'both workers to have a run' });
+    sandbox.faults.clear();
     for (const { companyId, name } of sandbox.companies) {
       const run = await deployment.runEnd(companyId);
       expect(run, name).toMatchObject({
@@ -41,7 +51,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
       expect(body).toMatchObject({ company_id: companyId, name, status: 'active' });
     }
     const [, first, second] = processes;
-    for (const worker of [first!, second!]) expect(worker.stderr).toMatch(/run succeeded/);
+    for (const worker of [first!, second!]) await worker.waitForOutput(/run succeeded/);
     expect(sandbox.reusedRefreshTokens).toBe(0);
   });
 
@@ -90,7 +100,11 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
       expect(stdout).toMatch(/^employees: 1000 deletions are held back: see `muster holds`\.$/m);
     }
 
-    const { stdout: status } = await operate('status');
+    // A scrape, by which `status` goes, is kept for some seconds.
+    const status = await waitFor(async () => {
+      const { stdout } = await operate('status');
+      return stdout.includes('1 company failed') ? stdout : undefined;
+    });
     expect(status).toMatch(/^last runs +1 company failed: see `muster runs --status failed`$/m);
     expect(status).toMatch(/^open holds +1: see `muster holds --status open`$/m);
     expect((await operate('status', '--json')).json()).toMatchObject([{ companies_last_run_failed: 1, open_holds: 1 }]);

@@ -7,6 +7,7 @@ import { afterAll, expect, test } from 'vitest';
 import { runMuster } from '../cli/run-muster.js';
 import { anyPort } from '../support/port.js';
 import { startMuster, startShell, type TestProcess } from '../support/process.js';
+import { waitFor } from '../support/wait-for.js';
 
 const home = mkdtempSync(join(tmpdir(), 'muster-'));
 afterAll(() => rmSync(home, { recursive: true, force: true }));
@@ -30,7 +31,12 @@ test('a second one on the same MUSTER_HOME is refused, and harms nothing', async
   expect(await statuses(firstPort)).toHaveLength(5);
   const found = await runMuster(['status'], { MUSTER_HOME: home, PORT: '1', PUBLIC_URL: 'https://nobody.invalid' });
   expect([found.code, found.stderr]).toEqual([0, '']);
-}, 90_000);
+  const published = await runMuster(['publish'], { MUSTER_HOME: home });
+  expect([published.code, published.stderr]).toEqual([
+    0,
+    expect.stringMatching(/^Nobody can subscribe to the embedded PostgreSQL/),
+  ]);
+});
 
 test('what a person removed, paused or revoked stays so at the next start', async () => {
   const operate = (...args: string[]) => runMuster(args, { MUSTER_HOME: home, PORT: firstPort });
@@ -45,7 +51,8 @@ test('what a person removed, paused or revoked stays so at the next start', asyn
   // A signal to npm alone stops everything.
   first.kill('SIGTERM');
   expect(await first.exit).toEqual({ code: 0, signal: null });
-  expect((await promisify(execFile)('ps', ['-eo', 'args'])).stdout).not.toContain(home);
+  const processes = async () => (await promisify(execFile)('ps', ['-eo', 'args'])).stdout;
+  await waitFor(async () => !(await processes()).includes(home), { what: 'every process of it to end' });
 
   const nextPort = port();
   const next = startMuster(['up', '--json'], { MUSTER_HOME: home, PORT: nextPort });
@@ -62,7 +69,7 @@ test('what a person removed, paused or revoked stays so at the next start', asyn
   expect([...after.values()].filter((status) => status === 'active')).toHaveLength(2);
   next.kill('SIGINT');
   expect(await next.exit).toEqual({ code: 0, signal: null });
-}, 90_000);
+});
 
 test('with an environment of its own it mirrors no example, and suggests what fits', async () => {
   const up = startMuster(['up'], {
@@ -85,7 +92,7 @@ test('with an environment of its own it mirrors no example, and suggests what fi
   expect([found.code, found.stderr]).toEqual([0, '']);
   up.kill('SIGINT');
   expect(await up.exit).toEqual({ code: 0, signal: null });
-}, 90_000);
+});
 
 async function statuses(onPort: string): Promise<[string, string][]> {
   const { stdout } = await runMuster(['companies', '--json'], { MUSTER_HOME: home, PORT: onPort });

@@ -5,8 +5,10 @@ import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
 
-const SIZE = 200;
-const RECORDS = 8_000;
+const SIZE = 50;
+const RECORDS = 2_000;
+/** Pages behind these are not answered while the first worker lives, so that the walk cannot be over before it ends. */
+const HALF_WAY = 20;
 const CATALOGUE = {
   employees: {
     method: 'GET',
@@ -42,10 +44,12 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
 
   test('kill -9 in the middle of a list costs no page that was committed', async () => {
     const { companyId } = deployment.sandbox.companies[0]!;
+    holdUpHalfWay();
     await deployment.onboard(companyId);
     const pages = await pagesOf(companyId, 10);
     worker.kill('SIGKILL');
     await worker.exit;
+    deployment.sandbox.faults.clear();
     const committed = Math.max(pages, (await deployment.lastRun(companyId)).walks[0]!.pages);
 
     deployment.sandbox.requests.clear();
@@ -64,10 +68,12 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
 
   test('SIGTERM during a walk loses no committed page, and exits 0', async () => {
     const { companyId } = deployment.sandbox.companies[1]!;
+    holdUpHalfWay();
     await deployment.onboard(companyId);
     await pagesOf(companyId, 10);
     worker.kill('SIGTERM');
     expect(await worker.exit).toEqual({ code: 0, signal: null });
+    deployment.sandbox.faults.clear();
     const left = (await deployment.lastRun(companyId)).walks[0]!;
     expect(left.status).toBe('running');
     expect(left.received).toBe(left.pages * (SIZE - 1) + 1);
@@ -85,6 +91,10 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     worker.kill('SIGTERM');
     expect(await worker.exit).toEqual({ code: 0, signal: null });
   });
+
+  function holdUpHalfWay(): void {
+    deployment.sandbox.faults.add({ kind: 'hang', when: 'before' }, { path: '/employees', skip: HALF_WAY, times: Infinity });
+  }
 
   /** Waits until so many pages of the company's run are committed. */
   function pagesOf(companyId: string, pages: number): Promise<number> {

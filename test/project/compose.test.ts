@@ -43,10 +43,15 @@ describe('docker-compose.yml', () => {
     for (const [, { environment }] of ours) expect(settings).toEqual(expect.arrayContaining(Object.keys(environment ?? {})));
   });
 
-  test('hands on every variable of a provider', () => {
-    const provider = settings.filter((name) => /^(PRODUCTION|TEST)_/.test(name));
-    expect(provider).toHaveLength(10);
+  test('hands on every variable of a provider, and of an issuer', () => {
+    const provider = settings.filter((name) => /^(PRODUCTION|TEST|OIDC)_/.test(name));
+    expect(provider).toHaveLength(25);
     for (const [, { environment }] of ours) expect(Object.keys(environment ?? {})).toEqual(expect.arrayContaining(provider));
+  });
+
+  test('hands on every setting but those that the image or the file itself decides', () => {
+    const given = new Set(ours.flatMap(([, { environment }]) => Object.keys(environment ?? {})));
+    expect(settings.filter((name) => !given.has(name)).toSorted()).toEqual(['HOST', 'MUSTER_HOME', 'PORT']);
   });
 
   test('waits for services that can say when they are ready', () => {

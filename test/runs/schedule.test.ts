@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { nextSyncsAfter, type Schedule } from '../../src/runs/schedule.js';
+import { nextSyncsAfter, nightsAround, nightsBetween, type Schedule } from '../../src/runs/schedule.js';
 
 const COMPANY: CompanyKey = { environment: 'test', companyId: '5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10' };
 const at = (text: string) => Date.parse(text);
@@ -78,4 +78,43 @@ test('companies fill the window evenly, and each environment for itself', () => 
     nextSyncsAfter(schedule, 0)({ ...COMPANY, environment }),
   );
   expect(here).not.toEqual(there);
+});
+
+test('the newest night is the one that has begun last, at the very moment, too', () => {
+  const schedule = { cron: '0 2 * * *', timezone: 'Europe/Copenhagen', spreadMinutes: 120 };
+  const around = (now: string) => Object.values(nightsAround(schedule, at(now))).map((time) => new Date(time).toISOString());
+  const [monday, tuesday, wednesday] = ['2026-11-23T01:00:00.000Z', '2026-11-24T01:00:00.000Z', '2026-11-25T01:00:00.000Z'];
+  expect(around('2026-11-24T00:59:59.999Z')).toEqual([monday, tuesday]);
+  expect(around('2026-11-24T01:00:00Z')).toEqual([tuesday, wednesday]);
+  expect(around('2026-11-24T12:00:00Z')).toEqual([tuesday, wednesday]);
+});
+
+test.each([
+  ['0 3 * * *', 'Europe/Copenhagen', ['2026-10-24T01:00', '2026-10-25T02:00', '2026-10-26T02:00']],
+  // The first time of each day by the clock of the time zone, which has 25 hours between two of them once.
+  ['*/15 * * * *', 'Europe/Copenhagen', ['2026-10-23T22:00', '2026-10-24T22:00', '2026-10-25T23:00']],
+  ['30 22 * * *', 'Pacific/Auckland', ['2026-10-24T09:30', '2026-10-25T09:30', '2026-10-26T09:30']],
+])('nights are called by the day on which they begin: %s in %s', (cron, timezone, began) => {
+  const schedule = { cron, timezone, spreadMinutes: 120 };
+  const begun = nightsBetween(schedule, at(`${began[0]}:00Z`) - 1, at(`${began[2]}:00Z`));
+  expect(begun.map(({ night, beganAt }) => [night, new Date(beganAt).toISOString().slice(0, 16)])).toEqual([
+    ['2026-10-24', began[0]],
+    ['2026-10-25', began[1]],
+    ['2026-10-26', began[2]],
+  ]);
+});
+
+test('a schedule of some days has nights on these alone', () => {
+  const schedule = { cron: '0 2 * * MON', timezone: 'UTC', spreadMinutes: 120 };
+  const begun = nightsBetween(schedule, at('2026-11-02T02:00:00Z'), at('2026-11-24T00:00:00Z'));
+  expect(begun.map(({ night }) => night)).toEqual(['2026-11-09', '2026-11-16', '2026-11-23']);
+});
+
+test('nights of ninety days of a schedule that starts every minute, also where a midnight is missing', () => {
+  // In Beirut the clocks go from 23:59 to 01:00.
+  const schedule = { cron: '* * * * *', timezone: 'Asia/Beirut', spreadMinutes: 0 };
+  const begun = nightsBetween(schedule, at('2026-02-01T00:00:00Z'), at('2026-05-02T00:00:00Z'));
+  expect(new Set(begun.map(({ night }) => night)).size).toBe(begun.length);
+  expect(begun.length).toBe(91);
+  expect(begun.find(({ night }) => night === '2026-03-29')!.beganAt).toBe(at('2026-03-28T22:00:00Z'));
 });

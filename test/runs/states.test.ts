@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { claimRun, postponeRun, releaseRun } from '../../src/db/tables/runs.js';
+import { claimRun, type ClaimedRun, postponeRun, releaseRun } from '../../src/db/tables/runs.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
 import { pagerFor } from '../../src/pagers/registry.js';
@@ -13,6 +13,7 @@ import { readInFull } from '../../src/walks/received-page.js';
 import { firstCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 import { onboard } from '../mirror/mirror-fixture.js';
+import { testMarks } from '../support/marks.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
 
@@ -33,7 +34,7 @@ let store: WalkStore;
 beforeAll(async () => {
   database = await testDatabase();
   const { db } = database;
-  store = new WalkStore(db, clock, compareEverything);
+  store = new WalkStore(db, clock, compareEverything, testMarks);
   const catalogue = { endpoints: [endpoint!], get: () => endpoint };
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
   runs = new Runs({ db, clock, catalogue, schedule, dispatcher: { dispatch: async () => {} } });
@@ -50,12 +51,19 @@ const failure = { code: 'internal_error', message: 'x' } as const;
 
 const claimed = (id: string) => claimRun(database.db, { id, worker: 'worker' });
 
+/** The run's walks are over, and then it is. */
+async function succeed(claim: ClaimedRun): Promise<void> {
+  await database.db.prisma.walk.updateMany({ where: { runId: claim.id }, data: { status: 'succeeded' } });
+  expect(await finishRun(database.db, claim, 'succeeded')).toBe(true);
+}
+
 /** A run of a new company in the given state, claimed where that state can only be reached so. */
 async function runIn(status: string) {
   const company = await onboard(database.db);
   const { id } = await runs.request({ company, trigger: 'manual' });
   const claim = status === 'queued' ? undefined : (await claimed(id))!;
-  if (status === 'succeeded' || status === 'failed' || status === 'cancelled') await finishRun(database.db, claim!, status);
+  if (status === 'succeeded') await succeed(claim!);
+  if (status === 'failed' || status === 'cancelled') await finishRun(database.db, claim!, status);
   return { id, company, claim };
 }
 
@@ -67,16 +75,29 @@ describe('a run', () => {
     },
     released: ({ claim }) => releaseRun(database.db, claim!),
     postponed: ({ claim }) => postponeRun(database.db, { ...claim!, delaySeconds: 10, error: failure }),
-    finished: ({ claim }) => finishRun(database.db, claim!, 'succeeded'),
+    finished: ({ claim }) => succeed(claim!),
     failed: ({ claim }) => finishRun(database.db, claim!, 'failed', failure),
     cancelled: ({ id }) => runs.cancel(id),
-    removed: ({ company }) => inTransaction(database.db, (tx) => removeCompany(tx, company, 'test')),
+    removed: ({ company }) => inTransaction(database.db, (tx) => removeCompany(tx, company, { name: 'test', role: 'admin' })),
   };
 
   test.each(transitions('Run'))('that is %s and is %s is then %s', async (from, event, to) => {
     const run = await runIn(from);
     await events[event]!(run);
     expect((await runs.find(run.id))!.status).toBe(to);
+  });
+
+  test('whose cancelling came too late for the worker that put it off is claimed at once, to be cancelled', async () => {
+    const { id, claim } = await runIn('running');
+    await runs.cancel(id);
+    await postponeRun(database.db, { ...claim!, delaySeconds: 86_400, error: failure });
+    expect(await claimed(id)).toMatchObject({ cancelRequested: true });
+  });
+
+  test('does not succeed while one of its walks is not over', async () => {
+    const { id, claim } = await runIn('running');
+    expect(await finishRun(database.db, claim!, 'succeeded')).toBe(false);
+    expect(await runs.find(id)).toMatchObject({ status: 'running', walks: [{ status: 'queued' }] });
   });
 
   test('is never claimed once it has ended', async () => {

@@ -25,7 +25,7 @@ let next = 0;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 18 }, (_, n) => ({ name: `C${n}`, employees: 35, departments: 8 })),
+    companies: Array.from({ length: 20 }, (_, n) => ({ name: `C${n}`, employees: 35, departments: 8 })),
   });
   database = await testDatabase();
   slow = syncHarness(database.db, sandbox, ENDPOINTS, {
@@ -71,12 +71,16 @@ test('a worker that wakes up does not begin a walk that its successor has finish
   await lapse(id);
   const run = await quick.work(id);
   const { id: walkId } = await database.db.prisma.walk.findFirstOrThrow({ where: { runId: id } });
+  const lists = () => database.db.prisma.list.findMany({ where: company });
+  const held = await lists();
   await expect(slow.store.open({ id: walkId, run: claim }, ENDPOINTS[0]!, true)).rejects.toMatchObject({ code: 'fenced' });
   await expect(slow.store.fail({ id: walkId, run: claim }, { code: 'internal_error', message: 'x' }, true)).rejects.toMatchObject(
     {
       code: 'fenced',
     },
   );
+  // Nor does it take the list from whoever has it by then.
+  expect(await lists()).toEqual(held);
   expect(await quick.read(id)).toEqual(run);
 });
 
@@ -121,6 +125,26 @@ test('a worker whose last page the database has lost proves nothing by what it r
   await lapse(id);
   expect(await quick.work(id)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, received: 35, deleted: 0 }, {}] });
   expect(await mirrored(database.db, 'employees', company.companyId)).toEqual(upstream(sandbox, 'employees', company.companyId));
+});
+
+test('a run does not succeed over a walk whose end the database has lost', async () => {
+  before = async (path) => {
+    // As a replica that has become the server, and had not received the end.
+    if (path.endsWith('/departments/list'))
+      await database.db.pool.query(
+        `WITH lost AS (UPDATE muster.walks SET status = 'running', verified = false, finished_at = NULL
+           WHERE company_id = $1 AND resource = 'employees' RETURNING id)
+         UPDATE muster.lists SET verified_walk_id = NULL WHERE verified_walk_id IN (SELECT id FROM lost)`,
+        [company.companyId],
+      );
+  };
+  const { id } = await slow.runs.request({ company, trigger: 'manual' });
+  expect(await slow.work(id)).toMatchObject({ status: 'running', walks: [{ status: 'running' }, { verified: true }] });
+  // Nobody alive has it, and its claim need not lapse.
+  expect(await quick.work(id)).toMatchObject({
+    status: 'succeeded',
+    walks: [{ verified: true, received: 35 }, { verified: true }],
+  });
 });
 
 describe.each([
@@ -243,6 +267,18 @@ test('the company record is mirrored although the first worker died before it ca
   expect(await quick.work(id)).toMatchObject({ status: 'succeeded' });
   expect(await database.db.prisma.company.findFirst({ where: company })).toMatchObject({ data: expect.anything() });
   expect(sandbox.requests.all().filter(({ path }) => path.endsWith(company.companyId))).toHaveLength(1);
+});
+
+test('the company record is mirrored although the database was away when it came', async () => {
+  await database.db.pool.query(`
+    CREATE FUNCTION end_session() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NEW; END $$;
+    CREATE TRIGGER away BEFORE UPDATE OF data ON mirror.companies FOR EACH ROW EXECUTE FUNCTION end_session()`);
+  const { id } = await slow.runs.request({ company, trigger: 'manual' });
+  const interrupted = await slow.work(id);
+  await database.db.pool.query('DROP TRIGGER away ON mirror.companies');
+  expect(interrupted).toMatchObject({ status: 'running', attempts: 0, walks: [{ pages: 0 }, { pages: 0 }] });
+  expect(await quick.work(id)).toMatchObject({ status: 'succeeded' });
+  expect(await database.db.prisma.company.findFirst({ where: company })).toMatchObject({ data: expect.anything() });
 });
 
 test('a run of a company that was paused waits, and goes on when it is resumed', async () => {

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { createHash } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { accessTokenFor, get, postToken, refresh, TestClock, type TokenAnswer } from './client.js';
@@ -200,4 +201,38 @@ test('revoking on the control page ends every token of that company until it is 
   expect((await get(sandbox, tokens.access_token, `/api/companies/${HERE}`)).status).toBe(200);
   expect((await get(sandbox, token, `/api/companies/${HERE}`)).status).toBe(401);
   await expectError(await refresh(sandbox, refreshToken), 400, 'invalid_grant');
+});
+
+describe('PKCE', () => {
+  const verifier = 'v'.repeat(43);
+  const challenge = createHash('sha256').update(verifier).digest('base64url');
+  const asked = { code_challenge: challenge, code_challenge_method: 'S256' };
+
+  async function redeem(query: Record<string, string>, proof: Record<string, string>): Promise<Response> {
+    const answer = await decide(await (await authorize(query)).text(), 'allow', HERE);
+    const code = new URL(answer.headers.get('location') ?? '').searchParams.get('code') ?? '';
+    return postToken(sandbox, { grant_type: 'authorization_code', code, redirect_uri: REDIRECT_URI, ...proof });
+  }
+
+  test('the code is given to whoever knows the verifier', async () => {
+    expect((await redeem(asked, { code_verifier: verifier })).status).toBe(200);
+    expect((await redeem({}, {})).status).toBe(200);
+  });
+
+  test('and to nobody else', async () => {
+    for (const proof of [{}, { code_verifier: 'w'.repeat(43) }, { code_verifier: challenge }, { code_verifier: '' }])
+      expect((await redeem(asked, proof)).status).toBe(400);
+    expect(await (await redeem({}, { code_verifier: verifier })).json()).toMatchObject({ error: 'invalid_grant' });
+  });
+
+  test('a challenge that proves nothing goes back without a code', async () => {
+    for (const query of [
+      { code_challenge: challenge },
+      { ...asked, code_challenge_method: 'plain' },
+      { ...asked, code_challenge: 'short' },
+    ]) {
+      const { headers } = await authorize(query);
+      expect(new URL(headers.get('location') ?? '').searchParams.has('code')).toBe(false);
+    }
+  });
 });

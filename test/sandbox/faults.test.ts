@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import { waitFor } from '../support/wait-for.js';
 import { accessTokenFor, get, refresh } from './client.js';
 
 const COMPANY = 'd0d0d0d0-0000-4000-8000-00000000000d';
@@ -46,6 +47,19 @@ test('a target chooses one page of a list by what is asked for', async () => {
   sandbox.faults.add({ kind: 'status', status: 500 }, { input: { skip: '4' }, times: Infinity });
   const ask = (skip: string) => get(sandbox, token, PATH, { skip, $take: '10' });
   expect([(await ask('0')).status, (await ask('4')).status, (await ask('8')).status]).toEqual([200, 500, 200]);
+});
+
+test('a request that is held is served once the faults are cleared', async () => {
+  sandbox.faults.add({ kind: 'hold' }, { skip: 1, times: Infinity });
+  expect((await page()).status).toBe(200);
+  let served = 0;
+  const held = [page(), page()].map((answer) => answer.finally(() => (served += 1)));
+  await waitFor(() => sandbox.requests.all().length === 3);
+  // Whatever is sent behind them is answered, and they are not.
+  expect((await fetch(new URL('/sandbox/', sandbox.url))).status).toBe(200);
+  expect(served).toBe(0);
+  sandbox.faults.clear();
+  expect((await Promise.all(held)).map(({ status }) => status)).toEqual([200, 200]);
 });
 
 test('a connection dropped before the service acted leaves the refresh token unspent', async () => {

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
 
@@ -65,8 +65,9 @@ function start(program: string, args: readonly string[], cwd: string, env: Recor
   const exit = new Promise<{ code: number | null; signal: NodeJS.Signals | null }>((resolve, reject) => {
     child.on('error', reject);
     const closed = new Promise<void>((done) => void child.on('close', () => done()));
-    // Not `close` alone: a grandchild may hold the output open.
-    child.on('exit', (code, signal) => void Promise.race([closed, sleep(500)]).then(() => resolve({ code, signal })));
+    // Not `close` alone: a grandchild may hold the output open. Behind the pause whatever has come meanwhile is read, however long a turn took.
+    const paused = () => sleep(500).then(() => nextTurn());
+    child.on('exit', (code, signal) => void Promise.race([closed, paused()]).then(() => resolve({ code, signal })));
   });
 
   return {
@@ -80,7 +81,7 @@ function start(program: string, args: readonly string[], cwd: string, env: Recor
     exit,
     kill: (signal) => void child.kill(signal),
     killGroup: (signal) => signalGroup(child, signal),
-    waitForOutput: (pattern, timeoutMs = 20_000) =>
+    waitForOutput: (pattern, timeoutMs = 60_000) =>
       new Promise((resolve, reject) => {
         const fail = (why: string) => {
           end();

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
  */
 export async function waitFor<T>(
   check: () => T | Promise<T>,
-  { timeoutMs = 30_000, intervalMs = 25, what }: { timeoutMs?: number; intervalMs?: number; what?: string } = {},
+  { timeoutMs = 60_000, intervalMs = 25, what }: { timeoutMs?: number; intervalMs?: number; what?: string } = {},
 ): Promise<NonNullable<T>> {
   const deadline = performance.now() + timeoutMs;
   let cause: unknown;

@@ -88,7 +88,7 @@ test('after an approved hold the records that come back are restored', async () 
 test('a company that was removed in the middle of a walk stays removed, and comes back whole', async () => {
   await harness.sync(company);
   const half = await harness.sync(company, { mode: 'full' }, { stopAfterPages: 2 });
-  await inTransaction(database.db, (tx) => removeCompany(tx, company, 'test'));
+  await inTransaction(database.db, (tx) => removeCompany(tx, company, { name: 'test', role: 'admin' }));
   await harness.work(half.id);
   expect(await mirrored(database.db, 'employees', company.companyId)).toEqual([]);
   await harness.onboard(company.companyId);
@@ -137,7 +137,7 @@ test('an interrupted run of three resources, resumed, asks for nothing that was 
 
 test('a company that was removed in its second list comes back with its first one, too', async () => {
   await harness.sync(company, {}, { stopAfterPages: 9 });
-  await inTransaction(database.db, (tx) => removeCompany(tx, company, 'test'));
+  await inTransaction(database.db, (tx) => removeCompany(tx, company, { name: 'test', role: 'admin' }));
   await harness.onboard(company.companyId);
   expect((await harness.sync(company, { trigger: 'onboarding' })).walks).toMatchObject([{ inserted: 60 }, {}, {}]);
   await expectEqual();

@@ -6,7 +6,7 @@ import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { type Comparison, compareEverything } from '../../src/walks/comparison.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
 import { digestToken, PassMemory } from '../../src/walks/pass-memory.js';
-import { type KeptAnswer, recordsOf } from '../../src/walks/received-page.js';
+import { type KeptAnswer, type ReceivedPage, recordsOf } from '../../src/walks/received-page.js';
 import type { WalkCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import type { WalkOutcome } from '../../src/walks/walk-end.js';
 import type { WalkRecord } from '../../src/walks/walk-pass.js';
@@ -53,6 +53,11 @@ export class MemoryMirror implements WalkRecord {
 
   constructor(comparisonOf: ComparisonOf = async () => compareEverything) {
     this.#comparisonOf = comparisonOf;
+  }
+
+  /** Nobody is forgotten here. */
+  async leaveOut(_walk: OpenWalk, _endpoint: Endpoint, _parent: string | undefined, page: ReceivedPage): Promise<ReceivedPage> {
+    return page;
   }
 
   /** The walk as a worker finds it that was not there before: from the checkpoint's text and the ledger. */

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { AnswerMemory } from '../../src/http/answer-memory.js';
 import { bytesOf } from '../../src/core/text-slice.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
@@ -28,6 +29,7 @@ afterAll(async () => {
   await database.close();
 });
 
+const answers = new AnswerMemory();
 const both = (n: number) => `{"id":"${n}","uid":"u${n}"}`;
 
 test.each([
@@ -58,13 +60,13 @@ test.each([
 async function commitsOf(sizes: readonly number[], { records = 1, isKept = true } = {}): Promise<number[]> {
   const commits: number[] = [];
   const store = { commitPages: async (_: OpenWalk, { pages }: PagesToCommit) => void commits.push(pages.length) };
-  const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 } });
+  const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 }, answers });
   const source = Buffer.alloc(0);
   for (const [number, size] of sizes.entries()) {
     const texts = Array.from({ length: records }, () => ({ source, start: 0, end: Math.ceil(size / records) }));
     const ledger = { kind: 'new', ids: ['1'], keys: new Uint32Array(2) };
     const page = { records: isKept ? texts : [], rejected: isKept ? [] : texts, ledger } as unknown as CountedPage['page'];
-    await commit.add({ page, number, newFrom: 0 }, {} as never, true);
+    await commit.add({ page, number, newFrom: 0 }, answers.reserve(1), {} as never, true);
   }
   await commit.now();
   return commits;
@@ -102,10 +104,10 @@ describe('the memory of a response', () => {
         if (fails) throw new Error('no database');
       },
     };
-    const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 } });
+    const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 }, answers });
     const format = { resource: 'employees', id: ['id'], pager: pagerFor(endpoint!), ignoreTotals: false };
     const page = readInFull({ bytes: response, headers: {}, url: 'http://service/' }, format, 'id') as FullPage;
-    await commit.add({ page: { ...page, ...read(page) }, number: 0, newFrom: 0 }, {} as never, true);
+    await commit.add({ page: { ...page, ...read(page) }, number: 0, newFrom: 0 }, answers.reserve(1), {} as never, true);
     const waiting = response.length;
     await commit.now().catch(() => {});
     return { given, waiting, left: response.length };

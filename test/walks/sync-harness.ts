@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto';
+import pRetry from 'p-retry';
 import { pino } from 'pino';
 import { presentRun, type RunModel } from '../../src/api/run-model.js';
 import type { Catalogue, Endpoint } from '../../src/catalogue/endpoint.js';
-import { systemClock } from '../../src/core/clock.js';
+import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import type { Database } from '../../src/db/database.js';
+import { isPassingTrouble } from '../../src/db/sql-state.js';
+import { AnswerMemory } from '../../src/http/answer-memory.js';
 import { ApiClient, type ApiRequest, type ApiResponse } from '../../src/http/api-client.js';
-import { HttpClient } from '../../src/http/http-client.js';
+import { HttpClient, type HttpLimits } from '../../src/http/http-client.js';
 import type { TokenSource } from '../../src/http/token-source.js';
 import { RunExecutor } from '../../src/runs/run-executor.js';
 import { RunLeases } from '../../src/runs/run-leases.js';
@@ -17,6 +20,7 @@ import type { Sandbox } from '../../src/sandbox/sandbox.js';
 import { skipUnchanged } from '../../src/unchanged/skip-unchanged.js';
 import type { Comparisons } from '../../src/walks/comparison.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
+import { testMarks } from '../support/marks.js';
 
 export interface SyncHarness {
   readonly runs: Runs;
@@ -25,6 +29,8 @@ export interface SyncHarness {
   onboard(companyId: string): Promise<CompanyKey>;
   /** Asks for a run and works on it until it ends, waits to retry, or yields for the `yields`-th time. */
   sync(company: CompanyKey, request?: Partial<RunOptions>, options?: WorkOptions): Promise<RunModel>;
+  /** Asks for a second reading and works on it until it ends or waits to retry. */
+  verify(company: CompanyKey, request?: { resources?: string[] }): Promise<RunModel>;
   /** The run as the API shows it. */
   read(id: string): Promise<RunModel>;
   /** Claims the run and works on it, as a worker that gets its job. */
@@ -48,6 +54,8 @@ export interface HarnessOptions {
   readonly etags?: boolean;
   /** What decides which records need no comparison; as a worker has it unless said. */
   readonly comparisons?: Comparisons;
+  readonly clock?: Clock;
+  readonly http?: HttpLimits;
 }
 
 /** What of the sandbox gives tokens. */
@@ -67,10 +75,11 @@ export function syncHarness(
     respond = () => undefined,
     etags = false,
     comparisons = skipUnchanged,
+    clock = systemClock,
+    http: limits = {},
   }: HarnessOptions = {},
 ): SyncHarness {
   const logger = pino({ level: process.env.TEST_LOG ?? 'silent' });
-  const clock = systemClock;
   const catalogue: Catalogue = { endpoints, get: (resource) => endpoints.find((endpoint) => endpoint.resource === resource) };
   const runs = new Runs({
     db,
@@ -79,12 +88,15 @@ export function syncHarness(
     schedule: { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 },
     dispatcher: { dispatch: async () => {} },
   });
-  const http = new HttpClient();
+  const http = new HttpClient(limits);
   const api = new ApiClient({ http, provider: { baseUrl: provider.url }, clock, logger });
-  const store = new WalkStore(db, clock, comparisons);
+  const store = new WalkStore(db, clock, comparisons, testMarks);
   const leases = new RunLeases(db, name, logger);
   const executor = new RunExecutor({
     db,
+    answers: new AnswerMemory(),
+    marks: testMarks,
+    rowHashOf: comparisons.rowHashOf,
     catalogue,
     clock,
     logger,
@@ -99,7 +111,10 @@ export function syncHarness(
       },
     }),
   });
-  const read = async (id: string) => presentRun((await runs.find(id))!);
+  // A test that ends connections ends those that it reads over, too.
+  const find = (id: string) =>
+    pRetry(() => runs.find(id), { minTimeout: 20, shouldRetry: ({ error }) => isPassingTrouble(error) });
+  const read = async (id: string) => presentRun((await find(id))!);
   async function work(id: string, options: WorkOptions = {}): Promise<RunModel> {
     let pages = 0;
     const shouldYield = () => options.stopAfterPages !== undefined && ++pages >= options.stopAfterPages;
@@ -120,6 +135,10 @@ export function syncHarness(
     async sync(company, request, options) {
       const { id } = await runs.request({ company, trigger: 'manual', ...request });
       return work(id, options);
+    },
+    async verify(company, request) {
+      const { id } = await runs.requestVerification({ company, trigger: 'verify', ...request });
+      return work(id);
     },
     close: () => http.close(),
   };

@@ -22,7 +22,7 @@ afterAll(async () => {
 test('a queue whose first connection was refused works as soon as PostgreSQL takes connections again', async () => {
   server.refuse('muster queue');
   const backend = postgresBackend(server.url, pino({ level: 'silent' }));
-  const queue = backend.queue('tried-early');
+  const queue = backend.queue('sweeps');
   await expect(queue.add('job', {})).rejects.toThrow('too many clients');
   server.accept();
   await queue.add('job', {});

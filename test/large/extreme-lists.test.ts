@@ -5,8 +5,8 @@ import type { ApiRequest } from '../../src/http/api-client.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { ENTRIES, endpointsOf } from './company-fixture.js';
-import { type HarnessOptions, type SyncHarness, syncHarness } from './sync-harness.js';
+import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
+import { type HarnessOptions, type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 
 const { employees, documents } = ENTRIES;
 

@@ -1,0 +1,85 @@
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { pythonEnvironment, runProgram } from '../support/python-environment.js';
+
+const here = (path: string) => fileURLToPath(new URL(path, import.meta.url));
+
+/** The same calls at every run. */
+const SEED = 20_251;
+/** Generated calls of one operation, beyond those that try out each parameter. */
+const EXAMPLES = 25;
+const CHECKS = [
+  'not_a_server_error',
+  'status_code_conformance',
+  'content_type_conformance',
+  'response_headers_conformance',
+  'response_schema_conformance',
+  'negative_data_rejection',
+  'ignored_auth',
+  'unsupported_method',
+  'allow_header_conformance',
+];
+
+const RUN_MS = 300_000;
+
+/** Installs Schemathesis, unless it is there. Throws with what to do where that fails. */
+export async function installSchemathesis(): Promise<void> {
+  await pythonEnvironment(here('requirements.txt'));
+}
+
+/** What a generated call was answered. */
+export interface Answered {
+  /** In lower case. */
+  readonly method: string;
+  readonly path: string;
+  readonly status: number;
+}
+
+/**
+ * Sends generated calls to every operation of the document at `url`. `known` are things that are there, by operation and parameter or by
+ * parameter alone. Throws with what Schemathesis says when an answer is not as the document has it.
+ */
+export async function sendGeneratedCalls(options: {
+  readonly url: string;
+  readonly token: string;
+  readonly known: Readonly<Record<string, readonly string[]>>;
+}): Promise<Answered[]> {
+  const { url, token, known } = options;
+  const folder = mkdtempSync(`${tmpdir()}/muster-contract-`);
+  const archive = `${folder}/calls.har`;
+  const { PATH, HOME } = process.env;
+  // No proxy: Muster is on this machine.
+  const env = {
+    PATH,
+    HOME,
+    MUSTER_KNOWN: JSON.stringify(known),
+    SCHEMATHESIS_HOOKS: here('known_things.py'),
+    PYTHONDONTWRITEBYTECODE: '1',
+  };
+  const generation = `--seed ${SEED} --max-examples ${EXAMPLES} --generation-database none --no-shrink --continue-on-failure`;
+  const rest = `--request-timeout 20 --no-color --warnings off --report har --report-har-path ${archive}`;
+  const args = [...generation.split(' '), ...rest.split(' '), '--checks', CHECKS.join(',')];
+  const where = [`${url}/api/openapi.json`, '--url', url, '--header', `Authorization: Bearer ${token}`];
+  try {
+    const programs = await pythonEnvironment(here('requirements.txt'));
+    const { code, output } = await runProgram(
+      `${programs}/st`,
+      ['--config-file', here('schemathesis.toml'), 'run', ...where, ...args],
+      env,
+      RUN_MS,
+      folder,
+    );
+    if (code !== 0) throw new Error(`Answers are not as the document has them, or Schemathesis failed:\n${output}`);
+    const { log } = JSON.parse(readFileSync(archive, 'utf8')) as {
+      log: { entries: { request: { method: string; url: string }; response: { status: number } }[] };
+    };
+    return log.entries.map(({ request, response }) => ({
+      method: request.method.toLowerCase(),
+      path: request.url.slice(url.length).replace(/\?.*$/s, ''),
+      status: response.status,
+    }));
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+}

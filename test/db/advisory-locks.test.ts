@@ -1,0 +1,26 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { AdvisoryLocks } from '../../src/db/advisory-locks.js';
+import { openDatabase } from '../../src/db/database.js';
+import { testDatabase } from '../support/database.js';
+
+test('a lock lasts as long as its work, which may be longer than a transaction may idle', async () => {
+  const database = await testDatabase();
+  const url = new URL(database.url);
+  url.searchParams.set('options', '-c idle_in_transaction_session_timeout=200');
+  const db = openDatabase({ url: url.href, poolSize: 4 });
+  const locks = new AdvisoryLocks(db.pool);
+  const other = new AdvisoryLocks(database.db.pool);
+  let finish: (result: string) => void;
+  const work = new Promise<string>((resolve) => (finish = resolve));
+  let slow: Promise<unknown> | undefined;
+  await new Promise<void>((begin) => (slow = locks.run(['a', 'b'], () => (begin(), work))));
+  await sleep(500);
+  expect(await other.run(['c', 'b'], async () => 'twice')).toBeUndefined();
+  expect(await other.run(['c'], async () => 'another')).toEqual({ result: 'another' });
+  finish!('done');
+  expect(await slow).toEqual({ result: 'done' });
+  expect(await other.run(['b'], async () => 'after')).toEqual({ result: 'after' });
+  await db.close();
+  await database.close();
+});

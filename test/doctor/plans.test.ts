@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { Reader } from '../../src/db/read-only.js';
+import { findAbandonedRuns, findForgottenRuns, findMissedSyncs, findOverdueTokens } from '../../src/db/tables/overdue.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const { pool } = database.db;
+  await pool.query(`
+    WITH companies AS (
+      INSERT INTO muster.connections (environment, company_id, next_sync_at)
+      SELECT 'production', gen_random_uuid(), now() + interval '1 hour' FROM generate_series(1, 10000) RETURNING environment, company_id),
+    runs AS (
+      INSERT INTO muster.runs (environment, company_id, trigger, mode, status)
+      SELECT environment, company_id, 'nightly', 'full', 'succeeded' FROM companies, generate_series(1, 4))
+    INSERT INTO muster.tokens (environment, company_id, refresh_token, refresh_at)
+    SELECT environment, company_id, 'encrypted', now() + interval '1 hour' FROM companies`);
+  await pool.query('ANALYZE');
+});
+afterAll(() => database.close());
+
+test.each<[string, (db: Reader) => Promise<unknown>]>([
+  ['runs', (db) => findAbandonedRuns(db, { seconds: 300 })],
+  ['runs', (db) => findForgottenRuns(db, { seconds: 900 })],
+  ['connections', (db) => findMissedSyncs(db, { seconds: 900 })],
+  ['tokens', (db) => findOverdueTokens(db, { environments: ['production'], seconds: 900 })],
+])('an examination finds what is overdue among %s by an index', async (table, find) => {
+  const plans: string[] = [];
+  const explain = async (text: string, values: unknown[]) => {
+    const { rows } = await database.db.pool.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, values);
+    plans.push(rows.map((row) => row['QUERY PLAN']).join('\n'));
+    return { rows: [{ count: 0, seconds: null }] };
+  };
+  await find({ query: explain } as unknown as Reader);
+  expect(plans).toHaveLength(1);
+  expect(plans[0]).toMatch(/Index/);
+  expect(plans[0]).not.toMatch(new RegExp(`Seq Scan on ${table}\\b`));
+});

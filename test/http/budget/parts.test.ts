@@ -1,0 +1,152 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { announcedLimit, exhaustedForMs } from '../../../src/http/budget/announced-limit.js';
+import { divideShare } from '../../../src/http/budget/divide-share.js';
+import { FairQueue } from '../../../src/http/budget/fair-queue.js';
+import { InFlightWindow } from '../../../src/http/budget/in-flight-window.js';
+import { RollingCount } from '../../../src/http/budget/rolling-count.js';
+
+describe('what the headers announce', () => {
+  test.each([
+    [{ 'ratelimit-policy': '"default";q=100;w=10' }, 10],
+    [{ 'ratelimit-policy': '"burst";q=50;w=1, "day";q=86400;w=86400' }, 1],
+    [{ 'ratelimit-policy': '20;w=1' }, 20],
+    [{ 'ratelimit-limit': '20, 20;w=1' }, 20],
+    [{ ratelimit: '"default";r=19;t=1' }, undefined],
+    [{ 'x-ratelimit-limit': '5000', 'x-ratelimit-remaining': '4999' }, undefined],
+    [{ 'ratelimit-policy': '0;w=0' }, undefined],
+    [{}, undefined],
+  ])('%j', (headers, rate) => expect(announcedLimit(headers as Record<string, string>)).toBe(rate));
+
+  test.each([
+    [{ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '3' }, 3_000],
+    [{ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1800000005' }, 5_000],
+    [{ ratelimit: '"default";r=0;t=2' }, 2_000],
+    [{ 'x-ratelimit-remaining': '1', 'x-ratelimit-reset': '3' }, undefined],
+    [{ 'x-ratelimit-remaining': '0' }, undefined],
+    [{ 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': 'soon' }, undefined],
+  ])('nothing is left by %j', (headers, ms) =>
+    expect(exhaustedForMs(headers as Record<string, string>, 1_800_000_000_000)).toBe(ms),
+  );
+});
+
+describe('whose turn it is', () => {
+  const drain = (queue: FairQueue<string>) => Array.from({ length: queue.size }, () => queue.take());
+
+  test('one company after the other, however many requests one has', () => {
+    const queue = new FairQueue<string>();
+    for (let n = 0; n < 5; n += 1) queue.add({ company: 'giant', urgent: false }, `giant ${n}`);
+    queue.add({ company: 'small', urgent: false }, 'small 0');
+    queue.add({ company: 'tiny', urgent: false }, 'tiny 0');
+    expect(drain(queue)).toEqual(['giant 0', 'small 0', 'tiny 0', 'giant 1', 'giant 2', 'giant 3', 'giant 4']);
+    expect(queue.take()).toBeUndefined();
+  });
+
+  test('whoever a person waits for goes first, and the others never stand still', () => {
+    const queue = new FairQueue<string>();
+    for (let n = 0; n < 2; n += 1) queue.add({ company: 'a', urgent: false }, `night ${n}`);
+    for (let n = 0; n < 6; n += 1) queue.add({ company: 'b', urgent: true }, `day ${n}`);
+    expect(drain(queue)).toEqual(['day 0', 'day 1', 'day 2', 'day 3', 'night 0', 'day 4', 'day 5', 'night 1']);
+  });
+
+  test('who leaves the queue is not served, and leaves once', () => {
+    const queue = new FairQueue<string>();
+    const leave = queue.add({ company: 'a', urgent: false }, 'gone');
+    queue.add({ company: 'a', urgent: false }, 'here');
+    leave();
+    leave();
+    expect([queue.size, queue.take(), queue.size]).toEqual([1, 'here', 0]);
+    leave();
+    expect(queue.size).toBe(0);
+  });
+});
+
+describe('shares of the requests at once', () => {
+  const claims = fc.array(fc.record({ wanted: fc.nat(40), held: fc.constant(0) }), { minLength: 1, maxLength: 6 });
+
+  test('are all there is, and never more than anybody wants', () => {
+    fc.assert(
+      fc.property(claims, fc.integer({ min: 1, max: 64 }), fc.nat(100), (given, total, turn) => {
+        const all = given.map((claim, index) => ({ ...claim, worker: `w${index}` }));
+        const shares = all.map((own) =>
+          divideShare(
+            total,
+            own,
+            all.filter((other) => other !== own),
+            turn,
+          ),
+        );
+        const wanted = all.reduce((sum, claim) => sum + claim.wanted, 0);
+        expect(shares.reduce((sum, share) => sum + share, 0)).toBe(Math.min(total, wanted));
+        for (const [index, share] of shares.entries()) expect(share).toBeLessThanOrEqual(all[index]!.wanted);
+      }),
+    );
+  });
+
+  test('never exceed the total, in whatever order workers take theirs', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 9 }),
+        fc.array(fc.record({ who: fc.nat(3), wanted: fc.nat(12) }), { maxLength: 60 }),
+        (total, steps) => {
+          const held = [0, 0, 0, 0];
+          const wanted = [0, 0, 0, 0];
+          for (const [turn, { who, wanted: now }] of steps.entries()) {
+            wanted[who] = now;
+            const others = held
+              .map((each, index) => ({ worker: `w${index}`, held: each, wanted: wanted[index]! }))
+              .filter((_, index) => index !== who);
+            held[who] = divideShare(total, { worker: `w${who}`, wanted: now }, others, turn);
+            expect(held.reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(total);
+          }
+        },
+      ),
+    );
+  });
+
+  test('a rest goes around', () => {
+    const others = [{ worker: 'b', wanted: 5, held: 0 }];
+    expect([0, 1, 2].map((turn) => divideShare(1, { worker: 'a', wanted: 5 }, others, turn))).toEqual([1, 0, 1]);
+  });
+});
+
+describe('the window of a process', () => {
+  const answer = (window: InFlightWindow, count: number, ms = 5) => {
+    for (let n = 0; n < count; n += 1) window.answered(ms, true);
+  };
+
+  test('is at full width after some hundred quick answers, and stays where it is not used', () => {
+    const window = new InFlightWindow();
+    answer(window, 200);
+    expect(window.size).toBeGreaterThanOrEqual(64);
+    const idle = new InFlightWindow();
+    for (let n = 0; n < 200; n += 1) idle.answered(5, false);
+    expect(idle.size).toBe(4);
+  });
+
+  test('does not widen while answers become slower', () => {
+    const window = new InFlightWindow();
+    answer(window, 30, 20);
+    const { size } = window;
+    for (let n = 0; n < 400; n += 1) window.answered(2_000, true);
+    expect(window.size).toBeLessThan(size + 4);
+  });
+
+  test('is halved once for all that failed together, and widens slowly then', () => {
+    const window = new InFlightWindow(40);
+    for (const sentAt of [100, 110, 120]) window.narrow(sentAt, 130);
+    expect(window.size).toBe(20);
+    answer(window, 20);
+    expect(window.size).toBe(20);
+    window.narrow(140, 150);
+    expect(window.size).toBe(10);
+    for (let n = 0; n < 20; n += 1) window.narrow(1_000 + n, 1_000 + n);
+    expect(window.size).toBe(1);
+  });
+});
+
+test('a rolling count forgets what is too long ago', () => {
+  const count = new RollingCount(1_000, 10);
+  for (let at = 5_000; at < 6_000; at += 100) count.add(at);
+  expect([count.total(5_999), count.total(6_500), count.total(60_000)]).toEqual([10, 4, 0]);
+});

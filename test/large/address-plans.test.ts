@@ -1,0 +1,165 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { PAGES } from '../../src/dashboard/page-routes.js';
+import { PageClient } from '../dashboard/page-client.js';
+import { testDatabase } from '../support/database.js';
+import { everyAddress, everyPage, nextCursor, withQuery } from '../support/every-address.js';
+import { fillLarge, largeValues } from '../support/large-database.js';
+import { type StatementTap, type TappedStatement, tapStatements } from '../support/statement-tap.js';
+import { Deployment } from '../process/deployment.js';
+
+// Every statement that the API sends for any list, call or page is planned once more, in the order and under the settings in which it was sent. The
+// addresses are made of the OpenAPI document and of the pages themselves, so that none is forgotten.
+
+/** A table with so many rows is large: nothing may read it from its beginning. */
+const LARGE_ROWS = 900;
+/** From the sixth on, PostgreSQL may take a plan that fits every value. */
+const TIMES = 6;
+
+let deployment: Deployment;
+let tap: StatementTap;
+let large: ReadonlySet<string>;
+let stop: (() => Promise<void>) | undefined;
+
+beforeAll(async () => {
+  const database = await testDatabase();
+  const { pool } = database.db;
+  await fillLarge(pool, {
+    companies: 10_000,
+    nights: 6,
+    issues: 5_000,
+    auditEntries: 40_000,
+    notifications: 20_000,
+    holds: 10_000,
+  });
+  const { rows } = await pool.query<{ name: string }>(
+    `SELECT relnamespace::regnamespace || '.' || relname AS name FROM pg_class WHERE relkind = 'r' AND reltuples >= ${LARGE_ROWS}`,
+  );
+  large = new Set(rows.map(({ name }) => name));
+  tap = await tapStatements(database.url);
+  deployment = await Deployment.open({ database, env: { DATABASE_URL: tap.url } });
+  const api = await deployment.startApi();
+  stop = async () => {
+    api.kill('SIGTERM');
+    await api.exit;
+    await tap.close();
+    await deployment.close();
+  };
+});
+
+afterAll(() => stop?.());
+
+/** Every address, and how many statements had been sent before it. */
+async function askForAll(): Promise<Map<string, number>> {
+  const values = await largeValues(deployment.database.db.pool);
+  const document = JSON.parse(await deployment.raw('/api/openapi.json'));
+  const pages = await PageClient.signedIn(deployment.url, deployment.adminToken);
+  const asked = new Map<string, number>();
+  function ask(address: string, read: (address: string) => Promise<string>): Promise<string> {
+    asked.set(address, tap.statements.length);
+    return read(address);
+  }
+  for (const address of everyAddress(document, values, { pairs: true })) {
+    const cursor = nextCursor(await ask(address, (path) => deployment.raw(path)));
+    if (cursor) await ask(withQuery(address, { cursor }), (path) => deployment.raw(path));
+  }
+  for (const address of everyPage([...Object.keys(PAGES), '/settings'], document, values))
+    await ask(address, async (path) => {
+      const { status, html } = await pages.open(path);
+      expect([path, status]).toEqual([path, 200]);
+      return html;
+    });
+  return asked;
+}
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly Schema?: string;
+  readonly 'Relation Name'?: string;
+  readonly Plans?: readonly Plan[];
+}
+
+/** Tables that the plan reads from their beginning. */
+function scannedBy(plan: Plan): string[] {
+  const own = plan['Node Type'] === 'Seq Scan' ? [`${plan.Schema}.${plan['Relation Name']}`] : [];
+  return [...own, ...(plan.Plans ?? []).flatMap(scannedBy)];
+}
+
+/** Sets or ends something for the statements behind it. */
+const SETTING = /^\s*(BEGIN|COMMIT|ROLLBACK|SET)\b|\bset_config\(/i;
+const PLANNED = /^\s*(SELECT|WITH|INSERT|UPDATE|DELETE)\b/i;
+
+/** Plans what the connections of a process sent, in a session of its own each. What sets something is executed, and all else is not. */
+class Planner {
+  readonly #sessions = new Map<number, { client: pg.Client; prepared: Map<string, string> }>();
+
+  /** Has the statements behind it planned under what this one sets. */
+  async set({ connection, text, values }: TappedStatement): Promise<void> {
+    const { client } = await this.#session(connection);
+    if (SETTING.test(text)) await client.query(text, [...values]);
+  }
+
+  /** The tables that are read from their beginning. */
+  async scans({ connection, text, values }: TappedStatement): Promise<Set<string>> {
+    const found = new Set<string>();
+    if (SETTING.test(text) || !PLANNED.test(text)) return found;
+    const { client, prepared } = await this.#session(connection);
+    const name = prepared.get(text) ?? `statement_${prepared.size}`;
+    if (!prepared.has(text)) await client.query(`PREPARE ${name} AS ${text}`);
+    prepared.set(text, name);
+    const list = values.map((value) => (value === null ? 'NULL' : pg.escapeLiteral(value))).join(', ');
+    for (let i = 0; i < TIMES; i++) {
+      const { rows } = await client.query<{ 'QUERY PLAN': { Plan: Plan }[] }>(
+        `EXPLAIN (FORMAT JSON, VERBOSE) EXECUTE ${name}${list && `(${list})`}`,
+      );
+      for (const { Plan: plan } of rows[0]!['QUERY PLAN']) for (const table of scannedBy(plan)) found.add(table);
+    }
+    return found;
+  }
+
+  async close(): Promise<void> {
+    for (const { client } of this.#sessions.values()) await client.end();
+  }
+
+  async #session(connection: number) {
+    const known = this.#sessions.get(connection);
+    if (known) return known;
+    const session = { client: new pg.Client(deployment.database.url), prepared: new Map<string, string>() };
+    await session.client.connect();
+    this.#sessions.set(connection, session);
+    return session;
+  }
+}
+
+test('no list, call or page reads a large table from its beginning', async () => {
+  expect([...large]).toEqual(
+    expect.arrayContaining([
+      'muster.runs',
+      'muster.walks',
+      'muster.lists',
+      'muster.connections',
+      'mirror.companies',
+      'muster.audit',
+    ]),
+  );
+  const asked = [...(await askForAll())];
+  const { statements } = tap;
+  expect(asked.length).toBeGreaterThan(200);
+  const planner = new Planner();
+  const faults = new Map<string, string>();
+  try {
+    for (const [n, statement] of statements.entries()) {
+      await planner.set(statement);
+      const address = asked.findLast(([, before]) => before <= n)?.[0];
+      // Before the first one stands what the process does when it starts.
+      if (address === undefined) continue;
+      for (const table of await planner.scans(statement)) {
+        const fault = `${table} by: ${statement.text.replaceAll(/\s+/g, ' ').trim()}`;
+        if (large.has(table) && !faults.has(fault)) faults.set(fault, address);
+      }
+    }
+  } finally {
+    await planner.close();
+  }
+  expect(Object.fromEntries(faults)).toEqual({});
+});

@@ -1,0 +1,193 @@
+import { randomUUID } from 'node:crypto';
+import pg from 'pg';
+import { afterEach, describe, expect, test } from 'vitest';
+import { openDatabase } from '../../src/db/database.js';
+import { takeStep } from '../../src/db/step.js';
+import { cancelRun } from '../../src/db/tables/runs.js';
+import { checkDatabase } from '../../src/doctor/database.js';
+import { DatabaseAccess } from '../../src/doctor/database-access.js';
+import { checkTransactions } from '../../src/doctor/transactions.js';
+import { found } from '../doctor/findings.js';
+import { Deployment } from '../process/deployment.js';
+import { emptyDatabase, testDatabase } from '../support/database.js';
+import { mirrored, upstream } from '../support/mirror-comparison.js';
+import { startMuster, type TestProcess } from '../support/process.js';
+import { redisUrl } from '../support/redis.js';
+import { waitFor } from '../support/wait-for.js';
+import { startPgBouncer } from './pgbouncer.js';
+
+const COMPANIES = 24;
+const cleanups: (() => Promise<unknown>)[] = [];
+
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
+});
+
+async function deploy(mode: 'session' | 'transaction', queue: 'Redis' | 'PostgreSQL'): Promise<Deployment> {
+  const deployment = await Deployment.open({
+    redisUrl: queue === 'Redis' ? redisUrl() : undefined,
+    sandbox: { companies: Array.from({ length: COMPANIES }, (_, n) => ({ name: `Pooled ${n}`, employees: 300 + n })) },
+    env: { WORKER_CONCURRENCY: '4', SYNC_CRON: '0 3 * * *', SYNC_SPREAD_MINUTES: '0' },
+  });
+  cleanups.push(() => deployment.close());
+  const pooler = await startPgBouncer(mode);
+  cleanups.push(() => pooler.close());
+  // Where nothing is done about it, times are read five hours off, and dates not at all.
+  const name = new URL(deployment.database.url).pathname.slice(1);
+  await deployment.database.db.pool.query(
+    `ALTER DATABASE ${name} SET TimeZone = 'Asia/Yekaterinburg'; ALTER DATABASE ${name} SET DateStyle = 'German'`,
+  );
+  deployment.env.DATABASE_URL = pooler.through(deployment.database.url);
+  return deployment;
+}
+
+async function start(deployment: Deployment): Promise<void> {
+  const processes: TestProcess[] = await Promise.all([deployment.startApi(), deployment.startWorker(), deployment.startWorker()]);
+  cleanups.push(async () => {
+    for (const process of processes) process.kill('SIGTERM');
+    expect(await Promise.all(processes.map(({ exit }) => exit))).toEqual(processes.map(() => ({ code: 0, signal: null })));
+  });
+}
+
+describe.each([
+  ['session', 'PostgreSQL'],
+  ['session', 'Redis'],
+  ['transaction', 'Redis'],
+] as const)('a pool of %ss, and the queue in %s', (mode, queue) => {
+  test('companies are onboarded side by side, mirrored, synced again and removed', async () => {
+    const deployment = await deploy(mode, queue);
+    await start(deployment);
+    const companies = deployment.sandbox.companies.map(({ companyId }) => companyId);
+    await Promise.all(companies.map((companyId) => deployment.onboard(companyId)));
+    const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId, 60_000)));
+    expect(runs.map(({ status, walks }) => [status, walks.every(({ verified }) => verified)])).toEqual(
+      runs.map(() => ['succeeded', true]),
+    );
+    for (const companyId of companies)
+      expect(await mirrored(deployment.database.db, 'employees', companyId)).toEqual(
+        upstream(deployment.sandbox, 'employees', companyId),
+      );
+    const [first] = companies;
+    const { body } = await deployment.call('GET', `/api/companies/test/${first}`);
+    expect((body as { next_sync_at: string }).next_sync_at).toMatch(/T03:00:00/);
+
+    // Both tell a company that is not there from one that is being onboarded: no lock was left behind.
+    const onboard = (company_id: string) =>
+      deployment.call('POST', '/api/companies', { environment: 'test', company_id, refresh_token: randomUUID() });
+    expect((await onboard(first!)).body).toMatchObject({ code: 'already_onboarded' });
+    const strangers = await Promise.all(companies.map(() => onboard(randomUUID())));
+    expect(strangers.map(({ body: answer }) => (answer as { code: string }).code)).toEqual(companies.map(() => 'token_refused'));
+
+    await deployment.call('POST', `/api/companies/test/${first}/sync`, { mode: 'full' });
+    expect(await deployment.runEnd(first!, 60_000)).toMatchObject({ status: 'succeeded', walks: [{ unchanged: 300 }, {}] });
+    expect((await deployment.call('DELETE', `/api/companies/test/${first}`)).status).toBe(204);
+    expect((await deployment.fetch('/readyz')).status).toBe(200);
+  });
+});
+
+test('a pool of transactions with the queue in PostgreSQL is refused, with what to do', async () => {
+  const deployment = await deploy('transaction', 'PostgreSQL');
+  for (const command of ['worker', 'api', 'migrate']) {
+    const muster = startMuster([command], deployment.env);
+    expect(await muster.exit).toEqual({ code: 2, signal: null });
+    expect(muster.stderr).toMatch(/^muster: DATABASE_URL leads through a pooler .*Set REDIS_URL.*\[invalid_configuration\]\n$/);
+  }
+});
+
+test('what a pooler does not follow is refused with the statement that mends it', async () => {
+  const deployment = await deploy('transaction', 'Redis');
+  const name = new URL(deployment.database.url).pathname.slice(1);
+  const { pool } = deployment.database.db;
+  await pool.query(
+    `ALTER DATABASE ${name} SET default_transaction_isolation = 'serializable'; ALTER DATABASE ${name} SET default_transaction_read_only = on`,
+  );
+  const refused = startMuster(['worker'], deployment.env);
+  expect(await refused.exit).toEqual({ code: 2, signal: null });
+  const statements = /`((?:ALTER ROLE \w+ SET \w+ = '[\w ]+'; ?)+)`/.exec(refused.stderr)?.[1];
+  expect(statements).toMatch(/isolation = 'read committed'.*read_only = 'off'/);
+  // The role is everybody's, so the database is told the same.
+  await pool.query('SET default_transaction_read_only = off');
+  await pool.query(statements!.replaceAll(/ROLE \w+/g, `DATABASE ${name}`));
+});
+
+test('a step through a pool of transactions gives up locks, and leaves nothing behind for the next client', async () => {
+  const { url, close } = await testDatabase();
+  cleanups.push(close);
+  const pooler = await startPgBouncer('transaction', { default_pool_size: '1' });
+  cleanups.push(() => pooler.close());
+  const db = openDatabase({ url: pooler.through(url) });
+  cleanups.push(() => db.close());
+  const text = `SELECT current_setting('lock_timeout') AS lock, current_setting('idle_in_transaction_session_timeout') AS idle`;
+  expect(await takeStep(db, { text, values: [] })).toEqual([{ lock: '10s', idle: '15s' }]);
+  await expect(takeStep(db, { text: 'SELECT 1 / $1::int', values: [0] })).rejects.toMatchObject({ code: '22012' });
+  expect((await db.pool.query(text)).rows).toEqual([{ lock: '0', idle: '0' }]);
+  expect(await takeStep(db, { text, values: [] })).toEqual([{ lock: '10s', idle: '15s' }]);
+  const blocker = new pg.Client(url);
+  await blocker.connect();
+  await blocker.query('BEGIN; LOCK TABLE muster.runs');
+  await expect(cancelRun(db, { id: randomUUID() })).rejects.toMatchObject({ code: '55P03' });
+  await blocker.end();
+});
+
+test.each([
+  ['session', true, 'ok: a pooler of sessions stands between; its pool must hold the connections of all processes'],
+  [
+    'transaction',
+    false,
+    'ok: a pooler that gives each transaction another connection stands between: it works, and each statement is planned anew',
+  ],
+  [
+    'transaction',
+    true,
+    'problem: a pooler that gives each transaction another connection stands between, and the queue in PostgreSQL needs sessions',
+  ],
+] as const)(
+  'an examination through a pool of %ss says so, and leaves nothing behind for the next client',
+  async (mode, carriesQueue, line) => {
+    const { url, close } = await testDatabase();
+    cleanups.push(close);
+    const pooler = await startPgBouncer(mode, { default_pool_size: '3' });
+    cleanups.push(() => pooler.close());
+    const access = new DatabaseAccess({ url: pooler.through(url) });
+    const needs = { access, mirrorTables: ['employees'], workerConcurrency: 4, carriesQueue };
+    const lines = await found(checkDatabase(needs), checkTransactions(access));
+    expect(lines).toContain(line);
+    expect(lines.at(-1)).toBe('ok: none has been open for 5 minutes');
+    const next = new pg.Client(pooler.through(url));
+    await next.connect();
+    const text = `SELECT current_setting('statement_timeout') AS limit, current_setting('transaction_read_only') AS fixed`;
+    expect((await next.query(text)).rows).toEqual([{ limit: '0', fixed: 'off' }]);
+    await next.end();
+  },
+);
+
+describe('migrations through a pool of transactions', () => {
+  test('are applied once by several at once, and leave no lock behind', async () => {
+    const { url, close } = await emptyDatabase();
+    cleanups.push(close);
+    const pooler = await startPgBouncer('transaction');
+    cleanups.push(() => pooler.close());
+    const env = { DATABASE_URL: pooler.through(url), REDIS_URL: redisUrl()!, MUSTER_ENCRYPTION_KEYS: `k:${'A'.repeat(43)}=` };
+    const processes = [1, 2, 3].map(() => startMuster(['migrate', '--json'], env));
+    expect(await Promise.all(processes.map(({ exit }) => exit))).toEqual(processes.map(() => ({ code: 0, signal: null })));
+    const again = startMuster(['migrate'], env);
+    expect(await again.exit).toMatchObject({ code: 0 });
+    expect(again.stdout).toBe('The database is up to date.\n');
+  });
+
+  test('that wait for a lock which somebody left behind say whose it is', async () => {
+    const { url, close } = await emptyDatabase();
+    cleanups.push(close);
+    const holder = new pg.Client({ connectionString: url, application_name: 'an older Muster' });
+    await holder.connect();
+    const { rows } = await holder.query<{ pid: number }>('SELECT pg_backend_pid() AS pid FROM pg_advisory_lock(72707369)');
+    const migrate = startMuster(['migrate'], {
+      DATABASE_URL: url,
+      MUSTER_ENCRYPTION_KEYS: `k:${'A'.repeat(43)}=`,
+    });
+    await migrate.waitForOutput(new RegExp(`process ${rows[0]!.pid} of PostgreSQL holds \\(an older Muster`));
+    await holder.end();
+    expect(await migrate.exit).toMatchObject({ code: 0 });
+    await waitFor(() => migrate.stdout.startsWith('Applied:'));
+  });
+});

@@ -1,0 +1,148 @@
+import type { Page } from 'playwright-core';
+import { waitFor } from '../support/wait-for.js';
+import { COMPANIES, type Deployment } from './deployment.js';
+import { addPastNights } from './past-nights.js';
+
+interface FilledPage {
+  readonly name: string;
+  readonly path: string;
+  /** Makes what the page is to show, just before. */
+  readonly prepare?: () => Promise<unknown>;
+  /** What a person presses there, and so comes to the page that is meant. */
+  readonly press?: (page: Page) => Promise<unknown>;
+}
+
+interface RunAnswer {
+  readonly run: { readonly id: string };
+}
+
+/** Mirrors the companies, which were mirrored before, has one that must authorize, one with a hold and a run that failed; returns every page, each with something on it. */
+export async function fill(deployment: Deployment): Promise<readonly FilledPage[]> {
+  const { call, sandbox, app, database } = deployment;
+  const [giant, , held, blocked, hostile] = COMPANIES as [(typeof COMPANIES)[number], ...(typeof COMPANIES)[number][]];
+  const onboard = (companyId: string) =>
+    call('POST', '/api/companies', {
+      environment: 'test',
+      company_id: companyId,
+      refresh_token: sandbox.issueRefreshToken(companyId).reveal(),
+    });
+  const sync = async (companyId: string, mode = 'full') => {
+    const { run } = (await call('POST', `/api/companies/test/${companyId}/sync`, { mode })) as RunAnswer;
+    return run.id;
+  };
+  const ended = (id: string) =>
+    waitFor(async () => /succeeded|failed/.test((await app.runs.find(id))!.status), {
+      what: `the end of run ${id}`,
+      timeoutMs: 60_000,
+    });
+  const mirrored = async (companyId: string) => {
+    const [run] = (await app.runs.list({ environment: 'test', companyId, limit: 1 })).data;
+    await ended(run!.id);
+    return run!.id;
+  };
+
+  await addPastNights(deployment);
+  for (const { companyId } of [held!, blocked!, hostile!, giant]) await onboard(companyId);
+  const done = await mirrored(held!.companyId);
+  await mirrored(blocked!.companyId);
+  await mirrored(hostile!.companyId);
+  await database.db.pool.query(
+    `DELETE FROM mirror.employees WHERE id = (SELECT min(id) FROM mirror.employees WHERE company_id = $1) AND company_id = $1`,
+    [held!.companyId],
+  );
+  const verification = ((await call('POST', `/api/companies/test/${held!.companyId}/verify`)) as RunAnswer).run.id;
+  await ended(verification);
+  const list = sandbox.list(held!.companyId, 'employees');
+  list.remove(0, list.size - 4);
+  await ended(await sync(held!.companyId));
+  sandbox.revoke(blocked!.companyId);
+  const failed = await sync(blocked!.companyId);
+  await ended(failed);
+  await call('POST', `/api/companies/test/${hostile!.companyId}/pause`);
+  await call('POST', '/api/tokens', { name: 'Kari Nordmann', role: 'operator' });
+  await mirrored(giant.companyId);
+  await database.db.pool.query(`UPDATE mirror.companies SET name = $1 WHERE company_id = $2`, [
+    hostile!.name,
+    hostile!.companyId,
+  ]);
+  await call('POST', '/api/notifications/test');
+  // A worker looks for issues every few seconds.
+  const causes = ['reauthorization_required', 'deletions_held'];
+  await waitFor(
+    async () => (await database.db.prisma.issue.count({ where: { status: 'ongoing', cause: { in: causes } } })) === 2,
+    {
+      what: 'the issues of what is wrong',
+      timeoutMs: 60_000,
+    },
+  );
+  const press = (name: string) => async (page: Page) => {
+    await page.getByRole('button', { name, exact: true }).first().click();
+    await page.waitForURL(/\/act\//);
+  };
+  let made = 0;
+  return [
+    { name: 'overview', path: '/' },
+    { name: 'companies', path: '/companies' },
+    { name: 'company', path: `/companies/test/${giant.companyId}` },
+    { name: 'company-blocked', path: `/companies/test/${blocked!.companyId}` },
+    { name: 'company-remove', path: `/companies/test/${hostile!.companyId}/remove` },
+    { name: 'company-forget', path: `/companies/test/${hostile!.companyId}/forget` },
+    { name: 'connect', path: '/companies/connect' },
+    { name: 'runs', path: '/runs' },
+    { name: 'runs-of-a-night', path: `/runs?since=${new Date(Date.now() - 2 * 86_400_000).toISOString()}` },
+    { name: 'run', path: `/runs/${done}` },
+    { name: 'run-failed', path: `/runs/${failed}` },
+    { name: 'run-verify', path: `/runs/${verification}` },
+    { name: 'diff', path: `/runs/${done}/diff?resource=employees` },
+    {
+      name: 'company-running',
+      path: `/companies/test/${giant.companyId}`,
+      prepare: async () => {
+        // While the run of the look before goes on, there would be no other one.
+        await mirrored(giant.companyId);
+        // Long enough to be watched.
+        sandbox.faults.add({ kind: 'delay', ms: 1_500 }, { path: '/employees', times: 20 });
+        return sync(giant.companyId);
+      },
+    },
+    { name: 'holds', path: '/holds' },
+    { name: 'certificates', path: '/certificates' },
+    { name: 'schema', path: '/schema' },
+    { name: 'notifications', path: '/notifications' },
+    { name: 'audit', path: '/audit' },
+    { name: 'queue', path: '/queue' },
+    { name: 'tokens', path: '/tokens' },
+    { name: 'settings', path: '/settings' },
+    { name: 'no-such-run', path: '/runs/00000000-0000-4000-8000-000000000009' },
+    { name: 'no-such-company', path: '/companies/test/00000000-0000-4000-8000-000000000009' },
+    { name: 'no-such-page', path: '/nowhere' },
+    { name: 'empty-list', path: '/runs?status=cancelled' },
+    { name: 'refused', path: '/companies/connect', press: press('Make a link') },
+    {
+      name: 'link-made',
+      path: '/companies/connect',
+      press: async (page) => {
+        await page.getByLabel('Environment').selectOption('test');
+        await press('Make a link')(page);
+      },
+    },
+    { name: 'links-made', path: '/', press: press('Make the links') },
+    {
+      name: 'token-made',
+      path: '/tokens',
+      press: async (page) => {
+        await page.getByLabel('Name').fill(`night watch ${++made}`);
+        await press('Make the token')(page);
+      },
+    },
+    {
+      name: 'selection-done',
+      path: '/companies',
+      press: async (page) => {
+        for (const box of await page.getByRole('checkbox').all()) await box.check();
+        await press('Resume selected')(page);
+      },
+    },
+    { name: 'selection-empty', path: '/companies', press: press('Sync selected') },
+  ];
+}

@@ -1,0 +1,33 @@
+import pg from 'pg';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { waitFor } from '../support/wait-for.js';
+import { Deployment } from './deployment.js';
+
+let deployment: Deployment;
+beforeAll(async () => {
+  deployment = await Deployment.open();
+});
+afterAll(() => deployment.close());
+
+test('the API is ready while every connection that it works with is taken', async () => {
+  const api = await deployment.startApi();
+  const other = new pg.Client(deployment.database.url);
+  await other.connect();
+  await other.query('BEGIN; LOCK TABLE muster.holds');
+  const calls = Array.from({ length: 40 }, () => deployment.call('GET', '/api/holds'));
+  // By another session: what a transaction sees of the activity stays as it was at first.
+  const waiting = async () => {
+    const { rows } = await deployment.database.db.pool.query<{ count: number }>(
+      `SELECT count(*)::int FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+    );
+    return rows[0]!.count;
+  };
+  await waitFor(async () => (await waiting()) >= 10);
+  const ready = await deployment.fetch('/readyz');
+  expect([ready.status, await ready.json()]).toMatchObject([200, { ready: true }]);
+  await other.query('ROLLBACK');
+  await other.end();
+  expect(new Set((await Promise.all(calls)).map(({ status }) => status))).toEqual(new Set([200]));
+  api.kill('SIGTERM');
+  expect(await api.exit).toEqual({ code: 0, signal: null });
+});

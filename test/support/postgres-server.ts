@@ -1,0 +1,95 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import pg from 'pg';
+import { pino } from 'pino';
+import { openDatabase } from '../../src/db/database.js';
+import { migrate } from '../../src/db/migrate.js';
+import { type Cluster, NAME, prepareCluster } from '../../src/embedded/embedded-cluster.js';
+import type { TestDatabase } from './database.js';
+import { anyPort } from './port.js';
+import { waitFor } from './wait-for.js';
+
+/** Ends the server by the signal that it reads; with standard input too: not even a killed test run leaves it behind. */
+const GUARDED = '"$@" </dev/null >/dev/null 2>&1 & read -r signal || signal=QUIT; kill -"$signal" $!; wait';
+
+/** `fast` ends every session and writes a checkpoint; `immediate` ends all processes at once, and the next start recovers. */
+const SIGNALS = { fast: 'INT', immediate: 'QUIT' } as const;
+export type StopMode = keyof typeof SIGNALS;
+
+/** A PostgreSQL of a test's own, on a port that it keeps when it is started again. */
+export class PostgresServer {
+  readonly #home: string;
+  readonly #cluster: Cluster;
+  readonly #port = anyPort();
+  #guard: ChildProcess | undefined;
+
+  private constructor(home: string, cluster: Cluster) {
+    this.#home = home;
+    this.#cluster = cluster;
+  }
+
+  static async start(): Promise<PostgresServer> {
+    const home = mkdtempSync(join(tmpdir(), 'muster-postgres-'));
+    chmodSync(home, 0o755);
+    const server = new PostgresServer(home, await prepareCluster(home));
+    await server.start();
+    return server;
+  }
+
+  get url(): string {
+    return `postgres://${NAME}:${this.#cluster.password}@127.0.0.1:${this.#port}/postgres`;
+  }
+
+  /** Resolves when it takes connections. */
+  async start(): Promise<void> {
+    const { program, data, account } = this.#cluster;
+    const settings = [
+      'listen_addresses=127.0.0.1',
+      'unix_socket_directories=',
+      // The machine goes on when the server is ended, and has all that was written.
+      'fsync=off',
+    ];
+    const command = [program, '-D', data, '-p', String(this.#port), ...settings.flatMap((setting) => ['-c', setting])];
+    const [file = '', ...args] = [...account.prefix, '/bin/sh', '-c', GUARDED, 'sh', ...command];
+    this.#guard = spawn(file, args, { ...account.ids, cwd: '/', stdio: ['pipe', 'ignore', 'ignore'], detached: true });
+    await waitFor(() => this.#answers(), { what: 'PostgreSQL to take connections' });
+  }
+
+  /** Resolves when it has ended. May be called twice. */
+  async stop(mode: StopMode): Promise<void> {
+    const guard = this.#guard;
+    this.#guard = undefined;
+    if (!guard) return;
+    const exited = once(guard, 'exit');
+    guard.stdin!.end(`${SIGNALS[mode]}\n`);
+    await exited;
+  }
+
+  async remove(): Promise<void> {
+    await this.stop('immediate');
+    rmSync(this.#home, { recursive: true, force: true });
+  }
+
+  /** Its database, with every migration applied. To be closed before the server is removed. */
+  async database(): Promise<TestDatabase> {
+    await migrate(this.url, pino({ level: 'silent' }));
+    const db = openDatabase({ url: this.url });
+    return { url: this.url, db, close: () => db.close() };
+  }
+
+  async #answers(): Promise<boolean> {
+    const client = new pg.Client(this.url);
+    client.on('error', () => {});
+    try {
+      await client.connect();
+      return true;
+    } catch {
+      return false;
+    } finally {
+      await client.end().catch(() => {});
+    }
+  }
+}

@@ -1,0 +1,36 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock as clock } from '../../src/core/clock.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import { claimRun } from '../../src/db/tables/runs.js';
+import { compareEverything } from '../../src/walks/comparison.js';
+import { WalkStore } from '../../src/walks/walk-store.js';
+import { onboard, openWalk, records, write } from '../mirror/mirror-fixture.js';
+import { testMarks } from '../support/marks.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { ENTRIES, endpointsOf } from './company-fixture.js';
+
+const [endpoint] = endpointsOf({ employees: ENTRIES.employees });
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await testDatabase();
+});
+afterAll(() => database.close());
+
+async function open(company: CompanyKey) {
+  const { db } = database;
+  const { id: runId } = await db.prisma.run.create({ data: { ...company, trigger: 'manual', mode: 'full' } });
+  const { id } = await db.prisma.walk.create({ data: { ...company, resource: 'employees', runId, position: 0 } });
+  const run = (await claimRun(db, { id: runId, worker: 'worker' }))!;
+  return new WalkStore(db, clock, compareEverything, testMarks).open({ id, run }, endpoint!, true);
+}
+
+test('a list without a row is opened as empty', async () => {
+  expect((await open(await onboard(database.db))).fillsEmptyList).toBe(true);
+});
+
+test('a list with rows that no walk has proved is not opened as empty', async () => {
+  const company = await onboard(database.db);
+  await write(database.db, await openWalk(database.db, company), records(3));
+  expect((await open(company)).fillsEmptyList).toBe(false);
+});

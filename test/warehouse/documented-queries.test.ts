@@ -1,0 +1,83 @@
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import pg from 'pg';
+import { afterAll, beforeAll, expect, inject, test } from 'vitest';
+import type { Catalogue } from '../../src/catalogue/endpoint.js';
+import { grantReading } from '../../src/db/reader-rights.js';
+import { stampChanges } from '../../src/db/tables/change-batches.js';
+import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
+import { onboard } from '../mirror/mirror-fixture.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { columnsOf, mirrorRecords } from './warehouse-fixture.js';
+
+// docs/warehouse.md is run as it stands, by a role that may read and nothing else.
+
+const DOCUMENT = readFileSync('docs/warehouse.md', 'utf8');
+const QUERIES = [...DOCUMENT.matchAll(/```sql\n(.*?)```/gs)].map(([, query]) => query!);
+const ROLE = `reader_${randomBytes(4).toString('hex')}`;
+
+let database: TestDatabase;
+let reader: pg.Client;
+
+function person(n: number) {
+  const salary = n === 4_711 ? 'plenty' : 4_000 + n;
+  return { id: String(n), lastName: `N${n}`, hireDate: '2024-02-29', salary, address: { city: 'Bergen' } };
+}
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const endpoints = [{ resource: 'employees' }, { resource: 'departments' }];
+  await ensureTypedViews(database.db, { endpoints } as unknown as Catalogue);
+  const company = await onboard(database.db);
+  await mirrorRecords(
+    database.db,
+    company,
+    Array.from({ length: 120 }, (_, n) => person(n)),
+  );
+  await mirrorRecords(database.db, company, [person(4_711)]);
+  await database.db.pool.query(
+    `INSERT INTO muster.barriers (environment, company_id, resource, seq, verified_at, records, run_id)
+     SELECT environment, company_id, resource, 120, now(), 120, last_run_id FROM muster.lists`,
+  );
+  await stampChanges(database.db);
+  await database.db.pool.query(`CREATE ROLE ${ROLE}`);
+  await grantReading(database.url, ROLE);
+  reader = new pg.Client(database.url);
+  await reader.connect();
+  await reader.query(`SET ROLE ${ROLE}`);
+});
+
+afterAll(async () => {
+  await reader.end();
+  await database.close();
+  const admin = new pg.Client(inject('postgres').url);
+  await admin.connect();
+  await admin.query(`DROP ROLE ${ROLE}`).finally(() => admin.end());
+});
+
+test.each(QUERIES)('a reader can run %s', async (query) => {
+  await expect(reader.query(query)).resolves.toBeDefined();
+});
+
+test('what they say of the records is so', async () => {
+  const [typed, misfits] = await Promise.all(QUERIES.slice(0, 2).map((query) => reader.query(query)));
+  expect(typed!.rowCount).toBe(121);
+  expect(misfits!.rows).toEqual([{ id: '4711', salary: null, salary__text: 'plenty' }]);
+  const since = QUERIES.find((query) => query.includes('changes_since'))!;
+  expect((await reader.query(since)).rows).toMatchObject([{ resource: 'employees', records: 120, changes_since: '1' }]);
+});
+
+test.each(['lists', 'runs', 'walks', 'feed'])('the columns of warehouse.%s are those that are written down', async (view) => {
+  const line = DOCUMENT.split('\n').find((text) => text.startsWith(`| \`warehouse.${view}\``))!;
+  const [written] = line.split('|')[3]!.split(/[.:] /);
+  expect(written!.match(/\w+/g)).toEqual(await columnsOf(database.db, view));
+});
+
+test('the columns of history and barriers are those that are written down', async () => {
+  const history = await columnsOf(database.db, 'employees_history');
+  const [, section] = /## History\n(.*?)\n## /s.exec(DOCUMENT)!;
+  const written = [...section!.matchAll(/^\| (`_\w+`(?:, `_\w+`)?) \|/gm)].flatMap(([, names]) => names!.match(/\w+/g)!);
+  expect(written).toEqual(history.filter((name) => name.startsWith('_') && name !== '_rest'));
+  const [, line] = /`warehouse\.barriers` has one row for each verified walk: (.*)\. Who/.exec(DOCUMENT)!;
+  expect(line!.match(/\w+/g)!.filter((word) => word !== 'and')).toEqual(await columnsOf(database.db, 'barriers'));
+});
