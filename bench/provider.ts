@@ -5,9 +5,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
  * The provider of the benchmark: a process of its own that answers pages from memory. A page is rendered the first time
  * it is asked for and kept, so that a measured round serves bytes that are there.
  *
- *     node provider.js <companies> <records a company>
+ *     node provider.js <companies> <records a company> <records of the first>
  */
-const [companies = 4, records = 50_000] = process.argv.slice(2).map(Number);
+const [companies = 4, records = 50_000, giant = records] = process.argv.slice(2).map(Number);
 
 interface Page {
   readonly body: Buffer;
@@ -28,7 +28,7 @@ let firstRequestAt: number | undefined;
 
 const list: Company[] = Array.from({ length: companies }, (_, n) => ({
   id: companyId(n),
-  texts: Array.from({ length: records }, (__, record) => recordText(n, record, 0)),
+  texts: Array.from({ length: n === 0 ? giant : records }, (__, record) => recordText(n, record, 0)),
   pages: new Map(),
 }));
 const byId = new Map(list.map((company) => [company.id, company]));

@@ -1,4 +1,6 @@
 import { writeFileSync } from 'node:fs';
+import { measureExport } from './export.js';
+import { measureFeed } from './feed.js';
 import {
   Measures,
   measureDispatch,
@@ -8,10 +10,15 @@ import {
   measureThroughput,
   measureTwoWorkers,
 } from './measures.js';
+import { measureNight } from './night.js';
+import { measurePages } from './pages.js';
 import { markdown, ratiosPicture, scalePicture } from './report.js';
+import { measurePrivacy } from './privacy.js';
+import { measureSchemaLog } from './schema-log.js';
 import { measureTokens } from './token-refresh.js';
+import { measureViews } from './views.js';
 
-// npm run bench: BENCH_ROUNDS, BENCH_RECORDS (of each of four companies), BENCH_GIANT, BENCH_COMPANIES and BENCH_TOKENS make it shorter or longer;
+// npm run bench: BENCH_ROUNDS, BENCH_RECORDS (of each of four companies), BENCH_GIANT, BENCH_COMPANIES, BENCH_TOKENS, BENCH_CHANGES and BENCH_REQUESTS (of each page) make it shorter or longer;
 // BENCH_ONLY names the parts to measure, and then nothing is written.
 const scale = {
   rounds: Number(process.env['BENCH_ROUNDS'] ?? 5),
@@ -31,6 +38,13 @@ const parts = {
   tokens: () => measureTokens(measures, scale),
   memory: () => measureMemory(measures, scale),
   scale: () => measureScale(measures, scale),
+  night: () => measureNight(measures, scale),
+  privacy: () => measurePrivacy(measures, scale),
+  export: () => measureExport(measures, scale),
+  views: () => measureViews(measures, scale),
+  'schema-log': () => measureSchemaLog(measures, scale),
+  feed: () => measureFeed(measures, Number(process.env['BENCH_CHANGES'] ?? 5_000_000)),
+  pages: () => measurePages(measures, Number(process.env['BENCH_REQUESTS'] ?? 100)),
 };
 for (const [name, measure] of Object.entries(parts)) {
   if (only && !only.includes(name)) continue;

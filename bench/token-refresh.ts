@@ -1,4 +1,4 @@
-import { type ChildProcess, fork, spawn } from 'node:child_process';
+import { type ChildProcess, fork } from 'node:child_process';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
@@ -6,7 +6,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { Redis } from 'ioredis';
 import { pino } from 'pino';
 import { systemClock } from '../src/core/clock.js';
 import { Secret } from '../src/core/secret.js';
@@ -22,19 +21,17 @@ import { Sweeper } from '../src/jobs/sweeper.js';
 import { AccessTokenManager } from '../src/oauth/access-token-manager.js';
 import { Cipher, Keyring } from '../src/oauth/cipher.js';
 import { Connections } from '../src/oauth/connections.js';
+import { ReceivedPairs } from '../src/oauth/received-pairs.js';
 import { TokenEndpoint } from '../src/oauth/token-endpoint.js';
 import { Vault } from '../src/oauth/vault.js';
-import { anyPort } from '../test/support/port.js';
 import type { Measures, Scale } from './measures.js';
+import { openRedis } from './redis.js';
 
 /** Of a lifetime of 1,799 s the usual margin is a fifth: so long is a due token still good. */
 const LEFT_SECONDS = 360;
 /** What the authorization server takes for an answer. */
 const ANSWER_MS = 50;
 const logger = pino({ level: 'silent' });
-
-/** Ends with its standard input, however we end. */
-const REDIS = 'command -v redis-server >/dev/null || exit 3; redis-server "$@" </dev/null & cat >/dev/null; kill $!; wait';
 
 /**
  * Companies that all come due at once: how many refreshes a second one worker makes. The worker's own parts (sweeper, queue, manager of access tokens) in
@@ -80,7 +77,8 @@ async function refreshesPerSecond(databaseUrl: string, port: number, backend: Qu
   const settings = { baseUrl: url, authUrl: url, clientId: 'bench', clientSecret: new Secret('bench-secret'), redirectUri: url };
   const vault = new Vault(new Cipher(new Keyring([{ id: 'bench', key: new Secret(randomBytes(32).toString('base64')) }])));
   const endpoints = { test: new TokenEndpoint(http, settings, systemClock) };
-  const deps = { db, vault, endpoints, clock: systemClock, logger, connections: new Connections(db, systemClock) };
+  const received = new ReceivedPairs(logger);
+  const deps = { db, vault, endpoints, received, clock: systemClock, logger, connections: new Connections(db, systemClock) };
   const tokens = new AccessTokenManager(deps);
   await onboard(db, vault, companies);
 
@@ -142,18 +140,4 @@ async function reused(provider: ChildProcess): Promise<number> {
   provider.send('how often?');
   const [reuses] = await answer;
   return reuses;
-}
-
-async function openRedis(): Promise<{ url: string; stop(): void } | undefined> {
-  const given = process.env['REDIS_URL'];
-  const port = anyPort();
-  const url = given ?? `redis://127.0.0.1:${port}`;
-  const options = ['--port', String(port), '--bind', '127.0.0.1', '--save', ''];
-  const server = given ? undefined : spawn('/bin/sh', ['-c', REDIS, 'sh', ...options], { stdio: ['pipe', 'ignore', 'ignore'] });
-  const missing = server ? once(server, 'exit').then(() => true) : new Promise<never>(() => {});
-  const redis = new Redis(url, { maxRetriesPerRequest: null, retryStrategy: () => 50 });
-  redis.on('error', () => {});
-  const ready = redis.flushdb().then(() => false);
-  const absent = await Promise.race([missing, ready]).finally(() => redis.disconnect());
-  return absent ? undefined : { url, stop: () => void server?.stdin.end() };
 }

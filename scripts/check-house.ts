@@ -15,8 +15,8 @@ const MOST_LINES = 300;
 const FEW_LINES = 20;
 const FEWER_SMALL_FILES_THAN = 30;
 
-/** Where SQL may stand: its home, the tables that are named after resources, and the server that is made ready before Prisma can reach it. */
-const SQL_ROOMS = /^src\/(db|mirror|embedded)\//;
+/** Where SQL may stand: its home, the tables and views that are named after resources, and the server that is made ready before Prisma can reach it. */
+const SQL_ROOMS = /^src\/(db|mirror|warehouse|embedded)\//;
 /** `SELECT 1` asks whether a database answers, and so has no table to be at home with. */
 const SQL_TEXT =
   /^\s*(?:SELECT(?!\s1$)|INSERT\s+INTO|UPDATE|DELETE\s+FROM|WITH|LOCK\s+TABLE|TRUNCATE|CREATE|ALTER|DROP|NOTIFY|LISTEN)\s/;

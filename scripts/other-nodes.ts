@@ -1,0 +1,129 @@
+// Runs the suite under the other versions of Node that Muster supports, and `muster up` to its first mirror; and sees an older one refused.
+// usage: tsx scripts/other-nodes.ts [major]...
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const checkout = fileURLToPath(new URL('..', import.meta.url));
+
+/**
+ * 24 is the image's. It runs everything but what asks nothing of Node: the repository's own rules, plans of PostgreSQL, and walks and
+ * budgets that are computed without a socket, a file or a timer.
+ */
+const NOT_OF_NODE =
+  /^test\/project\/|-plans\.test\.ts$|\/simulation\.test\.ts$|\/offset-simulation\.test\.ts$|\/budget\/finding\.test\.ts$/;
+
+/**
+ * Between 20 and 24, 22 can differ in little. It runs what starts and stops processes, which is where versions do (signals, flags, module
+ * loading), and what rests on Node's own HTTP server, sockets, TLS, buffers and timers.
+ */
+const OF_22 = [
+  'test/process/start-stop.test.ts',
+  'test/process/worker-death.test.ts',
+  'test/process/up.test.ts',
+  'test/process/private-authority.test.ts',
+  'test/process/readiness.test.ts',
+  'test/api/server.test.ts',
+  'test/api/limits.test.ts',
+  'test/api/stopping.test.ts',
+  'test/api/run-events.test.ts',
+  'test/api/unreadable.test.ts',
+  'test/http/api-client.test.ts',
+  'test/http/exchange.test.ts',
+  'test/http/http-client.test.ts',
+  'test/core/',
+  'test/db/advisory-locks.test.ts',
+  'test/db/binary-rows.test.ts',
+  'test/db/migrate.test.ts',
+  'test/db/pooled-step.test.ts',
+  'test/db/transaction.test.ts',
+  'test/walks/shared-commit.test.ts',
+];
+
+const SUITES: Readonly<Record<string, readonly string[]>> = {
+  '24': testFiles().filter((file) => !NOT_OF_NODE.test(file)),
+  '22': testFiles().filter((file) => OF_22.some((chosen) => file.startsWith(chosen))),
+};
+
+const asked = process.argv.slice(2);
+refuseOld(binary('20-18'));
+for (const chosen of OF_22) if (!SUITES['22']!.some((file) => file.startsWith(chosen))) throw new Error(`${chosen} is gone`);
+for (const [major, files] of Object.entries(SUITES)) {
+  if (asked.length > 0 && !asked.includes(major)) continue;
+  const node = binary(major);
+  console.log(`\n# Node ${major}: ${version(node)}`);
+  await firstMirror(node);
+  runTests(node, files);
+}
+
+/** Every test file, by its path in the checkout. Those of other suites are none of `vitest.config.ts`, and stay out. */
+function testFiles(): string[] {
+  const found = readdirSync(path.join(checkout, 'test'), { recursive: true, encoding: 'utf8' });
+  const own = found.filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'));
+  return own.map((file) => path.posix.join('test', file));
+}
+
+/** The program that npm has brought for this machine. */
+function binary(name: string): string {
+  const folder = `node${name}-${process.platform}-${process.arch}`;
+  const found = path.join(checkout, 'test/nodes/node_modules', folder, 'bin/node');
+  if (existsSync(found)) return found;
+  throw new Error(`${found} is missing: npm has no Node ${name} for this machine, or \`npm ci --prefix test/nodes\` did not run`);
+}
+
+function version(node: string): string {
+  return spawnSync(node, ['--version'], { encoding: 'utf8' }).stdout.trim();
+}
+
+/** Whatever is started finds this Node in its PATH. */
+function environment(node: string, more: Record<string, string> = {}): NodeJS.ProcessEnv {
+  return { ...process.env, PATH: `${path.dirname(node)}${path.delimiter}${process.env['PATH']}`, ...more };
+}
+
+function runTests(node: string, files: readonly string[]): void {
+  console.log(`# ${version(node)}: ${files.length} test files`);
+  const args = ['node_modules/vitest/vitest.mjs', 'run', ...files];
+  const { status } = spawnSync(node, args, { cwd: checkout, stdio: 'inherit', env: environment(node) });
+  if (status !== 0) throw new Error(`tests failed under ${version(node)}`);
+}
+
+function refuseOld(node: string): void {
+  const { status, stderr } = spawnSync(node, ['bin/muster', '--version'], { cwd: checkout, encoding: 'utf8' });
+  if (status !== 2 || !/needs Node 20\.19.*this is v20\.18/.test(stderr))
+    throw new Error(`Node ${version(node)} was not refused in words: ${stderr}`);
+  console.log(`# ${version(node)} is refused: ${stderr.trim()}`);
+}
+
+/** `muster up` with nothing set, until its sandbox is mirrored, and its end. */
+async function firstMirror(node: string): Promise<void> {
+  const home = mkdtempSync(path.join(tmpdir(), 'muster-node-'));
+  const began = Date.now();
+  const up = spawn(node, ['bin/muster', 'up', '--json'], {
+    cwd: checkout,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: environment(node, { MUSTER_HOME: home, PORT: '0' }),
+  });
+  try {
+    let output = '';
+    for await (const text of up.stdout.setEncoding('utf8')) {
+      output += text as string;
+      // Its last line, behind those of the runs.
+      if (output.includes('admin_token_file')) break;
+    }
+    if (!output.includes('admin_token_file') || !output.includes('"succeeded"'))
+      throw new Error(`muster up ended early: ${output}`);
+    const [, kilobytes] = /VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${up.pid}/status`, 'utf8'))!;
+    console.log(`# first mirror after ${Date.now() - began} ms, in ${Math.round(Number(kilobytes) / 1024)} MB`);
+  } finally {
+    const ended = up.exitCode === null ? once(up, 'exit') : undefined;
+    up.kill('SIGTERM');
+    await ended;
+    rmSync(home, { recursive: true, force: true });
+  }
+  if (up.exitCode !== 0) throw new Error(`muster up ended with ${up.exitCode ?? up.signalCode}`);
+  if (readdirSync(path.join(checkout, 'dist/.compile-cache')).every((folder) => !folder.startsWith(version(node))))
+    throw new Error('no compiled code was kept for the next start');
+}
