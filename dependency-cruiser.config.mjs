@@ -1,6 +1,6 @@
 /**
  * The rooms of src/ from the bottom up. A room imports itself and the rooms of lower ranks, never one of its own rank or above: so every
- * room can be replaced, and no cycle between rooms is possible. `app` is the file src/app.ts. CONTRIBUTING.md says what each is for.
+ * room can be replaced, and no cycle between rooms is possible. `app` are the files src/app.ts and src/maintenance.ts. CONTRIBUTING.md says what each is for.
  * Rooms that have no folder yet stand where they will be built.
  */
 const RANKS = [
@@ -8,15 +8,16 @@ const RANKS = [
   ['db'],
   ['db/tables'],
   ['observability'],
-  ['pagers', 'privacy', 'embedded'],
+  ['pagers', 'embedded'],
+  ['privacy'],
   ['catalogue'],
   ['http'],
   ['mirror'],
   ['notifications'],
-  ['walks', 'oauth', 'warehouse'],
+  ['walks', 'verify', 'oauth', 'warehouse', 'certificates'],
   ['unchanged', 'runs'],
   ['api', 'jobs', 'sandbox'],
-  ['dashboard'],
+  ['dashboard', 'doctor'],
   ['config'],
   ['app'],
   ['cli'],
@@ -28,6 +29,10 @@ const IMPORTS_ONLY = {
   'db/tables': {
     rooms: ['core', 'generated', 'db'],
     because: 'a statement knows its table, and nothing of what is done with the rows',
+  },
+  verify: {
+    rooms: ['core', 'observability', 'db', 'db/tables', 'privacy', 'pagers', 'catalogue', 'http', 'mirror'],
+    because: 'it looks for faults of walks, and shares none of their reading, comparing and writing',
   },
   unchanged: {
     rooms: ['core', 'generated', 'observability', 'db', 'db/tables', 'catalogue', 'privacy', 'pagers', 'mirror', 'walks'],
@@ -52,7 +57,7 @@ const HOMELESS = 'Give the folder a rank in dependency-cruiser.config.mjs and a 
 
 /** A pattern of the paths of rooms; `db` is what lies in src/db without its tables. */
 function paths(...rooms) {
-  const path = (room) => (room === 'app' ? 'app\\.tsx?$' : room === 'db' ? 'db/(?!tables/)' : `${room}/`);
+  const path = (room) => (room === 'app' ? '(?:app|maintenance)\\.tsx?$' : room === 'db' ? 'db/(?!tables/)' : `${room}/`);
   return `^src/(${rooms.map(path).join('|')})`;
 }
 
@@ -89,6 +94,12 @@ export default {
       comment: 'Type-only imports count: two files that know each other are one.',
       from: { pathNot: '^src/generated/' },
       to: { circular: true },
+    },
+    {
+      name: 'verify-reads-by-itself',
+      comment: 'Were it to read pages by the scanner of walks, both would misread a page alike.',
+      from: { path: '^src/verify/' },
+      to: { path: '^src/pagers/(json-scanner|read-page|key-hashes)' },
     },
     { name: 'importers-have-a-room', comment: HOMELESS, from: { path: '^src/', pathNot: paths(...RANKS.flat()) }, to: {} },
     { name: 'what-is-imported-has-a-room', comment: HOMELESS, from: {}, to: { path: '^src/', pathNot: paths(...RANKS.flat()) } },

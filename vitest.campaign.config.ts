@@ -1,17 +1,31 @@
 import { defineConfig } from 'vitest/config';
 
+/** These measure shares or times, so they have the machine to themselves: they run one at a time, after all others. */
+const MEASURING = ['test/campaign/request-budget.test.ts', 'test/campaign/flood.test.ts'];
+
 /**
  * Campaigns: many randomized rounds, kill -9 and clock jumps. Their counts come from the environment, see each file. The
  * simulations are part of the suite as well, with fewer seeds.
  */
 export default defineConfig({
   test: {
-    include: ['test/campaign/**/*.test.ts', 'test/{unchanged,walks}/simulation*.test.ts'],
-    env: { SIMULATION_SEEDS: '500' },
-    globalSetup: 'test/support/global-setup.ts',
+    env: { SIMULATION_SEEDS: process.env['SIMULATION_SEEDS'] ?? '500' },
+    globalSetup: 'test/support/global-setup.ts', // once for both projects
     pool: 'forks',
-    fileParallelism: false,
+    maxWorkers: 2,
     testTimeout: 3_600_000,
     hookTimeout: 120_000,
+    projects: [
+      {
+        extends: true,
+        test: {
+          name: 'searching',
+          globalSetup: [],
+          include: ['test/campaign/**/*.test.ts', 'test/{unchanged,walks}/simulation*.test.ts'],
+          exclude: MEASURING,
+        },
+      },
+      { extends: true, test: { name: 'measuring', globalSetup: [], include: MEASURING, fileParallelism: false } },
+    ],
   },
 });

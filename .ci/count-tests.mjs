@@ -1,5 +1,5 @@
 // usage: node .ci/count-tests.mjs <vitest JSON report>...
-// Prints what failed and why, the first failure last, and then the line `N passed, N failed` over all reports. A test file that could
+// Prints what failed and why, then what FIRST_FAILURE says, and then the line `N passed, N failed` over all reports. A test file that could
 // not be run at all, and a suite that wrote no report, count as one failure each.
 import { existsSync, readFileSync } from 'node:fs';
 import { relative } from 'node:path';
@@ -30,6 +30,7 @@ for (const file of process.argv.slice(2)) {
   skipped += report.numPendingTests + report.numTodoTests;
 }
 for (const failure of failures.toReversed()) console.log(failure);
+if (process.env.FIRST_FAILURE) console.log(process.env.FIRST_FAILURE);
 if (skipped > 0) console.log(`${skipped} skipped`);
 console.log(`${passed} passed, ${failed} failed`);
 if (failed > 0) process.exitCode = 1;

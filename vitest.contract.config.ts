@@ -1,0 +1,12 @@
+import { defineConfig } from 'vitest/config';
+
+/** Generated calls to every operation of the OpenAPI document. They need Python and a network, which a newcomer's `npm test` does not. */
+export default defineConfig({
+  test: {
+    include: ['test/contract/**/*.test.ts'],
+    globalSetup: 'test/support/global-setup.ts',
+    pool: 'forks',
+    testTimeout: 840_000,
+    hookTimeout: 300_000,
+  },
+});

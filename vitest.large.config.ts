@@ -1,0 +1,13 @@
+import { defineConfig } from 'vitest/config';
+
+/** Plans of statements where the database is that of 10,000 companies, a thousand who watch one run, giant pages and long feeds: size is what they are about. */
+export default defineConfig({
+  test: {
+    include: ['test/large/**/*.test.ts'],
+    globalSetup: 'test/support/global-setup.ts',
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 900_000,
+    hookTimeout: 900_000,
+  },
+});

@@ -1,0 +1,16 @@
+import { defineConfig } from 'vitest/config';
+
+/**
+ * The customer's machine: poolers, servers in other modes, full, away or with other passwords, roles without rights, authorization
+ * servers that others wrote. A file starts the real thing and ends it. `docs/requirements.md` has a line for each.
+ */
+export default defineConfig({
+  test: {
+    include: ['test/machines/**/*.test.ts'],
+    globalSetup: 'test/support/global-setup.ts',
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 180_000,
+    hookTimeout: 120_000,
+  },
+});

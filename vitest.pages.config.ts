@@ -1,0 +1,14 @@
+import { defineConfig } from 'vitest/config';
+
+/** The control room in a real browser, over a real service, database and queue: what a person does there from end to end. */
+export default defineConfig({
+  test: {
+    // With a folder for pictures of every page, these are made, and nothing is tested.
+    include: [process.env.SCREENSHOTS ? 'test/pages/screenshots.ts' : 'test/pages/**/*.test.ts'],
+    globalSetup: 'test/support/global-setup.ts',
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 180_000,
+    hookTimeout: 300_000,
+  },
+});
