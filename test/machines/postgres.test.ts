@@ -199,7 +199,8 @@ describe('a server of its own', () => {
     const { program, account, data: folder } = await prepareCluster(home);
     const url = new URL(address('127.0.0.1', {}));
     url.port = String(anyPort());
-    const settings = ['-p', url.port, '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='];
+    // A standby has to take as many connections as its primary did, or it ends.
+    const settings = ['-p', url.port, '-N', '200', '-c', 'listen_addresses=127.0.0.1', '-c', 'unix_socket_directories='];
     const [file, ...args] = [...account.prefix, program, '-D', folder, ...settings];
     const standby = spawn(file!, args, { ...account.ids, cwd: '/', stdio: 'ignore' });
     const ended = once(standby, 'exit');
