@@ -1,6 +1,7 @@
 import type { EncryptionKey } from '../core/secret.js';
 import { isMusterError } from '../core/errors.js';
 import { readCiphertexts, SEALED_COLUMNS } from '../db/tables/ciphertexts.js';
+import { readMarkKey } from '../db/tables/marks.js';
 import { Cipher, Keyring } from '../oauth/cipher.js';
 import { type Check, counted, type Finding, NotLookedAt, ok, problem, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
@@ -16,7 +17,7 @@ interface Tally {
   damaged: number;
 }
 
-/** Whether each stored token can be decrypted. None is kept, shown or sent. */
+/** Whether each stored token can be decrypted, and the key of the marks. Nothing of it is kept, shown or sent. */
 export function checkKeys(keys: Keys, access: DatabaseAccess): Check {
   return {
     name: 'keys',
@@ -27,7 +28,16 @@ export function checkKeys(keys: Keys, access: DatabaseAccess): Check {
         );
       if (keys === 'none') return [ok('none yet; one is made at the first start, and kept under MUSTER_HOME')];
       const ring = new Keyring(keys);
-      return describe(await tally(access, new Cipher(ring)), ring, keys);
+      const cipher = new Cipher(ring);
+      const tallies = await tally(access, cipher);
+      const markKey = await access.read(readMarkKey);
+      const used = new Set([...tallies.map(({ key }) => key), ...(markKey === undefined ? [] : [keyOf(markKey)])]);
+      const idle = keys.filter(({ id }) => id !== ring.currentId && !used.has(id)).map(({ id }) => id);
+      return [
+        ...(tallies.length === 0 ? [ok('no token is stored')] : tallies.flatMap((one) => findingsOf(one, ring))),
+        ...(markKey === undefined ? [] : [describeMarkKey(markKey, cipher)]),
+        ...(idle.length > 0 ? [ok(`nothing needs the key ${idle.join(', ')}, which may go from MUSTER_ENCRYPTION_KEYS`)] : []),
+      ];
     },
   };
 }
@@ -36,7 +46,7 @@ async function tally(access: DatabaseAccess, cipher: Cipher): Promise<Tally[]> {
   const tallies = new Map<string | null, Tally>();
   for (const column of SEALED_COLUMNS) {
     for (const { sealed, ...company } of await access.read((db) => readCiphertexts(db, column))) {
-      const key = /^v1\.(.+)\.[\w-]+$/.exec(sealed)?.[1] ?? null;
+      const key = keyOf(sealed);
       const found = tallies.get(key) ?? { key, tokens: 0, missing: 0, damaged: 0 };
       tallies.set(key, found);
       found.tokens += 1;
@@ -51,13 +61,28 @@ async function tally(access: DatabaseAccess, cipher: Cipher): Promise<Tally[]> {
   return [...tallies.values()];
 }
 
-function describe(tallies: readonly Tally[], ring: Keyring, keys: readonly EncryptionKey[]): Finding[] {
-  const used = new Set(tallies.map(({ key }) => key));
-  const idle = keys.filter(({ id }) => id !== ring.currentId && !used.has(id)).map(({ id }) => id);
-  return [
-    ...(tallies.length === 0 ? [ok('no token is stored')] : tallies.flatMap((one) => findingsOf(one, ring))),
-    ...(idle.length > 0 ? [ok(`no token needs the key ${idle.join(', ')}, which may go from MUSTER_ENCRYPTION_KEYS`)] : []),
-  ];
+/** The key of the marks of who was forgotten. */
+function describeMarkKey(sealed: string, cipher: Cipher): Finding {
+  try {
+    cipher.openMarkKey(sealed);
+  } catch (error) {
+    if (!isMusterError(error, 'mark_key_unreadable')) throw error;
+    const found = `the key of the marks does not open with key ${keyOf(sealed)}: lists of which somebody was forgotten cannot be walked`;
+    return error.details['reason'] === 'missing_key'
+      ? problem(found, 'Add that key back to MUSTER_ENCRYPTION_KEYS behind the first, and run `muster rotate-keys`.')
+      : problem(found, 'Give the id the key that it had, or restore `muster.mark_key` from a backup.');
+  }
+  return cipher.isCurrent(sealed)
+    ? ok('the key of the marks can be read')
+    : warning(
+        `the key of the marks can be read with key ${keyOf(sealed)}, which is not the first`,
+        'Once every process has the new key first: `muster rotate-keys`.',
+      );
+}
+
+/** The id of the key that a ciphertext needs; null where it is none. */
+function keyOf(sealed: string): string | null {
+  return /^v1\.(.+)\.[\w-]+$/.exec(sealed)?.[1] ?? null;
 }
 
 function findingsOf({ key, tokens, missing, damaged }: Tally, { currentId }: Keyring): Finding[] {

@@ -57,12 +57,37 @@ describe('keys', () => {
     const all = await findings(checkKeys([now, before, key('idle')], access));
     expect(all.map(({ level, found: text }) => `${level}: ${text}`).toSorted()).toEqual([
       'ok: 2 tokens can be read with key now',
-      'ok: no token needs the key idle, which may go from MUSTER_ENCRYPTION_KEYS',
+      'ok: nothing needs the key idle, which may go from MUSTER_ENCRYPTION_KEYS',
       'problem: 2 tokens do not open with key now: another key had this id, or the rows were altered',
       'problem: 2 tokens encrypted with key gone, which is missing: their companies cannot be synced',
       'warning: 2 tokens can be read with key before, which is not the first',
     ]);
     expect(JSON.stringify(all)).not.toMatch(/canary|v1\./);
+  });
+
+  test('the key of the marks is looked at, and keeps the key that it needs', async () => {
+    const seal = (of: ReturnType<typeof key>) => new Cipher(new Keyring([of])).sealMarkKey(new Secret(TOKEN));
+    const lookWith = async (sealed: string) => {
+      await sql('TRUNCATE muster.mark_key');
+      await sql('INSERT INTO muster.mark_key (sealed) VALUES ($1)', sealed);
+      return found(checkKeys([now, before], access));
+    };
+    const unread = 'lists of which somebody was forgotten cannot be walked';
+    expect(await lookWith(seal(now))).toEqual([
+      'ok: no token is stored',
+      'ok: the key of the marks can be read',
+      'ok: nothing needs the key before, which may go from MUSTER_ENCRYPTION_KEYS',
+    ]);
+    expect(await lookWith(seal(before))).toEqual([
+      'ok: no token is stored',
+      'warning: the key of the marks can be read with key before, which is not the first',
+    ]);
+    for (const [stored, name] of [
+      [seal(gone), 'gone'],
+      [seal(key('now')), 'now'],
+    ] as const)
+      expect(await lookWith(stored)).toContain(`problem: the key of the marks does not open with key ${name}: ${unread}`);
+    await sql('TRUNCATE muster.mark_key');
   });
 
   test('where no key is kept yet, or the setting is wrong, it is said', async () => {

@@ -4,6 +4,7 @@
 import type { CompanyKey } from '../../core/company.js';
 import type { Mark } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
+import type { Reader } from '../read-only.js';
 import type { Transaction } from '../transaction.js';
 import type { ListKey } from './lists.js';
 
@@ -46,6 +47,12 @@ export function findAllMarks({ prisma }: Pick<Database, 'prisma'>): Promise<Kept
 /** The key as it is stored; undefined where nobody was ever forgotten. */
 export async function findMarkKey(tx: Pick<Transaction, 'markKey'>): Promise<string | undefined> {
   return (await tx.markKey.findFirst())?.sealed;
+}
+
+/** The same for whoever only looks. */
+export async function readMarkKey(db: Reader): Promise<string | undefined> {
+  const { rows } = await db.query<{ sealed: string }>('SELECT sealed FROM muster.mark_key');
+  return rows[0]?.sealed;
 }
 
 /** Stores the key unless there is one. */
