@@ -3,11 +3,13 @@ import { join } from 'node:path';
 import { Redis } from 'ioredis';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { PAGES } from '../../src/dashboard/page-routes.js';
 import { Deployment } from '../process/deployment.js';
 import { PostgresServer } from '../support/postgres-server.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
+import { type Duck, openDuck } from '../warehouse/duck.js';
 import { dump, KEY } from '../walks/privacy-list.js';
 
 // Members of people that rules forbid are looked for wherever anything is written, before and after the rules were changed in the middle of a walk, with
@@ -27,6 +29,21 @@ const catalogueWith = (privacy: object) => ({
   },
 });
 
+const LISTS = [
+  '/api/changes?limit=1000',
+  '/api/rejected',
+  '/api/companies',
+  '/api/runs',
+  '/api/issues',
+  '/api/holds',
+  '/api/audit',
+  '/api/certificates',
+  '/api/schema',
+  '/api/overview',
+  '/metrics',
+];
+
+let duck: Duck;
 let postgres: PostgresServer;
 let deployment: Deployment;
 let monitor: Redis | undefined;
@@ -34,6 +51,7 @@ const redisCommands: string[] = [];
 const processes: TestProcess[] = [];
 
 beforeAll(async () => {
+  duck = await openDuck();
   postgres = await PostgresServer.start();
   await ask('ALTER SYSTEM SET wal_level = logical');
   await postgres.stop('fast');
@@ -65,6 +83,7 @@ afterAll(async () => {
   await Promise.all(processes.map(({ exit }) => exit));
   await deployment.close();
   await postgres.remove();
+  duck.close();
 });
 
 async function ask<Row extends pg.QueryResultRow>(statement: string): Promise<Row[]> {
@@ -104,28 +123,50 @@ async function walWritten(slot: string): Promise<string> {
   return rows.map(({ data }) => data).join('\n');
 }
 
+/** The control room, all of its pages, as an admin sees them. */
+async function everyPage(): Promise<Record<string, string>> {
+  const signedIn = await deployment.fetch('/login', {
+    method: 'POST',
+    body: new URLSearchParams({ token: deployment.adminToken }),
+    redirect: 'manual',
+    headers: { 'sec-fetch-site': 'same-origin' },
+  });
+  const headers = { cookie: signedIn.headers.get('set-cookie')!.split(';')[0]! };
+  const found: Record<string, string> = {};
+  for (const { companyId } of deployment.sandbox.companies) {
+    const { id } = await deployment.lastRun(companyId);
+    const filled = (page: string) =>
+      page.replace(':environment', 'test').replace(':company_id', companyId).replace(':id', id).replace(/diff$/, 'diff?resource=employees');
+    for (const path of new Set([...Object.keys(PAGES), '/settings'].map(filled))) {
+      const answer = await deployment.fetch(path, { headers, redirect: 'manual' });
+      // Of the first run of a list there is no diff.
+      expect([200, 422], path).toContain(answer.status);
+      found[path] = await answer.text();
+    }
+  }
+  return found;
+}
+
 /** Whatever may show a record, as it is now. */
 async function everyPlace(): Promise<Record<string, string>> {
-  const answers = [
-    '/api/changes?limit=1000',
-    '/api/rejected',
-    '/api/companies',
-    '/api/runs',
-    '/api/issues',
-    '/api/schema',
-    '/metrics',
-  ];
   const found: Record<string, string> = { tables: await dump(deployment.database.db) };
-  for (const path of answers) found[path] = await deployment.raw(path);
+  for (const path of LISTS) found[path] = await deployment.raw(path);
+  Object.assign(found, await everyPage());
   for (const [name, ...options] of [
     ['typed.csv', '--format', 'csv'],
     ['raw.ndjson', '--format', 'ndjson', '--raw'],
     ['since.ndjson', '--format', 'ndjson', '--since', '0'],
+    ['typed.parquet', '--format', 'parquet'],
+    ['raw.parquet', '--format', 'parquet', '--raw'],
   ] as const) {
     const file = join(deployment.home, name);
     const output = startMuster(['export', 'employees', ...options, '--output', file], deployment.env);
     expect((await output.exit).code, output.stderr).toBe(0);
-    found[name] = readFileSync(file, 'utf8') + output.stdout + output.stderr;
+    // What stands in a Parquet file is compressed.
+    const read = name.endsWith('.parquet')
+      ? JSON.stringify(await duck.rows(`SELECT * FROM '${file}'`)) + readFileSync(`${file}.manifest.json`, 'utf8')
+      : '';
+    found[name] = readFileSync(file, 'utf8') + read + output.stdout + output.stderr;
   }
   for (const [n, { stdout, stderr }] of processes.entries()) found[`log of process ${n}`] = stdout + stderr;
   if (monitor) found['Redis'] = redisCommands.join('\n');
@@ -146,7 +187,9 @@ test('what rules forbid is nowhere, and nowhere any more once they forbid it', a
   for (const company of [walked, paused]) expect(await deployment.runEnd(company)).toMatchObject({ status: 'succeeded' });
   const before = await everyPlace();
   expectNone(ALWAYS, { ...before, wal: await walWritten('before') });
-  expect(before['tables']).toContain('KANARI-two-7'); // or nothing would be proved below
+  // Or nothing would be proved below.
+  for (const place of ['tables', 'typed.csv', 'raw.ndjson', 'typed.parquet', 'raw.parquet'])
+    expect(before[place], place).toContain('KANARI-two-7');
   expect(await deployment.call('POST', `/api/companies/test/${paused}/pause`)).toMatchObject({ status: 200 });
 
   // Killed in the middle of a walk.

@@ -6,6 +6,7 @@ import { listCertificates } from '../../src/db/tables/certificates.js';
 import { findLivingTokens, listNamedTokens } from '../../src/db/tables/named-tokens.js';
 import { listConnections } from '../../src/db/tables/connection-list.js';
 import { listIssues } from '../../src/db/tables/issues.js';
+import { findListToRewrite } from '../../src/db/tables/list-privacy.js';
 import { findLists } from '../../src/db/tables/lists.js';
 import { listRuns } from '../../src/db/tables/run-list.js';
 import { listHolds } from '../../src/db/tables/holds.js';
@@ -167,6 +168,17 @@ test.each(
 )('a page of certificates reads that page alone, or those of one company: %j', async (filter) => {
   const most = MOST_ROWS + (filter.companyId !== undefined && filter.resource === undefined ? CERTIFICATES / 999 : 0);
   expect(await rowsRead('muster.certificates', (db) => listCertificates(db, { ...filter, limit: LIMIT }))).toBeLessThan(most);
+});
+
+test('lists whose privacy rules have changed are found among all without reading them', async () => {
+  const resources = ['employees', 'departments'];
+  const rows = () => rowsRead('muster.lists', (db) => findListToRewrite(db, { resources }));
+  expect(await rows()).toBe(0);
+  await database.db.pool.query(
+    `UPDATE muster.lists SET privacy_stage = 'rewrite' WHERE company_id = $1 AND resource = 'employees'`,
+    [ID],
+  );
+  expect(await rows()).toBe(1);
 });
 
 test('the named tokens are listed off an index, and found by another one', async () => {

@@ -1,5 +1,6 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { validateCatalogue } from '../../src/catalogue/validate.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
@@ -242,5 +243,57 @@ describe('changed rules', () => {
     expect((await texts())[0]).toContain(hmac('CANARY1@example.com', key));
     await stampChanges(database.db);
     expect(await dump(database.db)).not.toContain(hmac('CANARY1@example.com'));
+  });
+});
+
+describe('a child list with rules', () => {
+  const entry = (path: string, more: object) => ({
+    method: 'GET',
+    path: `/api/companies/{company_id}/${path}`,
+    pager: { style: 'skip-take', in: 'query', size: 4 },
+    ...more,
+  });
+  const endpointsWith = (privacy: PrivacyRules) =>
+    validateCatalogue(
+      { people: entry('people', {}), notes: entry('people/{id}/notes', { parent: 'people', privacy }) },
+      'test',
+      privacyKey(),
+    ).endpoints;
+  const notesWith = (privacy: PrivacyRules) => {
+    const endpoints = endpointsWith(privacy);
+    const tokens = { get: async () => secret, renew: async () => secret, refused: async () => {} };
+    const harness = syncHarness(database.db, { url: sandbox.url, tokens }, endpoints, { respond });
+    harnesses.push(harness);
+    return { endpoints, harness };
+  };
+  const respond: NonNullable<HarnessOptions['respond']> = ({ path, query }) => {
+    const parent = /\/people\/([^/]+)\/notes$/.exec(path)?.[1];
+    const all = parent
+      ? [1, 2, 3, 4, 5].map((n) => `{"id":${n},"author":{"email":"CANARY1@example.com"},"text":"CANARY of ${parent} ${n}","pay":0.10}`)
+      : ['{"uid":"a"}', '{"uid":"b"}'];
+    const skip = Number(query!['skip']);
+    return `{"totalRecords":${all.length},"data":[${all.slice(skip, skip + 4).join(',')}]}`;
+  };
+
+  beforeAll(() => ensureMirrorTables(database.db, { endpoints: endpointsWith({}), get: () => undefined }));
+
+  test('never has in the database what they forbid, and is unchanged at the next walk', async () => {
+    const { harness } = notesWith({ text: 'drop', 'author.email': 'hash' });
+    expect((await harness.sync(company)).walks).toMatchObject([{ verified: true }, { verified: true, received: 10 }]);
+    expect((await harness.sync(company)).walks[1]).toMatchObject({ verified: true, received: 10, unchanged: 10, updated: 0 });
+    await stampChanges(database.db);
+    expect((await texts('notes'))[0]).toBe(`{"id": 1, "pay": 0.10, "author": {"email": "${hmac('CANARY1@example.com')}"}}`);
+    expect(CANARY.exec(await dump(database.db))).toBeNull();
+  });
+
+  test('follows changed rules without the service', async () => {
+    await notesWith({}).harness.sync(company);
+    await stampChanges(database.db);
+    expect(await dump(database.db)).toMatch(CANARY);
+    const { endpoints, harness } = notesWith({ text: 'mask', author: 'drop' });
+    await sweepFor(database.db, endpoints)();
+    expect(CANARY.exec(await dump(database.db))).toBeNull();
+    expect((await harness.sync(company)).walks[1]).toMatchObject({ verified: true, updated: 0, unchanged: 10 });
+    expect((await texts('notes'))[0]).toBe('{"id": 1, "pay": 0.10, "text": "*************"}');
   });
 });
