@@ -5,6 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { copyCheckout } from './checkout-copy.js';
+import { reportArguments } from './report-arguments.js';
 
 const TESTS = ['test/walks', 'test/runs', 'test/mirror'];
 /** The others are about tokens. */
@@ -18,8 +19,17 @@ try {
   writeFileSync(path.join(copy, 'src/unchanged/skip-unchanged.ts'), STAND_IN);
   const asked = process.argv.slice(2);
   run('npm', 'run', '--silent', 'build');
-  run('npx', '--no-install', 'vitest', 'run', ...(asked.length > 0 ? asked : TESTS));
-  if (asked.length === 0) run('npx', '--no-install', 'vitest', 'run', '--config', 'vitest.campaign.config.ts', ...CAMPAIGNS);
+  const vitest = ['--no-install', 'vitest', 'run'];
+  run('npx', ...vitest, ...(asked.length > 0 ? asked : [...TESTS, ...reportArguments('without unchanged')]));
+  if (asked.length === 0)
+    run(
+      'npx',
+      ...vitest,
+      '--config',
+      'vitest.campaign.config.ts',
+      ...CAMPAIGNS,
+      ...reportArguments('campaigns without unchanged'),
+    );
 } finally {
   rmSync(copy, { recursive: true, force: true });
 }

@@ -27,7 +27,7 @@ export type ScannedAlone = ScannedRecord & Pick<ScannedText, 'isSuspicious'>;
 
 /** Reads all of the text. `path` leads to the array of records; `members`: those of its records whose values are wanted. Undefined: no JSON. */
 export function scanJson(text: Buffer, path: readonly string[], members: readonly string[]): ScannedText | undefined {
-  return new JsonScanner(text).scan(path.map(asBytes), members.map(asBytes));
+  return new JsonScanner(text, members).scan(path);
 }
 
 /** Reads the value at an index as a record of the array at the path; undefined when there is none. */
@@ -37,7 +37,7 @@ export function recordScanner(
   members: readonly string[],
 ): (index: number) => ScannedAlone | undefined {
   const names = members.map(asBytes);
-  return (index) => new JsonScanner(text).recordAt(index, path.length + 1, names);
+  return (index) => new JsonScanner(text, names).recordAt(index, path.length + 1);
 }
 
 /**
@@ -45,15 +45,21 @@ export function recordScanner(
  * undefined when the array does not begin before that, or when there is something else.
  */
 export function arrayStart(text: Buffer, path: readonly string[]): number | undefined {
-  const start = new JsonScanner(text).start(path.map(asBytes));
+  const start = new JsonScanner(text, []).start(path.map(asBytes));
   return text[start] === OPEN_BRACKET ? start : undefined;
 }
 
-class JsonScanner extends JsonText {
+export class JsonScanner extends JsonText {
+  readonly #names: readonly Buffer[];
   #array: ScannedArray | undefined;
 
-  scan(path: readonly Buffer[], members: readonly Buffer[]): ScannedText | undefined {
-    const end = this.#onPath(skipSpace(this.text, 0), path, 0, members);
+  constructor(text: Buffer, members: readonly (string | Buffer)[]) {
+    super(text);
+    this.#names = members.map(asBytes);
+  }
+
+  scan(path: readonly string[]): ScannedText | undefined {
+    const end = this.#onPath(skipSpace(this.text, 0), path.map(asBytes), 0);
     if (end === NONE || skipSpace(this.text, end) !== this.text.length) return undefined;
     return { isSuspicious: this.isSuspicious, ...(this.#array && { array: this.#array }) };
   }
@@ -67,44 +73,52 @@ class JsonScanner extends JsonText {
     return at;
   }
 
-  recordAt(start: number, depth: number, names: readonly Buffer[]): ScannedAlone | undefined {
-    const { end, members } = this.#recordOrOther(start, depth, names);
+  recordAt(start: number, depth: number): ScannedAlone | undefined {
+    const members = this.#noMembers();
+    const end = this.record(start, depth, members);
     return end === NONE ? undefined : { start, end, members, isSuspicious: this.isSuspicious };
   }
 
   /** A value that the path leads to or through. */
-  #onPath(at: number, path: readonly Buffer[], depth: number, members: readonly Buffer[]): number {
+  #onPath(at: number, path: readonly Buffer[], depth: number): number {
     this.#array = undefined;
-    if (depth === path.length) return this.text[at] === OPEN_BRACKET ? this.#records(at, depth, members) : this.value(at, depth);
+    if (depth === path.length) return this.text[at] === OPEN_BRACKET ? this.#records(at, depth) : this.value(at, depth);
     if (this.text[at] !== OPEN_BRACE) return this.value(at, depth);
     return this.object(at, depth + 1, (keyStart, keyEnd, start) =>
-      this.isKey(keyStart, keyEnd, path[depth]!) ? this.#onPath(start, path, depth + 1, members) : this.value(start, depth + 1),
+      this.isKey(keyStart, keyEnd, path[depth]!) ? this.#onPath(start, path, depth + 1) : this.value(start, depth + 1),
     );
   }
 
-  #records(index: number, depth: number, names: readonly Buffer[]): number {
+  #records(index: number, depth: number): number {
     const records: ScannedRecord[] = [];
-    const end = this.elements(index, depth + 1, (start) => {
-      const record = this.#recordOrOther(start, depth + 1, names);
-      records.push(record);
-      return record.end;
+    const from = this.placed(index);
+    const end = this.elements(index, depth + 1, (at) => {
+      const members = this.#noMembers();
+      const start = this.placed(at);
+      const behind = this.record(at, depth + 1, members);
+      records.push({ start, end: this.placed(behind), members });
+      return behind;
     });
-    if (end !== NONE) this.#array = { start: index, end, records };
+    if (end !== NONE) this.#array = { start: from, end: this.placed(end), records };
     return end;
   }
 
-  #recordOrOther(start: number, depth: number, names: readonly Buffer[]): ScannedRecord {
-    const members: (Span | undefined)[] = names.map(() => undefined);
-    const isObject = this.text[start] === OPEN_BRACE;
-    const end = isObject ? this.#record(start, depth + 1, names, members) : this.value(start, depth);
-    return { start, end, members };
+  #noMembers(): (Span | undefined)[] {
+    return this.#names.map(() => undefined);
   }
 
-  #record(index: number, depth: number, names: readonly Buffer[], members: (Span | undefined)[]): number {
-    return this.object(index, depth, (keyStart, keyEnd, start) => {
-      const n = this.#whichKey(keyStart, keyEnd, names);
-      const end = this.value(start, depth);
-      if (n >= 0) members[n] = { start, end };
+  /** Where what stands at an index, up to which all is read, stands for whoever gets the result. */
+  protected placed(index: number): number {
+    return index;
+  }
+
+  /** Reads a record, or what stands in its place, and notes where the values of the members asked for stand. */
+  protected record(index: number, depth: number, members: (Span | undefined)[]): number {
+    if (this.text[index] !== OPEN_BRACE) return this.value(index, depth);
+    return this.object(index, depth + 1, (keyStart, keyEnd, start) => {
+      const n = this.whichKey(keyStart, keyEnd);
+      const end = this.value(start, depth + 1);
+      if (n !== NONE) members[n] = { start: this.placed(start), end: this.placed(end) };
       return end;
     });
   }
@@ -121,13 +135,14 @@ class JsonScanner extends JsonText {
     return found;
   }
 
-  /** Which of the names the key read last is; NONE of them. Without a function a member: they would be most of a page's garbage. */
-  #whichKey(start: number, end: number, names: readonly Buffer[]): number {
+  /** Which of the names asked for the key read last is; NONE of them. Without a function a member: they would be most of a page's garbage. */
+  protected whichKey(start: number, end: number): number {
+    const names = this.#names;
     for (let n = 0; n < names.length; n += 1) if (this.isKey(start, end, names[n]!)) return n;
     return NONE;
   }
 }
 
-function asBytes(text: string): Buffer {
-  return Buffer.from(text);
+function asBytes(text: string | Buffer): Buffer {
+  return typeof text === 'string' ? Buffer.from(text) : text;
 }

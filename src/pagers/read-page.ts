@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { MusterError } from '../core/errors.js';
 import type { TextSlice } from '../core/text-slice.js';
 import { type Envelope, noArray } from './envelope.js';
-import { recordScanner, type ScannedArray, type ScannedRecord, scanJson } from './json-scanner.js';
+import { recordScanner, type ScannedArray, type ScannedRecord, type ScannedText, scanJson } from './json-scanner.js';
 import { MAX_DEPTH, type Span } from './json-text.js';
 import { KeyHashes } from './key-hashes.js';
 import type { Pager } from './pager.js';
@@ -33,6 +33,8 @@ export interface PageResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** The address that was asked. */
   readonly url: string;
+  /** Where its records stand, and the candidates for their ids in them, where that was found out before. */
+  readonly scanned?: ScannedText | undefined;
 }
 
 /** How the pages of a list are read. */
@@ -75,11 +77,14 @@ const REJECTED_KEY = /^#[0-9a-f]{32}$/;
  */
 export function readPage(response: PageResponse, format: PageFormat, idField?: string): ReadPage {
   const bytes = withoutMark(response.bytes);
-  const candidates = idField === undefined ? format.id : [idField];
-  const { array, isSuspicious } = scanned(bytes, format, candidates);
+  const known = idField === undefined || format.id.includes(idField) ? response.scanned : undefined;
+  const candidates = known || idField === undefined ? format.id : [idField];
+  const { array, isSuspicious } = scanned(bytes, format, candidates, known);
   const envelope = readAround(response, bytes, array, format);
   const n =
-    idField === undefined ? candidates.findIndex((_, each) => array.records.some((record) => idAt(bytes, record, each))) : 0;
+    idField === undefined
+      ? candidates.findIndex((_, each) => array.records.some((record) => idAt(bytes, record, each)))
+      : candidates.indexOf(idField);
 
   const records: ReceivedRecord[] = [];
   const rejected: RejectedRecord[] = [];
@@ -146,8 +151,8 @@ export function around(bytes: Buffer, { start, end }: Span): Buffer {
   return Buffer.concat([bytes.subarray(0, start), EMPTY_ARRAY, bytes.subarray(end)]);
 }
 
-function scanned(bytes: Buffer, { resource, pager }: PageFormat, members: readonly string[]) {
-  const found = isUtf8(bytes) ? scanJson(bytes, pager.dataPath, members) : undefined;
+function scanned(bytes: Buffer, { resource, pager }: PageFormat, members: readonly string[], known: ScannedText | undefined) {
+  const found = isUtf8(bytes) ? (known ?? scanJson(bytes, pager.dataPath, members)) : undefined;
   if (!found) {
     // A parser's own message would quote the body.
     throw new MusterError(

@@ -1,25 +1,42 @@
-import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type { Secret } from '../core/secret.js';
 import { registerSecret } from '../observability/secret-registry.js';
 
 /** What is hashed for the key's own name: no value of a record reads so. */
 const ID_TEXT = '\0muster privacy key\0';
 
+/** Of SHA-256, in bytes. */
+const BLOCK = 64;
+const DIGEST = 32;
+
 /** MUSTER_PRIVACY_KEY. The key itself leaves this object only as what it has hashed. */
 export class PrivacyKey {
-  readonly #key: KeyObject;
+  /** What both hashes of HMAC (RFC 2104) begin with. The outer one has room for the inner digest. */
+  #inner: Buffer;
+  readonly #outer: Buffer;
   /** Tells this key from others, and nothing of it: 64 bits of a keyed hash. Goes into the catalogue's fingerprint and the database. */
   readonly id: string;
 
   /** `key`: base64 of 32 bytes. */
   constructor(key: Secret) {
     registerSecret(key.reveal(), { lasting: true });
-    this.#key = createSecretKey(Buffer.from(key.reveal(), 'base64'));
+    const bytes = Buffer.from(key.reveal(), 'base64');
+    const padded = (pad: number, length: number) => Buffer.alloc(length).map((_, n) => (n < BLOCK ? (bytes[n] ?? 0) ^ pad : 0)) as Buffer;
+    this.#inner = padded(0x36, BLOCK);
+    this.#outer = padded(0x5c, BLOCK + DIGEST);
     this.id = this.hash(ID_TEXT).slice(0, 16);
   }
 
-  /** HMAC-SHA-256 in 64 lower-case hex digits; a text is taken as UTF-8. */
+  /**
+   * HMAC-SHA-256 in 64 lower-case hex digits; a text is taken as UTF-8. By two hashes: an object of `createHmac` for each value takes twice as
+   * long, and a first mirror with one rule some 5 % longer (bench/notes.md).
+   */
   hash(value: string | Uint8Array): string {
-    return createHmac('sha256', this.#key).update(value).digest('hex');
+    const message = typeof value === 'string' ? Buffer.from(value) : value;
+    const end = BLOCK + message.length;
+    if (this.#inner.length < end) this.#inner = Buffer.concat([this.#inner], end * 2);
+    this.#inner.set(message, BLOCK);
+    this.#outer.write(hash('sha256', this.#inner.subarray(0, end), 'binary'), BLOCK, 'binary');
+    return hash('sha256', this.#outer, 'hex');
   }
 }

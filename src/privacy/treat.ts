@@ -1,10 +1,13 @@
-import { JsonText, MAX_DEPTH, NONE, OPEN_BRACE, OPEN_BRACKET, QUOTE, skipSpace } from '../pagers/json-text.js';
+import { JsonScanner, type ScannedText } from '../pagers/json-scanner.js';
+import { MAX_DEPTH, NONE, OPEN_BRACE, OPEN_BRACKET, QUOTE, type Span, skipSpace } from '../pagers/json-text.js';
 import { withoutMark } from '../pagers/read-page.js';
 import type { Privacy, RuleEdge } from './rules.js';
 
 /** An answer whose records were treated. */
 export interface TreatedAnswer {
   readonly bytes: Buffer;
+  /** Where its records stand now, with the members that were asked for; undefined where it is no JSON. */
+  readonly scanned: ScannedText | undefined;
   /** Paths of the rules that found a member in any record. */
   readonly matched: ReadonlySet<string>;
 }
@@ -15,99 +18,87 @@ export interface TreatedAnswer {
  * it was given. docs/privacy.md says what each rule makes of a value.
  */
 export function treat(bytes: Buffer, dataPath: readonly string[], privacy: Privacy): Buffer {
-  return treatAnswer(bytes, dataPath, privacy).bytes;
+  return treatAnswer(bytes, dataPath, [], privacy).bytes;
 }
 
-/** The same, and which rules found something. */
-export function treatAnswer(bytes: Buffer, dataPath: readonly string[], privacy: Privacy): TreatedAnswer {
-  const treatment = new Treatment(withoutMark(bytes), privacy);
-  if (!treatment.readAnswer(dataPath)) return { bytes, matched: new Set() };
-  return { bytes: treatment.result() ?? bytes, matched: treatment.matched };
+/** The same, which rules found something, and where `members` of the records stand, which no rule may name. */
+export function treatAnswer(
+  bytes: Buffer,
+  dataPath: readonly string[],
+  members: readonly string[],
+  privacy: Privacy,
+): TreatedAnswer {
+  const treatment = new Treatment(withoutMark(bytes), members, privacy);
+  const scanned = treatment.scan(dataPath);
+  if (!scanned) return { bytes, scanned, matched: new Set() };
+  return { bytes: treatment.result() ?? bytes, scanned, matched: treatment.matched };
 }
 
 /** Treats the text of one record. */
 export function treatRecord(text: string, privacy: Privacy): string {
-  const treatment = new Treatment(Buffer.from(text), privacy);
+  const treatment = new Treatment(Buffer.from(text), [], privacy);
   if (!treatment.readRecord()) throw new TypeError('the text of a record is no JSON');
   return treatment.result()?.toString() ?? text;
 }
 
 /** Elements of an array stand at the same place of a path as the array does, at whatever depth: so do the records themselves. */
-class Treatment extends JsonText {
+class Treatment extends JsonScanner {
   readonly matched = new Set<string>();
   readonly #privacy: Privacy;
   /** What to take out, in the order of the text, and the ASCII to put there. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #replacements: string[] = [];
+  /** How much longer the text has become so far. */
+  #growth = 0;
 
-  constructor(text: Buffer, privacy: Privacy) {
-    super(text);
+  constructor(text: Buffer, members: readonly string[], privacy: Privacy) {
+    super(text, members);
     this.#privacy = privacy;
   }
 
-  /** Whether the whole text is JSON. */
-  readAnswer(dataPath: readonly string[]): boolean {
-    return this.#isAll(
-      this.#onPath(
-        skipSpace(this.text, 0),
-        dataPath.map((name) => Buffer.from(name)),
-        0,
-      ),
-    );
-  }
-
   readRecord(): boolean {
-    return this.#isAll(this.#through(skipSpace(this.text, 0), 0, this.#privacy.edges));
+    const end = this.record(skipSpace(this.text, 0), 0, []);
+    return end !== NONE && skipSpace(this.text, end) === this.text.length;
   }
 
   /** The text as it is to be; undefined where nothing was found in it. */
   result(): Buffer | undefined {
     if (this.#starts.length === 0) return undefined;
-    let length = this.text.length;
-    for (const [n, text] of this.#replacements.entries()) length += text.length + this.#starts[n]! - this.#ends[n]!;
     // Memory of its own, which can be given back.
-    const result = Buffer.allocUnsafeSlow(length);
+    const result = Buffer.allocUnsafeSlow(this.text.length + this.#growth);
     let from = 0;
     let at = 0;
-    for (const [n, text] of this.#replacements.entries()) {
+    for (let n = 0; n < this.#starts.length; n += 1) {
       at += this.text.copy(result, at, from, this.#starts[n]);
-      at += result.write(text, at, 'latin1');
+      at += result.write(this.#replacements[n]!, at, 'latin1');
       from = this.#ends[n]!;
     }
     this.text.copy(result, at, from);
     return result;
   }
 
-  #isAll(end: number): boolean {
-    return end !== NONE && skipSpace(this.text, end) === this.text.length;
+  protected override placed(index: number): number {
+    return index + this.#growth;
   }
 
-  /** A value that the path to the records leads to or through: of several members with one name, whoever reads the page may take either. */
-  #onPath(at: number, path: readonly Buffer[], depth: number): number {
-    if (depth === path.length)
-      return this.text[at] === OPEN_BRACKET
-        ? this.elements(at, depth + 1, (start) => this.#through(start, depth + 1, this.#privacy.edges))
-        : this.value(at, depth);
-    if (this.text[at] !== OPEN_BRACE) return this.value(at, depth);
-    return this.object(at, depth + 1, (keyStart, keyEnd, start) =>
-      this.isKey(keyStart, keyEnd, path[depth]!) ? this.#onPath(start, path, depth + 1) : this.value(start, depth + 1),
-    );
+  protected override record(index: number, depth: number, wanted: (Span | undefined)[]): number {
+    return this.#through(index, depth, this.#privacy.edges, wanted);
   }
 
-  /** A value in which rules lead on. */
-  #through(at: number, depth: number, edges: readonly RuleEdge[]): number {
+  /** A value in which rules lead on. `wanted`: of a record, where its members asked for are noted. */
+  #through(at: number, depth: number, edges: readonly RuleEdge[], wanted?: (Span | undefined)[]): number {
     switch (this.text[at]!) {
       case OPEN_BRACKET:
         return depth === MAX_DEPTH ? NONE : this.elements(at, depth + 1, (start) => this.#through(start, depth + 1, edges));
       case OPEN_BRACE:
-        return depth === MAX_DEPTH ? NONE : this.#members(at, depth + 1, edges);
+        return depth === MAX_DEPTH ? NONE : this.#members(at, depth + 1, edges, wanted);
       default:
         return this.value(at, depth);
     }
   }
 
-  #members(at: number, depth: number, edges: readonly RuleEdge[]): number {
+  #members(at: number, depth: number, edges: readonly RuleEdge[], wanted?: (Span | undefined)[]): number {
     /** Behind the last member that stays, or that was taken out behind one that stays. */
     let before = NONE;
     /** Behind the last member that was taken out, while none stays: the comma behind it must go, too. */
@@ -128,7 +119,9 @@ class Treatment extends JsonText {
         }
         return end;
       }
+      const n = wanted ? this.whichKey(keyStart, keyEnd) : NONE;
       before = edge ? this.#treated(start, depth, edge) : this.value(start, depth);
+      if (n !== NONE) wanted![n] = { start: this.placed(start), end: this.placed(before) };
       return before;
     });
   }
@@ -140,26 +133,23 @@ class Treatment extends JsonText {
 
   #treated(at: number, depth: number, { kind, next }: RuleEdge): number {
     if (next) return this.#through(at, depth, next);
-    return this.#leaves(
-      at,
-      depth,
-      kind === 'hash' ? (start, end) => this.#hash(start, end) : (start, end) => this.#mask(start, end),
-    );
+    return this.#leaves(at, depth, kind === 'hash');
   }
 
-  /** Replaces a value, or every value within it. */
-  #leaves(at: number, depth: number, by: (start: number, end: number) => string): number {
+  /** Replaces a value, or every value within it, by its hash or its mask. */
+  #leaves(at: number, depth: number, isHashed: boolean): number {
     switch (this.text[at]!) {
       case OPEN_BRACKET:
-        return depth === MAX_DEPTH ? NONE : this.elements(at, depth + 1, (start) => this.#leaves(start, depth + 1, by));
+        return depth === MAX_DEPTH ? NONE : this.elements(at, depth + 1, (start) => this.#leaves(start, depth + 1, isHashed));
       case OPEN_BRACE:
         return depth === MAX_DEPTH
           ? NONE
-          : this.object(at, depth + 1, (_keyStart, _keyEnd, start) => this.#leaves(start, depth + 1, by));
+          : this.object(at, depth + 1, (_keyStart, _keyEnd, start) => this.#leaves(start, depth + 1, isHashed));
     }
     this.hasEscape = false;
     const end = this.value(at, depth);
-    if (end !== NONE && this.text[at] !== LETTER_N) this.#replace(at, end, by(at, end));
+    if (end !== NONE && this.text[at] !== LETTER_N)
+      this.#replace(at, end, isHashed ? this.#hash(at, end) : this.#mask(at, end));
     return end;
   }
 
@@ -201,6 +191,7 @@ class Treatment extends JsonText {
     this.#starts.push(start);
     this.#ends.push(end);
     this.#replacements.push(text);
+    this.#growth += text.length - (end - start);
   }
 }
 

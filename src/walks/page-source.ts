@@ -3,6 +3,7 @@ import { freeBuffers } from '../core/free-buffers.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
 import type { Pager } from '../pagers/pager.js';
+import type { PageFormat } from '../pagers/read-page.js';
 import type { Privacy } from '../privacy/rules.js';
 import { treatAnswer } from '../privacy/treat.js';
 import { childPage } from './child-page.js';
@@ -61,12 +62,12 @@ export function pageSource(
         response = await ask();
       }
       const { headers, url } = response;
-      const { bytes, matched } = privacy
-        ? treated(response.bytes, pager, privacy)
-        : { bytes: response.bytes, matched: undefined };
+      const { bytes, matched, scanned } = privacy
+        ? treated(response.bytes, format, privacy)
+        : { bytes: response.bytes, matched: undefined, scanned: undefined };
       return {
         async read(idField) {
-          const page = await current.read(request, { bytes, headers, url }, format, idField);
+          const page = await current.read(request, { bytes, headers, url, scanned }, format, idField);
           return withMatches(parent === undefined ? page : childPage(parent, page), matched);
         },
         drop: () => freeBuffers([bytes]),
@@ -77,10 +78,10 @@ export function pageSource(
 }
 
 /** From here on nobody sees what the service sent, but what the rules left of it. */
-function treated(received: Buffer, { dataPath }: Pager, privacy: Privacy) {
-  const { bytes, matched } = treatAnswer(received, dataPath, privacy);
-  if (bytes !== received) freeBuffers([received]);
-  return { bytes, matched: [...matched] };
+function treated(received: Buffer, { id, pager }: PageFormat, privacy: Privacy) {
+  const { matched, ...answer } = treatAnswer(received, pager.dataPath, id, privacy);
+  if (answer.bytes !== received) freeBuffers([received]);
+  return { ...answer, matched: [...matched] };
 }
 
 /** Noted with the page and with its answer, by which a 304 will confirm it. */

@@ -16,7 +16,7 @@ export interface WrittenMember {
   readonly value: Written;
 }
 
-const NAMES = ['a', 'b', 'c', 'a.b', 'é', 'b"', '__proto__'];
+export const NAMES = ['a', 'b', 'c', 'a.b', 'é', 'b"', '__proto__'];
 const GAP = fc.constantFrom('', '', ' ', '\n\t', '\r\n  ');
 const escaped = (text: string) =>
   `"${[...Array(text.length).keys()].map((n) => `\\u${text.charCodeAt(n).toString(16).padStart(4, '0')}`).join('')}"`;
