@@ -21,7 +21,8 @@ export class PrivacyKey {
   constructor(key: Secret) {
     registerSecret(key.reveal(), { lasting: true });
     const bytes = Buffer.from(key.reveal(), 'base64');
-    const padded = (pad: number, length: number) => Buffer.alloc(length).map((_, n) => (n < BLOCK ? (bytes[n] ?? 0) ^ pad : 0)) as Buffer;
+    const padded = (pad: number, length: number) =>
+      Buffer.alloc(length).map((_, n) => (n < BLOCK ? (bytes[n] ?? 0) ^ pad : 0)) as Buffer;
     this.#inner = padded(0x36, BLOCK);
     this.#outer = padded(0x5c, BLOCK + DIGEST);
     this.id = this.hash(ID_TEXT).slice(0, 16);

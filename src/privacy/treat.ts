@@ -148,8 +148,7 @@ class Treatment extends JsonScanner {
     }
     this.hasEscape = false;
     const end = this.value(at, depth);
-    if (end !== NONE && this.text[at] !== LETTER_N)
-      this.#replace(at, end, isHashed ? this.#hash(at, end) : this.#mask(at, end));
+    if (end !== NONE && this.text[at] !== LETTER_N) this.#replace(at, end, isHashed ? this.#hash(at, end) : this.#mask(at, end));
     return end;
   }
 

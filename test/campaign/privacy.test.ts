@@ -136,7 +136,11 @@ async function everyPage(): Promise<Record<string, string>> {
   for (const { companyId } of deployment.sandbox.companies) {
     const { id } = await deployment.lastRun(companyId);
     const filled = (page: string) =>
-      page.replace(':environment', 'test').replace(':company_id', companyId).replace(':id', id).replace(/diff$/, 'diff?resource=employees');
+      page
+        .replace(':environment', 'test')
+        .replace(':company_id', companyId)
+        .replace(':id', id)
+        .replace(/diff$/, 'diff?resource=employees');
     for (const path of new Set([...Object.keys(PAGES), '/settings'].map(filled))) {
       const answer = await deployment.fetch(path, { headers, redirect: 'manual' });
       // Of the first run of a list there is no diff.

@@ -33,7 +33,10 @@ afterAll(async () => {
 const query = async <Row extends object>(text: string): Promise<Row[]> =>
   (await deployment.database.db.pool.query<Row>(text)).rows;
 /** All that a second reading must leave as it is. */
-const mirror = () => query("SELECT 'row' AS kind, t::text FROM mirror.employees t UNION ALL SELECT 'change', c::text FROM mirror.changes c ORDER BY 1, 2");
+const mirror = () =>
+  query(
+    "SELECT 'row' AS kind, t::text FROM mirror.employees t UNION ALL SELECT 'change', c::text FROM mirror.changes c ORDER BY 1, 2",
+  );
 const received = async () => (await query<{ n: number }>('SELECT count(*)::int AS n FROM muster.second_reading_records'))[0]!.n;
 
 test('kill -9 in the middle of a second reading: the next worker reads anew, finds the same, and has changed nothing', async () => {
@@ -43,7 +46,7 @@ test('kill -9 in the middle of a second reading: the next worker reads anew, fin
   await query(`
     WITH numbered AS (SELECT id, row_number() OVER (ORDER BY id) AS n FROM mirror.employees)
     UPDATE mirror.employees e SET data = data || '{"name": "Nobody"}' FROM numbered WHERE numbered.id = e.id AND n IN (5, 390)`);
-  await query("DELETE FROM mirror.employees WHERE id = (SELECT max(id) FROM mirror.employees)");
+  await query('DELETE FROM mirror.employees WHERE id = (SELECT max(id) FROM mirror.employees)');
   const before = await mirror();
 
   deployment.sandbox.faults.add({ kind: 'hang', when: 'before' }, { path: '/employees', skip: 10, times: Infinity });

@@ -269,7 +269,9 @@ describe('a child list with rules', () => {
   const respond: NonNullable<HarnessOptions['respond']> = ({ path, query }) => {
     const parent = /\/people\/([^/]+)\/notes$/.exec(path)?.[1];
     const all = parent
-      ? [1, 2, 3, 4, 5].map((n) => `{"id":${n},"author":{"email":"CANARY1@example.com"},"text":"CANARY of ${parent} ${n}","pay":0.10}`)
+      ? [1, 2, 3, 4, 5].map(
+          (n) => `{"id":${n},"author":{"email":"CANARY1@example.com"},"text":"CANARY of ${parent} ${n}","pay":0.10}`,
+        )
       : ['{"uid":"a"}', '{"uid":"b"}'];
     const skip = Number(query!['skip']);
     return `{"totalRecords":${all.length},"data":[${all.slice(skip, skip + 4).join(',')}]}`;
