@@ -47,6 +47,8 @@ test('kill -9 in the middle of a second reading: the next worker reads anew, fin
     WITH numbered AS (SELECT id, row_number() OVER (ORDER BY id) AS n FROM mirror.employees)
     UPDATE mirror.employees e SET data = data || '{"name": "Nobody"}' FROM numbered WHERE numbered.id = e.id AND n IN (5, 390)`);
   await query('DELETE FROM mirror.employees WHERE id = (SELECT max(id) FROM mirror.employees)');
+  // The feed has numbered what the walk said.
+  await waitFor(async () => (await query('SELECT FROM mirror.changes')).length === EMPLOYEES);
   const before = await mirror();
 
   deployment.sandbox.faults.add({ kind: 'hang', when: 'before' }, { path: '/employees', skip: 10, times: Infinity });
