@@ -49,6 +49,7 @@ export function arrayStart(text: Buffer, path: readonly string[]): number | unde
   return text[start] === OPEN_BRACKET ? start : undefined;
 }
 
+/** Notes where records and the values of these of their members stand. Whoever extends it may change the text as it reads (src/privacy/treat.ts). */
 export class JsonScanner extends JsonText {
   readonly #names: readonly Buffer[];
   #array: ScannedArray | undefined;
@@ -107,7 +108,7 @@ export class JsonScanner extends JsonText {
     return this.#names.map(() => undefined);
   }
 
-  /** Where what stands at an index, up to which all is read, stands for whoever gets the result. */
+  /** Where the byte at an index stands in the text that comes out; all before it has been read. */
   protected placed(index: number): number {
     return index;
   }
