@@ -11,20 +11,11 @@ import { reportArguments } from './report-arguments.js';
 const checkout = fileURLToPath(new URL('..', import.meta.url));
 
 /**
- * 24 is the image's. It runs everything but what asks nothing of Node: the repository's own rules, plans of PostgreSQL, walks and
- * budgets that are computed without a socket, a file or a timer, and what a process that was killed has left in the database, which
- * is the same whichever program was killed: worker-death.test.ts stays for all of these.
+ * 24 is the image's. It runs everything but what asks nothing of Node: the repository's own rules, plans of PostgreSQL, and walks and
+ * budgets that are computed without a socket, a file or a timer.
  */
-const NOT_OF_NODE = new RegExp(
-  [
-    '^test/project/',
-    '-plans\\.test\\.ts$',
-    '/simulation\\.test\\.ts$',
-    '/offset-simulation\\.test\\.ts$',
-    '/budget/finding\\.test\\.ts$',
-    '^test/process/(barriers|forget-death|idempotency|issues|night-export|schema-death|signing-death|two-workers|verify-death)\\.',
-  ].join('|'),
-);
+const NOT_OF_NODE =
+  /^test\/project\/|-plans\.test\.ts$|\/simulation\.test\.ts$|\/offset-simulation\.test\.ts$|\/budget\/finding\.test\.ts$/;
 
 /**
  * Between 20 and 24, 22 can differ in little. It runs what starts and stops processes, which is where versions do (signals, flags, module

@@ -9,6 +9,8 @@ import type { DatabaseAccess } from './database-access.js';
 /** The keys as they are; `none`: none is kept yet; `wrong`: MUSTER_ENCRYPTION_KEYS cannot be read. */
 export type Keys = readonly EncryptionKey[] | 'none' | 'wrong';
 
+const ROTATE = 'Once every process has the new key first: `muster rotate-keys`.';
+
 /** Tokens by the key that they need. Key `null`: what stands there is no ciphertext at all. */
 interface Tally {
   readonly key: string | null;
@@ -36,7 +38,13 @@ export function checkKeys(keys: Keys, access: DatabaseAccess): Check {
       return [
         ...(tallies.length === 0 ? [ok('no token is stored')] : tallies.flatMap((one) => findingsOf(one, ring))),
         ...(markKey === undefined ? [] : [describeMarkKey(markKey, cipher)]),
-        ...(idle.length > 0 ? [ok(`nothing needs the key ${idle.join(', ')}, which may go from MUSTER_ENCRYPTION_KEYS`)] : []),
+        ...(idle.length > 0
+          ? [
+              ok(
+                `neither tokens nor marks need the key ${idle.join(', ')}: after \`muster rotate-keys\` it may go from MUSTER_ENCRYPTION_KEYS`,
+              ),
+            ]
+          : []),
       ];
     },
   };
@@ -74,10 +82,7 @@ function describeMarkKey(sealed: string, cipher: Cipher): Finding {
   }
   return cipher.isCurrent(sealed)
     ? ok('the key of the marks can be read')
-    : warning(
-        `the key of the marks can be read with key ${keyOf(sealed)}, which is not the first`,
-        'Once every process has the new key first: `muster rotate-keys`.',
-      );
+    : warning(`the key of the marks can be read with key ${keyOf(sealed)}, which is not the first`, ROTATE);
 }
 
 /** The id of the key that a ciphertext needs; null where it is none. */
@@ -106,10 +111,6 @@ function findingsOf({ key, tokens, missing, damaged }: Tally, { currentId }: Key
   const readable = tokens - missing - damaged;
   if (readable === 0) return found;
   const text = `${counted(readable, 'token')} can be read with key ${key}`;
-  found.push(
-    key === currentId
-      ? ok(text)
-      : warning(`${text}, which is not the first`, 'Once every process has the new key first: `muster rotate-keys`.'),
-  );
+  found.push(key === currentId ? ok(text) : warning(`${text}, which is not the first`, ROTATE));
   return found;
 }

@@ -57,7 +57,7 @@ describe('keys', () => {
     const all = await findings(checkKeys([now, before, key('idle')], access));
     expect(all.map(({ level, found: text }) => `${level}: ${text}`).toSorted()).toEqual([
       'ok: 2 tokens can be read with key now',
-      'ok: nothing needs the key idle, which may go from MUSTER_ENCRYPTION_KEYS',
+      'ok: neither tokens nor marks need the key idle: after `muster rotate-keys` it may go from MUSTER_ENCRYPTION_KEYS',
       'problem: 2 tokens do not open with key now: another key had this id, or the rows were altered',
       'problem: 2 tokens encrypted with key gone, which is missing: their companies cannot be synced',
       'warning: 2 tokens can be read with key before, which is not the first',
@@ -76,7 +76,7 @@ describe('keys', () => {
     expect(await lookWith(seal(now))).toEqual([
       'ok: no token is stored',
       'ok: the key of the marks can be read',
-      'ok: nothing needs the key before, which may go from MUSTER_ENCRYPTION_KEYS',
+      'ok: neither tokens nor marks need the key before: after `muster rotate-keys` it may go from MUSTER_ENCRYPTION_KEYS',
     ]);
     expect(await lookWith(seal(before))).toEqual([
       'ok: no token is stored',

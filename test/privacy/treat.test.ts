@@ -84,6 +84,14 @@ describe('treat', () => {
     );
   });
 
+  test('hashes by HMAC-SHA-256 whatever the length, a short value behind a long one', () => {
+    for (const length of [0, 1, 55, 56, 64, 65, 2_000_000, 3, 1_023, 1_024, 1_025, 1_024, 7]) {
+      const value = 'æ'.repeat(length >> 1) + 'x'.repeat(length & 1);
+      expect(key.hash(value)).toBe(hmac(value));
+      expect(key.hash(Buffer.from(value))).toBe(hmac(value));
+    }
+  });
+
   test('leads through arrays at any depth, the records included, and takes a dot for one in a name as well', () => {
     expect(treated('[[{"a":[[{"b":1,"c":2}]]}],{"a.b":1,"a":{"c":2}}]', { 'a.b': 'drop' })).toBe(
       '[[{"a":[[{"c":2}]]}],{"a":{"c":2}}]',
