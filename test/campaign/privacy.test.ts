@@ -215,6 +215,8 @@ test('what rules forbid is nowhere, and nowhere any more once they forbid it', a
   const { rows: own } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   const waiting = `SELECT 1 FROM pg_stat_activity WHERE ${own[0]!.pid} = ANY(pg_blocking_pids(pid)) AND query LIKE '%FOR UPDATE%'`;
   await waitFor(async () => (await ask(waiting)).length > 0);
+  // The next worker may be done before anybody looks for issues.
+  await waitFor(async () => (await issuesOf('ongoing')) === 1);
   second.kill('SIGKILL');
   await second.exit;
   await client.query('ROLLBACK');

@@ -99,12 +99,17 @@ export function refused(
     const excess = (RISE / 2) * (progress - holdSeconds(rate)) ** 2;
     return hold(reached, Math.min(reached, excess > BURST_SECONDS ? 0.8 * reached : 0.98 * rate));
   }
-  if (fallback !== null && fallback < 0.97 * rate) {
-    if (elapsed - paused > SOON_SECONDS) return hold(0.95 * rate, Math.min(fallback, 0.95 * rate));
-    if (fallback > 0.75 * rate) return hold(Math.max(fallback, 0.93 * rate), fallback);
-    return hold(fallback, null, 0.2, holdSeconds(fallback) - 3);
+  if (elapsed - paused > SOON_SECONDS) {
+    if (fallback !== null && fallback < 0.97 * rate) return hold(0.95 * rate, Math.min(fallback, 0.95 * rate));
+    // It held until now: a request may only have been late, and so may the next one.
+    return hold(0.97 * rate, 0.95 * rate);
   }
-  return elapsed - paused > SOON_SECONDS ? hold(0.97 * rate, null) : hold(0.8 * rate, null, 0.5);
+  if (fallback !== null && fallback > 0.75 * rate) {
+    const next = Math.min(0.95 * rate, Math.max(fallback, 0.93 * rate));
+    return hold(next, fallback < 0.97 * next ? fallback : null);
+  }
+  if (fallback !== null) return hold(fallback, null, 0.2, holdSeconds(fallback) - 3);
+  return hold(0.8 * rate, null, 0.5);
 }
 
 /** Slots that a seeking schedule has given in so many seconds. */

@@ -53,6 +53,21 @@ describe.each(LIMITERS)('a service that counts by %s', (_, kind) => {
       expect(used).toBeGreaterThan(0.95);
     });
   });
+
+  test('is found again within 20 s, too, where requests now and then come late', () => {
+    // With Retry-After a single refusal would be a second of fifteen.
+    const limit = (perSecond: number) => ({ ...kind, perSecond, retryAfter: false });
+    const limits = [
+      { from: 0, options: limit(20) },
+      { from: 30, options: limit(10) },
+      { from: 65, options: limit(20) },
+    ];
+    for (let seed = 1; seed <= 200; seed += 1) {
+      const arrivals = simulate({ seed, seconds: 100, limits, jitterMs: 1, stalls: 0.003 });
+      expect(shares(arrivals, 10, 50, 65).used, `seed ${seed}`).toBeGreaterThan(0.85);
+      expect(shares(arrivals, 20, 85, 100).used, `seed ${seed}`).toBeGreaterThan(0.85);
+    }
+  });
 });
 
 test.each([1, 3, 8])('what is set is never exceeded in any second, by %i workers together', (workers) => {

@@ -12,6 +12,8 @@ export interface Simulation {
   readonly latencyMs?: number;
   /** Mean of how much later than its slot a request leaves. */
   readonly jitterMs?: number;
+  /** Share of requests that leave later by STALL_SECONDS, which is more than a schedule leaves free. */
+  readonly stalls?: number;
   /** Requests a second that are set. */
   readonly set?: number;
 }
@@ -29,12 +31,22 @@ interface Happening {
 
 /** What a lease covers, and how long it takes until another worker sees that its slots are void. */
 const BLOCK_SECONDS = 0.15;
+const STALL_SECONDS = 0.08;
 
 /**
  * Workers that always have something to ask, the row that they share and a service that counts, in simulated time: how often is it refused,
  * and how much of the limit is used? The schedule is leased as SlotSchedule does it; what is learned, learns `refused`.
  */
-export function simulate({ seed, seconds, limits, workers = 2, latencyMs = 5, jitterMs = 3, set }: Simulation): Arrival[] {
+export function simulate({
+  seed,
+  seconds,
+  limits,
+  workers = 2,
+  latencyMs = 5,
+  jitterMs = 3,
+  stalls = 0,
+  set,
+}: Simulation): Arrival[] {
   const random = randomOf(seed);
   const arrivals: Arrival[] = [];
   const happenings: Happening[] = [];
@@ -67,8 +79,8 @@ export function simulate({ seed, seconds, limits, workers = 2, latencyMs = 5, ji
     };
   }
 
-  function send(worker: number, done: (isAdmitted: boolean) => void): void {
-    const { version } = row;
+  /** `version`: of the row, as the worker knew it. */
+  function send(worker: number, version: number, done: (isAdmitted: boolean) => void): void {
     const way = (latencyMs / 2_000) * (0.5 + random());
     later(way, () => {
       const { limiter } = services.findLast(({ from }) => from <= now)!;
@@ -88,7 +100,7 @@ export function simulate({ seed, seconds, limits, workers = 2, latencyMs = 5, ji
     const sendFreely = () => {
       while (!isPaced() && inFlight < Math.min(64, window.size)) {
         inFlight += 1;
-        send(worker, (isAdmitted) => {
+        send(worker, row.version, (isAdmitted) => {
           inFlight -= 1;
           if (isAdmitted) window.answered(latencyMs, true);
           sendFreely();
@@ -105,9 +117,10 @@ export function simulate({ seed, seconds, limits, workers = 2, latencyMs = 5, ji
       const { version } = row;
       for (let slot = 0; slot < slots; slot += 1) {
         const late = (-Math.log(random()) * jitterMs) / 1_000;
-        later(first - now + slot / rate + late, () => {
+        const stall = random() < stalls ? STALL_SECONDS : 0;
+        later(first - now + slot / rate + late + stall, () => {
           const isVoid = version !== row.version && (worker === row.changedBy || now - row.changedAt > BLOCK_SECONDS);
-          if (!isVoid) send(worker, () => {});
+          if (!isVoid) send(worker, version, () => {});
         });
       }
       return later(Math.max(0.001, first - now + (slots - 1) / rate - 0.05), lease);
