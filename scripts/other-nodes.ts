@@ -49,6 +49,12 @@ const SUITES: Readonly<Record<string, readonly string[]>> = {
   '22': testFiles().filter((file) => OF_22.some((chosen) => file.startsWith(chosen))),
 };
 
+/** What a newcomer waits for, and deployments of several processes. */
+const CONFIGURATIONS: Readonly<Record<string, string>> = {
+  suite: 'vitest.config.ts',
+  processes: 'vitest.processes.config.ts',
+};
+
 const asked = process.argv.slice(2);
 refuseOld(binary('20-18'));
 for (const chosen of OF_22) if (!SUITES['22']!.some((file) => file.startsWith(chosen))) throw new Error(`${chosen} is gone`);
@@ -60,7 +66,7 @@ for (const [major, files] of Object.entries(SUITES)) {
   runTests(node, major, files);
 }
 
-/** Every test file, by its path in the checkout. Those of other suites are none of `vitest.config.ts`, and stay out. */
+/** Every test file, by its path in the checkout. Those of other suites are in none of the configurations, and stay out. */
 function testFiles(): string[] {
   const found = readdirSync(path.join(checkout, 'test'), { recursive: true, encoding: 'utf8' });
   const own = found.filter((file) => file.endsWith('.test.ts') && !file.includes('node_modules'));
@@ -85,10 +91,13 @@ function environment(node: string, more: Record<string, string> = {}): NodeJS.Pr
 }
 
 function runTests(node: string, major: string, files: readonly string[]): void {
-  console.log(`# ${version(node)}: ${files.length} test files`);
-  const args = ['node_modules/vitest/vitest.mjs', 'run', ...files, ...reportArguments(`Node ${major}`)];
-  const { status } = spawnSync(node, args, { cwd: checkout, stdio: 'inherit', env: environment(node) });
-  if (status !== 0) throw new Error(`tests failed under ${version(node)}`);
+  const failed = Object.entries(CONFIGURATIONS).filter(([name, config]) => {
+    console.log(`# ${version(node)}: ${name}`);
+    const report = reportArguments(`Node ${major}, ${name}`);
+    const args = ['node_modules/vitest/vitest.mjs', 'run', '--config', config, ...files, ...report];
+    return spawnSync(node, args, { cwd: checkout, stdio: 'inherit', env: environment(node) }).status !== 0;
+  });
+  if (failed.length > 0) throw new Error(`tests failed under ${version(node)}`);
 }
 
 function refuseOld(node: string): void {

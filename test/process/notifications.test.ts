@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { NotificationModel } from '../../src/api/notifications.js';
 import { Secret } from '../../src/core/secret.js';
-import { Deployment } from '../process/deployment.js';
+import { Deployment } from './deployment.js';
 import type { TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
-import { expectedSignature, Receiver } from './receiver.js';
+import { expectedSignature, Receiver } from '../notifications/receiver.js';
 
 const SIGNING_SECRET = 'canary-signing-secret-5b09';
 const CLIENT_SECRET = 'canary-client-secret-1e77';

@@ -1,0 +1,17 @@
+import { defineConfig } from 'vitest/config';
+
+/**
+ * Muster as it is deployed: api, workers and `up` as processes that are killed, stopped, starved and started again, the README's commands among them. A start
+ * costs a second of a processor, so these cost half as much as all of `npm test`.
+ */
+export default defineConfig({
+  test: {
+    include: ['test/process/**/*.test.ts'],
+    globalSetup: 'test/support/global-setup.ts',
+    pool: 'forks',
+    maxWorkers: 2,
+    testTimeout: 180_000, // against a hang; how fast something is, no test says
+    hookTimeout: 120_000,
+    restoreMocks: true,
+  },
+});
