@@ -168,7 +168,7 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
       const delayed = await jobs.getDelayed();
       return delayed.length > 0 ? delayed : undefined;
     });
-    expect([giant!.delay, others]).toEqual([10_000, []]);
+    expect([giant!.delay, others]).toEqual([20_000, []]);
     await waitFor(() => worked.length === 3);
     await giant!.promote();
     await waitFor(() => worked.length === 4);

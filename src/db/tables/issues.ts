@@ -147,13 +147,14 @@ function shortBudgets({ secondsLeft, isNightYoung }: IssueSearch): Prisma.Sql {
       ELSE COALESCE(night.seconds > ${secondsLeft * ENOUGH}::float8, TRUE) END`;
 }
 
+/** `short` is worked out once: before a night the statistics know of no runs under way, and the planner would do so again for each of them. */
 function reconciliation(search: IssueSearch): Prisma.Sql {
   const isSame = Prisma.sql`i.cause = f.cause AND i.environment = f.environment AND i.resource IS NOT DISTINCT FROM f.resource`;
   return Prisma.sql`
     WITH current AS (
       SELECT id, cause, environment, resource, told FROM muster.issues WHERE status = 'ongoing'
     ), list AS (${listsOf(search.resources)}
-    ), short AS (${shortBudgets(search)}
+    ), short AS MATERIALIZED (${shortBudgets(search)}
     ), found AS (
       SELECT cause, environment, resource, count(DISTINCT company_id)::int AS companies,
         CASE WHEN cause = ANY(${WARNINGS}::text[]) THEN 'warning' ELSE 'action' END AS severity,
