@@ -7,6 +7,7 @@ import { countProofs } from '../../src/db/tables/lists.js';
 import { countNightAnew, findFirstRunTime, listNights, readListNights } from '../../src/db/tables/nights.js';
 import { addNightExports, findDueNightExports, findLastExport } from '../../src/db/tables/night-exports.js';
 import { countActiveRuns, countNight, measureWait } from '../../src/db/tables/run-counts.js';
+import { claimRun, endRun, renewClaims } from '../../src/db/tables/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -192,4 +193,21 @@ test("the nights are shown without a look at runs, and a company's without those
   for (const [table, { scans }] of Object.entries(reads)) expect([table, scans]).toEqual([table, 0]);
   expect(reads['runs']!.rows).toBeLessThanOrEqual(7 * (NIGHTS + 1));
   expect(reads['walks']!.rows).toBeLessThanOrEqual(7 * 2 * NIGHTS);
+});
+
+test('a run is claimed and ended without a look at the others that are under way, of which the statistics know nothing', async () => {
+  const { pool } = database.db;
+  await pool.query('VACUUM ANALYZE muster.runs');
+  const { rows: waiting } = await pool.query<{ id: string }>(
+    `INSERT INTO muster.runs (environment, company_id, trigger, mode)
+     SELECT environment, company_id, 'nightly', 'full' FROM muster.connections WHERE NOT paused LIMIT 1000 RETURNING id`,
+  );
+  const left = waiting.values();
+  const reads = await inItsOwn(async (db) => {
+    const claimed = (await claimRun(db, { id: left.next().value!.id, worker: 'a worker' }))!;
+    expect(await renewClaims(db, { ids: [claimed.id], worker: 'a worker' })).toHaveLength(1);
+    expect(await endRun(db, { ...claimed, status: 'succeeded' })).toBe(true);
+  });
+  expect(reads['runs']!.rows).toBeLessThan(200);
+  await pool.query('DELETE FROM muster.runs WHERE id = ANY($1)', [waiting.map(({ id }) => id)]);
 });

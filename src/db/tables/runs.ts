@@ -70,7 +70,13 @@ export const WAITS_FOR_SYNC = Prisma.sql`(runs.kind = 'verify' AND COALESCE((
   SELECT TRUE FROM muster.runs s WHERE s.environment = runs.environment AND s.company_id = runs.company_id AND s.kind = 'sync'
     AND s.status IN ('queued', 'running') LIMIT 1), FALSE))`;
 
-const IS_CLAIMABLE = Prisma.sql`(status IN ('queued', 'running') AND start_after <= now()
+/**
+ * The status of a row of muster.runs that is looked up by its id, as an expression, which no index has. By the statistics from before a night no run is
+ * under way, so that PostgreSQL would rather read all that are than look one up.
+ */
+export const STATUS_OF_ONE = Prisma.sql`(runs.status || '')`;
+
+const isClaimable = (status: Prisma.Sql) => Prisma.sql`(${status} IN ('queued', 'running') AND start_after <= now()
   AND (holder IS NULL OR heartbeat_at < now() - make_interval(secs => ${CLAIM_TIMEOUT_SECONDS})) AND (cancel_requested OR NOT (${IS_PAUSED} OR ${WAITS_FOR_SYNC})))`;
 
 const WITH_WALKS = { walks: { orderBy: { position: 'asc' } } } as const;
@@ -123,7 +129,7 @@ export async function claimRun(db: Database, { id, worker }: { id: string; worke
   const [row] = await db.prisma.$queryRaw<(Omit<ClaimedRun, 'company'> & CompanyKey)[]>`
     UPDATE muster.runs SET status = 'running', epoch = epoch + 1, holder = ${worker}, heartbeat_at = now(),
       started_at = COALESCE(started_at, now())
-    WHERE id = ${id}::uuid AND ${IS_CLAIMABLE}
+    WHERE id = ${id}::uuid AND ${isClaimable(STATUS_OF_ONE)}
     RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, attempts, cancel_requested AS "cancelRequested", COALESCE((
       SELECT jsonb_agg(jsonb_build_object('id', id, 'resource', resource, 'position', position, 'pages', pages) ORDER BY position)
       FROM muster.walks WHERE run_id = runs.id AND walks.status <> 'succeeded'), '[]') AS walks`;
@@ -134,7 +140,8 @@ export async function claimRun(db: Database, { id, worker }: { id: string; worke
 
 /** Runs that `claimRun` would give, oldest first. */
 export function findClaimableRuns(db: Database, { limit }: { limit: number }): Promise<ClaimableRun[]> {
-  return db.prisma.$queryRaw`SELECT id, epoch, environment FROM muster.runs WHERE ${IS_CLAIMABLE} ORDER BY seq LIMIT ${limit}`;
+  return db.prisma
+    .$queryRaw`SELECT id, epoch, environment FROM muster.runs WHERE ${isClaimable(Prisma.sql`status`)} ORDER BY seq LIMIT ${limit}`;
 }
 
 /**
@@ -146,14 +153,14 @@ export function renewClaims(
   { ids, worker }: { ids: readonly string[]; worker: string },
 ): Promise<(RunClaim & { cancelRequested: boolean; paused: boolean })[]> {
   return db.prisma.$queryRaw`
-    UPDATE muster.runs SET heartbeat_at = now() WHERE id = ANY(${ids}::uuid[]) AND holder = ${worker} AND status = 'running'
+    UPDATE muster.runs SET heartbeat_at = now() WHERE id = ANY(${ids}::uuid[]) AND holder = ${worker} AND ${STATUS_OF_ONE} = 'running'
     RETURNING id, epoch, cancel_requested AS "cancelRequested", ${IS_PAUSED} AS paused`;
 }
 
 /** Gives a claim up, so that anyone may go on with the run. Returns whether the claim still stood. */
 export async function releaseRun(db: Database, { id, epoch }: RunClaim): Promise<boolean> {
   const released = await db.prisma.$executeRaw`
-    UPDATE muster.runs SET holder = NULL WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running'`;
+    UPDATE muster.runs SET holder = NULL WHERE id = ${id}::uuid AND epoch = ${epoch} AND ${STATUS_OF_ONE} = 'running'`;
   return released > 0;
 }
 
@@ -168,7 +175,7 @@ export async function postponeRun(
   await db.prisma.$executeRaw`
     UPDATE muster.runs SET status = 'queued', holder = NULL, attempts = attempts + 1,
       start_after = now() + make_interval(secs => CASE WHEN cancel_requested THEN 0 ELSE ${delaySeconds} END), error = ${JSON.stringify(error)}::jsonb
-    WHERE id = ${id}::uuid AND epoch = ${epoch} AND status = 'running'`;
+    WHERE id = ${id}::uuid AND epoch = ${epoch} AND ${STATUS_OF_ONE} = 'running'`;
 }
 
 /**
@@ -185,7 +192,7 @@ export async function endRun(
     Prisma.sql`
     WITH ended AS (
       UPDATE muster.runs SET status = ${status}, holder = NULL, finished_at = now(), error = ${error ? JSON.stringify(error) : null}::jsonb
-      WHERE id = ${id}::uuid AND epoch = ${epoch}::bigint AND status = 'running'
+      WHERE id = ${id}::uuid AND epoch = ${epoch}::bigint AND ${STATUS_OF_ONE} = 'running'
         AND (${status} <> 'succeeded' OR NOT EXISTS (SELECT FROM muster.walks w WHERE w.run_id = runs.id AND w.status <> 'succeeded'))
       RETURNING id, environment, company_id
     ), ${news ? Prisma.sql`${tellOfEnd(news)},` : Prisma.empty}
@@ -227,7 +234,7 @@ export async function lockRun(tx: Transaction, { id, epoch }: RunClaim): Promise
 /** The same as a query for a statement to draw from: no row where the claim does not stand. */
 export function lockedRun({ id, epoch }: RunClaim): Prisma.Sql {
   return Prisma.sql`SELECT trigger, mode FROM muster.runs
-    WHERE id = ${id}::uuid AND epoch = ${epoch}::bigint AND status = 'running' FOR SHARE`;
+    WHERE id = ${id}::uuid AND epoch = ${epoch}::bigint AND ${STATUS_OF_ONE} = 'running' FOR SHARE`;
 }
 
 /**

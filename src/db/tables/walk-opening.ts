@@ -5,6 +5,7 @@ import { takeStep } from '../step.js';
 import { type BaselineColumns, type BaselineWalk, baselineColumns, readBaselineColumns } from './ledger.js';
 import { asJson, type StoredRules } from './list-privacy.js';
 import { type ListKey, takeList } from './lists.js';
+import { STATUS_OF_ONE } from './runs.js';
 
 /** What a walk is opened with. */
 export interface WalkOpening extends Pick<Walk, 'id'> {
@@ -52,8 +53,8 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
   const { id, list, run, fingerprint, parentsWalkId } = opening;
   const statement = Prisma.sql`
     WITH ${takeList(list, run.id, asJson(opening.rules))}, run AS (
-      SELECT r.trigger = 'manual' AND r.mode = 'full' AS compares_all FROM list CROSS JOIN muster.runs r
-      WHERE r.id = ${run.id}::uuid AND r.epoch = ${run.epoch}::bigint AND r.status = 'running' FOR SHARE OF r
+      SELECT trigger = 'manual' AND mode = 'full' AS compares_all FROM list CROSS JOIN muster.runs
+      WHERE runs.id = ${run.id}::uuid AND runs.epoch = ${run.epoch}::bigint AND ${STATUS_OF_ONE} = 'running' FOR SHARE OF runs
     ), stood AS (
       SELECT w.id, w.epoch, w.baseline_walk_id, w.fingerprint IS NOT NULL AS has_ledger, run.compares_all,
         w.checkpoint IS NOT NULL AND w.fingerprint = ${fingerprint}::text AND w.checkpoint_at > ${opening.checkpointSince}::timestamptz
