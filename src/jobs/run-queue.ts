@@ -54,8 +54,7 @@ export class RunQueue implements RunDispatcher {
 const SLICE_MS = 5_000;
 /**
  * How long it then steps back. By the queue alone a giant would soon go on, since the queue is short: the runs of a night are made as they are
- * worked on. A giant works the database as a dozen small companies do, and what it leaves behind (pages to vacuum, changes to number) as long again, so it
- * has a fifth of the time.
+ * worked on. A giant works the database as a dozen small companies do, so it has a fifth of the time.
  */
 const STEP_BACK_MS = 4 * SLICE_MS;
 /** How often a worker looks whether others wait. */
