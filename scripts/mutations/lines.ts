@@ -146,8 +146,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'changes are numbered in the order in which they can be read',
     file: 'src/db/tables/change-batches.ts',
-    line: 'await tx.$executeRaw`SELECT 1 FROM muster.change_sequence FOR UPDATE`;',
-    becomes: '',
+    line: "set_config('enable_nestloop', 'off', true) FROM muster.change_sequence FOR UPDATE`",
+    becomes: "set_config('enable_nestloop', 'off', true)`",
     tests: ['test/mirror/change-feed.test.ts'],
   },
   {
