@@ -146,8 +146,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'changes are numbered in the order in which they can be read',
     file: 'src/db/tables/change-batches.ts',
-    line: "set_config('enable_nestloop', 'off', true) FROM muster.change_sequence FOR UPDATE`",
-    becomes: "set_config('enable_nestloop', 'off', true)`",
+    line: "set_config('jit', 'off', true) FROM muster.change_sequence FOR UPDATE`",
+    becomes: "set_config('jit', 'off', true)`",
     tests: ['test/mirror/change-feed.test.ts'],
   },
   {

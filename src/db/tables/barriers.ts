@@ -18,7 +18,7 @@ export function noteBarrier(list: ListKey): Prisma.Sql {
     INSERT INTO muster.barriers (environment, company_id, resource, batch_id, seq, verified_at, records, run_id)
     SELECT ${environment}, ${companyId}::uuid, ${resource}, CASE WHEN b.first_seq IS NULL THEN b.id END,
       CASE WHEN b.id IS NULL THEN s.next_seq - 1 ELSE b.first_seq + b.size - 1 END, proved.last_verified_at, proved.records, walk.run_id
-    FROM walk CROSS JOIN proved CROSS JOIN muster.change_sequence s
+    FROM walk CROSS JOIN proved JOIN muster.change_sequence s ON s.only
     LEFT JOIN LATERAL (
       SELECT id, first_seq, size FROM muster.change_batches WHERE ${isOfList(list)} ORDER BY id DESC LIMIT 1
     ) b ON true

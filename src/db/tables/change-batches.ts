@@ -6,6 +6,7 @@ import type { Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import type { Database } from '../database.js';
 import { inPassingTransaction } from '../passing-transaction.js';
+import { READ_TIMEOUT } from '../session.js';
 import { sqlState } from '../sql-state.js';
 import { inTransaction, type Transaction } from '../transaction.js';
 import { FIRST_WAITING_BARRIER, numberBarriers, removeOldBarriers } from './barriers.js';
@@ -45,7 +46,8 @@ export interface ChangePage {
 const BATCHES_AT_ONCE = 10_000;
 
 /** Between two snapshots retention could remove what the first has counted, and the page would leave it out without a word. */
-const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '15s'`;
+const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '15s';
+  SET LOCAL statement_timeout = '${READ_TIMEOUT}'; SET LOCAL jit = off`;
 
 /**
  * The numbered changes after `after`, in their order. Reads the batches that the page is made of and no others, and of these the changes
@@ -190,7 +192,7 @@ function stampPiece(db: Database): Promise<boolean> {
   const { batches, changes } = NUMBERED_AT_ONCE;
   return inTransaction(db, async (tx) => {
     // An ANALYZE beside the first commits counts no rows, and a planner that expects none compares each batch with all of a piece.
-    await tx.$executeRaw`SELECT set_config('enable_nestloop', 'off', true) FROM muster.change_sequence FOR UPDATE`;
+    await tx.$executeRaw`SELECT set_config('enable_nestloop', 'off', true), set_config('jit', 'off', true) FROM muster.change_sequence FOR UPDATE`;
     const [piece] = await tx.$queryRaw<{ isFull: boolean }[]>`
       WITH waiting AS (
         SELECT id, size FROM muster.change_batches WHERE first_seq IS NULL ORDER BY id LIMIT ${batches} FOR UPDATE

@@ -5,6 +5,7 @@
 //   rewrite -> walk      what is stored was treated by the new rules, in one transaction: nothing of the old text is left
 //   walk    -> none      a verified walk has made each row what the new rules make of the service's record (lists.ts)
 import { Prisma } from '../../generated/prisma/client.js';
+import { BY_INDEX } from '../by-index.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOfList, type ListKey } from './lists.js';
@@ -48,7 +49,7 @@ export async function lockListRules(
   rules: StoredRules,
 ): Promise<{ readonly rules: StoredRules; readonly isSame: boolean } | undefined> {
   const [row] = await tx.$queryRaw<{ rules: StoredRules; isSame: boolean }[]>`
-    SELECT privacy AS rules, privacy IS NOT DISTINCT FROM ${asJson(rules)} AS "isSame", set_config('enable_seqscan', 'off', true)
+    SELECT privacy AS rules, privacy IS NOT DISTINCT FROM ${asJson(rules)} AS "isSame", ${BY_INDEX}
     FROM muster.lists WHERE ${isOfList(list)} FOR UPDATE`;
   return row;
 }

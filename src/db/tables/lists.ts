@@ -6,6 +6,7 @@ import type pg from 'pg';
 import { type CompanyKey, describeCompany, ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { type List, Prisma } from '../../generated/prisma/client.js';
+import { BY_INDEX } from '../by-index.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 
@@ -54,7 +55,7 @@ export async function findIdField(
  */
 export async function lockList(tx: Transaction, list: ListKey, epoch: bigint): Promise<void> {
   const rows = await tx.$queryRaw<unknown[]>`
-    SELECT set_config('enable_seqscan', 'off', true) FROM muster.lists
+    SELECT ${BY_INDEX} FROM muster.lists
     WHERE environment = ${list.environment} AND company_id = ${list.companyId}::uuid AND resource = ${list.resource} AND epoch = ${epoch}
     FOR UPDATE`;
   if (rows.length === 0) throw fenced(list, 'another worker has taken it over');

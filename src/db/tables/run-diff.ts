@@ -4,6 +4,7 @@ import { MusterError } from '../../core/errors.js';
 import { cursorAt, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import { inPassingTransaction } from '../passing-transaction.js';
+import { READ_TIMEOUT } from '../session.js';
 
 /** A run, as far as it says where in the feed it stands. */
 export interface DiffRun {
@@ -47,7 +48,7 @@ export async function findRunBefore(
 
 /** Between two snapshots retention could remove what the first has found. */
 const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '15s';
-  SET LOCAL enable_seqscan = off; SET LOCAL jit = off`;
+  SET LOCAL statement_timeout = '${READ_TIMEOUT}'; SET LOCAL enable_seqscan = off; SET LOCAL jit = off`;
 
 /**
  * The records that changed between the two runs, by their ids; one that is again as it was is left out, and a page may be short for it. What a
@@ -92,7 +93,7 @@ const SPAN = `
   )
   SELECT (SELECT min(id) FROM batch WHERE seq > $4::bigint)::text AS "from", (SELECT min(id) FROM batch WHERE seq > $5::bigint)::text AS "until",
     (SELECT changed_at FROM feed) AS "keptSince",
-    COALESCE((SELECT first_seq FROM feed), (SELECT next_seq FROM muster.change_sequence)) = 1 AS "isWhole"`;
+    COALESCE((SELECT first_seq FROM feed), (SELECT next_seq FROM muster.change_sequence WHERE only)) = 1 AS "isWhole"`;
 
 /** The changes of a batch `b`: position, id and op. `of`: a condition of their ids, which are called ID in it. */
 const changesOf = (of: string) => `
