@@ -1,5 +1,6 @@
 // What PostgreSQL says of itself: version, settings, sessions, sizes. No table of Muster is read here.
 import type { Reader } from './read-only.js';
+import { OVERRIDDEN } from './session.js';
 
 export interface ServerState {
   readonly version: string;
@@ -10,6 +11,8 @@ export interface ServerState {
   readonly connectionsAtMost: number;
   readonly connectionsInUse: number;
   readonly settings: Readonly<Record<ServerSetting, string>>;
+  /** Defaults of the role, the database or the server that Muster's sessions override, as `name = value`. */
+  readonly overridden: readonly string[];
   /** Whether the sessions of other roles are shown to this one. */
   readonly seesAllSessions: boolean;
   readonly databaseBytes: number;
@@ -30,10 +33,13 @@ export async function readServerState(db: Reader): Promise<ServerState> {
              nullif((SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user), -1), nullif(datconnlimit, -1)) AS "connectionsAtMost",
        (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend') AS "connectionsInUse",
        (SELECT jsonb_object_agg(name, current_setting(name)) FROM unnest($1::text[]) AS name) AS settings,
+       ARRAY(SELECT name || ' = ' || reset_val || COALESCE(unit, '')
+             FROM pg_settings JOIN unnest($2::text[], $3::text[]) AS o(name, value) USING (name)
+             WHERE reset_val <> o.value AND (name <> 'jit' OR pg_jit_available()) ORDER BY name) AS overridden,
        pg_has_role('pg_read_all_stats', 'USAGE') AS "seesAllSessions",
        pg_database_size(oid)::float8 AS "databaseBytes", age(datfrozenxid) AS "transactionAge"
      FROM pg_database WHERE datname = current_database()`,
-    [SERVER_SETTINGS],
+    [SERVER_SETTINGS, Object.keys(OVERRIDDEN), Object.values(OVERRIDDEN)],
   );
   return rows[0]!;
 }

@@ -50,6 +50,9 @@ export const STEPS: Settings = { plan_cache_mode: 'force_generic_plan', enable_s
 /** The limit of a read that the API answers: whoever asked has given up by then. By SET LOCAL, in the read's own transaction. */
 export const READ_TIMEOUT = '30s';
 
+/** Settings that each session, or each transaction behind a pooler, changes if a default differs. Times are in milliseconds, as pg_settings has them. */
+export const OVERRIDDEN: Settings = { jit: 'off', statement_timeout: '0', transaction_timeout: '0', idle_session_timeout: '0' };
+
 /** LIMITS and PLANS for one transaction, as its first statements. */
 export const TRANSACTION_SETTINGS = `SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ WRITE;
   SELECT set_config(name, value, true) FROM (VALUES ${Object.entries({ ...LIMITS, ...PLANS })

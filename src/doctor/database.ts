@@ -46,6 +46,7 @@ export function checkDatabase({ access, mirrorTables, ...needs }: DatabaseNeeds)
           ...pooler(pooling, needs),
           ...connections(state, needs),
           ...settings(state),
+          ...overridden(state, pooling),
           ...age(state),
           ...migrations(await readMigrationState(db)),
           ...(await refusalOf(
@@ -105,6 +106,21 @@ function settings({ settings: found }: ServerState): Finding[] {
   return off.map(([name, loss]) =>
     warning(`${name} is off: ${loss}`, `As superuser: ALTER SYSTEM SET ${name} = on; SELECT pg_reload_conf();`),
   );
+}
+
+/** Defaults that slow Muster's statements down or cancel them, were they left as they are. */
+function overridden({ overridden: defaults, role }: ServerState, pooling: Pooling): Finding[] {
+  if (defaults.length === 0) return [];
+  const listed = defaults.join(', ');
+  if (pooling === 'none') return [ok(`Muster's sessions override ${listed}`)];
+  const limits = defaults.filter((each) => /^(statement|transaction)_timeout/.test(each));
+  if (limits.length === 0) return [ok(`Muster's transactions override ${listed}`)];
+  return [
+    warning(
+      `behind the pooler, ${limits.join(', ')} holds for statements that Muster sends outside of its transactions, and cancels those that take longer`,
+      `Run ${limits.map((each) => `ALTER ROLE ${role} SET ${each.split(' ')[0]} = 0;`).join(' ')} and let the pooler reconnect (PgBouncer: RECONNECT).`,
+    ),
+  ];
 }
 
 function age({ transactionAge }: ServerState): Finding[] {

@@ -42,6 +42,18 @@ test('a database that is right is said to be, with what it is', async () => {
   ]);
 });
 
+test('defaults of a DBA that the sessions override are named', async () => {
+  const name = new URL(database.url).pathname.slice(1);
+  await database.db.pool.query(`ALTER DATABASE ${name} SET statement_timeout = '1s'`);
+  await database.db.pool.query(`ALTER DATABASE ${name} SET idle_session_timeout = '1min'`);
+  const lines = await found(checkDatabase({ ...NEEDS, access: new DatabaseAccess(database) }));
+  await database.db.pool.query(`ALTER DATABASE ${name} RESET ALL`);
+  // A server with LLVM has JIT on besides.
+  expect(lines.find((line) => line.includes('override'))).toMatch(
+    /^ok: Muster's sessions override idle_session_timeout = 60000ms, (jit = on, )?statement_timeout = 1000ms$/,
+  );
+});
+
 test('too few connections for one process are a problem, with what to raise', async () => {
   const access = new DatabaseAccess(database);
   const all = await findings(checkDatabase({ ...NEEDS, access, workerConcurrency: 100 }));

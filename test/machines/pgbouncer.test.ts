@@ -129,6 +129,22 @@ test('a step through a pool of transactions gives up locks, and leaves nothing b
   await blocker.end();
 });
 
+test('an examination behind a pooler warns of a limit that cancels single statements', async () => {
+  const { url, close } = await testDatabase();
+  cleanups.push(close);
+  const pooler = await startPgBouncer('transaction');
+  cleanups.push(() => pooler.close());
+  const admin = new pg.Client(url);
+  await admin.connect();
+  await admin.query(`ALTER DATABASE ${new URL(url).pathname.slice(1)} SET statement_timeout = '1s'`);
+  await admin.end();
+  const access = new DatabaseAccess({ url: pooler.through(url) });
+  const lines = await found(checkDatabase({ access, mirrorTables: [], workerConcurrency: 4, carriesQueue: false }));
+  expect(lines).toContainEqual(
+    expect.stringMatching(/^warning: behind the pooler, statement_timeout = 1000ms holds for statements/),
+  );
+});
+
 test.each([
   ['session', true, 'ok: a pooler of sessions stands between; its pool must hold the connections of all processes'],
   [
