@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { Deployment } from '../process/deployment.js';
 import type { TestProcess } from '../support/process.js';
-import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
 import { shareOf } from './share.js';
 
@@ -14,15 +13,13 @@ const CATALOGUE = {
     pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: 100 },
   },
 };
-const backends = (['postgres', 'redis'] as const).filter((backend) => backend === 'postgres' || redisUrl());
 const MINUTE = 60_000;
 
 let deployment: Deployment;
 let processes: TestProcess[];
 
-async function deploy(backend: string, sandbox: object, workers: number): Promise<void> {
+async function deploy(sandbox: object, workers: number): Promise<void> {
   deployment = await Deployment.open({
-    redisUrl: backend === 'redis' ? redisUrl() : undefined,
     catalogue: CATALOGUE,
     sandbox,
   });
@@ -45,7 +42,6 @@ const requestSync = (companyId: string) => deployment.call('POST', `${path(compa
 describe('tokens that live for 5 seconds', () => {
   beforeAll(() =>
     deploy(
-      'postgres',
       {
         accessTokenSeconds: 5,
         latencyMs: 20,
@@ -95,7 +91,6 @@ describe('tokens that the provider ends early', () => {
   let ahead = 0;
   beforeAll(() =>
     deploy(
-      'postgres',
       {
         latencyMs: 40,
         clock: { ...systemClock, now: () => Date.now() + ahead },
@@ -127,8 +122,8 @@ describe('tokens that the provider ends early', () => {
   });
 });
 
-describe.each(backends)('a company that is revoked during its walk, with the queue on %s', (backend) => {
-  beforeAll(() => deploy(backend, { latencyMs: 40, companies: [{ name: 'Revoked', employees: 20_000 }] }, 2));
+describe('a company that is revoked during its walk', () => {
+  beforeAll(() => deploy({ latencyMs: 40, companies: [{ name: 'Revoked', employees: 20_000 }] }, 2));
   afterEach(tearDown);
 
   test('its state is there within a minute, and the provider sees no further request of it', async () => {
