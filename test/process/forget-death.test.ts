@@ -56,7 +56,7 @@ const forget = (companyId: string, id: string) =>
   deployment.call('POST', `${path(companyId)}/forget`, { resource: 'employees', id });
 
 function holdUpHalfWay(): void {
-  deployment.sandbox.faults.add({ kind: 'delay', ms: 5_000 }, { path: '/employees', skip: HALF_WAY, times: Infinity });
+  deployment.sandbox.faults.add({ kind: 'hold' }, { path: '/employees', skip: HALF_WAY, times: Infinity });
 }
 
 async function walkIsHalfWay(companyId: string): Promise<void> {
