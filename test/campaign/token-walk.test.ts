@@ -1,9 +1,7 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { Deployment } from '../process/deployment.js';
 import type { TestProcess } from '../support/process.js';
-import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
 import { shareOf } from './share.js';
 
@@ -14,15 +12,15 @@ const CATALOGUE = {
     pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: 100 },
   },
 };
-const backends = (['postgres', 'redis'] as const).filter((backend) => backend === 'postgres' || redisUrl());
 const MINUTE = 60_000;
+/** Renewals of tokens under constant syncing: as many as come in ten minutes. */
+const RENEWALS = shareOf(700);
 
 let deployment: Deployment;
 let processes: TestProcess[];
 
-async function deploy(backend: string, sandbox: object, workers: number): Promise<void> {
+async function deploy(sandbox: object, workers: number): Promise<void> {
   deployment = await Deployment.open({
-    redisUrl: backend === 'redis' ? redisUrl() : undefined,
     catalogue: CATALOGUE,
     sandbox,
   });
@@ -45,7 +43,6 @@ const requestSync = (companyId: string) => deployment.call('POST', `${path(compa
 describe('tokens that live for 5 seconds', () => {
   beforeAll(() =>
     deploy(
-      'postgres',
       {
         accessTokenSeconds: 5,
         latencyMs: 20,
@@ -63,7 +60,6 @@ describe('tokens that live for 5 seconds', () => {
   test('constant syncing: no 401, no token sent twice, every run succeeds', async () => {
     const { sandbox } = deployment;
     for (const { companyId } of sandbox.companies) await deployment.onboard(companyId);
-    const until = performance.now() + shareOf(10 * MINUTE);
     const seen = { runs: 0, refreshes: 0, pages: 0, refused: 0 };
     // The log is bounded, so it is counted and cleared as it goes.
     const count = () => {
@@ -74,7 +70,7 @@ describe('tokens that live for 5 seconds', () => {
     };
     await Promise.all(
       sandbox.companies.map(async ({ companyId }) => {
-        while (performance.now() < until) {
+        while (seen.refreshes < RENEWALS) {
           expect((await requestSync(companyId)).status).toBe(202);
           const run = await deployment.runEnd(companyId, 2 * MINUTE);
           expect(run, JSON.stringify(run)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
@@ -87,7 +83,6 @@ describe('tokens that live for 5 seconds', () => {
     console.log('tokens of 5 s:', JSON.stringify(seen));
     expect(seen.refused).toBe(0);
     expect(sandbox.reusedRefreshTokens).toBe(0);
-    expect(seen.refreshes).toBeGreaterThan((shareOf(10 * MINUTE) / 5_000) * 2);
   });
 });
 
@@ -95,7 +90,6 @@ describe('tokens that the provider ends early', () => {
   let ahead = 0;
   beforeAll(() =>
     deploy(
-      'postgres',
       {
         latencyMs: 40,
         clock: { ...systemClock, now: () => Date.now() + ahead },
@@ -127,13 +121,27 @@ describe('tokens that the provider ends early', () => {
   });
 });
 
-describe.each(backends)('a company that is revoked during its walk, with the queue on %s', (backend) => {
-  beforeAll(() => deploy(backend, { latencyMs: 40, companies: [{ name: 'Revoked', employees: 20_000 }] }, 2));
+describe('a company that is revoked during its walk', () => {
+  beforeAll(() =>
+    deploy(
+      {
+        latencyMs: 40,
+        companies: [
+          { name: 'Revoked', employees: 20_000 },
+          { name: 'Healthy', employees: 50 },
+        ],
+      },
+      2,
+    ),
+  );
   afterEach(tearDown);
 
-  test('its state is there within a minute, and the provider sees no further request of it', async () => {
+  test('its state is shown, and the provider sees no further request of it', async () => {
     const { sandbox } = deployment;
-    const { companyId } = sandbox.companies[0]!;
+    const [companyId, healthy] = sandbox.companies.map((company) => company.companyId) as [string, string];
+    await deployment.onboard(healthy);
+    await deployment.runEnd(healthy);
+    sandbox.requests.clear();
     holdBehind(20);
     await deployment.onboard(companyId);
     await waitFor(async () => (await deployment.lastRun(companyId)).walks[0]!.pages >= 10);
@@ -146,20 +154,29 @@ describe.each(backends)('a company that is revoked during its walk, with the que
     expect(pressed.status).toBe(303);
     sandbox.faults.clear();
     const status = async () => ((await deployment.call('GET', path(companyId))).body as { status: string }).status;
-    await waitFor(async () => (await status()) === 'reauthorization_required', { timeoutMs: MINUTE });
-    expect((await deployment.runEnd(companyId)).status).toBe('failed');
+    await waitFor(async () => (await status()) === 'reauthorization_required');
+    const failed = await deployment.runEnd(companyId);
+    expect(failed.status).toBe('failed');
     const refreshes = sandbox.requests.all('/auth/token').length;
     // Its first token, and the one refresh that was refused; not one for each page that was in flight.
     expect(refreshes).toBe(2);
 
-    // Everything that would make a request of a healthy company.
-    const asked = sandbox.requests.all().length;
-    await deployment.database.db.pool.query('UPDATE muster.connections SET next_sync_at = now()');
-    await deployment.database.db.pool.query('UPDATE muster.tokens SET refresh_at = now()');
+    // Everything that makes requests of a healthy company, twice, so that what the first time led to has been done.
+    const pages = (company: string) => sandbox.requests.all(`/companies/${company}/`).length;
+    const asked = pages(companyId);
     expect((await requestSync(companyId)).status).toBe(409);
     expect((await deployment.call('POST', `${path(companyId)}/resume`)).status).toBe(409);
-    await sleep(8_000);
-    expect(sandbox.requests.all().length).toBe(asked);
+    for (const time of [1, 2]) {
+      const { id } = await deployment.lastRun(healthy);
+      await deployment.database.db.pool.query('UPDATE muster.connections SET next_sync_at = now()');
+      await deployment.database.db.pool.query('UPDATE muster.tokens SET refresh_at = now()');
+      await waitFor(async () => (await deployment.lastRun(healthy)).id !== id);
+      expect((await deployment.runEnd(healthy)).status).toBe('succeeded');
+      await waitFor(() => sandbox.requests.all('/auth/token').length >= refreshes + time);
+    }
+    expect(sandbox.requests.all('/auth/token')).toHaveLength(refreshes + 2);
+    expect(pages(companyId)).toBe(asked);
+    expect(await deployment.lastRun(companyId)).toEqual(failed);
     expect(sandbox.reusedRefreshTokens).toBe(0);
   });
 });

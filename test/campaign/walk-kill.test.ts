@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { RunModel } from '../../src/api/run-model.js';
@@ -17,9 +16,10 @@ const CATALOGUE = {
     pager: { style: 'skip-take', in: 'query', skipName: 'skip', takeName: '$take', size: 20 },
   },
 };
-/** The walk is held up half-way, at this request and for so long: else it is over before anybody could end its worker. */
+/** From this request on a walk is held where no trap waits for it: else it is over before anybody could end its worker. */
 const HALF_WAY = 8;
-const HELD_UP_MS = 1_000;
+/** What a worker says of a run that is no longer its own, or whose connection PostgreSQL has ended. */
+const LOST = /another worker has taken the run over|the database interrupted the run/g;
 /** What the traps below wait for inside the worker's transaction. */
 const TRAP = 4711;
 
@@ -28,8 +28,8 @@ interface Step {
   /** Records that leave before the run: below the guard, or far above it. */
   readonly leavers: number;
   readonly end: 'SIGKILL' | 'SIGSTOP';
-  /** Prepared before the run begins; undone with `client` and `disarm`. */
-  readonly arm?: (client: pg.Client) => Promise<void>;
+  /** Prepared before the runs of these companies begin; undone with `client` and `disarm`. */
+  readonly arm: (client: pg.Client, companies: readonly string[]) => Promise<void>;
   /** Resolves when the worker stands at the step. */
   readonly reach: (client: pg.Client, runs: readonly RunModel[]) => Promise<void>;
 }
@@ -67,6 +67,14 @@ const trap = (trigger: string): Pick<Step, 'arm' | 'reach'> => ({
   reach: reachLock,
 });
 
+/** No answer is given to requests behind the half of the walk, until the faults are cleared. */
+const holdHalfWay: Step['arm'] = async (_, companies) => {
+  for (const companyId of companies) {
+    const path = `/api/companies/${companyId}/employees`;
+    deployment.sandbox.faults.add({ kind: 'hold' }, { path, skip: HALF_WAY, times: Infinity });
+  }
+};
+
 const afterFetch = async (client: pg.Client, runs: readonly RunModel[]) => {
   await client.query('BEGIN');
   // Each by itself: a walk that waited for a slower one could be over before it is locked.
@@ -76,6 +84,7 @@ const afterFetch = async (client: pg.Client, runs: readonly RunModel[]) => {
       await client.query('SELECT 1 FROM muster.lists WHERE company_id = $1 FOR UPDATE', [run.company_id]);
     }),
   );
+  deployment.sandbox.faults.clear();
   await reachLock(client, runs);
 };
 
@@ -86,6 +95,7 @@ const beforeAcknowledgement = async (client: pg.Client, runs: readonly RunModel[
   );
   await client.query('BEGIN');
   for (const { name } of rows) await client.query(`LOCK TABLE bullmq.${name} IN ACCESS EXCLUSIVE MODE`);
+  deployment.sandbox.faults.clear();
   for (const { id } of runs) await waitFor(async () => (await runOf(id)).status === 'succeeded');
 };
 
@@ -93,10 +103,10 @@ const insideTransaction = trap('BEFORE INSERT ON muster.walk_pages FOR EACH ROW 
 const afterCommit = (_: pg.Client, runs: readonly RunModel[]) => reachPage(runs, 4);
 
 const steps: readonly Step[] = [
-  { name: 'after a fetch', leavers: 30, end: 'SIGKILL', reach: afterFetch },
+  { name: 'after a fetch', leavers: 30, end: 'SIGKILL', arm: holdHalfWay, reach: afterFetch },
   { name: 'inside the transaction', leavers: 30, end: 'SIGKILL', ...insideTransaction },
-  { name: 'after a commit', leavers: 30, end: 'SIGKILL', reach: afterCommit },
-  { name: "before the queue's acknowledgement", leavers: 30, end: 'SIGKILL', reach: beforeAcknowledgement },
+  { name: 'after a commit', leavers: 30, end: 'SIGKILL', arm: holdHalfWay, reach: afterCommit },
+  { name: "before the queue's acknowledgement", leavers: 30, end: 'SIGKILL', arm: holdHalfWay, reach: beforeAcknowledgement },
   {
     name: 'during tombstones',
     leavers: 30,
@@ -105,7 +115,7 @@ const steps: readonly Step[] = [
   },
   { name: 'during a hold', leavers: 150, end: 'SIGKILL', ...trap('BEFORE INSERT ON muster.holds FOR EACH ROW') },
   { name: 'as it proved the list', leavers: 30, end: 'SIGKILL', ...trap('BEFORE INSERT ON muster.barriers FOR EACH ROW') },
-  { name: 'frozen after a commit', leavers: 30, end: 'SIGSTOP', reach: afterCommit },
+  { name: 'frozen after a commit', leavers: 30, end: 'SIGSTOP', arm: holdHalfWay, reach: afterCommit },
   { name: 'frozen inside the transaction', leavers: 30, end: 'SIGSTOP', ...insideTransaction },
 ];
 
@@ -164,12 +174,8 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
     onTestFinished(() => doomed.kill('SIGKILL'));
     const client = new pg.Client(deployment.database.url);
     await client.connect();
-    for (const companyId of companies) {
-      const path = `/api/companies/${companyId}/employees`;
-      deployment.sandbox.faults.add({ kind: 'delay', ms: HELD_UP_MS }, { path, skip: HALF_WAY, times: Infinity });
-    }
     try {
-      await arm?.(client);
+      await arm(client, companies);
       await reach(client, await Promise.all(companies.map(sync)));
       doomed.kill(end);
       if (end === 'SIGKILL') await doomed.exit;
@@ -183,8 +189,9 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
     const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId, 60_000)));
     if (end === 'SIGSTOP') {
       doomed.kill('SIGCONT');
-      // It lives on, finds itself fenced, and can be stopped like any other.
-      await sleep(2_000);
+      // It lives on, finds out, and can be stopped like any other.
+      const losses = () => (doomed.stdout + doomed.stderr).match(LOST) ?? [];
+      await waitFor(() => losses().length >= companies.length, { what: 'the frozen worker to give up its runs' });
       doomed.kill('SIGTERM');
       expect(await doomed.exit).toEqual({ code: 0, signal: null });
     }

@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
 import { expect, test } from 'vitest';
 import { AdvisoryLocks } from '../../src/db/advisory-locks.js';
 import { openDatabase } from '../../src/db/database.js';
@@ -15,7 +15,12 @@ test('a lock lasts as long as its work, which may be longer than a transaction m
   const work = new Promise<string>((resolve) => (finish = resolve));
   let slow: Promise<unknown> | undefined;
   await new Promise<void>((begin) => (slow = locks.run(['a', 'b'], () => (begin(), work))));
-  await sleep(500);
+  // A transaction that has idled since is ended by the server.
+  const idle = new pg.Client(url.href);
+  const ended = new Promise((resolve) => idle.on('error', resolve));
+  await idle.connect();
+  await idle.query('BEGIN');
+  expect(await ended).toMatchObject({ code: '25P03' });
   expect(await other.run(['c', 'b'], async () => 'twice')).toBeUndefined();
   expect(await other.run(['c'], async () => 'another')).toEqual({ result: 'another' });
   finish!('done');

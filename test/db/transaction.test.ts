@@ -79,15 +79,18 @@ test('times go in and come out unshifted', async () => {
 });
 
 test.each([
-  ['while it runs a statement', 'SELECT pg_sleep(20)::text', 100],
-  ['between two statements', 'SELECT 1', 0],
-])('a connection that is cut %s is database_unavailable, and the next transaction works', async (_, statement, delayMs) => {
+  ['while it runs a statement', 'SELECT pg_sleep(60)::text', true],
+  ['between two statements', 'SELECT 1', false],
+])('a connection that is cut %s is database_unavailable, and the next transaction works', async (_, statement, isRunning) => {
   const cut = inTransaction(database.db, async (tx) => {
     const [self] = await tx.$queryRaw<{ pid: number }[]>`SELECT pg_backend_pid() AS pid`;
     const kill = () => database.db.pool.query('SELECT pg_terminate_backend($1, 5000)', [self?.pid]);
-    if (delayMs > 0) setTimeout(() => void kill(), delayMs);
-    else await kill();
-    await tx.$queryRawUnsafe(statement);
+    const runs = async () => {
+      const running = 'SELECT FROM pg_stat_activity WHERE pid = $1 AND query = $2 AND wait_event = $3';
+      return (await database.db.pool.query(running, [self?.pid, statement, 'PgSleep'])).rowCount === 1;
+    };
+    if (!isRunning) await kill();
+    await Promise.all([tx.$queryRawUnsafe(statement), isRunning && waitFor(runs).then(kill)]);
   });
   await expect(cut).rejects.toMatchObject({ code: 'database_unavailable', retryable: true });
   expect(await inTransaction(database.db, (tx) => tx.$queryRaw`SELECT 1 AS up`)).toEqual([{ up: 1 }]);

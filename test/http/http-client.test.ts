@@ -3,6 +3,7 @@ import { createServer } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { HttpClient, type HttpLimits, textOf } from '../../src/http/http-client.js';
+import { waitFor } from '../support/wait-for.js';
 import { fakeService, type Received } from './fake-service.js';
 
 const closers: (() => Promise<unknown>)[] = [];
@@ -122,7 +123,7 @@ describe('failures', () => {
     await expect(http.send({ method: 'GET', url, signal: AbortSignal.abort(stop) })).rejects.toBe(stop);
     const control = new AbortController();
     const sending = http.send({ method: 'GET', url, signal: control.signal });
-    while (received.length === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    await waitFor(() => received.length > 0);
     control.abort(stop);
     await expect(sending).rejects.toBe(stop);
   });

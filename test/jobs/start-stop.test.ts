@@ -35,18 +35,27 @@ interface Subject {
 describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redisUrl()))('with the queue on %s', (kind) => {
   let database: TestDatabase;
   let backend: QueueBackend;
+  /** Queues whose worker has begun to close, one entry a worker. */
+  const closing: QueueName[] = [];
 
   beforeAll(async () => {
     database = await testDatabase();
+    let opened: QueueBackend;
     if (kind === 'postgres') {
       await migrateQueue(database.url);
-      backend = postgresBackend(database.url, logger);
+      opened = postgresBackend(database.url, logger);
     } else {
       const redis = new Redis(redisUrl()!);
       await redis.flushdb();
       redis.disconnect();
-      backend = redisBackend(redisUrl()!, logger);
+      opened = redisBackend(redisUrl()!, logger);
     }
+    backend = {
+      ...opened,
+      worker: (name, ...rest) => opened.worker(name, ...rest).on('closing', () => closing.push(name)),
+      // It is there, however late its answer comes: no stop gives it up.
+      answers: () => opened.ping().then(() => true),
+    };
   });
   afterAll(async () => {
     await backend.close();
@@ -177,8 +186,10 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
       await service.start();
       await add(1);
       await waitFor(() => finishing.length === 1);
+      closing.length = 0;
       const stopping = service.stop().then(() => order.push('stopped'));
-      await sleep(20);
+      await waitFor(() => closing.includes(queue));
+      expect(await workedBehind(() => order.length)).toBe(0);
       finishing[0]!();
       await stopping;
       expect(order).toEqual(['begun', 'ended', 'stopped']);

@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { countWorkers, removeDeadWorkers } from '../../src/db/tables/workers.js';
@@ -73,11 +72,16 @@ test('it says again and again that it lives', async () => {
 });
 
 test('it stops before its start has resolved, and is never started once it was stopped', async () => {
-  const presence = presenceOf('stopped');
-  await Promise.all([presence.start(), presence.stop()]);
-  await presence.start();
-  await sleep(20);
-  expect(await workers()).toBe(0);
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const presence = presenceOf('stopped');
+    await Promise.all([presence.start(), presence.stop()]);
+    await presence.start();
+    expect(vi.getTimerCount()).toBe(0);
+    expect(await workers()).toBe(0);
+  } finally {
+    vi.useRealTimers();
+  }
 });
 
 test('it starts and stops without the database', async () => {

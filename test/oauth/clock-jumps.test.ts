@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { openDatabase } from '../../src/db/database.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -105,11 +104,7 @@ test('the times of a pair count from when it was asked for, not from when the da
   await alter(database.db, company, EXPIRED);
   server.lifetime = 100;
   let ahead = 0;
-  const slow = oauthRoom(database.db, server, {
-    now: () => Date.now(),
-    monotonic: () => ahead,
-    sleep: (ms) => sleep(ms),
-  });
+  const slow = oauthRoom(database.db, server, { ...systemClock, monotonic: () => ahead });
   server.misdeeds.push({ kind: 'after', work: async () => void (ahead = 40_000) });
   await slow.manager.sourceFor(company).get();
   server.lifetime = 1799;

@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { Secret } from '../../src/core/secret.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { waitFor } from '../support/wait-for.js';
 import { alter, DUE, EXPIRED, type OauthRoom, oauthRoom, onboarded } from './fixture.js';
 import { TokenServer } from './token-server.js';
 
@@ -99,12 +101,14 @@ test('whoever saw a 401 waits for a renewal that is under way elsewhere', async 
   const [company] = (await companies(1)) as [CompanyKey];
   const elsewhere = oauthRoom(database.db, server);
   const stale = await room.manager.sourceFor(company).get();
+  let pauses = 0;
+  const waiter = oauthRoom(database.db, server, { ...systemClock, sleep: (ms) => ((pauses += 1), systemClock.sleep(ms)) });
   let waiting: Promise<Secret> | undefined;
   server.misdeeds.push({
     kind: 'before',
     work: async () => {
-      waiting = room.manager.sourceFor(company).renew(stale);
-      await new Promise((resolve) => setTimeout(resolve, 100));
+      waiting = waiter.manager.sourceFor(company).renew(stale);
+      await waitFor(() => pauses >= 2);
     },
   });
   const sent = server.received.length;

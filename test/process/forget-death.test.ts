@@ -56,7 +56,7 @@ const forget = (companyId: string, id: string) =>
   deployment.call('POST', `${path(companyId)}/forget`, { resource: 'employees', id });
 
 function holdUpHalfWay(): void {
-  deployment.sandbox.faults.add({ kind: 'delay', ms: 5_000 }, { path: '/employees', skip: HALF_WAY, times: Infinity });
+  deployment.sandbox.faults.add({ kind: 'hold' }, { path: '/employees', skip: HALF_WAY, times: Infinity });
 }
 
 async function walkIsHalfWay(companyId: string): Promise<void> {
@@ -114,7 +114,11 @@ test('kill -9 in the middle of forgetting leaves all or nothing, and the next at
   const uid = uidOf(companyId, EARLY);
   await deployment.onboard(companyId);
   await deployment.runEnd(companyId);
-  const before = await numberedPlacesOf(uid);
+  // Members that the typed views have not learned yet stand in their last column.
+  const before = await waitFor(async () => {
+    const places = await numberedPlacesOf(uid);
+    return places.some((place) => place.endsWith('._rest')) ? undefined : places;
+  });
   const client = new pg.Client({ connectionString: deployment.database.url });
   await client.connect();
   // The feed is erased behind mark and row: there it stands still.

@@ -7,12 +7,11 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { emptyDatabase } from '../support/database.js';
 import { anyPort } from '../support/port.js';
-import { startMuster, type TestProcess } from '../support/process.js';
+import { startMuster } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
 
-const FIFTEEN_SECONDS = 15_000;
 const REDIS_SERVER = 'redis-server';
 
 describe('at the start', () => {
@@ -54,12 +53,12 @@ describe('at the start', () => {
     const muster = startMuster([command], { ...env, DATABASE_URL: `postgres://muster@127.0.0.1:${port}/muster` });
     await connected;
     muster.kill('SIGTERM');
-    expect(await exitWithin(muster, FIFTEEN_SECONDS)).toEqual({ code: 0, signal: null });
+    expect(await muster.exit).toEqual({ code: 0, signal: null });
   });
 
   test.skipIf(process.platform !== 'linux')('a home that nobody can make is named, and ends it', async () => {
     const muster = startMuster(['up'], { MUSTER_HOME: '/proc/nope', PORT: '0' });
-    expect(await exitWithin(muster, FIFTEEN_SECONDS)).toEqual({ code: 2, signal: null });
+    expect(await muster.exit).toEqual({ code: 2, signal: null });
     expect(muster.stderr).toMatch(/muster: MUSTER_HOME: the folder \/proc\/nope cannot be made/);
   });
 
@@ -79,7 +78,7 @@ describe('at the start', () => {
     await muster.waitForOutput(/Ctrl-C stops everything/);
     expect(muster.stderr).toContain('give commands the address: --url http://127.0.0.1:');
     muster.kill('SIGTERM');
-    expect(await exitWithin(muster, FIFTEEN_SECONDS)).toEqual({ code: 0, signal: null });
+    expect(await muster.exit).toEqual({ code: 0, signal: null });
   });
 
   test.each([
@@ -141,7 +140,7 @@ describe('at the stop', () => {
       import { syncBuiltinESMExports } from 'node:module';
       const { existsSync } = fs;
       fs.existsSync = (path) => {
-        setTimeout(() => process.kill(process.pid, 'SIGTERM'), 5);
+        setImmediate(() => process.kill(process.pid, 'SIGTERM'));
         return existsSync(path);
       };
       syncBuiltinESMExports();`;
@@ -179,7 +178,7 @@ describe.skipIf(!redisUrl())('with a Redis that goes down while a worker runs', 
     await worker.waitForOutput(/to Redis is lost/);
     await deployment.onboard(second);
     await startRedis();
-    expect(await deployment.runEnd(second, 60_000)).toMatchObject({ status: 'succeeded' });
+    expect(await deployment.runEnd(second)).toMatchObject({ status: 'succeeded' });
     await worker.waitForOutput(/Redis is back/);
     await api.waitForOutput(/Redis is back/);
     for (const { stdout, stderr } of [api, worker]) {
@@ -210,8 +209,3 @@ describe.skipIf(!redisUrl())('with a Redis that goes down while a worker runs', 
     await ended;
   }
 });
-
-async function exitWithin(muster: TestProcess, limitMs: number): Promise<unknown> {
-  const late = setTimeout(() => muster.kill('SIGKILL'), limitMs);
-  return muster.exit.finally(() => clearTimeout(late));
-}

@@ -49,10 +49,7 @@ async function cloneDatabase(template: string): Promise<{ url: string; close(): 
             )
             .then(({ rows }) => rows.map((row) => row.line));
         // A connection that was closed is still listed for a moment.
-        const leaked = await waitFor(async () => (await connections()).length === 0, { timeoutMs: 15_000 }).then(
-          () => [],
-          connections,
-        );
+        const leaked = await waitFor(async () => (await connections()).length === 0).then(() => [], connections);
         await admin.query(`DROP DATABASE ${name} WITH (FORCE)`);
         if (leaked.length > 0) throw new Error(`Connections were left open:\n${leaked.join('\n')}`);
       }),

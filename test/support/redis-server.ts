@@ -51,7 +51,7 @@ export class RedisServer {
     const [line] = (await once(shell.stdout, 'data')) as [Buffer];
     this.#shell = shell;
     this.#pid = Number(String(line));
-    await waitFor(() => this.#answers(), { timeoutMs: 20_000 });
+    await waitFor(() => this.#answers());
   }
 
   kill(signal: NodeJS.Signals): void {

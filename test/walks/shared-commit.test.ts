@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { AnswerMemory } from '../../src/http/answer-memory.js';
 import { bytesOf } from '../../src/core/text-slice.js';
@@ -9,6 +9,7 @@ import { type ReceivedPage, readInFull, recordsOf } from '../../src/walks/receiv
 import { SharedCommit } from '../../src/walks/shared-commit.js';
 import type { CountedPage, PagesToCommit } from '../../src/walks/walk-store.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { waitFor } from '../support/wait-for.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';
 import { ownBytes, syncHarness } from './sync-harness.js';
 
@@ -37,12 +38,14 @@ test.each([
   [1, 3, ['{}', '{}', '{}', '{"id":"1"}', '{"id":"2"}', both(3), '{}', both(5), both(6), both(7)]],
 ])('pages that differ in the id that they show are all named by one (%i)', async (n, most, records) => {
   const second = most === 1 ? '1' : '2';
+  let isThirdThere = false;
   const harness = syncHarness(database.db, sandbox, endpointsOf({ employees: ENTRIES.employees }), {
     // The second page comes behind the third one.
-    beforeRequest: async ({ query }) => void (query?.['skip'] === second && (await sleep(100))),
+    beforeRequest: async ({ query }) => void (query?.['skip'] === second && (await waitFor(() => isThirdThere))),
     respond: ({ path, query }) => {
       if (!path.endsWith('/employees')) return undefined;
       const skip = Number(query!['skip']);
+      isThirdThere ||= skip > Number(second);
       const data = records.slice(skip, skip + Math.min(most, Number(query!['$take'])));
       return `{"totalRecords":${records.length},"totalDisplayRecords":${data.length},"data":[${data.join(',')}]}`;
     },
