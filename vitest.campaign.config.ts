@@ -21,7 +21,7 @@ export default defineConfig({
         test: {
           name: 'searching',
           globalSetup: [],
-          include: ['test/campaign/**/*.test.ts', 'test/{unchanged,walks}/simulation*.test.ts'],
+          include: ['test/campaign/**/*.test.ts', 'test/{unchanged,walks}/simulation*.test.ts', 'test/oauth/model.test.ts'],
           exclude: MEASURING,
         },
       },
