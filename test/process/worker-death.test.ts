@@ -99,7 +99,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
   /** Waits until so many pages of the company's run are committed. */
   function pagesOf(companyId: string, pages: number): Promise<number> {
     const committed = async () => (await deployment.lastRun(companyId)).walks[0]!.pages;
-    return waitFor(async () => ((await committed()) >= pages ? committed() : undefined), { timeoutMs: 20_000, intervalMs: 20 });
+    return waitFor(async () => ((await committed()) >= pages ? committed() : undefined), { intervalMs: 20 });
   }
 
   function offsetsAsked(): number[] {
