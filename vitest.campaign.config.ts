@@ -1,7 +1,7 @@
 import { defineConfig } from 'vitest/config';
 
-/** These measure shares or times, so they have the machine to themselves: they run one at a time, after all others. */
-const MEASURING = ['test/campaign/request-budget.test.ts', 'test/campaign/flood.test.ts'];
+/** These measure shares or times, or go by the clock of a provider, so they have the machine to themselves: they run one at a time, after all others. */
+const MEASURING = ['flood', 'request-budget', 'short-tokens'].map((name) => `test/campaign/${name}.test.ts`);
 
 /**
  * Campaigns: many randomized rounds, kill -9 and clock jumps. Their counts come from the environment, see each file. The
@@ -14,14 +14,14 @@ export default defineConfig({
     pool: 'forks',
     maxWorkers: 2,
     testTimeout: 3_600_000,
-    hookTimeout: 120_000,
+    hookTimeout: 600_000,
     projects: [
       {
         extends: true,
         test: {
           name: 'searching',
           globalSetup: [],
-          include: ['test/campaign/**/*.test.ts', 'test/{unchanged,walks}/simulation*.test.ts'],
+          include: ['test/campaign/**/*.test.ts', 'test/{unchanged,walks}/simulation*.test.ts', 'test/oauth/model.test.ts'],
           exclude: MEASURING,
         },
       },

@@ -13,13 +13,21 @@ const OWN_PROCESS = [
   'test/walks/pass-memory.test.ts',
 ];
 
+/**
+ * Walks have to be right whatever need not be compared. These files ask the project how to compare (test/walks/comparisons.ts), and run a second
+ * time with everything compared.
+ */
+const COMPARING = ['test/walks/**/*.test.ts', 'test/mirror/forget-children.test.ts', 'test/runs/takeover.test.ts'];
+/** Files of test/walks that ask nothing of the kind. */
+const NOT_COMPARING = ['answer-memory', 'pass-memory', 'simulation', 'verification', 'walk-store'];
+
 export default defineConfig({
   test: {
-    globalSetup: 'test/support/global-setup.ts', // once for both projects
+    globalSetup: 'test/support/global-setup.ts', // once for all projects
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 180_000, // against a hang; how fast something is, no test says
-    hookTimeout: 120_000,
+    testTimeout: 600_000, // against a hang; how fast something is, no test says
+    hookTimeout: 600_000,
     restoreMocks: true,
     projects: [
       {
@@ -43,6 +51,17 @@ export default defineConfig({
         },
       },
       { extends: true, test: { name: 'own', globalSetup: [], include: OWN_PROCESS } },
+      {
+        extends: true,
+        test: {
+          name: 'comparing everything',
+          globalSetup: [],
+          include: COMPARING,
+          exclude: NOT_COMPARING.map((name) => `test/walks/${name}.test.ts`),
+          isolate: false,
+          provide: { comparesEverything: true },
+        },
+      },
     ],
   },
 });

@@ -7,6 +7,6 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     testTimeout: 840_000,
-    hookTimeout: 300_000,
+    hookTimeout: 600_000,
   },
 });

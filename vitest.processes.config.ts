@@ -10,8 +10,8 @@ export default defineConfig({
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
     maxWorkers: 2,
-    testTimeout: 180_000, // against a hang; how fast something is, no test says
-    hookTimeout: 120_000,
+    testTimeout: 600_000, // against a hang; how fast something is, no test says
+    hookTimeout: 600_000,
     restoreMocks: true,
   },
 });

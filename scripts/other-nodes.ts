@@ -1,11 +1,12 @@
 // Runs the suite under the other versions of Node that Muster supports, and `muster up` to its first mirror; and sees an older one refused.
-// usage: tsx scripts/other-nodes.ts [major]...
+// usage: tsx scripts/other-nodes.ts [--smoke] [major]...; with --smoke only version 24, by a handful of files.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { reportArguments } from './report-arguments.js';
 
 const checkout = fileURLToPath(new URL('..', import.meta.url));
@@ -44,6 +45,15 @@ const OF_22 = [
   'test/walks/shared-commit.test.ts',
 ];
 
+/** What notices first that a version of Node does something else: starts and ends of the service, its HTTP server and its HTTP client. */
+const SMOKE = [
+  'test/process/start-stop.test.ts',
+  'test/api/server.test.ts',
+  'test/api/stopping.test.ts',
+  'test/http/http-client.test.ts',
+  'test/http/exchange.test.ts',
+];
+
 const SUITES: Readonly<Record<string, readonly string[]>> = {
   '24': testFiles().filter((file) => !NOT_OF_NODE.test(file)),
   '22': testFiles().filter((file) => OF_22.some((chosen) => file.startsWith(chosen))),
@@ -55,10 +65,11 @@ const CONFIGURATIONS: Readonly<Record<string, string>> = {
   processes: 'vitest.processes.config.ts',
 };
 
-const asked = process.argv.slice(2);
+const { values: options, positionals: asked } = parseArgs({ options: { smoke: { type: 'boolean' } }, allowPositionals: true });
 refuseOld(binary('20-18'));
-for (const chosen of OF_22) if (!SUITES['22']!.some((file) => file.startsWith(chosen))) throw new Error(`${chosen} is gone`);
-for (const [major, files] of Object.entries(SUITES)) {
+for (const chosen of [...OF_22, ...SMOKE])
+  if (!SUITES['24']!.some((file) => file.startsWith(chosen))) throw new Error(`${chosen} is gone`);
+for (const [major, files] of Object.entries(options.smoke ? { '24': SMOKE } : SUITES)) {
   if (asked.length > 0 && !asked.includes(major)) continue;
   const node = binary(major);
   console.log(`\n# Node ${major}: ${version(node)}`);

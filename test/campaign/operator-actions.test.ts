@@ -21,24 +21,20 @@ afterAll(() => database.close());
 
 const seeds = Array.from({ length: SEEDS }, (_, n) => FIRST + n);
 
-test.each(seeds)(
-  'seed %i: whatever is done to half-done walks, the mirror holds what it says',
-  { timeout: 120_000 },
-  async (seed) => {
-    const { db } = database;
-    const operated = await OperatedCompany.open(db, seed);
-    onTestFinished(() => operated.close());
-    const { company, model } = operated;
-    for (let step = 1; step <= STEPS; step += 1) {
-      await operated.step(step);
-      expect(await findFaults(db, company, model), operated.history).toEqual([]);
-    }
-    const run = await operated.settle();
-    const walks = RESOURCES.map((resource) => ({ resource, verified: true }));
-    expect(run, operated.history).toMatchObject({ status: 'succeeded', mode: 'full', walks });
-    expect(await findFaults(db, company, model, true), operated.history).toEqual([]);
-  },
-);
+test.each(seeds)('seed %i: whatever is done to half-done walks, the mirror holds what it says', async (seed) => {
+  const { db } = database;
+  const operated = await OperatedCompany.open(db, seed);
+  onTestFinished(() => operated.close());
+  const { company, model } = operated;
+  for (let step = 1; step <= STEPS; step += 1) {
+    await operated.step(step);
+    expect(await findFaults(db, company, model), operated.history).toEqual([]);
+  }
+  const run = await operated.settle();
+  const walks = RESOURCES.map((resource) => ({ resource, verified: true }));
+  expect(run, operated.history).toMatchObject({ status: 'succeeded', mode: 'full', walks });
+  expect(await findFaults(db, company, model, true), operated.history).toEqual([]);
+});
 
 /** A seed that reaches nothing of this passes whatever is broken. */
 test('the seeds reach what they are for', async () => {

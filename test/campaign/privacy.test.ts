@@ -225,7 +225,7 @@ test('what rules forbid is nowhere, and nowhere any more once they forbid it', a
   expect(await dump(deployment.database.db)).toContain('KANARI-two-7');
 
   await startWorker();
-  await waitFor(async () => (await issuesOf('ongoing')) === 0 && (await issuesOf('resolved')) === 1, { timeoutMs: 300_000 }); // the sweep for issues rests for twenty times as long as it takes
+  await waitFor(async () => (await issuesOf('ongoing')) === 0 && (await issuesOf('resolved')) === 1); // the sweep for issues rests for twenty times as long as it takes
   expect(await deployment.runEnd(walked)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
   const after = await everyPlace();
   expectNone([...ALWAYS, ...LATER], { ...after, wal: await walWritten('after') });

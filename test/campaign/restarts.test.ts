@@ -146,7 +146,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
       );
       return left.length === 0;
     };
-    await waitFor(areOver, { timeoutMs: 300_000, intervalMs: 250, what: 'every run to end' });
+    await waitFor(areOver, { intervalMs: 250, what: 'every run to end' });
   }
 
   async function query<Row extends object>(sql: string): Promise<Row[]> {

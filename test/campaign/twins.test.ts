@@ -35,7 +35,6 @@ const seeds = Array.from({ length: SEEDS }, (_, n) => FIRST + n);
 
 test.each(seeds)(
   'seed %i: a company that goes by its last walk is, every night, as its twin that compares everything',
-  { timeout: 120_000 },
   async (seed) => {
     const random = randomOf(seed * 7_919);
     const style = STYLES[random(3)]!;

@@ -132,12 +132,11 @@ beforeAll(async () => {
   const worker = await deployment.startWorker();
   for (const { companyId } of companies.map((_, n) => deployment.sandbox.companies[n]!)) await deployment.onboard(companyId);
   for (const { companyId } of deployment.sandbox.companies) {
-    await deployment.runEnd(companyId, 120_000);
+    await deployment.runEnd(companyId);
   }
   for (const [n, { companyId }] of deployment.sandbox.companies.entries()) disturb(companyId, steps[Math.floor(n / 2 / ROUNDS)]!);
   for (const [n, { companyId }] of deployment.sandbox.companies.entries()) if (n % 2 === 1) await sync(companyId);
-  for (const [n, { companyId }] of deployment.sandbox.companies.entries())
-    if (n % 2 === 1) await deployment.runEnd(companyId, 120_000);
+  for (const [n, { companyId }] of deployment.sandbox.companies.entries()) if (n % 2 === 1) await deployment.runEnd(companyId);
   worker.kill('SIGTERM');
   await worker.exit;
 }, 600_000);
@@ -186,7 +185,7 @@ describe.each(steps.map((step, index) => ({ ...step, index })))('a worker ended 
 
     const heir = await deployment.startWorker();
     onTestFinished(() => heir.kill('SIGKILL'));
-    const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId, 60_000)));
+    const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId)));
     if (end === 'SIGSTOP') {
       doomed.kill('SIGCONT');
       // It lives on, finds out, and can be stopped like any other.

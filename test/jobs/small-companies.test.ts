@@ -62,7 +62,7 @@ beforeAll(async () => {
       );
       return rows[0]!.views === 4;
     },
-    { what: 'the typed views of both lists and of their histories', timeoutMs: 60_000 },
+    { what: 'the typed views of both lists and of their histories' },
   );
 });
 
@@ -94,7 +94,7 @@ async function succeeded(trigger: string, runs: number): Promise<void> {
       );
       return rows[0]!.ended === runs;
     },
-    { intervalMs: 100, timeoutMs: 60_000 },
+    { intervalMs: 100 },
   );
 }
 

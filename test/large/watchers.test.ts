@@ -107,6 +107,6 @@ test('a thousand who watch a run ask no more of the database than one, and each 
   expect(watchers.filter(({ told }) => told.join() !== 'running,succeeded')).toEqual([]);
   // Nobody watches any more, and nothing is read.
   const rest = async () => (await load()).texts.every((text) => !reading.has(text));
-  await waitFor(rest, { timeoutMs: 60_000 });
+  await waitFor(rest);
   agent.destroy();
 });

@@ -26,7 +26,7 @@ test.each(['measured', 'chunked', 'gzip'] as const)(
     }
     const worker = startNode([OLD_SPACE, 'bin/muster', 'worker'], deployment.env);
     for (const company of COMPANIES)
-      expect(await deployment.runEnd(company, 150_000)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
+      expect(await deployment.runEnd(company)).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
     expect(await peakBytes(worker.pid)).toBeLessThan(MOST);
 
     const { rows } = await deployment.database.db.pool.query(

@@ -49,7 +49,7 @@ test('a night is exported to S3, and what S3 refuses is tried again', async () =
   await deployment.runEnd(companyId);
   const { pool } = deployment.database.db;
   await pool.query('UPDATE muster.connections SET next_sync_at = now()');
-  await waitFor(async () => (await lastExport())?.written === 1, { timeoutMs: 90_000, what: 'the export' });
+  await waitFor(async () => (await lastExport())?.written === 1, { what: 'the export' });
   const key = `nights/test/employees/${NIGHT}.parquet`;
   const { Contents = [] } = await s3.client.send(new ListObjectsV2Command({ Bucket: BUCKET }));
   expect(Contents.map(({ Key }) => Key)).toEqual([key, `${key}.manifest.json`]);
@@ -64,7 +64,7 @@ test('a night is exported to S3, and what S3 refuses is tried again', async () =
   await worker!.exit;
   processes = [processes[0]!, await deployment.startWorker({ EXPORT_TO: 's3://no-such-bucket/nights' })];
   await pool.query('DELETE FROM muster.night_exports');
-  await waitFor(async () => (await lastExport())?.failed === 1, { timeoutMs: 90_000, what: 'a failure' });
+  await waitFor(async () => (await lastExport())?.failed === 1, { what: 'a failure' });
   expect(await lastExport()).toMatchObject({ written: 0, problem: expect.stringMatching(/NoSuchBucket.*Make the bucket first/) });
   for (const { stderr } of processes) expect(stderr).not.toContain(s3.env['AWS_SECRET_ACCESS_KEY']);
 });

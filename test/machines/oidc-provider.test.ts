@@ -89,7 +89,7 @@ describe.skipIf(!hasBrowser())("panva's oidc-provider, with rotation, PKCE and i
   async function synced(ask: boolean): Promise<string> {
     if (ask) await app.runs.request({ company, trigger: 'manual', mode: 'full' });
     const newest = async () => (await app.runs.list({ ...company, limit: 1 })).data[0]?.status;
-    await waitFor(async () => !['queued', 'running', undefined].includes(await newest()), { what: 'the run', timeoutMs: 60_000 });
+    await waitFor(async () => !['queued', 'running', undefined].includes(await newest()), { what: 'the run' });
     return (await newest())!;
   }
 

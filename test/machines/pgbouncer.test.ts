@@ -59,7 +59,7 @@ describe.each([
     await start(deployment);
     const companies = deployment.sandbox.companies.map(({ companyId }) => companyId);
     await Promise.all(companies.map((companyId) => deployment.onboard(companyId)));
-    const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId, 60_000)));
+    const runs = await Promise.all(companies.map((companyId) => deployment.runEnd(companyId)));
     expect(runs.map(({ status, walks }) => [status, walks.every(({ verified }) => verified)])).toEqual(
       runs.map(() => ['succeeded', true]),
     );
@@ -79,7 +79,7 @@ describe.each([
     expect(strangers.map(({ body: answer }) => (answer as { code: string }).code)).toEqual(companies.map(() => 'token_refused'));
 
     await deployment.call('POST', `/api/companies/test/${first}/sync`, { mode: 'full' });
-    expect(await deployment.runEnd(first!, 60_000)).toMatchObject({ status: 'succeeded', walks: [{ unchanged: 300 }, {}] });
+    expect(await deployment.runEnd(first!)).toMatchObject({ status: 'succeeded', walks: [{ unchanged: 300 }, {}] });
     expect((await deployment.call('DELETE', `/api/companies/test/${first}`)).status).toBe(204);
     expect((await deployment.fetch('/readyz')).status).toBe(200);
   });

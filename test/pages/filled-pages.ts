@@ -33,7 +33,6 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
   const ended = (id: string) =>
     waitFor(async () => /succeeded|failed/.test((await app.runs.find(id))!.status), {
       what: `the end of run ${id}`,
-      timeoutMs: 60_000,
     });
   const mirrored = async (companyId: string) => {
     const [run] = (await app.runs.list({ environment: 'test', companyId, limit: 1 })).data;
@@ -72,7 +71,6 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
     async () => (await database.db.prisma.issue.count({ where: { status: 'ongoing', cause: { in: causes } } })) === 2,
     {
       what: 'the issues of what is wrong',
-      timeoutMs: 60_000,
     },
   );
   const press = (name: string) => async (page: Page) => {

@@ -28,5 +28,5 @@ export async function addPastNights({ database, call }: Deployment): Promise<voi
   );
   // The sweep begins anew, from the first run on.
   await pool.query('TRUNCATE muster.nights CASCADE');
-  await waitFor(async () => (await nights()) > NIGHTS, { what: 'the nights to be counted', timeoutMs: 60_000 });
+  await waitFor(async () => (await nights()) > NIGHTS, { what: 'the nights to be counted' });
 }

@@ -126,7 +126,7 @@ export async function tryBarriers({
       await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
     }
     if (kills && company === n % companies) await (replacing = replacing.then(() => replace(n % WORKERS)));
-    const { id, status, walks } = await deployment.runEnd(companyId, 120_000);
+    const { id, status, walks } = await deployment.runEnd(companyId);
     expect([status, ...walks.map(({ verified }) => verified)]).toEqual(['succeeded', true, true]);
     for (const resource of LISTS) received.set(`${id} ${resource}`, upstream(sandbox, resource, companyId));
   };

@@ -110,12 +110,12 @@ export class Deployment {
   }
 
   /** The company's newest run, once it has ended. */
-  async runEnd(companyId: string, timeoutMs = 60_000): Promise<RunModel> {
+  async runEnd(companyId: string): Promise<RunModel> {
     const ended = async () => {
       const run = await this.lastRun(companyId);
       return ['succeeded', 'failed', 'cancelled'].includes(run.status) ? run : undefined;
     };
-    return waitFor(ended, { timeoutMs, intervalMs: 100 }); // each look costs the API and PostgreSQL some milliseconds
+    return waitFor(ended, { intervalMs: 100 }); // each look costs the API and PostgreSQL some milliseconds
   }
 
   /** Every token that is stored now, in plain. */

@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
@@ -34,7 +35,9 @@ afterAll(async () => {
 /** The worker has made the first view in its transaction, and waits for the second, which somebody reads, when it is killed. */
 async function killWhileExtending(cause: () => Promise<unknown>): Promise<void> {
   const { pool } = deployment.database.db;
-  const reader = await pool.connect();
+  // A connection of the pool would be ended if it were idle in a transaction for long.
+  const reader = new pg.Client(deployment.database.url);
+  await reader.connect();
   try {
     await reader.query('BEGIN');
     await reader.query('SELECT count(*) FROM warehouse.employees_history');
@@ -50,7 +53,7 @@ async function killWhileExtending(cause: () => Promise<unknown>): Promise<void> 
     await waitFor(isGone, { what: 'the session of the killed worker to end' });
   } finally {
     await reader.query('COMMIT');
-    reader.release();
+    await reader.end();
   }
 }
 

@@ -191,7 +191,7 @@ describe.skipIf(!redisUrl())('with a Redis that goes down while a worker runs', 
       muster.kill('SIGTERM');
       expect(await muster.exit).toEqual({ code: 0, signal: null });
     }
-  }, 120_000);
+  });
 
   async function startRedis(): Promise<void> {
     const args = ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', tmpdir()];

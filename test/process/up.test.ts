@@ -17,14 +17,13 @@ const READY = /Ctrl-C stops everything/;
 const REVOKED = 'c86d41f7-0e35-4b98-a2c6-91e8d7b35f03';
 const REMOVED = '1f3c9d84-6a2b-4c57-8e19-7d5b3f0a4c02';
 const PAUSED = '9a27e5b0-d3f8-4169-b54a-2c60f98e7d04';
-const PATIENCE_MS = 60_000;
 
 let first: TestProcess;
 const firstPort = port();
 
 test('a second one on the same MUSTER_HOME is refused, and harms nothing', async () => {
   first = startShell('exec npm start', process.cwd(), { MUSTER_HOME: home, PORT: firstPort });
-  await first.waitForOutput(READY, PATIENCE_MS);
+  await first.waitForOutput(READY);
   const second = startMuster(['up'], { MUSTER_HOME: home, PORT: port() });
   expect(await second.exit).toEqual({ code: 1, signal: null });
   expect(second.stderr).toMatch(/muster up runs on this MUSTER_HOME already/);
@@ -56,7 +55,7 @@ test('what a person removed, paused or revoked stays so at the next start', asyn
 
   const nextPort = port();
   const next = startMuster(['up', '--json'], { MUSTER_HOME: home, PORT: nextPort });
-  await next.waitForOutput(/admin_token_file/, PATIENCE_MS);
+  await next.waitForOutput(/admin_token_file/);
   const lines = linesOf(next.stdout);
   expect(lines.pop()).toEqual({ url: `http://127.0.0.1:${nextPort}`, admin_token_file: join(home, 'admin-token') });
   expect(lines.map(({ resource, status }) => [resource, status])).toEqual(
@@ -80,7 +79,7 @@ test('with an environment of its own it mirrors no example, and suggests what fi
     PRODUCTION_CLIENT_ID: 'muster',
     PRODUCTION_CLIENT_SECRET: 'a-client-secret',
   });
-  await up.waitForOutput(READY, PATIENCE_MS);
+  await up.waitForOutput(READY);
   expect(up.stdout).not.toMatch(/SANDBOX|Mirrored/);
   const suggested = [...up.stdout.matchAll(/^ {2}\.\/bin\/muster (\S+.*)/gm)].map(([, command]) => command);
   expect(suggested.slice(0, 2)).toEqual([

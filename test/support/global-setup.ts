@@ -11,7 +11,6 @@ import type { TestProject } from 'vitest/node';
 import { migrate } from '../../src/db/migrate.js';
 import { startEmbeddedServer } from '../../src/embedded/embedded-server.js';
 import { PostgresServer } from './postgres-server.js';
-import { stockPrograms } from './stock-postgres.js';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -48,7 +47,7 @@ const UNSAFE = { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off
 
 async function startServer(cleanups: Cleanup[]): Promise<string> {
   if (process.env.TEST_POSTGRES === 'stock') {
-    const stock = await PostgresServer.start({ programs: stockPrograms(), settings: { ...UNSAFE, max_connections: '200' } });
+    const stock = await PostgresServer.start({ settings: { ...UNSAFE, max_connections: '200' } });
     cleanups.push(() => stock.remove());
     return stock.url;
   }

@@ -10,6 +10,7 @@ import { migrate } from '../../src/db/migrate.js';
 import { type Cluster, NAME, prepareCluster, type ServerPrograms } from '../../src/embedded/embedded-cluster.js';
 import type { TestDatabase } from './database.js';
 import { anyPort } from './port.js';
+import { stockPrograms } from './stock-postgres.js';
 import { waitFor } from './wait-for.js';
 
 /** Ends the server by the signal that it reads; with standard input too: not even a killed test run leaves it behind. */
@@ -20,10 +21,14 @@ const SIGNALS = { fast: 'INT', immediate: 'QUIT' } as const;
 export type StopMode = keyof typeof SIGNALS;
 
 export interface PostgresServerOptions {
-  /** The programs to run; those of the embedded server unless told. */
+  /** The programs to run; without them those of the embedded server, or with `TEST_POSTGRES=stock` the machine's. */
   readonly programs?: ServerPrograms;
   /** Added to the server's own defaults. */
   readonly settings?: Readonly<Record<string, string>>;
+}
+
+function usualPrograms(): ServerPrograms | undefined {
+  return process.env.TEST_POSTGRES === 'stock' ? stockPrograms() : undefined;
 }
 
 /** A PostgreSQL of a test's own, on a port that it keeps when it is started again. */
@@ -40,7 +45,7 @@ export class PostgresServer {
     this.#settings = settings;
   }
 
-  static async start({ programs, settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
+  static async start({ programs = usualPrograms(), settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
     const home = mkdtempSync(join(tmpdir(), 'muster-postgres-'));
     chmodSync(home, 0o755);
     const server = new PostgresServer(home, await prepareCluster(home, programs), settings);

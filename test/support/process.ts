@@ -2,6 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll } from 'vitest';
+import { HANGS_MS } from './wait-for.js';
 
 const MUSTER = fileURLToPath(new URL('../../bin/muster', import.meta.url));
 
@@ -13,7 +14,7 @@ export interface TestProcess {
   /** Resolves at its end, with everything it wrote received. */
   readonly exit: Promise<{ code: number | null; signal: NodeJS.Signals | null }>;
   /** The first match in either stream, now or later; rejects when the process ends or the time is up before. */
-  waitForOutput(pattern: RegExp, timeoutMs?: number): Promise<RegExpMatchArray>;
+  waitForOutput(pattern: RegExp): Promise<RegExpMatchArray>;
   kill(signal: NodeJS.Signals): void;
   /** Signals its whole process group, as Ctrl-C in a terminal does. */
   killGroup(signal: NodeJS.Signals): void;
@@ -81,7 +82,7 @@ function start(program: string, args: readonly string[], cwd: string, env: Recor
     exit,
     kill: (signal) => void child.kill(signal),
     killGroup: (signal) => signalGroup(child, signal),
-    waitForOutput: (pattern, timeoutMs = 60_000) =>
+    waitForOutput: (pattern) =>
       new Promise((resolve, reject) => {
         const fail = (why: string) => {
           end();
@@ -93,7 +94,7 @@ function start(program: string, args: readonly string[], cwd: string, env: Recor
           end();
           resolve(match);
         };
-        const timer = setTimeout(() => fail(`${timeoutMs} ms passed`), timeoutMs);
+        const timer = setTimeout(() => fail(`${HANGS_MS} ms passed`), HANGS_MS);
         const end = () => {
           clearTimeout(timer);
           listeners.delete(look);

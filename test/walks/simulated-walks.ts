@@ -21,7 +21,7 @@ import { answerOf } from './sync-harness.js';
  * `CAMPAIGN_SEEDS=100000 npx vitest run test/walks/simulation.test.ts test/unchanged/simulation.test.ts`; `FIRST_SEED` replays one.
  */
 export const SEEDS = Number(process.env.CAMPAIGN_SEEDS ?? process.env.SIMULATION_SEEDS ?? 60);
-const FIRST = Number(process.env.FIRST_SEED ?? 1);
+export const FIRST = Number(process.env.FIRST_SEED ?? 1);
 const CHANGES = { skipName: 'skip', takeName: 'take' };
 const NO_TOKENS = {} as TokenSource;
 const clock: Clock = { now: () => 0, monotonic: () => 0, sleep: async () => {} };

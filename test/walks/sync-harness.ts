@@ -17,10 +17,10 @@ import { RunLeases } from '../../src/runs/run-leases.js';
 import type { RunOptions } from '../../src/runs/run-requests.js';
 import { Runs } from '../../src/runs/runs.js';
 import type { Sandbox } from '../../src/sandbox/sandbox.js';
-import { skipUnchanged } from '../../src/unchanged/skip-unchanged.js';
 import type { Comparisons } from '../../src/walks/comparison.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 import { testMarks } from '../support/marks.js';
+import { projectComparisons } from './comparisons.js';
 
 export interface SyncHarness {
   readonly runs: Runs;
@@ -52,7 +52,7 @@ export interface HarnessOptions {
   readonly respond?: (request: ApiRequest) => string | undefined;
   /** Whether that provider gives ETags. */
   readonly etags?: boolean;
-  /** What decides which records need no comparison; as a worker has it unless said. */
+  /** Decides which records need no comparison; the project's unless said. */
   readonly comparisons?: Comparisons;
   readonly clock?: Clock;
   readonly http?: HttpLimits;
@@ -74,7 +74,7 @@ export function syncHarness(
     beforeRequest = () => {},
     respond = () => undefined,
     etags = false,
-    comparisons = skipUnchanged,
+    comparisons = projectComparisons(),
     clock = systemClock,
     http: limits = {},
   }: HarnessOptions = {},

@@ -142,7 +142,7 @@ test('a consumer that loads to barriers beside four writers has at each of them 
   expect(received.size).toBeGreaterThan((WRITERS * COMPANIES_A_WRITER * NIGHTS * LISTS.length) / 2);
   expect(consumer.loaded.size).toBe(received.size);
   for (const [walk, rows] of received) expect(consumer.loaded.get(walk)).toEqual(rows);
-}, 120_000);
+});
 
 test('every verified walk has one barrier, at the last change of its list', async () => {
   const company = await onboard();
