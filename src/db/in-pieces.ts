@@ -13,14 +13,14 @@ export async function goByIndex(tx: Transaction): Promise<void> {
 }
 
 /**
- * Executes a query once, with a cursor, and works on its rows in pieces, in the order of the query. The query sees what stood in the database
- * when it began, whatever `work` writes. A transaction has one such query at a time.
+ * Executes a query once, with a cursor, and gives its rows in pieces, in the order of the query. The query sees what stood in the database
+ * when it began, whatever is written between two pieces. A transaction reads one such query at a time, to its end.
  */
-export async function inPieces<Row>(tx: Transaction, query: Prisma.Sql, work: (rows: Row[]) => Promise<unknown>): Promise<void> {
+export async function* inPieces<Row>(tx: Transaction, query: Prisma.Sql): AsyncGenerator<Row[]> {
   await tx.$executeRaw`DECLARE piece NO SCROLL CURSOR FOR ${query}`;
   for (let rows: Row[] | undefined; rows === undefined || rows.length === PIECE_ROWS; ) {
     rows = await tx.$queryRaw<Row[]>(FETCH);
-    if (rows.length > 0) await work(rows);
+    if (rows.length > 0) yield rows;
   }
   await tx.$executeRaw`CLOSE piece`;
 }

@@ -36,9 +36,9 @@ interface MirroredList {
 /** Each piece of the rows goes together with its own batch of the feed. */
 async function eraseList(tx: Transaction, { company, resource, table }: MirroredList): Promise<void> {
   const query = Prisma.sql`SELECT id FROM ${table} WHERE ${isOf(company)} ORDER BY id`;
-  await inPieces<{ id: string }>(tx, query, (rows) => {
+  for await (const rows of inPieces<{ id: string }>(tx, query)) {
     const ids = textArray(rows.map(({ id }) => id));
-    return tx.$executeRaw`
+    await tx.$executeRaw`
       WITH gone AS (
         DELETE FROM ${table} WHERE ${isOf(company)} AND id = ANY(${ids}::text[]) RETURNING id, deleted_at IS NULL AS is_living
       ), batch AS (
@@ -48,5 +48,5 @@ async function eraseList(tx: Transaction, { company, resource, table }: Mirrored
       )
       INSERT INTO muster.changes (batch_id, position, record_id, op)
       SELECT batch.id, row_number() OVER (ORDER BY gone.id) - 1, gone.id, 'delete' FROM batch, gone WHERE gone.is_living`;
-  });
+  }
 }

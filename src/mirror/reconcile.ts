@@ -72,7 +72,7 @@ export function deleteAllRows(tx: Transaction, list: ListKey): Promise<number> {
 async function markDeleted(tx: Transaction, list: ListKey, gone: Prisma.Sql, runId: string | null): Promise<number> {
   const { environment, companyId, resource } = list;
   let deleted = 0;
-  await inPieces<{ id: string }>(tx, Prisma.sql`${gone} ORDER BY id`, async (rows) => {
+  for await (const rows of inPieces<{ id: string }>(tx, Prisma.sql`${gone} ORDER BY id`)) {
     const ids = textArray(rows.map(({ id }) => id));
     const [piece] = await tx.$queryRaw<{ size: number }[]>`
       WITH marked AS (
@@ -89,7 +89,7 @@ async function markDeleted(tx: Transaction, list: ListKey, gone: Prisma.Sql, run
       )
       SELECT size FROM counted`;
     deleted += piece!.size;
-  });
+  }
   await subtractRecords(tx, list, deleted);
   return deleted;
 }

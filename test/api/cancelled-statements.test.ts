@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { renewClaims } from '../../src/db/tables/runs.js';
 import { waitFor } from '../support/wait-for.js';

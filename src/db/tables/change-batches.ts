@@ -225,12 +225,12 @@ interface SizedBatch {
 export async function purgeChanges(tx: Transaction, of: CompanyKey | ListKey): Promise<void> {
   const condition = 'resource' in of ? isOfList(of) : isOf(of);
   const query = Prisma.sql`SELECT id, size FROM muster.change_batches WHERE ${condition} ORDER BY id FOR UPDATE`;
-  await inPieces<SizedBatch>(tx, query, async (batches) => {
+  for await (const batches of inPieces<SizedBatch>(tx, query)) {
     for (const ids of groupBySize(batches)) {
       await tx.$executeRaw`UPDATE muster.changes SET data = NULL WHERE batch_id = ANY(${ids}::bigint[]) AND data IS NOT NULL`;
       await tx.$executeRaw`UPDATE muster.change_batches SET texts = NULL WHERE id = ANY(${ids}::bigint[]) AND texts IS NOT NULL`;
     }
-  });
+  }
 }
 
 /** Ids of batches in a row that have some PIECE_ROWS changes together. A batch that has more by itself is a group of its own. */

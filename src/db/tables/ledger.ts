@@ -163,26 +163,20 @@ export async function forgetPages(
 /** Forgets the hashes of the list's texts: no walk may go by them any more. The caller has locked it. */
 export async function forgetRowHashes(tx: Transaction, list: ListKey): Promise<void> {
   const query = Prisma.sql`SELECT id FROM muster.page_snapshots WHERE ${isOfList(list)} AND row_hashes IS NOT NULL`;
-  await inPieces<{ id: bigint }>(
-    tx,
-    query,
-    (rows) => tx.$executeRaw`UPDATE muster.page_snapshots SET row_hashes = NULL WHERE id = ANY(${idsOf(rows)}::bigint[])`,
-  );
+  for await (const rows of inPieces<{ id: bigint }>(tx, query))
+    await tx.$executeRaw`UPDATE muster.page_snapshots SET row_hashes = NULL WHERE id = ANY(${idsOf(rows)}::bigint[])`;
 }
 
 /** Removes the ledgers of a company. The caller has locked its lists. */
 export async function eraseLedgersOf(tx: Transaction, company: CompanyKey): Promise<void> {
   const snapshots = Prisma.sql`SELECT id FROM muster.page_snapshots WHERE ${isOf(company)}`;
-  await inPieces<{ id: bigint }>(tx, snapshots, async (rows) => {
+  for await (const rows of inPieces<{ id: bigint }>(tx, snapshots)) {
     await tx.$executeRaw`DELETE FROM muster.walk_pages WHERE snapshot_id = ANY(${idsOf(rows)}::bigint[])`;
     await tx.$executeRaw`DELETE FROM muster.page_snapshots WHERE id = ANY(${idsOf(rows)}::bigint[])`;
-  });
+  }
   const keys = Prisma.sql`SELECT id FROM muster.page_keys WHERE ${isOf(company)}`;
-  await inPieces<{ id: bigint }>(
-    tx,
-    keys,
-    (rows) => tx.$executeRaw`DELETE FROM muster.page_keys WHERE id = ANY(${idsOf(rows)}::bigint[])`,
-  );
+  for await (const rows of inPieces<{ id: bigint }>(tx, keys))
+    await tx.$executeRaw`DELETE FROM muster.page_keys WHERE id = ANY(${idsOf(rows)}::bigint[])`;
 }
 
 function idsOf(rows: readonly { readonly id: bigint }[]): bigint[] {

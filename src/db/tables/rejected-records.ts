@@ -54,12 +54,10 @@ export async function removeRejectedRecords(tx: Transaction, of: CompanyKey | Li
   const walks = 'resource' in of ? isOfList(of) : isOf(of);
   const query = Prisma.sql`
     SELECT id FROM muster.rejected_records WHERE walk_id IN (SELECT w.id FROM muster.walks w WHERE ${walks})`;
-  await inPieces<{ id: bigint }>(tx, query, (rows) =>
-    deleteRejected(
-      tx,
-      rows.map(({ id }) => id),
-    ),
-  );
+  for await (const rows of inPieces<{ id: bigint }>(tx, query)) {
+    const ids = rows.map(({ id }) => id);
+    await deleteRejected(tx, ids);
+  }
 }
 
 /** All that walks of the list have rejected. The caller has locked the list. */

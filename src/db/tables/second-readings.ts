@@ -117,10 +117,10 @@ export async function eraseReadingsOf(tx: Transaction, company: CompanyKey): Pro
       AND EXISTS (SELECT FROM muster.second_reading_records r WHERE r.walk_id = walks.id)`;
   for (const { id: walkId } of walks) {
     const notes = Prisma.sql`SELECT id FROM muster.second_reading_records WHERE walk_id = ${walkId}::uuid ORDER BY id`;
-    await inPieces<{ id: string }>(tx, notes, (rows) => {
+    for await (const rows of inPieces<{ id: string }>(tx, notes)) {
       const ids = textArray(rows.map(({ id }) => id));
-      return tx.$executeRaw`DELETE FROM muster.second_reading_records WHERE walk_id = ${walkId}::uuid AND id = ANY(${ids}::text[])`;
-    });
+      await tx.$executeRaw`DELETE FROM muster.second_reading_records WHERE walk_id = ${walkId}::uuid AND id = ANY(${ids}::text[])`;
+    }
   }
   await tx.$executeRaw`
     UPDATE muster.walks SET verify = jsonb_set(verify, '{sample}', '[]') WHERE ${isOf(company)} AND kind = 'verify' AND verify IS NOT NULL`;
