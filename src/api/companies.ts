@@ -5,7 +5,7 @@ import { type CompanyKey, companyNotFound, describeCompany, keyText } from '../c
 import { isMusterError, MusterError } from '../core/errors.js';
 import { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
-import { translateDatabaseError } from '../db/sql-state.js';
+import { explainDatabaseError } from '../db/sql-state.js';
 import type { ConnectionRow } from '../db/tables/connections.js';
 import { findLists } from '../db/tables/lists.js';
 import type { List } from '../generated/prisma/client.js';
@@ -241,7 +241,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
 
 /** What failed behind an onboarding. Without it nobody could say whether the token was spent for nothing. */
 function isOnboarded(company: CompanyKey, cause: unknown): MusterError {
-  const error = translateDatabaseError(cause);
+  const error = explainDatabaseError(cause);
   const [code, why] = isMusterError(error) ? [error.code, error.message] : (['internal_error', 'the log says why'] as const);
   return new MusterError(
     code,

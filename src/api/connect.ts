@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { FastifyPluginAsync, FastifyReply } from 'fastify';
 import type { CompanyKey } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
-import { translateDatabaseError } from '../db/sql-state.js';
+import { explainDatabaseError } from '../db/sql-state.js';
 import type { Authorization, Started } from '../oauth/authorization.js';
 import { FLOW_MS } from '../oauth/authorization-flows.js';
 import type { Connections } from '../oauth/connections.js';
@@ -31,6 +31,9 @@ export interface ConnectPagesDependencies {
   readonly runs: Runs;
 }
 
+/** A visitor who tries again in a moment may meet a database that works. */
+const DATABASE_FAILURES = ['database_unavailable', 'statement_cancelled', 'database_busy'] as const;
+
 /** The document of the API describes the calls that carry a token, and no pages. */
 const HIDDEN = { hide: true };
 
@@ -55,7 +58,8 @@ export function connectPages({ authorization, connections, runs }: ConnectPagesD
     });
     pages.setErrorHandler((error, request, reply) => {
       request.log.error({ err: error, route: request.routeOptions.url }, 'A page of the authorization flow failed');
-      const isAway = isMusterError(translateDatabaseError(error), 'database_unavailable');
+      const cause = explainDatabaseError(error);
+      const isAway = DATABASE_FAILURES.some((code) => isMusterError(cause, code));
       return send(reply, isAway ? UNAVAILABLE_PAGE : FAILED_PAGE);
     });
 

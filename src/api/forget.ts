@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../db/database.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { type ForgetDependencies, forgetRecord, liftMarks, type RecordToForget } from '../mirror/forget.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { AuditAction } from './audit.js';
@@ -39,13 +39,12 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
     registerSecret(id);
     const company = { environment: params.environment, companyId: params.company_id };
     const entry = { by: caller, action, company, details: { resource } };
-    return auditedRefusal(db, entry, () =>
-      inTransaction(db, async (tx) => {
-        const result = await work(tx, { list: { ...company, resource }, id });
-        await recordDone(tx, entry);
-        return result;
-      }),
-    );
+    const recorded = async (tx: Transaction) => {
+      const result = await work(tx, { list: { ...company, resource }, id });
+      await recordDone(tx, entry);
+      return result;
+    };
+    return auditedRefusal(db, entry, () => inTransaction(db, recorded, { timeoutMs: WHOLE_LIST_MS }));
   }
 
   return async (api) => {

@@ -116,6 +116,8 @@ const OF_ERRORS: Readonly<Partial<Record<ErrorCode, string>>> = {
     'Give the missing key back to MUSTER_ENCRYPTION_KEYS and restart, then sync again. If it is lost, have the companies authorize again.',
   token_not_stored: 'See that the database takes writes, then sync again.',
   database_unavailable: 'See that PostgreSQL runs and has connections left, then sync again.',
+  statement_cancelled:
+    'Lift the limit that cancels statements: ALTER ROLE … SET statement_timeout = 0 for the role of Muster, then sync again.',
   internal_error: 'Something failed that should not have: look at the log of the workers and report it, then sync again.',
 };
 

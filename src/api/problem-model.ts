@@ -41,6 +41,8 @@ const MEANINGS = {
   mark_key_unreadable: 'The key of the marks cannot be decrypted: its encryption key is missing.',
   token_unreadable: 'A stored token cannot be decrypted: its key is missing.',
   database_unavailable: 'PostgreSQL does not answer.',
+  statement_cancelled: 'PostgreSQL cancelled a statement; nothing was changed.',
+  database_busy: 'Another transaction was in the way for too long; nothing was changed.',
   queue_unavailable: 'The queue does not answer.',
   overloaded: 'As much of this kind is under way as the process takes; ask again after `Retry-After` seconds.',
 } as const satisfies Partial<Record<ErrorCode, string>>;
@@ -90,6 +92,8 @@ const COMMON: readonly {
     of: takesIdempotencyKey,
   },
   { status: 503, code: 'database_unavailable', means: MEANINGS.database_unavailable, of: needsToken },
+  { status: 503, code: 'statement_cancelled', means: MEANINGS.statement_cancelled, of: needsToken },
+  { status: 503, code: 'database_busy', means: MEANINGS.database_busy, of: needsToken },
   { status: 503, code: 'stopping', means: 'The process is being stopped.' },
 ];
 

@@ -2,7 +2,7 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type ErrorCode, isMusterError } from '../core/errors.js';
-import { translateDatabaseError } from '../db/sql-state.js';
+import { explainDatabaseError } from '../db/sql-state.js';
 
 interface Problem {
   readonly status: number;
@@ -47,7 +47,7 @@ export function asksForPage({ method, url, headers }: FastifyRequest): boolean {
 
 /** What there is to say of an error: of one that was not raised on purpose nothing but that. */
 export function problemOf(thrown: unknown): Problem {
-  const error = translateDatabaseError(thrown);
+  const error = explainDatabaseError(thrown);
   if (isMusterError(error)) return { status: error.status, code: error.code, detail: error.message, more: error.details };
   const status = (error as Partial<FastifyError> | null)?.statusCode ?? 500;
   if (status >= 400 && status < 500)

@@ -1,3 +1,4 @@
+import { WHOLE_LIST_MS } from '../db/transaction.js';
 import type { SocketLimitOptions } from './socket-limit.js';
 
 /** What callers may take of the process, whether or not they have shown a token. */
@@ -27,6 +28,8 @@ export const SERVER_LIMITS: ServerLimits = {
   lingerMs: 1_000,
   // An onboarding waits for the service for 120 s before it answers.
   silenceMs: 150_000,
+  // To remove a company of some million records takes minutes, and is ended no sooner (db/transaction.ts).
+  workMs: WHOLE_LIST_MS,
   // The largest body is an onboarding with its refresh token.
   bodyBytes: 256 * 1024,
   backlog: 4_096,

@@ -1,11 +1,15 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** How many connections there may be, how many requests may wait on one for their answers, and how long the rest of a request may take that is answered already. */
 export interface SocketLimitOptions {
+  /** How many there may be. */
   readonly connections: number;
+  /** Requests that may wait on one connection for their answers. */
   readonly pipelined: number;
+  /** How long the rest of a request may take that is answered already. */
   readonly lingerMs: number;
+  /** How long nothing may move on a connection whose trusted caller has something changed. */
+  readonly workMs: number;
 }
 
 /**
@@ -56,9 +60,11 @@ export class SocketLimit {
   }
 
   /** Keeps the connection of this request open until the answer is given. */
-  trust({ socket }: IncomingMessage): void {
+  trust({ socket, method }: IncomingMessage): void {
     this.#idle.delete(socket);
     this.#asked.delete(socket);
+    // Node.js sets the server's own limit again for the next request. The socket of a call from within the process has none.
+    if (method !== 'GET' && method !== 'HEAD' && 'setTimeout' in socket) socket.setTimeout(this.#options.workMs);
   }
 
   /** The newest answer that was begun on a connection, be it given by now or not. */

@@ -3,6 +3,7 @@ import type { Dispatcher } from 'undici';
 import { type Config, loadConfig } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
 import { connectionFailure } from '../core/connection-failure.js';
+import { WHOLE_LIST_MS } from '../db/transaction.js';
 import { ownAddress, withoutSlash } from '../core/own-address.js';
 import { CommandFailure, UsageFailure } from './exit-code.js';
 import { isMuster, isMusterAt, runningUp } from './running-up.js';
@@ -113,7 +114,8 @@ export class AdminClient {
 async function reach(base: string, address: URL, options: Pick<Dispatcher.RequestOptions, 'method' | 'headers' | 'body'>) {
   const { request } = await import('undici'); // half of the time that `muster --help` would take
   try {
-    return await request(address, options);
+    // To remove a company of some million records takes minutes.
+    return await request(address, options.method === 'GET' ? options : { ...options, headersTimeout: WHOLE_LIST_MS });
   } catch (cause) {
     const message =
       (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED'

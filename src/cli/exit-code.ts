@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander';
 import { isMusterError } from '../core/errors.js';
+import { explainDatabaseError } from '../db/sql-state.js';
 import { errorText } from '../observability/error-view.js';
 import { redactText } from '../observability/redaction.js';
 
@@ -13,7 +14,8 @@ export class CommandFailure extends Error {}
 export class UsageFailure extends CommandFailure {}
 
 /** Says on standard error what went wrong, and gives the exit code that stands for it. */
-export function exitCodeOf(error: unknown): number {
+export function exitCodeOf(thrown: unknown): number {
+  const error = explainDatabaseError(thrown);
   // Commander has printed its own message already. Asking for help or for the version is no error.
   if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : BAD_USAGE;
   if (error instanceof CommandFailure) {

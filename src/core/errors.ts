@@ -60,6 +60,8 @@ export const ERROR_CODES = {
   overloaded: { status: 503, retryable: true },
   stopping: { status: 503, retryable: true },
   database_unavailable: { status: 503, retryable: true },
+  statement_cancelled: { status: 503, retryable: true },
+  database_busy: { status: 503, retryable: true },
   queue_unavailable: { status: 503, retryable: true },
   migration_failed: { status: 500, retryable: false },
   embedded_database_failed: { status: 500, retryable: false },

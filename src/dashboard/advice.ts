@@ -21,6 +21,7 @@ const ADVICE: Readonly<Record<string, string>> = {
   unknown_resource: 'Put the list back into the catalogue, or sync without it.',
   walks_failed: 'See the error of each list below.',
   queue_unavailable: 'See that Redis runs. Muster goes on by itself.',
+  database_busy: 'Wait a minute, and do it again: another transaction, such as the removal of a company, was in the way.',
   overloaded: 'Wait a moment, and open the page again.',
 };
 

@@ -12,10 +12,19 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /**
- * A failure of the connection as MusterError `database_unavailable`, every other error as it came. Whether the statement or
- * commit that was under way took effect is unknown then: whoever repeats it needs an epoch or a key that makes it harmless.
+ * A failure of the connection as MusterError `database_unavailable`, a cancelled statement as `statement_cancelled`, every other error as
+ * it came. Whether the statement or commit that was under way took effect is unknown after the first: whoever repeats it needs an epoch or
+ * a key that makes it harmless. A cancelled statement has had no effect, nor has its transaction.
  */
 export function translateDatabaseError(error: unknown): unknown {
+  if (sqlState(error) === CANCELLED) {
+    return new MusterError(
+      'statement_cancelled',
+      'PostgreSQL cancelled a statement, which changed nothing: it took longer than the limit that is set (statement_timeout), or somebody ' +
+        'cancelled it. Try again; if it stays so, lift the limit for the role of Muster (ALTER ROLE … SET statement_timeout = 0)',
+      { cause: error, details: { sql_state: CANCELLED } },
+    );
+  }
   if (!isUnavailable(error)) return error;
   return new MusterError(
     'database_unavailable',
@@ -32,6 +41,24 @@ export async function withDatabaseErrors<T>(work: PromiseLike<T>): Promise<T> {
     throw translateDatabaseError(error);
   }
 }
+
+/**
+ * The same for a caller, who is to try again where another transaction was in the way: `database_busy`. Code that goes on by itself asks for
+ * the SQLSTATE.
+ */
+export function explainDatabaseError(error: unknown): unknown {
+  const state = sqlState(error) ?? '';
+  if (!CONFLICT_STATES.has(state)) return translateDatabaseError(error);
+  return new MusterError(
+    'database_busy',
+    'Another transaction was in the way for too long, and nothing was changed: a company that is being removed, for example, is locked ' +
+      'until that is done. Try again in a minute',
+    { cause: error, details: { sql_state: state } },
+  );
+}
+
+/** query_canceled: statement_timeout, or pg_cancel_backend. */
+const CANCELLED = '57014';
 
 /** Another transaction was in the way. */
 const CONFLICT_STATES = new Set([

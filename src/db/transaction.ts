@@ -7,6 +7,12 @@ import { withDatabaseErrors } from './sql-state.js';
 /** The client inside a transaction. The outer client would wait there for a second connection, and with a full pool for ever. */
 export type Transaction = Prisma.TransactionClient;
 
+/**
+ * For work on a whole list or company, however large: a giant of some million records takes minutes, and whoever ends the work half way
+ * has to begin it again.
+ */
+export const WHOLE_LIST_MS = 3_600_000;
+
 /** Longer than any page takes to write. What hangs inside is ended much sooner, by the session's timeouts (database.ts). */
 const TIMEOUT_MS = 60_000;
 

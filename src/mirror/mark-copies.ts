@@ -5,7 +5,7 @@ import type { Database } from '../db/database.js';
 import { shareConnection } from '../db/tables/connections.js';
 import { fenceList, type ListKey } from '../db/tables/lists.js';
 import { findAllMarks, findMarkKey, insertMarkKey, insertMarks, listsWithMarks, type MarkRow } from '../db/tables/marks.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import type { MarkKeyCipher } from '../privacy/marks.js';
 import { type ForgetDependencies, forgetAgain } from './forget.js';
 
@@ -74,7 +74,8 @@ async function takeKey(tx: Transaction, cipher: MarkKeyCipher, sealed: string): 
 export async function applyMarks(db: Database, deps: ForgetDependencies): Promise<number> {
   let erased = 0;
   for (const list of await listsWithMarks(db))
-    if (deps.catalogue.get(list.resource)) erased += await inTransaction(db, (tx) => forgetAgain(tx, deps, list));
+    if (deps.catalogue.get(list.resource))
+      erased += await inTransaction(db, (tx) => forgetAgain(tx, deps, list), { timeoutMs: WHOLE_LIST_MS });
   return erased;
 }
 

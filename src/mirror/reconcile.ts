@@ -1,8 +1,12 @@
 import type { DeleteGuard } from '../catalogue/endpoint.js';
+import { textArray } from '../db/array-literals.js';
+import { inPieces } from '../db/in-pieces.js';
+import { isOf } from '../db/tables/connections.js';
 import { closeHolds } from '../db/tables/holds.js';
-import { type ListKey, setRecords } from '../db/tables/lists.js';
+import { type ListKey, setRecords, subtractRecords } from '../db/tables/lists.js';
 import { addDeleted } from '../db/tables/walks.js';
 import type { Transaction } from '../db/transaction.js';
+import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable } from './mirror-table.js';
 
 /** What became of the rows that a verified walk did not receive. */
@@ -30,17 +34,12 @@ const SAMPLE = 20;
  * An open hold of an earlier walk is closed either way. The caller has locked the list.
  */
 export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: DeleteGuard): Promise<Reconciliation> {
-  const { list, runId, walkId, pass } = verified;
+  const { list, runId, walkId } = verified;
   const wasHeld = await closeHolds(tx, list, 'superseded');
-  const [found] = await tx.$queryRawUnsafe<{ count: number; living: number; sample: string[] }[]>(
-    `WITH gone AS (${goneRows(list, 3)})
-     SELECT (SELECT count(*)::int FROM gone) AS count, (SELECT count(*)::int FROM (${livingRows(list)}) l) AS living,
-            ARRAY(SELECT id FROM gone ORDER BY id LIMIT ${SAMPLE}) AS sample`,
-    list.environment,
-    list.companyId,
-    walkId,
-    pass,
-  );
+  const [found] = await tx.$queryRaw<{ count: number; living: number; sample: string[] }[]>`
+    WITH gone AS (${goneRows(list, verified)})
+    SELECT (SELECT count(*)::int FROM gone) AS count, (SELECT count(*)::int FROM (${livingRows(list)}) l) AS living,
+      ARRAY(SELECT id FROM gone ORDER BY id LIMIT ${SAMPLE}) AS sample`;
   const gone = found!;
   // The count is kept by differences; here it is known.
   await setRecords(tx, list, gone.living);
@@ -59,56 +58,53 @@ function mustHold({ count, living }: { count: number; living: number }, guard: D
 
 /** Marks deleted what the verified pass lacks, with its change feed rows. The caller has locked the list. */
 export async function deleteGoneRows(tx: Transaction, { list, runId, walkId, pass }: VerifiedPass): Promise<number> {
-  const deleted = await markDeleted(tx, list, goneRows(list, 5), runId, [walkId, pass]);
+  const deleted = await markDeleted(tx, list, goneRows(list, { walkId, pass }), runId);
   await addDeleted(tx, walkId, deleted);
   return deleted;
 }
 
 /** Marks every living row deleted, as deleteGoneRows does. */
 export function deleteAllRows(tx: Transaction, list: ListKey): Promise<number> {
-  return markDeleted(tx, list, livingRows(list), null, []);
+  return markDeleted(tx, list, livingRows(list), null);
 }
 
-/** `ids`: a query of the rows' ids, which takes `more` from $5 on. */
-async function markDeleted(tx: Transaction, list: ListKey, ids: string, runId: string | null, more: unknown[]): Promise<number> {
-  const [row] = await tx.$queryRawUnsafe<{ deleted: number }[]>(
-    `WITH gone AS (${ids}
-     ), marked AS (
-       UPDATE ${mirrorTable(list.resource)} t SET deleted_at = now(), changed_at = now() FROM gone
-       WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = gone.id
-       RETURNING t.id, t.data
-     ), counted AS (
-       SELECT count(*)::int AS deleted FROM marked
-     ), batch AS (
-       INSERT INTO muster.change_batches (size, environment, company_id, resource, run_id, changed_at)
-       SELECT deleted, $1, $2::uuid, $3, $4::uuid, now() FROM counted WHERE deleted > 0 RETURNING id
-     ), fed AS (
-       INSERT INTO muster.changes (batch_id, position, record_id, op, data)
-       SELECT batch.id, row_number() OVER (ORDER BY m.id) - 1, m.id, 'delete', m.data FROM batch, marked m
-     ), living AS (
-       UPDATE muster.lists l SET records = GREATEST(0, l.records - counted.deleted) FROM counted
-       WHERE l.environment = $1 AND l.company_id = $2::uuid AND l.resource = $3
-     )
-     SELECT deleted FROM counted`,
-    list.environment,
-    list.companyId,
-    list.resource,
-    runId,
-    ...more,
-  );
-  return row!.deleted;
+/** `gone`: a query of the rows' ids. Each piece of them has its own batch of the feed, in the order of ids. */
+async function markDeleted(tx: Transaction, list: ListKey, gone: Prisma.Sql, runId: string | null): Promise<number> {
+  const { environment, companyId, resource } = list;
+  let deleted = 0;
+  for await (const rows of inPieces<{ id: string }>(tx, Prisma.sql`${gone} ORDER BY id`)) {
+    const ids = textArray(rows.map(({ id }) => id));
+    const [piece] = await tx.$queryRaw<{ size: number }[]>`
+      WITH marked AS (
+        UPDATE ${tableOf(list)} SET deleted_at = now(), changed_at = now()
+        WHERE ${isOf(list)} AND id = ANY(${ids}::text[]) RETURNING id, data
+      ), counted AS (
+        SELECT count(*)::int AS size FROM marked
+      ), batch AS (
+        INSERT INTO muster.change_batches (size, environment, company_id, resource, run_id, changed_at)
+        SELECT size, ${environment}, ${companyId}::uuid, ${resource}, ${runId}::uuid, now() FROM counted WHERE size > 0 RETURNING id
+      ), fed AS (
+        INSERT INTO muster.changes (batch_id, position, record_id, op, data)
+        SELECT batch.id, row_number() OVER (ORDER BY m.id) - 1, m.id, 'delete', m.data FROM batch, marked m
+      )
+      SELECT size FROM counted`;
+    deleted += piece!.size;
+  }
+  await subtractRecords(tx, list, deleted);
+  return deleted;
 }
 
-/** Ids of the living rows. $1 environment, $2 company. */
-const livingRows = ({ resource }: ListKey) =>
-  `SELECT id FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL`;
+const tableOf = ({ resource }: ListKey) => Prisma.raw(mirrorTable(resource));
+
+/** Ids of the living rows. */
+const livingRows = (list: ListKey) => Prisma.sql`SELECT id FROM ${tableOf(list)} WHERE ${isOf(list)} AND deleted_at IS NULL`;
 
 /**
- * Ids of the living rows that are not in the ledger of the pass; parameters `n` and `n + 1` are the walk and the pass. EXCEPT,
- * because whatever the planner expects, it hashes or sorts both sides once; of an anti-join it may make a loop over all pairs.
+ * Ids of the living rows that are not in the ledger of the pass. EXCEPT, because whatever the planner expects, it hashes or sorts both sides
+ * once; of an anti-join it may make a loop over all pairs.
  */
-const goneRows = (list: ListKey, n: number) => `
+const goneRows = (list: ListKey, { walkId, pass }: Pick<VerifiedPass, 'walkId' | 'pass'>) => Prisma.sql`
   ${livingRows(list)} EXCEPT
   SELECT unnest(k.ids) COLLATE "C"
   FROM muster.walk_pages p JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
-  WHERE p.walk_id = $${n}::uuid AND p.pass = $${n + 1}`;
+  WHERE p.walk_id = ${walkId}::uuid AND p.pass = ${pass}`;

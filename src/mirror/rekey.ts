@@ -1,10 +1,11 @@
 import { describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
+import { goByIndex } from '../db/in-pieces.js';
 import { closeHolds } from '../db/tables/holds.js';
 import { type ListKey, resetList } from '../db/tables/lists.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
-import { inTransaction } from '../db/transaction.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { deleteAllRows } from './reconcile.js';
 
 /**
@@ -14,13 +15,15 @@ import { deleteAllRows } from './reconcile.js';
  */
 export async function rekeyList(db: Database, list: ListKey): Promise<number> {
   const { resource } = list;
-  return inTransaction(db, async (tx) => {
+  const work = async (tx: Transaction) => {
     if (!(await resetList(tx, list))) {
       throw new MusterError('unknown_resource', `The ${describeCompany(list)} has no list ${resource} that was ever walked.`);
     }
+    await goByIndex(tx);
     // A walk that was interrupted has received rows that are about to go: it begins anew.
     await dropCheckpoints(tx, list);
     await closeHolds(tx, list, 'superseded');
     return deleteAllRows(tx, list);
-  });
+  };
+  return inTransaction(db, work, { timeoutMs: WHOLE_LIST_MS });
 }

@@ -5,13 +5,11 @@ import { keepListRules, lockListRules, setListRules, type StoredRules } from '..
 import type { ListKey } from '../db/tables/lists.js';
 import { removeRejectedRecords } from '../db/tables/rejected-records.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { identityOf, type Privacy, privacyOf } from '../privacy/rules.js';
 import { treatRecord } from '../privacy/treat.js';
 import { mirrorTable } from './mirror-table.js';
 
-/** Of one list, however long: what is killed half way begins anew, and would treat a second time what it has treated. */
-const LIST_TIMEOUT_MS = 3_600_000;
 const ROWS_AT_ONCE = 500;
 
 /** What is to be stored of the rules of a catalogue entry. */
@@ -44,7 +42,7 @@ export function treatStored(db: Database, list: ListKey, privacy: Privacy | unde
     await forgetRowHashes(tx, list);
     return treatRows(tx, list, added);
   };
-  return inTransaction(db, work, { timeoutMs: LIST_TIMEOUT_MS });
+  return inTransaction(db, work, { timeoutMs: WHOLE_LIST_MS });
 }
 
 /** The rules that the stored text does not follow yet; a hash by another key is another rule. Undefined where there are none. */

@@ -1,7 +1,10 @@
 import { type CompanyKey, companyNotFound } from '../core/company.js';
+import { goByIndex } from '../db/in-pieces.js';
 import { type Actor, insertRemoval } from '../db/tables/audit.js';
 import { removeUnsigned } from '../db/tables/certificates.js';
 import { lockConnection } from '../db/tables/connections.js';
+import { eraseLedgersOf } from '../db/tables/ledger.js';
+import { removeRejectedRecords } from '../db/tables/rejected-records.js';
 import { cancelRunsOf } from '../db/tables/runs.js';
 import { eraseReadingsOf } from '../db/tables/second-readings.js';
 import { eraseWalksOf } from '../db/tables/walks.js';
@@ -16,15 +19,14 @@ import { eraseCompany } from '../mirror/company-erasure.js';
  */
 export async function removeCompany(tx: Transaction, company: CompanyKey, by: Actor): Promise<void> {
   if (!(await lockConnection(tx, company))) throw companyNotFound(company);
+  await goByIndex(tx);
   await tx.token.deleteMany({ where: company });
   await tx.quarantinedToken.deleteMany({ where: company });
   await tx.connectLink.deleteMany({ where: company });
   await tx.list.deleteMany({ where: company });
   await cancelRunsOf(tx, company);
-  await tx.walkPage.deleteMany({ where: { walk: company } });
-  await tx.pageSnapshot.deleteMany({ where: company });
-  await tx.pageKeys.deleteMany({ where: company });
-  await tx.rejectedRecord.deleteMany({ where: { walk: company } });
+  await eraseLedgersOf(tx, company);
+  await removeRejectedRecords(tx, company);
   await eraseWalksOf(tx, company);
   await eraseReadingsOf(tx, company);
   await tx.hold.deleteMany({ where: company });

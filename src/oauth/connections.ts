@@ -13,7 +13,7 @@ import {
   type ReauthorizationReason,
   setPaused,
 } from '../db/tables/connections.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { recordAuthorizationRestored, recordReauthorizationRequired } from '../notifications/events.js';
 import { removeCompany } from './company-removal.js';
 
@@ -68,7 +68,7 @@ export class Connections {
 
   /** Tokens, mirrored rows, checkpoints, ledger and holds go; runs and audit stay. Throws `company_not_found`. */
   remove(company: CompanyKey, by: Actor): Promise<void> {
-    return inTransaction(this.#db, (tx) => removeCompany(tx, company, by));
+    return inTransaction(this.#db, (tx) => removeCompany(tx, company, by), { timeoutMs: WHOLE_LIST_MS });
   }
 
   async #setPaused(company: CompanyKey, paused: boolean): Promise<ConnectionRow> {

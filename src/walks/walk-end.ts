@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Database } from '../db/database.js';
 import { findProof, type ListKey } from '../db/tables/lists.js';
 import { lockWalk, succeedWalk, type WalkEnd } from '../db/tables/walks.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/events.js';
 import type { OpenWalk } from './open-walk.js';
@@ -43,11 +43,12 @@ export async function endWalk(
   // other row living.
   const mayHaveGone = isVerified && !walk.fillsEmptyList && !comparison.hasSameKeys(keysDigest);
   if (!mayHaveGone) return succeedWalk(db, walk, end);
-  await inTransaction(db, async (tx) => {
+  const work = async (tx: Transaction) => {
     await lockWalk(tx, walk);
     await reconcileRows(tx, walk, endpoint);
     await succeedWalk(tx, walk, end);
-  });
+  };
+  await inTransaction(db, work, { timeoutMs: WHOLE_LIST_MS });
 }
 
 async function reconcileRows(tx: Transaction, { id, list, runId, pass }: OpenWalk, endpoint: Endpoint): Promise<void> {

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { MusterError } from '../../src/core/errors.js';
-import { sqlState, translateDatabaseError } from '../../src/db/sql-state.js';
+import { explainDatabaseError, isPassingTrouble, sqlState, translateDatabaseError } from '../../src/db/sql-state.js';
+import { inTransaction } from '../../src/db/transaction.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 
 const KEY = { environment: 'test', companyId: '00000000-0000-4000-8000-000000000001' };
@@ -77,5 +78,31 @@ describe('translateDatabaseError', () => {
     undefined,
   ])('%s stays what it is', (error) => {
     expect(translateDatabaseError(error)).toBe(error);
+  });
+
+  test('a statement that took too long, or was cancelled, is statement_cancelled', async () => {
+    const slow = inTransaction(database.db, async (tx) => {
+      await tx.$executeRaw`SET LOCAL statement_timeout = 1`;
+      await tx.$queryRaw`SELECT pg_sleep(60)::text`;
+    });
+    const error = await failure(slow);
+    expect(error).toMatchObject({ code: 'statement_cancelled', retryable: true, details: { sql_state: '57014' } });
+    // A run that goes on at once would meet the same limit for ever: it waits for its next attempt.
+    expect(isPassingTrouble(error)).toBe(false);
+  });
+});
+
+describe('explainDatabaseError', () => {
+  test.each(['40001', '40P01', '55P03'])('%s is database_busy', (code) => {
+    const error = Object.assign(new Error('x'), { code });
+    expect(explainDatabaseError(error)).toMatchObject({ code: 'database_busy', retryable: true, cause: error });
+  });
+
+  test('everything else is as translateDatabaseError has it', () => {
+    expect(explainDatabaseError(Object.assign(new Error('x'), { code: '57P01' }))).toMatchObject({
+      code: 'database_unavailable',
+    });
+    const error = new Error('x');
+    expect(explainDatabaseError(error)).toBe(error);
   });
 });

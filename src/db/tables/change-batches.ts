@@ -2,14 +2,17 @@
 // numbers it after the commit (`first_seq`). Its triggers keep muster.change_numbers, by which the view mirror.changes finds a number.
 // Who writes batches that are there locks them by id, before their changes: numbering, which holds muster.change_sequence, removal and retention.
 import pg from 'pg';
-import type { Environment } from '../../core/company.js';
+import type { CompanyKey, Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
+import { inPieces, PIECE_ROWS } from '../in-pieces.js';
 import { inPassingTransaction } from '../passing-transaction.js';
 import { READ_TIMEOUT } from '../session.js';
 import { sqlState } from '../sql-state.js';
 import { inTransaction, type Transaction } from '../transaction.js';
 import { FIRST_WAITING_BARRIER, numberBarriers, removeOldBarriers } from './barriers.js';
+import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
 export interface ChangeRow {
@@ -212,13 +215,39 @@ function stampPiece(db: Database): Promise<boolean> {
   });
 }
 
-/** Takes the data out of every change of the list that the feed has; ids, ops and numbers stay. The caller has locked the list. */
-export async function purgeChanges(tx: Transaction, list: ListKey): Promise<void> {
-  await tx.$executeRaw`SELECT 1 FROM muster.change_batches WHERE ${isOfList(list)} ORDER BY id FOR UPDATE`;
-  await tx.$executeRaw`
-    UPDATE muster.changes c SET data = NULL FROM muster.change_batches b
-    WHERE c.batch_id = b.id AND b.id IN (SELECT id FROM muster.change_batches WHERE ${isOfList(list)}) AND c.data IS NOT NULL`;
-  await tx.changeBatch.updateMany({ where: { ...list, texts: { not: null } }, data: { texts: null } });
+interface SizedBatch {
+  readonly id: bigint;
+  readonly size: number;
+}
+
+/**
+ * Takes the data out of every change of a list, or of a company's lists, that the feed has; ids, ops and numbers stay. The caller has locked
+ * the lists.
+ */
+export async function purgeChanges(tx: Transaction, of: CompanyKey | ListKey): Promise<void> {
+  const condition = 'resource' in of ? isOfList(of) : isOf(of);
+  const query = Prisma.sql`SELECT id, size FROM muster.change_batches WHERE ${condition} ORDER BY id FOR UPDATE`;
+  for await (const batches of inPieces<SizedBatch>(tx, query)) {
+    for (const ids of groupBySize(batches)) {
+      await tx.$executeRaw`UPDATE muster.changes SET data = NULL WHERE batch_id = ANY(${ids}::bigint[]) AND data IS NOT NULL`;
+      await tx.$executeRaw`UPDATE muster.change_batches SET texts = NULL WHERE id = ANY(${ids}::bigint[]) AND texts IS NOT NULL`;
+    }
+  }
+}
+
+/** Ids of batches in a row that have some PIECE_ROWS changes together. A batch that has more by itself is a group of its own. */
+function groupBySize(batches: readonly SizedBatch[]): bigint[][] {
+  const groups: bigint[][] = [];
+  let room = 0;
+  for (const { id, size } of batches) {
+    if (size > room || groups.length === 0) {
+      groups.push([]);
+      room = PIECE_ROWS;
+    }
+    groups.at(-1)!.push(id);
+    room -= size;
+  }
+  return groups;
 }
 
 /** Batches, and barriers, that one transaction removes, so that none is long. */

@@ -3,10 +3,13 @@
 // ids and their hashes). Snapshots and keys never change, and several walks may share one. Written by the page writer (src/mirror) and
 // by these statements, under the lock of the list (lists.ts).
 import pg from 'pg';
+import type { CompanyKey } from '../../core/company.js';
 import { binaryRows } from '../binary-rows.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
+import { inPieces } from '../in-pieces.js';
 import type { Transaction } from '../transaction.js';
+import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /** Pages of the newest pass of the walk. */
@@ -159,7 +162,25 @@ export async function forgetPages(
 
 /** Forgets the hashes of the list's texts: no walk may go by them any more. The caller has locked it. */
 export async function forgetRowHashes(tx: Transaction, list: ListKey): Promise<void> {
-  await tx.pageSnapshot.updateMany({ where: list, data: { rowHashes: null } });
+  const query = Prisma.sql`SELECT id FROM muster.page_snapshots WHERE ${isOfList(list)} AND row_hashes IS NOT NULL`;
+  for await (const rows of inPieces<{ id: bigint }>(tx, query))
+    await tx.$executeRaw`UPDATE muster.page_snapshots SET row_hashes = NULL WHERE id = ANY(${idsOf(rows)}::bigint[])`;
+}
+
+/** Removes the ledgers of a company. The caller has locked its lists. */
+export async function eraseLedgersOf(tx: Transaction, company: CompanyKey): Promise<void> {
+  const snapshots = Prisma.sql`SELECT id FROM muster.page_snapshots WHERE ${isOf(company)}`;
+  for await (const rows of inPieces<{ id: bigint }>(tx, snapshots)) {
+    await tx.$executeRaw`DELETE FROM muster.walk_pages WHERE snapshot_id = ANY(${idsOf(rows)}::bigint[])`;
+    await tx.$executeRaw`DELETE FROM muster.page_snapshots WHERE id = ANY(${idsOf(rows)}::bigint[])`;
+  }
+  const keys = Prisma.sql`SELECT id FROM muster.page_keys WHERE ${isOf(company)}`;
+  for await (const rows of inPieces<{ id: bigint }>(tx, keys))
+    await tx.$executeRaw`DELETE FROM muster.page_keys WHERE id = ANY(${idsOf(rows)}::bigint[])`;
+}
+
+function idsOf(rows: readonly { readonly id: bigint }[]): bigint[] {
+  return rows.map(({ id }) => id);
 }
 
 /**

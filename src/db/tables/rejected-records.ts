@@ -4,8 +4,10 @@ import type { CompanyKey } from '../../core/company.js';
 import { Prisma, type RejectedRecord } from '../../generated/prisma/client.js';
 import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
+import { inPieces } from '../in-pieces.js';
 import type { Transaction } from '../transaction.js';
-import type { ListKey } from './lists.js';
+import { isOf } from './connections.js';
+import { isOfList, type ListKey } from './lists.js';
 
 /** With the list and the run that it belongs to. `text` is the record as it was received, in base64. */
 export type RejectedRecordRow = CompanyKey &
@@ -47,9 +49,15 @@ export async function listRejectedRecords(db: Database, filter: RejectedRecordFi
   return pageOf(rows, limit, (row) => `${row.environment}|${row.companyId}|${row.resource}|${row.id}`);
 }
 
-/** Removes all of the list's. The caller has locked it. */
-export async function removeRejectedRecords(tx: Transaction, list: ListKey): Promise<void> {
-  await tx.rejectedRecord.deleteMany({ where: { walk: list } });
+/** Removes all of a list's, or of a company's lists. The caller has locked them. */
+export async function removeRejectedRecords(tx: Transaction, of: CompanyKey | ListKey): Promise<void> {
+  const walks = 'resource' in of ? isOfList(of) : isOf(of);
+  const query = Prisma.sql`
+    SELECT id FROM muster.rejected_records WHERE walk_id IN (SELECT w.id FROM muster.walks w WHERE ${walks})`;
+  for await (const rows of inPieces<{ id: bigint }>(tx, query)) {
+    const ids = rows.map(({ id }) => id);
+    await deleteRejected(tx, ids);
+  }
 }
 
 /** All that walks of the list have rejected. The caller has locked the list. */

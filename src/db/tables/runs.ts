@@ -146,15 +146,20 @@ export function findClaimableRuns(db: Database, { limit }: { limit: number }): P
 
 /**
  * Says that the worker works on these runs, and on no other: a claim whose work ended in an error that kept it from being released must
- * lapse. Returns the claims that still stand, and what their workers must know.
+ * lapse. Returns the claims that still stand, and what their workers must know. Waits for no lock: while a large company is removed its run is
+ * locked for minutes, and the claims of all others would lapse.
  */
 export function renewClaims(
   db: Database,
   { ids, worker }: { ids: readonly string[]; worker: string },
 ): Promise<(RunClaim & { cancelRequested: boolean; paused: boolean })[]> {
+  const isClaimed = Prisma.sql`id = ANY(${ids}::uuid[]) AND holder = ${worker} AND ${STATUS_OF_ONE} = 'running'`;
   return db.prisma.$queryRaw`
-    UPDATE muster.runs SET heartbeat_at = now() WHERE id = ANY(${ids}::uuid[]) AND holder = ${worker} AND ${STATUS_OF_ONE} = 'running'
-    RETURNING id, epoch, cancel_requested AS "cancelRequested", ${IS_PAUSED} AS paused`;
+    WITH renewed AS (
+      UPDATE muster.runs SET heartbeat_at = now()
+      WHERE id = ANY(ARRAY(SELECT id FROM muster.runs WHERE ${isClaimed} FOR NO KEY UPDATE SKIP LOCKED))
+    )
+    SELECT id, epoch, cancel_requested AS "cancelRequested", ${IS_PAUSED} AS paused FROM muster.runs WHERE ${isClaimed}`;
 }
 
 /** Gives a claim up, so that anyone may go on with the run. Returns whether the claim still stood. */

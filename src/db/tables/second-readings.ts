@@ -3,7 +3,9 @@
 // and ended under the claim of its run. It locks no list, and nothing that a walk locks but its own run and its own row.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
+import { textArray } from '../array-literals.js';
 import type { Database } from '../database.js';
+import { inPieces } from '../in-pieces.js';
 import { takeStep } from '../step.js';
 import type { Transaction } from '../transaction.js';
 import { isOf, rowsOf } from './connections.js';
@@ -110,8 +112,16 @@ export async function removeOldNotes(db: Pick<Database, 'steps'>): Promise<void>
 
 /** Takes what readings have noted of a company's records out of the database: notes, and ids in samples. Counts stay. */
 export async function eraseReadingsOf(tx: Transaction, company: CompanyKey): Promise<void> {
-  await tx.$executeRaw`
-    DELETE FROM muster.second_reading_records WHERE walk_id IN (SELECT id FROM muster.walks WHERE ${isOf(company)} AND kind = 'verify')`;
+  const walks = await tx.$queryRaw<{ id: string }[]>`
+    SELECT id FROM muster.walks WHERE ${isOf(company)} AND kind = 'verify'
+      AND EXISTS (SELECT FROM muster.second_reading_records r WHERE r.walk_id = walks.id)`;
+  for (const { id: walkId } of walks) {
+    const notes = Prisma.sql`SELECT id FROM muster.second_reading_records WHERE walk_id = ${walkId}::uuid ORDER BY id`;
+    for await (const rows of inPieces<{ id: string }>(tx, notes)) {
+      const ids = textArray(rows.map(({ id }) => id));
+      await tx.$executeRaw`DELETE FROM muster.second_reading_records WHERE walk_id = ${walkId}::uuid AND id = ANY(${ids}::text[])`;
+    }
+  }
   await tx.$executeRaw`
     UPDATE muster.walks SET verify = jsonb_set(verify, '{sample}', '[]') WHERE ${isOf(company)} AND kind = 'verify' AND verify IS NOT NULL`;
 }
