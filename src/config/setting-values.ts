@@ -2,6 +2,7 @@ import { resolve } from 'node:path';
 import { CronExpressionParser } from 'cron-parser';
 import { z } from 'zod';
 import { type EncryptionKey, Secret } from '../core/secret.js';
+import { AddressFault, readDatabaseAddress } from '../db/database-address.js';
 import { LOG_FORMATS } from '../observability/logger.js';
 import { EXPORT_FORMATS } from '../warehouse/export/export-settings.js';
 
@@ -42,6 +43,16 @@ export function urlText(...protocols: string[]) {
     )
     .refine((text) => protocols.includes(new URL(text).protocol), orEnd(`must begin with ${allowed}`));
 }
+
+/** As it was written, too. */
+export const databaseUrl = z.string().superRefine((text, context) => {
+  try {
+    readDatabaseAddress(text);
+  } catch (error) {
+    if (!(error instanceof AddressFault)) throw error;
+    context.addIssue(error.problem);
+  }
+});
 
 const httpUrl = urlText('https:', 'http:')
   .transform((text) => new URL(text))

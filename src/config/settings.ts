@@ -26,8 +26,8 @@ const path = z.string().transform((text) => resolve(text));
 
 /** Reads the variables, whose texts are trimmed and never empty. */
 export const SETTINGS = z.object({
-  DATABASE_URL: optional(value.urlText('postgres:', 'postgresql:'), {
-    help: 'PostgreSQL 15 or newer. What each `sslmode` does, and which poolers may stand between: [requirements.md](requirements.md#postgresql).',
+  DATABASE_URL: optional(value.databaseUrl, {
+    help: 'PostgreSQL 15 or newer. Sockets and several hosts: [below](#database_url). What each `sslmode` does, and which poolers may stand between: [requirements.md](requirements.md#postgresql).',
     unset: 'an embedded PostgreSQL under `MUSTER_HOME`',
     example: 'postgres://muster:password@db.example.com:5432/muster',
     secret: true,

@@ -1,34 +1,42 @@
 import { accessSync, constants } from 'node:fs';
-import type pg from 'pg';
 import { MusterError } from '../core/errors.js';
+import { AddressFault, isSocket, readDatabaseAddress } from './database-address.js';
+import { type ClientOptions, DatabaseClient } from './database-client.js';
 
 /** How long a query waits for a connection, be it a new one or one that is in use. */
 const CONNECT_TIMEOUT_MS = 30_000;
 
-const TLS_MODES = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full', 'no-verify'];
 /** The driver looks whose certificate it is in each of these, and warns that some day it will not. */
 const VERIFYING_MODES = new Set(['prefer', 'require', 'verify-ca']);
 const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'];
 
 /**
- * What the driver is told of DATABASE_URL. `applicationName` is what pg_stat_activity shows. Throws `invalid_configuration` for an `sslmode`
- * that nobody knows, and for files of certificates that cannot be read.
+ * What a DatabaseClient, or a pool of them, is told of DATABASE_URL. `applicationName` is what pg_stat_activity shows. Throws
+ * `invalid_configuration` for an address that cannot be used, and for files of certificates that cannot be read.
  */
-export function connectionOptions(url: string, applicationName: string): pg.ClientConfig {
-  const parsed = new URL(url);
-  const parameters = parsed.searchParams;
+export function connectionOptions(
+  url: string,
+  applicationName: string,
+): ClientOptions & { readonly Client: typeof DatabaseClient } {
+  const { hosts, user, password, database, parameters } = readDatabaseAddress(url);
+  // As for libpq: what passes through a socket leaves no machine.
+  if (hosts.every(isSocket)) parameters.set('sslmode', 'disable');
   const mode = parameters.get('sslmode');
-  if (mode !== null && !TLS_MODES.includes(mode)) refuse(`sslmode must be one of ${TLS_MODES.join(', ')}`);
   for (const name of TLS_FILES) {
     const file = parameters.get(name);
     if (file !== null) requireReadable(name, file);
   }
   const isLikeLibpq = parameters.get('uselibpqcompat') === 'true';
   if (mode === 'verify-ca' && isLikeLibpq && !parameters.has('sslrootcert'))
-    refuse('sslmode=verify-ca needs sslrootcert, a file with the certificate of the authority that you trust');
+    throw new AddressFault('sslmode=verify-ca needs sslrootcert, a file with the certificate of the authority that you trust');
   if (mode !== null && VERIFYING_MODES.has(mode) && !isLikeLibpq) parameters.set('sslmode', 'verify-full');
+  // The driver decodes its parameters, and of a path all that encodeURI encodes.
+  for (const [name, value] of Object.entries({ user, password, host: hosts[0]!.host, port: String(hosts[0]!.port) }))
+    parameters.set(name, value);
   return {
-    connectionString: parsed.href,
+    hosts,
+    Client: DatabaseClient,
+    connectionString: `postgres:///${encodeURI(database)}?${String(parameters)}`,
     application_name: applicationName,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   };
@@ -36,7 +44,7 @@ export function connectionOptions(url: string, applicationName: string): pg.Clie
 
 /** What the operator has the server set for each session. */
 export function sessionOptions(url: string): string {
-  return new URL(url).searchParams.get('options') ?? '';
+  return readDatabaseAddress(url).parameters.get('options') ?? '';
 }
 
 function requireReadable(name: string, file: string): void {
@@ -48,8 +56,4 @@ function requireReadable(name: string, file: string): void {
       cause,
     });
   }
-}
-
-function refuse(problem: string): never {
-  throw new MusterError('invalid_configuration', `DATABASE_URL: ${problem}`);
 }

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { MusterError } from '../core/errors.js';
 import { explainConnectFailure } from './connect-failure.js';
 import { connectionOptions, sessionOptions } from './connection-options.js';
+import { DatabaseClient } from './database-client.js';
 import { prepareSession, type Session } from './session.js';
 import { sqlState } from './sql-state.js';
 
@@ -37,7 +38,7 @@ export async function asOwner<T>(
   { application, mayNot }: { readonly application: string; readonly mayNot: string },
   work: (client: pg.Client, session: Session) => Promise<T>,
 ): Promise<T> {
-  const client = new pg.Client(connectionOptions(url, application));
+  const client = new DatabaseClient(connectionOptions(url, application));
   client.on('error', () => {}); // the query under way reports it
   try {
     await client.connect();

@@ -1,9 +1,10 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import type { Logger } from 'pino';
 import { isMusterError, MusterError } from '../core/errors.js';
 import { connectionOptions, sessionOptions } from './connection-options.js';
+import { DatabaseClient } from './database-client.js';
 import { explainConnectFailure } from './connect-failure.js';
 import { underMigrationLock } from './migration-lock.js';
 import { requireUsableServer } from './server-check.js';
@@ -47,7 +48,7 @@ interface Row {
  * A migration that the database has and this version lacks is let be, as Prisma does: a newer version runs beside us.
  */
 export async function migrate(url: string, logger: Logger): Promise<{ applied: string[] }> {
-  const client = new pg.Client(connectionOptions(url, 'muster migrate'));
+  const client = new DatabaseClient(connectionOptions(url, 'muster migrate'));
   client.on('error', () => {}); // the query under way reports it
   try {
     await client.connect();

@@ -1,5 +1,6 @@
-import pg from 'pg';
+import type pg from 'pg';
 import { connectionOptions, sessionOptions } from './connection-options.js';
+import { DatabaseClient } from './database-client.js';
 import { prepareSession } from './session.js';
 
 /** Of a pooler that other clients keep busy, one look may see the same connection twice by chance. */
@@ -12,7 +13,7 @@ const LOOKS = 5;
 export async function poolsTransactions(url: string): Promise<boolean> {
   const clients: pg.Client[] = [];
   const connect = async () => {
-    const client = new pg.Client(connectionOptions(url, 'muster'));
+    const client = new DatabaseClient(connectionOptions(url, 'muster'));
     clients.push(client.on('error', () => {})); // the query under way reports it
     await client.connect();
     return client;

@@ -1,9 +1,10 @@
 import { Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
+import type pg from 'pg';
 import { MusterError } from '../core/errors.js';
 import { explainConnectFailure } from './connect-failure.js';
 import { connectionOptions, sessionOptions } from './connection-options.js';
+import { DatabaseClient } from './database-client.js';
 import { prepareSession, type Session } from './session.js';
 import { sqlState } from './sql-state.js';
 
@@ -28,7 +29,7 @@ const BEGIN = `BEGIN READ ONLY; SET LOCAL statement_timeout = ${STATEMENT_MS}; S
 export async function readOnly<T>(url: string, work: (db: Reader, session: Session) => Promise<T>): Promise<T> {
   const socket = new Socket();
   try {
-    const client = new pg.Client({
+    const client = new DatabaseClient({
       ...connectionOptions(url, 'muster doctor'),
       connectionTimeoutMillis: CONNECT_MS,
       query_timeout: ANSWER_MS,

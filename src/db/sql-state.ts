@@ -89,12 +89,14 @@ const UNAVAILABLE_PRISMA = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024',
 const UNAVAILABLE_ADAPTER = new Set(['DatabaseNotReachable', 'ConnectionClosed', 'SocketTimeout']);
 
 const UNAVAILABLE_SYSTEM = new Set([
+  'EACCES', // the socket file, or its folder, is not for this user
   'EAI_AGAIN',
   'ECONNREFUSED',
   'ECONNRESET',
   'EHOSTUNREACH',
   'ENETUNREACH',
   'ENOENT', // the socket file of a server that does not run
+  'ENOTDIR', // the folder of the socket is a file
   'ENOTFOUND',
   'EPIPE',
   'ETIMEDOUT',

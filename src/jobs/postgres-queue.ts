@@ -17,6 +17,7 @@ import pg from 'pg';
 import { MusterError } from '../core/errors.js';
 import { explainConnectFailure } from '../db/connect-failure.js';
 import { connectionOptions, sessionOptions } from '../db/connection-options.js';
+import { DatabaseClient } from '../db/database-client.js';
 import { poolsTransactions } from '../db/pooling.js';
 import { makeJobSequences, QUEUE_SCHEMA } from '../db/queue-tables.js';
 import { prepareSession, setSearchPath } from '../db/session.js';
@@ -35,7 +36,7 @@ export async function migrateQueue(databaseUrl: string): Promise<void> {
         'queue in PostgreSQL needs sessions. Set REDIS_URL, or DATABASE_URL to PostgreSQL itself or to a pool with pool_mode = session',
     );
   }
-  const client = new pg.Client(connectionOptions(databaseUrl, 'muster migrate'));
+  const client = new DatabaseClient(connectionOptions(databaseUrl, 'muster migrate'));
   client.on('error', () => {}); // the query under way reports it
   try {
     await client.connect();
@@ -105,7 +106,7 @@ const FAILED_CONNECT_MS = 1_000;
  * starting up, shutting down); it pauses only where nobody listens. So the attempt fails late, and a pool makes no more of
  * them than it has places, a second.
  */
-class PacedClient extends pg.Client {
+class PacedClient extends DatabaseClient {
   override connect(): Promise<pg.Client>;
   override connect(callback: (error: Error) => void): void;
   override connect(callback?: (error: Error) => void): Promise<pg.Client> | void {

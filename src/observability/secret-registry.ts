@@ -20,11 +20,14 @@ export function registerSecret(value: string, options: { lasting?: boolean } = {
   for (const form of new Set(forms)) register(form, options.lasting ?? false);
 }
 
+/** An address with several hosts is no URL to Node. */
+const PASSWORD_AND_QUERY = /^[^:]+:\/\/(?:[^:/?#]*:([^/?#]*)@)?[^?]*\??(.*)$/;
+
 /** Names the password of a database's or queue's address: as it is written there, and as it is sent. */
 export function registerPasswordOf(url: string): void {
-  const { password, searchParams } = new URL(url);
+  const [, password = '', query = ''] = PASSWORD_AND_QUERY.exec(url) ?? [];
   // Drivers take it from a parameter, too, which is decoded already.
-  for (const written of [password, searchParams.get('password') ?? '']) {
+  for (const written of [password, new URLSearchParams(query).get('password') ?? '']) {
     registerSecret(written, { lasting: true });
     registerSecret(decoded(written), { lasting: true });
   }
@@ -32,9 +35,9 @@ export function registerPasswordOf(url: string): void {
 
 function decoded(text: string): string {
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(text.replace(/%(?![\da-f]{2})/gi, '%25')); // drivers take a lone per cent sign for itself
   } catch {
-    return text; // a lone per cent sign, which drivers take for itself
+    return text;
   }
 }
 

@@ -209,7 +209,7 @@ test('a database that is not there, and a server that is not there, are told apa
   elsewhere.pathname = 'no_such_database';
   await expect(migrate(elsewhere.href, logger)).rejects.toMatchObject({
     code: 'invalid_configuration',
-    message: expect.stringContaining('DATABASE_URL: the database does not exist'),
+    message: expect.stringContaining('does not exist; create it first (createdb)'),
   });
   elsewhere.port = '1';
   await expect(migrate(elsewhere.href, logger)).rejects.toMatchObject({ code: 'database_unavailable' });

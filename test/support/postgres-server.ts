@@ -1,6 +1,6 @@
-import { type ChildProcess, spawn } from 'node:child_process';
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync } from 'node:fs';
+import { appendFileSync, chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
@@ -57,12 +57,33 @@ export class PostgresServer {
     return `postgres://${NAME}:${this.#cluster.password}@127.0.0.1:${this.#port}/postgres`;
   }
 
+  /** The folder of its Unix socket. */
+  get socketFolder(): string {
+    return this.#cluster.data;
+  }
+
+  /** A server that follows this one, which is stopped while it is copied. */
+  async startStandby(): Promise<PostgresServer> {
+    const home = mkdtempSync(join(tmpdir(), 'muster-postgres-'));
+    chmodSync(home, 0o755);
+    await this.stop('fast');
+    execFileSync('cp', ['-a', `${this.#home}/.`, home]);
+    const standby = new PostgresServer(home, await prepareCluster(home));
+    const { data, password } = standby.#cluster;
+    writeFileSync(join(data, 'standby.signal'), '');
+    const primary = `host=127.0.0.1 port=${this.#port} user=${NAME} password=${password}`;
+    appendFileSync(join(data, 'postgresql.auto.conf'), `primary_conninfo = '${primary}'\n`);
+    await this.start();
+    await standby.start();
+    return standby;
+  }
+
   /** Resolves when it takes connections. */
   async start(): Promise<void> {
     const { program, data, account } = this.#cluster;
     const settings = [
       'listen_addresses=127.0.0.1',
-      'unix_socket_directories=',
+      `unix_socket_directories=${data}`,
       // The machine goes on when the server is ended, and has all that was written.
       'fsync=off',
       ...Object.entries(this.#settings).map(([name, value]) => `${name}=${value}`),
