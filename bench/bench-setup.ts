@@ -9,7 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { pino } from 'pino';
-import { startEmbeddedServer } from '../src/embedded/embedded-server.js';
+import { type EmbeddedServer, startEmbeddedServer } from '../src/embedded/embedded-server.js';
 import { anyPort } from '../test/support/port.js';
 
 /** Of Muster's own processes. */
@@ -33,6 +33,15 @@ export interface BenchOptions {
   readonly privacy?: Readonly<Record<string, string>>;
   /** Where BullMQ keeps its jobs; in PostgreSQL unless told. */
   readonly redisUrl?: string;
+  /** An empty server, which is stopped with the rest; an embedded one that counts statements unless told. */
+  readonly server?: BenchServer;
+}
+
+export interface BenchServer {
+  readonly url: string;
+  /** Where Muster reaches it by way of a pooler. */
+  readonly pooledUrl?: string;
+  stop(): Promise<unknown>;
 }
 
 /** The provider, PostgreSQL, the admin API and the workers, each a process of its own. */
@@ -73,7 +82,7 @@ export interface Bench {
 export async function openBench(options: BenchOptions): Promise<Bench> {
   const { workers = 1 } = options;
   const home = await mkdtemp(join(tmpdir(), 'muster-bench-'));
-  const server = await startCountingServer(home);
+  const server: BenchServer = options.server ?? (await startCountingServer(home));
   // What the benchmark itself asks is not counted.
   const pool = new pg.Pool({ connectionString: server.url, options: '-c pg_stat_statements.track=none' });
   // The server is stopped while the last connections close.
@@ -102,7 +111,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
   const env = {
     PATH: process.env['PATH'],
     MUSTER_HOME: home,
-    DATABASE_URL: server.url,
+    DATABASE_URL: server.pooledUrl ?? server.url,
     MUSTER_CATALOGUE: catalogue,
     MUSTER_PRIVACY_KEY: Buffer.alloc(32, 2).toString('base64'),
     MUSTER_ADMIN_TOKEN: token,
@@ -245,7 +254,7 @@ export async function openBench(options: BenchOptions): Promise<Bench> {
 }
 
 /** An embedded server that counts statements. */
-async function startCountingServer(home: string): Promise<Awaited<ReturnType<typeof startEmbeddedServer>>> {
+async function startCountingServer(home: string): Promise<EmbeddedServer> {
   const logger = pino({ level: 'silent' });
   const first = await startEmbeddedServer({ home, logger });
   const client = new pg.Client(first.url);

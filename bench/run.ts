@@ -15,6 +15,7 @@ import { measurePages } from './pages.js';
 import { markdown, ratiosPicture, scalePicture } from './report.js';
 import { measurePrivacy } from './privacy.js';
 import { measureSchemaLog } from './schema-log.js';
+import { measureStock } from './stock.js';
 import { measureTokens } from './token-refresh.js';
 import { measureViews } from './views.js';
 
@@ -43,6 +44,7 @@ const parts = {
   export: () => measureExport(measures, scale),
   views: () => measureViews(measures, scale),
   'schema-log': () => measureSchemaLog(measures, scale),
+  stock: () => measureStock(measures, scale),
   feed: () => measureFeed(measures, Number(process.env['BENCH_CHANGES'] ?? 5_000_000)),
   pages: () => measurePages(measures, Number(process.env['BENCH_REQUESTS'] ?? 100)),
 };

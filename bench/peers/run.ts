@@ -7,16 +7,21 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { pino } from 'pino';
 import { startEmbeddedServer } from '../../src/embedded/embedded-server.js';
+import { PostgresServer } from '../../test/support/postgres-server.js';
+import { stockPrograms } from '../../test/support/stock-postgres.js';
 import { type Contestant, MUSTER, pythonPeers, type Task } from './contestants.js';
 
 // npm run bench:peers: Muster beside what loads the same pages into the same PostgreSQL, whole processes from start to end. Makes an
-// environment for Python the first time. PEERS_RECORDS names the sizes, PEERS_ONLY a part of a contestant's name, and then nothing is written. Who fails, or takes
-// longer than a load may, is said to have failed, and the others go on: nobody need watch.
+// environment for Python the first time. PEERS_RECORDS names the sizes, BENCH_ROUNDS how often each contestant loads them, in turn with the others.
+// With PEERS_ONLY (parts of contestants' names, comma-separated) or BENCH_SERVER=stock (the PostgreSQL that the machine's packages installed)
+// nothing is written. Who fails, or takes longer than a load may, is said to have failed, and the others go on: nobody need watch.
 
 const COMPANIES = 4;
 const PAGE_SIZE = 500;
 const sizes = (process.env['PEERS_RECORDS'] ?? '80000,400000').split(',').map(Number);
-const only = process.env['PEERS_ONLY'];
+const only = process.env['PEERS_ONLY']?.split(',');
+const rounds = Number(process.env['BENCH_ROUNDS'] ?? 1);
+const isStock = process.env['BENCH_SERVER'] === 'stock';
 
 interface Result {
   readonly name: string;
@@ -28,15 +33,17 @@ interface Result {
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'muster-peers-'));
-const server = await startEmbeddedServer({ home: folder, logger: pino({ level: 'silent' }) });
+const server = isStock ? await startStock() : await startEmbeddedServer({ home: folder, logger: pino({ level: 'silent' }) });
+const serverName = `${isStock ? 'stock' : 'embedded'} PostgreSQL ${await serverVersion()}`;
 const results: Result[] = [];
 try {
   const contestants = [MUSTER, ...preparedPeers()].filter(isAsked);
   for (const records of sizes)
-    for (const contestant of contestants) {
-      results.push(await measure(contestant, records));
-      if (!only) writeFileSync(join(HERE, 'results.md'), markdown(results));
-    }
+    for (let round = 0; round < rounds; round++)
+      for (const contestant of contestants) {
+        results.push(await measure(contestant, records));
+        if (!only && !isStock) writeFileSync(join(HERE, 'results.md'), markdown(results));
+      }
 } finally {
   await server.stop();
   rmSync(folder, { recursive: true, force: true });
@@ -45,7 +52,21 @@ console.log(markdown(results));
 if (results.some(({ again }) => again === undefined)) process.exitCode = 1;
 
 function isAsked({ name }: Contestant): boolean {
-  return !only || name.includes(only);
+  return !only || only.some((part) => name.includes(part));
+}
+
+/** It flushes what it commits, as the embedded server does. */
+async function startStock(): Promise<{ url: string; stop(): Promise<void> }> {
+  const stock = await PostgresServer.start({ programs: stockPrograms(), settings: { fsync: 'on' } });
+  return { url: stock.url, stop: () => stock.remove() };
+}
+
+async function serverVersion(): Promise<string> {
+  const client = new pg.Client(server.url);
+  await client.connect();
+  const { rows } = await client.query<{ server_version: string }>('SHOW server_version');
+  await client.end();
+  return rows[0]!.server_version.split(' ')[0]!;
 }
 
 /** None, and a word about it, where there is no Python. */
@@ -130,15 +151,20 @@ async function requireRows({ databaseUrl }: Task, { name, table }: Contestant, r
 function markdown(all: readonly Result[]): string {
   const columns = sizes.flatMap((records) => [`${records.toLocaleString('en-US')}, first`, 'again']);
   const names = [...new Set(all.map(({ name }) => name))];
-  const rate = (records: number, seconds?: number) => (seconds === undefined ? 'failed' : (records / seconds / 1_000).toFixed(1));
+  const cell = (name: string, records: number, load: 'first' | 'again') => {
+    const seconds = all.filter((result) => result.name === name && result.records === records).map((result) => result[load]);
+    if (seconds.includes(undefined)) return 'failed';
+    const median = seconds.toSorted((a, b) => a! - b!)[Math.floor(seconds.length / 2)];
+    return median === undefined ? '' : (records / median / 1_000).toFixed(1);
+  };
   const rows = names.map((name) => {
-    const own = all.filter((result) => result.name === name);
-    return `| ${name} | ${own.map(({ records, first, again }) => `${rate(records, first)} | ${rate(records, again)}`).join(' | ')} |`;
+    const cells = sizes.flatMap((records) => [cell(name, records, 'first'), cell(name, records, 'again')]);
+    return `| ${name} | ${cells.join(' | ')} |`;
   });
   return `# Beside its peers
 
 Thousands of records a second, by the clock from the start of a process until all is in PostgreSQL: ${COMPANIES} companies, pages of ${PAGE_SIZE},
-the same provider and server, one contestant at a time, one round. Made by \`npm run bench:peers\` on ${cpus().length} cores (${cpus()[0]!.model.trim()}), Node ${process.versions.node}.
+the same provider and server (${serverName}), one contestant at a time, ${rounds === 1 ? 'one round' : `medians of ${rounds} rounds`}. Made by \`npm run bench:peers\` on ${cpus().length} cores (${cpus()[0]!.model.trim()}), Node ${process.versions.node}.
 
 | | ${columns.join(' | ')} |
 |---|${columns.map(() => '---:|').join('')}

@@ -12,7 +12,8 @@ let pooler: Pooler;
 let folder: string;
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'muster-export-'));
-  [database, pooler] = await Promise.all([testDatabase(), startPgBouncer('transaction', { default_pool_size: '3' })]);
+  database = await testDatabase();
+  pooler = await startPgBouncer(database.url, 'transaction', { default_pool_size: '3' });
   await makeGadgets(database.db.pool, 500);
 });
 afterAll(async () => {

@@ -30,7 +30,7 @@ async function deploy(mode: 'session' | 'transaction', queue: 'Redis' | 'Postgre
     env: { WORKER_CONCURRENCY: '4', SYNC_CRON: '0 3 * * *', SYNC_SPREAD_MINUTES: '0' },
   });
   cleanups.push(() => deployment.close());
-  const pooler = await startPgBouncer(mode);
+  const pooler = await startPgBouncer(deployment.database.url, mode);
   cleanups.push(() => pooler.close());
   // Where nothing is done about it, times are read five hours off, and dates not at all.
   const name = new URL(deployment.database.url).pathname.slice(1);
@@ -113,7 +113,7 @@ test('what a pooler does not follow is refused with the statement that mends it'
 test('a step through a pool of transactions gives up locks, and leaves nothing behind for the next client', async () => {
   const { url, close } = await testDatabase();
   cleanups.push(close);
-  const pooler = await startPgBouncer('transaction', { default_pool_size: '1' });
+  const pooler = await startPgBouncer(url, 'transaction', { default_pool_size: '1' });
   cleanups.push(() => pooler.close());
   const db = openDatabase({ url: pooler.through(url) });
   cleanups.push(() => db.close());
@@ -162,7 +162,7 @@ test.each([
   async (mode, carriesQueue, line) => {
     const { url, close } = await testDatabase();
     cleanups.push(close);
-    const pooler = await startPgBouncer(mode, { default_pool_size: '3' });
+    const pooler = await startPgBouncer(url, mode, { default_pool_size: '3' });
     cleanups.push(() => pooler.close());
     const access = new DatabaseAccess({ url: pooler.through(url) });
     const needs = { access, mirrorTables: ['employees'], workerConcurrency: 4, carriesQueue };
@@ -181,7 +181,7 @@ describe('migrations through a pool of transactions', () => {
   test('are applied once by several at once, and leave no lock behind', async () => {
     const { url, close } = await emptyDatabase();
     cleanups.push(close);
-    const pooler = await startPgBouncer('transaction');
+    const pooler = await startPgBouncer(url, 'transaction');
     cleanups.push(() => pooler.close());
     const env = { DATABASE_URL: pooler.through(url), REDIS_URL: redisUrl()!, MUSTER_ENCRYPTION_KEYS: `k:${'A'.repeat(43)}=` };
     const processes = [1, 2, 3].map(() => startMuster(['migrate', '--json'], env));

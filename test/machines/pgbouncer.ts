@@ -3,7 +3,6 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { inject } from 'vitest';
 import { anyPort } from '../support/port.js';
 import { waitFor } from '../support/wait-for.js';
 
@@ -16,9 +15,16 @@ export interface Pooler {
   close(): Promise<void>;
 }
 
-/** A PgBouncer before the tests' PostgreSQL. `settings` are added to its file, which is as the package brings it otherwise. */
-export async function startPgBouncer(mode: 'session' | 'transaction', settings: Record<string, string> = {}): Promise<Pooler> {
-  const server = new URL(inject('postgres').url);
+/**
+ * A PgBouncer before the PostgreSQL of this address. `settings` are added to its file, which is as the package brings it
+ * otherwise.
+ */
+export async function startPgBouncer(
+  serverUrl: string,
+  mode: 'session' | 'transaction',
+  settings: Record<string, string> = {},
+): Promise<Pooler> {
+  const server = new URL(serverUrl);
   const folder = mkdtempSync(join(tmpdir(), 'muster-pgbouncer-'));
   const port = anyPort();
   const file = join(folder, 'pgbouncer.ini');

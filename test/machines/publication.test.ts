@@ -121,7 +121,8 @@ test('a subscriber gets what is there, then every insert, update and delete', as
 
 test('through a pooler it is made as well, with a word about where to subscribe', async () => {
   for (const mode of ['transaction', 'session'] as const) {
-    const [pooled, pooler] = await Promise.all([testDatabase(), startPgBouncer(mode)]);
+    const pooled = await testDatabase();
+    const pooler = await startPgBouncer(pooled.url, mode);
     try {
       const { code, stderr } = await publish({ DATABASE_URL: pooler.through(pooled.url) });
       expect([code, stderr]).toEqual([0, expect.stringContaining('leads through a pooler')]);
