@@ -106,7 +106,8 @@ describe('a company that is revoked during its walk', () => {
     sandbox.faults.clear();
     const status = async () => ((await deployment.call('GET', path(companyId))).body as { status: string }).status;
     await waitFor(async () => (await status()) === 'reauthorization_required');
-    expect((await deployment.runEnd(companyId)).status).toBe('failed');
+    const failed = await deployment.runEnd(companyId);
+    expect(failed.status).toBe('failed');
     const refreshes = sandbox.requests.all('/auth/token').length;
     // Its first token, and the one refresh that was refused; not one for each page that was in flight.
     expect(refreshes).toBe(2);

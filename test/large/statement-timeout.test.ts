@@ -121,15 +121,15 @@ async function killHalfWay(method: string, address: string, { companyId, id }: {
 test('a large company is synced, read a second time, exported, forgotten of, and removed', async () => {
   const { companyId } = deployment.sandbox.companies[0]!;
   await deployment.onboard(companyId);
-  const run = await deployment.runEnd(companyId, PATIENCE_MS);
+  const run = await deployment.runEnd(companyId);
   expect(run).toMatchObject({ status: 'succeeded', walks: [{ verified: true, inserted: ROWS }] });
 
   expect((await deployment.call('POST', `${path(companyId)}/sync`, { mode: 'full' })).status).toBe(202);
-  const again = await deployment.runEnd(companyId, PATIENCE_MS);
+  const again = await deployment.runEnd(companyId);
   expect(again).toMatchObject({ status: 'succeeded', walks: [{ verified: true, unchanged: ROWS, deleted: 0 }] });
 
   expect((await deployment.call('POST', `${path(companyId)}/verify`)).status).toBe(202);
-  const reading = await deployment.runEnd(companyId, PATIENCE_MS);
+  const reading = await deployment.runEnd(companyId);
   const found = { missing: 0, extra: 0, different: 0, compared: ROWS };
   expect(reading).toMatchObject({ status: 'succeeded', walks: [{ verify: found }] });
 

@@ -161,7 +161,7 @@ describe('several servers, of which one is the primary', () => {
     await asAdmin(standby.url, 'SELECT pg_promote()');
     const sync = () => deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
     await waitFor(async () => (await sync().catch(() => undefined))?.status === 202, { what: 'the API to take a run' });
-    const second = await deployment.runEnd(companyId, 120_000);
+    const second = await deployment.runEnd(companyId);
     expect([second.status, second.id === first.id]).toEqual(['succeeded', false]);
     expect(await mirrored(db, 'employees', companyId)).toEqual(upstream(deployment.sandbox, 'employees', companyId));
     expect((await deployment.fetch('/readyz')).status).toBe(200);

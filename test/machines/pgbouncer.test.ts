@@ -132,7 +132,7 @@ test('a step through a pool of transactions gives up locks, and leaves nothing b
 test('an examination behind a pooler warns of a limit that cancels single statements', async () => {
   const { url, close } = await testDatabase();
   cleanups.push(close);
-  const pooler = await startPgBouncer('transaction');
+  const pooler = await startPgBouncer(url, 'transaction');
   cleanups.push(() => pooler.close());
   const admin = new pg.Client(url);
   await admin.connect();

@@ -36,19 +36,26 @@ export class PostgresServer {
   readonly #home: string;
   readonly #cluster: Cluster;
   readonly #settings: Readonly<Record<string, string>>;
+  readonly #programs: ServerPrograms | undefined;
   readonly #port = anyPort();
   #guard: ChildProcess | undefined;
 
-  private constructor(home: string, cluster: Cluster, settings: Readonly<Record<string, string>>) {
+  private constructor(
+    home: string,
+    cluster: Cluster,
+    settings: Readonly<Record<string, string>>,
+    programs: ServerPrograms | undefined,
+  ) {
     this.#home = home;
     this.#cluster = cluster;
     this.#settings = settings;
+    this.#programs = programs;
   }
 
   static async start({ programs = usualPrograms(), settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
     const home = mkdtempSync(join(tmpdir(), 'muster-postgres-'));
     chmodSync(home, 0o755);
-    const server = new PostgresServer(home, await prepareCluster(home, programs), settings);
+    const server = new PostgresServer(home, await prepareCluster(home, programs), settings, programs);
     await server.start();
     return server;
   }
@@ -68,7 +75,7 @@ export class PostgresServer {
     chmodSync(home, 0o755);
     await this.stop('fast');
     execFileSync('cp', ['-a', `${this.#home}/.`, home]);
-    const standby = new PostgresServer(home, await prepareCluster(home));
+    const standby = new PostgresServer(home, await prepareCluster(home, this.#programs), this.#settings, this.#programs);
     const { data, password } = standby.#cluster;
     writeFileSync(join(data, 'standby.signal'), '');
     const primary = `host=127.0.0.1 port=${this.#port} user=${NAME} password=${password}`;

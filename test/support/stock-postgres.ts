@@ -17,7 +17,7 @@ export function stockPrograms(): ServerPrograms {
 }
 
 /** The folder of these programs; undefined where there are none. */
-function stockFolder(): string | undefined {
+export function stockFolder(): string | undefined {
   const named = process.env['TEST_POSTGRES_BIN'];
   if (named) return named;
   const versions = existsSync(DEBIAN) ? readdirSync(DEBIAN).toSorted((a, b) => Number(b) - Number(a)) : [];
