@@ -70,7 +70,8 @@ export class VirtualTime {
         }
         settle();
       };
-      settle();
+      // The process has its turn, too: what ends tests that hang, and what tells of them.
+      setImmediate(step);
     });
     this.#now = end;
   }
