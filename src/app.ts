@@ -18,6 +18,7 @@ import { requireRuntimeRights } from './db/runtime-rights.js';
 import { writeWarehouseSettings } from './db/tables/warehouse-settings.js';
 import { AnswerMemory } from './http/answer-memory.js';
 import { ApiClient } from './http/api-client.js';
+import { databaseBudget } from './http/budget/budget-store.js';
 import { SharedRequestBudget } from './http/budget/shared-request-budget.js';
 import { HttpClient } from './http/http-client.js';
 import { exportQueue, notificationQueue, tokenQueue } from './jobs/due-queues.js';
@@ -131,7 +132,8 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   stack.push({ name: 'HTTP client', stop: () => http.close() });
   const worker = `${hostname()}/${process.pid}/${randomBytes(4).toString('hex')}`;
   const apiClients = mapEnvironments(providers, (provider, environment) => {
-    const budget = new SharedRequestBudget({ db, clock, logger, environment, worker, limits: provider });
+    const store = databaseBudget(db, environment);
+    const budget = new SharedRequestBudget({ store, clock, logger, environment, worker, limits: provider });
     stack.push({ name: budget.name, stop: () => budget.close() });
     return new ApiClient({ http, provider, clock, logger, budget });
   });

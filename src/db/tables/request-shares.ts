@@ -33,7 +33,7 @@ export async function readShares(
     SELECT worker, wanted, held, extract(epoch FROM clock_timestamp())::float8 AS now FROM muster.request_shares
     WHERE environment = ${environment} AND seen_at > clock_timestamp() - make_interval(secs => ${SHARE_TIMEOUT_SECONDS}::float8)
     ORDER BY worker`;
-  return { shares: rows, now: rows[0]?.now ?? 0 };
+  return { shares: rows.map(({ worker, wanted, held }) => ({ worker, wanted, held })), now: rows[0]?.now ?? 0 };
 }
 
 /** Rows of processes that ended long ago. */

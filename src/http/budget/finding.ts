@@ -62,7 +62,7 @@ const SOON_SECONDS = 2.5;
 const SELDOM_SECONDS = 15;
 
 /** The rate to send at. */
-export function rateOf({ rate, seeking, progress }: Finding & { rate: number }): number {
+export function rateOf({ rate, seeking, progress }: Pick<Finding, 'seeking' | 'progress'> & { rate: number }): number {
   return seeking ? rate * 2 ** (progress / 2) : rate * (1 + RISE * Math.max(0, progress - holdSeconds(rate)));
 }
 

@@ -1,20 +1,16 @@
 import type { Clock } from '../../core/clock.js';
-import type { Environment } from '../../core/company.js';
-import type { Database } from '../../db/database.js';
-import { addBudget, lockBudget } from '../../db/tables/request-budgets.js';
-import { readShares, removeOldShares, reportShare, SHARE_TIMEOUT_SECONDS, type Share } from '../../db/tables/request-shares.js';
-import { inTransaction } from '../../db/transaction.js';
+import { SHARE_TIMEOUT_SECONDS, type Share } from '../../db/tables/request-shares.js';
 import type { Logger } from '../../observability/logger.js';
+import type { BudgetStore } from './budget-store.js';
 import { divideShare } from './divide-share.js';
 
 /** What this process does, as the others should see it. `bound`: the requests at once that it allows itself where nobody has set them. */
 export type Activity = Pick<Share, 'waiting' | 'used' | 'refused'> & { readonly inFlight: number; readonly bound: number };
 
 export interface ShareReportDependencies {
-  readonly db: Database;
+  readonly store: BudgetStore;
   readonly clock: Clock;
   readonly logger: Logger;
-  readonly environment: Environment;
   /** Names this process, unlike any other. */
   readonly worker: string;
   /** The most requests at once of all workers together, where it is set. */
@@ -87,9 +83,9 @@ export class ShareReport {
   }
 
   async #write(instead: Partial<Activity>): Promise<void> {
-    const { db, environment, logger, onReport } = this.#deps;
+    const { store, logger, onReport } = this.#deps;
     try {
-      if (!this.#isPrepared) await Promise.all([addBudget(db, { environment }), removeOldShares(db.prisma)]);
+      if (!this.#isPrepared) await Promise.all([store.add(), store.removeOldShares()]);
       this.#isPrepared = true;
       await this.#exchange({ ...this.#deps.activity(), ...instead });
     } catch (error) {
@@ -99,19 +95,17 @@ export class ShareReport {
   }
 
   async #exchange({ inFlight, bound, waiting, used, refused }: Activity): Promise<void> {
-    const { db, clock, environment, worker, total } = this.#deps;
-    const share = { environment, worker, wanted: inFlight + waiting, waiting, used, refused };
+    const { store, clock, worker, total } = this.#deps;
+    const share = { worker, wanted: inFlight + waiting, waiting, used, refused };
     const askedAt = clock.monotonic();
     if (total === undefined) {
-      await reportShare(db.prisma, { ...share, held: bound });
+      await store.report({ ...share, held: bound });
     } else {
-      await inTransaction(db, async (tx) => {
-        await lockBudget(tx, { environment });
-        const { shares, now } = await readShares(tx, { environment });
+      await store.divide(({ shares, now }) => {
         const others = shares.filter((other) => other.worker !== worker);
         this.#granted = divideShare(total, share, others, Math.floor(now / TURN_SECONDS));
         // What is under way is not given back before it has ended, whosesoever turn it is.
-        await reportShare(tx, { ...share, held: Math.max(this.#granted, this.#deps.activity().inFlight) });
+        return { ...share, held: Math.max(this.#granted, this.#deps.activity().inFlight) };
       });
     }
     this.#lapsesAt = askedAt + LAPSE_MS;

@@ -1,19 +1,12 @@
 import type { Clock } from '../../core/clock.js';
 import type { Environment } from '../../core/company.js';
-import type { Database } from '../../db/database.js';
-import {
-  addBudget,
-  announceLimit,
-  type BudgetRow,
-  changeBudget,
-  pauseBudget,
-  readBudget,
-} from '../../db/tables/request-budgets.js';
+import type { BudgetRow } from '../../db/tables/request-budgets.js';
 import type { Logger } from '../../observability/logger.js';
+import type { BudgetStore } from './budget-store.js';
 import { BELOW_LIMIT, rateOf, refused } from './finding.js';
 
 interface SharedLimitDependencies {
-  readonly db: Database;
+  readonly store: BudgetStore;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly environment: Environment;
@@ -79,11 +72,11 @@ export class SharedLimit {
   }
 
   async read(): Promise<void> {
-    const { db, clock, environment } = this.#deps;
-    let row = await readBudget(db, { environment });
+    const { store, clock } = this.#deps;
+    let row = await store.read();
     if (!row) {
-      await addBudget(db, { environment });
-      row = await readBudget(db, { environment });
+      await store.add();
+      row = await store.read();
     }
     // What was read earlier may come later.
     if (!row || row.version < (this.#known?.version ?? 0)) return;
@@ -98,8 +91,8 @@ export class SharedLimit {
 
   /** A request that left under that version was refused. `accepted`: requests of the second before. */
   async refusedAt(version: number, accepted: number, retryAfterMs: number | undefined): Promise<void> {
-    const { db, environment, logger } = this.#deps;
-    const row = await readBudget(db, { environment });
+    const { store, environment, logger } = this.#deps;
+    const row = await store.read();
     if (row?.version === version) {
       const isBound = foundRate(row) > this.#most;
       const known = isBound ? { rate: this.#most, fallback: null, seeking: false, progress: 0 } : row;
@@ -108,7 +101,7 @@ export class SharedLimit {
       // A first refusal of what is set says nothing of the time before.
       const elapsed = row.rate === null ? Infinity : row.elapsed;
       const { finding, pause } = refused(known, { ...row, elapsed, accepted, retryAfter, isBound: wasBound });
-      if (await changeBudget(db, { environment, version, ...finding, pause }))
+      if (await store.change({ version, ...finding, pause }))
         logger.debug({ environment, ...finding, pause }, 'the service refused a request: another rate is held');
     }
     await this.read();
@@ -116,14 +109,12 @@ export class SharedLimit {
 
   async announce(announced: number): Promise<void> {
     if (announced === this.#known?.announced) return;
-    const { db, environment } = this.#deps;
-    await announceLimit(db, { environment, announced });
+    await this.#deps.store.announce(announced);
     await this.read();
   }
 
   async pause(ms: number): Promise<void> {
-    const { db, environment } = this.#deps;
-    await pauseBudget(db, { environment, pause: secondsOf(ms) });
+    await this.#deps.store.pause(secondsOf(ms));
     await this.read();
   }
 
@@ -133,8 +124,8 @@ export class SharedLimit {
   }
 }
 
-function foundRate(row: BudgetRow): number {
-  return row.rate === null ? Infinity : rateOf({ ...row, rate: row.rate });
+function foundRate({ rate, seeking, progress }: BudgetRow): number {
+  return rate === null ? Infinity : rateOf({ rate, seeking, progress });
 }
 
 function secondsOf(ms: number): number {

@@ -1,14 +1,13 @@
 import type { Clock } from '../../core/clock.js';
 import type { Environment } from '../../core/company.js';
 import { isMusterError, MusterError } from '../../core/errors.js';
-import type { Database } from '../../db/database.js';
 import { translateDatabaseError } from '../../db/sql-state.js';
-import { rememberAtOnce } from '../../db/tables/request-budgets.js';
 import type { Logger } from '../../observability/logger.js';
 import type { HttpResponse } from '../http-client.js';
 import { parseRetryAfter } from '../retry-after.js';
 import { ServiceError } from '../service-error.js';
 import { announcedLimit, exhaustedForMs } from './announced-limit.js';
+import type { BudgetStore } from './budget-store.js';
 import { FairQueue } from './fair-queue.js';
 import { InFlightWindow } from './in-flight-window.js';
 import type { Asker, Permit, RequestBudget } from './request-budget.js';
@@ -24,7 +23,7 @@ export interface SetLimits {
 }
 
 export interface BudgetDependencies {
-  readonly db: Database;
+  readonly store: BudgetStore;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly environment: Environment;
@@ -254,12 +253,11 @@ export class SharedRequestBudget implements RequestBudget {
   /** Others may have been refused meanwhile, or have paused. */
   async #afterReport(): Promise<void> {
     if (this.#inFlight + this.#queue.size === 0 || this.#closed.signal.aborted) return;
-    const { db, environment } = this.#deps;
     await this.#read();
     this.#pump();
     if (this.#limit.rate === undefined && this.#window.size > 1.5 * this.#remembered) {
       this.#remembered = this.#window.size;
-      await rememberAtOnce(db, { environment, atOnce: this.#remembered }).catch(() => {});
+      await this.#deps.store.rememberAtOnce(this.#remembered).catch(() => {});
     }
   }
 

@@ -1,12 +1,9 @@
 import type { Clock } from '../../core/clock.js';
-import type { Environment } from '../../core/company.js';
-import type { Database } from '../../db/database.js';
-import { leaseSlots } from '../../db/tables/request-budgets.js';
+import type { BudgetStore } from './budget-store.js';
 
 interface SlotScheduleDependencies {
-  readonly db: Database;
+  readonly store: BudgetStore;
   readonly clock: Clock;
-  readonly environment: Environment;
 }
 
 /** What one lease covers: long enough that a request costs no round trip, short enough that others soon see that a worker has no more to ask. */
@@ -79,14 +76,14 @@ export class SlotSchedule {
 
   /** Returns how far the schedule has come; undefined where something else is known by now than `version`. Throws what the database throws. */
   async lease(version: number, rate: number, waiting: number): Promise<number | undefined> {
-    const { db, clock, environment } = this.#deps;
+    const { store, clock } = this.#deps;
     const slots = Math.max(1, Math.min(waiting - this.#slots.length, Math.ceil(rate * BLOCK_SECONDS)));
     if (clock.monotonic() - this.#leasedUntil > COLD_MS) this.#cold = WARM_UP_SECONDS * rate;
     const interval = (this.#cold > 0 ? WARM_UP_INTERVAL : 1) / rate;
     const epoch = this.#epoch;
     this.#leasing = true;
     try {
-      const lease = await leaseSlots(db, { environment, version, slots, interval });
+      const lease = await store.lease({ version, slots, interval });
       if (!lease) return undefined;
       this.#ahead.push(lease.now - clock.monotonic());
       if (this.#ahead.length > SAMPLES) this.#ahead.shift();

@@ -1,7 +1,9 @@
-import { LEASED_AHEAD_SECONDS } from '../../../src/db/tables/request-budgets.js';
-import { BELOW_LIMIT, FREE, type Finding, rateOf, refused } from '../../../src/http/budget/finding.js';
-import { InFlightWindow } from '../../../src/http/budget/in-flight-window.js';
+import { pino } from 'pino';
+import { isMusterError } from '../../../src/core/errors.js';
+import { type SetLimits, SharedRequestBudget } from '../../../src/http/budget/shared-request-budget.js';
 import { RateLimiter, type RateLimitOptions } from '../../../src/sandbox/rate-limiter.js';
+import { VirtualClock, VirtualTime } from '../../support/virtual-time.js';
+import { MemoryBudget } from './memory-budget.js';
 
 export interface Simulation {
   readonly seed: number;
@@ -9,140 +11,148 @@ export interface Simulation {
   /** The service's limit from so many seconds on, the first one from 0. */
   readonly limits: readonly { readonly from: number; readonly options: RateLimitOptions }[];
   readonly workers?: number;
+  /** Companies of a worker, each with so many requests to make at any time. */
+  readonly companies?: number;
+  readonly pages?: number;
   readonly latencyMs?: number;
-  /** Mean of how much later than its slot a request leaves. */
+  /** Mean of how much later than it was admitted a request leaves. */
   readonly jitterMs?: number;
-  /** Share of requests that leave later by STALL_SECONDS, which is more than a schedule leaves free. */
+  /** Share of requests that leave later by STALL_MS, which is more than a schedule leaves free. */
   readonly stalls?: number;
-  /** Requests a second that are set. */
-  readonly set?: number;
+  /** Pauses of the machine in a minute: all of it, or one worker, stands still for 20 to 500 ms. */
+  readonly freezes?: number;
+  readonly set?: SetLimits;
 }
 
 export interface Arrival {
   /** Seconds. */
   readonly at: number;
+  readonly company: string;
   readonly isAdmitted: boolean;
 }
 
-interface Happening {
-  readonly at: number;
-  readonly work: () => void;
+export interface Outcome {
+  readonly arrivals: readonly Arrival[];
+  /** The most requests that were under way at once, of all workers together. */
+  readonly mostAtOnce: number;
+  readonly budget: MemoryBudget;
 }
 
-/** What a lease covers, and how long it takes until another worker sees that its slots are void. */
-const BLOCK_SECONDS = 0.15;
-const STALL_SECONDS = 0.08;
+const STALL_MS = 80;
+/** A timer wakes so much late at most. */
+const TIMER_MS = 1.2;
+/** Where the service's full seconds begin, and how far the database's clock is ahead: nothing may rest on them. */
+const SERVICE_MS = 370;
+const DATABASE_MS = 7_123;
+const logger = pino({ level: 'silent' });
 
 /**
- * Workers that always have something to ask, the row that they share and a service that counts, in simulated time: how often is it refused,
- * and how much of the limit is used? The schedule is leased as SlotSchedule does it; what is learned, learns `refused`.
+ * Workers that always have something to ask, the rows that they share and a service that counts, in simulated time: how often is it refused,
+ * and how much of the limit is used? The workers are Muster's own budgets.
  */
-export function simulate({
+export async function simulate({
   seed,
   seconds,
   limits,
   workers = 2,
+  companies = 4,
+  pages = 16,
   latencyMs = 5,
   jitterMs = 3,
   stalls = 0,
-  set,
-}: Simulation): Arrival[] {
+  freezes = 0,
+  set = {},
+}: Simulation): Promise<Outcome> {
   const random = randomOf(seed);
+  const exponential = (mean: number) => -Math.log(1 - random()) * mean;
+  const time = new VirtualTime();
   const arrivals: Arrival[] = [];
-  const happenings: Happening[] = [];
-  const services = limits.map(({ from, options }) => ({ from, limiter: new RateLimiter(options) }));
-  const most = BELOW_LIMIT * (set ?? Infinity);
-  let now = 0;
-  let row = { finding: FREE, version: 0, changedAt: 0, pause: 0, next: 0, changedBy: -1 };
+  const services = limits.map(({ from, options }) => ({ from: from * 1_000, limiter: new RateLimiter(options) }));
+  const budget = new MemoryBudget(() => Date.UTC(2026, 0, 15) + DATABASE_MS + time.now);
+  const frozen = freezesOf(random, { seconds, workers, freezes });
+  let atOnce = 0;
+  let mostAtOnce = 0;
 
-  const later = (delay: number, work: () => void) => void happenings.push({ at: now + delay, work });
-  const known = (): Finding & { rate: number } => ({ ...row.finding, rate: row.finding.rate ?? most });
-  const isPaced = () => row.finding.rate !== null || set !== undefined;
+  /** To the database or back: mostly a millisecond, seldom many. */
+  const trip = () => 0.4 + exponential(random() < 0.01 ? 15 : 0.4);
 
-  function learn(version: number, worker: number, retryAfter: number | undefined): void {
-    if (version !== row.version) return;
-    const accepted = arrivals.filter(({ at, isAdmitted }) => isAdmitted && at > now - 1).length;
-    const { finding, pause } = refused(isPaced() ? { ...known() } : row.finding, {
-      accepted,
-      elapsed: now - row.changedAt,
-      paused: row.pause,
-      lead: Math.max(0, row.next - now),
-      retryAfter,
+  function openWorker(worker: number) {
+    const awake = (at: number) => frozen.reduce((later, freeze) => (freeze.stops(worker, later) ? freeze.to : later), at);
+    const arrive = (ms: number) => time.reach(awake(time.now + ms), time.now + ms);
+    const clock = new VirtualClock(time, (at) => awake(at + random() * TIMER_MS));
+    const store = budget.store(
+      () => time.reach(time.now + trip()),
+      () => arrive(trip()),
+    );
+    const shared = new SharedRequestBudget({
+      store,
+      clock,
+      logger,
+      environment: 'test',
+      worker: `worker ${worker}`,
+      limits: set,
     });
-    row = {
-      finding,
-      version: version + 1,
-      changedAt: now,
-      pause,
-      next: Math.max(now + pause, Math.min(row.next, now + LEASED_AHEAD_SECONDS)),
-      changedBy: worker,
-    };
+    return { shared, awake, arrive };
   }
 
-  /** `version`: of the row, as the worker knew it. */
-  function send(worker: number, version: number, done: (isAdmitted: boolean) => void): void {
-    const way = (latencyMs / 2_000) * (0.5 + random());
-    later(way, () => {
-      const { limiter } = services.findLast(({ from }) => from <= now)!;
-      const { isAdmitted, headers } = limiter.admit(now * 1_000 + 370);
-      arrivals.push({ at: now, isAdmitted });
-      later(way, () => {
-        if (!isAdmitted)
-          learn(version, worker, headers['retry-after'] === undefined ? undefined : Number(headers['retry-after']));
-        done(isAdmitted);
-      });
-    });
+  async function ask({ shared, awake, arrive }: ReturnType<typeof openWorker>, company: string): Promise<void> {
+    for (;;) {
+      const permit = await shared.admit({ company, urgent: false });
+      mostAtOnce = Math.max(mostAtOnce, (atOnce += 1));
+      const way = (latencyMs / 2) * (0.5 + random());
+      const late = exponential(jitterMs) + (random() < stalls ? STALL_MS : 0);
+      await time.reach(awake(time.now + late) + way);
+      const { limiter } = services.findLast(({ from }) => from <= time.now)!;
+      const { isAdmitted, headers } = limiter.admit(time.now + SERVICE_MS);
+      arrivals.push({ at: time.now / 1_000, company, isAdmitted });
+      await arrive(way);
+      atOnce -= 1;
+      permit.answered({ status: isAdmitted ? 200 : 429, headers });
+      if (!isAdmitted) await arrive(1_000 * Number(headers['retry-after'] ?? 0.5));
+    }
   }
 
   for (let worker = 0; worker < workers; worker += 1) {
-    const window = new InFlightWindow();
-    let inFlight = 0;
-    const sendFreely = () => {
-      while (!isPaced() && inFlight < Math.min(64, window.size)) {
-        inFlight += 1;
-        send(worker, row.version, (isAdmitted) => {
-          inFlight -= 1;
-          if (isAdmitted) window.answered(latencyMs, true);
-          sendFreely();
-        });
+    time.plan(random() * 300, () => {
+      const opened = openWorker(worker);
+      for (let asker = 0; asker < companies * pages; asker += 1) {
+        // No request is rejected in these scenarios: one that is ends the run.
+        ask(opened, `company ${asker % companies} of ${worker}`).catch((error: unknown) =>
+          time.plan(time.now, () => fail(error)),
+        );
       }
-    };
-    const lease = () => {
-      if (!isPaced()) return later(0.05, lease);
-      const rate = Math.min(most, rateOf(known()));
-      const slots = Math.max(1, Math.ceil(rate * BLOCK_SECONDS));
-      const first = Math.max(row.next, now);
-      row.next = first + slots / rate;
-      row.finding = { ...row.finding, progress: row.finding.progress + slots / rate };
-      const { version } = row;
-      for (let slot = 0; slot < slots; slot += 1) {
-        const late = (-Math.log(random()) * jitterMs) / 1_000;
-        const stall = random() < stalls ? STALL_SECONDS : 0;
-        later(first - now + slot / rate + late + stall, () => {
-          const isVoid = version !== row.version && (worker === row.changedBy || now - row.changedAt > BLOCK_SECONDS);
-          if (!isVoid) send(worker, version, () => {});
-        });
-      }
-      return later(Math.max(0.001, first - now + (slots - 1) / rate - 0.05), lease);
-    };
-    later(random() * 0.3, () => {
-      sendFreely();
-      lease();
     });
   }
+  await time.run(seconds * 1_000);
+  return { arrivals, mostAtOnce, budget };
+}
 
-  for (;;) {
-    const next = happenings.reduce((first, each) => (each.at < first.at ? each : first));
-    if (next.at > seconds) return arrivals;
-    happenings.splice(happenings.indexOf(next), 1);
-    now = next.at;
-    next.work();
-  }
+function fail(error: unknown): never {
+  throw isMusterError(error) ? new Error(`A request was rejected: ${error.code}`, { cause: error }) : error;
+}
+
+interface Freeze {
+  /** Milliseconds. */
+  readonly to: number;
+  stops(worker: number, at: number): boolean;
+}
+
+/** In the order of their ends: what is put off by one may be put off by the next. */
+function freezesOf(random: () => number, { seconds, workers, freezes }: { seconds: number; workers: number; freezes: number }) {
+  const count = Math.round((freezes * seconds) / 60);
+  const all = Array.from({ length: count }, (): Freeze => {
+    const from = random() * seconds * 1_000;
+    const to = from + 20 + random() * 480;
+    // One in three stops the whole machine.
+    const only = random() < 1 / 3 ? undefined : Math.floor(random() * workers);
+    return { to, stops: (worker, at) => at >= from && at < to && (only ?? worker) === worker };
+  });
+  return all.toSorted((one, other) => one.to - other.to);
 }
 
 /** Shares of 1: of the limit that was used, and of the requests that were refused, between two moments in seconds. */
 export function shares(
-  arrivals: readonly Arrival[],
+  { arrivals }: Pick<Outcome, 'arrivals'>,
   perSecond: number,
   from: number,
   to: number,
@@ -150,6 +160,15 @@ export function shares(
   const within = arrivals.filter(({ at }) => at >= from && at < to);
   const admitted = within.filter(({ isAdmitted }) => isAdmitted).length;
   return { used: admitted / (perSecond * (to - from)), refused: 1 - admitted / within.length };
+}
+
+/** The most requests that arrived in any second. */
+export function mostInSecond({ arrivals }: Pick<Outcome, 'arrivals'>): number {
+  let first = 0;
+  return arrivals.reduce((most, { at }, index) => {
+    while (arrivals[first]!.at <= at - 1) first += 1;
+    return Math.max(most, index - first + 1);
+  }, 0);
 }
 
 /** mulberry32 */
