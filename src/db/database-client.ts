@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import { callbackify } from 'node:util';
 import pg from 'pg';
 import { connectionFailure } from '../core/connection-failure.js';
 import { type DatabaseHost, placeOf } from './database-address.js';
@@ -32,9 +33,12 @@ export class DatabaseClient extends pg.Client {
   override connect(callback: (error: Error) => void): void;
   override connect(callback?: (error: Error) => void): Promise<pg.Client> | void {
     if (this.#options.hosts.length < 2) return callback ? super.connect(callback) : super.connect();
-    const found = findPrimary(this.#options).then((host) => Object.assign(this, host));
-    if (!callback) return found.then(() => super.connect());
-    found.then(() => super.connect(callback), callback);
+    const connecting = findPrimary(this.#options).then((host) => {
+      Object.assign(this, host);
+      return super.connect();
+    });
+    if (!callback) return connecting;
+    callbackify(() => connecting)(callback);
   }
 }
 
