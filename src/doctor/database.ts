@@ -118,7 +118,7 @@ function overridden({ overridden: defaults, role }: ServerState, pooling: Poolin
   return [
     warning(
       `behind the pooler, ${limits.join(', ')} holds for statements that Muster sends outside of its transactions, and cancels those that take longer`,
-      `Run ${limits.map((each) => `ALTER ROLE ${role} SET ${each.split(' ')[0]} = 0;`).join(' ')} and let the pooler reconnect (PgBouncer: RECONNECT).`,
+      `Set ${limits.map((each) => each.split(' ')[0]).join(' and ')} to 0 for the role ${role} (ALTER ROLE), and let the pooler reconnect (PgBouncer: RECONNECT).`,
     ),
   ];
 }
