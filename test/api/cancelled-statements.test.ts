@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { SERVER_LIMITS } from '../../src/api/server-limits.js';
 import { renewClaims } from '../../src/db/tables/runs.js';
 import { waitFor } from '../support/wait-for.js';
 import { type AdminFixture, startAdmin } from './admin-fixture.js';
@@ -42,6 +44,20 @@ test('a call that waits too long for a lock is answered by a problem that says s
   const { status, json } = await admin.call('POST', `/api/companies/test/${companyId}/pause`);
   await client.query('ROLLBACK');
   expect([status, json.code]).toEqual([503, 'database_busy']);
+});
+
+test('a call that changes something may take longer than a connection may be silent otherwise', async () => {
+  const hasty = await startAdmin(undefined, { limits: { ...SERVER_LIMITS, silenceMs: 100 } });
+  const blocker = await hasty.db.pool.connect();
+  const { companyId } = await hasty.addCompany();
+  await blocker.query('BEGIN');
+  await blocker.query('SELECT 1 FROM muster.connections WHERE company_id = $1 FOR UPDATE', [companyId]);
+  const call = hasty.call('DELETE', `/api/companies/test/${companyId}`).catch((error: unknown) => error);
+  await sleep(1_000);
+  await blocker.query('ROLLBACK');
+  expect(await call).toMatchObject({ status: 204 });
+  blocker.release();
+  await hasty.stop();
 });
 
 test('a run that is locked for long keeps no other claim from being renewed', async () => {
