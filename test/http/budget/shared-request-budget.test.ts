@@ -49,6 +49,16 @@ describe('in simulated time', () => {
     expect(times.at(-1)! - times[0]!).toBeLessThan(450);
   });
 
+  test('slots that a worker missed while it stood still are void: it makes up for none of them', async () => {
+    clock = new VirtualClock(time, (at) => (at > 2_000 && at < 2_200 ? 2_200 : at));
+    const budget = open('a', { requestsPerSecond: 20 });
+    const times: number[] = [];
+    await time.complete(Promise.all(Array.from({ length: 60 }, () => ask(budget).then(() => times.push(time.now)))));
+    const gaps = times.slice(1).map((at, index) => at - times[index]!);
+    expect(Math.max(...gaps)).toBeGreaterThan(150);
+    expect(Math.min(...gaps)).toBeGreaterThan(35);
+  });
+
   describe('what is set, by several workers', () => {
     const simulated = (set: SetLimits, more: Partial<Simulation> = {}) =>
       simulate({ seed: 1, seconds: 10, limits: [{ from: 0, options: { kind: 'bucket', perSecond: 1e9 } }], set, ...more });
@@ -71,7 +81,7 @@ describe('in simulated time', () => {
     });
 
     test.each([1, 2, 3, 4, 5])('five requests at once, and three workers: all of them, and no more (seed %i)', async (seed) => {
-      expect((await simulated({ requestsAtOnce: 5 }, { seed, seconds: 4, workers: 3, freezes: 60 })).mostAtOnce).toBe(5);
+      expect((await simulated({ requestsAtOnce: 5 }, { seed, workers: 3, latencyMs: 600, freezes: 60 })).mostAtOnce).toBe(5);
     });
 
     test('a worker that died gives its share back, and not before', async () => {
@@ -102,6 +112,13 @@ describe('in simulated time', () => {
       // The other one knows what it has read last for a second at most.
       await time.run(1_000);
       expect(await asked(other)).toBe(3_000);
+    });
+
+    test('of a 503 keeps every worker away, and teaches no rate', async () => {
+      const [one, other] = [open('one'), open('other')];
+      await asked(one, 503, { 'retry-after': '3' });
+      expect(await asked(other)).toBe(3_000);
+      expect(memory.row).toMatchObject({ version: 1, rate: null });
     });
 
     test('of nothing keeps nobody', async () => {
