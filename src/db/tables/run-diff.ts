@@ -93,7 +93,7 @@ const SPAN = `
   )
   SELECT (SELECT min(id) FROM batch WHERE seq > $4::bigint)::text AS "from", (SELECT min(id) FROM batch WHERE seq > $5::bigint)::text AS "until",
     (SELECT changed_at FROM feed) AS "keptSince",
-    COALESCE((SELECT first_seq FROM feed), (SELECT next_seq FROM muster.change_sequence WHERE only)) = 1 AS "isWhole"`;
+    COALESCE((SELECT first_seq FROM feed), (SELECT next_seq FROM muster.change_sequence WHERE "only")) = 1 AS "isWhole"`;
 
 /** The changes of a batch `b`: position, id and op. `of`: a condition of their ids, which are called ID in it. */
 const changesOf = (of: string) => `
