@@ -45,6 +45,7 @@ export default defineConfig({
             'test/machines/**',
             'test/pages/**',
             'test/process/**',
+            'test/versions/**',
             ...OWN_PROCESS,
           ],
           isolate: false,
