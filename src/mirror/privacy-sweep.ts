@@ -20,12 +20,14 @@ const PIECE_MS = 5_000;
 
 /**
  * Each call rewrites lists whose rules have changed, of whatever company: nobody need be able to walk them. A sweep that is killed anywhere has
- * rewritten a list or not begun with it.
+ * rewritten a list or not begun with it. A call beside another does nothing: it would find the same list, wait for its lock, and keep a connection
+ * from other sweeps for as long.
  */
 export function privacySweep({ db, catalogue, clock, logger }: PrivacyDependencies): () => Promise<void> {
   const resources = catalogue.endpoints.map(({ resource }) => resource);
   let looksAgainAt = -Infinity;
-  return async () => {
+  let isUnderWay = false;
+  async function rewrite(): Promise<void> {
     const startedAt = clock.monotonic();
     if (startedAt >= looksAgainAt) {
       for (const { resource, privacy } of catalogue.endpoints) {
@@ -40,5 +42,12 @@ export function privacySweep({ db, catalogue, clock, logger }: PrivacyDependenci
       const rows = await treatStored(db, list, catalogue.get(list.resource)?.privacy);
       logger.info({ resource: list.resource, rows }, `rewrote what is stored of ${describeCompany(list)}`);
     }
+  }
+  return async () => {
+    if (isUnderWay) return;
+    isUnderWay = true;
+    await rewrite().finally(() => {
+      isUnderWay = false;
+    });
   };
 }

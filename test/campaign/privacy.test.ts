@@ -205,7 +205,7 @@ test('what rules forbid is nowhere, and nowhere any more once they forbid it', a
   await first.exit;
   deployment.sandbox.faults.clear();
 
-  // The rules are changed, and the rewrite is killed half-way: in the transaction that has not begun with the rows.
+  // The rules are changed, and the rewrite is killed half-way: in the transaction that has not begun with the rows, but fetches the batches of the feed.
   writeFileSync(deployment.env['MUSTER_CATALOGUE']!, JSON.stringify(catalogueWith(STRICTER)));
   await ask(`SELECT pg_create_logical_replication_slot('after', 'test_decoding')`);
   const client = new pg.Client(postgres.url);
@@ -213,7 +213,7 @@ test('what rules forbid is nowhere, and nowhere any more once they forbid it', a
   await client.query('BEGIN; SELECT 1 FROM muster.change_batches FOR UPDATE');
   const second = await startWorker();
   const { rows: own } = await client.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
-  const waiting = `SELECT 1 FROM pg_stat_activity WHERE ${own[0]!.pid} = ANY(pg_blocking_pids(pid)) AND query LIKE '%FOR UPDATE%'`;
+  const waiting = `SELECT 1 FROM pg_stat_activity WHERE ${own[0]!.pid} = ANY(pg_blocking_pids(pid)) AND query LIKE 'FETCH%'`;
   await waitFor(async () => (await ask(waiting)).length > 0);
   // The next worker may be done before anybody looks for issues.
   await waitFor(async () => (await issuesOf('ongoing')) === 1);
