@@ -7,6 +7,7 @@ import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import type { PrivacyRules } from '../../src/privacy/rules.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { waitFor } from '../support/wait-for.js';
 import { dump, KEY, People, peopleWith, privacyIssues, privacyKey, sweepFor } from './privacy-list.js';
 import { type HarnessOptions, type SyncHarness, syncHarness } from './sync-harness.js';
 
@@ -172,6 +173,26 @@ describe('changed rules', () => {
     expect(await privacyIssues(database.db)).toEqual([]);
     expect(CANARY.exec(await dump(database.db))).toBeNull();
     expect(await texts()).toHaveLength(7); // with the deleted one
+  });
+
+  test('keep no second connection waiting while a sweep rewrites a list', async () => {
+    await lived();
+    const blocker = await database.db.pool.connect();
+    const { rows } = await blocker.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
+    await blocker.query('BEGIN; SELECT 1 FROM muster.change_batches FOR UPDATE');
+    // A transaction sees pg_stat_activity as it was at its first look.
+    const blocked = async () =>
+      (await database.db.pool.query('SELECT 1 FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))', [rows[0]!.pid]))
+        .rowCount;
+    const sweep = sweepFor(database.db, peopleWith(RULES));
+    const first = sweep();
+    await waitFor(async () => (await blocked()) === 1, { what: 'the sweep to wait' });
+    await sweep();
+    expect(await blocked()).toBe(1);
+    await blocker.query('ROLLBACK');
+    blocker.release();
+    await first;
+    expect(CANARY.exec(await dump(database.db))).toBeNull();
   });
 
   test('are followed without the service, deleted rows included, and consumers learn of it', async () => {
