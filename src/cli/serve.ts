@@ -30,7 +30,12 @@ export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{
       stopping.abort();
       resolve();
     };
-    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) process.removeAllListeners(signal).on(signal, onSignal);
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      // The new listener comes first: without any, Node drops a signal that has arrived and is not delivered yet.
+      const earlier = process.listeners(signal);
+      process.on(signal, onSignal);
+      for (const listener of earlier) process.removeListener(signal, listener);
+    }
   });
   const calledOff = signalled.then(() => sleep(CALLED_OFF_MS, undefined, { ref: false }));
   const started = await Promise.race([start(stopping.signal), calledOff]).catch((error: unknown) => {

@@ -133,8 +133,8 @@ describe('at the stop', () => {
     expect(api.stderr).not.toContain('stopping took too long');
   });
 
-  test.each(['up', 'api', 'worker'])('a signal ends %s while it is being read', async (command) => {
-    // bin/muster looks for the program, and begins to read it.
+  test.each(['up', 'api', 'worker'])('a signal ends %s while it is being read, or has just begun', async (command) => {
+    // bin/muster looks for the program, and begins to read it. Node 24 has read it all before the signal is delivered: it then reaches the listener that takes over.
     const signalled = `
       import fs from 'node:fs';
       import { syncBuiltinESMExports } from 'node:module';
@@ -147,7 +147,6 @@ describe('at the stop', () => {
     const NODE_OPTIONS = `--import=data:text/javascript,${encodeURIComponent(signalled)}`;
     const muster = startMuster([command], { ...deployment.env, PORT: '0', NODE_OPTIONS });
     expect(await muster.exit, muster.stderr).toEqual({ code: 0, signal: null });
-    expect(muster.stdout).toBe('');
   });
 });
 
