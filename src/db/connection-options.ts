@@ -11,7 +11,7 @@ const VERIFYING_MODES = new Set(['prefer', 'require', 'verify-ca']);
 const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'];
 
 /**
- * What a DatabaseClient, or a pool of them, is told of DATABASE_URL. `applicationName` is what pg_stat_activity shows. Throws
+ * Turns DATABASE_URL into the options of a DatabaseClient, or of a pool of them. `applicationName` is what pg_stat_activity shows. Throws
  * `invalid_configuration` for an address that cannot be used, and for files of certificates that cannot be read.
  */
 export function connectionOptions(
@@ -19,7 +19,7 @@ export function connectionOptions(
   applicationName: string,
 ): ClientOptions & { readonly Client: typeof DatabaseClient } {
   const { hosts, user, password, database, parameters } = readDatabaseAddress(url);
-  // As for libpq: what passes through a socket leaves no machine.
+  // A socket leaves no machine, so that libpq asks for no TLS there either.
   if (hosts.every(isSocket)) parameters.set('sslmode', 'disable');
   const mode = parameters.get('sslmode');
   for (const name of TLS_FILES) {

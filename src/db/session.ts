@@ -12,7 +12,7 @@ import { MusterError } from '../core/errors.js';
 const FOLLOWED: Settings = { TimeZone: 'UTC', DateStyle: 'ISO', standard_conforming_strings: 'on' };
 
 /**
- * What even a single statement relies on. The fences hold under `read committed`: a statement that waited for a lock must see what was
+ * Settings that even a single statement relies on. The fences hold under `read committed`: a statement that waited for a lock must see what was
  * committed meanwhile. Without `array_nulls`, NULL in an array literal is the text "NULL".
  */
 const REQUIRED: Settings = {

@@ -43,7 +43,7 @@ export async function withDatabaseErrors<T>(work: PromiseLike<T>): Promise<T> {
 }
 
 /**
- * The same for a caller, who is to try again where another transaction was in the way: `database_busy`. Code that goes on by itself asks for
+ * Translates an error for a caller as `translateDatabaseError` does, and a conflict with another transaction as `database_busy`: the caller is to try again. Code that goes on by itself asks for
  * the SQLSTATE.
  */
 export function explainDatabaseError(error: unknown): unknown {

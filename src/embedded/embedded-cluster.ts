@@ -138,7 +138,7 @@ function embeddedPrograms(): ServerPrograms {
       cause,
     );
   }
-  // The same order of text on every machine, and upper() beyond ASCII.
+  // Texts have one order on every machine, and upper() works beyond ASCII.
   const locale = ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
   const programs = { folder, initdb: join(folder, 'initdb'), postgres: join(folder, 'postgres'), locale };
   // Some installers lose the mode.

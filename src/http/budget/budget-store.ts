@@ -17,7 +17,7 @@ import { inTransaction } from '../../db/transaction.js';
 type Shares = Awaited<ReturnType<typeof readShares>>;
 type Named<Arguments> = Omit<Arguments, 'environment'>;
 
-/** What all workers share of one environment's budget; the functions of db/tables say what each of these does. All may throw what a database throws. */
+/** The part of one environment's budget that all workers share; the functions of db/tables say what each of these does. All may throw what a database throws. */
 export interface BudgetStore {
   add(): Promise<void>;
   read(): Promise<BudgetRow | undefined>;
