@@ -44,7 +44,7 @@ export function urlText(...protocols: string[]) {
     .refine((text) => protocols.includes(new URL(text).protocol), orEnd(`must begin with ${allowed}`));
 }
 
-/** As it was written, too. */
+/** Checks an address of PostgreSQL, and keeps it as it was written. */
 export const databaseUrl = z.string().superRefine((text, context) => {
   try {
     readDatabaseAddress(text);
