@@ -9,10 +9,10 @@ const MEASURING = ['flood', 'request-budget', 'short-tokens'].map((name) => `tes
  */
 export default defineConfig({
   test: {
-    env: { SIMULATION_SEEDS: process.env['SIMULATION_SEEDS'] ?? '500' },
+    env: { SIMULATION_SEEDS: process.env['SIMULATION_SEEDS'] ?? '500', BUDGET_SEEDS: process.env['BUDGET_SEEDS'] ?? '100' },
     globalSetup: 'test/support/global-setup.ts', // once for both projects
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 4, // they wait for sweeps and deaths more than they compute
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
     projects: [
@@ -21,7 +21,12 @@ export default defineConfig({
         test: {
           name: 'searching',
           globalSetup: [],
-          include: ['test/campaign/**/*.test.ts', 'test/{unchanged,walks}/simulation*.test.ts', 'test/oauth/model.test.ts'],
+          include: [
+            'test/campaign/**/*.test.ts',
+            'test/{unchanged,walks}/simulation*.test.ts',
+            'test/http/budget/finding.test.ts',
+            'test/oauth/model.test.ts',
+          ],
           exclude: MEASURING,
         },
       },

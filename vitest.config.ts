@@ -3,12 +3,12 @@ import { defineConfig } from 'vitest/config';
 /**
  * Everything but deployments, foreign parts and campaigns, which have configurations and scripts of their own (CONTRIBUTING.md): what a newcomer waits for.
  *
- * Files with a process of their own each: they start programs, workers of a queue or a browser, or measure memory. All others
+ * Files with a process of their own each: they start programs or workers of a queue, or measure memory. All others
  * share one process for each of vitest's workers, so that the modules are read once. Nothing may leak from one of them into the
  * next: a file closes what it opens (closing its database fails while a connection is open), and gives back what it replaces.
  */
 const OWN_PROCESS = [
-  ...['browser', 'cli', 'embedded', 'jobs', 'notifications'].map((room) => `test/${room}/**/*.test.ts`),
+  ...['cli', 'embedded', 'jobs', 'notifications'].map((room) => `test/${room}/**/*.test.ts`),
   'test/core/free-buffers.test.ts',
   'test/walks/pass-memory.test.ts',
 ];

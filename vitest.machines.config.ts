@@ -9,7 +9,7 @@ export default defineConfig({
     include: ['test/machines/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 4, // they wait for sweeps and deaths more than they compute
     testTimeout: 600_000,
     hookTimeout: 600_000,
   },

@@ -1,6 +1,6 @@
 import { defineConfig } from 'vitest/config';
 
-/** The control room in a real browser, over a real service, database and queue: what a person does there from end to end. */
+/** All that takes a browser, which is a real one, over a real service, database and queue: what a person does from end to end. */
 export default defineConfig({
   test: {
     // With a folder for pictures of every page, these are made, and nothing is tested.

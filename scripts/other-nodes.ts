@@ -47,7 +47,7 @@ const OF_22 = [
 
 /** What notices first that a version of Node does something else: starts and ends of the service, its HTTP server and its HTTP client. */
 const SMOKE = [
-  'test/process/start-stop.test.ts',
+  'test/process/readiness.test.ts',
   'test/api/server.test.ts',
   'test/api/stopping.test.ts',
   'test/http/http-client.test.ts',

@@ -8,7 +8,7 @@ import { type App, startApp } from '../../src/app.js';
 import { loadConfig } from '../../src/config/config.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { createLogger } from '../../src/observability/logger.js';
-import { hasBrowser, useBrowser } from '../browser/browser.js';
+import { hasBrowser, useBrowser } from '../pages/browser.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { documentedFetch } from '../support/documented-answers.js';
 import { anyPort } from '../support/port.js';

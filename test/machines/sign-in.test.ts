@@ -8,7 +8,7 @@ import { type App, startApp } from '../../src/app.js';
 import { loadConfig } from '../../src/config/config.js';
 import { beginFlow } from '../../src/dashboard/sign-in-flow.js';
 import { createLogger } from '../../src/observability/logger.js';
-import { hasBrowser, useBrowser } from '../browser/browser.js';
+import { hasBrowser, useBrowser } from '../pages/browser.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { anyPort } from '../support/port.js';
 import { PlainBrowser } from './plain-browser.js';

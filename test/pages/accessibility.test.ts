@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasBrowser, useBrowser } from '../browser/browser.js';
+import { hasBrowser, useBrowser } from './browser.js';
 import { type Deployment, deploy, signIn } from './deployment.js';
 import { fill } from './filled-pages.js';
 

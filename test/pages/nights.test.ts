@@ -1,6 +1,6 @@
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasBrowser, useBrowser } from '../browser/browser.js';
+import { hasBrowser, useBrowser } from './browser.js';
 import { COMPANIES, type Deployment, deploy, signIn, watch } from './deployment.js';
 import { addPastNights } from './past-nights.js';
 

@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { useBrowser } from '../browser/browser.js';
+import { useBrowser } from './browser.js';
 import { type Deployment, deploy, signIn } from './deployment.js';
 import { fill } from './filled-pages.js';
 

@@ -1,6 +1,6 @@
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { hasBrowser, useBrowser } from '../browser/browser.js';
+import { hasBrowser, useBrowser } from './browser.js';
 import { COMPANIES, type Deployment, deploy, signIn, watch } from './deployment.js';
 
 // Each step as a person does it: by what is written on the page. With scripts a run is watched without a touch; without, by looking again.

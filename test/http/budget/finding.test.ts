@@ -3,7 +3,8 @@ import { FREE, rateOf, refused } from '../../../src/http/budget/finding.js';
 import type { RateLimitOptions } from '../../../src/sandbox/rate-limiter.js';
 import { mostInSecond, type Outcome, shares, type Simulation, simulate } from './simulated-service.js';
 
-const SEEDS = Number(process.env.SIMULATION_SEEDS ?? 20);
+/** `BUDGET_SEEDS=1000 npx vitest run test/http/budget/finding.test.ts` for a real campaign. */
+const SEEDS = Number(process.env.BUDGET_SEEDS ?? 5);
 
 async function simulateSeeds(simulation: Omit<Simulation, 'seed'>, seeds = SEEDS): Promise<Outcome[]> {
   const all: Outcome[] = [];
