@@ -1,4 +1,4 @@
-import { defineConfig } from 'vitest/config';
+import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
 
 /**
  * Everything but deployments, foreign parts and campaigns, which have configurations and scripts of their own (CONTRIBUTING.md): what a newcomer waits for.
@@ -14,12 +14,51 @@ const OWN_PROCESS = [
 ];
 
 /**
- * Walks have to be right whatever need not be compared. These files ask the project how to compare (test/walks/comparisons.ts), and run a second
- * time with everything compared.
+ * Walks have to be right whatever need not be compared. These files ask the project how to compare (test/walks/comparisons.ts), and
+ * `npm run test:comparing` runs them with everything compared.
  */
 const COMPARING = ['test/walks/**/*.test.ts', 'test/mirror/forget-children.test.ts', 'test/runs/takeover.test.ts'];
 /** Files of test/walks that ask nothing of the kind. */
 const NOT_COMPARING = ['answer-memory', 'pass-memory', 'simulation', 'verification', 'walk-store'];
+
+const SUITE: TestProjectConfiguration[] = [
+  {
+    extends: true,
+    test: {
+      name: 'shared',
+      globalSetup: [],
+      include: ['test/**/*.test.ts'],
+      exclude: [
+        'test/campaign/**',
+        'test/contract/**',
+        'test/dbt/**',
+        'test/foreign/**',
+        'test/large/**',
+        'test/machines/**',
+        'test/pages/**',
+        'test/process/**',
+        'test/versions/**',
+        ...OWN_PROCESS,
+      ],
+      isolate: false,
+    },
+  },
+  { extends: true, test: { name: 'own', globalSetup: [], include: OWN_PROCESS } },
+];
+
+const COMPARING_EVERYTHING: TestProjectConfiguration[] = [
+  {
+    extends: true,
+    test: {
+      name: 'comparing everything',
+      globalSetup: [],
+      include: COMPARING,
+      exclude: NOT_COMPARING.map((name) => `test/walks/${name}.test.ts`),
+      isolate: false,
+      provide: { comparesEverything: true },
+    },
+  },
+];
 
 export default defineConfig({
   test: {
@@ -29,40 +68,6 @@ export default defineConfig({
     testTimeout: 600_000, // against a hang; how fast something is, no test says
     hookTimeout: 600_000,
     restoreMocks: true,
-    projects: [
-      {
-        extends: true,
-        test: {
-          name: 'shared',
-          globalSetup: [],
-          include: ['test/**/*.test.ts'],
-          exclude: [
-            'test/campaign/**',
-            'test/contract/**',
-            'test/dbt/**',
-            'test/foreign/**',
-            'test/large/**',
-            'test/machines/**',
-            'test/pages/**',
-            'test/process/**',
-            'test/versions/**',
-            ...OWN_PROCESS,
-          ],
-          isolate: false,
-        },
-      },
-      { extends: true, test: { name: 'own', globalSetup: [], include: OWN_PROCESS } },
-      {
-        extends: true,
-        test: {
-          name: 'comparing everything',
-          globalSetup: [],
-          include: COMPARING,
-          exclude: NOT_COMPARING.map((name) => `test/walks/${name}.test.ts`),
-          isolate: false,
-          provide: { comparesEverything: true },
-        },
-      },
-    ],
+    projects: process.env['COMPARE_EVERYTHING'] ? COMPARING_EVERYTHING : SUITE,
   },
 });

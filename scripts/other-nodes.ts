@@ -1,5 +1,5 @@
 // Runs the suite under the other versions of Node that Muster supports, and `muster up` to its first mirror; and sees an older one refused.
-// usage: tsx scripts/other-nodes.ts [--smoke] [major]...; with --smoke only version 24, by a handful of files.
+// usage: tsx scripts/other-nodes.ts [major]...
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
@@ -37,21 +37,12 @@ const OF_22 = [
   'test/http/exchange.test.ts',
   'test/http/http-client.test.ts',
   'test/core/',
-  'test/db/advisory-locks.test.ts',
+  'test/db/named-locks.test.ts',
   'test/db/binary-rows.test.ts',
   'test/db/migrate.test.ts',
   'test/db/pooled-step.test.ts',
   'test/db/transaction.test.ts',
   'test/walks/shared-commit.test.ts',
-];
-
-/** What notices first that a version of Node does something else: starts and ends of the service, its HTTP server and its HTTP client. */
-const SMOKE = [
-  'test/process/readiness.test.ts',
-  'test/api/server.test.ts',
-  'test/api/stopping.test.ts',
-  'test/http/http-client.test.ts',
-  'test/http/exchange.test.ts',
 ];
 
 const SUITES: Readonly<Record<string, readonly string[]>> = {
@@ -65,11 +56,10 @@ const CONFIGURATIONS: Readonly<Record<string, string>> = {
   processes: 'vitest.processes.config.ts',
 };
 
-const { values: options, positionals: asked } = parseArgs({ options: { smoke: { type: 'boolean' } }, allowPositionals: true });
+const { positionals: asked } = parseArgs({ allowPositionals: true });
 refuseOld(binary('20-18'));
-for (const chosen of [...OF_22, ...SMOKE])
-  if (!SUITES['24']!.some((file) => file.startsWith(chosen))) throw new Error(`${chosen} is gone`);
-for (const [major, files] of Object.entries(options.smoke ? { '24': SMOKE } : SUITES)) {
+for (const chosen of OF_22) if (!SUITES['24']!.some((file) => file.startsWith(chosen))) throw new Error(`${chosen} is gone`);
+for (const [major, files] of Object.entries(SUITES)) {
   if (asked.length > 0 && !asked.includes(major)) continue;
   const node = binary(major);
   console.log(`\n# Node ${major}: ${version(node)}`);
