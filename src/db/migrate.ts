@@ -5,6 +5,7 @@ import type { Logger } from 'pino';
 import { isMusterError, MusterError } from '../core/errors.js';
 import { connectionOptions, sessionOptions } from './connection-options.js';
 import { DatabaseClient } from './database-client.js';
+import { foreignObject } from './foreign-objects.js';
 import { explainConnectFailure } from './connect-failure.js';
 import { underMigrationLock } from './migration-lock.js';
 import { requireUsableServer } from './server-check.js';
@@ -119,14 +120,19 @@ async function applyPending(client: pg.Client, logger: Logger): Promise<string[]
   }
   const known = new Set(migrations.map(({ name }) => name));
   const newer = (await readRows(client)).map((row) => row.migration_name).filter((name) => !known.has(name));
-  if (newer.length > 0) logger.warn({ migrations: newer }, 'the database has migrations of a newer version');
+  if (newer.length > 0)
+    logger.warn({ migrations: newer }, 'the database has migrations of a newer version, or of another application');
   return applied;
 }
 
-/** The first migration that is to be applied. Throws `migration_failed` where the applied ones are not what they should be. */
+/**
+ * The first migration that is to be applied. Throws `migration_failed` where the applied ones are not what they should be. Those that we do not know may
+ * be another application's, which shares the table: Prisma's CLI gives it the same name in every database.
+ */
 function nextOf(migrations: readonly Migration[], rows: readonly Row[]): Migration | undefined {
+  const known = new Set(migrations.map(({ name }) => name));
   for (const { migration_name: name, finished_at } of rows) {
-    if (finished_at) continue;
+    if (finished_at || !known.has(name)) continue;
     throw new MusterError(
       'migration_failed',
       `Migration ${name} was begun by another tool and not finished. Undo by hand what it did, then run: ` +
@@ -155,6 +161,8 @@ async function apply(client: pg.Client, { name, sql, checksum }: Migration): Pro
       [randomUUID(), checksum, name],
     );
   } catch (error) {
+    const foreign = foreignObject(error, `Migration ${name} was undone`);
+    if (foreign) throw foreign;
     const translated = translateDatabaseError(error);
     if (translated !== error || sqlState(error) === '42501') throw translated;
     throw new MusterError('migration_failed', `Migration ${name} failed and was undone: ${String(error)}`, { cause: error });

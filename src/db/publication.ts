@@ -30,7 +30,9 @@ export function publish(url: string, publication: string, tables: readonly strin
   const mayNot = 'may not publish these tables; run the command as their owner, with the right CREATE on the database';
   return asOwner(url, { application: 'muster publish', mayNot }, async (client, session) => {
     // One at a time, and behind nobody for long who has a table locked: walks would wait behind us.
-    await client.query(`BEGIN; SET LOCAL lock_timeout = '5s'; SELECT pg_advisory_xact_lock(72707370)`);
+    await client.query(
+      `BEGIN; SET LOCAL lock_timeout = '5s'; SELECT 1 FROM muster.locks WHERE name = 'mirror_tables' FOR UPDATE`,
+    );
     const found = await findTables(client, publication, tables);
     const missing = found.filter(({ isThere }) => !isThere).map(({ name }) => name);
     if (missing.length > 0)

@@ -15,6 +15,30 @@ export async function makeJobSequences(client: pg.ClientBase, queues: readonly s
   );
 }
 
+/**
+ * Drops BullMQ's tables where somebody has emptied all of them: with the table of their versions empty, BullMQ would make them anew, which
+ * are there. No job is lost, and what is due is queued again from our own tables.
+ */
+export async function dropEmptied(client: pg.ClientBase): Promise<void> {
+  // BullMQ's own lock for its migrations.
+  await client.query(`BEGIN; SELECT pg_advisory_xact_lock(1112493644, hashtext('${QUEUE_SCHEMA}'))`);
+  try {
+    const { rows } = await client.query<{ name: string }>(
+      `SELECT format('%I.%I', schemaname, tablename) AS name FROM pg_tables
+       WHERE schemaname = '${QUEUE_SCHEMA}' AND to_regclass('${QUEUE_SCHEMA}.migration') IS NOT NULL AND to_regclass('${QUEUE_SCHEMA}.job') IS NOT NULL`,
+    );
+    if (rows.length > 0) {
+      const filled = rows.map(({ name }) => `SELECT FROM ${name}`).join(' UNION ALL ');
+      const { rowCount } = await client.query(`${filled} LIMIT 1`);
+      if (rowCount === 0) await client.query(`DROP SCHEMA ${QUEUE_SCHEMA} CASCADE`);
+    }
+    await client.query('COMMIT');
+  } catch (error) {
+    await client.query('ROLLBACK').catch(() => {}); // the connection is gone, and with it the transaction
+    throw error;
+  }
+}
+
 /** Jobs of a queue that wait for a worker, and when the oldest of them was added, in milliseconds since the epoch. */
 export interface WaitingJobs {
   readonly queue: string;

@@ -2,7 +2,7 @@ import { type CompanyKey, describeCompany } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
-import { AdvisoryLocks } from '../db/advisory-locks.js';
+import { NamedLocks } from '../db/tables/named-locks.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
 import { databaseTime } from '../db/tables/audit.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
@@ -13,11 +13,11 @@ import type { Grant, TokenAnswer } from './token-answer.js';
 /** Takes companies in. A refresh token that is given to us is spent to prove it, so everything else is checked before. */
 export class Onboarding {
   readonly #deps: Dependencies;
-  readonly #locks: AdvisoryLocks;
+  readonly #locks: NamedLocks;
 
   constructor(deps: Dependencies) {
     this.#deps = deps;
-    this.#locks = new AdvisoryLocks(deps.db.pool);
+    this.#locks = new NamedLocks(deps.db.pool);
   }
 
   /**

@@ -53,13 +53,6 @@ export async function hasUnsigned(db: Pick<Database, 'prisma'>): Promise<boolean
   return row!.any;
 }
 
-/** Makes the caller the only signer until its transaction ends. A statement of its own, so that the next sees what the signer before has signed. */
-export async function lockSigning(tx: Transaction): Promise<boolean> {
-  const [lock] = await tx.$queryRaw<{ ours: boolean }[]>`
-    SELECT pg_try_advisory_xact_lock(hashtextextended('muster.certificates', 0)) AS ours`;
-  return lock!.ours;
-}
-
 export interface UnsignedCertificate extends ListKey {
   readonly id: bigint;
   readonly facts: WalkFacts;
@@ -71,7 +64,7 @@ export interface UnsignedCertificate extends ListKey {
 
 /**
  * The first that can be signed, locked. Of a list none is left out between two: an earlier barrier has its number before or with a later one.
- * The caller holds the lock of `lockSigning`.
+ * The caller holds the lock of that name.
  */
 export function findUnsigned(tx: Transaction, { limit }: { limit: number }): Promise<UnsignedCertificate[]> {
   return tx.$queryRaw`

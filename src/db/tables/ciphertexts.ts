@@ -35,6 +35,20 @@ export async function readCiphertexts(
   return rows;
 }
 
+/** Some of the ciphertexts that were made with the key of that id. */
+export async function findSomeCiphertexts(
+  db: Database,
+  { key, limit }: { readonly key: string; readonly limit: number },
+): Promise<(CompanyKey & Pick<SealedColumn, 'field'> & { readonly sealed: string })[]> {
+  const start = `v1.${key}.`;
+  const columns = SEALED_COLUMNS.map((column) => {
+    const { table, field } = rawNames(column);
+    return Prisma.sql`(SELECT environment, company_id::text AS "companyId", ${column.field} AS field, ${field} AS sealed
+      FROM ${table} WHERE starts_with(${field}, ${start}) LIMIT ${limit}::int)`;
+  });
+  return db.prisma.$queryRaw`${Prisma.join(columns, ' UNION ALL ')}`;
+}
+
 /** Replaces a ciphertext unless it has changed meanwhile. Returns the number of rows that were written. */
 export function replaceCiphertext(
   db: Database,

@@ -1,5 +1,5 @@
 // muster.issues: what a person should see, one row a cause: an error code or a state, in an environment, of a resource or of whole companies.
-// One sweep at a time writes it, under an advisory lock, and locks nothing else but what it inserts into notifications behind it.
+// One sweep at a time writes it, under the lock of that name, and locks nothing else but what it inserts into notifications behind it.
 //
 //   none -> ongoing      the first company has the trouble
 //   ongoing -> resolved  no company has it any more
@@ -15,6 +15,7 @@ import { isOlderThan } from './lists.js';
 import { failedNightExports } from './night-exports.js';
 import { TELL_OF_ISSUES } from './notifications.js';
 import { UNNAMED } from './quarantined-tokens.js';
+import type { SweepLock } from './sweep-lock.js';
 import { NIGHTS_LEFT } from './walks.js';
 
 /** Causes that are not an error code with which walks fail; docs/admin-api.md says what each means. The names are kept for good: rename none. */
@@ -91,12 +92,11 @@ export type IssueNews = Pick<IssueRow, 'id' | 'cause' | 'environment' | 'resourc
  * Looks for every cause in one statement, and opens, renews and resolves the issues accordingly. Returns what people should hear; nothing
  * where another process looks at the same time. It goes by indexes, with a few lookups a list.
  */
-export function reconcileIssues(db: Database, search: IssueSearch): Promise<IssueNews[]> {
+export function reconcileIssues(db: Database, lock: Pick<SweepLock, 'take'>, search: IssueSearch): Promise<IssueNews[]> {
   return inTransaction(db, async (tx) => {
-    // Of its own, so that the statement behind it sees what the sweep before has written.
-    const [lock] = await tx.$queryRaw<{ ours: boolean }[]>`
-      SELECT pg_try_advisory_xact_lock(hashtextextended('muster.issues', 0)) AS ours, ${BY_INDEX}`;
-    return lock!.ours ? tx.$queryRaw<IssueNews[]>(reconciliation(search)) : [];
+    if (!(await lock.take(tx))) return [];
+    await tx.$queryRaw`SELECT ${BY_INDEX}`;
+    return tx.$queryRaw<IssueNews[]>(reconciliation(search));
   });
 }
 

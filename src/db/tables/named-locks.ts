@@ -1,15 +1,22 @@
 import type pg from 'pg';
-import { inPassingTransaction } from './passing-transaction.js';
-
-/** A process that was frozen gives its locks back after this long. Longer than any work takes: a request that gets no answer, and a minute to store one. */
-const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '5min'`;
+import { inPassingTransaction } from '../passing-transaction.js';
+import { sqlState } from '../sql-state.js';
+import { addName } from './locks.js';
 
 /**
- * Keeps work to one process at a time where there is no row yet that a lease could stand in. Texts name the work. The locks are
- * advisory locks of a transaction that does nothing else: whatever becomes of the connection, and whoever pools it, they end with it. The
- * connection stays taken until the work is done. Work needs another one meanwhile, so at most half of the pool is given away; further work waits.
+ * A process that was frozen gives its locks back after the first: longer than any work takes, a request that gets no answer and a minute to store
+ * one. After the second, somebody else has the lock.
  */
-export class AdvisoryLocks {
+const BEGIN = `BEGIN; SET LOCAL idle_in_transaction_session_timeout = '5min'; SET LOCAL lock_timeout = '200ms'`;
+const LOCK_NOT_AVAILABLE = '55P03';
+
+/**
+ * Keeps work to one process at a time where there is no row yet that a lease could stand in. Texts name the work. A lock is a row of
+ * muster.locks that is never committed: whoever would add it again waits for the transaction, which does nothing else. Whatever becomes of the
+ * connection, and whoever pools it, the lock ends with it. The connection stays taken until the work is done. Work needs another one
+ * meanwhile, so at most half of the pool is given away; further work waits.
+ */
+export class NamedLocks {
   readonly #pool: pg.Pool;
   #free: number;
   readonly #waiting: (() => void)[] = [];
@@ -33,13 +40,18 @@ export class AdvisoryLocks {
   }
 
   #locked<T>(names: readonly string[], work: () => Promise<T>): Promise<{ result: T } | undefined> {
-    const query = 'SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0)) AS ours';
-    return inPassingTransaction(this.#pool, BEGIN, async (client) => {
-      for (const name of names) {
-        const { rows } = await client.query<{ ours: boolean }>(query, [name]);
-        if (!rows[0]?.ours) return undefined;
-      }
-      return { result: await work() };
-    });
+    return inPassingTransaction(this.#pool, BEGIN, async (client) =>
+      (await haveBeenLocked(client, names)) ? { result: await work() } : undefined,
+    );
+  }
+}
+
+async function haveBeenLocked(client: pg.ClientBase, names: readonly string[]): Promise<boolean> {
+  try {
+    for (const name of names) await addName(client, name);
+    return true;
+  } catch (error) {
+    if (sqlState(error) === LOCK_NOT_AVAILABLE) return false;
+    throw error;
   }
 }
