@@ -42,6 +42,7 @@ import { ConnectLinkSigner } from './oauth/connect-link-signer.js';
 import { ConnectLinks } from './oauth/connect-links.js';
 import { Connections } from './oauth/connections.js';
 import { warnOfMissingKeys } from './oauth/key-rotation.js';
+import { requireKnownKeys } from './oauth/known-keys.js';
 import { Onboarding } from './oauth/onboarding.js';
 import { ReceivedPairs } from './oauth/received-pairs.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
@@ -140,6 +141,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const endpoints = mapEnvironments(providers, (provider) => new TokenEndpoint(http, provider, clock));
 
   const keyring = new Keyring(await encryptionKeys(config));
+  await requireKnownKeys(db, keyring);
   await warnOfMissingKeys(db, keyring, logger);
   const cipher = new Cipher(keyring);
   const vault = new Vault(cipher);
@@ -193,7 +195,12 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     sweepNights: nightSweep({ ...shared, ...config }),
     startVerifications: nightlyVerifications({ ...shared, schedule, share: config.verifySharePerNight }),
     sweepSchema: schemaSweep({ db, clock, logger }),
-    signCertificates: certificateSweep({ db, logger, signer: await signerOf(config.signingKey, await encryptionKeys(config)) }),
+    signCertificates: certificateSweep({
+      db,
+      logger,
+      clock,
+      signer: await signerOf(config.signingKey, await encryptionKeys(config)),
+    }),
     sweepPrivacy: privacySweep(shared),
     retention: { runDays: config.runRetentionDays, auditDays: config.auditRetentionDays },
   };

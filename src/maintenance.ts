@@ -12,6 +12,7 @@ import { applyMarks, copyMarks, type MarkCopy, restoreMarks } from './mirror/mar
 import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Cipher, Keyring } from './oauth/cipher.js';
 import { type Rotation, rotateKeys } from './oauth/key-rotation.js';
+import { requireKnownKeys } from './oauth/known-keys.js';
 import type { Logger } from './observability/logger.js';
 import { Marks } from './privacy/marks.js';
 import { ensureTypedViews, extendViews } from './warehouse/typed-views.js';
@@ -49,7 +50,9 @@ export async function rotateStoredKeys(config: Config, logger: Logger): Promise<
   try {
     const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
     stack.push({ name: 'database', stop: () => db.close() });
-    return await rotateKeys(db, new Cipher(new Keyring(await encryptionKeys(config))));
+    const keyring = new Keyring(await encryptionKeys(config));
+    await requireKnownKeys(db, keyring);
+    return await rotateKeys(db, new Cipher(keyring));
   } finally {
     await stack.stop();
   }

@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { type EncryptionKey, Secret } from '../core/secret.js';
@@ -29,6 +29,12 @@ export class Keyring {
   get(id: string): Buffer | undefined {
     return this.#keys.get(id);
   }
+
+  /** Tells keys apart and gives none away: HMAC-SHA-256 in hex, by the key's id. */
+  fingerprints(): ReadonlyMap<string, string> {
+    const fingerprint = (key: Buffer) => createHmac('sha256', key).update('muster encryption key').digest('hex');
+    return new Map([...this.#keys].map(([id, key]) => [id, fingerprint(key)]));
+  }
 }
 
 /** Why a ciphertext does not open. `key`: the id of the key that it needs; null where it names none. */
@@ -48,6 +54,11 @@ export class Cipher {
 
   constructor(keyring: Keyring) {
     this.#keyring = keyring;
+  }
+
+  /** The id of the key that encrypts. */
+  get currentId(): string {
+    return this.#keyring.currentId;
   }
 
   seal(token: Secret, company: CompanyKey, field: TokenField): string {

@@ -9,6 +9,7 @@ import {
   SEALED_COLUMNS,
   type SealedColumn,
 } from '../db/tables/ciphertexts.js';
+import { forgetOtherFingerprints } from '../db/tables/encryption-keys.js';
 import { findAnswers, replaceAnswer } from '../db/tables/idempotency-keys.js';
 import { findMarkKey, replaceMarkKey } from '../db/tables/marks.js';
 import type { Logger } from '../observability/logger.js';
@@ -34,7 +35,7 @@ const PASSES = 5;
 
 /**
  * Encrypts again, with the first key, every ciphertext that any other key of the ring made. When nothing is unreadable or behind,
- * the other keys may leave MUSTER_ENCRYPTION_KEYS. Safe beside running refreshes, and when it is stopped and begun again: a
+ * the other keys may leave MUSTER_ENCRYPTION_KEYS, and their ids are free. Safe beside running refreshes, and when it is stopped and begun again: a
  * ciphertext that changed meanwhile is not touched but found by the next pass, unless the first key made it. Throws
  * `database_unavailable`, `mark_key_unreadable`.
  */
@@ -45,7 +46,10 @@ export async function rotateKeys(db: Database, cipher: Cipher): Promise<Rotation
     const answers = await withDatabaseErrors(rotateAnswers(db, cipher));
     await withDatabaseErrors(rotateMarkKey(db, cipher));
     rotated += done;
-    if (old === unreadable.length && answers === 0) return { rotated, unreadable, behind: 0 };
+    if (old === unreadable.length && answers === 0) {
+      if (unreadable.length === 0) await withDatabaseErrors(forgetOtherFingerprints(db, cipher.currentId));
+      return { rotated, unreadable, behind: 0 };
+    }
     if (pass === PASSES) return { rotated, unreadable, behind: old - unreadable.length + answers };
   }
 }

@@ -175,7 +175,8 @@ test('thirty at once do not starve the pool, and leave no lock behind', async ()
   const results = await Promise.all(Array.from({ length: 30 }, () => onboard()));
   expect(results.every(({ created }) => created)).toBe(true);
   const { rows } = await database.db.pool.query(
-    `SELECT count(*)::int AS locks FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE locktype = 'advisory' AND datname = current_database()`,
+    `SELECT count(*)::int AS locks FROM pg_locks WHERE relation = 'muster.locks'::regclass AND pid <> pg_backend_pid()`,
   );
   expect(rows).toEqual([{ locks: 0 }]);
+  expect(await database.db.prisma.lock.count({ where: { name: { contains: 'onboarding' } } })).toBe(0);
 });
