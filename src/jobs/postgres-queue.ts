@@ -19,7 +19,8 @@ import { explainConnectFailure } from '../db/connect-failure.js';
 import { connectionOptions, sessionOptions } from '../db/connection-options.js';
 import { DatabaseClient } from '../db/database-client.js';
 import { poolsTransactions } from '../db/pooling.js';
-import { makeJobSequences, QUEUE_SCHEMA } from '../db/queue-tables.js';
+import { foreignObject } from '../db/foreign-objects.js';
+import { dropEmptied, makeJobSequences, QUEUE_SCHEMA } from '../db/queue-tables.js';
 import { prepareSession, setSearchPath } from '../db/session.js';
 import type { Logger } from '../observability/logger.js';
 import { ANSWER_TO_STOP_MS, QUEUE_OPTIONS, QUEUES, type QueueBackend, QueueOutage, WORKER_OPTIONS } from './queue-backend.js';
@@ -41,10 +42,16 @@ export async function migrateQueue(databaseUrl: string): Promise<void> {
   try {
     await client.connect();
     await prepareSession(client, sessionOptions(databaseUrl));
-    if (!(await isUpToDate(client))) await runMigrations(client, QUEUE_SCHEMA);
+    if (!(await isUpToDate(client))) {
+      await dropEmptied(client);
+      await runMigrations(client, QUEUE_SCHEMA);
+    }
     await makeJobSequences(client, QUEUES);
   } catch (error) {
-    throw explainConnectFailure(error, databaseUrl, 'look up or make the tables of the queue');
+    throw (
+      foreignObject(error, `Schema ${QUEUE_SCHEMA} is kept for the tables of the queue`) ??
+      explainConnectFailure(error, databaseUrl, 'look up or make the tables of the queue')
+    );
   } finally {
     await client.end().catch(() => {});
   }

@@ -214,3 +214,32 @@ test('a database that is not there, and a server that is not there, are told apa
   elsewhere.port = '1';
   await expect(migrate(elsewhere.href, logger)).rejects.toMatchObject({ code: 'database_unavailable' });
 });
+
+test.each([
+  ['a table', 'CREATE SCHEMA mirror; CREATE TABLE mirror.employees (a int)', '"employees" already exists'],
+  ['a view', 'CREATE SCHEMA warehouse; CREATE VIEW warehouse.columns AS SELECT 1 AS a', '"columns" already exists'],
+  ['a sequence', 'CREATE SCHEMA muster; CREATE SEQUENCE muster.runs', '"runs" already exists'],
+  ['a type', 'CREATE SCHEMA mirror; CREATE TYPE mirror.companies AS (a int)', '"companies" already exists'],
+])('%s of somebody else under a name of ours is named, and not touched', async (_, made, said) => {
+  await client.query(made);
+  await expect(migrate(database.url, logger)).rejects.toMatchObject({
+    code: 'migration_failed',
+    message: expect.stringMatching(
+      new RegExp(`${said}, and Muster did not make it. What stands there was not touched. Give Muster a database`),
+    ),
+  });
+  const { rows } = await client.query<{ theirs: number }>(
+    `SELECT count(*)::int AS theirs FROM pg_class WHERE oid = to_regclass($1) AND relkind::text = ANY($2)`,
+    [/\w+\.\w+/.exec(made)![0], ['r', 'v', 'S', 'c']],
+  );
+  expect(rows).toEqual([{ theirs: 1 }]);
+});
+
+test('migrations of another application in the same table are its own affair', async () => {
+  await migrate(database.url, logger);
+  await client.query(
+    `INSERT INTO _prisma_migrations (id, checksum, migration_name, finished_at) VALUES ('1', 'x', '20200101_theirs', now()), ('2', 'x', '20990101_theirs', NULL)`,
+  );
+  expect(await migrate(database.url, logger)).toEqual({ applied: [] });
+  expect(await pendingMigrations(client)).toEqual([]);
+});

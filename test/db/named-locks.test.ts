@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { expect, test } from 'vitest';
-import { AdvisoryLocks } from '../../src/db/advisory-locks.js';
+import { NamedLocks } from '../../src/db/tables/named-locks.js';
 import { openDatabase } from '../../src/db/database.js';
 import { testDatabase } from '../support/database.js';
 
@@ -9,8 +9,8 @@ test('a lock lasts as long as its work, which may be longer than a transaction m
   const url = new URL(database.url);
   url.searchParams.set('options', '-c idle_in_transaction_session_timeout=200');
   const db = openDatabase({ url: url.href, poolSize: 4 });
-  const locks = new AdvisoryLocks(db.pool);
-  const other = new AdvisoryLocks(database.db.pool);
+  const locks = new NamedLocks(db.pool);
+  const other = new NamedLocks(database.db.pool);
   let finish: (result: string) => void;
   const work = new Promise<string>((resolve) => (finish = resolve));
   let slow: Promise<unknown> | undefined;
