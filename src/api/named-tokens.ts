@@ -10,26 +10,42 @@ import { type Authenticator, newToken, tokenHash } from './authenticator.js';
 import { ADMIN } from './caller.js';
 import { answers, IdParams, listQuery, pageOf, presentPage, presentTime, Time } from './models.js';
 
-/** The audit tells callers apart by their names: no token may pass for another actor. */
-const RESERVED: ReadonlySet<string> = new Set([ADMIN.name, CONNECT_LINK.name]);
+/** The audit tells callers apart by their names: no token may pass for another actor, nor for a part of Muster. */
+const RESERVED: ReadonlySet<string> = new Set([
+  ADMIN.name,
+  CONNECT_LINK.name,
+  'api',
+  'muster',
+  'schedule',
+  'scraper',
+  'system',
+  'worker',
+]);
 
 const RoleName = z.enum(ROLES);
 
-/** Not in the document: not every reader of patterns knows these classes. */
-const NAME = /^\p{L}[\p{L}\p{M}\p{N} ._@+-]*$/u;
+/**
+ * Letters of the Latin alphabet as European languages write it, but for those that look like others (ı, ĸ, ŉ, ſ). A letter of another alphabet, or of
+ * another width, may look the same as one of these, and pass for another name.
+ */
+const NAME = /^(?![ \d._@+-])(?:[a-z\d ._@+-]|(?![×÷ĸŉſı])[À-ž])+$/i;
 const IsoTime = z.iso.datetime({ offset: true });
 
 const NewToken = z.strictObject({
   name: z
     .string()
+    .normalize('NFC')
     .min(1)
     .max(100, 'must not have more than 100 characters')
-    .refine((name) => NAME.test(name), 'must begin with a letter, and have letters, digits, spaces and . _ @ + - alone')
-    .refine((name) => name.trimEnd() === name, 'must not end with a space')
+    .refine(
+      (name) => NAME.test(name),
+      'must begin with a letter, and have Latin letters, digits, single spaces and . _ @ + - alone',
+    )
+    .refine((name) => name.trimEnd() === name && !name.includes('  '), 'must not end with a space, nor have two in a row')
     .refine((name) => !RESERVED.has(name.toLowerCase()), 'is kept for another actor of the audit: choose another one')
     .meta({
       description:
-        'Who it is for; the audit shows it. It begins with a letter, and has letters, digits, spaces and . _ @ + - alone. One living token has it, whatever the case of its letters.',
+        'Who it is for; the audit shows it. It begins with a letter, and has Latin letters, digits, single spaces and . _ @ + - alone. One living token has it, whatever the case of its letters.',
     }),
   role: RoleName,
   expires_at: z

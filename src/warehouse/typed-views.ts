@@ -3,6 +3,7 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import { lackingRights } from '../db/connect-failure.js';
 import type { Database } from '../db/database.js';
 import { isPassingTrouble, sqlState, withDatabaseErrors } from '../db/sql-state.js';
+import { takeLock } from '../db/tables/locks.js';
 import { type ColumnRow, isColumn, readKeys } from '../db/tables/schema-columns.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
@@ -114,7 +115,8 @@ const LOCK_TIMEOUT = '500ms';
  */
 function replaceViews(db: Pick<Database, 'prisma'>, resource: string): Promise<void> {
   return inTransaction(db, async (tx) => {
-    await tx.$executeRaw`SELECT pg_advisory_xact_lock(72707371), set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
+    await takeLock(tx, 'typed_views');
+    await tx.$executeRaw`SELECT set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`;
     const columns = (await readKeys(tx, [resource])).filter(isColumn);
     for (const view of viewsOf(resource)) {
       const present = await columnsOf(tx, view);

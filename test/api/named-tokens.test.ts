@@ -194,6 +194,14 @@ test.each<[Record<string, unknown>, RegExp]>([
   [{ name: 'a'.repeat(101) }, /name: must not have more than 100/],
   [{ name: 'Admin' }, /name: is kept for another actor/],
   [{ name: 'connect link' }, /name: is kept for another actor/],
+  [{ name: 'Schedule' }, /name: is kept for another actor/],
+  [{ name: 'worker' }, /name: is kept for another actor/],
+  [{ name: 'аdmin' }, /Latin letters/], // Cyrillic
+  [{ name: 'ａｄｍｉｎ' }, /Latin letters/], // full width
+  [{ name: 'admın' }, /Latin letters/], // without a dot
+  [{ name: 'Αnna' }, /Latin letters/], // Greek
+  [{ name: 'an\u200dna' }, /Latin letters/],
+  [{ name: 'connect  link' }, /nor have two in a row/],
   [{ role: 'owner' }, /role: must be viewer, operator or admin/],
   [{ expires_at: 'tomorrow' }, /expires_at: must be a time with its zone/],
   [{ expires_at: '2030-01-01T00:00:00' }, /expires_at: must be a time with its zone/],
@@ -202,6 +210,11 @@ test.each<[Record<string, unknown>, RegExp]>([
 ])('refuses %j', async (given, message) => {
   const { status, json } = await admin.call('POST', '/api/tokens', { name: 'anna', role: 'viewer', ...given });
   expect([status, json.code, json.detail]).toEqual([400, 'invalid_request', expect.stringMatching(message)]);
+});
+
+test('a name may have the letters of European languages, composed or not', async () => {
+  for (const name of ['Åse Ødegård', 'Łukasz-2', 'ops@example.com']) expect((await create({ name })).name).toBe(name);
+  expect((await create({ name: 'Zoe\u0308' })).name).toBe('Zoë');
 });
 
 test('a scraper may bear its own token or any that the API takes', async () => {

@@ -144,13 +144,21 @@ test('what is wrong is said, with what to do', async () => {
   expect(readdirSync(folder)).toEqual([]);
 });
 
-test('a symbolic link stays one, and its file is replaced', async () => {
+test('a symbolic link is not followed, wherever it leads', async () => {
   const target = join(folder, 'target.csv');
   const link = join(folder, 'link.csv');
   writeFileSync(target, 'before');
-  symlinkSync('target.csv', link);
-  expect((await runMuster(['export', 'gadgets', '--format', 'csv', '--output', link], env)).code).toBe(0);
-  expect(manifestOf(target).sha256).toBe(sha256(link));
+  for (const [leadsTo, what] of [
+    ['target.csv', target],
+    ['nowhere.csv', 'which is not there'],
+  ] as const) {
+    symlinkSync(leadsTo, link);
+    const { code, stderr } = await runMuster(['export', 'gadgets', '--format', 'csv', '--output', link], env);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(`is a symbolic link. Name the file that it leads to, ${what}`)]);
+    rmSync(link);
+  }
+  expect(readdirSync(folder)).toEqual(['target.csv']);
+  expect(readFileSync(target, 'utf8')).toBe('before');
 });
 
 test.each(['SIGTERM', 'SIGINT'] as const)('%s in the middle leaves nothing, and what stood there', async (signal) => {

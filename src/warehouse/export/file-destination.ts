@@ -58,18 +58,21 @@ export async function openFileDestination(output: string, mode = PRIVATE_MODE): 
   };
 }
 
-/** Where a symbolic link leads, so that the link stays. What is there must be a file. */
+/** What is there must be a file, and no symbolic link: in a folder that others may write to, it could lead to any file of ours. */
 async function finalPath(output: string): Promise<string> {
   const path = resolve(output);
   const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'ENOENT') throw error;
   });
   if (!found) return path;
-  const target = found.isSymbolicLink() ? await realpath(path) : path;
-  if (!(await stat(target)).isFile()) {
+  if (found.isSymbolicLink())
+    throw new MusterError(
+      'export_failed',
+      `${output} is a symbolic link. Name the file that it leads to, ${await realpath(path).catch(() => 'which is not there')}.`,
+    );
+  if (!found.isFile())
     throw new MusterError('export_failed', `${output} is no file. Name a file, or write to standard output with --output -.`);
-  }
-  return target;
+  return path;
 }
 
 async function removeAbandoned(folder: string, family: string): Promise<void> {
