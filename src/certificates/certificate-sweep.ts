@@ -1,11 +1,6 @@
-import {
-  type UnsignedCertificate,
-  addSigningKey,
-  findUnsigned,
-  hasUnsigned,
-  lockSigning,
-  writeSigned,
-} from '../db/tables/certificates.js';
+import { type UnsignedCertificate, addSigningKey, findUnsigned, hasUnsigned, writeSigned } from '../db/tables/certificates.js';
+import { SweepLock } from '../db/tables/sweep-lock.js';
+import type { Clock } from '../core/clock.js';
 import type { Database } from '../db/database.js';
 import { inTransaction } from '../db/transaction.js';
 import type { Logger } from '../observability/logger.js';
@@ -15,6 +10,7 @@ import { Statement } from './statement.js';
 interface CertificateDependencies {
   readonly db: Database;
   readonly signer: Signer;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
 }
 
@@ -26,16 +22,17 @@ const SIGNED_AT_ONCE = 500;
  * certificate, whenever a worker dies. What is signed is committed as a whole, behind what was signed before: a list's certificates never fork.
  */
 export function certificateSweep(deps: CertificateDependencies): () => Promise<void> {
+  const lock = new SweepLock('certificates', deps.clock, deps.logger);
   return async () => {
     if (!(await hasUnsigned(deps.db))) return;
-    while ((await signPiece(deps)) === SIGNED_AT_ONCE);
+    while ((await signPiece(deps, lock)) === SIGNED_AT_ONCE);
   };
 }
 
 /** Returns how many were signed; 0 where another process signs. */
-function signPiece({ db, signer, logger }: CertificateDependencies): Promise<number> {
+function signPiece({ db, signer, logger }: CertificateDependencies, lock: SweepLock): Promise<number> {
   return inTransaction(db, async (tx) => {
-    if (!(await lockSigning(tx))) return 0;
+    if (!(await lock.take(tx))) return 0;
     const unsigned = await findUnsigned(tx, { limit: SIGNED_AT_ONCE });
     if (unsigned.length === 0) return 0;
     const newest = new Map<string, string>();

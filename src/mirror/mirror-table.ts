@@ -4,6 +4,7 @@ import type { Database } from '../db/database.js';
 import { sqlState, withDatabaseErrors } from '../db/sql-state.js';
 import { takeStep } from '../db/step.js';
 import type { ListKey } from '../db/tables/lists.js';
+import { takeLock } from '../db/tables/locks.js';
 import { inTransaction } from '../db/transaction.js';
 
 const RESOURCE = /^[a-z][a-z0-9_]*$/;
@@ -16,7 +17,7 @@ export function mirrorTable(resource: string): string {
 
 /**
  * Makes the table of every resource that has none: those that a catalogue file adds to the built-in ones. All tables
- * have one shape, and room in each page for records that change. Safe side by side: who makes one waits for the advisory lock. Where all tables are
+ * have one shape, and room in each page for records that change. Safe side by side: who makes one waits for the lock. Where all tables are
  * there, nothing is asked for but a look, for which a role needs no right to make tables; throws `invalid_configuration` where it needs one and has none.
  */
 export async function ensureMirrorTables(db: Database, catalogue: Catalogue): Promise<void> {
@@ -27,7 +28,7 @@ export async function ensureMirrorTables(db: Database, catalogue: Catalogue): Pr
   );
   for (const { name, role } of missing) {
     await inTransaction(db, async (tx) => {
-      await tx.$executeRaw`SELECT 1 FROM pg_advisory_xact_lock(72707370)`;
+      await takeLock(tx, 'mirror_tables');
       await tx.$executeRawUnsafe(
         `CREATE TABLE IF NOT EXISTS ${name} (LIKE mirror.employees INCLUDING ALL) WITH (fillfactor = 90)`,
       );

@@ -3,6 +3,7 @@ import type { Clock } from '../core/clock.js';
 import { withRests } from '../core/rests.js';
 import type { Database } from '../db/database.js';
 import { reconcileIssues } from '../db/tables/issues.js';
+import { SweepLock } from '../db/tables/sweep-lock.js';
 import type { Logger } from '../observability/logger.js';
 import { type ExportSettings, exportedResources } from '../warehouse/export/export-settings.js';
 import { nightsAround, type Schedule } from './schedule.js';
@@ -33,10 +34,11 @@ export function issueSweep({
 }: IssueDependencies): () => Promise<void> {
   const resources = catalogue.endpoints.map(({ resource }) => resource);
   const exported = exportedResources(exports, catalogue);
+  const lock = new SweepLock('issues', clock, logger);
   return withRests(clock, async () => {
     const now = clock.now();
     const { began, next } = nightsAround(schedule, now);
-    const news = await reconcileIssues(db, {
+    const news = await reconcileIssues(db, lock, {
       resources,
       exported,
       staleAfterHours,

@@ -1,5 +1,6 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
+import { systemClock } from '../../src/core/clock.js';
 import { certificateSweep } from '../../src/certificates/certificate-sweep.js';
 import { digestOf, type Signer, signerOfSeed } from '../../src/certificates/certificate.js';
 import type { Statement } from '../../src/certificates/statement.js';
@@ -98,5 +99,5 @@ export function companyOf(n: number): string {
 
 /** Signs all that can be signed. */
 export function signAll(db: Database, signer: Signer): Promise<void> {
-  return certificateSweep({ db, signer, logger: pino({ level: 'silent' }) })();
+  return certificateSweep({ db, signer, clock: systemClock, logger: pino({ level: 'silent' }) })();
 }

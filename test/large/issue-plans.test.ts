@@ -3,6 +3,7 @@ import { readByIndex } from '../../src/db/by-index.js';
 import { openDatabase } from '../../src/db/database.js';
 import { countCompanies } from '../../src/db/tables/connections.js';
 import { countOngoingIssues, reconcileIssues } from '../../src/db/tables/issues.js';
+import { tryLock } from '../../src/db/tables/locks.js';
 import { countProofs } from '../../src/db/tables/lists.js';
 import { countNightAnew, findFirstRunTime, listNights, readListNights } from '../../src/db/tables/nights.js';
 import { addNightExports, findDueNightExports, findLastExport } from '../../src/db/tables/night-exports.js';
@@ -105,7 +106,7 @@ function inItsOwn(work: (db: ReturnType<typeof openDatabase>) => Promise<unknown
 }
 
 test('a sweep reads no large table from its beginning, and the newest walk of each list alone', async () => {
-  const reads = await inItsOwn((db) => reconcileIssues(db, SEARCH));
+  const reads = await inItsOwn((db) => reconcileIssues(db, { take: (tx) => tryLock(tx, 'issues') }, SEARCH));
   for (const [table, { scans }] of Object.entries(reads)) expect([table, scans]).toEqual([table, 0]);
   expect(reads['walks']!.rows).toBeLessThanOrEqual(7 * 2 * COMPANIES);
   expect(reads['walks']!.rows).toBeGreaterThan(COMPANIES);

@@ -115,6 +115,7 @@ test('the parts run on their own, and take a company from standard input', async
 test('nothing in it is left untried', () => {
   // The suite itself, and what no machine without a container engine can run: replay-dockerfile and compose.test.ts stand for it.
   command('npm ci && npm test');
+  command('sh docker/make-secrets.sh');
   command('docker compose up');
   expect([...unrun]).toEqual([]);
 });

@@ -1,11 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import { parse } from 'yaml';
 import { pairs, parseDockerfile } from '../../scripts/docker/dockerfile.js';
-import { SETTING_NAMES } from '../../src/config/settings.js';
+import { loadServerConfig } from '../../src/config/config.js';
+import { helpOf, SETTING_NAMES, type SettingName } from '../../src/config/settings.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(PROJECT, file), 'utf8');
@@ -13,6 +15,11 @@ const read = (file: string) => readFileSync(path.join(PROJECT, file), 'utf8');
 interface Service {
   readonly image?: string;
   readonly build?: string;
+  readonly user?: string;
+  readonly read_only?: boolean;
+  readonly cap_drop?: readonly string[];
+  readonly cap_add?: readonly string[];
+  readonly security_opt?: readonly string[];
   readonly command?: readonly string[];
   readonly environment?: Readonly<Record<string, string>>;
   readonly depends_on?: Readonly<Record<string, { readonly condition: string }>>;
@@ -30,6 +37,10 @@ const services = Object.entries(compose.services);
 const ours = services.filter(([, { build }]) => build !== undefined);
 const settings = SETTING_NAMES;
 
+/** The settings that a service is given, by a value or by a file. */
+const settingsOf = ([, { environment = {} }]: readonly [string, Service]) =>
+  Object.keys(environment).map((name) => name.replace(/_FILE$/, '') as SettingName);
+
 describe('docker-compose.yml', () => {
   test('runs commands that exist', () => {
     const help = spawnSync(path.join(PROJECT, 'bin/muster'), ['--help'], { encoding: 'utf8' });
@@ -40,17 +51,59 @@ describe('docker-compose.yml', () => {
   });
 
   test('names settings that exist', () => {
-    for (const [, { environment }] of ours) expect(settings).toEqual(expect.arrayContaining(Object.keys(environment ?? {})));
+    for (const service of ours) expect(settings).toEqual(expect.arrayContaining(settingsOf(service)));
   });
 
-  test('hands on every variable of a provider, and of an issuer', () => {
-    const provider = settings.filter((name) => /^(PRODUCTION|TEST|OIDC)_/.test(name));
-    expect(provider).toHaveLength(25);
-    for (const [, { environment }] of ours) expect(Object.keys(environment ?? {})).toEqual(expect.arrayContaining(provider));
+  test('hands on every variable of a provider, and those of an issuer to the API alone', () => {
+    const provider = settings.filter((name) => /^(PRODUCTION|TEST)_/.test(name));
+    const issuer = settings.filter((name) => name.startsWith('OIDC_'));
+    expect([...provider, ...issuer]).toHaveLength(25);
+    for (const service of ours) {
+      expect(settingsOf(service)).toEqual(expect.arrayContaining(provider));
+      expect(settingsOf(service).filter((name) => issuer.includes(name))).toHaveLength(service[0] === 'api' ? issuer.length : 0);
+    }
+  });
+
+  test('hands on secrets as files, each to those who need it', () => {
+    const secrets = settings.filter((name) => helpOf(name).secret);
+    for (const [, { environment = {} }] of services) {
+      expect(Object.keys(environment).filter((name) => secrets.includes(name as SettingName) || /PASSWORD$/.test(name))).toEqual(
+        [],
+      );
+      for (const [name, value] of Object.entries(environment))
+        if (name.endsWith('_FILE')) expect(value).toMatch(/^(\/run\/secrets\/|\$\{)/);
+    }
+    const shown = services.map(([name, { volumes = [] }]) => [
+      name,
+      volumes.flatMap((volume) => /^\.\/secrets\/(\w+):.*:ro$/.exec(volume)?.[1] ?? []),
+    ]);
+    expect(Object.fromEntries(shown)).toEqual({
+      postgres: ['postgres'],
+      redis: ['redis'],
+      migrate: ['muster', 'migrate'],
+      api: ['muster', 'api'],
+      worker: ['muster'],
+    });
+  });
+
+  test('migrates as the owner, and runs as a role with rights on data alone', () => {
+    expect(compose.services.migrate?.command).toEqual(['migrate', '--grant-runtime', 'muster_app']);
+    expect(compose.services.migrate?.environment?.['DATABASE_URL_FILE']).toBe('/run/secrets/migrate/database_url');
+    for (const name of ['api', 'worker'])
+      expect(compose.services[name]?.environment?.['DATABASE_URL_FILE']).toBe('/run/secrets/muster/database_url');
+  });
+
+  test('leaves no container a way up', () => {
+    for (const [, service] of services) {
+      expect(service).toMatchObject({ read_only: true, cap_drop: ['ALL'], security_opt: ['no-new-privileges:true'] });
+      expect(service.cap_add).toBeUndefined();
+      // The image of ours says itself that it is not root's.
+      if (service.build === undefined) expect(service.user).toMatch(/^(postgres|redis)$/);
+    }
   });
 
   test('hands on every setting but those that the image or the file itself decides', () => {
-    const given = new Set(ours.flatMap(([, { environment }]) => Object.keys(environment ?? {})));
+    const given = new Set(ours.flatMap(settingsOf));
     expect(settings.filter((name) => !given.has(name)).toSorted()).toEqual(['HOST', 'MUSTER_HOME', 'PORT']);
   });
 
@@ -70,12 +123,14 @@ describe('docker-compose.yml', () => {
   });
 
   test('keeps data in named volumes', () => {
-    const used = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0]));
+    const mounted = services.flatMap(([, { volumes = [] }]) => volumes.map((volume) => volume.split(':')[0]!));
+    const used = mounted.filter((name) => !name.startsWith('./'));
     expect(used.toSorted()).toEqual(Object.keys(compose.volumes).toSorted());
   });
 
   test('lets Redis lose nothing, and only the API listen', () => {
     expect(compose.services.redis?.command?.join(' ')).toContain('--maxmemory-policy noeviction');
+    expect(compose.services.redis?.command?.join(' ')).toContain('requirepass $$(cat ');
     expect(services.filter(([, { ports }]) => ports).map(([name]) => name)).toEqual(['api']);
     expect(compose.services.worker?.healthcheck).toEqual({ disable: true });
     expect(compose.services.worker?.deploy?.replicas).toBeGreaterThan(1);
@@ -88,6 +143,38 @@ describe('docker-compose.yml', () => {
     const required = new Set(used.filter(([, , sign]) => sign === ':?').map(([, name]) => name));
     expect(new Set(variables.slice(0, required.size))).toEqual(required);
   });
+});
+
+test('its secrets are made once, are nobody else\u2019s on this machine, and are settings that Muster takes', () => {
+  const folder = mkdtempSync(path.join(tmpdir(), 'muster-secrets-'));
+  const make = () => spawnSync('sh', [path.join(PROJECT, 'docker/make-secrets.sh'), folder], { encoding: 'utf8' });
+  const secret = (name: string) => readFileSync(path.join(folder, 'secrets', name), 'utf8');
+  try {
+    expect(make()).toMatchObject({ status: 0, stderr: '' });
+    const url = secret('muster/database_url');
+    expect(make()).toMatchObject({ status: 0, stderr: '' });
+    expect(secret('muster/database_url')).toBe(url);
+    expect(statSync(path.join(folder, 'secrets')).mode & 0o777).toBe(0o700);
+    const files = Object.fromEntries(
+      ['api', 'worker'].flatMap((name) =>
+        Object.entries(compose.services[name]?.environment ?? {})
+          .filter(([, value]) => value.startsWith('/run/secrets/'))
+          .map(([variable, value]) => [variable, value.replace('/run', folder)]),
+      ),
+    );
+    expect(Object.keys(files)).toHaveLength(4);
+    const provider = {
+      TEST_BASE_URL: 'https://a.example',
+      TEST_AUTH_URL: 'https://b.example',
+      TEST_CLIENT_ID: 'c',
+      TEST_CLIENT_SECRET: 'd',
+    };
+    const config = loadServerConfig({ ...provider, ...files, PUBLIC_URL: 'https://muster.example' });
+    expect(new URL(config.databaseUrl!)).toMatchObject({ username: 'muster_app', hostname: 'postgres', pathname: '/muster' });
+    expect(config.redisUrl!).toBe(`redis://:${secret('redis/password').trim()}@redis:6379`);
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 test('the image sets settings that exist', () => {

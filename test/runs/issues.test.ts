@@ -292,7 +292,7 @@ describe('an issue', () => {
   test('waits for nobody, and is left to whoever looks already', async () => {
     await lateCompany();
     const client = await database.db.pool.connect();
-    await client.query(`BEGIN; SELECT pg_advisory_xact_lock(hashtextextended('muster.issues', 0))`);
+    await client.query(`BEGIN; SELECT 1 FROM muster.locks WHERE name = 'issues' FOR UPDATE`);
     await sweep();
     expect(await issues()).toEqual([]);
     await client.query('ROLLBACK');

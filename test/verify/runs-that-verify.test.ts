@@ -8,6 +8,7 @@ import { findClaimableRuns } from '../../src/db/tables/runs.js';
 import { eraseFromReadings, removeOldNotes } from '../../src/db/tables/second-readings.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { reconcileIssues } from '../../src/db/tables/issues.js';
+import { tryLock } from '../../src/db/tables/locks.js';
 import { forgetRecord } from '../../src/mirror/forget.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { nightlyVerifications } from '../../src/runs/nightly-verifications.js';
@@ -196,13 +197,17 @@ describe('a run that verifies', () => {
     });
     expect(run.walks[1]).not.toHaveProperty('verify');
     // What a second reading meets is no trouble of the list.
-    const found = await reconcileIssues(database.db, {
-      resources: ENDPOINTS.map(({ resource }) => resource),
-      exported: [],
-      staleAfterHours: 26,
-      secondsLeft: 80_000,
-      isNightYoung: false,
-    });
+    const found = await reconcileIssues(
+      database.db,
+      { take: (tx) => tryLock(tx, 'issues') },
+      {
+        resources: ENDPOINTS.map(({ resource }) => resource),
+        exported: [],
+        staleAfterHours: 26,
+        secondsLeft: 80_000,
+        isNightYoung: false,
+      },
+    );
     expect(found.filter(({ cause }) => cause === 'service_refused')).toEqual([]);
   });
 
@@ -318,13 +323,17 @@ describe('what is judged', () => {
   test('what differs is an issue until a second reading finds nothing', async () => {
     const look = async () =>
       (
-        await reconcileIssues(database.db, {
-          resources: ENDPOINTS.map(({ resource }) => resource),
-          exported: [],
-          staleAfterHours: 26,
-          secondsLeft: 80_000,
-          isNightYoung: false,
-        })
+        await reconcileIssues(
+          database.db,
+          { take: (tx) => tryLock(tx, 'issues') },
+          {
+            resources: ENDPOINTS.map(({ resource }) => resource),
+            exported: [],
+            staleAfterHours: 26,
+            secondsLeft: 80_000,
+            isNightYoung: false,
+          },
+        )
       ).filter(({ cause }) => cause === 'mirror_differs');
     await harness.sync(company);
     const [id] = await idsOf('departments');

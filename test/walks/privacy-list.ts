@@ -5,6 +5,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
 import type { Database } from '../../src/db/database.js';
 import { reconcileIssues } from '../../src/db/tables/issues.js';
+import { tryLock } from '../../src/db/tables/locks.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { privacySweep } from '../../src/mirror/privacy-sweep.js';
 import { PrivacyKey } from '../../src/privacy/privacy-key.js';
@@ -61,13 +62,17 @@ export async function dump({ pool }: Pick<Database, 'pool'>): Promise<string> {
 
 /** Ongoing issues of privacy: cause, resource and companies. */
 export async function privacyIssues(db: Database): Promise<unknown[]> {
-  await reconcileIssues(db, {
-    resources: ['people', 'guests'],
-    staleAfterHours: 26,
-    secondsLeft: 1e6,
-    isNightYoung: true,
-    exported: [],
-  });
+  await reconcileIssues(
+    db,
+    { take: (tx) => tryLock(tx, 'issues') },
+    {
+      resources: ['people', 'guests'],
+      staleAfterHours: 26,
+      secondsLeft: 1e6,
+      isNightYoung: true,
+      exported: [],
+    },
+  );
   const rows = await db.prisma.issue.findMany({ where: { status: 'ongoing', cause: { startsWith: 'privacy' } } });
   return rows.map(({ cause, resource, companies }) => `${cause} ${resource} ${companies}`).toSorted();
 }
