@@ -83,15 +83,16 @@ test('migrations of a newer version, and one that another tool has left unfinish
   const { pool } = database.db;
   const look = async () =>
     (await found(checkDatabase({ ...NEEDS, access: new DatabaseAccess(database) }))).filter((line) => line.includes('igration'));
-  const insert = (id: string, name: string, finished: string) =>
-    pool.query(
-      `INSERT INTO public._prisma_migrations (id, checksum, finished_at, migration_name) VALUES ('${id}', 'x', ${finished}, '${name}')`,
-    );
-  await insert('newer', '99990101000000_newer', 'now()');
+  await pool.query(
+    `INSERT INTO public._prisma_migrations (id, checksum, finished_at, migration_name) VALUES ('newer', 'x', now(), '99990101000000_newer')`,
+  );
   expect(await look()).toEqual(['warning: the database has 1 migration of a newer version (99990101000000_newer)']);
-  await insert('unfinished', '20200101000000_begun', 'NULL');
-  expect(await look()).toEqual([expect.stringMatching(/^problem: Migration 20200101000000_begun was begun by another tool/)]);
-  await pool.query(`DELETE FROM public._prisma_migrations WHERE id IN ('newer', 'unfinished')`);
+  const finish = (moment: string) =>
+    pool.query(`UPDATE public._prisma_migrations SET finished_at = ${moment} WHERE migration_name = '20261120000000_init'`);
+  await finish('NULL');
+  expect(await look()).toEqual([expect.stringMatching(/^problem: Migration 20261120000000_init was begun by another tool/)]);
+  await finish('now()');
+  await pool.query(`DELETE FROM public._prisma_migrations WHERE id = 'newer'`);
   expect(await look()).toEqual(['ok: every migration is applied']);
 });
 

@@ -13,13 +13,19 @@ import { stockPrograms } from '../support/stock-postgres.js';
 
 const DOCKER = new URL('../../docker/', import.meta.url).pathname;
 
+/** Throws where the script fails, or says anything. */
+function run(script: string, args: readonly string[], env: NodeJS.ProcessEnv): void {
+  const { status, stderr } = spawnSync('sh', [join(DOCKER, script), ...args], { env, encoding: 'utf8' });
+  if (status !== 0 || stderr !== '') throw new Error(`${script} ended with ${status}: ${stderr}`);
+}
+
 let folder: string;
 let server: PostgresServer;
 let deployment: Deployment;
 
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'muster-compose-'));
-  expect(spawnSync('sh', [join(DOCKER, 'make-secrets.sh'), folder])).toMatchObject({ status: 0 });
+  run('make-secrets.sh', [folder], process.env);
   server = await PostgresServer.start({ programs: stockPrograms() });
   const { hostname, port, username, password } = new URL(server.url);
   const env = {
@@ -30,7 +36,7 @@ beforeAll(async () => {
     POSTGRES_USER: username,
     SECRETS: join(folder, 'secrets/postgres'),
   };
-  expect(spawnSync('sh', [join(DOCKER, 'create-roles.sh')], { env, encoding: 'utf8' })).toMatchObject({ status: 0, stderr: '' });
+  run('create-roles.sh', [], env);
 });
 afterAll(async () => {
   await deployment?.close();

@@ -67,9 +67,9 @@ describe('docker-compose.yml', () => {
   test('hands on secrets as files, each to those who need it', () => {
     const secrets = settings.filter((name) => helpOf(name).secret);
     for (const [, { environment = {} }] of services) {
-      expect(Object.keys(environment).filter((name) => secrets.includes(name as SettingName) || /PASSWORD$/.test(name))).toEqual(
-        [],
-      );
+      expect(
+        Object.keys(environment).filter((name) => secrets.includes(name as SettingName) || name.endsWith('PASSWORD')),
+      ).toEqual([]);
       for (const [name, value] of Object.entries(environment))
         if (name.endsWith('_FILE')) expect(value).toMatch(/^(\/run\/secrets\/|\$\{)/);
     }
