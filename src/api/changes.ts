@@ -13,11 +13,16 @@ import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, Seque
 const NDJSON = 'application/x-ndjson';
 /** Lines have no other place for it. */
 const NEXT_AFTER = 'X-Next-After';
+const FEED = 'X-Feed';
 
 const ChangeQuery = queryOf({
   after: SequenceAfter.meta({ description: 'next_after of the previous answer; 0 begins at the beginning.' }),
   resource: ResourceName.exactOptional(),
   environment: EnvironmentName.exactOptional(),
+  feed: z
+    .uuid('must be the feed of an earlier answer')
+    .exactOptional()
+    .meta({ description: 'feed of the previous answer: another feed is answered 410, even where it has grown past `after`.' }),
   limit: limit(1000, 10_000),
 });
 
@@ -45,20 +50,23 @@ export function changeRoutes({ db }: { readonly db: Database }): FastifyPluginAs
           tags: ['changes'],
           operationId: 'listChanges',
           summary: 'Read the change feed',
-          description: `Always pass back next_after: no committed change is then missed or repeated, whatever is written meanwhile. With Accept: ${NDJSON} the answer is one change a line; next_after is in the header ${NEXT_AFTER} of either answer.`,
+          description: `Always pass back next_after and feed: no committed change is then missed or repeated, whatever is written meanwhile, and numbers of another database are noticed. With Accept: ${NDJSON} the answer is one change a line; next_after and feed are in the headers ${NEXT_AFTER} and ${FEED} of either answer.`,
           querystring: ChangeQuery,
           response: answers(
             {
               200: {
                 description: 'A page of the feed',
-                headers: { [NEXT_AFTER]: { description: 'next_after, where the answer is lines, too.', type: 'integer' } },
+                headers: {
+                  [NEXT_AFTER]: { description: 'next_after, where the answer is lines, too.', type: 'integer' },
+                  [FEED]: { description: 'feed, where the answer is lines, too.', type: 'string', format: 'uuid' },
+                },
                 content: {
-                  'application/json': { schema: z.object({ data: z.array(Change), next_after: Sequence }) },
+                  'application/json': { schema: z.object({ data: z.array(Change), next_after: Sequence, feed: z.uuid() }) },
                   [NDJSON]: { schema: z.string().meta({ description: 'A Change a line, each with a line feed at its end.' }) },
                 },
               },
             },
-            ['changes_expired'],
+            ['changes_expired', 'feed_restarted'],
           ),
         },
       },
@@ -70,11 +78,11 @@ export function changeRoutes({ db }: { readonly db: Database }): FastifyPluginAs
         const changes = page.rows.map(presentChange);
         // The changes are JSON already: parsed and written again, their numbers would lose digits.
         reply.serializer((text: string) => text);
-        reply.header(NEXT_AFTER, page.nextAfter);
+        reply.header(NEXT_AFTER, page.nextAfter).header(FEED, page.feed);
         if (isLines) return raw(reply.type(NDJSON), changes.map((change) => `${change}\n`).join(''));
         return raw(
           reply.type('application/json; charset=utf-8'),
-          `{"data":[${changes.join(',')}],"next_after":${page.nextAfter}}`,
+          `{"data":[${changes.join(',')}],"next_after":${page.nextAfter},"feed":"${page.feed}"}`,
         );
       },
     );

@@ -31,6 +31,8 @@ const MEANINGS = {
   reauthorization_required: 'A person must authorize the company again.',
   hold_not_open: 'The hold is decided already, or a newer walk has made it stale.',
   changes_expired: 'Changes behind `after` are no longer kept; `go_on_after` says where the feed goes on.',
+  feed_restarted:
+    'The numbers that you have are of another feed, as after a restored backup; `feed` and `go_on_after` say where this one stands.',
   environment_not_configured: 'Muster has no settings for this environment of the service.',
   unknown_resource: 'There is no such list.',
   token_refused: 'The service refused the refresh token.',

@@ -8,6 +8,7 @@ import { COMPANY, type Columns, members, print, time } from './table.js';
 interface ChangesOptions extends OperatorOptions {
   readonly after: string;
   readonly resource?: string;
+  readonly feed?: string;
   readonly limit: number;
 }
 
@@ -17,11 +18,12 @@ export function registerChanges(program: Command): void {
   operatorCommand(program, 'changes', 'read the change feed; go on with --after and the seq of the last change')
     .option('--after <seq>', 'only changes after this one', parseSeq, '0')
     .option('--resource <name>', 'only changes of this resource')
+    .option('--feed <id>', 'the feed that --after is of: refuse the changes of another one, as of a restored database')
     .addOption(limitOption(10_000, 1000))
-    .action(async ({ after, resource, limit, ...options }: ChangesOptions) => {
+    .action(async ({ after, resource, feed, limit, ...options }: ChangesOptions) => {
       const client = openAdminClient(options);
       const read = (from: string, count: number) =>
-        client.getText('/api/changes', { after: from, resource, limit: count }, 'application/x-ndjson');
+        client.getText('/api/changes', { after: from, resource, feed, limit: count }, 'application/x-ndjson');
       const text = await read(after, limit);
       const lines = text.split('\n').filter(Boolean);
       const changes = lines.map((line) => JSON.parse(line) as Change);

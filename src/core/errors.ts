@@ -21,6 +21,7 @@ export const ERROR_CODES = {
   token_name_taken: { status: 409, retryable: false },
   webhook_not_configured: { status: 409, retryable: false },
   changes_expired: { status: 410, retryable: false },
+  feed_restarted: { status: 410, retryable: false },
   idempotency_key_reused: { status: 422, retryable: false },
   idempotency_key_in_use: { status: 409, retryable: true },
   environment_not_configured: { status: 422, retryable: false },

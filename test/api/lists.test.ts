@@ -4,6 +4,7 @@ import { Change } from '../../src/api/changes.js';
 import { Hold } from '../../src/api/holds.js';
 import { Run } from '../../src/api/run-model.js';
 import type { CompanyKey } from '../../src/core/company.js';
+import { feedSpan } from '../../src/db/tables/change-batches.js';
 import { type AdminFixture, startAdmin, writeChanges } from './admin-fixture.js';
 
 let admin: AdminFixture;
@@ -147,7 +148,11 @@ describe('changes', () => {
     expect(departments.json.data.map(({ id }: { id: string }) => id)).toEqual(['c']);
     const rest = await own.call('GET', '/api/changes?after=2&resource=employees');
     expect(rest.json.data.map(({ id }: { id: string }) => id)).toEqual(['d', 'e "quoted"\n']);
-    expect((await own.call('GET', '/api/changes?resource=cats')).json).toEqual({ data: [], next_after: 5 });
+    expect((await own.call('GET', '/api/changes?resource=cats')).json).toEqual({
+      data: [],
+      next_after: 5,
+      feed: expect.any(String),
+    });
     const counts = ['test', 'production'].map(
       async (name) => (await own.call('GET', `/api/changes?environment=${name}`)).json.data.length,
     );
@@ -164,11 +169,19 @@ describe('changes', () => {
     expect([none.text, none.headers.get('x-next-after')]).toEqual(['', '5']);
   });
 
-  test('ends for whoever is far behind its end, too', async () => {
-    for (const filter of ['', '&resource=employees']) {
-      const { status, text } = await own.call('GET', `/api/changes?after=${'9'.repeat(18)}${filter}`);
-      expect([status, text]).toEqual([200, `{"data":[],"next_after":${'9'.repeat(18)}}`]);
-    }
+  test('tells whoever comes with numbers of another database, beyond the end of the feed or within it', async () => {
+    const { json: end, headers } = await own.call('GET', '/api/changes?after=5');
+    expect(end).toEqual({ data: [], next_after: 5, feed: headers.get('x-feed') });
+    for (const query of [
+      'after=6',
+      `after=${'9'.repeat(18)}&resource=employees`,
+      'after=3&feed=00000000-0000-4000-8000-000000000000',
+    ])
+      for (const accept of ['application/json', 'application/x-ndjson']) {
+        const { status, json } = await own.call('GET', `/api/changes?${query}`, undefined, { accept });
+        expect([status, json.code, json.go_on_after, json.feed]).toEqual([410, 'feed_restarted', 5, end.feed]);
+      }
+    expect((await own.call('GET', `/api/changes?after=3&feed=${end.feed.toUpperCase()}`)).json.data).toHaveLength(2);
   });
 
   test.each(['after=-1', 'after=x', 'after=1.5', `after=${'9'.repeat(30)}`, 'limit=0'])('refuses %s', async (query) => {
@@ -189,10 +202,17 @@ describe('changes', () => {
       `INSERT INTO muster.changes (batch_id, position, record_id, op) SELECT id, 0, 'x', 'delete' FROM muster.change_batches WHERE first_seq IS NULL`,
     );
     const empty = await own.call('GET', '/api/changes?resource=departments');
-    expect(empty.json).toEqual({ data: [], next_after: 10_004 });
+    expect(empty.json).toMatchObject({ data: [], next_after: 10_004 });
     const lines = await own.call('GET', '/api/changes?resource=departments', undefined, { accept: 'application/x-ndjson' });
     expect(JSON.parse(lines.text)).toMatchObject({ seq: 10_506, op: 'delete' });
     expect([empty.headers, lines.headers].map((headers) => headers.get('x-next-after'))).toEqual(['10004', '10506']);
+  });
+
+  test('ends with the last number that was given, whatever retention has left of it', async () => {
+    await own.db.pool.query('DELETE FROM muster.change_batches');
+    const { newest } = await feedSpan(own.db.pool);
+    expect((await own.call('GET', `/api/changes?after=${newest}`)).json).toMatchObject({ data: [], next_after: Number(newest) });
+    expect((await own.call('GET', `/api/changes?after=${Number(newest) + 1}`)).json.code).toBe('feed_restarted');
   });
 });
 

@@ -34,6 +34,8 @@ export interface ChangeQuery {
   readonly after: string;
   readonly resource?: string;
   readonly environment?: Environment;
+  /** The id of the feed that `after` is of, where the reader knows it. */
+  readonly feed?: string;
   readonly limit: number;
 }
 
@@ -41,6 +43,8 @@ export interface ChangePage {
   readonly rows: readonly ChangeRow[];
   /** From where to read on: behind all that was looked through, whether it was asked for or not. */
   readonly nextAfter: string;
+  /** The id of the feed. */
+  readonly feed: string;
   /** Whether the search was given up before the page was full: more may follow, even behind an empty page. */
   readonly isCutShort: boolean;
 }
@@ -54,19 +58,22 @@ const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_i
 
 /**
  * The numbered changes after `after`, in their order. Reads the batches that the page is made of and no others, and of these the changes
- * that are asked for, however long the feed and its batches are. Throws `changes_expired` where changes after `after` are no longer kept.
+ * that are asked for, however long the feed and its batches are. Throws `changes_expired` where changes after `after` are no longer kept, and
+ * `feed_restarted` where `after` is a number of another feed.
  */
 export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Promise<ChangePage> {
   const { after, resource = null, environment = null, limit } = query;
   const asked = [after, resource, environment, limit];
   return inPassingTransaction(db.pool, BEGIN, async (client) => {
     const { rows: spans } = await client.query<BatchSpan>(BATCHES_OF_PAGE, [...asked, BATCHES_AT_ONCE]);
-    const { oldest, first, last, searched, isCut } = spans[0]!;
+    const { feed, newest, oldest, first, last, searched, isCut } = spans[0]!;
+    if (BigInt(after) > BigInt(newest) || (query.feed !== undefined && query.feed.toLowerCase() !== feed))
+      throw restarted(query, { feed, newest });
     // Who begins at 0 has missed nothing: the feed begins where it begins.
     if (BigInt(after) > 0n && BigInt(after) + 1n < BigInt(oldest)) throw expired(after, BigInt(oldest));
     const { rows } = first === null ? { rows: [] } : await client.query<ChangeRow>(CHANGES_OF_BATCHES, [...asked, first, last]);
-    if (rows.length === limit) return { rows, nextAfter: rows.at(-1)!.seq, isCutShort: false };
-    return { rows, nextAfter: String(BigInt(after) > BigInt(searched) ? BigInt(after) : searched), isCutShort: isCut };
+    if (rows.length === limit) return { rows, nextAfter: rows.at(-1)!.seq, feed, isCutShort: false };
+    return { rows, nextAfter: String(BigInt(after) > BigInt(searched) ? BigInt(after) : searched), feed, isCutShort: isCut };
   });
 }
 
@@ -108,8 +115,24 @@ function expired(after: string, oldest: bigint): MusterError {
   );
 }
 
+function restarted({ after, feed: asked }: ChangeQuery, { feed, newest }: Pick<BatchSpan, 'feed' | 'newest'>): MusterError {
+  const why =
+    BigInt(after) > BigInt(newest)
+      ? `after=${after} lies beyond the end of the feed, which is ${newest}`
+      : `The feed is not ${asked}`;
+  return new MusterError(
+    'feed_restarted',
+    `${why}: these are of another database, such as it was before an older backup was restored. Read the mirror's tables anew, then go on with ` +
+      `after=${newest} and feed=${feed}.`,
+    { details: { feed, go_on_after: Number(newest) } },
+  );
+}
+
 /** `first` and `last` are the first numbers of the batches at both ends of the page; null where there is none. */
 interface BatchSpan {
+  readonly feed: string;
+  /** The highest number ever given, whatever retention has removed. */
+  readonly newest: string;
   /** The oldest number that is kept, or the next to be given. */
   readonly oldest: string;
   readonly first: string | null;
@@ -139,7 +162,8 @@ const BATCHES_OF_PAGE = `
   ), counted AS (
     SELECT first_seq, size, sum(size) FILTER (WHERE is_asked_for AND first_seq > $1::bigint) OVER (ORDER BY first_seq) AS changes FROM examined
   )
-  SELECT (SELECT oldest FROM kept) AS oldest, min(first_seq) AS first,
+  SELECT (SELECT feed_id FROM muster.change_sequence) AS feed, (SELECT next_seq - 1 FROM muster.change_sequence) AS newest,
+    (SELECT oldest FROM kept) AS oldest, min(first_seq) AS first,
     COALESCE(min(first_seq) FILTER (WHERE changes >= $4::int), max(first_seq)) AS last,
     COALESCE(max(first_seq + size - 1), (SELECT next_seq - 1 FROM muster.change_sequence)) AS searched, count(*) = $5::bigint AS "isCut"
   FROM counted`;
