@@ -13,6 +13,7 @@ import { type CompanyKey, keyText } from './core/company.js';
 import { mapEnvironments, ofEnvironment } from './core/provider-settings.js';
 import { calledOff, type StopStack } from './core/service.js';
 import { type Database, openCheckConnection, openDatabase } from './db/database.js';
+import { requireCompatible } from './db/compatibility.js';
 import { requireNoPendingMigrations } from './db/migrate.js';
 import { requireRuntimeRights } from './db/runtime-rights.js';
 import { writeWarehouseSettings } from './db/tables/warehouse-settings.js';
@@ -28,6 +29,7 @@ import { redisBackend } from './jobs/redis-queue.js';
 import { RunQueue, RunWorker } from './jobs/run-queue.js';
 import { Sweeper } from './jobs/sweeper.js';
 import { sweeps } from './jobs/sweeps.js';
+import { VersionWatch } from './jobs/version-watch.js';
 import { WorkerPresence } from './jobs/worker-presence.js';
 import { databaseUrl, prepareDatabase, stopStack } from './maintenance.js';
 import { ensureMirrorTables, mirrorRelations } from './mirror/mirror-table.js';
@@ -124,6 +126,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const catalogue = loadCatalogue(config.cataloguePath, config.privacyKey);
   const db = openDatabase({ url, poolSize: config.workerConcurrency + 6, stepPoolSize: config.workerConcurrency });
   stack.push({ name: 'database', stop: () => db.close() });
+  await requireCompatible(db.pool);
   await ensureMirrorTables(db, catalogue);
   await ensureTypedViews(db, catalogue);
   await requireRuntimeRights(db.pool, mirrorRelations(catalogue));
@@ -206,7 +209,8 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
   };
   const sweeper = new Sweeper(backend, sweeps(work), logger);
   const presence = new WorkerPresence(db, name, logger);
-  for (const service of [...Object.values(queues), worker, sweeper, presence]) if (service) await stack.start(service);
+  const version = new VersionWatch({ db, logger, endProcess: () => process.kill(process.pid, 'SIGTERM') });
+  for (const service of [...Object.values(queues), worker, sweeper, presence, version]) if (service) await stack.start(service);
 }
 
 async function startApi(config: Config, url: string, shared: Shared, stack: StopStack): Promise<AdminServer> {
@@ -242,6 +246,7 @@ async function startApi(config: Config, url: string, shared: Shared, stack: Stop
     readiness: [
       { name: 'database', check: () => checks.query('SELECT 1') },
       { name: 'migrations', check: () => requireNoPendingMigrations(checks) },
+      { name: 'version', check: () => requireCompatible(checks) },
       { name: 'queue', check: () => backend.ping() },
     ],
   });

@@ -63,6 +63,7 @@ export const ERROR_CODES = {
   database_unavailable: { status: 503, retryable: true },
   statement_cancelled: { status: 503, retryable: true },
   database_busy: { status: 503, retryable: true },
+  process_outdated: { status: 503, retryable: false },
   queue_unavailable: { status: 503, retryable: true },
   migration_failed: { status: 500, retryable: false },
   embedded_database_failed: { status: 500, retryable: false },

@@ -179,8 +179,8 @@ async function readRows(db: Querying): Promise<Row[]> {
   return rows;
 }
 
-/** In the order in which they are applied. */
-async function migrationNames(): Promise<string[]> {
+/** Names of the migrations that this version knows, in the order in which they are applied. */
+export async function migrationNames(): Promise<string[]> {
   const entries = await readdir(MIGRATIONS, { withFileTypes: true });
   return entries
     .filter((entry) => entry.isDirectory())

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { startMuster } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
 
@@ -28,6 +29,25 @@ test('the API is ready while every connection that it works with is taken', asyn
   await other.query('ROLLBACK');
   await other.end();
   expect(new Set((await Promise.all(calls)).map(({ status }) => status))).toEqual(new Set([200]));
+  api.kill('SIGTERM');
+  expect(await api.exit).toEqual({ code: 0, signal: null });
+});
+
+test('a process beside which a newer version cannot go on is not ready, ends its work in order, and does not start again', async () => {
+  const [api, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
+  expect((await deployment.fetch('/readyz')).status).toBe(200);
+  await deployment.database.db.pool.query(`UPDATE muster.compatibility SET needs = '99990101000000_newer'`);
+  const outdated = /that of a newer version of Muster \(migration 99990101000000_newer\)/;
+  const ready = await deployment.fetch('/readyz');
+  expect([ready.status, await ready.json()]).toMatchObject([
+    503,
+    { parts: { version: { ready: false, problem: expect.stringMatching(outdated) }, database: { ready: true } } },
+  ]);
+  expect(await worker.exit).toEqual({ code: 0, signal: null });
+  expect(worker.stderr).toMatch(outdated);
+  const again = startMuster(['worker'], deployment.env);
+  expect(await again.exit).toEqual({ code: 1, signal: null });
+  expect(again.stderr.trim().split('\n').at(-1)).toMatch(outdated);
   api.kill('SIGTERM');
   expect(await api.exit).toEqual({ code: 0, signal: null });
 });
