@@ -13,6 +13,8 @@ export interface ServerState {
   readonly settings: Readonly<Record<ServerSetting, string>>;
   /** Defaults of the role, the database or the server that Muster's sessions override, as `name = value`. */
   readonly overridden: readonly string[];
+  /** Settings, as `name = value`, by which the server's log gets the values of statements: records, and what stands in tokens' rows. */
+  readonly loggingValues: readonly string[];
   /** Whether the sessions of other roles are shown to this one. */
   readonly seesAllSessions: boolean;
   readonly databaseBytes: number;
@@ -36,6 +38,11 @@ export async function readServerState(db: Reader): Promise<ServerState> {
        ARRAY(SELECT name || ' = ' || reset_val || COALESCE(unit, '')
              FROM pg_settings JOIN unnest($2::text[], $3::text[]) AS o(name, value) USING (name)
              WHERE reset_val <> o.value AND (name <> 'jit' OR pg_jit_available()) ORDER BY name) AS overridden,
+       ARRAY(SELECT name || ' = ' || current_setting(name) FROM unnest(ARRAY['log_statement', 'log_min_duration_statement', 'log_min_duration_sample']) AS name
+             WHERE current_setting('log_parameter_max_length') <> '0'
+               AND (name = 'log_statement' AND current_setting(name) IN ('mod', 'all') OR name <> 'log_statement' AND current_setting(name) <> '-1')
+             UNION ALL SELECT 'log_parameter_max_length_on_error = ' || current_setting('log_parameter_max_length_on_error')
+             WHERE current_setting('log_parameter_max_length_on_error') <> '0') AS "loggingValues",
        pg_has_role('pg_read_all_stats', 'USAGE') AS "seesAllSessions",
        pg_database_size(oid)::float8 AS "databaseBytes", age(datfrozenxid) AS "transactionAge"
      FROM pg_database WHERE datname = current_database()`,

@@ -47,6 +47,7 @@ export function checkDatabase({ access, mirrorTables, ...needs }: DatabaseNeeds)
           ...connections(state, needs),
           ...settings(state),
           ...overridden(state, pooling),
+          ...loggedValues(state),
           ...age(state),
           ...migrations(await readMigrationState(db)),
           ...(await refusalOf(
@@ -119,6 +120,16 @@ function overridden({ overridden: defaults, role }: ServerState, pooling: Poolin
     warning(
       `behind the pooler, ${limits.join(', ')} holds for statements that Muster sends outside of its transactions, and cancels those that take longer`,
       `Set ${limits.map((each) => each.split(' ')[0]).join(' and ')} to 0 for the role ${role} (ALTER ROLE), and let the pooler reconnect (PgBouncer: RECONNECT).`,
+    ),
+  ];
+}
+
+function loggedValues({ loggingValues }: ServerState): Finding[] {
+  if (loggingValues.length === 0) return [];
+  return [
+    warning(
+      `the server's log gets records, and tokens as they are encrypted, as the values of statements (${loggingValues.join(', ')})`,
+      'As superuser: ALTER SYSTEM SET log_parameter_max_length = 0; ALTER SYSTEM SET log_parameter_max_length_on_error = 0; SELECT pg_reload_conf();',
     ),
   ];
 }

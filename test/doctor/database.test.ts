@@ -54,6 +54,24 @@ test('defaults of a DBA that the sessions override are named', async () => {
   );
 });
 
+test.each([
+  ['log_statement', 'mod'],
+  ['log_min_duration_statement', '250ms'],
+  ['log_parameter_max_length_on_error', '1kB'],
+])('a server that logs values of statements (%s) is told of', async (name, value) => {
+  const { pool } = database.db;
+  const lines = async () =>
+    (await found(checkDatabase({ ...NEEDS, access: new DatabaseAccess(database) }))).filter((line) => line.includes('log gets'));
+  expect(await lines()).toEqual([]);
+  const role = (await pool.query<{ role: string }>('SELECT quote_ident(current_user) AS role')).rows[0]!.role;
+  const place = `ROLE ${role} IN DATABASE ${new URL(database.url).pathname.slice(1)}`;
+  await pool.query(`ALTER ${place} SET ${name} = '${value}'`);
+  expect(await lines()).toEqual([expect.stringContaining(`(${name} = ${value})`)]);
+  await pool.query(`ALTER ${place} SET log_parameter_max_length = 0`);
+  expect(await lines()).toHaveLength(name.endsWith('on_error') ? 1 : 0);
+  await pool.query(`ALTER ${place} RESET ALL`);
+});
+
 test('too few connections for one process are a problem, with what to raise', async () => {
   const access = new DatabaseAccess(database);
   const all = await findings(checkDatabase({ ...NEEDS, access, workerConcurrency: 100 }));
