@@ -1,5 +1,5 @@
-// Checks the rules of the house that neither the compiler nor the ranks of rooms express: names and sizes of files, where SQL may stand, and
-// who may ask for the style of a pager. usage: tsx scripts/check-house.ts [folder]; one line a violation, exit code 1 when there are any.
+// Checks the rules of the house that neither the compiler nor the ranks of rooms express: names and sizes of files, where SQL may stand, who
+// may take an advisory lock, and who may ask for the style of a pager. usage: tsx scripts/check-house.ts [folder]; one line a violation, exit code 1 when there are any.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import ts from 'typescript';
@@ -20,6 +20,8 @@ const SQL_ROOMS = /^src\/(db|mirror|warehouse|embedded)\//;
 /** `SELECT 1` asks whether a database answers, and so has no table to be at home with. */
 const SQL_TEXT =
   /^\s*(?:SELECT(?!\s1$)|INSERT\s+INTO|UPDATE|DELETE\s+FROM|WITH|LOCK\s+TABLE|TRUNCATE|CREATE|ALTER|DROP|NOTIFY|LISTEN)\s/;
+/** They share a lock with Prisma's engine, and with BullMQ. */
+const ADVISORY_FILES = new Set(['src/db/migration-lock.ts', 'src/db/queue-tables.ts']);
 const SQL_MEMBERS = /^\$(?:query|execute)Raw/;
 const PRISMA_SQL = new Set(['sql', 'raw', 'join', 'empty']);
 
@@ -71,6 +73,7 @@ function textViolations(file: string, text: string): string[] {
     const rules = [
       !SQL_ROOMS.test(file) && isSql(node) && 'SQL stands in src/db/tables, one home a table',
       !STYLE_ROOMS.test(file) && asksForStyle(node) && 'ask the pager instead of looking at its style',
+      !ADVISORY_FILES.has(file) && takesAdvisoryLock(node) && "advisory locks are everybody's: lock a row of muster.locks",
       isUnreadableImport(node) && 'imports something that is no plain string, so no rule of the rooms can be checked',
     ];
     const line = source.getLineAndCharacterOfPosition(node.getStart()).line + 1;
@@ -86,6 +89,11 @@ function isSql(node: ts.Node): boolean {
   if (!ts.isPropertyAccessExpression(node)) return false;
   const { expression, name } = node;
   return SQL_MEMBERS.test(name.text) || (expression.getText() === 'Prisma' && PRISMA_SQL.has(name.text));
+}
+
+function takesAdvisoryLock(node: ts.Node): boolean {
+  const isText = ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node);
+  return isText && /pg_(try_)?advisory/.test(node.text);
 }
 
 /** Reads a member `style`, or compares something with the name of a style. */
