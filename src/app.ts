@@ -16,6 +16,7 @@ import { type Database, openCheckConnection, openDatabase } from './db/database.
 import { requireCompatible } from './db/compatibility.js';
 import { requireNoPendingMigrations } from './db/migrate.js';
 import { requireRuntimeRights } from './db/runtime-rights.js';
+import { claimInstallation, readStanding } from './db/tables/installation.js';
 import { writeWarehouseSettings } from './db/tables/warehouse-settings.js';
 import { AnswerMemory } from './http/answer-memory.js';
 import { ApiClient } from './http/api-client.js';
@@ -44,6 +45,7 @@ import { ConnectLinkSigner } from './oauth/connect-link-signer.js';
 import { ConnectLinks } from './oauth/connect-links.js';
 import { Connections } from './oauth/connections.js';
 import { warnOfMissingKeys } from './oauth/key-rotation.js';
+import { notOurs } from './oauth/installation.js';
 import { requireKnownKeys } from './oauth/known-keys.js';
 import { Onboarding } from './oauth/onboarding.js';
 import { ReceivedPairs } from './oauth/received-pairs.js';
@@ -127,6 +129,9 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const db = openDatabase({ url, poolSize: config.workerConcurrency + 6, stepPoolSize: config.workerConcurrency });
   stack.push({ name: 'database', stop: () => db.close() });
   await requireCompatible(db.pool);
+  await claimInstallation(db, config.installation ?? null);
+  const standing = await readStanding(db.prisma);
+  if (standing !== 'ours') logger.error({ standing }, notOurs(standing).message);
   await ensureMirrorTables(db, catalogue);
   await ensureTypedViews(db, catalogue);
   await requireRuntimeRights(db.pool, mirrorRelations(catalogue));

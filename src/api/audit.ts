@@ -30,7 +30,9 @@ export type AuditAction =
   | 'schema.rebuild'
   | 'token.create'
   | 'token.delete'
-  | 'session.begin';
+  | 'session.begin'
+  | 'installation.adopt'
+  | 'installation.detach';
 
 interface AuditEntry extends Pick<NewAuditEntry, 'by' | 'company' | 'environment'> {
   readonly action: AuditAction;

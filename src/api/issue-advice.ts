@@ -81,6 +81,11 @@ const OF_STATES: Readonly<Record<IssueState, Advice>> = {
     text: 'A list was read to its end, and no record had the member of a rule. See whether the path in the catalogue is spelt as the records spell it, and whether the service has renamed the member: then its values are stored as they come. The issue ends with a walk in which each rule finds something.',
     action: () => ({ method: 'GET', path: '/api/schema' }),
   },
+  database_copied: {
+    title: 'This database was restored or copied',
+    text: 'Its tokens may be those of another Muster that runs, so nothing is asked of the service. Where this is the installation from now on, run muster adopt (after a planned move in which nothing was lost, with --feed same); where it is a copy beside it, muster detach, which deletes its tokens.',
+    action: look('/api/companies?'),
+  },
   mirror_differs: {
     title: 'The mirror differs from what was received',
     text: 'A second reading found rows that are missing, that nobody received, or that hold another text than was received: somebody has written to the mirror, or it was restored. The run of trigger verify or nightly_verify has samples. Find out who writes there, then ask for a full resync of these companies, which compares every record, and verify again: the issue ends once nothing is found.',

@@ -44,6 +44,9 @@ const MEANINGS = {
   token_unreadable: 'A stored token cannot be decrypted: its key is missing.',
   database_unavailable: 'PostgreSQL does not answer.',
   statement_cancelled: 'PostgreSQL cancelled a statement; nothing was changed.',
+  database_copied:
+    'The database is a copy, or was restored, and nobody has said yet which it is: POST /api/installation/adopt or /detach.',
+  installation_detached: 'The database is a copy of an installation, and asks nothing of the service.',
   database_busy: 'Another transaction was in the way for too long; nothing was changed.',
   queue_unavailable: 'The queue does not answer.',
   overloaded: 'As much of this kind is under way as the process takes; ask again after `Retry-After` seconds.',
@@ -75,6 +78,8 @@ const COMMON: readonly {
     means: 'The first call with this `Idempotency-Key` is under way.',
     of: takesIdempotencyKey,
   },
+  { status: 409, code: 'database_copied', means: MEANINGS.database_copied, of: takesIdempotencyKey },
+  { status: 409, code: 'installation_detached', means: MEANINGS.installation_detached, of: takesIdempotencyKey },
   { status: 413, code: 'invalid_request', means: 'The body is too large.', of: readsBody },
   { status: 414, code: 'invalid_request', means: 'The address is too long.', of: hasParameterInPath },
   { status: 415, code: 'invalid_request', means: 'The body is not sent as JSON.', of: readsBody },

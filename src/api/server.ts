@@ -39,6 +39,7 @@ import { quarantinedTokenRoutes } from './quarantined-tokens.js';
 import { type QueueRoutesDependencies, queueRoutes } from './queue.js';
 import { RefusedTokens } from './refused-tokens.js';
 import { rejectedRecordRoutes } from './rejected-records.js';
+import { installationRoutes } from './installation.js';
 import { rekeyRoutes } from './rekey.js';
 import { compileValidator, refuseUnknownQueries, takeOnlyJson, watchMethods } from './request-checks.js';
 import { runEventRoutes } from './run-events.js';
@@ -165,6 +166,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
         connectLinkRoutes,
         runRoutes,
         runDiffRoutes,
+        installationRoutes,
         rekeyRoutes,
         forgetRoutes,
         changeRoutes,

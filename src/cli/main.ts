@@ -25,6 +25,7 @@ import { registerPublish } from './publish.js';
 import { registerQuarantinedTokens } from './quarantined-tokens.js';
 import { registerQueue } from './queue.js';
 import { registerRejected } from './rejected.js';
+import { registerInstallation } from './installation.js';
 import { registerRekey } from './rekey.js';
 import { registerRemove } from './remove.js';
 import { registerRoles } from './roles.js';
@@ -78,7 +79,15 @@ for (const register of [registerSync, registerVerify, registerRuns, registerDiff
 for (const register of [registerPauseAndResume, registerRemove, registerQuarantinedTokens, registerChanges]) register(program);
 for (const register of [registerBarriers, registerCertificates, registerSchema, registerExport]) register(program);
 for (const register of [registerRejected, registerQueue]) register(program);
-for (const register of [registerTokens, registerAudit, registerForget, registerMarks, registerRekey, registerRotateKeys])
+for (const register of [
+  registerTokens,
+  registerAudit,
+  registerForget,
+  registerMarks,
+  registerRekey,
+  registerRotateKeys,
+  registerInstallation,
+])
   register(program);
 
 // The reader of the output may stop early (`muster runs | head`).

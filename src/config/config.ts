@@ -19,6 +19,8 @@ import { type ShownSetting, showSettings } from './shown-settings.js';
 export interface Config {
   /** Folder of what Muster keeps beside the database: embedded server, generated keys and token. */
   readonly home: string;
+  /** INSTALLATION. */
+  readonly installation?: string;
   /** Unset: an embedded PostgreSQL under `home`. */
   readonly databaseUrl?: string;
   /** Unset: BullMQ's PostgreSQL backend. */
@@ -178,6 +180,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
     shown: showSettings(env),
     logFormat: values.LOG_FORMAT,
     ...present({
+      installation: values.INSTALLATION,
       databaseUrl: values.DATABASE_URL,
       redisUrl: values.REDIS_URL,
       adminToken: values.MUSTER_ADMIN_TOKEN,

@@ -122,6 +122,10 @@ export const host = z
   .transform((text) => text.replace(/^\[(.*)\]$/, '$1'))
   .refine((text) => /^[\w.:-]+$/.test(text), 'must be an IP address or a host name, without a port');
 
+export const installation = z
+  .string()
+  .regex(/^[\w.-]{1,63}$/, 'must have letters, digits, dots, dashes and underscores alone, at most 63');
+
 export const secret = z.string().transform((text) => new Secret(text));
 
 export const asciiSecret = z

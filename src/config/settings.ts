@@ -42,6 +42,11 @@ export const SETTINGS = z.object({
     help: 'Folder for the embedded database and for generated keys and tokens.',
     example: '/var/lib/muster',
   }),
+  INSTALLATION: optional(value.installation, {
+    help: 'Name of this installation, the same for all of its processes: a clone of its disks is told from it by another name alone ([copies and restores](copies.md)).',
+    unset: 'copies are told by their server and their database',
+    example: 'production',
+  }),
   HOST: defaulted(value.host, '127.0.0.1', { help: 'Address on which the admin API listens.', example: '0.0.0.0' }),
   PORT: defaulted(value.wholeNumber(0, 65_535), '8080', {
     help: 'Port on which it listens; 0 takes a free one.',

@@ -27,6 +27,8 @@ export const ERROR_CODES = {
   environment_not_configured: { status: 422, retryable: false },
   unknown_resource: { status: 422, retryable: false },
   // Companies and their authorization
+  database_copied: { status: 409, retryable: false },
+  installation_detached: { status: 409, retryable: false },
   already_onboarded: { status: 409, retryable: false },
   onboarding_in_progress: { status: 409, retryable: false },
   company_paused: { status: 409, retryable: false },

@@ -10,6 +10,7 @@ import type { AuthorizationFlows, ReturnedFlow } from './authorization-flows.js'
 import type { ConnectLinks } from './connect-links.js';
 import { reasonOf, recordFlowEnd, shownText } from './flow-record.js';
 import { type Dependencies, keepAside, saveGrant } from './grant-store.js';
+import { requireOurs } from './installation.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
 
 /** Why a flow did not start, or connected nothing. */
@@ -147,6 +148,7 @@ export class Authorization {
     const { db, endpoints } = this.#deps;
     const endpoint = endpoints[link.environment];
     if (!endpoint) return this.#failed('not_configured', link);
+    await requireOurs(db);
     if (!(await advanceConnectLink(db, link))) return this.#failed('spent_state', link);
     const since = await databaseTime(db.prisma);
     const answer = await endpoint.exchangeCode(code, verifier);

@@ -3,9 +3,11 @@ import { type CompanyKey, type Environment, keyText } from '../core/company.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import { type ConnectLinkRow, findConnectLink, insertConnectLinks } from '../db/tables/connect-links.js';
 import { findLostAuthorizations } from '../db/tables/connections.js';
+import { readStanding } from '../db/tables/installation.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { ConnectLinkSigner } from './connect-link-signer.js';
 import type { Dependencies } from './grant-store.js';
+import { requireOurs } from './installation.js';
 
 const DAY_MS = 24 * 3_600_000;
 
@@ -44,6 +46,7 @@ export class ConnectLinks {
     const { environment, companyId = null } = request;
     const { db, clock, endpoints } = this.#deps;
     ofEnvironment(endpoints, environment);
+    await requireOurs(db);
     const id = crypto.randomUUID();
     const expiresAt = new Date(clock.now() + LINK_MS);
     const token = this.#token(id);
@@ -59,7 +62,7 @@ export class ConnectLinks {
   async reauthorizationLinks(companies: readonly CompanyKey[]): Promise<ReadonlyMap<string, ShownLink>> {
     const { db, clock, endpoints, signer } = this.#deps;
     const asked = companies.filter(({ environment }) => endpoints[environment]);
-    if (asked.length === 0) return new Map();
+    if (asked.length === 0 || (await readStanding(db.prisma)) !== 'ours') return new Map();
     const period = Math.floor(clock.now() / SHOWN_MS);
     const expiresAt = new Date((period + 2) * SHOWN_MS);
     const lost = await findLostAuthorizations(db, asked);

@@ -3,6 +3,7 @@ import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import { NamedLocks } from '../db/tables/named-locks.js';
+import { requireOurs } from './installation.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
 import { databaseTime } from '../db/tables/audit.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
@@ -31,6 +32,7 @@ export class Onboarding {
     const { environment, companyId, refreshToken } = request;
     const company = { environment, companyId };
     ofEnvironment(this.#deps.endpoints, environment);
+    await withDatabaseErrors(requireOurs(this.#deps.db));
     registerSecret(refreshToken.reveal());
     const digest = digestOf(refreshToken);
     const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${digest}`];

@@ -16,6 +16,7 @@ import {
 } from '../db/tables/tokens.js';
 import { inTransaction, type Transaction, untilCommitted } from '../db/transaction.js';
 import { reauthorizationRequired } from './connections.js';
+import { requireOurs } from './installation.js';
 import { type Dependencies, digestOf, keepAside, quarantine } from './grant-store.js';
 import { NEEDED_MS, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
 import type { Grant, TokenAnswer } from './token-answer.js';
@@ -244,6 +245,7 @@ export async function adoptSuccessor({ db, vault, connections }: Dependencies, s
 
 /** Throws `company_not_found`, `reauthorization_required`. */
 export async function readToken(db: Database, company: CompanyKey): Promise<StoredToken> {
+  await requireOurs(db);
   const state = await findToken(db.prisma, company);
   if (state.reauthorizationReason !== null) throw reauthorizationRequired(company, state.reauthorizationReason);
   return state;

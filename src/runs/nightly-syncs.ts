@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.js';
 import { findDueSyncs, findPlannedSyncs, movePlannedSyncs, setFirstSync } from '../db/tables/connections.js';
+import { readStanding } from '../db/tables/installation.js';
 import type { Logger } from '../observability/logger.js';
 import type { Runs } from './runs.js';
 import { nextSyncsAfter, type Schedule } from './schedule.js';
@@ -23,6 +24,7 @@ const MOVE_BATCH = 500;
 export function nightlySyncs({ db, runs, schedule, logger }: NightlySyncsDependencies): () => Promise<void> {
   let followsSchedule = false;
   return async () => {
+    if ((await readStanding(db.prisma)) !== 'ours') return;
     await startDueSyncs(db, runs, schedule);
     if (followsSchedule) return;
     const moved = await followSchedule(db, schedule);

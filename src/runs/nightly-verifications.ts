@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.js';
 import { ENVIRONMENTS } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
+import { readStanding } from '../db/tables/installation.js';
 import { findVerifyTurns, noteVerifyTurns } from '../db/tables/second-readings.js';
 import type { Logger } from '../observability/logger.js';
 import type { Runs } from './runs.js';
@@ -23,7 +24,7 @@ interface NightlyVerificationsDependencies {
  */
 export function nightlyVerifications({ db, runs, schedule, share, clock, logger }: NightlyVerificationsDependencies) {
   return async (): Promise<void> => {
-    if (share === undefined) return;
+    if (share === undefined || (await readStanding(db.prisma)) !== 'ours') return;
     const nightBeganAt = new Date(nightsAround(schedule, clock.now()).began);
     for (const environment of ENVIRONMENTS) {
       for (const company of await findVerifyTurns(db, { environment, share, nightBeganAt })) {

@@ -8,6 +8,7 @@ import { findRunRequests, insertRunRequests } from '../db/tables/run-requests.js
 import { findRuns, listRuns, type RunFilter, type ShownRun } from '../db/tables/run-list.js';
 import { cancelRun, findRun, type ClaimableRun, type RunRow, type VerifyTrigger } from '../db/tables/runs.js';
 import { inTransaction } from '../db/transaction.js';
+import { requireOurs } from '../oauth/installation.js';
 import { type RequestAnswers, type RunOptions, requestRuns, requestVerification } from './run-requests.js';
 import type { Schedule } from './schedule.js';
 
@@ -39,10 +40,11 @@ export class Runs {
 
   /**
    * The company's queued or running run, or a new one. One that waits to retry starts now.
-   * Throws company_not_found, company_paused, reauthorization_required, unknown_resource.
+   * Throws company_not_found, company_paused, reauthorization_required, unknown_resource, database_copied, installation_detached.
    */
   async request({ company, ...options }: RunOptions & { readonly company: CompanyKey }): Promise<RunRow> {
     this.#requireKnown(options.resources);
+    await requireOurs(this.#deps.db);
     const answer = (await this.#ask([company], options)).get(keyText(company)) ?? companyNotFound(company);
     if (answer instanceof MusterError) throw answer;
     const run = await this.find(answer.id);
@@ -80,6 +82,7 @@ export class Runs {
    * of these cannot be made, though the request stands.
    */
   async requestMany({ status, environment }: { status?: 'failed'; environment?: Environment }): Promise<number> {
+    await requireOurs(this.#deps.db);
     const companies = await insertRunRequests(this.#deps.db, { environment, lastRun: status });
     await this.makeRequested({ limit: MADE_AT_ONCE });
     return companies;
@@ -108,6 +111,7 @@ export class Runs {
   }): Promise<RunRow> {
     const { db, catalogue, dispatcher } = this.#deps;
     this.#requireKnown(options.resources);
+    await requireOurs(db);
     const answer =
       (await inTransaction(db, (tx) => requestVerification(tx, company, options, { catalogue }))) ?? companyNotFound(company);
     if (answer instanceof MusterError) throw answer;

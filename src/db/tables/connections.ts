@@ -17,7 +17,9 @@ export type ReauthorizationReason =
   /** The service answered a refresh with another company's token. */
   | 'token_for_another_company'
   /** API calls are refused although the token was just renewed. */
-  | 'access_token_refused';
+  | 'access_token_refused'
+  /** This database was a copy, whose tokens were deleted. */
+  | 'detached';
 
 /** A connection with its company's name and the times of its access token. */
 export interface ConnectionRow

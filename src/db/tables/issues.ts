@@ -11,6 +11,7 @@ import { BY_INDEX } from '../by-index.js';
 import { newestFirst, type Page, type PageQuery, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
 import { inTransaction, type Transaction } from '../transaction.js';
+import { IS_OURS } from './installation.js';
 import { isOlderThan } from './lists.js';
 import { failedNightExports } from './night-exports.js';
 import { TELL_OF_ISSUES } from './notifications.js';
@@ -31,6 +32,7 @@ export const ISSUE_STATES = [
   'privacy_rewrite_pending',
   'privacy_rule_unmatched',
   'mirror_differs',
+  'database_copied',
 ] as const;
 export type IssueState = (typeof ISSUE_STATES)[number];
 
@@ -59,7 +61,7 @@ const WARNINGS: readonly string[] = [
 ];
 
 /** The company must authorize again, which is an issue of its own. */
-const SHOWN_OTHERWISE = ['reauthorization_required', 'access_token_refused'];
+const SHOWN_OTHERWISE = ['reauthorization_required', 'access_token_refused', 'database_copied', 'installation_detached'];
 
 /** A list may go without a proof for a night or two: those that change a lot do. */
 const UNVERIFIED_DAYS = 3;
@@ -123,6 +125,8 @@ function foundBy({ staleAfterHours, exported, resources }: IssueSearch): Prisma.
     WHERE unverified_since < now() - ${UNVERIFIED_DAYS}::int * interval '1 day'
     UNION ALL SELECT 'reauthorization_required', environment, NULL, company_id FROM muster.connections
     WHERE status = 'reauthorization_required'
+    UNION ALL SELECT 'database_copied', environment, NULL, company_id FROM muster.connections
+    WHERE NOT ${IS_OURS} AND NOT (SELECT is_detached FROM muster.installation)
     UNION ALL SELECT 'deletions_held', environment, resource, company_id FROM muster.holds WHERE status = 'open'
     UNION ALL SELECT 'token_quarantined', environment, NULL, company_id FROM muster.quarantined_tokens
     UNION ALL SELECT 'schema_misfit', environment, resource, company_id FROM muster.schema_misfits

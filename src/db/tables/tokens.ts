@@ -7,6 +7,7 @@ import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
+import { IS_OURS } from './installation.js';
 
 /** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer epoch ends both. */
 export interface Lease {
@@ -94,7 +95,7 @@ export function findDueTokens(
     SELECT environment, company_id::text AS "companyId"
     FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
     WHERE t.refresh_at <= now() AND c.reauthorization_reason IS NULL AND environment = ANY(${environments})
-      AND (t.lease_until IS NULL OR t.lease_until <= now())
+      AND (t.lease_until IS NULL OR t.lease_until <= now()) AND ${IS_OURS}
     ORDER BY t.refresh_at LIMIT ${limit}::int`;
 }
 
@@ -136,7 +137,7 @@ export async function replaceToken(
   return row?.epoch;
 }
 
-/** Takes the right to refresh and moves the epoch; undefined while somebody else has it. */
+/** Takes the right to refresh and moves the epoch; undefined while somebody else has it, and in a database that is not the installation's. */
 export async function takeLease(
   db: Database,
   { company, owner }: { company: CompanyKey; owner: string },
@@ -144,7 +145,7 @@ export async function takeLease(
   const [row] = await db.prisma.$queryRaw<{ epoch: bigint }[]>`
     UPDATE muster.tokens
     SET epoch = epoch + 1, lease_owner = ${owner}, lease_until = clock_timestamp() + ${LEASE_MS}::float8 * interval '1 millisecond'
-    WHERE ${isOf(company)} AND (lease_until IS NULL OR lease_until <= now())
+    WHERE ${isOf(company)} AND (lease_until IS NULL OR lease_until <= now()) AND ${IS_OURS}
     RETURNING epoch`;
   return row && { company, epoch: row.epoch };
 }
