@@ -23,7 +23,7 @@ interface InstallationDependencies {
 }
 
 /** What a person says of a database that was restored or copied. */
-export function installationRoutes({ db, installation: name = undefined }: InstallationDependencies): FastifyPluginAsyncZod {
+export function installationRoutes({ db, installation: name }: InstallationDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.post(
       '/installation/adopt',

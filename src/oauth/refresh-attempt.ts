@@ -245,8 +245,8 @@ export async function adoptSuccessor({ db, vault, connections }: Dependencies, s
 
 /** Throws `company_not_found`, `reauthorization_required`. */
 export async function readToken(db: Database, company: CompanyKey): Promise<StoredToken> {
-  await requireOurs(db);
   const state = await findToken(db.prisma, company);
+  if (!state.isOurs) await requireOurs(db);
   if (state.reauthorizationReason !== null) throw reauthorizationRequired(company, state.reauthorizationReason);
   return state;
 }

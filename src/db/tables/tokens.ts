@@ -33,6 +33,8 @@ export interface StoredToken extends Lease {
   /** How often this refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
   readonly unanswered: number;
   readonly reauthorizationReason: string | null;
+  /** Tokens may be refreshed in this database. */
+  readonly isOurs: boolean;
   /** The database's time when the row was read, for `wasRemovedSince`. */
   readonly readAt: string;
 }
@@ -79,7 +81,7 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
              AND t.refresh_at > now() + ${LONGEST_RETRY_AFTER_SECONDS} * interval '1 second') AS due,
            t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
            t.ambiguous_attempts AS "unanswered",
-           c.reauthorization_reason AS "reauthorizationReason", now()::text AS "readAt"
+           c.reauthorization_reason AS "reauthorizationReason", ${IS_OURS} AS "isOurs", now()::text AS "readAt"
     FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
   if (!row) throw companyNotFound(company);
