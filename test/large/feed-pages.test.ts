@@ -216,7 +216,7 @@ test('a rare resource in a long feed is found, page by page, and nothing else is
   await feed(Array.from({ length: 11_000 }, () => 1));
   await feed([3], { resource: 'departments', environment: 'production' });
   const first = await page({ resource: 'departments' });
-  expect(first).toEqual({ rows: [], nextAfter: '10000', isCutShort: true });
+  expect(first).toMatchObject({ rows: [], nextAfter: '10000', isCutShort: true });
   expect(await follow({ resource: 'departments' })).toEqual(['12001', '12002', '23003', '23004', '23005']);
   expect(await follow({ environment: 'production', limit: 2 })).toEqual(['23003', '23004', '23005']);
   expect(await follow({ resource: 'departments', environment: 'test' })).toEqual(['12001', '12002']);
@@ -293,18 +293,18 @@ test('a consumer of a rare resource that has read to the end misses nothing by r
   await feed([50], { days: 35 });
   const rare = { resource: 'departments' };
   expect(await page(rare)).toMatchObject({ rows: [{ seq: '1' }], nextAfter: '51', isCutShort: false });
-  expect(await page({ ...rare, after: '1' })).toEqual({ rows: [], nextAfter: '51', isCutShort: false });
+  expect(await page({ ...rare, after: '1' })).toMatchObject({ rows: [], nextAfter: '51', isCutShort: false });
   expect(await page({ environment: 'production' })).toMatchObject({ rows: [], nextAfter: '51' });
   await feed([1]);
   await removeOldChanges(database.db, 30);
-  expect(await page({ ...rare, after: '51' })).toEqual({ rows: [], nextAfter: '52', isCutShort: false });
+  expect(await page({ ...rare, after: '51' })).toMatchObject({ rows: [], nextAfter: '52', isCutShort: false });
   await database.db.pool.query('DELETE FROM muster.change_batches');
-  expect(await page(rare)).toEqual({ rows: [], nextAfter: '52', isCutShort: false });
+  expect(await page(rare)).toMatchObject({ rows: [], nextAfter: '52', isCutShort: false });
   await feed([5], { ...rare, days: 35 });
   await feed([1]);
   await removeOldChanges(database.db, 30);
   await expect(page({ ...rare, after: '52' })).rejects.toMatchObject({ code: 'changes_expired', details: { go_on_after: 57 } });
-  expect(await page({ ...rare, after: '9000' })).toEqual({ rows: [], nextAfter: '9000', isCutShort: false });
+  await expect(page({ ...rare, after: '9000' })).rejects.toMatchObject({ code: 'feed_restarted', details: { go_on_after: 58 } });
 });
 
 test('a gap that retention of an earlier version has left stops nobody', async () => {

@@ -149,6 +149,7 @@ export async function largeValues(pool: pg.Pool): Promise<AddressValues> {
   const newest = async (table: string) =>
     (await pool.query<{ id: string }>(`SELECT id FROM muster.${table} ORDER BY seq DESC OFFSET 100 LIMIT 1`)).rows[0]!.id;
   const [run, issue] = [await newest('runs'), await newest('issues')];
+  const { rows: feeds } = await pool.query<{ feed: string }>('SELECT feed FROM warehouse.feed');
   const daysAgo = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
   return {
     path: { environment, company_id: companyId, '/api/runs/{id}': run, '/runs/{id}': run, '/api/issues/{id}': issue },
@@ -160,6 +161,7 @@ export async function largeValues(pool: pg.Pool): Promise<AddressValues> {
       since: [daysAgo(3)],
       until: [daysAgo(2)],
       after: ['0', '25000'],
+      feed: [feeds[0]!.feed],
       days: ['30', '90'],
       actor: ['person 7', 'nobody'],
       action: ['run.cancel', 'never.done'],
