@@ -22,7 +22,7 @@ interface InstallationDependencies {
   readonly installation?: string;
 }
 
-/** What a person says of a database that was restored or copied. */
+/** A person says with these calls what a database is that was restored or copied. */
 export function installationRoutes({ db, installation: name }: InstallationDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.post(

@@ -9,7 +9,17 @@ import type { Catalogue, Endpoint } from './endpoint.js';
 import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
 
 /** A resource becomes a table of schema mirror and a view of schema warehouse, and stands beside these. */
-const RESERVED_RESOURCES = new Set(['companies', 'changes', 'columns', 'runs', 'walks', 'lists', 'barriers', 'feed']);
+const RESERVED_RESOURCES = new Set([
+  'companies',
+  'changes',
+  'columns',
+  'runs',
+  'walks',
+  'lists',
+  'barriers',
+  'feed',
+  'as_of_limits',
+]);
 const RESOURCE = /^[a-z][a-z0-9_]{0,40}$/;
 
 const EXAMPLES: Readonly<Record<string, string>> = {

@@ -8,7 +8,7 @@ interface AdoptOptions extends OperatorOptions {
   readonly feed: 'new' | 'same';
 }
 
-/** What a person says of a database that was restored or copied. */
+/** A person says with these commands what a database is that was restored or copied. */
 export function registerInstallation(program: Command): void {
   operatorCommand(program, 'adopt', 'say that this database, which was restored or moved, is the installation from now on')
     .addOption(

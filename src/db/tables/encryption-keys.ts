@@ -2,7 +2,7 @@
 // when `muster rotate-keys` has left nothing that needs it.
 import type { Database } from '../database.js';
 
-/** Those of the ids that are known. Concurrent calls agree: the first fingerprint of an id stays. */
+/** Keeps the fingerprints of ids that are new, and returns those of all. Concurrent calls agree: the first fingerprint of an id stays. */
 export async function keepFingerprints(
   { prisma }: Pick<Database, 'prisma'>,
   fingerprints: ReadonlyMap<string, string>,

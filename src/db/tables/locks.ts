@@ -24,7 +24,7 @@ export interface HeldLock {
   readonly holders: readonly { readonly pid: number; readonly application: string | null }[];
 }
 
-/** What is known of a lock that somebody else has. */
+/** Reads what is known of a lock that somebody else has. */
 export async function readHeldLock(tx: Transaction, name: LockName): Promise<HeldLock> {
   const [lock] = await tx.$queryRaw<HeldLock[]>`
     SELECT extract(epoch FROM now() - taken_at)::float8 AS seconds, COALESCE((

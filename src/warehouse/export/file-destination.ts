@@ -58,7 +58,7 @@ export async function openFileDestination(output: string, mode = PRIVATE_MODE): 
   };
 }
 
-/** What is there must be a file, and no symbolic link: in a folder that others may write to, it could lead to any file of ours. */
+/** Throws where there is something else than a file. A symbolic link is refused, too: in a folder that others may write to, it could lead to any file of ours. */
 async function finalPath(output: string): Promise<string> {
   const path = resolve(output);
   const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
