@@ -37,15 +37,16 @@ export interface Answered {
 }
 
 /**
- * Sends generated calls to every operation of the document at `url`. `known` are things that are there, by operation and parameter or by
+ * Sends generated calls to every operation of the document at `url`, or only to those that the filter lets through (an option of Schemathesis). `known` are things that are there, by operation and parameter or by
  * parameter alone. Throws with what Schemathesis says when an answer is not as the document has it.
  */
 export async function sendGeneratedCalls(options: {
   readonly url: string;
   readonly token: string;
   readonly known: Readonly<Record<string, readonly string[]>>;
+  readonly filter: readonly [option: string, value: string];
 }): Promise<Answered[]> {
-  const { url, token, known } = options;
+  const { url, token, known, filter } = options;
   const folder = mkdtempSync(`${tmpdir()}/muster-contract-`);
   const archive = `${folder}/calls.har`;
   const { PATH, HOME } = process.env;
@@ -59,7 +60,7 @@ export async function sendGeneratedCalls(options: {
   };
   const generation = `--seed ${SEED} --max-examples ${EXAMPLES} --generation-database none --no-shrink --continue-on-failure`;
   const rest = `--request-timeout 20 --no-color --warnings off --report har --report-har-path ${archive}`;
-  const args = [...generation.split(' '), ...rest.split(' '), '--checks', CHECKS.join(',')];
+  const args = [...generation.split(' '), ...rest.split(' '), ...filter, '--checks', CHECKS.join(',')];
   const where = [`${url}/api/openapi.json`, '--url', url, '--header', `Authorization: Bearer ${token}`];
   try {
     const programs = await pythonEnvironment(here('requirements.txt'));

@@ -1,20 +1,50 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 
 const INSTALL_MS = 280_000;
 
 /**
- * The folder of programs of a virtual environment beside a requirements.txt, in which all that it names is installed, unless it is there already.
- * Throws with what to do where that fails.
+ * The folder of programs of a virtual environment beside a requirements.txt, in which all that it names is installed, unless it is there already. One
+ * process installs, and the others wait for it. Throws with what to do where that fails.
  */
 export async function pythonEnvironment(requirements: string): Promise<string> {
   const digest = createHash('sha256').update(readFileSync(requirements)).digest('hex').slice(0, 12);
   const folder = join(dirname(requirements), '.venv', digest);
   const done = join(folder, '.done');
-  if (existsSync(done)) return join(folder, 'bin');
+  const lock = `${folder}.lock`;
+  mkdirSync(dirname(folder), { recursive: true });
+  while (!existsSync(done)) {
+    if (!takeLock(lock)) {
+      await sleep(200);
+      continue;
+    }
+    try {
+      await install(requirements, folder);
+      writeFileSync(done, '');
+    } finally {
+      rmdirSync(lock);
+    }
+  }
+  return join(folder, 'bin');
+}
+
+/** False while another process has it. One that has it for longer than an installation may take was killed. */
+function takeLock(lock: string): boolean {
+  try {
+    mkdirSync(lock);
+    return true;
+  } catch {
+    const age = Date.now() - (statSync(lock, { throwIfNoEntry: false })?.mtimeMs ?? Date.now());
+    if (age > 2 * INSTALL_MS) rmdirSync(lock);
+    return false;
+  }
+}
+
+async function install(requirements: string, folder: string): Promise<void> {
   const venv = await runProgram('python3', ['-m', 'venv', '--clear', folder], process.env, INSTALL_MS);
   if (venv.code !== 0)
     throw new Error(`A virtual environment needs python3 and its venv (apt install python3-venv):\n${venv.output}`);
@@ -30,8 +60,6 @@ export async function pythonEnvironment(requirements: string): Promise<string> {
     throw new Error(
       `${requirements} is installed from PyPI, which this machine does not reach, or not as it should:\n${pip.output}`,
     );
-  writeFileSync(done, '');
-  return join(folder, 'bin');
 }
 
 /** Runs a program to its end; what it prints on both of its outputs. A program that cannot be started has no code. */
