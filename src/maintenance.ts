@@ -13,6 +13,9 @@ import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Cipher, Keyring } from './oauth/cipher.js';
 import { type Rotation, rotateKeys } from './oauth/key-rotation.js';
 import { requireKnownKeys } from './oauth/known-keys.js';
+import { type RestoredTokens, restoreTokens } from './oauth/restored-tokens.js';
+import type { JournalEntry } from './oauth/token-journal.js';
+import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
 import { Marks } from './privacy/marks.js';
 import { ensureTypedViews, extendViews } from './warehouse/typed-views.js';
@@ -53,6 +56,24 @@ export async function rotateStoredKeys(config: Config, logger: Logger): Promise<
     const keyring = new Keyring(await encryptionKeys(config));
     await requireKnownKeys(db, keyring);
     return await rotateKeys(db, new Cipher(keyring));
+  } finally {
+    await stack.stop();
+  }
+}
+
+/** Gives companies their newest tokens of these journals, in the database that a running Muster may be using. */
+export async function restoreStoredTokens(
+  config: Config,
+  logger: Logger,
+  entries: readonly JournalEntry[],
+): Promise<RestoredTokens> {
+  const stack = stopStack(logger);
+  try {
+    const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
+    stack.push({ name: 'database', stop: () => db.close() });
+    const keyring = new Keyring(await encryptionKeys(config));
+    await requireKnownKeys(db, keyring);
+    return await restoreTokens(db, new Vault(new Cipher(keyring)), entries);
   } finally {
     await stack.stop();
   }

@@ -32,7 +32,8 @@ export type AuditAction =
   | 'token.delete'
   | 'session.begin'
   | 'installation.adopt'
-  | 'installation.detach';
+  | 'installation.detach'
+  | 'held_tokens.release';
 
 interface AuditEntry extends Pick<NewAuditEntry, 'by' | 'company' | 'environment'> {
   readonly action: AuditAction;

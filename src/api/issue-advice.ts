@@ -86,6 +86,11 @@ const OF_STATES: Readonly<Record<IssueState, Advice>> = {
     text: 'Its tokens may be those of another Muster that runs, so nothing is asked of the service. Where this is the installation from now on, run muster adopt (after a planned move in which nothing was lost, with --feed same); where it is a copy beside it, muster detach, which deletes its tokens.',
     action: look('/api/companies?'),
   },
+  tokens_held: {
+    title: 'Tokens are not refreshed',
+    text: 'The service refused one refresh token after the other, so the others may have been spent elsewhere, and are kept. Where a backup was restored, run muster restore-tokens with the files of TOKEN_JOURNAL of every host. Where another Muster has the same database, stop one of the two. Then release the tokens; else one of them is tried every five minutes, and the issue ends once two were granted.',
+    action: (environment) => ({ method: 'POST', path: '/api/held-tokens/release', body: { environment } }),
+  },
   mirror_differs: {
     title: 'The mirror differs from what was received',
     text: 'A second reading found rows that are missing, that nobody received, or that hold another text than was received: somebody has written to the mirror, or it was restored. The run of trigger verify or nightly_verify has samples. Find out who writes there, then ask for a full resync of these companies, which compares every record, and verify again: the issue ends once nothing is found.',

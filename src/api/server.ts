@@ -23,6 +23,7 @@ import { connectPages, mendConnectAddress } from './connect.js';
 import { connectLinkRoutes } from './connect-links.js';
 import { type HealthRoutesDependencies, healthRoutes } from './health.js';
 import { forgetRoutes } from './forget.js';
+import { heldTokenRoutes } from './held-tokens.js';
 import { holdRoutes } from './holds.js';
 import { type AnswerUnknown, type ApiForPages, InnerCalls } from './inner-calls.js';
 import { issueGuide } from './issue-guide.js';
@@ -167,6 +168,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
         runRoutes,
         runDiffRoutes,
         installationRoutes,
+        heldTokenRoutes,
         rekeyRoutes,
         forgetRoutes,
         changeRoutes,

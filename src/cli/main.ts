@@ -25,8 +25,10 @@ import { registerPublish } from './publish.js';
 import { registerQuarantinedTokens } from './quarantined-tokens.js';
 import { registerQueue } from './queue.js';
 import { registerRejected } from './rejected.js';
+import { registerReleaseTokens } from './release-tokens.js';
 import { registerInstallation } from './installation.js';
 import { registerRekey } from './rekey.js';
+import { registerRestoreTokens } from './restore-tokens.js';
 import { registerRemove } from './remove.js';
 import { registerRoles } from './roles.js';
 import { registerRotateKeys } from './rotate-keys.js';
@@ -87,6 +89,8 @@ for (const register of [
   registerRekey,
   registerRotateKeys,
   registerInstallation,
+  registerRestoreTokens,
+  registerReleaseTokens,
 ])
   register(program);
 

@@ -21,6 +21,8 @@ export interface Config {
   readonly home: string;
   /** INSTALLATION. */
   readonly installation?: string;
+  /** A file. */
+  readonly tokenJournal?: string;
   /** Unset: an embedded PostgreSQL under `home`. */
   readonly databaseUrl?: string;
   /** Unset: BullMQ's PostgreSQL backend. */
@@ -181,6 +183,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
     logFormat: values.LOG_FORMAT,
     ...present({
       installation: values.INSTALLATION,
+      tokenJournal: values.TOKEN_JOURNAL,
       databaseUrl: values.DATABASE_URL,
       redisUrl: values.REDIS_URL,
       adminToken: values.MUSTER_ADMIN_TOKEN,

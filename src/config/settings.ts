@@ -47,6 +47,11 @@ export const SETTINGS = z.object({
     unset: 'copies are told by their server and their database',
     example: 'production',
   }),
+  TOKEN_JOURNAL: optional(path, {
+    help: 'A file on this host to which every refresh token is appended, encrypted, before it is used: `muster restore-tokens` brings a restored backup up to date with it ([copies and restores](copies.md)).',
+    unset: 'a restored backup has only the tokens that are in it',
+    example: '/var/lib/muster/tokens.journal',
+  }),
   HOST: defaulted(value.host, '127.0.0.1', { help: 'Address on which the admin API listens.', example: '0.0.0.0' }),
   PORT: defaulted(value.wholeNumber(0, 65_535), '8080', {
     help: 'Port on which it listens; 0 takes a free one.',

@@ -40,6 +40,7 @@ export const ERROR_CODES = {
   mark_key_unreadable: { status: 500, retryable: false },
   token_busy: { status: 503, retryable: true },
   token_not_stored: { status: 503, retryable: true },
+  tokens_held: { status: 503, retryable: true },
   hold_not_open: { status: 409, retryable: false },
   rekey_required: { status: 409, retryable: false },
   // The service

@@ -93,6 +93,12 @@ export const ACTIONS = {
     call: ({ environment, cursor }) => post('/api/connect-links/reauthorization', { environment, ...(cursor && { cursor }) }),
     done: 'The links were made.',
   },
+  'held_tokens.release': {
+    label: 'Release the tokens',
+    role: 'operator',
+    call: ({ environment }) => post('/api/held-tokens/release', { ...(environment && { environment }) }),
+    done: 'Tokens are refreshed again: one at a time, until the service grants one.',
+  },
   'companies.failed': {
     label: 'Sync what failed',
     role: 'operator',

@@ -45,6 +45,7 @@ export function IssueCard({ issue }: { readonly issue: IssueModel }) {
 /** The button that makes the call of an issue. */
 function buttonOf({ action }: Pick<IssueModel, 'action'>): ActionName | undefined {
   if (action.path === '/api/connect-links/reauthorization') return 'connect_links.create';
+  if (action.path === '/api/held-tokens/release') return 'held_tokens.release';
   if (action.path === '/api/syncs') return action.body?.status === 'failed' ? 'companies.failed' : 'companies.sync';
   return undefined;
 }

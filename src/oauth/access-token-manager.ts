@@ -4,6 +4,7 @@ import { isMusterError, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
 import { lockConnection } from '../db/tables/connections.js';
+import { endTrial } from '../db/tables/refresh-breakers.js';
 import {
   findDueTokens,
   findToken,
@@ -13,6 +14,7 @@ import {
   type StoredToken,
   shortenLease,
   takeLease,
+  takeLeaseAlone,
 } from '../db/tables/tokens.js';
 import { inTransaction } from '../db/transaction.js';
 import type { TokenSource } from '../http/token-source.js';
@@ -47,7 +49,7 @@ export class AccessTokenManager {
   /**
    * The token source of one company. Besides `reauthorization_required` its calls throw `company_not_found`, `token_unreadable`,
    * `environment_not_configured`, `service_refused` (our client credentials), and, retryable, `database_unavailable`,
-   * `token_busy`, `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server
+   * `token_busy`, `tokens_held`, `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server
    * fails. Until the next attempt each call throws the error of the last attempt, and that is retryable.
    */
   sourceFor(company: CompanyKey): TokenSource {
@@ -137,10 +139,15 @@ export class AccessTokenManager {
     const giveUpAt = clock.monotonic() + WAIT_MS;
     for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(LONGEST_PAUSE_MS, pause * 2)) {
       const sendBefore = clock.monotonic() + LEASE_MS - NEEDED_MS;
-      const lease = await takeLease(db, { company, owner: this.#owner });
+      const taking = { company, owner: this.#owner };
+      const lease = await takeLease(db, taking);
       if (lease) return this.#refreshUnder(lease, stale, sendBefore);
-      const token = this.#settled(await readToken(this.#deps.db, company), stale);
+      const state = await readToken(this.#deps.db, company);
+      const token = this.#settled(state, stale);
       if (token) return token;
+      if (state.turn === 'held') throw tokensHeld(company);
+      const trial = state.turn === 'alone' ? await takeLeaseAlone(db, taking) : undefined;
+      if (trial) return this.#refreshUnder(trial, stale, sendBefore);
       if (clock.monotonic() > giveUpAt) {
         await shortenLease(db, company);
         throw tokenBusy(company);
@@ -151,25 +158,33 @@ export class AccessTokenManager {
 
   /** Reads after the lease was taken, never before: its last owner may have stored a pair, or the end of the authorization. */
   async #refreshUnder(lease: Lease, stale: Secret | undefined, sendBefore: number): Promise<Secret> {
-    const { db, logger } = this.#deps;
+    const { logger } = this.#deps;
     const { company } = lease;
     let attempt: RefreshAttempt;
     try {
       const state = await readToken(this.#deps.db, company);
       const token = this.#settled(state, stale);
       if (token) {
-        await releaseLease(db, lease);
+        await this.#release(lease);
         return token;
       }
-      if (await adoptSuccessor(this.#deps, state)) return this.#refresh(company, stale);
+      if (await adoptSuccessor(this.#deps, state)) {
+        await endTrial(this.#deps.db.prisma, company);
+        return this.#refresh(company, stale);
+      }
       attempt = new RefreshAttempt(this.#deps, state, sendBefore);
     } catch (error) {
       const isUnreadable = isMusterError(error, 'token_unreadable');
       if (isUnreadable) logger.error({ err: error, ...logFieldsOf(company) }, 'token cannot be read');
-      await releaseLease(db, { ...lease, ...(isUnreadable && { retryAfterSeconds: UNREADABLE_PAUSE_SECONDS }) });
+      await this.#release({ ...lease, ...(isUnreadable && { retryAfterSeconds: UNREADABLE_PAUSE_SECONDS }) });
       throw error;
     }
     return attempt.make();
+  }
+
+  async #release(lease: Lease & { readonly retryAfterSeconds?: number }): Promise<void> {
+    await releaseLease(this.#deps.db, lease);
+    await endTrial(this.#deps.db.prisma, lease.company);
   }
 
   /** The token that makes a refresh needless, or undefined; throws when a refresh must not be tried now. */
@@ -184,6 +199,13 @@ export class AccessTokenManager {
     if (!state.usable) return false;
     return stale ? this.#deps.vault.openAccess(state).reveal() !== stale.reveal() : !state.due;
   }
+}
+
+function tokensHeld(company: CompanyKey): MusterError {
+  return new MusterError(
+    'tokens_held',
+    `The token of ${describeCompany(company)} is not refreshed now: the service refused those of other companies one after the other, so they may have been spent elsewhere. See the issue tokens_held`,
+  );
 }
 
 /** The error of the last attempt. Retryable even where that error was not: nothing was tried now, and the next attempt is coming. */

@@ -3,7 +3,7 @@ import { type CompanyKey, companyNotFound, describeCompany } from '../core/compa
 import { MusterError } from '../core/errors.js';
 import type { Page } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
-import type { Actor } from '../db/tables/audit.js';
+import { type Actor, databaseTime } from '../db/tables/audit.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
 import { type ConnectionFilter, listConnections } from '../db/tables/connection-list.js';
 import {
@@ -16,15 +16,18 @@ import {
 import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { recordAuthorizationRestored, recordReauthorizationRequired } from '../notifications/events.js';
 import { removeCompany } from './company-removal.js';
+import type { TokenJournal } from './token-journal.js';
 
 /** The onboarded companies and what they may do; the state table is in docs/states.md. */
 export class Connections {
   readonly #db: Database;
   readonly #clock: Clock;
+  readonly #journal: Pick<TokenJournal, 'append'> | undefined;
 
-  constructor(db: Database, clock: Clock) {
+  constructor(db: Database, clock: Clock, journal?: Pick<TokenJournal, 'append'>) {
     this.#db = db;
     this.#clock = clock;
+    this.#journal = journal;
   }
 
   find(company: CompanyKey): Promise<ConnectionRow | undefined> {
@@ -67,8 +70,9 @@ export class Connections {
   }
 
   /** Tokens, mirrored rows, checkpoints, ledger and holds go; runs and audit stay. Throws `company_not_found`. */
-  remove(company: CompanyKey, by: Actor): Promise<void> {
-    return inTransaction(this.#db, (tx) => removeCompany(tx, company, by), { timeoutMs: WHOLE_LIST_MS });
+  async remove(company: CompanyKey, by: Actor): Promise<void> {
+    await inTransaction(this.#db, (tx) => removeCompany(tx, company, by), { timeoutMs: WHOLE_LIST_MS });
+    if (this.#journal) await this.#journal.append(company, await withDatabaseErrors(databaseTime(this.#db.prisma)), null);
   }
 
   async #setPaused(company: CompanyKey, paused: boolean): Promise<ConnectionRow> {

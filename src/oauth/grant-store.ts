@@ -17,6 +17,7 @@ import type { ReceivedPairs } from './received-pairs.js';
 import { refreshAfterSeconds } from './refresh-schedule.js';
 import type { Grant } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
+import type { TokenJournal } from './token-journal.js';
 import type { Vault } from './vault.js';
 
 /** The parts that everything that receives tokens is built from. */
@@ -26,6 +27,8 @@ export interface Dependencies {
   readonly connections: Connections;
   readonly endpoints: ByEnvironment<TokenEndpoint>;
   readonly received: ReceivedPairs;
+  /** Undefined: TOKEN_JOURNAL is not set. */
+  readonly journal?: Pick<TokenJournal, 'append'> | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly refreshMarginSeconds?: number | undefined;
@@ -52,7 +55,7 @@ export async function saveGrant(
   { company, grant, origin }: { company: CompanyKey; grant: LastingGrant; origin: Origin },
   mayCommit: (tx: Transaction) => Promise<boolean>,
 ): Promise<{ readonly created: boolean } | 'removed' | 'overtaken'> {
-  const { db, vault, received, refreshMarginSeconds, random = Math.random, logger } = deps;
+  const { db, vault, received, journal, refreshMarginSeconds, random = Math.random, logger } = deps;
   const refreshAfter = refreshAfterSeconds(grant.lifetimeSeconds, refreshMarginSeconds, random());
   const pair = vault.seal(company, { ...grant, refreshAfterSeconds: refreshAfter });
   const work = async (tx: Transaction) => {
@@ -75,6 +78,7 @@ export async function saveGrant(
     if (typeof outcome !== 'string') logger.info({ ...logFieldsOf(company), ...outcome }, 'company onboarded');
     return outcome;
   };
+  await journal?.append(company, origin.since, grant.refreshToken);
   return received.keep({ company, store, setAside: setAside('not_stored'), successorOf: origin.successorOf });
 }
 

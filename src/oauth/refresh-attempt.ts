@@ -5,6 +5,7 @@ import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
 import { lockConnection, type ReauthorizationReason } from '../db/tables/connections.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
+import { endTrial, recordGrant, recordRefusal } from '../db/tables/refresh-breakers.js';
 import {
   abandonAttempt,
   beginAttempt,
@@ -128,8 +129,8 @@ export class RefreshAttempt {
    * The new epoch; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
    * count from when it was asked for, since the database may let us wait. Throws `token_not_stored`.
    */
-  #store(pair: TokenPair, sentAt: number): Promise<bigint | undefined> {
-    const { db, vault, connections, clock, received } = this.#deps;
+  async #store(pair: TokenPair, sentAt: number): Promise<bigint | undefined> {
+    const { db, vault, connections, clock, received, journal } = this.#deps;
     const company = this.#company;
     const sealed = vault.seal(company, pair);
     const origin = { since: this.#state.readAt, successorOf: digestOf(this.#refreshToken) };
@@ -142,11 +143,13 @@ export class RefreshAttempt {
       const refreshAfter = Math.max(0, sealed.refreshAfterSeconds - waited);
       const aged = { ...sealed, lifetimeSeconds, refreshAfterSeconds: refreshAfter };
       const epoch = await replaceToken(tx, { spent: this.#state, pair: aged });
+      await recordGrant(tx, company);
       if (epoch === undefined && pair.refreshToken !== this.#refreshToken) await setAside(tx, 'overtaken');
       // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
       if (epoch !== undefined && epoch !== this.#state.epoch + 1n) await connections.regain(company, tx);
       return epoch;
     };
+    await journal?.append(company, origin.since, pair.refreshToken);
     return received.keep({
       company,
       store: () => inTransaction(db, store),
@@ -161,16 +164,24 @@ export class RefreshAttempt {
    */
   async #abandon(reason: ReauthorizationReason): Promise<Secret> {
     const { db, connections, logger } = this.#deps;
+    let opened = false;
     const abandoned = await untilCommitted(() =>
       inTransaction(db, async (tx) => {
         if (!(await lockConnection(tx, this.#company))) return false;
         if (!(await abandonAttempt(tx, this.#state))) return false;
         await connections.requireReauthorization(this.#company, reason, tx);
+        if (reason === 'token_refused') opened = await recordRefusal(tx, this.#company);
+        else await endTrial(tx, this.#company);
         return true;
       }),
     );
     if (!abandoned) return this.#newest();
     logger.warn({ ...logFieldsOf(this.#company), reason }, 'company must authorize again');
+    if (opened)
+      logger.error(
+        { environment: this.#company.environment },
+        'the service refuses one refresh token after the other: all others are held',
+      );
     throw reauthorizationRequired(this.#company, reason);
   }
 
@@ -208,6 +219,7 @@ export class RefreshAttempt {
     const retryAfter = retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random());
     const outcome = { failure, unanswered: this.#counted, retryAfterSeconds: retryAfter };
     await untilCommitted(() => postponeRefresh(db, { ...this.#state, ...outcome }));
+    await untilCommitted(() => endTrial(db.prisma, this.#company));
   }
 
   #failed(code: ErrorCode, problem: string, cause?: unknown): MusterError {

@@ -1,5 +1,5 @@
 import { type CompanyKey, describeCompany } from '../core/company.js';
-import { MusterError } from '../core/errors.js';
+import { isMusterError, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import type { KeyOwner } from '../db/tables/idempotency-keys.js';
 import { insertQuarantinedToken, type NewQuarantinedToken, type Successor } from '../db/tables/quarantined-tokens.js';
@@ -46,6 +46,22 @@ export class Vault {
       accessToken: accessToken ? this.#cipher.seal(accessToken, company, 'access_token') : null,
       refreshToken: this.#cipher.seal(refreshToken, company, 'refresh_token'),
     };
+  }
+
+  /** A refresh token for the journal. */
+  sealRefresh(company: CompanyKey, refreshToken: Secret): string {
+    return this.#cipher.seal(refreshToken, company, 'refresh_token');
+  }
+
+  /** The refresh token's ciphertext made with the first key; as it is where it cannot be read. */
+  sealAgain(company: CompanyKey, sealed: string): string {
+    if (this.#cipher.isCurrent(sealed)) return sealed;
+    try {
+      return this.#cipher.seal(this.#cipher.open(sealed, company, 'refresh_token'), company, 'refresh_token');
+    } catch (error) {
+      if (isMusterError(error, 'token_unreadable')) return sealed;
+      throw error;
+    }
   }
 
   /** Keeps a refresh token that belongs to no stored connection; returns how many older ones had to go for it. */

@@ -315,6 +315,7 @@ describe('loadConfig', () => {
     const free = [
       'MUSTER_HOME',
       'MUSTER_CATALOGUE',
+      'TOKEN_JOURNAL',
       'EXPORT_TO',
       'EXPORT_RESOURCES',
       'PRODUCTION_CLIENT_ID',

@@ -26,7 +26,7 @@ beforeAll(async () => {
   const list = { ...company, resource: 'employees', runId: run, walkId: randomUUID() };
   await prisma.hold.create({ data: { ...list, count: 4, living: 5, sample: ['1'], status: 'open' } });
   await prisma.notification.create({ data: { ...company, type: 'run_failed', change: randomUUID() } });
-  for (const cause of ['reauthorization_required', 'service_error', 'list_late'])
+  for (const cause of ['reauthorization_required', 'service_error', 'list_late', 'tokens_held'])
     await prisma.issue.create({ data: { cause, environment: 'test', severity: 'action', companies: 1, told: 1, sample: [] } });
   await admin.call('POST', '/api/tokens', { name: 'night watch', role: 'viewer' });
   const pageOf = ({ environment, companyId }: typeof company) => `/companies/${environment}/${companyId}`;

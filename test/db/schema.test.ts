@@ -21,6 +21,7 @@ const TYPES: Record<string, string> = {
   Bytes: 'bytea',
   Boolean: 'boolean',
   DateTime: 'timestamp with time zone',
+  'DateTime[]': 'timestamp with time zone[]',
   Float: 'double precision',
   Int: 'integer',
   'Int[]': 'integer[]',

@@ -1,5 +1,5 @@
 // muster.audit: who did what. Rows are never changed, outlive the company that they are about, and go by age alone. No other lock is taken after one.
-import type { CompanyKey, Environment } from '../../core/company.js';
+import { type CompanyKey, type Environment, keyText } from '../../core/company.js';
 import { type AuditEntry, Prisma } from '../../generated/prisma/client.js';
 import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
@@ -67,6 +67,20 @@ export async function wasRemovedSince(tx: Transaction, company: CompanyKey, sinc
     SELECT EXISTS (SELECT FROM muster.audit WHERE ${isOf(company)} AND action = 'company.remove'
       AND details ->> 'outcome' IS NULL AND at >= ${since}::text::timestamptz) AS removed`;
   return row.removed;
+}
+
+/** The companies that were removed at the time of their entry or later, by `keyText`. */
+export async function removedSince(
+  { prisma }: Database,
+  entries: readonly (CompanyKey & { readonly at: string })[],
+): Promise<ReadonlySet<string>> {
+  const rows = await prisma.$queryRaw<CompanyKey[]>`
+    SELECT DISTINCT e.environment, e.company_id::text AS "companyId"
+    FROM unnest(${entries.map(({ environment }) => environment)}::text[], ${entries.map(({ companyId }) => companyId)}::uuid[],
+      ${entries.map(({ at }) => at)}::text[]::timestamptz[]) AS e(environment, company_id, at)
+    JOIN muster.audit a ON a.environment = e.environment AND a.company_id = e.company_id AND a.at >= e.at
+    WHERE a.action = 'company.remove' AND a.details ->> 'outcome' IS NULL`;
+  return new Set(rows.map(keyText));
 }
 
 export type AuditRow = AuditEntry;

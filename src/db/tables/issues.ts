@@ -33,6 +33,7 @@ export const ISSUE_STATES = [
   'privacy_rule_unmatched',
   'mirror_differs',
   'database_copied',
+  'tokens_held',
 ] as const;
 export type IssueState = (typeof ISSUE_STATES)[number];
 
@@ -49,7 +50,7 @@ export interface IssueRow extends Omit<Issue, 'environment' | 'severity' | 'stat
 
 /** Errors that may pass count as warnings, and so do states that may. */
 const WARNINGS: readonly string[] = [
-  ...Object.entries(ERROR_CODES).flatMap(([code, { retryable }]) => (retryable ? [code] : [])),
+  ...Object.entries(ERROR_CODES).flatMap(([code, { retryable }]) => (retryable && code !== 'tokens_held' ? [code] : [])),
   ...([
     'list_late',
     'list_unverified',
@@ -60,8 +61,14 @@ const WARNINGS: readonly string[] = [
   ] satisfies IssueState[]),
 ];
 
-/** The company must authorize again, which is an issue of its own. */
-const SHOWN_OTHERWISE = ['reauthorization_required', 'access_token_refused', 'database_copied', 'installation_detached'];
+/** Errors of walks whose cause is an issue of its own. */
+const SHOWN_OTHERWISE = [
+  'reauthorization_required',
+  'access_token_refused',
+  'database_copied',
+  'installation_detached',
+  'tokens_held',
+];
 
 /** A list may go without a proof for a night or two: those that change a lot do. */
 const UNVERIFIED_DAYS = 3;
@@ -127,6 +134,8 @@ function foundBy({ staleAfterHours, exported, resources }: IssueSearch): Prisma.
     WHERE status = 'reauthorization_required'
     UNION ALL SELECT 'database_copied', environment, NULL, company_id FROM muster.connections
     WHERE NOT ${IS_OURS} AND NOT (SELECT is_detached FROM muster.installation)
+    UNION ALL SELECT 'tokens_held', environment, NULL, company_id FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
+    JOIN muster.refresh_breakers b USING (environment) WHERE t.refreshed_at < b.opened_at AND c.reauthorization_reason IS NULL
     UNION ALL SELECT 'deletions_held', environment, resource, company_id FROM muster.holds WHERE status = 'open'
     UNION ALL SELECT 'token_quarantined', environment, NULL, company_id FROM muster.quarantined_tokens
     UNION ALL SELECT 'schema_misfit', environment, resource, company_id FROM muster.schema_misfits

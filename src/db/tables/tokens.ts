@@ -5,9 +5,10 @@ import { type CompanyKey, companyNotFound } from '../../core/company.js';
 import type { ErrorCode } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import { inTransaction, type Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
 import { IS_OURS } from './installation.js';
+import { beginTrial, MAY_GO_SIDE_BY_SIDE, type Turn, turnOf } from './refresh-breakers.js';
 
 /** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer epoch ends both. */
 export interface Lease {
@@ -35,6 +36,8 @@ export interface StoredToken extends Lease {
   readonly reauthorizationReason: string | null;
   /** Tokens may be refreshed in this database. */
   readonly isOurs: boolean;
+  /** Whether it may be refreshed now, for the sake of the others of its environment. */
+  readonly turn: Turn;
   /** The database's time when the row was read, for `wasRemovedSince`. */
   readonly readAt: string;
 }
@@ -81,14 +84,15 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
              AND t.refresh_at > now() + ${LONGEST_RETRY_AFTER_SECONDS} * interval '1 second') AS due,
            t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
            t.ambiguous_attempts AS "unanswered",
-           c.reauthorization_reason AS "reauthorizationReason", ${IS_OURS} AS "isOurs", now()::text AS "readAt"
+           c.reauthorization_reason AS "reauthorizationReason", ${IS_OURS} AS "isOurs", ${turnOf(LEASE_MS)} AS turn,
+           now()::text AS "readAt"
     FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
   if (!row) throw companyNotFound(company);
   return { company, ...row };
 }
 
-/** The companies whose token is due and under no lease, the longest due first; without companies that must authorize again. */
+/** The companies whose token is due, under no lease and not held, the longest due first; without companies that must authorize again. */
 export function findDueTokens(
   db: Database,
   { environments, limit }: { environments: string[]; limit: number },
@@ -98,6 +102,7 @@ export function findDueTokens(
     FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
     WHERE t.refresh_at <= now() AND c.reauthorization_reason IS NULL AND environment = ANY(${environments})
       AND (t.lease_until IS NULL OR t.lease_until <= now()) AND ${IS_OURS}
+      AND ${turnOf(LEASE_MS)} <> 'held'
     ORDER BY t.refresh_at LIMIT ${limit}::int`;
 }
 
@@ -139,15 +144,40 @@ export async function replaceToken(
   return row?.epoch;
 }
 
-/** Takes the right to refresh and moves the epoch; undefined while somebody else has it, and in a database that is not the installation's. */
-export async function takeLease(
-  db: Database,
-  { company, owner }: { company: CompanyKey; owner: string },
-): Promise<Lease | undefined> {
-  const [row] = await db.prisma.$queryRaw<{ epoch: bigint }[]>`
-    UPDATE muster.tokens
+interface Taking {
+  readonly company: CompanyKey;
+  /** The process. */
+  readonly owner: string;
+}
+
+/**
+ * Takes the right to refresh and moves the epoch; undefined while another process has it, while the tokens of the environment are not refreshed side by side, and in a database
+ * that is not the installation's.
+ */
+export function takeLease({ prisma }: Database, taking: Taking): Promise<Lease | undefined> {
+  return takeLeaseWhere(prisma, taking, MAY_GO_SIDE_BY_SIDE);
+}
+
+/** The same for a token that may be refreshed alone. Undefined while another one of its environment is. */
+export function takeLeaseAlone(db: Database, taking: Taking): Promise<Lease | undefined> {
+  return inTransaction(db, async (tx) => {
+    const lease = await takeLeaseWhere(tx, taking, Prisma.sql`TRUE`);
+    if (lease && !(await beginTrial(tx, { ...taking, leaseMs: LEASE_MS }))) throw new NotItsTurn();
+    return lease;
+  }).catch((error: unknown) => {
+    if (error instanceof NotItsTurn) return undefined;
+    throw error;
+  });
+}
+
+/** Takes the lease back that was just taken. */
+class NotItsTurn extends Error {}
+
+async function takeLeaseWhere(tx: Transaction, { company, owner }: Taking, condition: Prisma.Sql): Promise<Lease | undefined> {
+  const [row] = await tx.$queryRaw<{ epoch: bigint }[]>`
+    UPDATE muster.tokens t
     SET epoch = epoch + 1, lease_owner = ${owner}, lease_until = clock_timestamp() + ${LEASE_MS}::float8 * interval '1 millisecond'
-    WHERE ${isOf(company)} AND (lease_until IS NULL OR lease_until <= now()) AND ${IS_OURS}
+    WHERE ${isOf(company)} AND (lease_until IS NULL OR lease_until <= now()) AND ${IS_OURS} AND ${condition}
     RETURNING epoch`;
   return row && { company, epoch: row.epoch };
 }
@@ -230,6 +260,16 @@ export async function isServiceSilent(db: Database, company: CompanyKey): Promis
            AND t.refreshed_at > ours.attempt_started_at) AS silent
     FROM muster.tokens ours WHERE ${isOf(company)}`;
   return row?.silent ?? false;
+}
+
+/** Whether the company's pair was stored at `since`, a time of the database's, or later. */
+export async function isStoredSince(
+  tx: Transaction,
+  { company, since }: { company: CompanyKey; since: string },
+): Promise<boolean> {
+  const rows = await tx.$queryRaw<unknown[]>`
+    SELECT FROM muster.tokens WHERE ${isOf(company)} AND refreshed_at >= ${since}::text::timestamptz`;
+  return rows.length > 0;
 }
 
 /** Tokens that are to be refreshed now, and that expired before they were; without companies that must authorize again. */
