@@ -133,6 +133,7 @@ test('a failover to a physical replica asks nobody anything', async () => {
   // The journal has what the replica may not have received.
   await installation.command('restore-tokens', installation.deployment.env['TOKEN_JOURNAL']!);
   await worksAsBefore();
+  expect(await installation.causes()).not.toContain('database_copied');
   await installation.stop();
   await standby.remove();
 });
