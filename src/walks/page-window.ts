@@ -31,6 +31,9 @@ interface PageUnderWay {
   page?: Promise<TakenPage>;
   memory: Reservation;
   arrival: 'coming' | 'here' | 'failed';
+  /** Resolves when the page needs more memory than was reserved for it, and waits for it. */
+  readonly short: Promise<void>;
+  readonly fellShort: () => void;
 }
 
 /**
@@ -82,13 +85,18 @@ export class PageWindow {
     }
   }
 
-  /** The page that the state asks for. Its memory is the caller's to release. */
-  async take(state: JsonObject): Promise<TakenPage> {
+  /**
+   * The page that the state asks for. Its memory is the caller's to release. `makeRoom` is called once where the page waits for memory: the caller may have some, and nobody else
+   * would tell it.
+   */
+  async take(state: JsonObject, makeRoom: () => Promise<void>): Promise<TakenPage> {
     this.aim(state);
     const key = this.#keyOf(state);
-    const { page, arrival } = this.#underWay.get(key)!;
+    const { page, arrival, short } = this.#underWay.get(key)!;
     this.#width = arrival !== 'coming' ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
     try {
+      const isShort = await Promise.race([page!.then(() => false), short.then(() => true)]);
+      if (isShort) await makeRoom();
       return await page!;
     } finally {
       this.#aimedAt = undefined;
@@ -107,7 +115,9 @@ export class PageWindow {
   }
 
   #start(input: PageInput, memory: Reservation): void {
-    const underWay: PageUnderWay = { memory, arrival: 'coming' };
+    let fellShort = () => {};
+    const short = new Promise<void>((resolve) => (fellShort = resolve));
+    const underWay: PageUnderWay = { memory, arrival: 'coming', short, fellShort };
     underWay.page = this.#ask(input, underWay, this.#drop.signal);
     // Its failure is seen where the page is taken, or nowhere.
     underWay.page.then(
@@ -137,6 +147,7 @@ export class PageWindow {
         // A body of unknown length is given twice as much each time.
         expected = Math.max(error.bytes, 2 * expected);
         underWay.memory = this.#answers.reserve(expected);
+        underWay.fellShort();
       }
     }
   }

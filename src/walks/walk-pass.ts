@@ -94,7 +94,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
     try {
       window.aim(checkpoint.pager);
       await commit.makeRoom();
-      taken = await window.take(checkpoint.pager);
+      taken = await window.take(checkpoint.pager, () => commit.makeRoom());
       page = await deps.store.leaveOut(walk, endpoint, from.parent?.id, await taken.read(walk.idField));
       repeats = memory.repeats(page.keys);
       if (!walk.comparison.agrees(page, repeats)) {

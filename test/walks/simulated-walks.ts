@@ -185,12 +185,13 @@ interface Simulated {
 export async function simulate(
   { style, declared, reorders }: (typeof kinds)[number],
   mirrorOf: () => MemoryMirror,
+  { first = FIRST, seeds = SEEDS } = {},
 ): Promise<Simulated> {
   let verified = 0;
   let unverified = 0;
   let spared = 0;
   let notModified = 0;
-  for (let seed = FIRST; seed < FIRST + SEEDS; seed += 1) {
+  for (let seed = first; seed < first + seeds; seed += 1) {
     const here = world(seed, style, declared, reorders, seed % 3 === 0 ? 4 : 0);
     const mirror = mirrorOf();
     const restlessness = here.random(40);
