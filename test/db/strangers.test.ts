@@ -137,12 +137,12 @@ const OWN: Readonly<Record<string, string>> = {
 describe.each(ROLES)('a %s', (role) => {
   test('has nothing of its own run as the owner, by whatever it may call or read', async () => {
     const { rows: callable } = await database.db.pool.query<{ name: string; types: string[] }>(
-      `SELECT p.oid::regproc::text AS name, ARRAY(SELECT format_type(t, NULL) FROM unnest(proargtypes) AS t) AS types
+      `SELECT format('%I.%I', pronamespace::regnamespace, proname) AS name, ARRAY(SELECT format_type(t, NULL) FROM unnest(proargtypes) AS t) AS types
        FROM pg_proc p WHERE pronamespace = ANY($1::regnamespace[]) AND prokind = 'f' AND prorettype <> 'trigger'::regtype`,
       [SCHEMAS],
     );
     const { rows: readable } = await database.db.pool.query<{ name: string }>(
-      `SELECT c.oid::regclass::text AS name FROM pg_class c WHERE relnamespace = ANY($1::regnamespace[]) AND relkind IN ('r', 'v')`,
+      `SELECT format('%I.%I', relnamespace::regnamespace, relname) AS name FROM pg_class c WHERE relnamespace = ANY($1::regnamespace[]) AND relkind IN ('r', 'v')`,
       [SCHEMAS],
     );
     expect(callable.map(({ name }) => name)).toEqual(
@@ -188,6 +188,60 @@ describe.each(ROLES)('a %s', (role) => {
         await expect(client.query(statement)).rejects.toMatchObject({ code: '42501' });
     });
   });
+});
+
+/** The schemas that docs/security.md lets a role read, all of what is in them. */
+const READABLE: Readonly<Record<(typeof ROLES)[number], readonly string[]>> = {
+  reader: ['mirror', 'warehouse'],
+  runtime: ['mirror', 'muster', 'warehouse'],
+  stranger: [],
+};
+
+test.each(ROLES)('a %s reads the schemas that the document says, and nothing of the others', async (role) => {
+  const { rows } = await database.db.pool.query<{ schema: string; name: string }>(
+    `SELECT relnamespace::regnamespace::text AS schema, format('%I.%I', relnamespace::regnamespace, relname) AS name FROM pg_class c
+     WHERE relnamespace = ANY($1::regnamespace[]) AND relkind IN ('r', 'v') ORDER BY 1, 2`,
+    [SCHEMAS],
+  );
+  expect(new Set(rows.map(({ schema }) => schema))).toEqual(new Set(SCHEMAS));
+  await as(role, async (client) => {
+    for (const { schema, name } of rows) {
+      const read = client.query(`SELECT FROM ${name} LIMIT 1`).then(
+        () => 'read',
+        ({ code }: { code: string }) => code,
+      );
+      expect([name, await read]).toEqual([name, READABLE[role].includes(schema) ? 'read' : '42501']);
+    }
+  });
+});
+
+test('the role of the processes changes rows, and makes, alters and drops nothing of ours', async () => {
+  await as('runtime', async (client) => {
+    expect((await client.query('UPDATE mirror.employees SET deleted_at = deleted_at')).rowCount).toBeGreaterThan(0);
+    for (const statement of [
+      'DROP TABLE muster.tokens',
+      'DROP VIEW warehouse.employees',
+      'DROP FUNCTION warehouse.require_kept',
+      'CREATE OR REPLACE VIEW warehouse.employees AS SELECT 1',
+      'CREATE FUNCTION warehouse.mine() RETURNS int LANGUAGE sql AS $$SELECT 1$$',
+      'ALTER TABLE muster.tokens OWNER TO CURRENT_USER',
+      'TRUNCATE muster._prisma_migrations',
+    ])
+      await expect(client.query(statement), statement).rejects.toMatchObject({
+        code: expect.stringMatching(/^42(501|809|P01|883)$/),
+      });
+  });
+});
+
+test('a stranger reads no large object of the owner, and wakes nobody by a notification', async () => {
+  const { pool } = database.db;
+  const { rows } = await pool.query<{ id: number }>(`SELECT lo_from_bytea(0, 'a secret') AS id`);
+  await as('stranger', async (client) => {
+    await expect(client.query('SELECT lo_get($1)', [rows[0]!.id])).rejects.toMatchObject({ code: '42501' });
+    await expect(client.query('SELECT lo_unlink($1)', [rows[0]!.id])).rejects.toMatchObject({ code: '42501' });
+    await client.query(`NOTIFY muster, 'end'`);
+  });
+  await pool.query('SELECT lo_unlink($1)', [rows[0]!.id]);
 });
 
 test('a stranger who takes every advisory lock, and listens, stops nothing', async () => {
