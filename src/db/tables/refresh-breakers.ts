@@ -27,8 +27,11 @@ const TOKENS_TABLE = Prisma.sql`'muster.tokens'::regclass::oid::bigint`;
 /** Of a row `b` of muster.refresh_breakers: the server and the table of the tokens are still those with which it was written. */
 const IS_SAME_PLACE = Prisma.sql`(b.server_started_at = pg_postmaster_start_time() AND b.tokens_table = ${TOKENS_TABLE}) IS TRUE`;
 
+/** Of a breaker `b` that is not open: refreshes go side by side. */
+const IS_TRUSTED = Prisma.sql`(b.is_trusted AND ${IS_SAME_PLACE})`;
+
 /** Of a row `t` of muster.tokens and its breaker `b`: its refresh token may be sent while others are. */
-const IS_SIDE_BY_SIDE = Prisma.sql`CASE WHEN b.opened_at IS NULL THEN b.is_trusted AND ${IS_SAME_PLACE} ELSE t.refreshed_at >= b.opened_at END`;
+const IS_SIDE_BY_SIDE = Prisma.sql`CASE WHEN b.opened_at IS NULL THEN ${IS_TRUSTED} ELSE t.refreshed_at >= b.opened_at END`;
 
 /** A condition on a row `t` of muster.tokens: its refresh token may be sent while others are. */
 export const MAY_GO_SIDE_BY_SIDE = Prisma.sql`EXISTS (SELECT FROM muster.refresh_breakers b WHERE b.environment = t.environment AND ${IS_SIDE_BY_SIDE})`;
@@ -58,7 +61,7 @@ export function turnOf(leaseMs: number): Prisma.Sql {
     FROM muster.refresh_breakers b WHERE b.environment = t.environment)`;
 }
 
-/** Begins a trial of the company's token, whose lease the transaction has taken. False while another trial is under way, and where it is not this company's turn. */
+/** Begins a trial of the company's token, whose lease the transaction has taken. False while another trial is under way, and where it is not this company's turn, or not any more. */
 export async function beginTrial(
   tx: Transaction,
   { company: { environment, companyId }, leaseMs }: { company: CompanyKey; leaseMs: number },
@@ -69,7 +72,8 @@ export async function beginTrial(
       next_trial_at = now() + ${MINUTES_BETWEEN_TRIALS} * interval '1 minute',
       refused_at = CASE WHEN ${IS_SAME_PLACE} THEN b.refused_at ELSE '{}' END, watched_since = CASE WHEN ${IS_SAME_PLACE} THEN b.watched_since ELSE now() END,
       server_started_at = pg_postmaster_start_time(), tokens_table = ${TOKENS_TABLE}
-    WHERE b.environment = ${environment} AND ${isIdle(leaseMs)} AND (b.opened_at IS NULL OR ${NEXT_TRIAL} = ${companyId}::uuid)`;
+    WHERE b.environment = ${environment} AND ${isIdle(leaseMs)} 
+      AND CASE WHEN b.opened_at IS NULL THEN NOT ${IS_TRUSTED} ELSE ${NEXT_TRIAL} = ${companyId}::uuid END`;
   return begun > 0;
 }
 
