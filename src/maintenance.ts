@@ -1,6 +1,7 @@
 import { loadCatalogue } from './catalogue/load-catalogue.js';
 import type { Config } from './config/config.js';
 import { encryptionKeys } from './config/kept-secrets.js';
+import { systemClock } from './core/clock.js';
 import { StopStack } from './core/service.js';
 import { openDatabase } from './db/database.js';
 import { migrate } from './db/migrate.js';
@@ -11,6 +12,7 @@ import { migrateQueue } from './jobs/postgres-queue.js';
 import { applyMarks, copyMarks, type MarkCopy, restoreMarks } from './mirror/mark-copies.js';
 import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Cipher, Keyring } from './oauth/cipher.js';
+import { Connections } from './oauth/connections.js';
 import { type Rotation, rotateKeys } from './oauth/key-rotation.js';
 import { requireKnownKeys } from './oauth/known-keys.js';
 import { type RestoredTokens, restoreTokens } from './oauth/restored-tokens.js';
@@ -73,7 +75,8 @@ export async function restoreStoredTokens(
     stack.push({ name: 'database', stop: () => db.close() });
     const keyring = new Keyring(await encryptionKeys(config));
     await requireKnownKeys(db, keyring);
-    return await restoreTokens(db, new Vault(new Cipher(keyring)), entries);
+    const vault = new Vault(new Cipher(keyring));
+    return await restoreTokens({ db, vault, connections: new Connections(db, systemClock) }, entries);
   } finally {
     await stack.stop();
   }

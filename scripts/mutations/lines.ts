@@ -167,8 +167,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'one process at a time refreshes a token',
     file: 'src/db/tables/tokens.ts',
-    line: 'AND (lease_until IS NULL OR lease_until <= now())\n    RETURNING epoch',
-    becomes: 'RETURNING epoch',
+    line: 'AND (lease_until IS NULL OR lease_until <= now()) AND ${IS_OURS} AND ${condition}',
+    becomes: 'AND ${IS_OURS} AND ${condition}',
     tests: ['test/oauth'],
   },
   {
@@ -198,5 +198,26 @@ export const MUTATIONS: readonly Mutation[] = [
     line: 'isWithdrawn || !link.isStarter ?',
     becomes: 'isWithdrawn ?',
     tests: ['test/oauth/authorization.test.ts'],
+  },
+  {
+    promise: 'three refusals hold the other refresh tokens',
+    file: 'src/db/tables/refresh-breakers.ts',
+    line: 'const REFUSALS = 3;',
+    becomes: 'const REFUSALS = 300;',
+    tests: ['test/oauth/refresh-breaker.test.ts'],
+  },
+  {
+    promise: 'after a restore one refresh token is sent at a time',
+    file: 'src/db/tables/refresh-breakers.ts',
+    line: 'b.trial_until NOT BETWEEN clock_timestamp()',
+    becomes: 'TRUE OR b.trial_until NOT BETWEEN clock_timestamp()',
+    tests: ['test/oauth/refresh-breaker.test.ts'],
+  },
+  {
+    promise: 'a line of the journal is in the file that has its name',
+    file: 'src/oauth/token-journal.ts',
+    line: 'if (await isStillAt(this.#path, file)) return;',
+    becomes: 'return;',
+    tests: ['test/oauth/token-journal.test.ts'],
   },
 ];

@@ -1,7 +1,6 @@
-import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { loadConfig } from '../config/config.js';
-import { readJournal } from '../oauth/token-journal.js';
+import { readJournal, readJournalFile } from '../oauth/token-journal.js';
 import { CommandFailure, UsageFailure } from './exit-code.js';
 import { members, print } from './table.js';
 
@@ -20,14 +19,18 @@ export function registerRestoreTokens(program: Command): void {
     .option('--json', 'print one JSON object a line')
     .addHelpText('after', HELP)
     .action(async (files: string[], options: { json?: boolean }) => {
-      const texts = await Promise.all(files.map(readFiles));
-      const { entries, torn } = readJournal(texts.flat().join('\n'));
+      const texts = await Promise.all(files.map(readFile));
+      const { entries, torn } = readJournal(texts.join('\n'));
       const config = loadConfig(process.env);
       const { restoreStoredTokens } = await import('../maintenance.js');
       const { createLogger } = await import('../observability/logger.js');
       const logger = createLogger({ level: config.logLevel, format: config.logFormat });
-      const restored = await restoreStoredTokens(config, logger, entries);
+      const { toRemove, ...restored } = await restoreStoredTokens(config, logger, entries);
       print([{ ...restored, torn }], members('restored', 'current', 'removed', 'unreadable', 'torn'), options);
+      for (const { environment, companyId } of toRemove)
+        console.error(
+          `Remove again, since it was removed after the backup: muster remove --environment ${environment} --company ${companyId}`,
+        );
       if (restored.unreadable > 0)
         throw new CommandFailure(
           `The tokens of ${restored.unreadable} companies could not be read: give MUSTER_ENCRYPTION_KEYS the key back with which they were made, and run this again.`,
@@ -35,11 +38,8 @@ export function registerRestoreTokens(program: Command): void {
     });
 }
 
-/** The file, and what a compaction that did not end has left beside it. */
-async function readFiles(file: string): Promise<string[]> {
-  const text = await readFile(file, 'utf8').catch((cause: NodeJS.ErrnoException) => {
+function readFile(file: string): Promise<string> {
+  return readJournalFile(file).catch((cause: NodeJS.ErrnoException) => {
     throw new UsageFailure(`${file} cannot be read (${cause.code}).`, { cause });
   });
-  const left = await readFile(`${file}.old`, 'utf8').catch(() => '');
-  return [text, left];
 }

@@ -147,7 +147,7 @@ export class AccessTokenManager {
       if (token) return token;
       if (state.turn === 'held') throw tokensHeld(company);
       const trial = state.turn === 'alone' ? await takeLeaseAlone(db, taking) : undefined;
-      if (trial) return this.#refreshUnder(trial, stale, sendBefore);
+      if (trial) return this.#refreshUnder(trial, stale, sendBefore).finally(() => this.#endTrial(trial));
       if (clock.monotonic() > giveUpAt) {
         await shortenLease(db, company);
         throw tokenBusy(company);
@@ -158,33 +158,33 @@ export class AccessTokenManager {
 
   /** Reads after the lease was taken, never before: its last owner may have stored a pair, or the end of the authorization. */
   async #refreshUnder(lease: Lease, stale: Secret | undefined, sendBefore: number): Promise<Secret> {
-    const { logger } = this.#deps;
+    const { db, logger } = this.#deps;
     const { company } = lease;
     let attempt: RefreshAttempt;
     try {
       const state = await readToken(this.#deps.db, company);
       const token = this.#settled(state, stale);
       if (token) {
-        await this.#release(lease);
+        await releaseLease(db, lease);
         return token;
       }
       if (await adoptSuccessor(this.#deps, state)) {
-        await endTrial(this.#deps.db.prisma, company);
+        await endTrial(db.prisma, lease);
         return this.#refresh(company, stale);
       }
       attempt = new RefreshAttempt(this.#deps, state, sendBefore);
     } catch (error) {
       const isUnreadable = isMusterError(error, 'token_unreadable');
       if (isUnreadable) logger.error({ err: error, ...logFieldsOf(company) }, 'token cannot be read');
-      await this.#release({ ...lease, ...(isUnreadable && { retryAfterSeconds: UNREADABLE_PAUSE_SECONDS }) });
+      await releaseLease(db, { ...lease, ...(isUnreadable && { retryAfterSeconds: UNREADABLE_PAUSE_SECONDS }) });
       throw error;
     }
     return attempt.make();
   }
 
-  async #release(lease: Lease & { readonly retryAfterSeconds?: number }): Promise<void> {
-    await releaseLease(this.#deps.db, lease);
-    await endTrial(this.#deps.db.prisma, lease.company);
+  /** Where that fails, the trial is over with its lease. */
+  async #endTrial(lease: Lease): Promise<void> {
+    await endTrial(this.#deps.db.prisma, lease).catch(() => {});
   }
 
   /** The token that makes a refresh needless, or undefined; throws when a refresh must not be tried now. */

@@ -15,9 +15,9 @@ import { eraseCompany } from '../mirror/company-erasure.js';
  * Removes a company: everything that was received for it, and the right to receive more. Runs, walks, signed certificates and the audit stay as
  * history, and the entry in the audit tells exchanges and refreshes under way that what they bring must not be stored. The order is the lock order of every writer: the connection, so that no walk begins; the token, so that
  * no refresh is stored; the lists, so that a page being written commits first and the next one finds itself fenced; the runs
- * before their walks; then the rows. Throws `company_not_found`.
+ * before their walks; then the rows. Returns the database's time of the removal. Throws `company_not_found`.
  */
-export async function removeCompany(tx: Transaction, company: CompanyKey, by: Actor): Promise<void> {
+export async function removeCompany(tx: Transaction, company: CompanyKey, by: Actor): Promise<string> {
   if (!(await lockConnection(tx, company))) throw companyNotFound(company);
   await goByIndex(tx);
   await tx.token.deleteMany({ where: company });
@@ -34,5 +34,5 @@ export async function removeCompany(tx: Transaction, company: CompanyKey, by: Ac
   await tx.barrier.deleteMany({ where: company }); // behind the batches, as the sequencer locks them
   await removeUnsigned(tx, company);
   await tx.connection.deleteMany({ where: company });
-  await insertRemoval(tx, { company, by });
+  return insertRemoval(tx, { company, by });
 }

@@ -3,7 +3,7 @@ import { type CompanyKey, companyNotFound, describeCompany } from '../core/compa
 import { MusterError } from '../core/errors.js';
 import type { Page } from '../db/cursor.js';
 import type { Database } from '../db/database.js';
-import { type Actor, databaseTime } from '../db/tables/audit.js';
+import type { Actor } from '../db/tables/audit.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
 import { type ConnectionFilter, listConnections } from '../db/tables/connection-list.js';
 import {
@@ -71,8 +71,8 @@ export class Connections {
 
   /** Tokens, mirrored rows, checkpoints, ledger and holds go; runs and audit stay. Throws `company_not_found`. */
   async remove(company: CompanyKey, by: Actor): Promise<void> {
-    await inTransaction(this.#db, (tx) => removeCompany(tx, company, by), { timeoutMs: WHOLE_LIST_MS });
-    if (this.#journal) await this.#journal.append(company, await withDatabaseErrors(databaseTime(this.#db.prisma)), null);
+    const at = await inTransaction(this.#db, (tx) => removeCompany(tx, company, by), { timeoutMs: WHOLE_LIST_MS });
+    await this.#journal?.append(company, at, null);
   }
 
   async #setPaused(company: CompanyKey, paused: boolean): Promise<ConnectionRow> {

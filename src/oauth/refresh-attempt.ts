@@ -5,7 +5,7 @@ import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
 import { lockConnection, type ReauthorizationReason } from '../db/tables/connections.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
-import { endTrial, recordGrant, recordRefusal } from '../db/tables/refresh-breakers.js';
+import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
 import {
   abandonAttempt,
   beginAttempt,
@@ -71,7 +71,7 @@ export class RefreshAttempt {
       case 'granted':
         return this.#keep(answer, sentAt);
       case 'refused':
-        return this.#abandon(this.#unanswered > 0 ? 'refresh_outcome_unknown' : 'token_refused');
+        return this.#abandon(this.#unanswered > 0 ? 'refresh_outcome_unknown' : 'token_refused', { isRefused: true });
       case 'malformed':
         await this.#store(
           { accessToken: undefined, refreshToken: answer.refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 60 },
@@ -143,7 +143,7 @@ export class RefreshAttempt {
       const refreshAfter = Math.max(0, sealed.refreshAfterSeconds - waited);
       const aged = { ...sealed, lifetimeSeconds, refreshAfterSeconds: refreshAfter };
       const epoch = await replaceToken(tx, { spent: this.#state, pair: aged });
-      await recordGrant(tx, company);
+      await recordGrant(tx, this.#state);
       if (epoch === undefined && pair.refreshToken !== this.#refreshToken) await setAside(tx, 'overtaken');
       // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
       if (epoch !== undefined && epoch !== this.#state.epoch + 1n) await connections.regain(company, tx);
@@ -159,19 +159,19 @@ export class RefreshAttempt {
   }
 
   /**
-   * Ends the authorization, unless a newer pair was stored since this attempt began: then that one is the answer. Not given
-   * up when the database is away for a moment: a refusal that is not on record would be asked for again.
+   * Ends the authorization, unless a newer pair was stored since this attempt began: then that one is the answer. `isRefused`: by the service, and not for the lack of an
+   * answer. Not given up when the database is away for a moment: a refusal that is not on record would be asked for again.
    */
-  async #abandon(reason: ReauthorizationReason): Promise<Secret> {
+  async #abandon(reason: ReauthorizationReason, { isRefused = false } = {}): Promise<Secret> {
     const { db, connections, logger } = this.#deps;
     let opened = false;
     const abandoned = await untilCommitted(() =>
       inTransaction(db, async (tx) => {
         if (!(await lockConnection(tx, this.#company))) return false;
+        const isExplained = reason !== 'token_refused' && !(isRefused && (await wasAttemptedElsewhere(tx, this.#company)));
         if (!(await abandonAttempt(tx, this.#state))) return false;
         await connections.requireReauthorization(this.#company, reason, tx);
-        if (reason === 'token_refused') opened = await recordRefusal(tx, this.#company);
-        else await endTrial(tx, this.#company);
+        opened = !isExplained && (await recordRefusal(tx, this.#state));
         return true;
       }),
     );
@@ -219,7 +219,6 @@ export class RefreshAttempt {
     const retryAfter = retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random());
     const outcome = { failure, unanswered: this.#counted, retryAfterSeconds: retryAfter };
     await untilCommitted(() => postponeRefresh(db, { ...this.#state, ...outcome }));
-    await untilCommitted(() => endTrial(db.prisma, this.#company));
   }
 
   #failed(code: ErrorCode, problem: string, cause?: unknown): MusterError {

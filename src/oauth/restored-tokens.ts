@@ -1,4 +1,5 @@
 import { isMusterError } from '../core/errors.js';
+import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
 import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
@@ -6,8 +7,9 @@ import { authorizeConnection, lockConnection } from '../db/tables/connections.js
 import { readStanding } from '../db/tables/installation.js';
 import { closeBreakers } from '../db/tables/refresh-breakers.js';
 import { isStoredSince, saveToken } from '../db/tables/tokens.js';
-import { inTransaction } from '../db/transaction.js';
+import { inTransaction, type Transaction } from '../db/transaction.js';
 import { recordAuthorizationRestored } from '../notifications/events.js';
+import type { Connections } from './connections.js';
 import { notOurs } from './installation.js';
 import { type JournalEntry, newestOfEach } from './token-journal.js';
 import type { Vault } from './vault.js';
@@ -18,41 +20,74 @@ export interface RestoredTokens {
   readonly restored: number;
   /** The database has the token of that entry, or a newer one. */
   readonly current: number;
+  /** Companies that were removed. */
   readonly removed: number;
   /** Their encryption key is missing, or they are damaged. */
   readonly unreadable: number;
+  /** Of those that were removed, the ones that this database has: nothing is asked for them, and they are to be removed again. */
+  readonly toRemove: readonly CompanyKey[];
+}
+
+interface Dependencies {
+  readonly db: Database;
+  readonly vault: Vault;
+  readonly connections: Connections;
 }
 
 /**
- * Gives each company its newest token of the journals, if that is newer than the database's, as after a restore. Tokens that are held are refreshed again: one at a time, until
- * the service grants one. May be repeated, and run beside workers. Throws `installation_detached`.
+ * Gives each company its newest token of the journals, if that is newer than the database's, as after a restore. Refreshes go one at a time meanwhile and afterwards, until ten
+ * in a row were granted. May be repeated with more journals, and run beside workers. Throws `installation_detached`.
  */
-export async function restoreTokens(db: Database, vault: Vault, entries: readonly JournalEntry[]): Promise<RestoredTokens> {
-  if ((await readStanding(db.prisma)) === 'detached') throw notOurs('detached');
+export async function restoreTokens(deps: Dependencies, entries: readonly JournalEntry[]): Promise<RestoredTokens> {
+  const { db } = deps;
   const count = { restored: 0, current: 0, removed: 0, unreadable: 0 };
-  for (const entry of newestOfEach(entries)) count[await restore(db, vault, entry)] += 1;
-  if (count.restored > 0) await inTransaction(db, (tx) => closeBreakers(tx));
-  return count;
+  const toRemove: CompanyKey[] = [];
+  await inTransaction(db, (tx) => closeBreakers(tx));
+  for (const entry of newestOfEach(entries)) {
+    const outcome = await restore(deps, entry);
+    if (outcome === 'to_remove') toRemove.push({ environment: entry.environment, companyId: entry.companyId });
+    count[outcome === 'to_remove' ? 'removed' : outcome] += 1;
+  }
+  await inTransaction(db, (tx) => closeBreakers(tx));
+  return { ...count, toRemove };
 }
 
-async function restore(db: Database, vault: Vault, entry: JournalEntry): Promise<keyof RestoredTokens> {
+type Outcome = 'restored' | 'current' | 'removed' | 'to_remove' | 'unreadable';
+
+async function restore({ db, vault, connections }: Dependencies, entry: JournalEntry): Promise<Outcome> {
   const { at, refreshToken: sealed, ...company } = entry;
-  if (sealed === null) return 'removed';
   try {
+    if (sealed === null) return await inTransaction(db, (tx) => endRemoved(tx, connections, entry));
     const refreshToken = vault.openSuccessor({ ...company, refreshToken: sealed });
     const pair = vault.seal(company, { accessToken: undefined, refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 0 });
     return await inTransaction(db, async (tx) => {
-      await lockConnection(tx, company);
-      if (await wasRemovedSince(tx, company, at)) return 'removed';
-      if (await isStoredSince(tx, { company, since: at })) return 'current';
+      if ((await readStanding(tx)) === 'detached') throw notOurs('detached');
+      // First, since it locks the connection, also one that is added at this moment.
       await authorizeConnection(tx, company);
+      if (await wasRemovedSince(tx, company, at)) throw new TakenBack('removed');
+      if (await isStoredSince(tx, { company, since: at })) throw new TakenBack('current');
       await addCompany(tx, company);
-      await saveToken(tx, { company, pair });
+      await saveToken(tx, { company, pair, receivedAt: at });
       await recordAuthorizationRestored(tx, company);
-      return 'restored';
+      return 'restored' as const;
     });
   } catch (error) {
+    if (error instanceof TakenBack) return error.outcome;
     if (isMusterError(error, 'token_unreadable')) return 'unreadable';
     throw error;
+  }
+}
+
+/** The token of a company that was removed later is nobody's to send. */
+async function endRemoved(tx: Transaction, connections: Connections, { at, ...company }: JournalEntry): Promise<Outcome> {
+  if (!(await lockConnection(tx, company))) return 'removed';
+  if (await isStoredSince(tx, { company, since: at })) return 'current';
+  await connections.requireReauthorization(company, 'removed_after_backup', tx);
+  return 'to_remove';
+}
+
+class TakenBack extends Error {
+  constructor(readonly outcome: Outcome) {
+    super(outcome);
   }
 }

@@ -1,6 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { constants } from 'node:fs';
-import { access, type FileHandle, link, open, readFile, rename, rm, stat } from 'node:fs/promises';
+import { access, type FileHandle, link, open, readFile, realpath, rename, rm, stat } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { dirname } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { type CompanyKey, ENVIRONMENTS, keyText, logFieldsOf, parseCompanyId } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
@@ -9,6 +12,7 @@ import type { Secret } from '../core/secret.js';
 import type { Service } from '../core/service.js';
 import type { Database } from '../db/database.js';
 import { removedSince } from '../db/tables/audit.js';
+import { NamedLocks } from '../db/tables/named-locks.js';
 import type { Logger } from '../observability/logger.js';
 import type { Vault } from './vault.js';
 
@@ -19,6 +23,15 @@ export interface JournalEntry extends CompanyKey {
   /** Encrypted; null: the company was removed. */
   readonly refreshToken: string | null;
 }
+
+interface JournalDependencies {
+  readonly db: Database;
+  readonly vault: Vault;
+  readonly logger: Logger;
+}
+
+/** For its owner alone. */
+const MODE = 0o600;
 
 const LINE = z
   .object({
@@ -32,31 +45,36 @@ const LINE = z
   });
 
 const COMPACTION_MS = 3_600_000;
-/** A compaction takes moments: after so long, its process has died. */
-const ABANDONED_MS = 60_000;
+/** How long a token waits for its line: a disk that hangs must not keep it from the database until the lease has ended. */
+const PATIENCE_MS = 2_000;
 
 /**
- * The file of TOKEN_JOURNAL: every refresh token that any process of this host received, so that a restored backup can be brought up to date. A line is on the disk before its
- * token is used, and begins with a line feed: one that was cut off by a crash or a full disk spoils no other.
+ * The file of TOKEN_JOURNAL: every refresh token with which a company goes on that any process of this host received, so that a restored backup can be brought up to date. A line is
+ * on the disk before its token is used, and begins with a line feed: one that was cut off by a crash or a full disk spoils no other.
  *
- * Compaction leaves the newest entry of each company. It takes the file's second name, `<file>.old`, before it puts another file in its place, and then reads again what was
- * appended to the old one until then. Whoever appends looks afterwards whether the file is still the one of that name, and appends once more if not.
+ * Compaction leaves the newest entry of each company. One process of a host does it at a time, under a lock in the database: it gives the file a second name, `<file>.old`, puts
+ * another file in its place, and appends what was appended to the old one until then. A writer looks afterwards whether the file still has that name, and appends once more if not.
  */
 export class TokenJournal implements Service {
   readonly name = 'token journal';
-  readonly #path: string;
-  readonly #deps: { readonly db: Database; readonly vault: Vault; readonly logger: Logger };
+  #path: string;
+  readonly #deps: JournalDependencies;
+  readonly #locks: NamedLocks;
   readonly #compaction = new Repetition(COMPACTION_MS, () => this.#compactOrWarn());
 
-  constructor(path: string, deps: { readonly db: Database; readonly vault: Vault; readonly logger: Logger }) {
+  constructor(path: string, deps: JournalDependencies) {
     this.#path = path;
     this.#deps = deps;
+    this.#locks = new NamedLocks(deps.db.pool);
   }
 
   /** Throws `invalid_configuration` where the file cannot be written. */
   async start(): Promise<void> {
     try {
-      await (await open(this.#path, 'a', 0o600)).close();
+      const file = await open(this.#path, 'a', MODE);
+      await file.chmod(MODE).finally(() => file.close());
+      // Compaction puts another file in the place of this one, and not of a link to it.
+      this.#path = await realpath(this.#path);
       await access(dirname(this.#path), constants.W_OK);
       await flushFolder(this.#path);
     } catch (cause) {
@@ -75,55 +93,56 @@ export class TokenJournal implements Service {
     await this.#compaction.stop();
   }
 
-  /** Resolves when the entry is on the disk. Never throws: the database has the token, too, and a refusal would lose it. */
+  /**
+   * Resolves when the entry is on the disk, or after two seconds. Never throws: the database has the token, too, and a refusal would lose it.
+   * `refreshToken`: null where the company was removed.
+   */
   async append(company: CompanyKey, at: string, refreshToken: Secret | null): Promise<void> {
     const sealed = refreshToken && this.#deps.vault.sealRefresh(company, refreshToken);
+    const late = sleep(PATIENCE_MS, undefined, { ref: false }).then(() => Promise.reject(new Error('the disk does not answer')));
     try {
-      await this.#write(lineOf({ ...company, at, refreshToken: sealed }));
+      await Promise.race([this.#write(lineOf({ ...company, at, refreshToken: sealed })), late]);
     } catch (error) {
-      this.#deps.logger.error({ err: error, ...logFieldsOf(company) }, 'a refresh token could not be written to TOKEN_JOURNAL');
+      this.#deps.logger.error({ err: error, ...logFieldsOf(company) }, 'an entry could not be written to TOKEN_JOURNAL in time');
+    } finally {
+      late.catch(() => {});
     }
   }
 
-  /** Leaves the newest entry of each company, made with the first key, and nothing of companies that were removed but that they were. */
+  /**
+   * Leaves the newest entry of each company, made with the first key, and of companies that were removed only that they were. Does nothing while another process does it.
+   */
   async compact(): Promise<void> {
-    const old = `${this.#path}.old`;
-    if (!(await this.#takeOldName(old))) return;
-    const begun = await readFile(old);
-    const next = await open(`${this.#path}.new`, 'w', 0o600);
-    try {
-      await next.writeFile((await this.#newestOf(begun.toString('utf8'))).map(lineOf).join(''));
-      await next.datasync();
-      await rename(`${this.#path}.new`, this.#path);
-      await flushFolder(this.#path);
-      const rest = (await readFile(old)).subarray(begun.length).toString('utf8');
-      if (rest !== '') await this.#write(rest);
+    await this.#locks.run([`token journal ${hostname()} ${this.#path}`], () => this.#compactAlone());
+  }
+
+  async #compactAlone(): Promise<void> {
+    const [old, next] = [`${this.#path}.old`, `${this.#path}.${randomUUID()}.new`];
+    const left = await readFile(old, 'utf8').catch(unlessMissing);
+    if (left !== undefined) {
+      // A process died while it compacted.
+      await this.#write(left);
       await rm(old);
-    } finally {
-      await next.close();
     }
+    await link(this.#path, old);
+    const begun = wholeLines(await readFile(old));
+    const file = await open(next, 'wx', MODE);
+    try {
+      await file.writeFile((await this.#newestOf(begun.toString('utf8'))).map(lineOf).join(''));
+      await file.datasync();
+    } finally {
+      await file.close();
+    }
+    await rename(next, this.#path);
+    await flushFolder(this.#path);
+    const rest = (await readFile(old)).subarray(begun.length).toString('utf8');
+    if (rest !== '') await this.#write(rest);
+    await rm(old);
   }
 
   async #compactOrWarn(): Promise<void> {
     await this.compact().catch((error: unknown) =>
       this.#deps.logger.warn({ err: error }, 'TOKEN_JOURNAL could not be compacted'),
-    );
-  }
-
-  /** False while another process compacts. What one has left that died is taken over first. */
-  async #takeOldName(old: string): Promise<boolean> {
-    const left = await stat(old).catch(() => undefined);
-    if (left) {
-      if (Date.now() - left.ctimeMs < ABANDONED_MS) return false;
-      await this.#write(await readFile(old, 'utf8'));
-      await rm(old, { force: true });
-    }
-    return link(this.#path, old).then(
-      () => true,
-      (error: NodeJS.ErrnoException) => {
-        if (error.code === 'EEXIST') return false;
-        throw error;
-      },
     );
   }
 
@@ -139,7 +158,7 @@ export class TokenJournal implements Service {
 
   async #write(text: string): Promise<void> {
     for (;;) {
-      const file = await open(this.#path, 'a', 0o600);
+      const file = await open(this.#path, 'a', MODE);
       try {
         await file.appendFile(text);
         await file.datasync();
@@ -151,9 +170,22 @@ export class TokenJournal implements Service {
   }
 }
 
-/** The entries of a file, in its order. `torn`: how many lines are none. */
+/**
+ * The texts of a journal and of what a compaction that did not end has left beside it. Complete also while one is under way: what is moved from one file to the other in the
+ * meantime is in a later text.
+ */
+export async function readJournalFile(path: string): Promise<string> {
+  const texts = [];
+  for (const file of [`${path}.old`, path, `${path}.old`, path]) {
+    const text = file === path ? await readFile(file, 'utf8') : await readFile(file, 'utf8').catch(unlessMissing);
+    texts.push(text ?? '');
+  }
+  return texts.join('\n');
+}
+
+/** The entries of a file, in its order. Equal lines are one. `torn`: how many lines are no entries. */
 export function readJournal(text: string): { readonly entries: JournalEntry[]; readonly torn: number } {
-  const lines = text.split('\n').filter((line) => line !== '');
+  const lines = [...new Set(text.split('\n'))].filter((line) => line !== '');
   const entries = lines.map(readLine).filter((entry) => entry !== undefined);
   return { entries, torn: lines.length - entries.length };
 }
@@ -177,6 +209,14 @@ function readLine(line: string): JournalEntry | undefined {
 
 function lineOf({ environment, companyId, at, refreshToken }: JournalEntry): string {
   return `\n${JSON.stringify({ environment, company_id: companyId, at, refresh_token: refreshToken })}\n`;
+}
+
+function wholeLines(bytes: Buffer): Buffer {
+  return bytes.subarray(0, bytes.lastIndexOf('\n') + 1);
+}
+
+function unlessMissing(error: NodeJS.ErrnoException): undefined {
+  if (error.code !== 'ENOENT') throw error;
 }
 
 async function isStillAt(path: string, file: FileHandle): Promise<boolean> {

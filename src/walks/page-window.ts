@@ -94,9 +94,16 @@ export class PageWindow {
     const key = this.#keyOf(state);
     const { page, arrival, short } = this.#underWay.get(key)!;
     this.#width = arrival !== 'coming' ? Math.max(NARROWEST, this.#width - 1) : Math.min(WIDEST, this.#width * 3);
+    const isShort = await Promise.race([
+      page!.then(
+        () => false,
+        () => false,
+      ),
+      short.then(() => true),
+    ]);
+    // Where that fails, the page is under way still, and dropped when the window is closed.
+    if (isShort) await makeRoom();
     try {
-      const isShort = await Promise.race([page!.then(() => false), short.then(() => true)]);
-      if (isShort) await makeRoom();
       return await page!;
     } finally {
       this.#aimedAt = undefined;

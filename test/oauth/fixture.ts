@@ -115,7 +115,7 @@ export async function storedRefreshToken(room: OauthRoom, company: CompanyKey): 
 export async function trustTokens(db: Database): Promise<void> {
   await db.pool.query(`
     UPDATE muster.refresh_breakers SET is_trusted = TRUE, server_started_at = pg_postmaster_start_time(), tokens_table = 'muster.tokens'::regclass::oid::bigint,
-      watched_since = now(), refused_at = '{}', opened_at = NULL, grants = 0, next_trial_at = NULL, trial_company_id = NULL, trial_until = NULL`);
+      watched_since = now(), refused_at = '{}', opened_at = NULL, grants = 0, grants_needed = 1, next_trial_at = NULL, trial_company_id = NULL, trial_epoch = NULL, trial_until = NULL`);
 }
 
 /** Sets columns of the company's token row: time passes by back-dating, not by waiting. */

@@ -1,4 +1,14 @@
-import { mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  lstatSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { link, open, rename } from 'node:fs/promises';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
@@ -12,7 +22,7 @@ import { Connections } from '../../src/oauth/connections.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
 import { restoreTokens } from '../../src/oauth/restored-tokens.js';
-import { readJournal, TokenJournal } from '../../src/oauth/token-journal.js';
+import { readJournal, readJournalFile, TokenJournal } from '../../src/oauth/token-journal.js';
 import { Vault } from '../../src/oauth/vault.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, authorizeElsewhere, EXPIRED, newCompany, oauthRoom, storedRefreshToken, TESTER } from './fixture.js';
@@ -61,7 +71,7 @@ const refresh = async (room: Room, company: CompanyKey) => {
   return (await room.manager.sourceFor(company).get()).reveal();
 };
 const entries = () => readJournal(readFileSync(path, 'utf8')).entries;
-const restored = (room: Room) => restoreTokens(database.db, room.vault, entries());
+const restored = (room: Room) => restoreTokens({ ...room, db: database.db }, entries());
 /** What a backup does that was taken now. */
 const backup = async () => {
   const { rows } = await database.db.pool.query('SELECT * FROM muster.tokens');
@@ -115,8 +125,8 @@ describe('after a restore', () => {
     await database.db.pool.query('DELETE FROM muster.connections WHERE company_id = $1', [after.companyId]);
     await restore();
     await expect(room.manager.sourceFor(b).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
-    expect(await restored(room)).toEqual({ restored: 3, current: 1, removed: 0, unreadable: 0 });
-    expect(await restored(room)).toEqual({ restored: 0, current: 4, removed: 0, unreadable: 0 });
+    expect(await restored(room)).toEqual({ restored: 3, current: 1, removed: 0, unreadable: 0, toRemove: [] });
+    expect(await restored(room)).toEqual({ restored: 0, current: 4, removed: 0, unreadable: 0, toRemove: [] });
     for (const company of [a, b, quiet, after]) {
       expect(await room.manager.sourceFor(company).get()).toBeInstanceOf(Secret);
       expect((await room.connections.find(company))?.status).toBe('active');
@@ -130,12 +140,38 @@ describe('after a restore', () => {
     await authorizeElsewhere(room, server, again);
     const kept = await storedRefreshToken(room, again);
     await room.connections.remove(gone, TESTER);
-    expect(await restored(room)).toEqual({ restored: 0, current: 1, removed: 1, unreadable: 0 });
+    expect(await restored(room)).toEqual({ restored: 0, current: 1, removed: 1, unreadable: 0, toRemove: [] });
     expect(await storedRefreshToken(room, again)).toBe(kept);
     // Another host's file has no line of the removal; a backup of before has no audit of it.
     const other = entries().filter(({ refreshToken }) => refreshToken !== null);
-    expect(await restoreTokens(database.db, room.vault, other)).toMatchObject({ restored: 0, removed: 1 });
+    expect(await restoreTokens({ ...room, db: database.db }, other)).toMatchObject({ restored: 0, removed: 1 });
     expect(await room.connections.find(gone)).toBeUndefined();
+  });
+
+  test('journals may come one after the other, and a restored token is as old as its entry', async () => {
+    const room = await withJournal();
+    const company = await onboard(room);
+    const restore = await backup();
+    for (let i = 0; i < 3; i++) await refresh(room, company);
+    const all = entries();
+    await restore();
+    const deps = { ...room, db: database.db };
+    expect(await restoreTokens(deps, all.slice(0, 2))).toMatchObject({ restored: 1 });
+    expect(await restoreTokens(deps, all)).toMatchObject({ restored: 1 });
+    expect(await restoreTokens(deps, all)).toMatchObject({ restored: 0, current: 1 });
+    expect((await room.manager.sourceFor(company).get()).reveal()).toMatch(/^access-token/);
+    const { rows } = await database.db.pool.query('SELECT grants_needed FROM muster.refresh_breakers');
+    expect(rows).toEqual([{ grants_needed: 10 }, { grants_needed: 10 }]);
+  });
+
+  test('a company that was removed after the backup is asked nothing for, and is named', async () => {
+    const room = await withJournal();
+    const company = await onboard(room);
+    const removed = { ...company, at: await databaseTime(database.db.prisma), refreshToken: null };
+    const outcome = await restoreTokens({ ...room, db: database.db }, [...entries(), removed]);
+    expect(outcome).toEqual({ restored: 0, current: 0, removed: 1, unreadable: 0, toRemove: [company] });
+    await alter(database.db, company, EXPIRED);
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
   });
 
   test('a token whose key is missing is counted, and the others are restored', async () => {
@@ -149,7 +185,13 @@ describe('after a restore', () => {
     const mixed = entries().map((entry) =>
       entry.companyId === a.companyId ? { ...entry, refreshToken: foreign.sealRefresh(a, new Secret('x')) } : entry,
     );
-    expect(await restoreTokens(database.db, room.vault, mixed)).toEqual({ restored: 1, current: 0, removed: 0, unreadable: 1 });
+    expect(await restoreTokens({ ...room, db: database.db }, mixed)).toEqual({
+      restored: 1,
+      current: 0,
+      removed: 0,
+      unreadable: 1,
+      toRemove: [],
+    });
   });
 
   test('nothing is restored into a copy', async () => {
@@ -245,23 +287,31 @@ describe('compaction', () => {
     expect(new Set(entries().map(({ companyId }) => companyId))).toEqual(new Set(written));
   });
 
-  test('that did not end is taken over after a minute', async () => {
+  test('that did not end is ended by the next one', async () => {
     const room = await withJournal();
     const company = await onboard(room);
     await link(path, `${path}.old`);
     writeFileSync(`${path}.new`, '');
     await rename(`${path}.new`, path);
-    await room.journal.compact();
     expect(entries()).toEqual([]);
-    const later = Date.now() + 61_000;
-    const now = Date.now;
-    Date.now = () => later;
-    try {
-      await room.journal.compact();
-    } finally {
-      Date.now = now;
-    }
+    expect(readJournal(await readJournalFile(path)).entries).toHaveLength(1);
+    await room.journal.compact();
     expect(entries().map(({ companyId }) => companyId)).toEqual([company.companyId]);
+    expect(readdirSync(folder)).toEqual(['tokens.journal']);
+  });
+
+  test('goes on at the end of a symbolic link, and takes rights from a file that others may read', async () => {
+    const { vault } = oauthRoom(database.db, server);
+    writeFileSync(`${folder}/elsewhere`, '', { mode: 0o644 });
+    symlinkSync(`${folder}/elsewhere`, path);
+    const journal = new TokenJournal(path, { db: database.db, vault, logger });
+    await journal.start();
+    await journal.append(newCompany(), await databaseTime(database.db.prisma), new Secret('t'));
+    await journal.compact();
+    expect(lstatSync(path).isSymbolicLink()).toBe(true);
+    expect(entries()).toHaveLength(1);
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    await journal.stop();
   });
 });
 

@@ -38,7 +38,10 @@ test('the first command mirrors the sandbox, and the next ones show it', async (
   await muster.waitForOutput(/Ctrl-C stops everything/);
   expect(muster.stdout).toMatch(/SANDBOX/);
   // The sandbox's records change now and then, during a slow walk, too.
-  expect(muster.stdout).toMatch(/Nordlia Helse og Omsorg +employees +(?:20\d{3} +){2}\d+ +\d+ +proved/);
+  // On a slow machine, the sandbox changes while each of the three passes is read.
+  expect(muster.stdout).toMatch(
+    /Nordlia Helse og Omsorg +employees +(?:(?:19|20)\d{3} +){2}\d+ +\d+ +(?:proved|not proved: total_changed)/,
+  );
 
   for (const beginning of [
     './bin/muster status',

@@ -2,14 +2,16 @@
 CREATE TABLE "muster"."refresh_breakers" (
     "environment" TEXT NOT NULL,
     "is_trusted" BOOLEAN NOT NULL DEFAULT FALSE,
+    "grants" INTEGER NOT NULL DEFAULT 0,
+    "grants_needed" INTEGER NOT NULL DEFAULT 1,
     "server_started_at" TIMESTAMPTZ(6),
     "tokens_table" BIGINT,
     "watched_since" TIMESTAMPTZ(6) NOT NULL DEFAULT CURRENT_TIMESTAMP,
     "refused_at" TIMESTAMPTZ(6)[] DEFAULT '{}',
     "opened_at" TIMESTAMPTZ(6),
-    "grants" INTEGER NOT NULL DEFAULT 0,
     "next_trial_at" TIMESTAMPTZ(6),
     "trial_company_id" UUID,
+    "trial_epoch" BIGINT,
     "trial_until" TIMESTAMPTZ(6),
 
     CONSTRAINT "refresh_breakers_pkey" PRIMARY KEY ("environment")

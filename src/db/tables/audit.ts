@@ -48,14 +48,15 @@ export async function databaseTime(tx: Pick<Transaction, '$queryRaw'>): Promise<
   return row.time;
 }
 
-/** The last statement of a removal. Its time is that of the entry, and not of the transaction, which may have waited for locks. */
+/** The last statement of a removal; returns its time, which is that of the entry, and not of the transaction, which may have waited for locks. */
 export async function insertRemoval(
   tx: Transaction,
   { company: { environment, companyId }, by: { name, role } }: { company: CompanyKey; by: Actor },
-): Promise<void> {
-  await tx.$executeRaw`
+): Promise<string> {
+  const [row] = await tx.$queryRaw<[{ at: string }]>`
     INSERT INTO muster.audit (at, actor, role, action, environment, company_id)
-    VALUES (clock_timestamp(), ${name}, ${role}, 'company.remove', ${environment}, ${companyId}::uuid)`;
+    VALUES (clock_timestamp(), ${name}, ${role}, 'company.remove', ${environment}, ${companyId}::uuid) RETURNING at::text`;
+  return row.at;
 }
 
 /**

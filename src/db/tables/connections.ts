@@ -19,7 +19,9 @@ export type ReauthorizationReason =
   /** API calls are refused although the token was just renewed. */
   | 'access_token_refused'
   /** This database was a copy, whose tokens were deleted. */
-  | 'detached';
+  | 'detached'
+  /** It was removed after the backup was taken that this database was restored from. */
+  | 'removed_after_backup';
 
 /** A connection with its company's name and the times of its access token. */
 export interface ConnectionRow

@@ -16,6 +16,7 @@ import { isOlderThan } from './lists.js';
 import { failedNightExports } from './night-exports.js';
 import { TELL_OF_ISSUES } from './notifications.js';
 import { UNNAMED } from './quarantined-tokens.js';
+import { IS_OLDER_THAN_OPENING } from './refresh-breakers.js';
 import type { SweepLock } from './sweep-lock.js';
 import { NIGHTS_LEFT } from './walks.js';
 
@@ -135,7 +136,7 @@ function foundBy({ staleAfterHours, exported, resources }: IssueSearch): Prisma.
     UNION ALL SELECT 'database_copied', environment, NULL, company_id FROM muster.connections
     WHERE NOT ${IS_OURS} AND NOT (SELECT is_detached FROM muster.installation)
     UNION ALL SELECT 'tokens_held', environment, NULL, company_id FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
-    JOIN muster.refresh_breakers b USING (environment) WHERE t.refreshed_at < b.opened_at AND c.reauthorization_reason IS NULL
+    JOIN muster.refresh_breakers b USING (environment) WHERE ${IS_OLDER_THAN_OPENING} AND c.reauthorization_reason IS NULL
     UNION ALL SELECT 'deletions_held', environment, resource, company_id FROM muster.holds WHERE status = 'open'
     UNION ALL SELECT 'token_quarantined', environment, NULL, company_id FROM muster.quarantined_tokens
     UNION ALL SELECT 'schema_misfit', environment, resource, company_id FROM muster.schema_misfits

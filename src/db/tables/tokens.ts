@@ -8,7 +8,7 @@ import type { Database } from '../database.js';
 import { inTransaction, type Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
 import { IS_OURS } from './installation.js';
-import { beginTrial, MAY_GO_SIDE_BY_SIDE, type Turn, turnOf } from './refresh-breakers.js';
+import { beginTrial, MAY_GO_SIDE_BY_SIDE, standingBreakers, TURN, type Turn } from './refresh-breakers.js';
 
 /** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer epoch ends both. */
 export interface Lease {
@@ -76,6 +76,7 @@ const UNTRIED = Prisma.sql`lease_owner = NULL, lease_until = NULL, attempt_start
 /** Throws `company_not_found`. */
 export async function findToken(tx: Transaction, company: CompanyKey): Promise<StoredToken> {
   const [row] = await tx.$queryRaw<Omit<StoredToken, 'company'>[]>`
+    WITH ${standingBreakers(LEASE_MS)}
     SELECT t.epoch, t.access_token AS "accessToken", t.refresh_token AS "refreshToken",
            t.access_token IS NOT NULL
              AND t.expires_at - LEAST(${LAST_SECONDS} * interval '1 second', (t.expires_at - t.refreshed_at) * ${LAST_SHARE}::float8) > now() AS usable,
@@ -84,7 +85,7 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
              AND t.refresh_at > now() + ${LONGEST_RETRY_AFTER_SECONDS} * interval '1 second') AS due,
            t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
            t.ambiguous_attempts AS "unanswered",
-           c.reauthorization_reason AS "reauthorizationReason", ${IS_OURS} AS "isOurs", ${turnOf(LEASE_MS)} AS turn,
+           c.reauthorization_reason AS "reauthorizationReason", ${IS_OURS} AS "isOurs", ${TURN} AS turn,
            now()::text AS "readAt"
     FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
@@ -98,27 +99,32 @@ export function findDueTokens(
   { environments, limit }: { environments: string[]; limit: number },
 ): Promise<CompanyKey[]> {
   return db.prisma.$queryRaw`
+    WITH ${standingBreakers(LEASE_MS)}
     SELECT environment, company_id::text AS "companyId"
     FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
     WHERE t.refresh_at <= now() AND c.reauthorization_reason IS NULL AND environment = ANY(${environments})
       AND (t.lease_until IS NULL OR t.lease_until <= now()) AND ${IS_OURS}
-      AND ${turnOf(LEASE_MS)} <> 'held'
+      AND ${TURN} <> 'held'
     ORDER BY t.refresh_at LIMIT ${limit}::int`;
 }
 
 /**
  * Stores the pair of a new authorization: it outdates the stored pair and every refresh of it that is under way. The first epoch
- * is the time, so that a company that was removed and came back never meets an old epoch again.
+ * is the time, so that a company that was removed and came back never meets an old epoch again. `receivedAt`: a time of the database's, of a pair that was received before.
  */
 export async function saveToken(
   tx: Transaction,
-  { company: { environment, companyId }, pair }: { company: CompanyKey; pair: SealedPair },
+  {
+    company: { environment, companyId },
+    pair,
+    receivedAt = null,
+  }: { company: CompanyKey; pair: SealedPair; receivedAt?: string | null },
 ): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO muster.tokens AS t (environment, company_id, epoch, access_token, refresh_token, expires_at, refreshed_at, refresh_at)
     VALUES (${environment}, ${companyId}::uuid, floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint,
             ${pair.accessToken}, ${pair.refreshToken},
-            now() + ${pair.lifetimeSeconds}::float8 * interval '1 second', now(),
+            now() + ${pair.lifetimeSeconds}::float8 * interval '1 second', COALESCE(${receivedAt}::text::timestamptz, now()),
             now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second')
     ON CONFLICT (environment, company_id) DO UPDATE SET
       access_token = EXCLUDED.access_token, refresh_token = EXCLUDED.refresh_token, expires_at = EXCLUDED.expires_at,
@@ -162,7 +168,7 @@ export function takeLease({ prisma }: Database, taking: Taking): Promise<Lease |
 export function takeLeaseAlone(db: Database, taking: Taking): Promise<Lease | undefined> {
   return inTransaction(db, async (tx) => {
     const lease = await takeLeaseWhere(tx, taking, Prisma.sql`TRUE`);
-    if (lease && !(await beginTrial(tx, { ...taking, leaseMs: LEASE_MS }))) throw new NotItsTurn();
+    if (lease && !(await beginTrial(tx, { ...lease, leaseMs: LEASE_MS }))) throw new NotItsTurn();
     return lease;
   }).catch((error: unknown) => {
     if (error instanceof NotItsTurn) return undefined;
