@@ -16,6 +16,8 @@ const ADVICE: Readonly<Record<string, string>> = {
   token_for_another_company:
     'The service answered with another company’s token. Send the right company’s administrator a connect link.',
   access_token_refused: 'The company has withdrawn the permission. Send its administrator a connect link.',
+  detached: 'This database is a copy: nothing is fetched from here. The installation itself goes on.',
+  removed_after_backup: 'The company was removed after the backup was taken that was restored: remove it again.',
   token_busy: 'Nothing: another process refreshes the token. If it lasts, look at the log of that process.',
   hold_not_open: 'Look at the newest hold of that list: this one is decided already, or a newer walk has replaced it.',
   unknown_resource: 'Put the list back into the catalogue, or sync without it.',
