@@ -5,7 +5,7 @@ import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
 import { authorizeConnection, lockConnection } from '../db/tables/connections.js';
 import { readStanding } from '../db/tables/installation.js';
-import { closeBreakers } from '../db/tables/refresh-breakers.js';
+import { closeBreakers, openBreakers } from '../db/tables/refresh-breakers.js';
 import { isStoredSince, saveToken } from '../db/tables/tokens.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
 import { recordAuthorizationRestored } from '../notifications/events.js';
@@ -35,14 +35,15 @@ interface Dependencies {
 }
 
 /**
- * Gives each company its newest token of the journals, if that is newer than the database's, as after a restore. Refreshes go one at a time meanwhile and afterwards, until ten
- * in a row were granted. May be repeated with more journals, and run beside workers. Throws `installation_detached`.
+ * Gives each company its newest token of the journals, if that is newer than the database's, as after a restore. Meanwhile tokens are held, and afterwards refreshed one at a time
+ * until ten in a row were granted. May be repeated, also with more journals, and run beside workers; where it does not end, tokens stay held. Throws `installation_detached`.
  */
 export async function restoreTokens(deps: Dependencies, entries: readonly JournalEntry[]): Promise<RestoredTokens> {
   const { db } = deps;
   const count = { restored: 0, current: 0, removed: 0, unreadable: 0 };
   const toRemove: CompanyKey[] = [];
-  await inTransaction(db, (tx) => closeBreakers(tx));
+  if ((await readStanding(db.prisma)) === 'detached') throw notOurs('detached');
+  await inTransaction(db, openBreakers);
   for (const entry of newestOfEach(entries)) {
     const outcome = await restore(deps, entry);
     if (outcome === 'to_remove') toRemove.push({ environment: entry.environment, companyId: entry.companyId });
@@ -61,6 +62,7 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
     const refreshToken = vault.openSuccessor({ ...company, refreshToken: sealed });
     const pair = vault.seal(company, { accessToken: undefined, refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 0 });
     return await inTransaction(db, async (tx) => {
+      // Asked again: somebody may say so meanwhile.
       if ((await readStanding(tx)) === 'detached') throw notOurs('detached');
       // First, since it locks the connection, also one that is added at this moment.
       await authorizeConnection(tx, company);

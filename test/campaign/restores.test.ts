@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { randomOf } from '../pagers/shifting-list.js';
 import { Installation } from '../process/installation.js';
 import { BackupServer } from '../support/backup-server.js';
@@ -29,9 +29,15 @@ afterAll(() => backups.server.remove());
 describe.each(seeds)('seed %i', (seed) => {
   const random = randomOf(seed * 104_729);
   const file = (installation: Installation) => join(installation.deployment.home, 'muster.dump');
+  let opened: Installation | undefined;
+  afterEach(async () => {
+    await opened?.close();
+    opened = undefined;
+  });
   const open = async (journal: boolean): Promise<Installation> => {
     const companies = Array.from({ length: 6 + random(6) }, (_, n) => ({ name: `C${n}`, employees: 5 + random(60) }));
     const installation = await Installation.open({ database: await backups.database(), companies, journal });
+    opened = installation;
     await backups.dump(installation.databaseUrl, file(installation));
     return installation;
   };
@@ -52,7 +58,6 @@ describe.each(seeds)('seed %i', (seed) => {
     await installation.syncAll();
     expect(await installation.lost()).toBe(0);
     expect(installation.reused).toBeLessThanOrEqual(isStopped ? 0 : 3);
-    await installation.close();
   });
 
   test.each([
@@ -68,7 +73,6 @@ describe.each(seeds)('seed %i', (seed) => {
     await sleep(20_000);
     expect(await installation.lost()).toBeLessThanOrEqual(3);
     expect(installation.reused).toBeLessThanOrEqual(3);
-    await installation.close();
   });
 
   test.each([true, false])(
@@ -93,7 +97,6 @@ describe.each(seeds)('seed %i', (seed) => {
       await sleep(10_000);
       expect(await installation.lost()).toBeLessThanOrEqual(journal ? 0 : 3);
       expect(installation.reused).toBeLessThanOrEqual(journal ? 0 : 3);
-      await installation.close();
     },
   );
 
@@ -116,6 +119,5 @@ describe.each(seeds)('seed %i', (seed) => {
     await installation.syncAll();
     for (const running of copy) running.kill('SIGTERM');
     await Promise.all(copy.map(({ exit }) => exit));
-    await installation.close();
   });
 });

@@ -3,7 +3,7 @@
 //
 //   one at a time -> side by side   a refresh was granted; after a restart, a restore or an opening, ten in a row
 //   side by side -> one at a time   the service refused a refresh token, or the server or the table of the tokens is another one than before: it may have been restored
-//   any -> open                     three refusals within ten minutes, and more than a quarter of the refreshes of that time
+//   any -> open                     three refusals within ten minutes, and more than a quarter of the refreshes of that time; or tokens are being restored
 //   open -> one at a time           two trials in a row were granted, no company is held any more, a person closed it, or the server was started again
 //
 // One at a time, a refresh is a *trial*: its company and lease are in the row until its outcome is known. While the breaker is open, there is a trial every five minutes, of the
@@ -147,6 +147,14 @@ export async function recordRefusal(tx: Transaction, attempt: Attempt): Promise<
     FROM judged WHERE b.environment = ${environment}
     RETURNING opens AS opened`;
   return row?.opened ?? false;
+}
+
+/** Holds the tokens of every company until `closeBreakers`: some are about to be replaced. */
+export async function openBreakers(tx: Transaction): Promise<void> {
+  await tx.$executeRaw`
+    UPDATE muster.refresh_breakers SET
+      opened_at = now(), refused_at = '{}', is_trusted = FALSE, grants = 0, next_trial_at = now() + ${MINUTES_BETWEEN_TRIALS} * interval '1 minute',
+      server_started_at = pg_postmaster_start_time(), tokens_table = ${TOKENS_TABLE}`;
 }
 
 /** A person says what the tokens are: refreshes go one at a time until ten in a row are granted. Returns the environments whose breaker was open. */
