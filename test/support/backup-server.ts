@@ -43,8 +43,10 @@ export class BackupServer {
     return { url, db, close: () => db.close() };
   }
 
+  /** Tried again where a view was made anew while it was dumped, as when a list has a new member: pg_dump fails then. */
   async dump(url: string, file: string): Promise<void> {
-    await run('pg_dump', '--format=custom', `--file=${file}`, url);
+    const dumped = () => run('pg_dump', '--format=custom', `--file=${file}`, url).then(() => true);
+    await waitFor(dumped, { what: `${url} to be dumped`, intervalMs: 500 });
   }
 
   /** Into an empty database. */
