@@ -3,7 +3,7 @@ import type { Config } from './config/config.js';
 import { encryptionKeys } from './config/kept-secrets.js';
 import { systemClock } from './core/clock.js';
 import { StopStack } from './core/service.js';
-import { openDatabase } from './db/database.js';
+import { type Database, openDatabase } from './db/database.js';
 import { migrate } from './db/migrate.js';
 import { grantReading } from './db/reader-rights.js';
 import { grantRuntime } from './db/runtime-rights.js';
@@ -50,33 +50,27 @@ export async function applyMigrations(
 }
 
 /** Encrypts the stored tokens again, in the database that a running Muster may be using. */
-export async function rotateStoredKeys(config: Config, logger: Logger): Promise<Rotation> {
-  const stack = stopStack(logger);
-  try {
-    const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
-    stack.push({ name: 'database', stop: () => db.close() });
-    const keyring = new Keyring(await encryptionKeys(config));
-    await requireKnownKeys(db, keyring);
-    return await rotateKeys(db, new Cipher(keyring));
-  } finally {
-    await stack.stop();
-  }
+export function rotateStoredKeys(config: Config, logger: Logger): Promise<Rotation> {
+  return withKeyring(config, logger, (db, keyring) => rotateKeys(db, new Cipher(keyring)));
 }
 
 /** Gives companies their newest tokens of these journals, in the database that a running Muster may be using. */
-export async function restoreStoredTokens(
-  config: Config,
-  logger: Logger,
-  entries: readonly JournalEntry[],
-): Promise<RestoredTokens> {
+export function restoreStoredTokens(config: Config, logger: Logger, entries: readonly JournalEntry[]): Promise<RestoredTokens> {
+  return withKeyring(config, logger, (db, keyring) => {
+    const [vault, connections] = [new Vault(new Cipher(keyring)), new Connections(db, systemClock)];
+    return restoreTokens({ db, vault, connections }, entries);
+  });
+}
+
+/** Does work that needs the database and its encryption keys. Throws where a key is another one than the database knows by its id. */
+async function withKeyring<T>(config: Config, logger: Logger, work: (db: Database, keyring: Keyring) => Promise<T>): Promise<T> {
   const stack = stopStack(logger);
   try {
     const db = openDatabase({ url: await databaseUrl(config, logger, stack), poolSize: 2 });
     stack.push({ name: 'database', stop: () => db.close() });
     const keyring = new Keyring(await encryptionKeys(config));
     await requireKnownKeys(db, keyring);
-    const vault = new Vault(new Cipher(keyring));
-    return await restoreTokens({ db, vault, connections: new Connections(db, systemClock) }, entries);
+    return await work(db, keyring);
   } finally {
     await stack.stop();
   }

@@ -27,7 +27,7 @@ export function heldTokenRoutes({ db }: { readonly db: Database }): FastifyPlugi
           operationId: 'releaseHeldTokens',
           summary: 'Refresh tokens again that are held',
           description:
-            'For the issue tokens_held, once its cause is gone. The tokens are refreshed one at a time until the service grants one; where it refuses three again, they are held again.',
+            'For the issue tokens_held, once its cause is gone. The tokens are refreshed one at a time until ten in a row were granted; where the service refuses three again, they are held again.',
           body: Release,
           response: answers({ 200: Released }),
         },

@@ -97,7 +97,7 @@ export const ACTIONS = {
     label: 'Release the tokens',
     role: 'operator',
     call: ({ environment }) => post('/api/held-tokens/release', { ...(environment && { environment }) }),
-    done: 'Tokens are refreshed again: one at a time, until the service grants one.',
+    done: 'Tokens are refreshed again: one at a time, until ten in a row were granted.',
   },
   'companies.failed': {
     label: 'Sync what failed',

@@ -14,7 +14,7 @@ import { notOurs } from './installation.js';
 import { type JournalEntry, newestOfEach } from './token-journal.js';
 import type { Vault } from './vault.js';
 
-/** What became of the newest entry of each company. */
+/** Counts of companies, by what became of their newest entry. */
 export interface RestoredTokens {
   /** Its token is the company's now, and is refreshed next. */
   readonly restored: number;
@@ -24,7 +24,7 @@ export interface RestoredTokens {
   readonly removed: number;
   /** Their encryption key is missing, or they are damaged. */
   readonly unreadable: number;
-  /** Of those that were removed, the ones that this database has: nothing is asked for them, and they are to be removed again. */
+  /** Removed companies that this database has still: nothing is asked for them, and a person removes them again. */
   readonly toRemove: readonly CompanyKey[];
 }
 

@@ -16,7 +16,7 @@ import { NamedLocks } from '../db/tables/named-locks.js';
 import type { Logger } from '../observability/logger.js';
 import type { Vault } from './vault.js';
 
-/** Of a company, a refresh token that was received for it, or that it was removed. */
+/** A line of the journal: a company has received a refresh token, or was removed. */
 export interface JournalEntry extends CompanyKey {
   /** `databaseTime` before the service was asked: an entry is newer than a stored pair if this is later than when that pair was stored. */
   readonly at: string;

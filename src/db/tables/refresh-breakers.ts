@@ -25,15 +25,15 @@ const GRANTS_TO_CLOSE = 2;
 const GRANTS_TO_TRUST = 10;
 
 const TOKENS_TABLE = Prisma.sql`'muster.tokens'::regclass::oid::bigint`;
-/** Of a breaker `b`: the server and the table of the tokens are still those with which it was written. */
+/** A condition on a breaker `b`: the server and the table of the tokens are still those with which it was written. */
 const IS_SAME_PLACE = Prisma.sql`(b.server_started_at = pg_postmaster_start_time() AND b.tokens_table = ${TOKENS_TABLE}) IS TRUE`;
-/** Of a breaker `b`: refreshes go side by side, unless it is open. */
+/** A condition on a breaker `b`: refreshes go side by side, unless it is open. */
 const IS_TRUSTED = Prisma.sql`(b.is_trusted AND ${IS_SAME_PLACE})`;
 
 /** A condition on a row `t` of muster.tokens and its breaker `b`: the pair is older than the opening. */
 export const IS_OLDER_THAN_OPENING = Prisma.sql`(t.refreshed_at < b.opened_at AND ${IS_SAME_PLACE})`;
 
-/** Of a breaker `b`: it is open, and holds some company. */
+/** A condition on a breaker `b`: it is open, and holds some company. */
 const IS_OPEN = Prisma.sql`(b.opened_at IS NOT NULL AND EXISTS (
   SELECT FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
   WHERE t.environment = b.environment AND c.reauthorization_reason IS NULL AND ${IS_OLDER_THAN_OPENING}))`;
@@ -43,11 +43,11 @@ export const MAY_GO_SIDE_BY_SIDE = Prisma.sql`EXISTS (
   SELECT FROM muster.refresh_breakers b
   WHERE b.environment = t.environment AND CASE WHEN ${IS_OPEN} THEN t.refreshed_at >= b.opened_at ELSE ${IS_TRUSTED} END)`;
 
-/** Of a breaker `b` and a length of leases in ms: no trial is under way. One that lasts longer than any lease was written before the clock went back. */
+/** A condition on a breaker `b`, with the length of a lease in ms: no trial is under way. A trial that lasts longer than any lease was written before the clock went back. */
 const isIdle = (leaseMs: number) =>
   Prisma.sql`(b.trial_until IS NULL OR b.trial_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + ${leaseMs}::float8 * interval '1 millisecond')`;
 
-/** Of an open breaker `b`: the company whose token is tried next, where it is time to. One whose last attempt failed keeps no other from its turn. */
+/** The company of an open breaker `b` whose token is tried next, where it is time to. A company whose last attempt failed keeps no other from its turn. */
 const NEXT_TRIAL = Prisma.sql`CASE WHEN b.next_trial_at NOT BETWEEN now() AND now() + ${MINUTES_BETWEEN_TRIALS} * interval '1 minute' THEN (
   SELECT t.company_id FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
   WHERE t.environment = b.environment AND ${IS_OLDER_THAN_OPENING} AND t.refresh_at <= now() AND c.reauthorization_reason IS NULL

@@ -164,7 +164,7 @@ export function takeLease({ prisma }: Database, taking: Taking): Promise<Lease |
   return takeLeaseWhere(prisma, taking, MAY_GO_SIDE_BY_SIDE);
 }
 
-/** The same for a token that may be refreshed alone. Undefined while another one of its environment is. */
+/** Takes the right to refresh this token alone. Undefined while another token of its environment is refreshed so. */
 export function takeLeaseAlone(db: Database, taking: Taking): Promise<Lease | undefined> {
   return inTransaction(db, async (tx) => {
     const lease = await takeLeaseWhere(tx, taking, Prisma.sql`TRUE`);
