@@ -100,7 +100,9 @@ async function syncWhole(harness: SyncHarness, company: CompanyKey, trigger: Syn
   while (run.status === 'running') run = await harness.work(run.id, stop);
   const [walk] = run.walks;
   const times = { started_at: null, finished_at: null };
-  return { status: run.status, walk: { ...walk!, ...times, unchanged: walk!.unchanged + walk!.updated } };
+  // One that comes with two texts may be updated each time, and count once as received.
+  const unchanged = Math.min(walk!.unchanged + walk!.updated, walk!.received - walk!.inserted);
+  return { status: run.status, walk: { ...walk!, ...times, unchanged } };
 }
 
 /** What is kept of the company, but for ids and times. */
