@@ -111,6 +111,8 @@ const OF_ERRORS: Readonly<Partial<Record<ErrorCode, string>>> = {
   service_throttled: 'Lower REQUESTS_PER_SECOND of this environment or WORKER_CONCURRENCY if it lasts, then sync again.',
   service_refused: "Check the path of this list in the catalogue and the application's roles at the service, then sync again.",
   response_too_large: 'Lower the size of this list in the catalogue, or raise ANSWER_MEMORY_MB, then sync again.',
+  worker_died:
+    'See in the log of the workers and of their container why they ended. Mostly memory was short: give them more, or lower the size of this list or ANSWER_MEMORY_MB, then sync again.',
   malformed_response: 'Check that BASE_URL of this environment is the API itself and not a page before it, then sync again.',
   malformed_envelope: CHECK_CATALOGUE,
   contradicting_envelope: CHECK_CATALOGUE,

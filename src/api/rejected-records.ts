@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../db/database.js';
-import { listRejectedRecords, type RejectedRecordRow } from '../db/tables/rejected-records.js';
+import { isCut, listRejectedRecords, type RejectedRecordRow } from '../db/tables/rejected-records.js';
 import { CompanyName, namedPage } from './company-names.js';
 import { answers, CompanyId, Count, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from './models.js';
 
@@ -21,7 +21,12 @@ const RejectedRecord = z
     page: Count.meta({ description: 'Pages of a walk count from 0.' }),
     position: Count.meta({ description: 'Within the page, from 0.' }),
     reason: z.string().meta({ description: 'docs/verification.md says what each means.' }),
-    text: z.string().meta({ description: 'The record as it was received; bytes that are no UTF-8 are shown as U+FFFD.' }),
+    text: z
+      .string()
+      .meta({
+        description:
+          'The record as it was received, of a long one the beginning and …; bytes that are no UTF-8 are shown as U+FFFD.',
+      }),
   })
   .meta({ id: 'RejectedRecord', description: 'A record that could not be kept.' });
 export type RejectedRecordModel = z.output<typeof RejectedRecord>;
@@ -36,7 +41,8 @@ export function rejectedRecordRoutes({ db }: { readonly db: Database }): Fastify
           tags: ['runs'],
           operationId: 'listRejectedRecords',
           summary: 'List what the newest walk of each list could not keep',
-          description: 'By environment, company and resource, then as it came.',
+          description:
+            'By environment, company and resource, then as it came. Of a walk 1,000 are kept at most; the run says how many there were.',
           querystring: RejectedQuery,
           response: answers({ 200: pageOf(RejectedRecord) }),
         },
@@ -51,6 +57,15 @@ export function rejectedRecordRoutes({ db }: { readonly db: Database }): Fastify
 
 function presentRejectedRecord(row: RejectedRecordRow): RejectedRecordModel {
   const { environment, companyId: company_id, resource, runId: run_id, page, position, reason } = row;
-  const text = Buffer.from(row.text, 'base64').toString('utf8');
-  return { environment, company_id, resource, run_id, page, position, reason, text };
+  const text = Buffer.from(row.text, 'base64');
+  return {
+    environment,
+    company_id,
+    resource,
+    run_id,
+    page,
+    position,
+    reason,
+    text: `${text.toString('utf8')}${isCut(text) ? '…' : ''}`,
+  };
 }

@@ -47,6 +47,7 @@ export const ERROR_CODES = {
   service_unreachable: { status: 502, retryable: true },
   service_timeout: { status: 502, retryable: true },
   service_error: { status: 502, retryable: true },
+  worker_died: { status: 500, retryable: false },
   walks_failed: { status: 502, retryable: true },
   service_throttled: { status: 502, retryable: true },
   service_refused: { status: 502, retryable: false },

@@ -17,9 +17,12 @@ const LEAST = 16 * MEGABYTE;
 
 /** Not as much is left as the answer needs: it is to be asked for again, once there is. */
 export class MemoryShort extends Error {
-  /** `bytes`: of its body, as far as it is known. */
-  constructor(readonly bytes: number) {
-    super(`no memory is left for an answer of ${bytes} bytes`);
+  /** `bytes` of its body, and of the heap for what was made of it: as far as either is known. */
+  constructor(
+    readonly bytes: number,
+    readonly heap: number,
+  ) {
+    super(`no memory is left for an answer of ${bytes} bytes, and ${heap} of heap`);
     this.name = 'MemoryShort';
   }
 }
@@ -50,17 +53,17 @@ export class AnswerMemory {
     return this.#waiting.length > 0;
   }
 
-  /** Memory for an answer of so many bytes; it is there once `granted` has resolved. */
-  reserve(bytes: number): Reservation {
-    const reservation = new Reservation(this, this.#costOf(bytes));
+  /** Memory for an answer of so many bytes, and so much heap for what is made of it; it is there once `granted` has resolved. */
+  reserve(bytes: number, heap = 0): Reservation {
+    const reservation = new Reservation(this, this.#costOf(bytes, heap), Math.min(heap, this.budget));
     this.#waiting.push(reservation);
     this.#grant();
     return reservation;
   }
 
   /** The same at once, or not at all: for an answer that nobody waits for yet. */
-  reserveIfFree(bytes: number): Reservation | undefined {
-    return this.isShort || this.#used + this.#costOf(bytes) > this.budget ? undefined : this.reserve(bytes);
+  reserveIfFree(bytes: number, heap = 0): Reservation | undefined {
+    return this.isShort || this.#used + this.#costOf(bytes, heap) > this.budget ? undefined : this.reserve(bytes, heap);
   }
 
   /** Called by a reservation with its share before and after. */
@@ -77,8 +80,8 @@ export class AnswerMemory {
   }
 
   /** What an answer of so many bytes takes; for one that is only expected, all there is at most. */
-  #costOf(bytes: number): number {
-    return Math.min(bytes * COPIES, this.budget);
+  #costOf(bytes: number, heap: number): number {
+    return Math.min(bytes * COPIES + heap, this.budget);
   }
 
   /** In turn, so that a large answer gets its share, too. */
@@ -97,13 +100,18 @@ export class AnswerMemory {
 export class Reservation {
   readonly #memory: AnswerMemory;
   #share: number;
+  /** Bytes of the body, once it is there. */
+  #body = 0;
+  /** Bytes that stay reserved for what will be made of it. */
+  readonly #heap: number;
   #state: 'waiting' | 'granted' | 'released' = 'waiting';
   #granted: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
   /** AnswerMemory makes them. */
-  constructor(memory: AnswerMemory, share: number) {
+  constructor(memory: AnswerMemory, share: number, heap: number) {
     this.#memory = memory;
     this.#share = share;
+    this.#heap = heap;
   }
 
   /** Bytes that are reserved, or waited for. */
@@ -133,17 +141,18 @@ export class Reservation {
    * it does not while others have theirs.
    */
   fit(bytes: number): void {
-    const needed = bytes * COPIES;
-    if (needed <= this.#share) return;
-    const { budget, used } = this.#memory;
-    if (needed > budget) throw largerThanAll(bytes, budget);
-    if (this.#state !== 'granted' || used + needed - this.#share > budget) throw new MemoryShort(bytes);
-    this.#setShare(needed);
+    this.#fit(bytes, 0);
+  }
+
+  /** The same for what is made of the answer: so many bytes of heap, and of text that it grows by. */
+  fitMade(heap: number, growth: number): void {
+    this.#fit(this.#body + growth, heap);
   }
 
   /** The answer is there, and has so many bytes. */
   settle(bytes: number): void {
-    if (this.#state === 'granted') this.#setShare(Math.min(bytes * COPIES, this.#share));
+    this.#body = bytes;
+    if (this.#state === 'granted') this.#setShare(Math.min(bytes * COPIES + this.#heap, this.#share));
   }
 
   /** The memory is free again, or nobody waits for it any more. May be called twice. */
@@ -157,6 +166,15 @@ export class Reservation {
       this.#memory.leave(this);
     }
     this.#granted?.resolve();
+  }
+
+  #fit(bytes: number, heap: number): void {
+    const needed = bytes * COPIES + heap;
+    if (needed <= this.#share) return;
+    const { budget, used } = this.#memory;
+    if (needed > budget) throw largerThanAll(bytes, needed, budget);
+    if (this.#state !== 'granted' || used + needed - this.#share > budget) throw new MemoryShort(bytes, heap);
+    this.#setShare(needed);
   }
 
   #setShare(share: number): void {
@@ -178,12 +196,12 @@ export function defaultBudget(
   return Math.max(LEAST, Math.floor(Math.min(MOST, heapLimit, (memory - REST) / 2)));
 }
 
-function largerThanAll(bytes: number, budget: number): ServiceError {
-  const [size, needed, given] = [bytes, bytes * COPIES, budget].map((each) => Math.ceil(each / MEGABYTE));
+function largerThanAll(bytes: number, needed: number, budget: number): ServiceError {
+  const [size, need, given] = [bytes, needed, budget].map((each) => Math.ceil(each / MEGABYTE));
   return new ServiceError(
     'response_too_large',
-    `The response has ${size} MB or more, and needs ${needed} MB of memory while it is read and written; this process keeps ${given} MB ` +
-      `for answers. Lower the page size in the catalogue, or set ANSWER_MEMORY_MB to ${needed} or more (unset, it follows from ` +
+    `The response has ${size} MB or more, and needs ${need} MB of memory while it is read and written; this process keeps ${given} MB ` +
+      `for answers. Lower the page size in the catalogue, or set ANSWER_MEMORY_MB to ${need} or more (unset, it follows from ` +
       "--max-old-space-size and the container's limit).",
     { sent: true },
   );

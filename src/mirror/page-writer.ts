@@ -4,6 +4,7 @@ import type { Database } from '../db/database.js';
 import { type NamedStatement, named } from '../db/named-parameters.js';
 import { takeStep, wasTakenBack } from '../db/step.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
+import { keptText, MOST_KEPT } from '../db/tables/rejected-records.js';
 import { joinTexts } from './joined-texts.js';
 import { ledgerColumns } from './ledger-entry.js';
 import { mirrorTable } from './mirror-table.js';
@@ -60,7 +61,7 @@ export async function writePages(db: Pick<Database, 'steps'>, write: WalkWrite, 
 
 function parametersOf({ list, checkpoint, total, idField, ...write }: WalkWrite, pages: readonly PageToWrite[]) {
   const { records, lookUps } = recordsOf(pages);
-  const rejected = pages.flatMap((page) => page.rejected.map((record) => ({ page: page.number, ...record })));
+  const rejected = pages.flatMap((page) => page.rejected.slice(0, MOST_KEPT).map((record) => ({ page: page.number, ...record })));
   const { bytes, starts, lengths } = joinTexts(records);
   const ids = records.map(({ id }) => id);
   const ledger = ledgerColumns(pages.map((page) => page.ledger));
@@ -81,10 +82,11 @@ function parametersOf({ list, checkpoint, total, idField, ...write }: WalkWrite,
     ...ledger,
     // Where every record of the pages is compared, the ledger's keys are the records' ids, and need not be sent twice.
     keys: isSame(ledger.keys, ids) ? null : textArray(ledger.keys),
+    rejected: pages.reduce((count, page) => count + page.rejected.length, 0),
     rejectedPages: numberArray(rejected.map(({ page }) => page)),
     rejectedPositions: numberArray(rejected.map(({ position }) => position)),
     rejectedReasons: textArray(rejected.map(({ reason }) => reason)),
-    rejectedTexts: textArray(rejected.map((record) => bytesOf(record).toString('base64'))),
+    rejectedTexts: textArray(rejected.map((record) => keptText(bytesOf(record)))),
   };
 }
 
@@ -121,7 +123,7 @@ WITH list AS (
   SELECT FROM muster.lists
   WHERE environment = :environment AND company_id = :companyId::uuid AND resource = :resource AND epoch = :epoch::bigint FOR UPDATE
 ), walk AS (
-  SELECT w.id FROM list CROSS JOIN muster.walks w
+  SELECT w.id, w.rejected FROM list CROSS JOIN muster.walks w
   WHERE w.id = :walkId::uuid AND w.epoch = :epoch::bigint AND w.status = 'running' AND w.pages = :pagesBefore::int FOR UPDATE OF w
 ), incoming AS (
   SELECT i.id, convert_from(substr(:texts::bytea, i.start, i.length), 'UTF8')::jsonb AS data, i.start, i.length, i.n
@@ -190,9 +192,11 @@ WITH list AS (
   SELECT :walkId::uuid, :pass, page, snapshot_id, next_token, answer FROM page
 ), rejects AS (
   INSERT INTO muster.rejected_records (walk_id, pass, page, position, reason, text)
-  SELECT walk.id, :pass::int, r.*
+  SELECT walk.id, :pass::int, r.page, r.position, r.reason, r.text
   FROM walk CROSS JOIN
-    unnest(:rejectedPages::int[], :rejectedPositions::int[], :rejectedReasons::text[], :rejectedTexts::text[]) AS r
+    unnest(:rejectedPages::int[], :rejectedPositions::int[], :rejectedReasons::text[], :rejectedTexts::text[])
+      WITH ORDINALITY AS r(page, position, reason, text, n)
+  WHERE walk.rejected + r.n <= ${MOST_KEPT}
 ), known AS (
   UPDATE muster.lists l SET records = l.records + counted.risen, id_field = COALESCE(:idField::text, l.id_field)
   FROM walk CROSS JOIN counted
@@ -202,10 +206,10 @@ WITH list AS (
 UPDATE muster.walks w
 SET checkpoint = :checkpoint::jsonb, checkpoint_at = now(), pages = w.pages + cardinality(:pages), received = :received,
   duplicates = :duplicates, total_records = COALESCE(:total::int, w.total_records),
-  rejected = w.rejected + cardinality(:rejectedPages::int[]),
+  rejected = w.rejected + :rejected::int,
   inserted = w.inserted + counted.inserted, updated = w.updated + counted.updated,
   unchanged = GREATEST(0, :received - w.inserted - counted.inserted - w.updated - counted.updated
-    - w.rejected - cardinality(:rejectedPages::int[]))
+    - w.rejected - :rejected::int)
 FROM walk CROSS JOIN counted
 WHERE w.id = walk.id AND muster.require(counted.updated = (SELECT count(*) FROM rewritten))
 RETURNING w.id`;

@@ -3,7 +3,7 @@ import { eraseFromSamples } from '../db/tables/holds.js';
 import { dropCheckpointsNaming, eraseFromErrors, eraseFromLedger, findLedgerKeys } from '../db/tables/ledger-erasure.js';
 import { type ListKey, subtractRecords } from '../db/tables/lists.js';
 import { eraseFromReadings } from '../db/tables/second-readings.js';
-import { deleteRejected, findRejected } from '../db/tables/rejected-records.js';
+import { deleteRejected, findRejected, isCut } from '../db/tables/rejected-records.js';
 import type { Transaction } from '../db/transaction.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { idValues, rejectedKey } from '../pagers/read-page.js';
@@ -71,7 +71,8 @@ async function eraseRejected(tx: Transaction, list: ListKey, { ids, members }: R
   const rows = await findRejected(tx, list);
   const erased = rows.flatMap(({ id, text }) => {
     const source = Buffer.from(text, 'base64');
-    const values = members && idValues({ source, start: 0, end: source.length }, members);
+    // Of a text that was cut nobody can say whose it is. Its key in the ledger is a hash of what is not known any more, and stays.
+    const values = members && !isCut(source) && idValues({ source, start: 0, end: source.length }, members);
     // Whose child a rejected record is, is not kept: so it goes with every child of its id.
     const isErased =
       !values || [...values.values()].some((value) => ids.some((each) => each === value || each.endsWith(`/${value}`)));

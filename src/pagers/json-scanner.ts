@@ -2,6 +2,7 @@
  * Finds where the records of a JSON text stand, so that they go to the database as they were received: no digit lost, nothing
  * parsed into objects or serialized anew.
  */
+import { MusterError } from '../core/errors.js';
 import { JsonText, NONE, OPEN_BRACE, OPEN_BRACKET, type Span, skipSpace } from './json-text.js';
 
 /** An element of the array of records. */
@@ -25,9 +26,27 @@ export interface ScannedText {
 /** A record by itself. */
 export type ScannedAlone = ScannedRecord & Pick<ScannedText, 'isSuspicious'>;
 
-/** Reads all of the text. `path` leads to the array of records; `members`: those of its records whose values are wanted. Undefined: no JSON. */
-export function scanJson(text: Buffer, path: readonly string[], members: readonly string[]): ScannedText | undefined {
-  return new JsonScanner(text, members).scan(path);
+/** Called while a text is read with what is made of it so far: bytes of heap, and by how many bytes the text has grown. Throws where that is too much. */
+export type FitMade = (heap: number, growth: number) => void;
+
+/** Bytes of heap for a record from its scan to its commit, and as much again until they are collected: measured with `[1,1,…]`, the densest page there is. */
+const RECORD_HEAP = 1_500;
+/** Records that are scanned before it is looked again whether they fit. */
+const LOOK_EVERY = 256;
+/** No list is read in larger pages: what is done with all records of a page at once would hold everybody else up. */
+export const MOST_RECORDS = 100_000;
+
+/**
+ * Reads all of the text, in portions. `path` leads to the array of records; `members`: those of its records whose values are wanted. Undefined: no JSON.
+ * Throws what `fit` throws.
+ */
+export function scanJson(
+  text: Buffer,
+  path: readonly string[],
+  members: readonly string[],
+  fit?: FitMade,
+): Generator<void, ScannedText | undefined> {
+  return new JsonScanner(text, members, fit).scan(path);
 }
 
 /** Reads the value at an index as a record of the array at the path; undefined when there is none. */
@@ -52,15 +71,21 @@ export function arrayStart(text: Buffer, path: readonly string[]): number | unde
 /** Notes where records and the values of these of their members stand. Whoever extends it may change the text as it reads (src/privacy/treat.ts). */
 export class JsonScanner extends JsonText {
   readonly #names: readonly Buffer[];
+  readonly #fit: FitMade | undefined;
   #array: ScannedArray | undefined;
+  #records = 0;
+  /** How much longer the text has become so far, and bytes of heap for what makes it so. */
+  protected growth = 0;
+  protected growthHeap = 0;
 
-  constructor(text: Buffer, members: readonly (string | Buffer)[]) {
+  constructor(text: Buffer, members: readonly (string | Buffer)[], fit?: FitMade) {
     super(text);
     this.#names = members.map(asBytes);
+    this.#fit = fit;
   }
 
-  scan(path: readonly string[]): ScannedText | undefined {
-    const end = this.#onPath(skipSpace(this.text, 0), path.map(asBytes), 0);
+  *scan(path: readonly string[]): Generator<void, ScannedText | undefined> {
+    const end = yield* this.#onPath(skipSpace(this.text, 0), path.map(asBytes), 0);
     if (end === NONE || skipSpace(this.text, end) !== this.text.length) return undefined;
     return { isSuspicious: this.isSuspicious, ...(this.#array && { array: this.#array }) };
   }
@@ -81,27 +106,38 @@ export class JsonScanner extends JsonText {
   }
 
   /** A value that the path leads to or through. */
-  #onPath(at: number, path: readonly Buffer[], depth: number): number {
+  *#onPath(at: number, path: readonly Buffer[], depth: number): Generator<void, number> {
     this.#array = undefined;
-    if (depth === path.length) return this.text[at] === OPEN_BRACKET ? this.#records(at, depth) : this.value(at, depth);
+    if (depth === path.length) return this.text[at] === OPEN_BRACKET ? yield* this.#elements(at, depth) : this.value(at, depth);
     if (this.text[at] !== OPEN_BRACE) return this.value(at, depth);
-    return this.object(at, depth + 1, (keyStart, keyEnd, start) =>
-      this.isKey(keyStart, keyEnd, path[depth]!) ? this.#onPath(start, path, depth + 1) : this.value(start, depth + 1),
+    return yield* this.objectInTurns(at, (keyStart, keyEnd, start) =>
+      this.isKey(keyStart, keyEnd, path[depth]!) ? this.#onPath(start, path, depth + 1) : this.#offPath(start, depth + 1),
     );
   }
 
-  #records(index: number, depth: number): number {
+  *#offPath(at: number, depth: number): Generator<void, number> {
+    return this.value(at, depth);
+  }
+
+  *#elements(index: number, depth: number): Generator<void, number> {
     const records: ScannedRecord[] = [];
     const from = this.placed(index);
-    const end = this.elements(index, depth + 1, (at) => {
+    const end = yield* this.elementsInTurns(index, (at) => {
       const members = this.#noMembers();
       const start = this.placed(at);
       const behind = this.record(at, depth + 1, members);
-      records.push({ start, end: this.placed(behind), members });
+      this.#records = records.push({ start, end: this.placed(behind), members });
+      if (this.#records % LOOK_EVERY === 0) this.look();
       return behind;
     });
     if (end !== NONE) this.#array = { start: from, end: this.placed(end), records };
     return end;
+  }
+
+  /** Sees that what was found and made so far fits. */
+  protected look(): void {
+    if (this.#records > MOST_RECORDS) throw tooManyRecords();
+    this.#fit?.(this.#records * RECORD_HEAP + this.growthHeap, Math.max(0, this.growth));
   }
 
   #noMembers(): (Span | undefined)[] {
@@ -110,7 +146,7 @@ export class JsonScanner extends JsonText {
 
   /** Where the byte at an index stands in the text that comes out; all before it has been read. */
   protected placed(index: number): number {
-    return index;
+    return index + this.growth;
   }
 
   /** Reads a record, or what stands in its place, and notes where the values of the members asked for stand. */
@@ -142,6 +178,13 @@ export class JsonScanner extends JsonText {
     for (let n = 0; n < names.length; n += 1) if (this.isKey(start, end, names[n]!)) return n;
     return NONE;
   }
+}
+
+function tooManyRecords(): MusterError {
+  return new MusterError(
+    'response_too_large',
+    `The answer holds more than ${MOST_RECORDS} records: have the catalogue ask for smaller pages, or for pages at all where the service sends everything at once.`,
+  );
 }
 
 function asBytes(text: string | Buffer): Buffer {

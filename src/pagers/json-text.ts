@@ -4,6 +4,8 @@
  * read pages: what one of them takes for JSON, none of them passes over.
  */
 
+import { BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
+
 export const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 const COMMA = 0x2c;
@@ -81,9 +83,8 @@ export class JsonText {
     if (text[at] === CLOSE_BRACE) return at + 1;
     for (;;) {
       const keyEnd = this.key(at);
-      const colon = keyEnd === NONE ? NONE : skipSpace(text, keyEnd);
-      if (colon === NONE || text[colon] !== COLON) return NONE;
-      const start = skipSpace(text, colon + 1);
+      const start = this.behindColon(keyEnd);
+      if (start === NONE) return NONE;
       const end = member ? member(at, keyEnd, start) : this.value(start, depth);
       if (end === NONE) return NONE;
       at = skipSpace(text, end);
@@ -91,6 +92,33 @@ export class JsonText {
       if (text[at] !== COMMA) return NONE;
       at = skipSpace(text, at + 1);
     }
+  }
+
+  /** The same, with members that are read in portions. */
+  protected *objectInTurns(
+    index: number,
+    member: (keyStart: number, keyEnd: number, start: number) => Generator<void, number>,
+  ): Generator<void, number> {
+    const text = this.text;
+    let at = skipSpace(text, index + 1);
+    if (text[at] === CLOSE_BRACE) return at + 1;
+    for (;;) {
+      const keyEnd = this.key(at);
+      const start = this.behindColon(keyEnd);
+      if (start === NONE) return NONE;
+      const end = yield* member(at, keyEnd, start);
+      if (end === NONE) return NONE;
+      at = skipSpace(text, end);
+      if (text[at] === CLOSE_BRACE) return at + 1;
+      if (text[at] !== COMMA) return NONE;
+      at = skipSpace(text, at + 1);
+    }
+  }
+
+  /** Where the value begins whose key ends there. */
+  private behindColon(keyEnd: number): number {
+    const colon = keyEnd === NONE ? NONE : skipSpace(this.text, keyEnd);
+    return colon === NONE || this.text[colon] !== COLON ? NONE : skipSpace(this.text, colon + 1);
   }
 
   /** `element` reads an element and says where it ends. */
@@ -101,6 +129,27 @@ export class JsonText {
     for (;;) {
       const end = element ? element(at) : this.value(at, depth);
       if (end === NONE) return NONE;
+      at = skipSpace(text, end);
+      if (text[at] === CLOSE_BRACKET) return at + 1;
+      if (text[at] !== COMMA) return NONE;
+      at = skipSpace(text, at + 1);
+    }
+  }
+
+  /** The same in portions. */
+  protected *elementsInTurns(index: number, element: (start: number) => number): Generator<void, number> {
+    const text = this.text;
+    let at = skipSpace(text, index + 1);
+    if (text[at] === CLOSE_BRACKET) return at + 1;
+    for (let from = at, items = 0; ; ) {
+      const end = element(at);
+      if (end === NONE) return NONE;
+      items += 1;
+      if (items === ITEMS_A_TURN || end - from >= BYTES_A_TURN) {
+        yield;
+        from = end;
+        items = 0;
+      }
       at = skipSpace(text, end);
       if (text[at] === CLOSE_BRACKET) return at + 1;
       if (text[at] !== COMMA) return NONE;

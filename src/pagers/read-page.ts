@@ -2,8 +2,16 @@ import { isUtf8 } from 'node:buffer';
 import { createHash } from 'node:crypto';
 import { MusterError } from '../core/errors.js';
 import type { TextSlice } from '../core/text-slice.js';
+import { BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
 import { type Envelope, noArray } from './envelope.js';
-import { recordScanner, type ScannedArray, type ScannedRecord, type ScannedText, scanJson } from './json-scanner.js';
+import {
+  type FitMade,
+  recordScanner,
+  type ScannedArray,
+  type ScannedRecord,
+  type ScannedText,
+  scanJson,
+} from './json-scanner.js';
 import { MAX_DEPTH, type Span } from './json-text.js';
 import { KeyHashes } from './key-hashes.js';
 import type { Pager } from './pager.js';
@@ -35,6 +43,8 @@ export interface PageResponse {
   readonly url: string;
   /** Where its records stand, and the candidates for their ids in them, where that was found out before. */
   readonly scanned?: ScannedText | undefined;
+  /** Called with what its records take in the heap. */
+  readonly fit?: FitMade | undefined;
 }
 
 /** How the pages of a list are read. */
@@ -64,6 +74,8 @@ export interface ReadPage extends Envelope {
 
 /** Bytes of an id: a row of a PostgreSQL index holds 2,700, and environment and company_id stand beside the id. */
 const MAX_ID_BYTES = 2_000;
+/** Bytes around the records that are parsed at once. */
+const MOST_AROUND = 4 * 1024 * 1024;
 const EMPTY_ARRAY = Buffer.from('[]');
 const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;
@@ -71,15 +83,15 @@ const NUMBER_STARTS = new Set(Buffer.from('-0123456789'));
 const REJECTED_KEY = /^#[0-9a-f]{32}$/;
 
 /**
- * Reads all of a page. `idField` fixes the member that is the id; without it, the first candidate that any record carries is taken.
+ * Reads all of a page, in portions. `idField` fixes the member that is the id; without it, the first candidate that any record carries is taken.
  *
- * Throws MusterError `malformed_response` (no JSON in UTF-8), `malformed_envelope` or `contradicting_envelope`.
+ * Throws MusterError `malformed_response` (no JSON in UTF-8), `malformed_envelope`, `contradicting_envelope`, `response_too_large`, and what `fit` throws.
  */
-export function readPage(response: PageResponse, format: PageFormat, idField?: string): ReadPage {
+export function* readPage(response: PageResponse, format: PageFormat, idField?: string): Generator<void, ReadPage> {
   const bytes = withoutMark(response.bytes);
   const known = idField === undefined || format.id.includes(idField) ? response.scanned : undefined;
   const candidates = known || idField === undefined ? format.id : [idField];
-  const { array, isSuspicious } = scanned(bytes, format, candidates, known);
+  const { array, isSuspicious } = yield* scanned(bytes, format, candidates, known, response.fit);
   const envelope = readAround(response, bytes, array, format);
   const n =
     idField === undefined
@@ -89,8 +101,13 @@ export function readPage(response: PageResponse, format: PageFormat, idField?: s
   const records: ReceivedRecord[] = [];
   const rejected: RejectedRecord[] = [];
   const ids: string[] = [];
+  let from = array.start;
   for (const [position, record] of array.records.entries()) {
     const { start, end } = record;
+    if (end - from >= BYTES_A_TURN || position % ITEMS_A_TURN === ITEMS_A_TURN - 1) {
+      yield;
+      from = end;
+    }
     const id = storableId(bytes, record, n, isSuspicious);
     if (typeof id === 'string') {
       records.push({ id, source: bytes, start, end, position });
@@ -123,8 +140,19 @@ function readAround(response: PageResponse, bytes: Buffer, array: ScannedArray, 
     const last = array.records.at(-1)!;
     return JSON.parse(bytes.toString('utf8', last.start, last.end));
   };
-  const rest = JSON.parse(around(bytes, array).toString());
+  const text = around(bytes, array);
+  if (text.length > MOST_AROUND) throw tooMuchAround(format.resource, text.length);
+  const rest = JSON.parse(text.toString());
   return format.pager.readEnvelope({ rest, headers, url, count: array.records.length, lastRecord }, format.ignoreTotals);
+}
+
+function tooMuchAround(resource: string, length: number): MusterError {
+  const [stands, most] = [length, MOST_AROUND].map((bytes) => Math.ceil(bytes / 1024 / 1024));
+  return new MusterError(
+    'response_too_large',
+    `Around the records of the list ${resource} stand ${stands} MB; ${most} MB are read at most. Have the catalogue ask for less of it, or for smaller pages.`,
+    { details: { resource } },
+  );
 }
 
 /** Gives the id of the record at this index, and where its text ends; undefined where no record is that can be kept. */
@@ -151,8 +179,14 @@ export function around(bytes: Buffer, { start, end }: Span): Buffer {
   return Buffer.concat([bytes.subarray(0, start), EMPTY_ARRAY, bytes.subarray(end)]);
 }
 
-function scanned(bytes: Buffer, { resource, pager }: PageFormat, members: readonly string[], known: ScannedText | undefined) {
-  const found = isUtf8(bytes) ? (known ?? scanJson(bytes, pager.dataPath, members)) : undefined;
+function* scanned(
+  bytes: Buffer,
+  { resource, pager }: PageFormat,
+  members: readonly string[],
+  known: ScannedText | undefined,
+  fit: FitMade | undefined,
+) {
+  const found = isUtf8(bytes) ? (known ?? (yield* scanJson(bytes, pager.dataPath, members, fit))) : undefined;
   if (!found) {
     // A parser's own message would quote the body.
     throw new MusterError(
@@ -162,7 +196,7 @@ function scanned(bytes: Buffer, { resource, pager }: PageFormat, members: readon
     );
   }
   const { array, isSuspicious } = found;
-  if (!array) throw noArray(JSON.parse(bytes.toString()), resource, pager.dataPath);
+  if (!array) throw noArray(bytes.length > MOST_AROUND ? undefined : JSON.parse(bytes.toString()), resource, pager.dataPath);
   return { array, isSuspicious };
 }
 

@@ -1,4 +1,5 @@
-import { JsonScanner, type ScannedText } from '../pagers/json-scanner.js';
+import { MusterError } from '../core/errors.js';
+import { type FitMade, JsonScanner, type ScannedText } from '../pagers/json-scanner.js';
 import { MAX_DEPTH, NONE, OPEN_BRACE, OPEN_BRACKET, QUOTE, type Span, skipSpace } from '../pagers/json-text.js';
 import { withoutMark } from '../pagers/read-page.js';
 import type { Privacy, RuleEdge } from './rules.js';
@@ -17,19 +18,20 @@ export interface TreatedAnswer {
  * stand there twice, white space. `dataPath` leads to the array of records. What is no JSON, and what has none of the members, comes back as
  * it was given. docs/privacy.md says what each rule makes of a value.
  */
-export function treat(bytes: Buffer, dataPath: readonly string[], privacy: Privacy): Buffer {
-  return treatAnswer(bytes, dataPath, [], privacy).bytes;
+export function* treat(bytes: Buffer, dataPath: readonly string[], privacy: Privacy, fit?: FitMade): Generator<void, Buffer> {
+  return (yield* treatAnswer(bytes, dataPath, [], privacy, fit)).bytes;
 }
 
-/** The same, which rules found something, and where `members` of the records stand, which no rule may name. */
-export function treatAnswer(
+/** The same, which rules found something, and where `members` of the records stand, which no rule may name. Throws what `fit` throws. */
+export function* treatAnswer(
   bytes: Buffer,
   dataPath: readonly string[],
   members: readonly string[],
   privacy: Privacy,
-): TreatedAnswer {
-  const treatment = new Treatment(withoutMark(bytes), members, privacy);
-  const scanned = treatment.scan(dataPath);
+  fit?: FitMade,
+): Generator<void, TreatedAnswer> {
+  const treatment = new Treatment(withoutMark(bytes), members, privacy, fit);
+  const scanned = yield* treatment.scan(dataPath);
   if (!scanned) return { bytes, scanned, matched: new Set() };
   return { bytes: treatment.result() ?? bytes, scanned, matched: treatment.matched };
 }
@@ -49,11 +51,11 @@ class Treatment extends JsonScanner {
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #replacements: string[] = [];
-  /** How much longer the text has become so far. */
-  #growth = 0;
+  /** Values that were replaced in the record that is read. */
+  #ofRecord = 0;
 
-  constructor(text: Buffer, members: readonly string[], privacy: Privacy) {
-    super(text, members);
+  constructor(text: Buffer, members: readonly string[], privacy: Privacy, fit?: FitMade) {
+    super(text, members, fit);
     this.#privacy = privacy;
   }
 
@@ -66,7 +68,7 @@ class Treatment extends JsonScanner {
   result(): Buffer | undefined {
     if (this.#starts.length === 0) return undefined;
     // Memory of its own, which can be given back.
-    const result = Buffer.allocUnsafeSlow(this.text.length + this.#growth);
+    const result = Buffer.allocUnsafeSlow(this.text.length + this.growth);
     let from = 0;
     let at = 0;
     for (let n = 0; n < this.#starts.length; n += 1) {
@@ -78,11 +80,8 @@ class Treatment extends JsonScanner {
     return result;
   }
 
-  protected override placed(index: number): number {
-    return index + this.#growth;
-  }
-
   protected override record(index: number, depth: number, wanted: (Span | undefined)[]): number {
+    this.#ofRecord = 0;
     return this.#through(index, depth, this.#privacy.edges, wanted);
   }
 
@@ -190,8 +189,25 @@ class Treatment extends JsonScanner {
     this.#starts.push(start);
     this.#ends.push(end);
     this.#replacements.push(text);
-    this.#growth += text.length - (end - start);
+    this.growth += text.length - (end - start);
+    this.growthHeap += REPLACED_HEAP + text.length;
+    this.#ofRecord += 1;
+    if (this.#ofRecord > MOST_OF_RECORD) throw tooMany();
+    if (this.#starts.length % LOOK_EVERY === 0) this.look();
   }
+}
+
+/** Bytes of heap for a value that is replaced, beside its new text. */
+const REPLACED_HEAP = 100;
+const LOOK_EVERY = 256;
+/** A record is treated at once: with more values it would hold everybody else up. */
+const MOST_OF_RECORD = 20_000;
+
+function tooMany(): MusterError {
+  return new MusterError(
+    'response_too_large',
+    `A record has more than ${MOST_OF_RECORD} values that privacy rules of its list replace: let a rule drop the member that holds them.`,
+  );
 }
 
 const LETTER_F = 0x66;

@@ -42,6 +42,9 @@ const RETRY_DELAYS_SECONDS = [10, 30, 120, 600, 1_800];
 /** The longest that a service is left alone because it asked for it. */
 const LONGEST_RETRY_AFTER_SECONDS = 86_400;
 
+/** Workers that a run may take along, one after the other, without a page that was committed. */
+const MOST_DEATHS = 3;
+
 /** One attempt at a run: what all its walks share. */
 interface Attempt {
   readonly leased: LeasedRun;
@@ -76,6 +79,12 @@ export class RunExecutor {
     try {
       if (run.cancelRequested) {
         await finishRun(db, run, 'cancelled');
+        return 'over';
+      }
+      if (run.deaths >= MOST_DEATHS) {
+        const message = `${run.deaths} workers in a row were lost while they worked on this run, and committed no page: mostly an answer that takes more memory than they have.`;
+        log.error(`run failed: worker_died`);
+        await finishRun(db, run, 'failed', { code: 'worker_died', message });
         return 'over';
       }
       const tokens = this.#deps.tokensOf(run.company);

@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { atOnce } from '../core/turns.js';
 import type { Envelope } from '../pagers/envelope.js';
 import { arrayStart, scanJson } from '../pagers/json-scanner.js';
 import { type Span, skipSpace } from '../pagers/json-text.js';
@@ -51,7 +52,7 @@ export async function recognize(
     const rest = around(bytes, { start, end });
     if (!isUtf8(rest)) return undefined;
     // Another array there, behind the first one, is the one that counts.
-    if (scanJson(rest, pager.dataPath, [])?.array?.start !== start) return undefined;
+    if (atOnce(scanJson(rest, pager.dataPath, []))?.array?.start !== start) return undefined;
     const count = records.page.keys.length;
     const answer = { rest: JSON.parse(rest.toString()), headers, url, count, lastRecord: () => undefined };
     return { ...pager.readEnvelope(answer, format.ignoreTotals), ...records };

@@ -1,3 +1,4 @@
+import { BYTES_A_TURN } from '../core/turns.js';
 import { hashBytes, wordsOf } from '../core/xxh64.js';
 import type { Span } from '../pagers/json-text.js';
 
@@ -13,13 +14,18 @@ export const ROW_BYTES = ROW_WORDS * Uint32Array.BYTES_PER_ELEMENT;
 /** Records of a chunk; the last chunk of a page may have fewer. */
 export const CHUNK = 16;
 
-/** The row hashes of a page. */
-export function hashRows(bytes: Uint8Array, records: readonly Span[]): Uint32Array {
+/** The row hashes of a page, made in portions. */
+export function* hashRows(bytes: Uint8Array, records: readonly Span[]): Generator<void, Uint32Array> {
   const words = new Uint32Array(ROW_WORDS * (records.length + Math.ceil(records.length / CHUNK)));
-  for (const [n, record] of records.entries()) putRow(words, n, bytes, record.start, record.end);
+  let from = 0;
   for (let n = 0; n < records.length; n += CHUNK) {
-    const last = records[Math.min(n + CHUNK, records.length) - 1]!;
-    putRow(words, records.length + n / CHUNK, bytes, records[n]!.start, last.end);
+    const chunk = records.slice(n, n + CHUNK);
+    for (const [m, { start, end }] of chunk.entries()) putRow(words, n + m, bytes, start, end);
+    const { end } = chunk.at(-1)!;
+    putRow(words, records.length + n / CHUNK, bytes, chunk[0]!.start, end);
+    if (end - from < BYTES_A_TURN) continue;
+    yield;
+    from = end;
   }
   return words;
 }

@@ -1,5 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { freeBuffers } from '../core/free-buffers.js';
+import { inTurns } from '../core/turns.js';
 import type { Database } from '../db/database.js';
 import { lacksRowHashes, readRecentPages } from '../db/tables/ledger.js';
 import type { ListKey } from '../db/tables/lists.js';
@@ -127,9 +128,8 @@ export class SkipUnchanged implements Comparison {
 
   /** Every record is read, and those whose text the baseline had are left out. */
   async #readInFull(response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {
-    const read = readPage(response, format, idField);
-    const { bytes, array, ids, keys, records, ...page } = read;
-    const rowHashes = hashRows(bytes, array.records);
+    const { bytes, array, ids, keys, records, ...page } = await inTurns(readPage(response, format, idField));
+    const rowHashes = await inTurns(hashRows(bytes, array.records));
     const ledger = { kind: 'new', ids, keys: keys.words, rowHashes } as const;
     await this.#baseline.readRowHashes();
     const unknown = records.filter(({ position }) => !this.#baseline.hasRow(rowHashes, position));

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
+import { inTurns } from '../core/turns.js';
 import { type AnswerMemory, MemoryShort, type Reservation } from '../http/answer-memory.js';
 import type { ApiClient, ApiResponse } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
@@ -11,7 +12,7 @@ import { pagerFor } from '../pagers/registry.js';
 import { unstorableReason } from '../pagers/unstorable.js';
 import type { ListMarks } from '../privacy/marks.js';
 import { treat } from '../privacy/treat.js';
-import { idIn, readAnswer } from './read-answer.js';
+import { heapOfParsed, idIn, readAnswer } from './read-answer.js';
 
 /** A record as the second reader received it. */
 export interface SecondRecord {
@@ -146,11 +147,9 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, boolean> {
 
 async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass, input: PageInput) {
   const { resource } = endpoint;
-  const { response, memory } = await send({ endpoint, deps, parent }, input);
+  const { response, bytes, memory } = await send({ endpoint, pager, deps, parent }, input);
   try {
     const { headers, url } = response;
-    // As the mirror keeps it.
-    const bytes = endpoint.privacy ? treat(response.bytes, pager.dataPath, endpoint.privacy) : response.bytes;
     const { rest, texts } = readAnswer(bytes, { resource, dataPath: pager.dataPath });
     const lastRecord = () => JSON.parse(texts.at(-1)!) as unknown;
     const envelope = pager.readEnvelope({ rest, headers, url, count: texts.length, lastRecord }, ignoreTotals);
@@ -164,9 +163,9 @@ async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass,
 
 /** As much memory as the answer takes is waited for, and twice as much where its length was not known. */
 async function send(
-  { endpoint, deps, parent }: Pick<Pass, 'endpoint' | 'deps' | 'parent'>,
+  { endpoint, pager, deps, parent }: Pick<Pass, 'endpoint' | 'pager' | 'deps' | 'parent'>,
   { query, body, link }: PageInput,
-): Promise<{ response: ApiResponse; memory: Reservation }> {
+): Promise<{ response: ApiResponse; bytes: Buffer; memory: Reservation }> {
   const { api, tokens, answers, signal } = deps;
   const path = endpoint.path.replace('{company_id}', deps.companyId).replace('{id}', () => encodeURIComponent(parent ?? ''));
   const request = {
@@ -178,16 +177,24 @@ async function send(
     tokens,
     signal,
   };
-  for (let expected = EXPECTED_BYTES; ; ) {
+  for (let expected = EXPECTED_BYTES, heap = 0; ; ) {
     signal.throwIfAborted();
-    const memory = answers.reserve(expected);
+    const memory = answers.reserve(expected, heap);
     try {
       await memory.granted;
-      return { response: await api.request({ ...request, memory }), memory };
+      const response = await api.request({ ...request, memory });
+      const fit = (made: number, growth: number) => memory.fitMade(made, growth);
+      // As the mirror keeps it.
+      const bytes = endpoint.privacy
+        ? await inTurns(treat(response.bytes, pager.dataPath, endpoint.privacy, fit))
+        : response.bytes;
+      fit(heapOfParsed(bytes), bytes.length - response.bytes.length);
+      return { response, bytes, memory };
     } catch (error) {
       memory.release();
       if (!(error instanceof MemoryShort)) throw error;
-      expected = Math.max(error.bytes, 2 * expected);
+      if (error.heap > heap) heap = 2 * error.heap;
+      else expected = Math.max(error.bytes, 2 * expected);
     }
   }
 }

@@ -1,7 +1,9 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { freeBuffers } from '../core/free-buffers.js';
+import { inTurns } from '../core/turns.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
+import type { FitMade } from '../pagers/json-scanner.js';
 import type { Pager } from '../pagers/pager.js';
 import type { PageFormat } from '../pagers/read-page.js';
 import type { Privacy } from '../privacy/rules.js';
@@ -62,12 +64,13 @@ export function pageSource(
         response = await ask();
       }
       const { headers, url } = response;
+      const fit: FitMade = (heap, growth) => memory.fitMade(heap, growth);
       const { bytes, matched, scanned } = privacy
-        ? treated(response.bytes, format, privacy)
+        ? await treated(response.bytes, format, privacy, fit)
         : { bytes: response.bytes, matched: undefined, scanned: undefined };
       return {
         async read(idField) {
-          const page = await current.read(request, { bytes, headers, url, scanned }, format, idField);
+          const page = await current.read(request, { bytes, headers, url, scanned, fit }, format, idField);
           return withMatches(parent === undefined ? page : childPage(parent, page), matched);
         },
         drop: () => freeBuffers([bytes]),
@@ -78,8 +81,8 @@ export function pageSource(
 }
 
 /** From here on nobody sees what the service sent, but what the rules left of it. */
-function treated(received: Buffer, { id, pager }: PageFormat, privacy: Privacy) {
-  const { matched, ...answer } = treatAnswer(received, pager.dataPath, id, privacy);
+async function treated(received: Buffer, { id, pager }: PageFormat, privacy: Privacy, fit: FitMade) {
+  const { matched, ...answer } = await inTurns(treatAnswer(received, pager.dataPath, id, privacy, fit));
   if (answer.bytes !== received) freeBuffers([received]);
   return { ...answer, matched: [...matched] };
 }

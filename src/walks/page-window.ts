@@ -51,6 +51,8 @@ export class PageWindow {
   #width = NARROWEST;
   /** Bytes of the last page that came. */
   #expected = FIRST_PAGE_BYTES;
+  /** Bytes of heap for what is made of a page, where its bytes do not stand for that: 0 for ordinary records. */
+  #heap = 0;
   /** By their request; the one that is wanted next, and those that follow it. */
   readonly #underWay = new Map<string, PageUnderWay>();
   /** Drops all that are under way. */
@@ -75,11 +77,11 @@ export class PageWindow {
     this.#aimedAt = state;
     if (!this.#underWay.has(this.#keyOf(state))) {
       this.drop();
-      this.#start(this.#pager.request(state), this.#answers.reserve(this.#expected));
+      this.#start(this.#pager.request(state), this.#answers.reserve(this.#expected, this.#heap));
     }
     const { size } = this.#underWay;
     for (const input of this.#pager.ahead(state, size - 1, this.#width - size)) {
-      const memory = this.#answers.reserveIfFree(this.#expected);
+      const memory = this.#answers.reserveIfFree(this.#expected, this.#heap);
       if (!memory) return;
       this.#start(input, memory);
     }
@@ -109,6 +111,13 @@ export class PageWindow {
       this.#aimedAt = undefined;
       this.#underWay.delete(key);
     }
+  }
+
+  /** The page taken last proved too large for its memory when it was read: it is asked for again once there is more. */
+  takeAgain(error: MemoryShort): void {
+    this.drop();
+    this.#expected = Math.max(error.bytes, this.#expected);
+    this.#heap = 2 * error.heap;
   }
 
   /** Whether the page that the state asks for is there already. */
@@ -151,12 +160,20 @@ export class PageWindow {
         const isWanted = this.#underWay.values().next().value === underWay;
         this.#dropBehind(underWay);
         if (!isWanted) throw error;
-        // A body of unknown length is given twice as much each time.
-        expected = Math.max(error.bytes, 2 * expected);
-        underWay.memory = this.#answers.reserve(expected);
+        expected = this.#expectAfter(error, expected);
+        underWay.memory = this.#answers.reserve(expected, this.#heap);
         underWay.fellShort();
       }
     }
+  }
+
+  /** Bytes of a body of unknown length, and of the heap that it takes: twice as much each time. */
+  #expectAfter({ bytes, heap }: MemoryShort, expected: number): number {
+    if (heap > this.#heap) {
+      this.#heap = 2 * heap;
+      return Math.max(bytes, expected);
+    }
+    return Math.max(bytes, 2 * expected);
   }
 
   readonly drop = (): void => {

@@ -1,3 +1,4 @@
+import { inTurns } from '../core/turns.js';
 import type { LedgerEntry } from '../mirror/ledger-entry.js';
 import type { KeyHashes } from '../pagers/key-hashes.js';
 import type { Page } from '../pagers/pager.js';
@@ -51,15 +52,13 @@ export function recordsOf(page: ReceivedPage): PageRecords {
 }
 
 /** Reads every record of a page. Throws as readPage does. */
-export function readInFull(
+export async function readInFull(
   response: PageResponse,
   format: PageFormat,
   idField: string | undefined,
-): ReceivedPage & { kind: 'full' } {
-  const { count, total, nextToken, hasNext, seemsToGoOn, records, rejected, ids, keys, ...read } = readPage(
-    response,
-    format,
-    idField,
+): Promise<ReceivedPage & { kind: 'full' }> {
+  const { count, total, nextToken, hasNext, seemsToGoOn, records, rejected, ids, keys, ...read } = await inTurns(
+    readPage(response, format, idField),
   );
   return {
     kind: 'full',

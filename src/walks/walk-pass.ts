@@ -1,7 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
-import type { AnswerMemory } from '../http/answer-memory.js';
+import { type AnswerMemory, MemoryShort } from '../http/answer-memory.js';
 import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
 import { compareEverything } from './comparison.js';
 import type { OpenWalk } from './open-walk.js';
@@ -110,6 +110,10 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
       advance = pager.next(checkpoint.pager, page, received);
     } catch (error) {
       drop(taken);
+      if (error instanceof MemoryShort) {
+        window.takeAgain(error);
+        continue;
+      }
       if (isMusterError(error) && UNUSABLE.has(error.code) && failures < REPEATS) {
         failures += 1;
         await deps.clock.sleep(REPEAT_DELAY_MS * failures, signal);

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { arrayStart, recordScanner, scanJson } from '../../src/pagers/json-scanner.js';
+import { atOnce, BYTES_A_TURN, ITEMS_A_TURN } from '../../src/core/turns.js';
+import { arrayStart, MOST_RECORDS, recordScanner, scanJson } from '../../src/pagers/json-scanner.js';
 
 const isJson = (text: string) => {
   try {
@@ -10,7 +11,7 @@ const isJson = (text: string) => {
     return false;
   }
 };
-const accepts = (text: string) => scanJson(Buffer.from(text), [], []) !== undefined;
+const accepts = (text: string) => atOnce(scanJson(Buffer.from(text), [], [])) !== undefined;
 
 const SCALARS = [
   '',
@@ -102,7 +103,7 @@ describe('what is JSON', () => {
         const whole = isJson(text);
         if (!whole) broken += 1;
         expect(accepts(text)).toBe(whole);
-        const inside = scanJson(Buffer.from(`{"x":${text}}`), ['y'], []);
+        const inside = atOnce(scanJson(Buffer.from(`{"x":${text}}`), ['y'], []));
         expect(inside !== undefined).toBe(isJson(`{"x":${text}}`));
       }),
       { numRuns: 20_000, seed: 3 },
@@ -120,7 +121,7 @@ describe('what is JSON', () => {
 describe('the array of records', () => {
   const arrayOf = (text: string, path: readonly string[], members: readonly string[] = []) => {
     const bytes = Buffer.from(text);
-    const array = scanJson(bytes, path, members)?.array;
+    const array = atOnce(scanJson(bytes, path, members))?.array;
     const textOf = (span: { start: number; end: number } | undefined) => span && bytes.toString('utf8', span.start, span.end);
     return array?.records.map((record) => [textOf(record), ...record.members.map(textOf)]);
   };
@@ -184,4 +185,43 @@ test('a record is suspicious by itself', () => {
   const text = Buffer.from('[{"a":"\\u0000"},{"a":1}]');
   expect(recordScanner(text, [], [])(1)).toMatchObject({ end: 15, isSuspicious: true });
   expect(recordScanner(text, [], [])(16)).toMatchObject({ end: 23, isSuspicious: false });
+});
+
+describe('a page that is larger than others', () => {
+  /** Of each portion the records that were read in it, as far as the scanner tells. */
+  const portions = (text: string) => {
+    let count = 0;
+    for (const _ of scanJson(Buffer.from(text), ['data'], [])) count += 1;
+    return count;
+  };
+  const page = (records: readonly string[]) => `{"data":[${records.join(',')}]}`;
+
+  test('is read in portions, by records and by bytes', () => {
+    expect(portions(page(Array.from({ length: ITEMS_A_TURN - 1 }, () => '1')))).toBe(0);
+    expect(portions(page(Array.from({ length: 10 * ITEMS_A_TURN }, () => '1')))).toBe(10);
+    const tenth = `"${'x'.repeat(BYTES_A_TURN / 10)}"`;
+    expect(portions(page(Array.from({ length: 50 }, () => tenth)))).toBeGreaterThanOrEqual(5);
+    expect(portions(`{"a":{"data":[${Array.from({ length: 3 * ITEMS_A_TURN }, () => '1').join(',')}]},"data":[]}`)).toBe(0);
+  });
+
+  test('is refused while it is read, at its first record too many', () => {
+    const most = Array.from({ length: MOST_RECORDS }, () => '1');
+    expect(atOnce(scanJson(Buffer.from(page(most)), ['data'], []))!.array!.records).toHaveLength(MOST_RECORDS);
+    // What follows is no JSON, and is not looked at any more.
+    const more = Buffer.from(`{"data":[${most.join(',')},${'1,'.repeat(300)}?`);
+    expect(() => atOnce(scanJson(more, ['data'], []))).toThrow(expect.objectContaining({ code: 'response_too_large' }));
+  });
+
+  test('says what its records take as it goes, and ends where that is too much', () => {
+    const told: number[] = [];
+    const text = Buffer.from(page(Array.from({ length: 2_000 }, () => '{}')));
+    const scan = scanJson(text, ['data'], [], (heap) => {
+      told.push(heap);
+      if (heap > 1_000_000) throw new Error('enough');
+    });
+    expect(() => atOnce(scan)).toThrow('enough');
+    expect(told).toEqual(told.toSorted((a, b) => a - b));
+    expect(told.length).toBeGreaterThan(1);
+    expect(told.at(-1)! / told[0]!).toBeLessThan(8);
+  });
 });

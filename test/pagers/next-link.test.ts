@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
+import { atOnce } from '../../src/core/turns.js';
 import type { JsonObject } from '../../src/pagers/pager.js';
 import { readPage } from '../../src/pagers/read-page.js';
 import { pagerFor } from '../../src/pagers/registry.js';
@@ -15,7 +16,7 @@ function listOf(more: object = {}) {
 
 /** Where the next page stands of an answer that names it so. */
 function linkIn(body: string, headers: Record<string, string> = {}, more: object = { fields: { data: 'value', next: 'next' } }) {
-  return readPage({ bytes: Buffer.from(body), headers, url: ASKED }, listOf(more)).nextToken;
+  return atOnce(readPage({ bytes: Buffer.from(body), headers, url: ASKED }, listOf(more))).nextToken;
 }
 
 describe('a link to the next page', () => {

@@ -4,12 +4,13 @@ import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { isMusterError } from '../../src/core/errors.js';
 import { bytesOf, type TextSlice } from '../../src/core/text-slice.js';
+import { atOnce } from '../../src/core/turns.js';
 import { type PageFormat, readPage as readResponse } from '../../src/pagers/read-page.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 
 const formatOf = (of: Endpoint): PageFormat => ({ resource: of.resource, id: of.id, pager: pagerFor(of), ignoreTotals: false });
 const readBytes = (bytes: Buffer, of: Endpoint, idField?: string, headers: Record<string, string> = {}) =>
-  readResponse({ bytes, headers, url: 'https://api.example.com/v1/lists/absences?page=1' }, formatOf(of), idField);
+  atOnce(readResponse({ bytes, headers, url: 'https://api.example.com/v1/lists/absences?page=1' }, formatOf(of), idField));
 const readPage = (text: string, of: Endpoint, idField?: string) => readBytes(Buffer.from(text), of, idField);
 
 function endpoint(change: object = {}): Endpoint {

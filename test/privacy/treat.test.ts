@@ -2,17 +2,18 @@ import { createHash, createHmac } from 'node:crypto';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.js';
+import { atOnce } from '../../src/core/turns.js';
 import { scanJson } from '../../src/pagers/json-scanner.js';
 import { PrivacyKey } from '../../src/privacy/privacy-key.js';
 import { type PrivacyRules, privacyOf } from '../../src/privacy/rules.js';
 import { treat, treatAnswer } from '../../src/privacy/treat.js';
-import { NAMES, RULES, textOf, type Treated, WRITTEN } from './json-texts.js';
+import { NAMES, RULES, type Treated, textOf, WRITTEN } from './json-texts.js';
 
 const KEY = Buffer.alloc(32, 7);
 const key = new PrivacyKey(new Secret(KEY.toString('base64')));
 const hmac = (text: string) => createHmac('sha256', KEY).update(text).digest('hex');
 const treated = (text: string, rules: PrivacyRules, path: readonly string[] = []) =>
-  treat(Buffer.from(text), path, privacyOf(rules, key)!).toString();
+  atOnce(treat(Buffer.from(text), path, privacyOf(rules, key)!)).toString();
 
 /** What the documentation says of each kind, by JSON.parse. */
 const BY = {
@@ -55,16 +56,16 @@ describe('treat', () => {
         const privacy = privacyOf(rules, key)!;
         const free = NAMES.filter((name) => !Object.keys(rules).some((path) => `${path}.`.startsWith(`${name}.`)));
         const page = Buffer.from(`{"total":1e9999,"data":[${records.map((record) => textOf(record)).join(' , ')}], "data2":[]}`);
-        const { bytes, scanned } = treatAnswer(page, ['data'], free, privacy);
-        const alone = scanJson(bytes, ['data'], free)!;
+        const { bytes, scanned } = atOnce(treatAnswer(page, ['data'], free, privacy));
+        const alone = atOnce(scanJson(bytes, ['data'], free))!;
         expect(scanned!.array).toEqual(alone.array);
         // What was treated may have been what could not be kept.
         if (alone.isSuspicious) expect(scanned!.isSuspicious).toBe(true);
       }),
       { numRuns: 2_000 },
     );
-    const marked = treatAnswer(Buffer.from('\u{feff}[{"a":1,"id":2}]'), [], ['id'], privacyOf({ a: 'drop' }, undefined)!);
-    expect(marked.scanned).toEqual(scanJson(marked.bytes, [], ['id']));
+    const marked = atOnce(treatAnswer(Buffer.from('\u{feff}[{"a":1,"id":2}]'), [], ['id'], privacyOf({ a: 'drop' }, undefined)!));
+    expect(marked.scanned).toEqual(atOnce(scanJson(marked.bytes, [], ['id'])));
   });
 
   test('keeps kind and length of what it masks, and says nothing else of it', () => {
@@ -111,14 +112,14 @@ describe('treat', () => {
     'gives back what is no JSON: %#',
     (text) => {
       const bytes = Buffer.from(text);
-      expect(treat(bytes, [], privacyOf({ a: 'drop' }, undefined)!)).toBe(bytes);
+      expect(atOnce(treat(bytes, [], privacyOf({ a: 'drop' }, undefined)!))).toBe(bytes);
     },
   );
 
   test('gives the very buffer back where nothing is to be done, and says what it has found', () => {
     const bytes = Buffer.from('[{"b":{"x":null}}]');
-    expect(treat(bytes, [], privacyOf({ a: 'drop', 'b.c': 'mask' }, undefined)!)).toBe(bytes);
-    expect([...treatAnswer(bytes, [], [], privacyOf({ a: 'drop', 'b.x': 'mask' }, undefined)!).matched]).toEqual(['b.x']);
+    expect(atOnce(treat(bytes, [], privacyOf({ a: 'drop', 'b.c': 'mask' }, undefined)!))).toBe(bytes);
+    expect([...atOnce(treatAnswer(bytes, [], [], privacyOf({ a: 'drop', 'b.x': 'mask' }, undefined)!)).matched]).toEqual(['b.x']);
   });
 
   test('hashes of 10,000 addresses cannot be found without the key', () => {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { claimRun, type ClaimedRun, postponeRun, releaseRun } from '../../src/db/tables/runs.js';
+import { type ClaimedRun, claimRun, postponeRun, releaseRun } from '../../src/db/tables/runs.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';
 import { pagerFor } from '../../src/pagers/registry.js';
@@ -13,8 +13,8 @@ import { readInFull } from '../../src/walks/received-page.js';
 import { firstCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 import { onboard } from '../mirror/mirror-fixture.js';
-import { testMarks } from '../support/marks.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { testMarks } from '../support/marks.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
 
 const document = readFileSync(new URL('../../docs/states.md', import.meta.url), 'utf8');
@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.close());
 
-const emptyPage = readInFull(
+const emptyPage = await readInFull(
   { bytes: Buffer.from('{"totalRecords":0,"data":[]}'), headers: {}, url: 'http://service/' },
   { resource: 'employees', id: endpoint!.id, pager: pagerFor(endpoint!), ignoreTotals: false },
   'id',

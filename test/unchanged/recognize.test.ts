@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { bytesOf } from '../../src/core/text-slice.js';
+import { atOnce } from '../../src/core/turns.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { readPage } from '../../src/pagers/read-page.js';
 import { pagerFor } from '../../src/pagers/registry.js';
@@ -24,10 +25,11 @@ const totals = (records: readonly string[], total = 50) =>
 
 const formatOf = (endpoint: Endpoint) => ({ resource: 'list', id: endpoint.id, pager: pagerFor(endpoint), ignoreTotals: false });
 const responseOf = (bytes: Buffer) => ({ bytes, headers: {}, url: 'http://service/list' });
-const inFull = (text: string | Buffer, endpoint: Endpoint) => readPage(responseOf(Buffer.from(text)), formatOf(endpoint), 'id');
+const inFull = (text: string | Buffer, endpoint: Endpoint) =>
+  atOnce(readPage(responseOf(Buffer.from(text)), formatOf(endpoint), 'id'));
 const rowsOf = (text: string | Buffer, endpoint: Endpoint) => {
   const { bytes, array } = inFull(text, endpoint);
-  return hashRows(bytes, array.records);
+  return atOnce(hashRows(bytes, array.records));
 };
 
 /** A pass that goes by a walk whose only page this was. */

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { AnswerMemory } from '../../src/http/answer-memory.js';
 import { bytesOf } from '../../src/core/text-slice.js';
+import { AnswerMemory } from '../../src/http/answer-memory.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
@@ -109,7 +109,7 @@ describe('the memory of a response', () => {
     };
     const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 }, answers });
     const format = { resource: 'employees', id: ['id'], pager: pagerFor(endpoint!), ignoreTotals: false };
-    const page = readInFull({ bytes: response, headers: {}, url: 'http://service/' }, format, 'id') as FullPage;
+    const page = (await readInFull({ bytes: response, headers: {}, url: 'http://service/' }, format, 'id')) as FullPage;
     await commit.add({ page: { ...page, ...read(page) }, number: 0, newFrom: 0 }, answers.reserve(1), {} as never, true);
     const waiting = response.length;
     await commit.now().catch(() => {});

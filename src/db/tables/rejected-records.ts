@@ -9,11 +9,27 @@ import type { Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
-/** With the list and the run that it belongs to. `text` is the record as it was received, in base64. */
+/** With the list and the run that it belongs to. `text` is the record as it was received, in base64, and no more than `keptText` keeps. */
 export type RejectedRecordRow = CompanyKey &
   Pick<RejectedRecord, 'id' | 'page' | 'position' | 'reason' | 'text'> & { readonly runId: string; readonly resource: string };
 
 export type RejectedRecordFilter = Partial<CompanyKey & Pick<RejectedRecordRow, 'resource'>> & PageQuery;
+
+/** Records that are kept of a walk's pass; what is rejected beyond them is counted. */
+export const MOST_KEPT = 1_000;
+/** Bytes of a text that are kept. */
+const MOST_BYTES = 8_192;
+const MOST_BASE64 = 4 * Math.ceil(MOST_BYTES / 3);
+
+/** The text of a rejected record as it is kept: its beginning, where it is long. */
+export function keptText(text: Buffer): string {
+  return text.subarray(0, MOST_BYTES).toString('base64');
+}
+
+/** Whether only the beginning of a text was kept; of earlier versions, too, whose texts are whole. */
+export function isCut(text: Buffer): boolean {
+  return text.length >= MOST_BYTES;
+}
 
 const CURSOR = /^(production|test)\|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\|[a-z][a-z0-9_]*\|\d{1,18}$/;
 
@@ -41,7 +57,8 @@ export async function listRejectedRecords(db: Database, filter: RejectedRecordFi
     ? Prisma.sql`AND r.id > CASE WHEN ${list} = ${last} THEN ${BigInt(afterId)}::bigint ELSE 0 END`
     : Prisma.empty;
   const rows = await db.prisma.$queryRaw<RejectedRecordRow[]>`
-    SELECT r.id, w.run_id AS "runId", w.environment, w.company_id::text AS "companyId", w.resource, r.page, r.position, r.reason, r.text
+    SELECT r.id, w.run_id AS "runId", w.environment, w.company_id::text AS "companyId", w.resource, r.page, r.position, r.reason,
+      left(r.text, ${MOST_BASE64}::int) AS text
     FROM muster.walks w CROSS JOIN LATERAL (
       SELECT r.* FROM muster.rejected_records r WHERE r.walk_id = w.id ${goesOn} ORDER BY r.id LIMIT ${limit + 1}::int) r
     WHERE ${Prisma.join(conditions, ' AND ')}

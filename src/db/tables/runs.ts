@@ -39,7 +39,7 @@ export type RunClaim = Pick<Run, 'id' | 'epoch'>;
 export type ClaimableRun = RunClaim & Pick<CompanyKey, 'environment'>;
 
 /** A run that a worker has claimed, and the walks that are left of it, in order. */
-export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequested'> {
+export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequested' | 'deaths'> {
   readonly company: CompanyKey;
   readonly trigger: RunTrigger;
   readonly kind: RunKind;
@@ -124,13 +124,20 @@ export function insertRuns(
     RETURNING id, epoch, environment, company_id AS "companyId"`;
 }
 
-/** Claims the run if it is due and nobody alive has it. While the company is paused its run only waits, or is cancelled. */
+const PAGES = Prisma.sql`(SELECT COALESCE(sum(w.pages), 0) FROM muster.walks w WHERE w.run_id = runs.id)`;
+
+/**
+ * Claims the run if it is due and nobody alive has it. While the company is paused its run only waits, or is cancelled. A claim that was not
+ * given up counts as a death, the first of its kind where pages were committed since the last one.
+ */
 export async function claimRun(db: Database, { id, worker }: { id: string; worker: string }): Promise<ClaimedRun | undefined> {
   const [row] = await db.prisma.$queryRaw<(Omit<ClaimedRun, 'company'> & CompanyKey)[]>`
     UPDATE muster.runs SET status = 'running', epoch = epoch + 1, holder = ${worker}, heartbeat_at = now(),
-      started_at = COALESCE(started_at, now())
+      started_at = COALESCE(started_at, now()),
+      deaths = CASE WHEN holder IS NULL THEN deaths WHEN ${PAGES} = pages_at_death THEN deaths + 1 ELSE 1 END,
+      pages_at_death = CASE WHEN holder IS NULL THEN pages_at_death ELSE ${PAGES} END
     WHERE id = ${id}::uuid AND ${isClaimable(STATUS_OF_ONE)}
-    RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, attempts, cancel_requested AS "cancelRequested", COALESCE((
+    RETURNING id, epoch, environment, company_id AS "companyId", trigger, kind, attempts, deaths, cancel_requested AS "cancelRequested", COALESCE((
       SELECT jsonb_agg(jsonb_build_object('id', id, 'resource', resource, 'position', position, 'pages', pages) ORDER BY position)
       FROM muster.walks WHERE run_id = runs.id AND walks.status <> 'succeeded'), '[]') AS walks`;
   if (!row) return undefined;

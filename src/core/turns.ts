@@ -1,0 +1,28 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+
+/**
+ * Work that may be long is cut into portions, and between two of them whoever waits has a turn: sockets, timers, the claims of other runs. How much a portion
+ * holds is counted and not timed, so that it is the same on every machine; docs/architecture.md says which work is cut, and what bounds the rest.
+ */
+
+/** Bytes that are read in one portion. */
+export const BYTES_A_TURN = 1024 * 1024;
+/** Records, keys or values that are handled in one portion. */
+export const ITEMS_A_TURN = 2_000;
+
+/** Does the work of a generator that yields where a portion ends. */
+export async function inTurns<T>(work: Generator<void, T>): Promise<T> {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+    await nextTurn();
+  }
+}
+
+/** The same in one turn, for work that its caller knows to be short. */
+export function atOnce<T>(work: Generator<void, T>): T {
+  for (;;) {
+    const { done, value } = work.next();
+    if (done) return value;
+  }
+}
