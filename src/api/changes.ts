@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../db/database.js';
@@ -50,7 +51,7 @@ export function changeRoutes({ db }: { readonly db: Database }): FastifyPluginAs
           tags: ['changes'],
           operationId: 'listChanges',
           summary: 'Read the change feed',
-          description: `Always pass back next_after and feed: no committed change is then missed or repeated, whatever is written meanwhile, and numbers of another database are noticed. With Accept: ${NDJSON} the answer is one change a line; next_after and feed are in the headers ${NEXT_AFTER} and ${FEED} of either answer.`,
+          description: `Always pass back next_after and feed: no committed change is then missed or repeated, whatever is written meanwhile, and numbers of another database are noticed. A page ends at limit, or at 8 MB of records, with one change at least. With Accept: ${NDJSON} the answer is one change a line; next_after and feed are in the headers ${NEXT_AFTER} and ${FEED} of either answer.`,
           querystring: ChangeQuery,
           response: answers(
             {
@@ -75,14 +76,14 @@ export function changeRoutes({ db }: { readonly db: Database }): FastifyPluginAs
         await stampChanges(db);
         const isLines = headers.accept?.includes(NDJSON) ?? false;
         const page = await (isLines ? readUntilFound : readChanges)(db, query);
-        const changes = page.rows.map(presentChange);
         // The changes are JSON already: parsed and written again, their numbers would lose digits.
         reply.serializer((text: string) => text);
         reply.header(NEXT_AFTER, page.nextAfter).header(FEED, page.feed);
-        if (isLines) return raw(reply.type(NDJSON), changes.map((change) => `${change}\n`).join(''));
+        if (isLines) return raw(reply.type(NDJSON), Readable.from(linesOf(page)));
+        const data = page.rows.map(presentChange).join(',');
         return raw(
           reply.type('application/json; charset=utf-8'),
-          `{"data":[${changes.join(',')}],"next_after":${page.nextAfter},"feed":"${page.feed}"}`,
+          `{"data":[${data}],"next_after":${page.nextAfter},"feed":"${page.feed}"}`,
         );
       },
     );
@@ -95,13 +96,17 @@ async function readUntilFound(db: Database, query: ChangesAsked): Promise<Change
   return page.isCutShort && page.rows.length === 0 ? readUntilFound(db, { ...query, after: page.nextAfter }) : page;
 }
 
+function* linesOf({ rows }: ChangePage): Generator<string> {
+  for (const change of rows) yield `${presentChange(change)}\n`;
+}
+
 /** The text of a `Change`; `data` is the text that PostgreSQL keeps, with every digit. */
 function presentChange({ seq, resource, environment, companyId, id, op, data, changedAt, runId }: ChangeRow): string {
   const members = { resource, environment, company_id: companyId, id, op, changed_at: changedAt, run_id: runId };
   return `{"seq":${seq},${JSON.stringify(members).slice(1, -1)},"data":${data ?? 'null'}}`;
 }
 
-/** Sends a text past the type of the reply, which takes models only. */
-function raw(reply: { send(text: never): unknown }, text: string): never {
+/** Sends a text or a stream past the type of the reply, which takes models only. */
+function raw(reply: { send(text: never): unknown }, text: string | Readable): never {
   return reply.send(text as never) as never;
 }

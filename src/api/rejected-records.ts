@@ -21,12 +21,10 @@ const RejectedRecord = z
     page: Count.meta({ description: 'Pages of a walk count from 0.' }),
     position: Count.meta({ description: 'Within the page, from 0.' }),
     reason: z.string().meta({ description: 'docs/verification.md says what each means.' }),
-    text: z
-      .string()
-      .meta({
-        description:
-          'The record as it was received, of a long one the beginning and …; bytes that are no UTF-8 are shown as U+FFFD.',
-      }),
+    text: z.string().meta({
+      description:
+        'The record as it was received, of a long one the beginning and …; bytes that are no UTF-8 are shown as U+FFFD.',
+    }),
   })
   .meta({ id: 'RejectedRecord', description: 'A record that could not be kept.' });
 export type RejectedRecordModel = z.output<typeof RejectedRecord>;

@@ -57,7 +57,7 @@ export function runDiffRoutes({ db, runs }: { readonly db: Database; readonly ru
           operationId: 'diffRuns',
           summary: 'Show what changed in a list between two runs',
           description:
-            'Record by record in the order of ids, member by member. A record that is again as it was is left out, so a page may be shorter than `limit`, or empty, and go on all the same.',
+            'Record by record in the order of ids, member by member. A record that is again as it was is left out, and a page ends at 8 MB, so it may be shorter than `limit`, or empty, and go on all the same.',
           params: IdParams,
           querystring: DiffQuery,
           response: answers({ 200: Diff }, ['run_not_found', 'unknown_resource', 'changes_expired']),

@@ -29,8 +29,8 @@ const ESCAPED = new Set(Buffer.from('"\\/bfnrt'));
 
 /** No record of people's data is nested deeper, and PostgreSQL's own parser gives up at some thousands. */
 export const MAX_DEPTH = 1_000;
-/** Digits of an exponent, and characters of a number, that numeric may not hold: see unstorable.ts. */
-const LARGE_EXPONENT_DIGITS = 5;
+/** Digits of an exponent, and characters of a number, that numeric may not hold, or that many digits come of: see unstorable.ts. */
+const LARGE_EXPONENT_DIGITS = 2;
 const LONG_NUMBER = 6_000;
 
 /** What an index is where there is no such value. */

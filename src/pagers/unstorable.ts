@@ -7,6 +7,10 @@ export type UnstorableReason = 'nul' | 'lone_surrogate' | 'number_out_of_range';
  */
 const LARGE_NUMBER = /[0-9][eE][+-]?0*[1-9][0-9]{4}|[0-9.]{6001}/;
 
+/** PostgreSQL writes numbers out: 1e999 as a thousand digits. What a record's exponents may add to its text, so that it can be read again. */
+const MOST_DIGITS = 1_000_000;
+const EXPONENT = /[0-9][eE][+-]?0*([0-9]{2,4})/g;
+
 /** In JSON a backslash stands only in strings, so reading escapes one after the other tells `\u0000` from `\\u0000`. */
 const ESCAPES = /\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([0-9a-fA-F]{4})|[^u])/g;
 
@@ -16,8 +20,15 @@ export function unstorableReason(text: string): UnstorableReason | undefined {
     if (unit === '0000') return 'nul';
     if (unit !== undefined && /^[dD][89a-fA-F]/.test(unit)) return 'lone_surrogate';
   }
-  if (LARGE_NUMBER.test(text) && LARGE_NUMBER.test(withoutStrings(text))) return 'number_out_of_range';
-  return undefined;
+  const isOutOfRange = (json: string) => LARGE_NUMBER.test(json) || digitsOf(json) > MOST_DIGITS;
+  return isOutOfRange(text) && isOutOfRange(withoutStrings(text)) ? 'number_out_of_range' : undefined;
+}
+
+/** Digits that the exponents of a text add to it. */
+function digitsOf(json: string): number {
+  let digits = 0;
+  for (const [, exponent] of json.matchAll(EXPONENT)) digits += Number(exponent);
+  return digits;
 }
 
 /** Escapes go first: one pattern for both overflows the stack on a long string. */

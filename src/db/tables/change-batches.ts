@@ -49,6 +49,9 @@ export interface ChangePage {
   readonly isCutShort: boolean;
 }
 
+/** Bytes of records at which a page ends, though more may be asked for. */
+export const PAGE_BYTES = 8 * 1024 * 1024;
+
 /** Batches that one page looks through for those that are asked for, so that a rare resource does not make it read the whole feed. */
 const BATCHES_AT_ONCE = 10_000;
 
@@ -71,10 +74,20 @@ export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Pro
       throw restarted(query, { feed, newest });
     // Who begins at 0 has missed nothing: the feed begins where it begins.
     if (BigInt(after) > 0n && BigInt(after) + 1n < BigInt(oldest)) throw expired(after, BigInt(oldest));
-    const { rows } = first === null ? { rows: [] } : await client.query<ChangeRow>(CHANGES_OF_BATCHES, [...asked, first, last]);
-    if (rows.length === limit) return { rows, nextAfter: rows.at(-1)!.seq, feed, isCutShort: false };
+    const { rows, isFull } =
+      first === null ? { rows: [], isFull: false } : await readWhole(client, [...asked, first, last], limit);
+    if (isFull) return { rows, nextAfter: rows.at(-1)!.seq, feed, isCutShort: false };
     return { rows, nextAfter: String(BigInt(after) > BigInt(searched) ? BigInt(after) : searched), feed, isCutShort: isCut };
   });
+}
+
+/** The changes of a page, as many as it has bytes for: what they take is counted first, record by record, and only these are sent. */
+async function readWhole(client: pg.ClientBase, asked: readonly unknown[], limit: number) {
+  const { rows: sizes } = await client.query<{ until: string | null; isCut: boolean }>(SIZE_OF_CHANGES, [...asked]);
+  const { until, isCut } = sizes[0]!;
+  if (until === null) return { rows: [], isFull: false };
+  const { rows } = await client.query<ChangeRow>(CHANGES_OF_BATCHES, [...asked, until]);
+  return { rows, isFull: isCut || rows.length === limit };
 }
 
 /** What of the feed is kept and numbered, in one snapshot. Bigints in decimal; `newest` is below `oldest` where nothing is kept. */
@@ -168,12 +181,11 @@ const BATCHES_OF_PAGE = `
     COALESCE(max(first_seq + size - 1), (SELECT next_seq - 1 FROM muster.change_sequence)) AS searched, count(*) = $5::bigint AS "isCut"
   FROM counted`;
 
+const DATA = `(CASE WHEN c.length IS NULL THEN c.data
+  ELSE convert_from(substr(b.texts, c.start - b.texts_from + 1, c.length), 'UTF8')::jsonb END)::text`;
+
 /** Of each batch no more than the page takes, since a deletion of many rows is one batch. */
-const CHANGES_OF_BATCHES = `
-  SELECT b.first_seq + c.position AS seq, b.resource, b.environment, b.company_id AS "companyId", c.record_id AS id, c.op,
-    (CASE WHEN c.length IS NULL THEN c.data
-      ELSE convert_from(substr(b.texts, c.start - b.texts_from + 1, c.length), 'UTF8')::jsonb END)::text AS data,
-    b.changed_at AS "changedAt", b.run_id AS "runId"
+const FROM_BATCHES = `
   FROM muster.change_batches b
   CROSS JOIN LATERAL (SELECT LEAST(GREATEST(0, $1::bigint + 1 - b.first_seq), b.size)::int AS skipped) s
   CROSS JOIN LATERAL (
@@ -185,7 +197,20 @@ const CHANGES_OF_BATCHES = `
                 b.lengths[s.skipped + 1 : s.skipped + $4::int], b.ops[s.skipped + 1 : s.skipped + $4::int])
          WITH ORDINALITY AS w(id, start, length, op, n)
   ) c
-  WHERE b.first_seq BETWEEN $5::bigint AND $6::bigint AND ${IS_ASKED_FOR}
+  WHERE b.first_seq BETWEEN $5::bigint AND $6::bigint AND ${IS_ASKED_FOR}`;
+
+/** The last change for which the page has bytes, and whether more of those asked for follow it. The first one is always taken. */
+const SIZE_OF_CHANGES = `
+  SELECT max(seq) FILTER (WHERE upto <= ${PAGE_BYTES} OR upto = bytes)::text AS until,
+    COALESCE(bool_or(upto > ${PAGE_BYTES} AND upto > bytes), FALSE) AS "isCut"
+  FROM (SELECT seq, bytes, sum(bytes) OVER (ORDER BY seq) AS upto FROM (
+    SELECT b.first_seq + c.position AS seq, COALESCE(octet_length(${DATA}), 0) AS bytes
+    ${FROM_BATCHES} ORDER BY b.first_seq, c.position LIMIT $4::int) sized) counted`;
+
+const CHANGES_OF_BATCHES = `
+  SELECT b.first_seq + c.position AS seq, b.resource, b.environment, b.company_id AS "companyId", c.record_id AS id, c.op, ${DATA} AS data,
+    b.changed_at AS "changedAt", b.run_id AS "runId"
+  ${FROM_BATCHES} AND b.first_seq + c.position <= $7::bigint
   ORDER BY b.first_seq, c.position LIMIT $4::int`;
 
 /**

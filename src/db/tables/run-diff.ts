@@ -5,6 +5,7 @@ import { cursorAt, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import { inPassingTransaction } from '../passing-transaction.js';
 import { READ_TIMEOUT } from '../session.js';
+import { PAGE_BYTES } from './change-batches.js';
 
 /** A run, as far as it says where in the feed it stands. */
 export interface DiffRun {
@@ -70,11 +71,27 @@ export function readDiff(
     const { from, until, keptSince, isWhole } = spans[0]!;
     if (!isWhole && (keptSince === null || keptSince > (against ?? run).createdAt)) throw expired(keptSince);
     if (from === null) return { rows: [], nextCursor: undefined };
-    const { rows } = await client.query<DiffRow & { isSame: boolean }>(DIFF, [...list, from, until, after, limit, values]);
-    const last = rows.length === limit ? rows.at(-1)! : undefined;
-    return { rows: rows.filter(({ isSame }) => !isSame), nextCursor: last && cursorAt(last.id) };
+    const found: DiffRow[] = [];
+    let last = after;
+    for (let left = limit, room = PAGE_BYTES; left > 0 && room > 0; ) {
+      const portion = Math.min(left, IDS_AT_ONCE);
+      const { rows } = await client.query<FoundRow>(DIFF, [...list, from, until, last, portion, values, room]);
+      found.push(...rows.filter(({ isSame }) => !isSame));
+      const { id, found: count = 0, bytes = 0 } = rows.at(-1) ?? {};
+      if (count < portion && count === rows.length) return { rows: found, nextCursor: undefined };
+      last = id!;
+      left -= rows.length;
+      room -= bytes;
+    }
+    return { rows: found, nextCursor: cursorAt(last) };
   });
 }
+
+/** Records that are compared at once: of each, both versions and what differs stand in the server's memory. */
+const IDS_AT_ONCE = 50;
+
+/** `found`: records of the portion, before it was cut to its bytes. `bytes`: of this row and all before it. */
+type FoundRow = DiffRow & { readonly isSame: boolean; readonly found: number; readonly bytes: number };
 
 function expired(keptSince: Date | null): MusterError {
   return new MusterError(
@@ -150,11 +167,13 @@ const DIFF = `
       AND NOT (jsonb_typeof(before) IS NOT DISTINCT FROM 'object' AND jsonb_typeof(after) IS NOT DISTINCT FROM 'object')
     GROUP BY id
   )
+  SELECT * FROM (SELECT *, count(*) OVER ()::int AS found, sum(octet_length(changes)) OVER (ORDER BY id)::float8 AS bytes FROM (
   SELECT r.id, r.op, k.is_kept AS "isKept", COALESCE(m.changes, '[]')::text AS changes,
     NOT (r.was_living OR r.is_living) OR (r.was_living AND r.is_living AND k.is_kept AND m.id IS NULL) AS "isSame"
   FROM record r LEFT JOIN member m ON m.id = r.id
   CROSS JOIN LATERAL (SELECT (NOT r.was_living OR r.before IS NOT NULL) AND (NOT r.is_living OR r.after IS NOT NULL) AS is_kept) k
-  ORDER BY r.id`;
+  ) differing) counted
+  WHERE bytes <= $9::float8 OR bytes = octet_length(changes) ORDER BY id`;
 
 /** For whoever looks at their plans. */
 export const DIFF_STATEMENTS = { span: SPAN, page: DIFF } as const;
