@@ -91,6 +91,11 @@ const OF_STATES: Readonly<Record<IssueState, Advice>> = {
     text: 'The service refused one refresh token after the other, so the others may have been spent elsewhere, and are kept. Where a backup was restored, run muster restore-tokens with the files of TOKEN_JOURNAL of every host. Where another Muster has the same database, stop one of the two. Then release the tokens; else one of them is tried every five minutes, and the issue ends once two were granted.',
     action: (environment) => ({ method: 'POST', path: '/api/held-tokens/release', body: { environment } }),
   },
+  many_keys: {
+    title: 'Records have more keys than a view has columns',
+    text: 'Keys that came later have no column: their values stand in the column _rest of the view, and in data. Mostly a member holds others that are called by ids; read it from _rest. The issue ends a week after the last such record.',
+    action: () => ({ method: 'GET', path: '/api/schema' }),
+  },
   mirror_differs: {
     title: 'The mirror differs from what was received',
     text: 'A second reading found rows that are missing, that nobody received, or that hold another text than was received: somebody has written to the mirror, or it was restored. The run of trigger verify or nightly_verify has samples. Find out who writes there, then ask for a full resync of these companies, which compares every record, and verify again: the issue ends once nothing is found.',

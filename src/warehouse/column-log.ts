@@ -1,20 +1,16 @@
 import {
   type ColumnRow,
   type Due,
-  type Kind,
   isColumn,
   type KeyRow,
+  type Kind,
+  MOST_COLUMNS,
+  MOST_KEYS,
   type Misfits,
   type Sighting,
 } from '../db/tables/schema-columns.js';
 import { decideType, misfitsOf } from './column-types.js';
 import { nameColumn } from './column-names.js';
-
-/**
- * Columns of keys that a view has at most: each may need another one for what does not fit, and PostgreSQL takes 1,600. Keys without a column stand
- * in `_rest`.
- */
-export const MOST_KEYS = 750;
 
 /** The keys of one resource, as the log has them and as sightings and decisions change them. */
 export class ColumnLog {
@@ -25,10 +21,17 @@ export class ColumnLog {
   readonly #misfitting: string[] = [];
   /** What was counted by this one, by key. */
   readonly #found = new Map<string, Set<Kind>>();
+  /** Names of the columns, and the position of the last one. */
+  readonly #names: string[];
+  #lastPosition: number;
+  #leftOut = false;
 
   constructor(resource: string, rows: readonly KeyRow[]) {
     this.#resource = resource;
     this.#rows = new Map(rows.map((row) => [keyOf(row.path), row]));
+    const columns = rows.filter(isColumn);
+    this.#names = columns.map(({ name }) => name);
+    this.#lastPosition = columns.reduce((last, { position, textPosition }) => Math.max(last, position, textPosition ?? 0), 0);
   }
 
   /** Begins to count anew; what was decided stays. */
@@ -38,10 +41,15 @@ export class ColumnLog {
 
   count(sightings: readonly Sighting[]): void {
     // In an order that nothing but the records decides, so that names do not depend on how a statement was executed.
-    for (const seen of sightings.toSorted(byFirstSight)) {
-      const { path, kind, count, firstSeenAt, lastSeenAt } = seen;
-      const key = keyOf(path);
-      const row = this.#rows.get(key) ?? newKey(seen);
+    const inOrder = sightings.map((seen) => ({ key: keyOf(seen.path), seen })).toSorted(byFirstSight);
+    for (const { key, seen } of inOrder) {
+      const { kind, count, firstSeenAt, lastSeenAt } = seen;
+      const known = this.#rows.get(key);
+      if (!known && this.#rows.size >= MOST_KEYS) {
+        this.#leftOut = true;
+        continue;
+      }
+      const row = known ?? newKey(seen);
       const kinds = { ...row.kinds, [kind]: (row.kinds[kind] ?? 0) + count };
       this.#put(key, {
         ...row,
@@ -66,7 +74,7 @@ export class ColumnLog {
       const wantsText = misfits > 0 && row.textPosition === null;
       if (wantsText) this.#misfitting.push(row.name);
       if (misfits === row.misfits && !wantsText) continue;
-      this.#put(key, { ...row, misfits, ...(wantsText && { textPosition: this.#lastPosition() + 1 }) });
+      this.#put(key, { ...row, misfits, ...(wantsText && { textPosition: (this.#lastPosition += 1) }) });
     }
   }
 
@@ -88,7 +96,12 @@ export class ColumnLog {
 
   /** The position of the column that was added last. */
   get lastPosition(): number {
-    return this.#lastPosition();
+    return this.#lastPosition;
+  }
+
+  /** Whether a key was seen for which there is no room. */
+  get hasLeftOut(): boolean {
+    return this.#leftOut;
   }
 
   /** What was counted that does not fit its column. */
@@ -101,25 +114,18 @@ export class ColumnLog {
   }
 
   #nameIfKnown(key: string, row: KeyRow, due: ReadonlyMap<string, boolean>): void {
-    if (this.#columns().length >= MOST_KEYS) return;
     const isWhole = due.get(key);
     const evidence = { kinds: row.kinds, isKey: row.path.length === 1, isDue: isWhole !== undefined, isWhole: isWhole ?? false };
     const type = decideType(evidence);
     if (type === undefined) return;
-    const name = nameColumn(
-      row.path,
-      this.#columns().map((column) => column.name),
-    );
-    this.#put(key, { ...row, name, type, position: this.#lastPosition() + 1 });
+    if (this.#names.length >= MOST_COLUMNS) {
+      this.#leftOut = true;
+      return;
+    }
+    const name = nameColumn(row.path, this.#names);
+    this.#put(key, { ...row, name, type, position: (this.#lastPosition += 1) });
+    this.#names.push(name);
     this.#added.push(name);
-  }
-
-  #columns(): ColumnRow[] {
-    return [...this.#rows.values()].filter(isColumn);
-  }
-
-  #lastPosition(): number {
-    return this.#columns().reduce((last, { position, textPosition }) => Math.max(last, position, textPosition ?? 0), 0);
   }
 
   #put(key: string, row: KeyRow): void {
@@ -138,8 +144,13 @@ function newKey({ resource, path, environment, runId, firstSeenAt, lastSeenAt }:
   return { resource, path: [...path], ...undecided, ...counts, environment, firstRunId: runId, firstSeenAt, lastSeenAt };
 }
 
-function byFirstSight(a: Sighting, b: Sighting): number {
-  return a.firstSeenAt.getTime() - b.firstSeenAt.getTime() || (keyOf(a.path) < keyOf(b.path) ? -1 : 1);
+interface KeyedSighting {
+  readonly key: string;
+  readonly seen: Sighting;
+}
+
+function byFirstSight(a: KeyedSighting, b: KeyedSighting): number {
+  return a.seen.firstSeenAt.getTime() - b.seen.firstSeenAt.getTime() || (a.key < b.key ? -1 : 1);
 }
 
 function earlier(a: Date, b: Date): Date {

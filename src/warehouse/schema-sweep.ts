@@ -78,6 +78,7 @@ async function learn(tx: Transaction, sightings: readonly log.Sighting[], due: r
     columns.count(seen);
     columns.decide(due.filter((key) => key.resource === resource));
     await log.writeKeys(tx, columns.changed);
+    if (columns.hasLeftOut) await log.noteKeysLeftOut(tx, { resource });
     misfits.push(...columns.misfits);
     const since = settled.get(resource);
     const added = columns.added.filter(({ firstSeenAt }) => since && firstSeenAt > since);

@@ -35,6 +35,7 @@ export const ISSUE_STATES = [
   'mirror_differs',
   'database_copied',
   'tokens_held',
+  'many_keys',
 ] as const;
 export type IssueState = (typeof ISSUE_STATES)[number];
 
@@ -57,6 +58,7 @@ const WARNINGS: readonly string[] = [
     'list_unverified',
     'token_quarantined',
     'schema_misfit',
+    'many_keys',
     'privacy_rewrite_pending',
     'privacy_rule_unmatched',
   ] satisfies IssueState[]),
@@ -141,6 +143,8 @@ function foundBy({ staleAfterHours, exported, resources }: IssueSearch): Prisma.
     UNION ALL SELECT 'token_quarantined', environment, NULL, company_id FROM muster.quarantined_tokens
     UNION ALL SELECT 'schema_misfit', environment, resource, company_id FROM muster.schema_misfits
     WHERE last_seen_at > now() - ${MISFIT_DAYS}::int * interval '1 day'
+    UNION ALL SELECT 'many_keys', environment, resource, company_id FROM muster.schema_resources JOIN muster.lists USING (resource)
+    WHERE keys_left_out_at > now() - ${MISFIT_DAYS}::int * interval '1 day'
     UNION ALL SELECT 'export_failed', environment, resource, company_id FROM (${failedNightExports(exported)}) export
     UNION ALL SELECT 'privacy_rewrite_pending', environment, resource, company_id
     FROM muster.lists JOIN muster.connections c USING (environment, company_id)

@@ -45,7 +45,7 @@ export interface Sighting {
 }
 
 /** Changes that one transaction counts at most, but for a batch that has more: their members must not take much memory. */
-const COUNTED_AT_ONCE = { batches: 100, changes: 4_000 };
+const COUNTED_AT_ONCE = { batches: 100, changes: 4_000, bytes: 32 * 1024 * 1024 };
 
 /** A part of the feed: the changes behind `after`, up to and including `through`. */
 export interface FeedSpan {
@@ -53,8 +53,18 @@ export interface FeedSpan {
   readonly through: bigint;
 }
 
-/** A key that has values and no column. Objects alone want none: they are flattened. */
+/**
+ * Columns of keys that a view has at most: each may need another one for what does not fit, and PostgreSQL takes 1,600. Keys without a column stand
+ * in `_rest`.
+ */
+export const MOST_COLUMNS = 750;
+/** Keys of a resource that the log has at most. A member that is called by an id, as in a map of people, would bring new ones for ever. */
+export const MOST_KEYS = 2_000;
+
+/** A key that has values and no column, of a resource that has room for one. Objects alone want none: they are flattened. */
 const IS_UNDECIDED = Prisma.sql`c.name IS NULL AND c.values > 0
+  AND c.resource NOT IN (
+    SELECT resource FROM muster.schema_columns WHERE position IS NOT NULL GROUP BY resource HAVING count(*) >= ${MOST_COLUMNS}::int)
   AND (cardinality(c.path) = 2 OR c.kinds - 'null' <> jsonb_build_object('object', c.kinds -> 'object'))`;
 
 /** Whether there is anything to count or to decide; one look, which is all that a sweep costs while nothing changes. */
@@ -79,12 +89,13 @@ export async function moveSchemaCursor(tx: Transaction, { seq }: { seq: bigint }
 
 /** The next part of the feed that has a number; undefined where there is none. */
 export async function nextSpan(tx: Transaction, { after }: { after: bigint }): Promise<FeedSpan | undefined> {
-  const { batches, changes } = COUNTED_AT_ONCE;
+  const { batches, changes, bytes } = COUNTED_AT_ONCE;
   const [row] = await tx.$queryRaw<{ through: bigint | null }[]>`
     SELECT max(first_seq + size - 1) AS through FROM (
-      SELECT first_seq, size, sum(size) OVER (ORDER BY first_seq) - size AS before
-      FROM (SELECT first_seq, size FROM muster.change_batches WHERE first_seq > ${after} ORDER BY first_seq LIMIT ${batches}::int) b
-    ) counted WHERE before < ${changes}::int`;
+      SELECT first_seq, size, sum(size) OVER (ORDER BY first_seq) - size AS before, sum(bytes) OVER (ORDER BY first_seq) - bytes AS bytes_before
+      FROM (SELECT first_seq, size, COALESCE((SELECT sum(length) FROM unnest(lengths) AS length), 0) AS bytes
+            FROM muster.change_batches WHERE first_seq > ${after} ORDER BY first_seq LIMIT ${batches}::int) b
+    ) counted WHERE before < ${changes}::int AND bytes_before < ${bytes}::int`;
   return row!.through === null ? undefined : { after, through: row!.through };
 }
 
@@ -105,8 +116,14 @@ function recordsOf({ after, through }: FeedSpan): Prisma.Sql {
     )`;
 }
 
-/** Counts what `record` (resource, environment, run_id, changed_at, data) holds, by key and kind; what objects hold, too, one level down. */
+/**
+ * Counts what `record` (resource, environment, run_id, changed_at, data) holds, by key and kind; what objects hold, too, one level down. Of keys that the
+ * log does not have, no more than it has room for, and one.
+ */
 export const SIGHTINGS = Prisma.sql`
+  SELECT seen.* FROM (SELECT resource, path, kind, count, "firstSeenAt", "lastSeenAt", environment, "runId", is_known,
+    dense_rank() OVER (PARTITION BY resource, is_known ORDER BY "firstSeenAt", path) AS n
+  FROM (SELECT sighting.*, EXISTS (SELECT FROM muster.schema_columns c WHERE c.resource = sighting.resource AND c.path = sighting.path) AS is_known FROM (
   SELECT resource, path, kind, count(*)::int AS count, min(changed_at) AS "firstSeenAt", max(changed_at) AS "lastSeenAt",
     min(environment) AS environment, min(run_id::text) AS "runId"
   FROM (
@@ -116,7 +133,8 @@ export const SIGHTINGS = Prisma.sql`
     SELECT resource, environment, run_id, changed_at, ARRAY[m.key, n.key], muster.kind_of(n.value)
     FROM record CROSS JOIN LATERAL jsonb_each(data) m
     CROSS JOIN LATERAL jsonb_each(CASE jsonb_typeof(m.value) WHEN 'object' THEN m.value ELSE '{}' END) n
-  ) member GROUP BY resource, path, kind`;
+  ) member GROUP BY resource, path, kind) sighting) known) seen
+  WHERE is_known OR n <= ${MOST_KEYS + 1}::int`;
 
 export function countMembers(tx: Transaction, span: FeedSpan): Promise<Sighting[]> {
   return tx.$queryRaw<Sighting[]>`WITH ${recordsOf(span)} ${SIGHTINGS}`;
@@ -182,6 +200,13 @@ export async function addResources(
   rows: readonly { readonly resource: string; readonly firstRunId: string | null }[],
 ): Promise<void> {
   await tx.schemaResource.createMany({ data: rows.map((row) => ({ ...row })), skipDuplicates: true });
+}
+
+/** Notes that records of the resource had keys for which the log, or the view, had no room. */
+export async function noteKeysLeftOut(tx: Transaction, { resource }: { resource: string }): Promise<void> {
+  await tx.$executeRaw`
+    INSERT INTO muster.schema_resources (resource, keys_left_out_at) VALUES (${resource}, now())
+    ON CONFLICT (resource) DO UPDATE SET keys_left_out_at = now()`;
 }
 
 /** When the first run of each of these resources had ended: a key that was seen later is new. Null while it has not. */
