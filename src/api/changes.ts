@@ -2,13 +2,8 @@ import { Readable } from 'node:stream';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../db/database.js';
-import {
-  type ChangePage,
-  type ChangeQuery as ChangesAsked,
-  type ChangeRow,
-  readChanges,
-  stampChanges,
-} from '../db/tables/change-batches.js';
+import { stampChanges } from '../db/tables/change-batches.js';
+import { type ChangePage, type ChangeQuery as ChangesAsked, type ChangeRow, readChanges } from '../db/tables/feed.js';
 import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from './models.js';
 
 const NDJSON = 'application/x-ndjson';

@@ -111,12 +111,8 @@ export class JsonScanner extends JsonText {
     if (depth === path.length) return this.text[at] === OPEN_BRACKET ? yield* this.#elements(at, depth) : this.value(at, depth);
     if (this.text[at] !== OPEN_BRACE) return this.value(at, depth);
     return yield* this.objectInTurns(at, (keyStart, keyEnd, start) =>
-      this.isKey(keyStart, keyEnd, path[depth]!) ? this.#onPath(start, path, depth + 1) : this.#offPath(start, depth + 1),
+      this.isKey(keyStart, keyEnd, path[depth]!) ? this.#onPath(start, path, depth + 1) : this.value(start, depth + 1),
     );
-  }
-
-  *#offPath(at: number, depth: number): Generator<void, number> {
-    return this.value(at, depth);
   }
 
   *#elements(index: number, depth: number): Generator<void, number> {

@@ -94,10 +94,10 @@ export class JsonText {
     }
   }
 
-  /** The same, with members that are read in portions. */
+  /** The same, with members that may be read in portions. */
   protected *objectInTurns(
     index: number,
-    member: (keyStart: number, keyEnd: number, start: number) => Generator<void, number>,
+    member: (keyStart: number, keyEnd: number, start: number) => number | Generator<void, number>,
   ): Generator<void, number> {
     const text = this.text;
     let at = skipSpace(text, index + 1);
@@ -106,7 +106,8 @@ export class JsonText {
       const keyEnd = this.key(at);
       const start = this.behindColon(keyEnd);
       if (start === NONE) return NONE;
-      const end = yield* member(at, keyEnd, start);
+      const read = member(at, keyEnd, start);
+      const end = typeof read === 'number' ? read : yield* read;
       if (end === NONE) return NONE;
       at = skipSpace(text, end);
       if (text[at] === CLOSE_BRACE) return at + 1;

@@ -1,13 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Environment } from '../../src/core/company.js';
-import {
-  type ChangePage,
-  type ChangeQuery,
-  readChanges,
-  removeOldChanges,
-  stampChanges,
-} from '../../src/db/tables/change-batches.js';
+import { removeOldChanges, stampChanges } from '../../src/db/tables/change-batches.js';
+import { type ChangePage, type ChangeQuery, readChanges } from '../../src/db/tables/feed.js';
 import { Prisma } from '../../src/generated/prisma/client.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

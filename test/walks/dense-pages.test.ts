@@ -14,7 +14,7 @@ import { syncHarness } from './sync-harness.js';
 
 const COMPANY = '00000000-0000-4000-8000-000000000001';
 const many = (count: number, value: string) => `[${Array.from({ length: count }, () => value).join(',')}]`;
-const data = (records: string) => `{"totalRecords":1,"data":${records}}`;
+const answerWith = (records: string) => `{"totalRecords":1,"data":${records}}`;
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -44,10 +44,10 @@ async function walkOf(answer: string | ((skip: number) => string)) {
 }
 
 test.each([
-  ['a million numbers', data(many(1_000_000, '1'))],
-  ['a million empty objects', data(many(1_000_000, '{}'))],
-  ['a record with a million numbers under a rule that hashes', data(`[{"id":1,"pay":${many(1_000_000, '1')}}]`)],
-  ['a record with a million numbers under a rule that masks', data(`[{"id":1,"iban":${many(1_000_000, '1')}}]`)],
+  ['a million numbers', answerWith(many(1_000_000, '1'))],
+  ['a million empty objects', answerWith(many(1_000_000, '{}'))],
+  ['a record with a million numbers under a rule that hashes', answerWith(`[{"id":1,"pay":${many(1_000_000, '1')}}]`)],
+  ['a record with a million numbers under a rule that masks', answerWith(`[{"id":1,"iban":${many(1_000_000, '1')}}]`)],
   ['three million values around the records', `{"totalRecords":1,"x":${many(3_000_000, '1')},"data":[{"id":1}]}`],
 ])('%s: the page is refused, and nothing of it is kept', async (_, answer) => {
   const walk = await walkOf(answer);
@@ -63,7 +63,7 @@ test('three million values in the place of the records: the page is refused as o
 });
 
 test('a record of a million values is one record', async () => {
-  expect(await walkOf(data(`[{"id":1,"x":${many(1_000_000, '1')}}]`))).toMatchObject({ verified: true, received: 1 });
+  expect(await walkOf(answerWith(`[{"id":1,"x":${many(1_000_000, '1')}}]`))).toMatchObject({ verified: true, received: 1 });
 });
 
 test('of records that cannot be kept a thousand are, and of a long one its beginning', async () => {

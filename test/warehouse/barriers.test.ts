@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { type BarrierRow, readBarriers, removeOldBarriers } from '../../src/db/tables/barriers.js';
-import { readChanges, removeOldChanges, stampChanges } from '../../src/db/tables/change-batches.js';
+import { removeOldChanges, stampChanges } from '../../src/db/tables/change-batches.js';
+import { readChanges } from '../../src/db/tables/feed.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { approveHold } from '../../src/mirror/holds.js';
 import { removeCompany } from '../../src/oauth/company-removal.js';

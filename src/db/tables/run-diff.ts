@@ -5,7 +5,7 @@ import { cursorAt, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import { inPassingTransaction } from '../passing-transaction.js';
 import { READ_TIMEOUT } from '../session.js';
-import { PAGE_BYTES } from './change-batches.js';
+import { PAGE_BYTES } from './feed.js';
 
 /** A run, as far as it says where in the feed it stands. */
 export interface DiffRun {

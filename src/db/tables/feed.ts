@@ -1,0 +1,177 @@
+// Pages of the change feed, read from muster.change_batches and muster.changes. It looks and locks nothing.
+import type pg from 'pg';
+import type { Environment } from '../../core/company.js';
+import { MusterError } from '../../core/errors.js';
+import type { Database } from '../database.js';
+import { inPassingTransaction } from '../passing-transaction.js';
+import { READ_TIMEOUT } from '../session.js';
+
+export interface ChangeRow {
+  /** A bigint in decimal. */
+  readonly seq: string;
+  readonly resource: string;
+  readonly environment: string;
+  readonly companyId: string;
+  readonly id: string;
+  readonly op: string;
+  /** JSON as text, with every digit of its numbers; null where the change has no record. */
+  readonly data: string | null;
+  readonly changedAt: Date;
+  readonly runId: string | null;
+}
+
+export interface ChangeQuery {
+  /** The last number that the reader has seen, or 0. A bigint in decimal, as all numbers here. */
+  readonly after: string;
+  readonly resource?: string;
+  readonly environment?: Environment;
+  /** The id of the feed that `after` is of, where the reader knows it. */
+  readonly feed?: string;
+  readonly limit: number;
+}
+
+export interface ChangePage {
+  readonly rows: readonly ChangeRow[];
+  /** From where to read on: behind all that was looked through, whether it was asked for or not. */
+  readonly nextAfter: string;
+  /** The id of the feed. */
+  readonly feed: string;
+  /** Whether the search was given up before the page was full: more may follow, even behind an empty page. */
+  readonly isCutShort: boolean;
+}
+
+/** Bytes of records at which a page ends, though more may be asked for. */
+export const PAGE_BYTES = 8 * 1024 * 1024;
+
+/** Batches that one page looks through for those that are asked for, so that a rare resource does not make it read the whole feed. */
+const BATCHES_AT_ONCE = 10_000;
+
+/** Between two snapshots retention could remove what the first has counted, and the page would leave it out without a word. */
+const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '15s';
+  SET LOCAL statement_timeout = '${READ_TIMEOUT}'; SET LOCAL jit = off`;
+
+/**
+ * The numbered changes after `after`, in their order. Reads the batches that the page is made of and no others, and of these the changes
+ * that are asked for, however long the feed and its batches are. Throws `changes_expired` where changes after `after` are no longer kept, and
+ * `feed_restarted` where `after` is a number of another feed.
+ */
+export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Promise<ChangePage> {
+  const { after, resource = null, environment = null, limit } = query;
+  const asked = [after, resource, environment, limit];
+  return inPassingTransaction(db.pool, BEGIN, async (client) => {
+    const { rows: spans } = await client.query<BatchSpan>(BATCHES_OF_PAGE, [...asked, BATCHES_AT_ONCE]);
+    const { feed, newest, oldest, first, last, searched, isCut } = spans[0]!;
+    if (BigInt(after) > BigInt(newest) || (query.feed !== undefined && query.feed.toLowerCase() !== feed))
+      throw restarted(query, { feed, newest });
+    // Who begins at 0 has missed nothing: the feed begins where it begins.
+    if (BigInt(after) > 0n && BigInt(after) + 1n < BigInt(oldest)) throw expired(after, BigInt(oldest));
+    const { rows, isFull } =
+      first === null ? { rows: [], isFull: false } : await readWhole(client, [...asked, first, last], limit);
+    if (isFull) return { rows, nextAfter: rows.at(-1)!.seq, feed, isCutShort: false };
+    return { rows, nextAfter: String(BigInt(after) > BigInt(searched) ? BigInt(after) : searched), feed, isCutShort: isCut };
+  });
+}
+
+/** The changes of a page, as many as it has bytes for: what they take is counted first, record by record, and only these are sent. */
+async function readWhole(client: pg.ClientBase, asked: readonly unknown[], limit: number) {
+  const { rows: sizes } = await client.query<{ until: string | null; isCut: boolean }>(SIZE_OF_CHANGES, [...asked]);
+  const { until, isCut } = sizes[0]!;
+  if (until === null) return { rows: [], isFull: false };
+  const { rows } = await client.query<ChangeRow>(CHANGES_OF_BATCHES, [...asked, until]);
+  return { rows, isFull: isCut || rows.length === limit };
+}
+
+function expired(after: string, oldest: bigint): MusterError {
+  const goOn = String(oldest - 1n);
+  return new MusterError(
+    'changes_expired',
+    `The changes from ${BigInt(after) + 1n} to ${goOn} are no longer kept (CHANGE_RETENTION_DAYS). Read the mirror's tables anew, then go on ` +
+      `with after=${goOn}.`,
+    { details: { go_on_after: Number(goOn) } },
+  );
+}
+
+function restarted({ after, feed: asked }: ChangeQuery, { feed, newest }: Pick<BatchSpan, 'feed' | 'newest'>): MusterError {
+  const why =
+    BigInt(after) > BigInt(newest)
+      ? `after=${after} lies beyond the end of the feed, which is ${newest}`
+      : `The feed is not ${asked}`;
+  return new MusterError(
+    'feed_restarted',
+    `${why}: these are of another database, such as it was before an older backup was restored. Read the mirror's tables anew, then go on with ` +
+      `after=${newest} and feed=${feed}.`,
+    { details: { feed, go_on_after: Number(newest) } },
+  );
+}
+
+/** `first` and `last` are the first numbers of the batches at both ends of the page; null where there is none. */
+interface BatchSpan {
+  readonly feed: string;
+  /** The highest number ever given, whatever retention has removed. */
+  readonly newest: string;
+  /** The oldest number that is kept, or the next to be given. */
+  readonly oldest: string;
+  readonly first: string | null;
+  readonly last: string | null;
+  /** The last number that was looked at, where the page is not full: the last of all, unless the search was cut. */
+  readonly searched: string;
+  readonly isCut: boolean;
+}
+
+const IS_ASKED_FOR = '($2::text IS NULL OR resource = $2::text) AND ($3::text IS NULL OR environment = $3::text)';
+
+/**
+ * Begins with the batch that holds `after`. Without a filter, each number is a change of the page, and one page reaches no further than its
+ * numbers do, but to the next batch at least: retention of an earlier version has left gaps.
+ */
+const BATCHES_OF_PAGE = `
+  WITH kept AS (
+    SELECT COALESCE((SELECT min(first_seq) FROM muster.change_batches), (SELECT next_seq FROM muster.change_sequence)) AS oldest
+  ), examined AS (
+    SELECT first_seq, size, ${IS_ASKED_FOR} AS is_asked_for
+    FROM muster.change_batches
+    WHERE first_seq >= COALESCE((SELECT max(first_seq) FROM muster.change_batches WHERE first_seq <= $1::bigint), 0)
+      AND ($2::text IS NOT NULL OR $3::text IS NOT NULL OR first_seq <= GREATEST(
+             $1::bigint + $4::int, (SELECT oldest - 1 FROM kept) + $4::int,
+             (SELECT min(first_seq) FROM muster.change_batches WHERE first_seq > $1::bigint)))
+    ORDER BY first_seq LIMIT $5::bigint
+  ), counted AS (
+    SELECT first_seq, size, sum(size) FILTER (WHERE is_asked_for AND first_seq > $1::bigint) OVER (ORDER BY first_seq) AS changes FROM examined
+  )
+  SELECT (SELECT feed_id FROM muster.change_sequence) AS feed, (SELECT next_seq - 1 FROM muster.change_sequence) AS newest,
+    (SELECT oldest FROM kept) AS oldest, min(first_seq) AS first,
+    COALESCE(min(first_seq) FILTER (WHERE changes >= $4::int), max(first_seq)) AS last,
+    COALESCE(max(first_seq + size - 1), (SELECT next_seq - 1 FROM muster.change_sequence)) AS searched, count(*) = $5::bigint AS "isCut"
+  FROM counted`;
+
+const DATA = `(CASE WHEN c.length IS NULL THEN c.data
+  ELSE convert_from(substr(b.texts, c.start - b.texts_from + 1, c.length), 'UTF8')::jsonb END)::text`;
+
+/** Of each batch no more than the page takes, since a deletion of many rows is one batch. */
+const FROM_BATCHES = `
+  FROM muster.change_batches b
+  CROSS JOIN LATERAL (SELECT LEAST(GREATEST(0, $1::bigint + 1 - b.first_seq), b.size)::int AS skipped) s
+  CROSS JOIN LATERAL (
+    (SELECT r.position, r.record_id, r.op, r.data, NULL::int AS start, NULL::int AS length
+     FROM muster.changes r WHERE r.batch_id = b.id AND r.position >= s.skipped ORDER BY r.position LIMIT $4::int)
+    UNION ALL
+    SELECT s.skipped + w.n - 1, w.id, COALESCE(w.op, 'insert'), NULL, w.start, w.length
+    FROM unnest(b.ids[s.skipped + 1 : s.skipped + $4::int], b.starts[s.skipped + 1 : s.skipped + $4::int],
+                b.lengths[s.skipped + 1 : s.skipped + $4::int], b.ops[s.skipped + 1 : s.skipped + $4::int])
+         WITH ORDINALITY AS w(id, start, length, op, n)
+  ) c
+  WHERE b.first_seq BETWEEN $5::bigint AND $6::bigint AND ${IS_ASKED_FOR}`;
+
+/** The last change for which the page has bytes, and whether more of those asked for follow it. The first one is always taken. */
+const SIZE_OF_CHANGES = `
+  SELECT max(seq) FILTER (WHERE upto <= ${PAGE_BYTES} OR upto = bytes)::text AS until,
+    COALESCE(bool_or(upto > ${PAGE_BYTES} AND upto > bytes), FALSE) AS "isCut"
+  FROM (SELECT seq, bytes, sum(bytes) OVER (ORDER BY seq) AS upto FROM (
+    SELECT b.first_seq + c.position AS seq, COALESCE(octet_length(${DATA}), 0) AS bytes
+    ${FROM_BATCHES} ORDER BY b.first_seq, c.position LIMIT $4::int) sized) counted`;
+
+const CHANGES_OF_BATCHES = `
+  SELECT b.first_seq + c.position AS seq, b.resource, b.environment, b.company_id AS "companyId", c.record_id AS id, c.op, ${DATA} AS data,
+    b.changed_at AS "changedAt", b.run_id AS "runId"
+  ${FROM_BATCHES} AND b.first_seq + c.position <= $7::bigint
+  ORDER BY b.first_seq, c.position LIMIT $4::int`;
