@@ -41,7 +41,7 @@ export async function eraseRecords(tx: Transaction, list: ListKey, records: Reco
   await eraseFromLedger(tx, list, { standIns, hashOf: (key) => KeyHashes.of([key]).words });
   await dropCheckpointsNaming(tx, list, parent === undefined ? ids : [parent]);
   await eraseFromSamples(tx, list, [...known]);
-  await eraseFromReadings(tx, list, [...known]);
+  await eraseFromReadings(tx, list, { ids: [...known], prefix });
   if (parent !== undefined) await eraseFromErrors(tx, list, parent);
   return gone.length;
 }

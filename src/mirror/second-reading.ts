@@ -15,6 +15,8 @@
 import type { Database } from '../db/database.js';
 import { takeStep } from '../db/step.js';
 import type { ListKey } from '../db/tables/lists.js';
+import { countedReading, type ReadingClaim } from '../db/tables/second-readings.js';
+import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable } from './mirror-table.js';
 
 /** A record as it was received, and the hash of its text as the ledger keeps it; undefined where nobody knows how that is made. */
@@ -24,33 +26,47 @@ export interface RecordToCompare {
   readonly rowHash: Buffer | undefined;
 }
 
+/** A page, and what the reading has received with it. */
+export interface PageToCompare {
+  readonly pass: number;
+  readonly pages: number;
+  readonly received: number;
+  readonly records: readonly RecordToCompare[];
+}
+
 export interface SecondReadingKey {
   readonly list: ListKey;
   readonly walkId: string;
 }
 
-/** Notes the records of a page, and of those the text that are not in the mirror as they came. Of two with one id the last one counts. */
+/**
+ * Notes the records of a page, and of those the text that are not in the mirror as they came; and counts them. Of two with one id the last one counts.
+ * Returns false, and has noted nothing, where the run is not ours any more, or the reading was restarted.
+ */
 export async function compareRecords(
   db: Pick<Database, 'steps'>,
-  { list, walkId }: SecondReadingKey,
-  { pass, records }: { readonly pass: number; readonly records: readonly RecordToCompare[] },
-): Promise<void> {
+  { list, ...claim }: ReadingClaim & { readonly list: ListKey },
+  { records, ...counts }: PageToCompare,
+): Promise<boolean> {
   const distinct = [...new Map(records.map((record) => [record.id, record])).values()];
-  const text = `
-    INSERT INTO muster.second_reading_records (walk_id, pass, id, row_hash, text)
-    SELECT $1::uuid, $2::int, r.id, r.row_hash, CASE WHEN m.id IS NULL OR record_image_ne(ROW(m.data), ROW(r.text::jsonb)) THEN r.text END
-    FROM unnest($5::text[], $6::bytea[], $7::text[]) AS r(id, row_hash, text)
-    LEFT JOIN LATERAL (
-      SELECT t.id, t.data FROM ${mirrorTable(list.resource)} t
-      WHERE t.environment = $3 AND t.company_id = $4::uuid AND t.id = r.id AND t.deleted_at IS NULL OFFSET 0
-    ) m ON true
-    ON CONFLICT (walk_id, id) DO UPDATE SET pass = EXCLUDED.pass, row_hash = EXCLUDED.row_hash, text = EXCLUDED.text`;
-  const columns = [
-    distinct.map(({ id }) => id),
-    distinct.map(({ rowHash }) => rowHash ?? null),
-    distinct.map((record) => record.text),
-  ];
-  await takeStep(db, { text, values: [walkId, pass, list.environment, list.companyId, ...columns] });
+  const rows = await takeStep(
+    db,
+    Prisma.sql`
+    WITH ${countedReading({ ...claim, ...counts })}, noted AS (
+      INSERT INTO muster.second_reading_records (walk_id, pass, id, row_hash, text)
+      SELECT reading.id, ${counts.pass}::int, r.id, r.row_hash,
+        CASE WHEN m.id IS NULL OR record_image_ne(ROW(m.data), ROW(r.text::jsonb)) THEN r.text END
+      FROM reading CROSS JOIN unnest(${distinct.map(({ id }) => id)}::text[], ${distinct.map(({ rowHash }) => rowHash ?? null)}::bytea[],
+        ${distinct.map(({ text }) => text)}::text[]) AS r(id, row_hash, text)
+      LEFT JOIN LATERAL (
+        SELECT t.id, t.data FROM ${Prisma.raw(mirrorTable(list.resource))} t
+        WHERE t.environment = ${list.environment} AND t.company_id = ${list.companyId}::uuid AND t.id = r.id AND t.deleted_at IS NULL OFFSET 0
+      ) m ON true
+      ON CONFLICT (walk_id, id) DO UPDATE SET pass = EXCLUDED.pass, row_hash = EXCLUDED.row_hash, text = EXCLUDED.text
+    )
+    SELECT id FROM reading`,
+  );
+  return rows.length > 0;
 }
 
 /** What is wrong with a record's row, without any of its values. */

@@ -4,11 +4,11 @@ import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
 import { fenced, findIdField, type ListKey } from '../db/tables/lists.js';
 import type { RunClaim } from '../db/tables/runs.js';
-import { beginReading, countReceived, endReading, noteReadingProgress, type VerifyResult } from '../db/tables/second-readings.js';
+import { beginReading, countReceived, endReading, type VerifyResult } from '../db/tables/second-readings.js';
 import type { AnswerMemory } from '../http/answer-memory.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
-import { compareRecords, type Findings, judgeReading, type SecondReadingKey } from '../mirror/second-reading.js';
+import { compareRecords, type Findings, judgeReading } from '../mirror/second-reading.js';
 import type { ListMarks, Marks } from '../privacy/marks.js';
 import { idMembers, type PageOfRecords, readList, type ReadListDependencies } from './read-list.js';
 
@@ -37,7 +37,8 @@ export interface ReadingRequest {
  * from the walks on purpose, which it is to find faults of: no baseline, no ETags, and a reader of its own (read-answer.ts). It shares with
  * them how the service is asked: client, tokens, budget, and the pagers, which are the protocol of each paging style.
  *
- * Whoever is interrupted begins the list anew. What a fault is, and why the age of the mirror is none, says src/mirror/second-reading.ts.
+ * A reading that is interrupted, or restarted because a person was forgotten, begins the list again. What a fault is, and why the age of the mirror is
+ * none, says src/mirror/second-reading.ts.
  */
 export class SecondReader {
   readonly #deps: SecondReaderDependencies;
@@ -48,14 +49,18 @@ export class SecondReader {
 
   /** Throws `fenced` when the run is not ours any more, and what asking the service throws. */
   async read(request: ReadingRequest): Promise<void> {
-    const { db, rowHashOf } = this.#deps;
     const { walkId, run, endpoint } = request;
     const list: ListKey = { ...run.company, resource: endpoint.resource };
-    const reading: SecondReadingKey = { list, walkId };
-    const ours = (isOurs: boolean) => {
-      if (!isOurs) throw fenced(list, 'another worker has taken the second reading over, or it has ended');
-    };
-    ours(await beginReading(db, { walkId, run }));
+    do {
+      if (!(await beginReading(this.#deps.db, { walkId, run })))
+        throw fenced(list, 'another worker has taken the second reading over, or it has ended');
+    } while (!(await this.#readOnce(request, list)));
+  }
+
+  /** Returns false where the reading was restarted on the way, because a person was forgotten, or is not ours any more. */
+  async #readOnce(request: ReadingRequest, list: ListKey): Promise<boolean> {
+    const { db, rowHashOf } = this.#deps;
+    const { walkId, run } = request;
     let pages = 0;
     let received = 0;
     for await (const { pass, records } of this.#pages(request, list)) {
@@ -63,13 +68,12 @@ export class SecondReader {
         ...record,
         rowHash: record.text === null ? undefined : rowHashOf?.(Buffer.from(record.text)),
       }));
-      await compareRecords(db, reading, { pass, records: hashed });
       pages += 1;
       received += records.length;
-      ours(await noteReadingProgress(db, { walkId, run, pass, pages, received }));
+      if (!(await compareRecords(db, { list, walkId, run }, { pass, pages, received, records: hashed }))) return false;
     }
-    const findings = await judgeReading(db, reading, { hashBytes: rowHashOf?.(new Uint8Array()).length ?? 0 });
-    ours(await endReading(db, { walkId, run, list, result: resultOf(findings) }));
+    const findings = await judgeReading(db, { list, walkId }, { hashBytes: rowHashOf?.(new Uint8Array()).length ?? 0 });
+    return endReading(db, { walkId, run, list, result: resultOf(findings) });
   }
 
   /** The pages of the list; of a child list, those of every parent that the service has. */
@@ -88,8 +92,10 @@ export class SecondReader {
     const ofParents = this.#readingOf(request, countSeen, await marks.of(db, parentList));
     for await (const { records } of readList(parents, parentMembers, ofParents)) {
       for (const { id, text } of records) {
-        if (text === null || seen.has(id)) continue;
+        if (seen.has(id)) continue;
+        // A forgotten parent, too: pages are joined by the records that they share.
         seen.add(id);
+        if (text === null) continue;
         yield* readList(endpoint, members, deps, id);
       }
     }

@@ -250,7 +250,9 @@ describe('a run that verifies', () => {
     for (const id of [first!, second!])
       await seedFault(database.db, 'removed', { company, other: company, resource: 'employees', id });
     const run = await harness.verify(company, { resources: ['employees'] });
-    await inTransaction(database.db, (tx) => eraseFromReadings(tx, { ...company, resource: 'employees' }, [first!]));
+    await inTransaction(database.db, (tx) =>
+      eraseFromReadings(tx, { ...company, resource: 'employees' }, { ids: [first!], prefix: undefined }),
+    );
     expect((await harness.read(run.id)).walks[0]!.verify).toMatchObject({
       missing: 2,
       sample: [{ id: second, kind: 'missing' }],

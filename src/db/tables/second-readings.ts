@@ -44,19 +44,21 @@ export async function beginReading(db: Pick<Database, 'steps'>, { walkId, run }:
   return rows.length > 0;
 }
 
-/** Counts what was read so far, for whoever watches. Returns whether the run is ours still. */
-export async function noteReadingProgress(
-  db: Pick<Database, 'steps'>,
-  { walkId, run, pass, pages, received }: ReadingClaim & { pass: number; pages: number; received: number },
-): Promise<boolean> {
-  const rows = await takeStep(
-    db,
-    Prisma.sql`
-    WITH run AS (${lockedRun(run)})
-    UPDATE muster.walks w SET pass = ${pass}::int, pages = ${pages}::int, received = ${received}::int
-    FROM run WHERE w.id = ${walkId}::uuid RETURNING w.id`,
-  );
-  return rows.length > 0;
+/**
+ * The parts of a statement that counts what was read so far, under the claim of the run: `reading` has a row only while the run is ours and the reading
+ * is under way. It locks that row, so that whatever the statement writes by it is seen by everyone who ends or restarts the reading (eraseFromReadings).
+ */
+export function countedReading({
+  walkId,
+  run,
+  pass,
+  pages,
+  received,
+}: ReadingClaim & { pass: number; pages: number; received: number }): Prisma.Sql {
+  return Prisma.sql`run AS (${lockedRun(run)}), reading AS (
+      UPDATE muster.walks w SET pass = ${pass}::int, pages = ${pages}::int, received = ${received}::int
+      FROM run WHERE w.id = ${walkId}::uuid AND w.status = 'running' RETURNING w.id
+    )`;
 }
 
 /** How many of these keys the pass has received. */
@@ -72,7 +74,7 @@ export async function countReceived(
   return row!.count;
 }
 
-/** Ends the reading with what it found, and forgets its notes. Returns whether the run was ours still. */
+/** Ends the reading with what it found, and forgets its notes. Returns false where the run is not ours any more, or the reading was restarted. */
 export async function endReading(
   db: Pick<Database, 'steps'>,
   { walkId, run, list, result }: ReadingClaim & { list: ListKey; result: VerifyResult },
@@ -126,15 +128,25 @@ export async function eraseReadingsOf(tx: Transaction, company: CompanyKey): Pro
     UPDATE muster.walks SET verify = jsonb_set(verify, '{sample}', '[]') WHERE ${isOf(company)} AND kind = 'verify' AND verify IS NOT NULL`;
 }
 
-/** The same for records of a list. */
-export async function eraseFromReadings(tx: Transaction, list: ListKey, ids: readonly string[]): Promise<void> {
+/**
+ * Takes records of a list out of the samples of its readings, those with the prefix too, and restarts the readings that are under way. Those may know the
+ * records by other ids, and would write them again by the marks that they began with: so all of their notes go, and their workers begin anew.
+ */
+export async function eraseFromReadings(
+  tx: Transaction,
+  list: ListKey,
+  { ids, prefix }: { readonly ids: readonly string[]; readonly prefix: string | undefined },
+): Promise<void> {
   const isOfList = Prisma.sql`${isOf(list)} AND resource = ${list.resource} AND kind = 'verify'`;
   await tx.$executeRaw`
-    DELETE FROM muster.second_reading_records WHERE id = ANY(${ids}::text[]) AND walk_id IN (SELECT w.id FROM muster.walks w WHERE ${isOfList})`;
-  await tx.$executeRaw`
     UPDATE muster.walks SET verify = jsonb_set(verify, '{sample}', COALESCE(
-      (SELECT jsonb_agg(f) FROM jsonb_array_elements(verify -> 'sample') f WHERE f ->> 'id' <> ALL(${ids}::text[])), '[]'))
+      (SELECT jsonb_agg(f) FROM jsonb_array_elements(verify -> 'sample') f
+       WHERE f ->> 'id' <> ALL(${ids}::text[]) AND NOT starts_with(f ->> 'id', ${prefix ?? null}::text) IS TRUE), '[]'))
     WHERE ${isOfList} AND verify IS NOT NULL`;
+  // Before the notes are deleted: this waits for the statement that is writing some.
+  await tx.$executeRaw`UPDATE muster.walks SET status = 'queued' WHERE ${isOfList} AND status = 'running'`;
+  await tx.$executeRaw`
+    DELETE FROM muster.second_reading_records WHERE walk_id IN (SELECT w.id FROM muster.walks w WHERE ${isOfList} AND w.status <> 'succeeded')`;
 }
 
 /**
