@@ -15,7 +15,8 @@ const CHUNK_BYTES = 1 << 20;
 export function ndjson({ columns, from }: Source): Encoding {
   const selected = columns.map(({ name }) => `r.${pg.escapeIdentifier(name)}`).join(', ');
   return {
-    query: `SELECT row_to_json(l)::text FROM (SELECT ${selected} FROM ${from}) AS l`,
+    // With `.*`, which is never a column: a record may have a key of any name, that of an alias too.
+    query: `SELECT row_to_json(line.*)::text FROM (SELECT ${selected} FROM ${from}) AS line`,
     encode: (rows) => lines(rows, '', '\n'),
   };
 }
