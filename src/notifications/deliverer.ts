@@ -105,7 +105,9 @@ export class Deliverer {
     const { error, retryAfterMs } = outcome;
     const delaySeconds = retryDelay(error, attempts, random(), retryAfterMs);
     await markRefused(db, { id, attempts, error, delaySeconds: delaySeconds ?? null });
-    const facts = { event_id: id, type, attempts, ...error };
+    // Not as `code`, under which the log shows nothing but codes of errors: an authorization code has the same name.
+    const { code: reason, ...more } = error;
+    const facts = { event_id: id, type, attempts, reason, ...more };
     if (delaySeconds === undefined) logger.error(facts, 'notification given up');
     else logger.warn({ ...facts, retry_in_seconds: Math.round(delaySeconds) }, 'notification not delivered');
   }

@@ -5,8 +5,11 @@ const REDACTED = '[redacted]';
 
 /** Member names that hold a secret, compared without case, `_`, `-` and spaces. */
 const SECRET_KEY = /(token|secret|password|passphrase|cookie|authorization|apikey|encryptionkeys?|codeverifier|^code)$/;
-/** What `code` holds when it is an error's code and not an authorization code: ours, Node's, undici's, Fastify's, SQLSTATE, Prisma's. */
-const ERROR_CODE = /^(E[A-Z]{2,15}|ERR_[A-Z0-9_]+|UND_ERR[A-Z_]*|FST_[A-Z_]+|[0-9A-Z]{5})$/;
+/**
+ * What `code` holds when it is an error's code and not an authorization code: of the operating system; words in capitals, as Node's, undici's, Fastify's
+ * and OpenSSL's (EAI_AGAIN, CERT_HAS_EXPIRED); SQLSTATE and Prisma's. A random code of 128 bits looks like one once in 300 million.
+ */
+const ERROR_CODE = /^(E[A-Z]{2,15}|ERR_[A-Z0-9_]+|[A-Z]+(_[A-Z]+)+|[0-9A-Z]{5})$/;
 
 /** Shapes that give a secret away wherever they stand: [pattern, replacement]. */
 const SECRET_SHAPES: readonly (readonly [RegExp, string])[] = [

@@ -19,6 +19,7 @@ import {
 } from '../../src/db/tables/notifications.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { Deliverer, type DelivererDependencies } from '../../src/notifications/deliverer.js';
+import { createLogger } from '../../src/observability/logger.js';
 import { recordEvent } from '../../src/notifications/events.js';
 import { Webhook } from '../../src/notifications/webhook.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -257,6 +258,23 @@ describe('an attempt that fails', () => {
     await deliverer().deliver(id);
     expect(receiver.ids).toEqual([id]);
     expect(await row(id)).toMatchObject({ status: 'delivered', lastError: null });
+  });
+
+  test('is logged with why it failed', async () => {
+    const lines: string[] = [];
+    const logger = createLogger({ level: 'info', destination: { write: (line) => void lines.push(line) } });
+    receiver.conduct = answer(503);
+    await deliverer({ logger }).deliver(await recorded());
+    receiver.conduct = answer(410);
+    await deliverer({ logger }).deliver(await recorded());
+    await receiver.goDown();
+    await deliverer({ logger }).deliver(await recorded());
+    expect(lines.map((line) => JSON.parse(line) as object)).toMatchObject([
+      { msg: 'notification not delivered', reason: 'answered', status: 503 },
+      { msg: 'notification given up', reason: 'answered', status: 410 },
+      { msg: 'notification not delivered', reason: 'unreachable', cause: 'ECONNREFUSED' },
+    ]);
+    await receiver.comeBack();
   });
 
   test('because the connection breaks is made again', async () => {

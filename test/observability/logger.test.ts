@@ -1,3 +1,4 @@
+import { constants } from 'node:os';
 import { describe, expect, test } from 'vitest';
 import { MusterError } from '../../src/core/errors.js';
 import { errorText } from '../../src/observability/error-view.js';
@@ -7,6 +8,28 @@ import { registerPasswordOf, registerSecret } from '../../src/observability/secr
 /** A value that no key name and no shape gives away: only the registry can catch it. */
 const CANARY = 'q7Zr!canary+4b/9x$WmK';
 registerSecret(CANARY);
+
+/** Of the operating system, Node, OpenSSL, undici, Fastify, PostgreSQL and Prisma. */
+const ERROR_CODES_OF_OTHERS = [
+  ...Object.keys(constants.errno),
+  ...[
+    'EAI_AGAIN',
+    'ENOTFOUND',
+    'ABORT_ERR',
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+    'HPE_INVALID_CONSTANT',
+    'UND_ERR_SOCKET',
+    'FST_ERR_CTP_BODY_TOO_LARGE',
+  ],
+  ...[
+    'CERT_HAS_EXPIRED',
+    'DEPTH_ZERO_SELF_SIGNED_CERT',
+    'SELF_SIGNED_CERT_IN_CHAIN',
+    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+    'HOSTNAME_MISMATCH',
+  ],
+  ...['40001', '57P01', '53100', 'P2010'],
+];
 
 function logged(write: (logger: ReturnType<typeof createLogger>) => void): string {
   const lines: string[] = [];
@@ -91,9 +114,22 @@ describe('by member name', () => {
 
   test('an error code is no authorization code', () => {
     expect(JSON.parse(logged((log) => log.error({ err: new MusterError('token_busy', 'x') }))).err.code).toBe('token_busy');
-    for (const code of ['ECONNREFUSED', 'UND_ERR_SOCKET', '40001', '57P01', 'P2010']) {
-      expect(JSON.parse(logged((log) => log.info({ code }))).code).toBe(code);
-    }
+    for (const code of ERROR_CODES_OF_OTHERS) expect(JSON.parse(logged((log) => log.info({ code }))).code).toBe(code);
+  });
+
+  test('an authorization code is no error code', () => {
+    for (const code of [
+      'SplxlOBeZQQYbYS6WxSbIA',
+      'a1b2c3d4',
+      'ABCDEF0123456789',
+      'E4F0',
+      '4/0AX4XfWh_AB',
+      'ABCD_EF12GH',
+      'answered',
+      '_',
+      'E_',
+    ])
+      expect(JSON.parse(logged((log) => log.info({ code }))).code, code).toBe('[redacted]');
   });
 });
 
