@@ -102,7 +102,8 @@ export class AdminClient {
   async #send(method: Method, path: string, { query = {}, body, accept = 'application/json' }: Call = {}): Promise<Answer> {
     const base = await (this.#base ??= findMuster(this.#config));
     const headers: Record<string, string> = { accept };
-    if (path.startsWith('/api/')) headers.authorization = `Bearer ${await adminToken(this.#config, base)}`;
+    // The metrics take it, too, where METRICS_TOKEN closes them.
+    if (path !== '/readyz') headers.authorization = `Bearer ${await adminToken(this.#config, base)}`;
     if (body) headers['content-type'] = 'application/json';
     const address = new URL(base + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));

@@ -72,7 +72,7 @@ const RESOURCE_COLUMNS: Columns<CompanyModel['resources'][number]> = {
 };
 
 /** A company is as fresh as its stalest list; undefined while one of them was never verified. */
-export function oldestVerified(resources: CompanyModel['resources']): string | undefined {
+function oldestVerified(resources: CompanyModel['resources']): string | undefined {
   const times = resources.map(({ last_verified_at }) => last_verified_at);
   return times.includes(null) ? undefined : (times as string[]).toSorted()[0];
 }

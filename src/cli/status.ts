@@ -1,10 +1,7 @@
 import type { Command } from 'commander';
 import type { BudgetModel } from '../api/budget.js';
-import type { CompanyModel } from '../api/company-model.js';
 import type { OverviewModel } from '../api/overview.js';
-import type { RunModel } from '../api/run-model.js';
 import { type AdminClient, openAdminClient, type Readiness } from './admin-client.js';
-import { oldestVerified } from './companies.js';
 import { CommandFailure } from './exit-code.js';
 import { type OperatorOptions, operatorCommand } from './operator-command.js';
 import { tableLines, time } from './table.js';
@@ -14,10 +11,10 @@ export function registerStatus(program: Command): void {
   operatorCommand(program, 'status', what).action(async (options: OperatorOptions) => {
     const client = openAdminClient(options);
     const readiness = await client.readiness();
-    const overview = readiness.ready ? await overlook(client) : undefined;
-    if (options.json) console.log(JSON.stringify({ ...readiness, ...overview }));
+    const status = readiness.ready ? await readStatus(client) : undefined;
+    if (options.json) console.log(JSON.stringify({ ...status, ...readiness }));
     else {
-      const texts = Object.entries({ ready: textOf(readiness), ...(overview && textsOf(overview)) });
+      const texts = Object.entries({ ready: textOf(readiness), ...(status && textsOf(status)) });
       const [, ...lines] = tableLines(texts, { '': ([name]) => name, ' ': ([, text]) => text });
       for (const line of lines) console.log(line);
     }
@@ -25,40 +22,22 @@ export function registerStatus(program: Command): void {
   });
 }
 
-async function overlook(client: AdminClient) {
-  const [companies, queued, running, metrics, holds, budget, { issues_open, last_export }] = await Promise.all([
-    client.list<CompanyModel>('/api/companies'),
-    client.list<RunModel>('/api/runs', { status: 'queued' }),
-    client.list<RunModel>('/api/runs', { status: 'running' }),
-    client.getText('/metrics', {}, 'text/plain'),
-    client.list<object>('/api/holds', { status: 'open' }),
-    client.get<{ data: BudgetModel[] }>('/api/budget'),
+async function readStatus(client: AdminClient) {
+  const [overview, metrics, budget] = await Promise.all([
     client.get<OverviewModel>('/api/overview'),
+    client.getText('/metrics', {}, 'text/plain'),
+    client.get<{ data: BudgetModel[] }>('/api/budget'),
   ]);
-  const counts = { active: 0, reauthorization_required: 0, paused: 0 };
-  for (const { status } of companies) counts[status] += 1;
-  const lists = companies.flatMap(({ resources }) => resources);
-  const verified = lists.filter(({ last_verified_at }) => last_verified_at !== null);
   return {
-    companies: counts,
-    lists: {
-      verified: verified.length,
-      never_verified: lists.length - verified.length,
-      /** Start of the oldest of the verified walks. */
-      oldest_verified_at: oldestVerified(verified) ?? null,
-    },
-    runs: { queued: queued.length, running: running.length },
+    ...overview,
     companies_last_run_failed: lastRunsFailed(metrics),
     /** Of the environment that takes longest; null where it is not known. */
     estimated_seconds_left: secondsLeft(metrics),
-    open_holds: holds.length,
-    last_export,
-    open_issues: issues_open,
     budget: budget.data,
   };
 }
 
-/** By the metrics: the API lists every run that ever failed, and does not say which of them was a company's last. */
+/** From the metrics: the API lists every run that ever failed, and does not say which of them was a company's last. */
 function lastRunsFailed(metrics: string): number {
   return Number(/^muster_companies_last_run\{status="failed"\} (\d+)$/m.exec(metrics)?.[1] ?? 0);
 }
@@ -80,22 +59,23 @@ function textsOf({
   companies_last_run_failed: failed,
   estimated_seconds_left: left,
   last_export: exported,
-  open_holds,
-  open_issues,
+  oldest_verified_at,
+  holds_open,
+  issues_open,
   budget,
-}: Awaited<ReturnType<typeof overlook>>) {
-  const oldest = time(lists.oldest_verified_at) ?? '-';
+}: Awaited<ReturnType<typeof readStatus>>) {
+  const oldest = time(oldest_verified_at) ?? '-';
   return {
     companies: `${companies.active} active, ${companies.paused} paused, ${companies.reauthorization_required} must authorize again`,
-    lists: `${lists.verified} verified (the oldest at ${oldest}), ${lists.never_verified} never`,
+    lists: `${lists.verified} verified, ${lists.late} late, ${lists.never} never (the oldest proof is of ${oldest})`,
     runs: `${runs.running} running, ${runs.queued} queued${left === null ? '' : `, done in about ${Math.ceil(left / 60)} min at this pace`}`,
     'last runs':
       failed === 0
         ? 'none failed'
         : `${failed} ${failed === 1 ? 'company' : 'companies'} failed: see \`muster runs --status failed\``,
     ...(exported && { 'last export': exportText(exported) }),
-    'open issues': open_issues === 0 ? '0' : `${open_issues}: see \`muster issues\``,
-    'open holds': open_holds === 0 ? '0' : `${open_holds}: see \`muster holds --status open\``,
+    'open issues': issues_open === 0 ? '0' : `${issues_open}: see \`muster issues\``,
+    'open holds': holds_open === 0 ? '0' : `${holds_open}: see \`muster holds --status open\``,
     ...Object.fromEntries(budget.map((one) => [`requests, ${one.environment}`, requestsText(one)])),
   };
 }

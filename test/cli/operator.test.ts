@@ -7,6 +7,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
+import { Secret } from '../../src/core/secret.js';
 import { type AdminFixture, startAdmin, TOKEN, writeChanges } from '../api/admin-fixture.js';
 import { emptyDatabase } from '../support/database.js';
 import { startMuster } from '../support/process.js';
@@ -262,12 +263,22 @@ describe('status', () => {
       {
         ready: true,
         companies: { paused: 0 },
-        lists: { verified: 0, oldest_verified_at: null },
-        open_holds: 0,
-        open_issues: 0,
+        lists: { verified: 0, late: 0 },
+        runs: { queued: expect.any(Number), running: 0 },
+        companies_last_run_failed: 0,
+        holds_open: 0,
+        issues_open: 0,
       },
     ]);
+    expect(JSON.parse(stdout)).toMatchObject((await admin.call('GET', '/api/overview')).json as object);
     expect((await operate(['status'])).stdout).toMatch(/^ready +yes\ncompanies +\d+ active, 0 paused/);
+  });
+
+  test('is given where METRICS_TOKEN closes the metrics', async () => {
+    const closed = await startAdmin(undefined, { metricsToken: new Secret('a-scraper-token-of-tests') });
+    onTestFinished(() => closed.stop());
+    const { code, stderr } = await runMuster(['status', '--url', closed.url], { MUSTER_ADMIN_TOKEN: TOKEN });
+    expect([code, stderr]).toEqual([0, '']);
   });
 
   test('exits with 1 and names the part that is missing', async () => {

@@ -103,5 +103,5 @@ test('a run that failed, and deletions that were held back, are told with what t
   });
   expect(status).toMatch(/^last runs +1 company failed: see `muster runs --status failed`$/m);
   expect(status).toMatch(/^open holds +1: see `muster holds --status open`$/m);
-  expect((await operate('status', '--json')).json()).toMatchObject([{ companies_last_run_failed: 1, open_holds: 1 }]);
+  expect((await operate('status', '--json')).json()).toMatchObject([{ companies_last_run_failed: 1, holds_open: 1 }]);
 });
