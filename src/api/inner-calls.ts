@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { MusterError } from '../core/errors.js';
 import type { Caller } from './caller.js';
 
 /** A call of the API as anybody could make it with a token. */
@@ -31,6 +32,9 @@ export interface ApiForPages {
   readonly trust: (request: FastifyRequest) => void;
 }
 
+/** Parts of a path that are resolved before the path is looked up, encoded or not: with `..` in place of an id, another call would be made. */
+const DOTS = /^[^?]*\/(?:\.|%2e){1,2}(?:[/?]|$)/i;
+
 /**
  * Calls of the API from within the process, for somebody who has shown a token before: the pages of the control room make them for whoever is signed
  * in. They pass every check that a call from outside passes. A ticket names the caller: a random text that is good for one call, and that nobody
@@ -58,8 +62,9 @@ export class InnerCalls {
     return caller;
   }
 
+  /** Throws `not_found` for a path that would lead elsewhere than it says. */
   call(caller: Caller, { method, path, body }: ApiCall): Promise<ApiAnswer> {
-    return this.#asCaller(caller, async (authorization) => {
+    return this.#asCaller(caller, path, async (authorization) => {
       const answer = await this.#app.inject({
         method,
         url: path,
@@ -71,9 +76,9 @@ export class InnerCalls {
     });
   }
 
-  /** The bytes of an answer that goes on. Whoever does not read them to their end destroys the stream. */
+  /** The bytes of an answer that goes on. Whoever does not read them to their end destroys the stream. Throws as `call` does. */
   follow(caller: Caller, path: string): Promise<{ status: number; stream: Readable }> {
-    return this.#asCaller(caller, async (authorization) => {
+    return this.#asCaller(caller, path, async (authorization) => {
       const answer = await this.#app.inject({ method: 'GET', url: path, headers: { authorization }, payloadAsStream: true });
       const stream = answer.stream();
       // Nobody reads on: whoever writes the answer is told as if a connection had ended.
@@ -82,7 +87,8 @@ export class InnerCalls {
     });
   }
 
-  async #asCaller<T>(caller: Caller, work: (authorization: string) => Promise<T>): Promise<T> {
+  async #asCaller<T>(caller: Caller, path: string, work: (authorization: string) => Promise<T>): Promise<T> {
+    if (DOTS.test(path)) throw new MusterError('not_found', 'There can be nothing at this address: `.` and `..` are no ids.');
     const ticket = randomBytes(32).toString('base64url');
     this.#callers.set(ticket, caller);
     try {

@@ -245,7 +245,12 @@ function openServer(
     return503OnClosing: false,
     rewriteUrl: ({ url = '/' }) => mendConnectAddress(url),
     routerOptions: { ignoreTrailingSlash: true },
-    frameworkErrors: (error, request, reply) => void answerError(error, request, reply as never),
+    // An address that no router takes: people see the page of an unknown one.
+    frameworkErrors: (error, request, reply) => {
+      const show = async () => answerUnknown(request, reply as never);
+      if (asksForPage(request)) void show().catch((failure: unknown) => answerError(failure, request, reply as never));
+      else answerError(error, request, reply as never);
+    },
   });
   app.setValidatorCompiler(compileValidator);
   // Answers are typed by their models already.

@@ -52,7 +52,8 @@ export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) =
     const assets = serveAssets(pages);
 
     function viewOf(request: FastifyRequest, session: Session | undefined): View {
-      const { done } = request.query as { done?: unknown };
+      // Null for an address that no router takes.
+      const { done } = (request.query ?? {}) as { done?: unknown };
       return {
         base,
         publicUrl: withoutSlash(deps.publicUrl),
