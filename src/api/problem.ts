@@ -103,11 +103,20 @@ const UNREADABLE: Readonly<Record<string, Pick<Problem, 'status' | 'detail'>>> =
   ERR_HTTP_REQUEST_TIMEOUT: { status: 408, detail: 'The request did not come to its end in time.' },
 };
 
-/** Answers an absent host and a strange Expect with a problem. Node.js would answer both by itself, with no body. */
+/** A name or an address, with a port or without. An empty one is allowed where an address has none. */
+const HOST = /^(?:[\w\-.~!$&'()*+,;=%]*|\[[\da-f:.]+\])(?::\d*)?$/i;
+
+/**
+ * Answers a missing, a second or a malformed Host, and a strange Expect, with a problem. Node.js would answer a missing one and the last by itself, with
+ * no body; of two hosts it takes the first, where a proxy before it may have taken the second.
+ */
 export function answerForNode(app: FastifyInstance): void {
   app.addHook('onRequest', async ({ raw }, reply) => {
-    if (raw.httpVersion !== '1.1' || raw.headers.host !== undefined) return undefined;
-    return sendProblem(reply, { status: 400, code: 'invalid_request', detail: 'A request of HTTP/1.1 names its host.' });
+    // A call from within has no such list yet (inner-calls.ts).
+    const hosts = raw.headersDistinct?.['host'] ?? [raw.headers.host ?? []].flat();
+    const isTold = hosts.length === 1 || (hosts.length === 0 && raw.httpVersion !== '1.1');
+    if (isTold && hosts.every((host) => HOST.test(host))) return undefined;
+    return sendProblem(reply, { status: 400, code: 'invalid_request', detail: 'A request of HTTP/1.1 names its host, once.' });
   });
   app.server.on('checkExpectation', (_request, response) => {
     const detail = 'Nothing but 100-continue can be expected.';

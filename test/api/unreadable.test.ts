@@ -34,6 +34,17 @@ test.each<[string, string, number]>([
   ['a length that is none', 'POST /api/syncs HTTP/1.1\r\nHost: x\r\nContent-Length: canary\r\n\r\n', 400],
   ['no host', 'GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
   ['no host at an unknown address', 'GET /canary HTTP/1.1\r\nConnection: close\r\n\r\n', 400],
+  ['two hosts', 'GET /healthz HTTP/1.1\r\nHost: x\r\nHost: canary\r\nConnection: close\r\n\r\n', 400],
+  ['the same host twice', 'GET /healthz HTTP/1.1\r\nHost: x\r\nhost: x\r\nConnection: close\r\n\r\n', 400],
+  ['two hosts of HTTP/1.0', 'GET /healthz HTTP/1.0\r\nHost: x\r\nHost: canary\r\n\r\n', 400],
+  ['two hosts at an unknown address', 'GET /canary HTTP/1.1\r\nHost: x\r\nHost: y\r\nConnection: close\r\n\r\n', 400],
+  ...['x y', 'x/canary', 'canary@x', 'x:canary', 'http://x', '[canary]', 'x, y', 'x\ty', 'x?', '::1'].map(
+    (host): [string, string, number] => [
+      `the host ${host}`,
+      `GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+      400,
+    ],
+  ),
   ['an expectation', 'GET /healthz HTTP/1.1\r\nHost: x\r\nExpect: canary\r\nConnection: close\r\n\r\n', 417],
 ])('answers %s with a problem', async (_what, bytes, status) => {
   const answer = await send(bytes);
@@ -51,6 +62,21 @@ test.each<[string, string, number]>([
 
 test('needs no host of HTTP/1.0', async () => {
   expect((await send('GET /healthz HTTP/1.0\r\n\r\n')).status).toBe(200);
+});
+
+test.each(['x', 'X.example.com:8080', '127.0.0.1:1', '[::1]:8080', 'xn--bcher-kva.example', 'a_b', ''])(
+  'takes the host %s',
+  async (host) => {
+    expect((await send(`GET /healthz HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`)).status).toBe(200);
+  },
+);
+
+test('takes an address with a host for its path, as a proxy may send it', async () => {
+  const statusOf = async (target: string) =>
+    (await send(`GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`)).status;
+  expect(await statusOf('http://x/healthz')).toBe(200);
+  expect(await statusOf('http://canary/api/companies')).toBe(401);
+  expect(await statusOf('//canary/healthz')).toBe(404);
 });
 
 test('goes on after them', async () => {
