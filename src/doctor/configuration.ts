@@ -100,7 +100,7 @@ function environments({ environments: configured, publicUrl, faults }: Configura
   if (configured.length === 0) {
     // With a fault among them they are not unset but wrong, which is said already.
     if (faults.length > 0) return [];
-    const next = 'Set PRODUCTION_BASE_URL and its kin, or the TEST_… ones; `muster up` starts a sandbox without them.';
+    const next = 'Set PRODUCTION_BASE_URL and its kin, or the TEST_… ones; `muster up --sandbox` starts a sandbox without them.';
     return [warning('no environment of the service is configured', next)];
   }
   const isLocal = /^(localhost|127\.|\[::1\])/.test(publicUrl.hostname);

@@ -87,6 +87,41 @@ describe('bad usage exits with 2 and says what is wrong', () => {
   });
 });
 
+describe('up with a database and no provider', () => {
+  const env = {
+    DATABASE_URL: 'postgres://muster@127.0.0.1:1/muster',
+    MUSTER_ENCRYPTION_KEYS: `test:${Buffer.alloc(32, 7).toString('base64')}`,
+  };
+
+  test('says what to set, and mirrors no made-up companies', async () => {
+    const { code, stdout, stderr } = await runMuster(['up'], env);
+    expect([code, stdout]).toEqual([2, '']);
+    expect(stderr).toMatch(
+      /\[invalid_configuration\]\n {2}PRODUCTION_BASE_URL: is missing, .*TEST_.*DATABASE_URL.*`muster up --sandbox` \(for example: https:/,
+    );
+  });
+
+  test('goes on with --sandbox', async () => {
+    const { code, stderr } = await runMuster(['up', '--sandbox', '--json'], { ...env, PORT: '0' });
+    expect([code, stderr]).toEqual([1, expect.stringContaining('[database_unavailable]')]);
+  });
+
+  test('takes no --sandbox beside a provider', async () => {
+    const provider = {
+      TEST_BASE_URL: 'https://a.example',
+      TEST_AUTH_URL: 'https://a.example',
+      TEST_CLIENT_ID: 'a',
+      TEST_CLIENT_SECRET: 'b',
+    };
+    const { code, stderr } = await runMuster(['up', '--sandbox'], {
+      ...env,
+      ...provider,
+      PUBLIC_URL: 'https://muster.example.com',
+    });
+    expect([code, stderr]).toEqual([2, expect.stringContaining('--sandbox starts no sandbox')]);
+  });
+});
+
 describe('bad configuration exits with 2 and one message that lists every fault', () => {
   test.concurrent.each(['up', 'api', 'migrate', 'companies'])('%s', async (command) => {
     const { code, stdout, stderr } = await runMuster([command], {

@@ -14,6 +14,9 @@ import { Deployment } from './deployment.js';
 
 const REDIS_SERVER = 'redis-server';
 
+/** `up` with a database of its own and no provider needs to be told. */
+const withSandbox = (command: string) => (command === 'up' ? ['up', '--sandbox'] : [command]);
+
 describe('at the start', () => {
   let database: Awaited<ReturnType<typeof emptyDatabase>>;
   let home: string;
@@ -36,7 +39,7 @@ describe('at the start', () => {
   });
 
   test.each(['up', 'api', 'worker'])('%s says that Redis cannot be reached, and ends', async (command) => {
-    const muster = startMuster([command], { ...env, REDIS_URL: 'redis://:hunter2@127.0.0.1:1' });
+    const muster = startMuster(withSandbox(command), { ...env, REDIS_URL: 'redis://:hunter2@127.0.0.1:1' });
     expect(await muster.exit).toEqual({ code: 1, signal: null });
     expect(muster.stderr).toMatch(/muster: Redis at 127\.0\.0\.1:1 .*refused.*REDIS_URL.* \[queue_unavailable\]$/m);
     expect(muster.stdout + muster.stderr).not.toContain('hunter2');
@@ -50,7 +53,7 @@ describe('at the start', () => {
 
   test.each(['up', 'api', 'worker'])('a signal ends %s while it waits for a database that does not answer', async (command) => {
     const { port, connected } = await deafDatabase();
-    const muster = startMuster([command], { ...env, DATABASE_URL: `postgres://muster@127.0.0.1:${port}/muster` });
+    const muster = startMuster(withSandbox(command), { ...env, DATABASE_URL: `postgres://muster@127.0.0.1:${port}/muster` });
     await connected;
     muster.kill('SIGTERM');
     expect(await muster.exit).toEqual({ code: 0, signal: null });
