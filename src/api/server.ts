@@ -246,10 +246,12 @@ function openServer(
     rewriteUrl: ({ url = '/' }) => mendConnectAddress(url),
     routerOptions: { ignoreTrailingSlash: true },
     // An address that no router takes: people see the page of an unknown one.
-    frameworkErrors: (error, request, reply) => {
-      const show = async () => answerUnknown(request, reply as never);
-      if (asksForPage(request)) void show().catch((failure: unknown) => answerError(failure, request, reply as never));
-      else answerError(error, request, reply as never);
+    frameworkErrors: async (error, request, reply) => {
+      try {
+        await (asksForPage(request) ? answerUnknown(request, reply) : answerError(error, request, reply));
+      } catch (failure) {
+        answerError(failure, request, reply);
+      }
     },
   });
   app.setValidatorCompiler(compileValidator);

@@ -12,23 +12,22 @@ registerSecret(CANARY);
 /** Of the operating system, Node, OpenSSL, undici, Fastify, PostgreSQL and Prisma. */
 const ERROR_CODES_OF_OTHERS = [
   ...Object.keys(constants.errno),
-  ...[
-    'EAI_AGAIN',
-    'ENOTFOUND',
-    'ABORT_ERR',
-    'ERR_TLS_CERT_ALTNAME_INVALID',
-    'HPE_INVALID_CONSTANT',
-    'UND_ERR_SOCKET',
-    'FST_ERR_CTP_BODY_TOO_LARGE',
-  ],
-  ...[
-    'CERT_HAS_EXPIRED',
-    'DEPTH_ZERO_SELF_SIGNED_CERT',
-    'SELF_SIGNED_CERT_IN_CHAIN',
-    'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
-    'HOSTNAME_MISMATCH',
-  ],
-  ...['40001', '57P01', '53100', 'P2010'],
+  'EAI_AGAIN',
+  'ENOTFOUND',
+  'ABORT_ERR',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'HPE_INVALID_CONSTANT',
+  'UND_ERR_SOCKET',
+  'FST_ERR_CTP_BODY_TOO_LARGE',
+  'CERT_HAS_EXPIRED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+  'HOSTNAME_MISMATCH',
+  '40001',
+  '57P01',
+  '53100',
+  'P2010',
 ];
 
 function logged(write: (logger: ReturnType<typeof createLogger>) => void): string {
