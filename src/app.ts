@@ -15,6 +15,7 @@ import { calledOff, type StopStack } from './core/service.js';
 import { type Database, openCheckConnection, openDatabase } from './db/database.js';
 import { requireCompatible } from './db/compatibility.js';
 import { requireNoPendingMigrations } from './db/migrate.js';
+import { requireRoom } from './db/require-room.js';
 import { requireRuntimeRights } from './db/runtime-rights.js';
 import { claimInstallation, readStanding } from './db/tables/installation.js';
 import { writeWarehouseSettings } from './db/tables/warehouse-settings.js';
@@ -252,7 +253,7 @@ async function startApi(config: Config, url: string, shared: Shared, stack: Stop
     queueLook,
     authorization,
     readiness: [
-      { name: 'database', check: () => checks.query('SELECT 1') },
+      { name: 'database', check: () => requireRoom(checks) },
       { name: 'migrations', check: () => requireNoPendingMigrations(checks) },
       { name: 'version', check: () => requireCompatible(checks) },
       { name: 'queue', check: () => backend.ping() },

@@ -32,7 +32,13 @@ export interface ConnectPagesDependencies {
 }
 
 /** A visitor who tries again in a moment may meet a database that works. */
-const DATABASE_FAILURES = ['database_unavailable', 'statement_cancelled', 'database_busy'] as const;
+const DATABASE_FAILURES = [
+  'database_unavailable',
+  'statement_cancelled',
+  'database_full',
+  'database_failing',
+  'database_busy',
+] as const;
 
 /** The document of the API describes the calls that carry a token, and no pages. */
 const HIDDEN = { hide: true };

@@ -135,6 +135,8 @@ const OF_ERRORS: Readonly<Partial<Record<ErrorCode, string>>> = {
   database_unavailable: 'See that PostgreSQL runs and has connections left, then sync again.',
   statement_cancelled:
     'Lift the limit that cancels statements: ALTER ROLE … SET statement_timeout = 0 for the role of Muster, then sync again.',
+  database_full: 'Make room on the disk of PostgreSQL, or give it a larger one, then sync again.',
+  database_failing: 'Look at the log of PostgreSQL: it is out of memory, or a file of it fails. Mend that, then sync again.',
   internal_error: 'Something failed that should not have: look at the log of the workers and report it, then sync again.',
 };
 

@@ -44,6 +44,8 @@ const MEANINGS = {
   token_unreadable: 'A stored token cannot be decrypted: its key is missing.',
   database_unavailable: 'PostgreSQL does not answer.',
   statement_cancelled: 'PostgreSQL cancelled a statement; nothing was changed.',
+  database_full: 'The disk of PostgreSQL is full; nothing was changed.',
+  database_failing: 'PostgreSQL is out of memory, or a file of it fails; nothing was changed.',
   database_copied:
     'The database is a copy, or was restored, and nobody has said yet which it is: POST /api/installation/adopt or /detach.',
   installation_detached: 'The database is a copy of an installation, and asks nothing of the service.',
@@ -100,6 +102,8 @@ const COMMON: readonly {
   },
   { status: 503, code: 'database_unavailable', means: MEANINGS.database_unavailable, of: needsToken },
   { status: 503, code: 'statement_cancelled', means: MEANINGS.statement_cancelled, of: needsToken },
+  { status: 503, code: 'database_full', means: MEANINGS.database_full, of: needsToken },
+  { status: 503, code: 'database_failing', means: MEANINGS.database_failing, of: needsToken },
   { status: 503, code: 'database_busy', means: MEANINGS.database_busy, of: needsToken },
   { status: 503, code: 'stopping', means: 'The process is being stopped.' },
 ];

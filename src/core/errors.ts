@@ -66,6 +66,8 @@ export const ERROR_CODES = {
   stopping: { status: 503, retryable: true },
   database_unavailable: { status: 503, retryable: true },
   statement_cancelled: { status: 503, retryable: true },
+  database_full: { status: 503, retryable: true },
+  database_failing: { status: 503, retryable: true },
   database_busy: { status: 503, retryable: true },
   process_outdated: { status: 503, retryable: false },
   queue_unavailable: { status: 503, retryable: true },

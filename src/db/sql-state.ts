@@ -12,8 +12,8 @@ export function sqlState(error: unknown): string | undefined {
 }
 
 /**
- * A failure of the connection as MusterError `database_unavailable`, a cancelled statement as `statement_cancelled`, every other error as
- * it came. Whether the statement or commit that was under way took effect is unknown after the first: whoever repeats it needs an epoch or
+ * A failure of the connection as MusterError `database_unavailable`, a cancelled statement as `statement_cancelled`, a full disk as `database_full`, a
+ * server out of memory or with files that fail as `database_failing`, every other error as it came. Whether the statement or commit that was under way took effect is unknown after the first: whoever repeats it needs an epoch or
  * a key that makes it harmless. A cancelled statement has had no effect, nor has its transaction.
  */
 export function translateDatabaseError(error: unknown): unknown {
@@ -25,11 +25,33 @@ export function translateDatabaseError(error: unknown): unknown {
       { cause: error, details: { sql_state: CANCELLED } },
     );
   }
+  const exhausted = exhaustion(error);
+  if (exhausted) return exhausted;
   if (!isUnavailable(error)) return error;
   return new MusterError(
     'database_unavailable',
     'The database cannot be reached or closed the connection; see that it runs and try again',
     { cause: error, details: { sql_state: sqlState(error) ?? null } },
+  );
+}
+
+/** What the server has run out of. A statement that failed for it has had no effect, nor has its transaction. */
+function exhaustion(error: unknown): MusterError | undefined {
+  const state = sqlState(error) ?? '';
+  const details = { sql_state: state };
+  if (state === DISK_FULL) {
+    return new MusterError(
+      'database_full',
+      'The disk of PostgreSQL is full, and nothing was changed. Make room there, or give it a larger one; then everything goes on by itself',
+      { cause: error, details },
+    );
+  }
+  if (!FAILING_STATES.has(state)) return undefined;
+  return new MusterError(
+    'database_failing',
+    `PostgreSQL could not do its work (SQLSTATE ${state}), and nothing was changed: it is out of memory or of another resource, or a file of it fails. ` +
+      'Its log says more',
+    { cause: error, details },
   );
 }
 
@@ -59,6 +81,16 @@ export function explainDatabaseError(error: unknown): unknown {
 
 /** query_canceled: statement_timeout, or pg_cancel_backend. */
 const CANCELLED = '57014';
+
+/** disk_full */
+const DISK_FULL = '53100';
+
+const FAILING_STATES = new Set([
+  '53000', // insufficient_resources
+  '53200', // out_of_memory
+  '53400', // configuration_limit_exceeded: temp_file_limit
+  '58030', // io_error
+]);
 
 /** Another transaction was in the way. */
 const CONFLICT_STATES = new Set([

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.js';
-import { MusterError } from '../core/errors.js';
+import { isMusterError, MusterError } from '../core/errors.js';
 import { isPassingTrouble, sqlState } from '../db/sql-state.js';
 import { untilCommitted } from '../db/transaction.js';
 import type { Logger } from '../observability/logger.js';
@@ -47,7 +47,10 @@ export class ReceivedPairs {
       return await untilCommitted(pair.store, this.#retries);
     } catch (cause) {
       const error = (await this.#isSetAside(pair)) ? setAsideError(pair, cause) : this.#keepInMemory(pair, cause);
-      this.#logger.error({ err: error, ...logFieldsOf(pair.company), sql_state: sqlState(cause) }, 'tokens could not be stored');
+      this.#logger.error(
+        { err: error, ...logFieldsOf(pair.company), sql_state: stateBehind(cause) },
+        'tokens could not be stored',
+      );
       throw error;
     }
   }
@@ -110,7 +113,7 @@ function setAsideError({ company }: ReceivedPair<unknown>, cause: unknown): Must
   return new MusterError(
     'token_not_stored',
     `The service granted ${describeCompany(company)} new tokens, and the database refused to store them (${stateOf(cause)}): nothing was changed, and the new refresh token is safe in quarantine. See that the database takes writes, then do the same again: it goes on with the token in quarantine`,
-    { cause, details: { kept: 'quarantine', sql_state: sqlState(cause) ?? null } },
+    { cause, details: { kept: 'quarantine', sql_state: stateBehind(cause) ?? null } },
   );
 }
 
@@ -118,11 +121,16 @@ function inMemoryError({ company }: ReceivedPair<unknown>, cause: unknown): Must
   return new MusterError(
     'token_not_stored',
     `The service granted ${describeCompany(company)} new tokens, and the database does not take them (${stateOf(cause)}): this process keeps them in its memory and stores them as soon as it can. Do not restart it and do not send the old token again; see that the database takes writes, then look at the company`,
-    { cause, details: { kept: 'memory', sql_state: sqlState(cause) ?? null } },
+    { cause, details: { kept: 'memory', sql_state: stateBehind(cause) ?? null } },
   );
 }
 
+/** The SQLSTATE of a database that answers. */
+function stateBehind(cause: unknown): string | undefined {
+  return sqlState(isMusterError(cause) && cause.code !== 'database_unavailable' ? cause.cause : cause);
+}
+
 function stateOf(cause: unknown): string {
-  const state = sqlState(cause);
+  const state = stateBehind(cause);
   return state === undefined ? 'it does not answer' : `SQLSTATE ${state}`;
 }

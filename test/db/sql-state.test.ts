@@ -62,6 +62,24 @@ describe('translateDatabaseError', () => {
     },
   );
 
+  test.each([
+    ['53100', 'database_full'],
+    ['53000', 'database_failing'],
+    ['53200', 'database_failing'],
+    ['53400', 'database_failing'],
+    ['58030', 'database_failing'],
+  ])('%s is %s', (code, name) => {
+    const error = coded(code);
+    expect(translateDatabaseError(error)).toMatchObject({
+      code: name,
+      retryable: true,
+      cause: error,
+      details: { sql_state: code },
+    });
+    // A run that goes on at once would meet the same for ever: it waits for its next attempt.
+    expect(isPassingTrouble(translateDatabaseError(error))).toBe(false);
+  });
+
   test('so does a socket that failed, but no file that is missing', () => {
     expect(translateDatabaseError(coded('ECONNREFUSED', { syscall: 'connect' }))).toMatchObject({ code: 'database_unavailable' });
     const missing = coded('ENOENT', { syscall: 'open' });
