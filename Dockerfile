@@ -33,8 +33,8 @@ COPY bin ./bin
 USER node
 EXPOSE 8080
 STOPSIGNAL SIGTERM
-# For `api` and `up`. A worker listens nowhere: switch the check off for it.
+# A worker listens on PROBE_PORT alone: set it there, or switch the check off.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=60s --retries=3 \
-  CMD ["node", "-e", "fetch('http://127.0.0.1:' + process.env.PORT + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch('http://127.0.0.1:' + (process.env.PROBE_PORT || process.env.PORT) + '/healthz').then((answer) => process.exit(answer.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["/app/bin/muster"]
 CMD ["api"]

@@ -2,6 +2,8 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Authenticator } from './api/authenticator.js';
+import { ProbeServer } from './api/probe-server.js';
+import type { ReadinessCheck } from './api/readiness.js';
 import type { AdminServer } from './api/server.js';
 import { loadCatalogue } from './catalogue/load-catalogue.js';
 import { signerOf } from './certificates/certificate.js';
@@ -19,6 +21,7 @@ import { requireRoom } from './db/require-room.js';
 import { requireRuntimeRights } from './db/runtime-rights.js';
 import { claimInstallation, readStanding } from './db/tables/installation.js';
 import { writeWarehouseSettings } from './db/tables/warehouse-settings.js';
+import { requireWorker } from './db/tables/workers.js';
 import { AnswerMemory } from './http/answer-memory.js';
 import { ApiClient } from './http/api-client.js';
 import { databaseBudget } from './http/budget/budget-store.js';
@@ -26,9 +29,12 @@ import { SharedRequestBudget } from './http/budget/shared-request-budget.js';
 import { HttpClient } from './http/http-client.js';
 import { exportQueue, notificationQueue, tokenQueue } from './jobs/due-queues.js';
 import { postgresBackend } from './jobs/postgres-queue.js';
+import { QueueGuard } from './jobs/queue-guard.js';
 import { QueueLook } from './jobs/queue-look.js';
+import { recordedSweeps } from './jobs/recorded-sweeps.js';
 import { redisBackend } from './jobs/redis-queue.js';
 import { RunQueue, RunWorker } from './jobs/run-queue.js';
+import { Substitute } from './jobs/substitute.js';
 import { Sweeper } from './jobs/sweeper.js';
 import { sweeps } from './jobs/sweeps.js';
 import { VersionWatch } from './jobs/version-watch.js';
@@ -37,6 +43,7 @@ import { databaseUrl, prepareDatabase, stopStack } from './maintenance.js';
 import { ensureMirrorTables, mirrorRelations } from './mirror/mirror-table.js';
 import { privacySweep } from './mirror/privacy-sweep.js';
 import { Deliverer } from './notifications/deliverer.js';
+import { Heartbeat } from './notifications/heartbeat.js';
 import { Webhook } from './notifications/webhook.js';
 import { AccessTokenManager } from './oauth/access-token-manager.js';
 import { Authorization } from './oauth/authorization.js';
@@ -110,7 +117,8 @@ async function start(config: Config, roles: ReadonlySet<Role>, logger: Logger, s
   await prepareDatabase(url, config, logger);
   const shared = await openShared(config, url, logger, stack);
   if (roles.has('worker')) await startWorker(config, shared, stack);
-  const server = roles.has('api') ? await startApi(config, url, shared, stack) : undefined;
+  const server = roles.has('api') ? await startApi(config, shared, stack) : undefined;
+  if (config.probePort !== undefined) await stack.start(new ProbeServer({ ...config, ...shared, port: config.probePort }));
   const { db, runs, onboarding, connections } = shared;
   return {
     db,
@@ -174,14 +182,42 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const runQueue = new RunQueue(backend, logger);
   stack.push({ name: 'run queue', stop: () => runQueue.close() });
   const runs = new Runs({ db, catalogue, schedule, clock, dispatcher: runQueue });
-  return { ...oauth, worker, catalogue, marks, apiClients, tokens, onboarding, flows, links, backend, runQueue, runs };
+  const checks = openCheckConnection(url);
+  stack.push({ name: 'readiness', stop: () => checks.end() });
+  const readiness: readonly ReadinessCheck[] = [
+    { name: 'database', check: () => requireRoom(checks) },
+    { name: 'migrations', check: () => requireNoPendingMigrations(checks) },
+    { name: 'version', check: () => requireCompatible(checks) },
+    { name: 'queue', check: () => backend.ping() },
+    { name: 'workers', check: () => requireWorker(db.prisma), isOptional: true },
+  ];
+  const webhook = config.webhook && new Webhook(config.webhook, clock);
+  if (webhook) stack.push({ name: 'webhook', stop: () => webhook.close() });
+  const authorizeUrl = async (company: CompanyKey) => (await links.reauthorizationLinks([company])).get(keyText(company))?.url;
+  const deliverer = new Deliverer({ db, webhook, publicUrl: config.publicUrl, authorizeUrl, logger });
+  return {
+    ...oauth,
+    worker,
+    catalogue,
+    marks,
+    apiClients,
+    tokens,
+    onboarding,
+    flows,
+    links,
+    backend,
+    runQueue,
+    runs,
+    readiness,
+    deliverer,
+  };
 }
 
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 async function startWorker(config: Config, shared: Shared, stack: StopStack): Promise<void> {
-  const { db, clock, logger, worker: name, apiClients, tokens, links, backend, runQueue, runs } = shared;
-  const { publicUrl, schedule, workerConcurrency: concurrency } = config;
+  const { db, clock, logger, worker: name, apiClients, tokens, backend, runQueue, runs, deliverer } = shared;
+  const { schedule, workerConcurrency: concurrency } = config;
   const executor = new RunExecutor({
     ...shared,
     answers: new AnswerMemory(config.answerMemoryBytes),
@@ -191,19 +227,14 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     apiOf: (environment) => ofEnvironment(apiClients, environment),
   });
   const worker = new RunWorker({ ...shared, queue: runQueue, executor, leases: new RunLeases(db, name, logger), concurrency });
-  const webhook = config.webhook && new Webhook(config.webhook, clock);
-  if (webhook) stack.push({ name: 'webhook', stop: () => webhook.close() });
-  const authorizeUrl = async (company: CompanyKey) => (await links.reauthorizationLinks([company])).get(keyText(company))?.url;
-  const deliverer = new Deliverer({ db, webhook, publicUrl, authorizeUrl, logger });
   const dueExports = config.exports && exportQueue(backend, new NightExports({ ...config, ...shared, exports: config.exports }));
   const queues = { dueTokens: tokenQueue(backend, tokens), dueNotifications: notificationQueue(backend, deliverer), dueExports };
   const work = {
     ...config,
     ...shared,
     ...queues,
-    deliverer,
     startDueSyncs: nightlySyncs({ db, runs, schedule, logger }),
-    sweepIssues: issueSweep({ ...shared, ...config }),
+    sweepIssues: issueSweep({ ...shared, ...config, isWorker: true }),
     sweepNights: nightSweep({ ...shared, ...config }),
     startVerifications: nightlyVerifications({ ...shared, schedule, share: config.verifySharePerNight }),
     sweepSchema: schemaSweep({ db, clock, logger }),
@@ -216,13 +247,18 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     sweepPrivacy: privacySweep(shared),
     retention: { runDays: config.runRetentionDays, auditDays: config.auditRetentionDays },
   };
-  const sweeper = new Sweeper(backend, sweeps(work), logger);
+  const all = recordedSweeps(db, clock, sweeps(work));
+  const sweeper = new Sweeper(backend, all, logger);
+  const heartbeat = config.heartbeatUrl && new Heartbeat({ db, url: config.heartbeatUrl, sweeps: all, logger });
+  const guard = new QueueGuard({ backend, db, logger });
   const presence = new WorkerPresence(db, name, logger);
   const version = new VersionWatch({ db, logger, endProcess: () => process.kill(process.pid, 'SIGTERM') });
-  for (const service of [...Object.values(queues), worker, sweeper, presence, version]) if (service) await stack.start(service);
+  // A sweep that looks for living workers finds this one.
+  for (const service of [presence, ...Object.values(queues), worker, sweeper, version, guard, heartbeat])
+    if (service) await stack.start(service);
 }
 
-async function startApi(config: Config, url: string, shared: Shared, stack: StopStack): Promise<AdminServer> {
+async function startApi(config: Config, shared: Shared, stack: StopStack): Promise<AdminServer> {
   const { db, clock, catalogue, logger, links, backend, runQueue } = shared;
   // Ten megabytes, which a worker does without.
   const [{ createAdminServer }, { controlRoom }, { createMetrics }] = await Promise.all([
@@ -236,8 +272,6 @@ async function startApi(config: Config, url: string, shared: Shared, stack: Stop
   stack.push({ name: 'authorization', stop: () => authorization.settle() });
   const queueLook = new QueueLook(backend, systemClock);
   stack.push(queueLook);
-  const checks = openCheckConnection(url);
-  stack.push({ name: 'readiness', stop: () => checks.end() });
   const token = await adminToken(config, logger);
   const server = createAdminServer({
     ...config,
@@ -252,13 +286,8 @@ async function startApi(config: Config, url: string, shared: Shared, stack: Stop
     connectLinks: links,
     queueLook,
     authorization,
-    readiness: [
-      { name: 'database', check: () => requireRoom(checks) },
-      { name: 'migrations', check: () => requireNoPendingMigrations(checks) },
-      { name: 'version', check: () => requireCompatible(checks) },
-      { name: 'queue', check: () => backend.ping() },
-    ],
   });
+  await stack.start(new Substitute({ ...shared, sweepIssues: issueSweep({ ...shared, ...config, isWorker: false }) }));
   await stack.start(server);
   return server;
 }

@@ -25,6 +25,7 @@ export type AuditAction =
   | 'hold.approve'
   | 'hold.reject'
   | 'notification.redeliver'
+  | 'notifications.redeliver'
   | 'notification.test'
   | 'quarantined_token.delete'
   | 'schema.rebuild'

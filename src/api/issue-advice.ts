@@ -96,6 +96,21 @@ const OF_STATES: Readonly<Record<IssueState, Advice>> = {
     text: 'Keys that came later have no column: their values stand in the column _rest of the view, and in data. Mostly a member holds others that are called by ids; read it from _rest. The issue ends a week after the last such record.',
     action: () => ({ method: 'GET', path: '/api/schema' }),
   },
+  no_worker: {
+    title: 'No worker lives',
+    text: 'Nothing is fetched and no token is refreshed until a worker lives again. Start one (muster worker), or see in the log why those that there were have ended. One that is there and does not say that it lives may be frozen or cut off from the database: end it and start it again. The issue ends by itself.',
+    action: look('/api/overview?'),
+  },
+  queue_stopped: {
+    title: 'The queue was stopped',
+    text: 'A queue was paused, or what BullMQ knows of it was removed. Muster has set it going again, and what was lost comes back from the database. Find out who pauses or empties it: Muster needs a Redis database, or the schema bullmq of PostgreSQL, that nobody else writes. The issue ends ten minutes after the last time.',
+    action: () => ({ method: 'GET', path: '/api/queue' }),
+  },
+  webhook_failing: {
+    title: 'The webhook takes nothing',
+    text: 'Notifications are not delivered, so that nobody is told of anything. See the receiver of NOTIFY_WEBHOOK_URL and its log; the list of notifications says how each attempt ended. Then send all again. The issue ends with the first delivery that is taken.',
+    action: (environment) => ({ method: 'POST', path: '/api/notifications/redeliver', body: { environment } }),
+  },
   mirror_differs: {
     title: 'The mirror differs from what was received',
     text: 'A second reading found rows that are missing, that nobody received, or that hold another text than was received: somebody has written to the mirror, or it was restored. The run of trigger verify or nightly_verify has samples. Find out who writes there, then ask for a full resync of these companies, which compares every record, and verify again: the issue ends once nothing is found.',

@@ -9,6 +9,7 @@ import {
   NOTIFICATION_STATUSES,
   type NotificationRow,
   resetNotification,
+  resetUndelivered,
 } from '../db/tables/notifications.js';
 import { audited } from './audit.js';
 import { CompanyName, namedPage } from './company-names.js';
@@ -52,6 +53,7 @@ const Notification = z
     count: Count.optional(),
     issue_id: z.string().optional(),
     issue_status: z.enum(['ongoing', 'resolved']).optional(),
+    cause: z.string().optional().meta({ description: 'The cause of the issue.' }),
     columns_added: Count.optional(),
     columns_with_misfits: Count.optional(),
     status: NotificationStatusName,
@@ -69,6 +71,12 @@ export type NotificationModel = z.output<typeof Notification>;
 
 /** A request without a body is for the test environment, of which nobody is woken. */
 const SendTest = z.strictObject({ environment: EnvironmentName.default('test') }).nullish();
+
+const RedeliverAll = z.strictObject({ environment: EnvironmentName.exactOptional() }).nullish();
+const Redelivered = z
+  .object({ queued: Count.meta({ description: 'How many are sent once more.' }) })
+  .meta({ id: 'RedeliveredNotifications', description: 'What was not delivered is due now.' });
+export type RedeliveredModel = z.output<typeof Redelivered>;
 
 export interface NotificationRoutesDependencies {
   readonly db: Database;
@@ -120,6 +128,31 @@ export function notificationRoutes({ db, webhook }: NotificationRoutesDependenci
           return insertTestNotification(db, { environment });
         });
         return reply.code(201).send(presentNotification(row));
+      },
+    );
+
+    api.post(
+      '/notifications/redeliver',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'redeliverNotifications',
+          summary: 'Send all notifications once more that were not delivered',
+          description:
+            'Those that were given up, and those that wait for another attempt; each with the same id and all its attempts. Not those that nobody tried for a day.',
+          body: RedeliverAll,
+          response: answers({ 202: Redelivered }, ['webhook_not_configured']),
+        },
+      },
+      async ({ caller, body }, reply) => {
+        const environment = body?.environment;
+        const entry = { by: caller, action: 'notifications.redeliver', ...(environment && { environment }) } as const;
+        const queued = await audited(db, entry, async () => {
+          if (!webhook) throw noWebhook();
+          return resetUndelivered(db, { environment });
+        });
+        return reply.code(202).send({ queued });
       },
     );
 

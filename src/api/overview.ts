@@ -12,10 +12,12 @@ import { countOngoingIssues } from '../db/tables/issues.js';
 import { countProofs } from '../db/tables/lists.js';
 import { findLastExport, type LastExport } from '../db/tables/night-exports.js';
 import { countActiveRuns, countNight, measureWait } from '../db/tables/run-counts.js';
+import { readFailingSince } from '../db/tables/webhook.js';
 import { countWorkers } from '../db/tables/workers.js';
 import { nightsAround, type Schedule } from '../runs/schedule.js';
-import { type HealthRoutesDependencies, isReady } from './health.js';
+import type { HealthRoutesDependencies } from './health.js';
 import { answers, Count, EnvironmentName, presentTime, queryOf, Time } from './models.js';
+import { readinessOf } from './readiness.js';
 
 const Overview = z
   .object({
@@ -62,6 +64,9 @@ const Overview = z
     holds_open: Count,
     issues_open: Count,
     oldest_verified_at: Time.nullable().meta({ description: 'The oldest last proof, but for paused companies.' }),
+    webhook_failing_since: Time.nullable().meta({
+      description: 'Since when the webhook has taken nothing; null where it takes what it is sent.',
+    }),
     workers: Count.meta({ description: 'Workers that live, whatever the environment.' }),
   })
   .meta({ id: 'Overview', description: 'Who must act, what is late, and whether the last night is complete.' });
@@ -129,10 +134,11 @@ async function overlook(
       holds_open: await countOpenHolds(tx, { environment }),
       issues_open: await countOngoingIssues(tx, { environment }),
       oldest_verified_at: presentTime(oldestVerifiedAt),
+      webhook_failing_since: presentTime(await readFailingSince(tx)),
       workers: await countWorkers(tx),
     };
   });
-  const [counts, ready] = await Promise.all([counting, isReady(readiness)]);
+  const [counts, { ready }] = await Promise.all([counting, readinessOf(readiness)]);
   return { ready, ...counts };
 }
 

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Dispatcher } from 'undici';
+import type { Readiness } from '../api/readiness.js';
 import { type Config, loadConfig } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
 import { connectionFailure } from '../core/connection-failure.js';
@@ -23,11 +24,6 @@ interface Answer {
   readonly base: string;
   readonly status: number;
   readonly text: string;
-}
-
-export interface Readiness {
-  readonly ready: boolean;
-  readonly parts: Readonly<Record<string, { readonly ready: boolean; readonly problem?: string }>>;
 }
 
 /** The admin API of the Muster at `url`, or of one that is found. Throws `invalid_configuration` as the server itself would. */

@@ -82,6 +82,7 @@ async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation
     },
     providers: config.providers,
     issuer: config.oidc?.issuer,
+    hasWebhook: config.webhook !== undefined,
     workerConcurrency: config.workerConcurrency,
     changeRetentionDays: config.changeRetentionDays,
     staleAfterHours: config.staleAfterHours,

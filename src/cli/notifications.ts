@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { EventTypeName, type NotificationModel, NotificationStatusName } from '../api/notifications.js';
+import { EventTypeName, type NotificationModel, NotificationStatusName, type RedeliveredModel } from '../api/notifications.js';
 import { openAdminClient } from './admin-client.js';
 import {
   companyOption,
@@ -21,6 +21,13 @@ export function registerNotifications(program: Command): void {
   idCommand(notifications, 'redeliver', 'send a notification once more', async (client, id, options) =>
     print([await client.post<NotificationModel>(`/api/notifications/${id}/redeliver`)], COLUMNS, options),
   );
+  operatorCommand(notifications, 'redeliver-all', 'send all once more that were not delivered')
+    .addOption(environmentOption())
+    .action(async ({ environment, ...options }: ListOptions) => {
+      const body = environment === undefined ? {} : { environment };
+      const answer = await openAdminClient(options).post<RedeliveredModel>('/api/notifications/redeliver', body);
+      print([answer], { 'SENT AGAIN': ({ queued }) => String(queued) }, options);
+    });
   operatorCommand(notifications, 'test', 'send a test to the webhook; the list says what becomes of it')
     .addOption(environmentOption().default('test'))
     .action(async ({ environment, ...options }: ListOptions) =>

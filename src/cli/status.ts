@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import type { BudgetModel } from '../api/budget.js';
 import type { OverviewModel } from '../api/overview.js';
-import { type AdminClient, openAdminClient, type Readiness } from './admin-client.js';
+import type { Readiness } from '../api/readiness.js';
+import { type AdminClient, openAdminClient } from './admin-client.js';
 import { CommandFailure } from './exit-code.js';
 import { type OperatorOptions, operatorCommand } from './operator-command.js';
 import { tableLines, time } from './table.js';
@@ -47,15 +48,18 @@ function secondsLeft(metrics: string): number | null {
   return left.length === 0 ? null : Math.max(...left);
 }
 
-function textOf({ parts }: Readiness): string {
-  const missing = Object.entries(parts).filter(([, { ready }]) => !ready);
-  return missing.map(([part, { problem }]) => `no: ${part} ${problem ?? ''}`.trim()).join('; ') || 'yes';
+function textOf({ ready, parts }: Readiness): string {
+  if (ready) return 'yes';
+  const missing = Object.entries(parts).filter(([, part]) => !part.ready);
+  return missing.map(([part, { problem }]) => `no: ${part} ${problem ?? ''}`.trim()).join('; ');
 }
 
 function textsOf({
   companies,
   lists,
   runs,
+  workers,
+  webhook_failing_since: failingSince,
   companies_last_run_failed: failed,
   estimated_seconds_left: left,
   last_export: exported,
@@ -69,6 +73,10 @@ function textsOf({
     companies: `${companies.active} active, ${companies.paused} paused, ${companies.reauthorization_required} must authorize again`,
     lists: `${lists.verified} verified, ${lists.late} late, ${lists.never} never (the oldest proof is of ${oldest})`,
     runs: `${runs.running} running, ${runs.queued} queued${left === null ? '' : `, done in about ${Math.ceil(left / 60)} min at this pace`}`,
+    workers: workers === 0 ? 'none, so nothing is fetched: start one (`muster worker`), or see its log' : String(workers),
+    ...(failingSince && {
+      webhook: `takes nothing since ${time(failingSince)}: see \`muster notifications\`, then \`muster notifications redeliver-all\``,
+    }),
     'last runs':
       failed === 0
         ? 'none failed'

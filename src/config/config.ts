@@ -51,6 +51,10 @@ export interface Config {
   readonly staleAfterHours: number;
   readonly refreshMarginSeconds?: number;
   /** Who is told of what a person should know. Unset: nobody. */
+  /** Where probes are answered. */
+  readonly probePort?: number;
+  /** What is asked once a minute while all is well. */
+  readonly heartbeatUrl?: URL;
   readonly webhook?: { readonly url: URL; readonly secret: Secret };
   /** Companies that one worker walks side by side. */
   readonly workerConcurrency: number;
@@ -198,6 +202,8 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
       changeRetentionDays: values.CHANGE_RETENTION_DAYS,
       exports: to === undefined ? undefined : { to, format, ...present({ resources }) },
       oidc: oidcOf(),
+      probePort: values.PROBE_PORT,
+      heartbeatUrl: values.HEARTBEAT_URL,
       webhook: url && secret && { url, secret },
     }),
   };

@@ -57,6 +57,11 @@ export const SETTINGS = z.object({
     help: 'Port on which it listens; 0 takes a free one.',
     example: '8080',
   }),
+  PROBE_PORT: optional(value.wholeNumber(1, 65_535), {
+    help: 'Port of `HOST` on which `api`, `worker` and `up` answer `GET /healthz` and `GET /readyz`, without a token, and nothing else. A worker whose event loop stands still does not answer. A port that is taken stops the start: each process of a host needs another one.',
+    unset: 'a worker listens nowhere',
+    example: '9100',
+  }),
   PUBLIC_URL: optional(value.rootUrl, {
     help: 'Outside address of the admin API, for redirect and connect links.',
     unset: '`http://HOST:PORT`',
@@ -135,6 +140,12 @@ export const SETTINGS = z.object({
     help: 'Memory of one worker for answers of the service, in MB: three times what they have in bytes, until they are written.',
     unset: "512, or less: the heap's limit, or half of what the machine or the container has beyond 128 MB",
     example: '256',
+  }),
+  HEARTBEAT_URL: optional(value.httpsUrl, {
+    help: 'Address that is asked by GET once the first worker lives, then once a minute for the whole installation, while a worker lives and every sweep is in time: for a monitor that alarms on silence ([notifications](notifications.md#silence)). https unless on loopback.',
+    unset: 'nobody is told of silence',
+    example: 'https://monitor.example.com/ping/muster',
+    secret: true,
   }),
   NOTIFY_WEBHOOK_URL: optional(value.httpsUrl, {
     help: 'Address that is told of what a person should know; https unless on loopback.',

@@ -70,6 +70,7 @@ export const ERROR_CODES = {
   database_failing: { status: 503, retryable: true },
   database_busy: { status: 503, retryable: true },
   process_outdated: { status: 503, retryable: false },
+  no_worker: { status: 503, retryable: false },
   queue_unavailable: { status: 503, retryable: true },
   migration_failed: { status: 500, retryable: false },
   embedded_database_failed: { status: 500, retryable: false },

@@ -143,6 +143,12 @@ export const ACTIONS = {
     call: ({ id }) => post(`/api/notifications/${part(id)}/redeliver`),
     done: 'The notification is sent once more.',
   },
+  'notifications.redeliver': {
+    label: 'Send all again',
+    role: 'operator',
+    call: ({ environment }) => post('/api/notifications/redeliver', environment ? { environment } : undefined),
+    done: 'All notifications that were not delivered are sent once more.',
+  },
   'notification.test': {
     label: 'Send a test',
     role: 'operator',

@@ -46,6 +46,7 @@ export function IssueCard({ issue }: { readonly issue: IssueModel }) {
 function buttonOf({ action }: Pick<IssueModel, 'action'>): ActionName | undefined {
   if (action.path === '/api/connect-links/reauthorization') return 'connect_links.create';
   if (action.path === '/api/held-tokens/release') return 'held_tokens.release';
+  if (action.path === '/api/notifications/redeliver') return 'notifications.redeliver';
   if (action.path === '/api/syncs') return action.body?.status === 'failed' ? 'companies.failed' : 'companies.sync';
   return undefined;
 }
@@ -62,6 +63,7 @@ const PAGES_OF_LISTS: Readonly<Record<string, readonly [path: string, name: stri
   '/api/companies': ['/companies', 'Show the companies'],
   '/api/holds': ['/holds', 'Decide on the holds'],
   '/api/budget': ['/queue', 'Show the request budget'],
+  '/api/queue': ['/queue', 'Show the queue'],
   '/api/runs': ['/runs', 'Show the runs'],
 };
 

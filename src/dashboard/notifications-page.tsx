@@ -27,7 +27,7 @@ interface NotificationsProps {
 function Notifications({ list, filters }: NotificationsProps) {
   const may = useMay();
   const [first] = list.data;
-  const test = useCommands(['notification.test'], {});
+  const test = useCommands(['notification.test', 'notifications.redeliver'], {});
   const again = useCommands(first ? ['notification.redeliver'] : [], { id: first?.id ?? '' });
   return (
     <>
@@ -36,7 +36,10 @@ function Notifications({ list, filters }: NotificationsProps) {
           <h1>Notifications</h1>
           <p class="lead">What the webhook was told, and what became of it.</p>
         </div>
-        <ActionForm name="notification.test" fields={{}} />
+        <div class="actions">
+          <ActionForm name="notifications.redeliver" fields={{}} />
+          <ActionForm name="notification.test" fields={{}} />
+        </div>
       </div>
       <Filters path={PATH} controls="notifications">
         <Choice name="status" label="Delivery" chosen={filters.status} options={STATUSES} />

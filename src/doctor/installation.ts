@@ -17,6 +17,8 @@ import { checkQueue, type QueuePlace } from './queue.js';
 import { checkServices } from './service.js';
 import { serviceProbes } from './service-probes.js';
 import { checkTransactions } from './transactions.js';
+import { checkWebhook } from './webhook.js';
+import { checkWorkers } from './workers.js';
 
 /** All that is known of an installation before anything of it is asked. */
 export interface Installation {
@@ -29,6 +31,7 @@ export interface Installation {
   readonly providers: ByEnvironment<ProviderSettings>;
   /** By which people sign in to the control room; undefined where they do so with tokens alone. */
   readonly issuer: URL | undefined;
+  readonly hasWebhook: boolean;
   readonly workerConcurrency: number;
   readonly changeRetentionDays: number | undefined;
   readonly staleAfterHours: number;
@@ -51,6 +54,8 @@ export function checksOf(installation: Installation): readonly Check[] {
     checkDatabase({ ...installation, access, carriesQueue, mirrorTables: catalogue ? mirrorRelations(catalogue) : [] }),
     checkTransactions(access),
     checkQueue({ place: queue, access, clock }),
+    checkWorkers(access),
+    checkWebhook({ access, isSet: installation.hasWebhook }),
     checkClock({ access, probes, clock }),
     checkKeys(keys, access),
     ...checkServices(probes, { wrong: configuration.faults.length > 0 }),

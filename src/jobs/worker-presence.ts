@@ -6,7 +6,7 @@ import type { Logger } from '../observability/logger.js';
 
 const BEAT_MS = 5_000;
 
-/** Says in the database that this process works on the queue, as long as it does. Nothing but the count of workers rests on it. */
+/** Says in the database that this process works on the queue, as long as it does. The count of workers and the issue `no_worker` rest on it, nothing else. */
 export class WorkerPresence implements Service {
   readonly name = 'worker presence';
   readonly #db: Database;

@@ -13,6 +13,7 @@ import {
   removeOldNotifications,
   releaseNotification,
 } from '../db/tables/notifications.js';
+import { recordNotTaken, recordTaken } from '../db/tables/webhook.js';
 import type { Logger } from '../observability/logger.js';
 import type { DeliveryOutcome, Webhook } from './webhook.js';
 
@@ -99,12 +100,14 @@ export class Deliverer {
     const { id, type, attempts } = claimed;
     if (outcome.delivered) {
       await markDelivered(db, { id });
+      await recordTaken(db);
       logger.info({ event_id: id, type, attempts }, 'notification delivered');
       return;
     }
     const { error, retryAfterMs } = outcome;
     const delaySeconds = retryDelay(error, attempts, random(), retryAfterMs);
     await markRefused(db, { id, attempts, error, delaySeconds: delaySeconds ?? null });
+    await recordNotTaken(db, error);
     // Not as `code`, under which the log shows nothing but codes of errors: an authorization code has the same name.
     const { code: reason, ...more } = error;
     const facts = { event_id: id, type, attempts, reason, ...more };

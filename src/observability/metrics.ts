@@ -9,10 +9,11 @@ import { type BudgetUse, readBudgetUse } from '../db/tables/request-budgets.js';
 import { countActiveRuns, countLastRuns } from '../db/tables/run-counts.js';
 import { estimateNight } from '../db/tables/walks.js';
 import { countLateTokens } from '../db/tables/tokens.js';
+import { countWorkers } from '../db/tables/workers.js';
 import type { Transaction } from '../db/transaction.js';
 
 interface MetricsDependencies {
-  /** Workers have no port of their own to be asked at, so that their numbers come from the database. */
+  /** The numbers of workers come from the database: a worker serves no metrics. */
   readonly db: Database;
   /** The lists of the catalogue. One that has left it is walked no more: its proof would grow old for ever. */
   readonly resources: readonly string[];
@@ -109,6 +110,7 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
         if (seconds !== null) gauge.set({ environment }, seconds);
     },
   );
+  value('muster_workers', 'Workers that live: they have said so in the last 15 seconds.', () => countWorkers(db.prisma));
   add('muster_queue_waiting', 'Jobs that wait for a worker.', ['queue'], async (gauge) => {
     for (const [queue, count] of Object.entries(await waitingJobs())) gauge.set({ queue }, count);
   });

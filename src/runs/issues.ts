@@ -1,5 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
+import { ENVIRONMENTS } from '../core/company.js';
+import type { ByEnvironment } from '../core/provider-settings.js';
 import { withRests } from '../core/rests.js';
 import type { Database } from '../db/database.js';
 import { reconcileIssues } from '../db/tables/issues.js';
@@ -16,6 +18,12 @@ interface IssueDependencies {
   readonly schedule: Schedule;
   /** Hours after its last proof from which on a list is late. */
   readonly staleAfterHours: number;
+  /** By the environments that are configured. */
+  readonly providers: ByEnvironment<object>;
+  /** This process works on the queue. */
+  readonly isWorker: boolean;
+  /** Undefined: nobody is told of anything. */
+  readonly webhook?: object | undefined;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly logger: Logger;
 }
@@ -29,11 +37,15 @@ export function issueSweep({
   exports,
   schedule,
   staleAfterHours,
+  providers,
+  isWorker,
+  webhook,
   clock,
   logger,
 }: IssueDependencies): () => Promise<void> {
   const resources = catalogue.endpoints.map(({ resource }) => resource);
   const exported = exportedResources(exports, catalogue);
+  const environments = ENVIRONMENTS.filter((environment) => providers[environment]);
   const lock = new SweepLock('issues', clock, logger);
   return withRests(clock, async () => {
     const now = clock.now();
@@ -42,6 +54,9 @@ export function issueSweep({
       resources,
       exported,
       staleAfterHours,
+      environments,
+      isWorker,
+      hasWebhook: webhook !== undefined,
       secondsLeft: (next - now) / 1_000,
       isNightYoung: now - began < YOUNG_NIGHT_MS,
     });

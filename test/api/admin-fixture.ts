@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { Registry } from 'prom-client';
 import { Authenticator } from '../../src/api/authenticator.js';
-import type { ReadinessCheck } from '../../src/api/health.js';
+import type { ReadinessCheck } from '../../src/api/readiness.js';
 import { type AdminDependencies, type AdminServer, createAdminServer } from '../../src/api/server.js';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';

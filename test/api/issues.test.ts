@@ -7,7 +7,7 @@ import { type AdminFixture, startAdmin } from './admin-fixture.js';
 
 let admin: AdminFixture;
 beforeAll(async () => {
-  admin = await startAdmin();
+  admin = await startAdmin(undefined, { webhook: {} });
 });
 afterAll(() => admin.stop());
 

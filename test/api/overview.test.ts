@@ -26,6 +26,7 @@ const NOTHING = {
   holds_open: 0,
   issues_open: 0,
   oldest_verified_at: null,
+  webhook_failing_since: null,
   workers: 0,
 };
 
@@ -79,7 +80,9 @@ test('counts what there is, of both environments or one', async () => {
   await prisma.list.create({ data: { ...well, resource: 'shifts', lastVerifiedAt: hoursAgo(900) } });
   const seen = (name: string, seconds: number) => ({ name, seenAt: new Date(Date.now() - seconds * 1_000) });
   await prisma.worker.createMany({ data: [seen('alive', 5), seen('too', 1), seen('dead', 60)] });
-  await sweepOf(db)();
+  await sweepOf(db, { hasWebhook: false })();
+  const failingSince = new Date(Date.now() - 60_000);
+  await prisma.webhookState.updateMany({ data: { failingSince } });
 
   const oldest = await prisma.list.findFirstOrThrow({ where: { ...blocked, resource: 'departments' } });
   expect(await overview()).toEqual({
@@ -95,6 +98,7 @@ test('counts what there is, of both environments or one', async () => {
     // Late, unverified and failed lists, a company that must authorize again, a hold.
     issues_open: 5,
     oldest_verified_at: oldest.lastVerifiedAt!.toISOString(),
+    webhook_failing_since: failingSince.toISOString(),
     workers: 2,
   });
   expect(await overview('?environment=production')).toEqual({
@@ -105,6 +109,7 @@ test('counts what there is, of both environments or one', async () => {
     oldest_waiting_seconds: expect.any(Number),
     last_night: { finished: 1, succeeded: 1, failed: 0, verified_lists: 2 },
     oldest_verified_at: tonight.toISOString(),
+    webhook_failing_since: failingSince.toISOString(),
     workers: 2,
   });
 });

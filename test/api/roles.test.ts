@@ -91,6 +91,7 @@ test('viewers read, operators act on companies, and the rest is for admins', asy
     'POST /api/runs/{id}/cancel': 'operator',
     'POST /api/holds/{id}/approve': 'operator',
     'POST /api/holds/{id}/reject': 'operator',
+    'POST /api/notifications/redeliver': 'operator',
     'POST /api/notifications/{id}/redeliver': 'operator',
   });
 });

@@ -256,6 +256,16 @@ describe('open pages', () => {
     ]);
   });
 
+  test('is ready without a part that it can answer without, and says that it is missing', async () => {
+    admin.readiness.push({ name: 'workers', check: () => Promise.reject(new Error('none')), isOptional: true });
+    const answer = await fetch(`${admin.url}/readyz`);
+    admin.readiness.pop();
+    expect([answer.status, await answer.json()]).toEqual([
+      200,
+      { ready: true, parts: { database: { ready: true }, workers: { ready: false, problem: 'failed' } } },
+    ]);
+  });
+
   test('describes itself as OpenAPI 3.1', async () => {
     const response = await fetch(`${admin.url}/api/openapi.json`);
     // oxlint-disable-next-line typescript/no-explicit-any
@@ -310,6 +320,7 @@ describe('open pages', () => {
         'post /api/companies/{environment}/{company_id}/sync',
         'post /api/held-tokens/release',
         'post /api/holds/{id}/approve',
+        'post /api/notifications/redeliver',
         'post /api/notifications/{id}/redeliver',
         'post /api/holds/{id}/reject',
         'post /api/runs/{id}/cancel',
@@ -358,6 +369,7 @@ describe('open pages', () => {
       'Queue',
       'ReauthorizationLink',
       'RecordDiff',
+      'RedeliveredNotifications',
       'RejectedRecord',
       'ReleasedTokens',
       'Run',

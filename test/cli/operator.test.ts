@@ -271,7 +271,9 @@ describe('status', () => {
       },
     ]);
     expect(JSON.parse(stdout)).toMatchObject((await admin.call('GET', '/api/overview')).json as object);
-    expect((await operate(['status'])).stdout).toMatch(/^ready +yes\ncompanies +\d+ active, 0 paused/);
+    const text = (await operate(['status'])).stdout;
+    expect(text).toMatch(/^ready +yes\ncompanies +\d+ active, 0 paused/);
+    expect(text).toMatch(/^workers +none, so nothing is fetched/m);
   });
 
   test('is given where METRICS_TOKEN closes the metrics', async () => {

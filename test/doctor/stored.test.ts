@@ -10,6 +10,8 @@ import { checkClock } from '../../src/doctor/clock.js';
 import { DatabaseAccess } from '../../src/doctor/database-access.js';
 import { checkDisk } from '../../src/doctor/disk.js';
 import { checkKeys } from '../../src/doctor/keys.js';
+import { checkWebhook } from '../../src/doctor/webhook.js';
+import { checkWorkers } from '../../src/doctor/workers.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { findings, found } from './findings.js';
@@ -34,6 +36,27 @@ async function connect(columns: { readonly reauthorizationReason?: string } = {}
   await database.db.prisma.connection.create({ data: { ...company, ...columns } });
   return company;
 }
+
+test('workers that live are counted; that none does is a problem as soon as a company is onboarded', async () => {
+  expect(await found(checkWorkers(access))).toEqual(['warning: no worker lives, and 0 companies are onboarded']);
+  await connect();
+  await sql(`INSERT INTO muster.workers (name, seen_at) VALUES ('dead', now() - interval '16 seconds')`);
+  expect(await found(checkWorkers(access))).toEqual(['problem: no worker lives, and 1 company is onboarded']);
+  await sql(`INSERT INTO muster.workers (name) VALUES ('alive')`);
+  expect(await found(checkWorkers(access))).toEqual(['ok: 1 worker alive']);
+});
+
+test('a webhook that takes nothing is a problem, where one is set', async () => {
+  const look = (isSet = true) => found(checkWebhook({ access, isSet }));
+  expect(await look()).toEqual(['ok: no delivery has failed since the last one that was taken']);
+  await sql(
+    `UPDATE muster.webhook SET failing_since = now() - interval '3 minutes', last_error = '{"code":"answered","status":500}'`,
+  );
+  expect(await look()).toEqual([
+    'problem: the webhook has taken nothing for 3 minutes (answered 500), and 0 notifications wait or failed',
+  ]);
+  expect(await look(false)).toEqual(['ok: no webhook is set: nobody is told of anything']);
+});
 
 describe('keys', () => {
   const key = (id: string) => ({ id, key: new Secret(randomBytes(32).toString('base64')) });

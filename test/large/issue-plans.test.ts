@@ -24,6 +24,9 @@ const SEARCH = {
   staleAfterHours: 26,
   secondsLeft: 3_600,
   isNightYoung: false,
+  environments: [],
+  isWorker: true,
+  hasWebhook: false,
 };
 
 let database: TestDatabase;

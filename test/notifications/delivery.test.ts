@@ -122,6 +122,7 @@ describe('what is sent', () => {
     expect(receiver.received[0]!.event).toEqual({
       id,
       type: 'list_late',
+      cause: 'list_late',
       occurred_at: occurredAt.toISOString(),
       environment: 'test',
       issue_id: issue.id,

@@ -7,7 +7,7 @@ import { Webhook } from '../../src/notifications/webhook.js';
 import { type AdminFixture, startAdmin, TOKEN } from '../api/admin-fixture.js';
 import { runMuster } from '../cli/run-muster.js';
 import { PageClient } from '../dashboard/page-client.js';
-import { expectedSignature, Receiver } from './receiver.js';
+import { answer, expectedSignature, Receiver } from './receiver.js';
 
 const SECRET = 'canary-signing-secret-of-tests';
 let admin: AdminFixture;
@@ -89,6 +89,38 @@ test('a button sends one, and the page shows it', async () => {
   const { html } = await page.open(location!);
   expect(html).toContain('A test is sent');
   expect(html).toMatch(/<span id="event-[^"]+">test/);
+});
+
+test('since when the webhook takes nothing is kept until it takes something, and all can be sent again', async () => {
+  const failingSince = async () => (await admin.db.prisma.webhookState.findFirstOrThrow()).failingSince;
+  await deliver();
+  expect(await failingSince()).toBeNull();
+  receiver.conduct = answer(500);
+  for (const environment of ['production', 'test']) await admin.call('POST', '/api/notifications/test', { environment });
+  await deliver();
+  const first = await failingSince();
+  expect(first).toBeInstanceOf(Date);
+  await admin.db.prisma.notification.updateMany({ where: { status: 'pending' }, data: { nextAttemptAt: new Date(0) } });
+  await deliver();
+  expect([await failingSince(), (await admin.db.prisma.webhookState.findFirstOrThrow()).lastError]).toEqual([
+    first,
+    { code: 'answered', status: 500 },
+  ]);
+  await deliver(); // nothing is due for some seconds
+  receiver.conduct = answer(204);
+  const operate = (...args: string[]) =>
+    runMuster(['notifications', 'redeliver-all', ...args, '--json', '--url', admin.url], { MUSTER_ADMIN_TOKEN: TOKEN });
+  expect((await operate('--environment', 'production')).json()).toEqual([{ queued: 1 }]);
+  const again = await admin.call('POST', '/api/notifications/redeliver');
+  expect([again.status, again.json]).toEqual([202, { queued: 1 }]);
+  await deliver();
+  expect([await failingSince(), await admin.db.prisma.notification.count({ where: { status: 'pending' } })]).toEqual([null, 0]);
+  expect((await admin.call('POST', '/api/notifications/redeliver')).json).toEqual({ queued: 0 });
+  const entries = await admin.db.prisma.auditEntry.findMany({
+    where: { action: 'notifications.redeliver' },
+    orderBy: { id: 'asc' },
+  });
+  expect(entries.map(({ environment }) => environment)).toEqual(['production', null, null]);
 });
 
 test('where no webhook is set it says so, and what to do', async () => {

@@ -31,6 +31,7 @@ test('they show the database as it is at the scrape', async () => {
     'muster_runs{status="running"} 0',
     'muster_tokens_due 0',
     'muster_tokens_overdue 0',
+    'muster_workers 0',
   ]);
   const past = new Date(Date.now() - 3_600_000);
   const token = { create: { refreshToken: 'encrypted', expiresAt: past, refreshAt: past } };
@@ -54,6 +55,7 @@ test('they show the database as it is at the scrape', async () => {
   for (const resource of ['employees', 'departments'])
     await prisma.issue.create({ data: { ...issue, cause: 'service_error', resource } });
   await prisma.issue.create({ data: { ...issue, cause: 'list_late', status: 'resolved', resolvedAt: past } });
+  await prisma.worker.createMany({ data: [{ name: 'alive' }, { name: 'dead', seenAt: past }] });
   const lines = ours(await metrics.metrics());
   const age = lines.find((line) => line.startsWith('muster_oldest_verified_seconds '))!.split(' ')[1];
   expect(Number(age)).toBeCloseTo(3_600, -2);
@@ -78,6 +80,7 @@ test('they show the database as it is at the scrape', async () => {
       'muster_requests_last_minute{environment="test"} 500',
       'muster_requests_refused_last_minute{environment="test"} 2',
       'muster_requests_waiting{environment="test"} 3',
+      'muster_workers 1',
     ].toSorted(),
   );
   await pool.query('TRUNCATE muster.connections, muster.lists CASCADE');

@@ -132,7 +132,9 @@ describe('docker-compose.yml', () => {
     expect(compose.services.redis?.command?.join(' ')).toContain('--maxmemory-policy noeviction');
     expect(compose.services.redis?.command?.join(' ')).toContain('requirepass $$(cat ');
     expect(services.filter(([, { ports }]) => ports).map(([name]) => name)).toEqual(['api']);
-    expect(compose.services.worker?.healthcheck).toEqual({ disable: true });
+    // The image's own check finds a worker by this.
+    expect(compose.services.worker?.environment?.['PROBE_PORT']).toMatch(/^\d+$/);
+    expect(compose.services.worker?.healthcheck).toBeUndefined();
     expect(compose.services.worker?.deploy?.replicas).toBeGreaterThan(1);
   });
 

@@ -64,8 +64,23 @@ export async function addWalk(
   });
 }
 
-/** A sweep for issues as a worker makes it; it rests as long as it likes between two calls. `hour`: that of the day by its clock. */
-export function sweepOf(db: Database, { hour, staleAfterHours = 26 }: { hour?: number; staleAfterHours?: number } = {}) {
+/** A sweep for issues as a worker makes it, or the API in its place; it rests as long as it likes between two calls. `hour`: that of the day by its clock. */
+export function sweepOf(
+  db: Database,
+  {
+    hour,
+    staleAfterHours = 26,
+    isWorker = true,
+    hasWebhook = true,
+    environments = ['test'],
+  }: {
+    hour?: number;
+    staleAfterHours?: number;
+    isWorker?: boolean;
+    hasWebhook?: boolean;
+    environments?: readonly Environment[];
+  } = {},
+) {
   const catalogue = { endpoints: RESOURCES.map((resource) => ({ resource })), get: () => undefined } as never;
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 };
   const now = () => (hour === undefined ? systemClock.now() : Date.UTC(2026, 10, 24) + hour * HOUR_MS);
@@ -77,6 +92,9 @@ export function sweepOf(db: Database, { hour, staleAfterHours = 26 }: { hour?: n
       exports: { to: '/', format: 'csv' },
       schedule,
       staleAfterHours,
+      providers: Object.fromEntries(environments.map((environment) => [environment, {}])),
+      isWorker,
+      webhook: hasWebhook ? {} : undefined,
       clock: { ...systemClock, now },
       logger,
     })();

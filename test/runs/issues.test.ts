@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { openDatabase } from '../../src/db/database.js';
 import { removeOldIssues } from '../../src/db/tables/issues.js';
+import { resetUndelivered } from '../../src/db/tables/notifications.js';
+import { recordQueueStop } from '../../src/db/tables/queue-stops.js';
 import { succeedWalk } from '../../src/db/tables/walks.js';
+import { recordNotTaken, recordTaken } from '../../src/db/tables/webhook.js';
 import { onboard, openWalk } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { addCompany, addWalk, hoursAgo, sweepOf } from './issue-world.js';
@@ -109,6 +112,88 @@ describe('a cause', () => {
     await proveAll();
     await sweep();
     expect(await issues()).toEqual([['reauthorization_required', 'test', null, 1, 'resolved']]);
+  });
+
+  test('of a missing worker is one of every company, and is seen by the API alone', async () => {
+    await prisma().worker.deleteMany();
+    await addCompany(database.db, { paused: true });
+    await sweep(); // a worker lives: the one that sweeps
+    expect(await issues()).toEqual([]);
+    const sweepInItsPlace = sweepOf(database.db, { isWorker: false, environments: ['test', 'production'] });
+    await prisma().worker.create({ data: { name: 'alive' } });
+    await sweepInItsPlace();
+    expect(await issues()).toEqual([]);
+    await prisma().worker.updateMany({ data: { seenAt: hoursAgo(1) } });
+    await sweepInItsPlace();
+    await sweepInItsPlace();
+    expect(await issues()).toEqual([
+      ['no_worker', 'test', null, 1, 'ongoing'],
+      ['no_worker', 'production', null, 0, 'ongoing'],
+    ]);
+    // The first companies are no news.
+    for (let n = 0; n < 9; n += 1) await addCompany(database.db, { environment: 'production' });
+    await sweepInItsPlace();
+    expect((await prisma().issue.findFirstOrThrow({ where: { cause: 'no_worker' } })).severity).toBe('action');
+    await sweep();
+    expect((await issues()).map((issue) => (issue as unknown[])[4])).toEqual(['resolved', 'resolved']);
+    const ends = (status: string) => [
+      ['no_worker', 'production', null, undefined, status, status === 'ongoing' ? 0 : 9],
+      ['no_worker', 'test', null, undefined, status, 1],
+    ];
+    expect((await told()).toSorted()).toEqual([...ends('ongoing'), ...ends('resolved')].toSorted());
+    const { details } = await prisma().notification.findFirstOrThrow();
+    expect(details).toMatchObject({ cause: 'no_worker' });
+  });
+
+  test('of a queue that was stopped is told once, and ends ten minutes after the last time', async () => {
+    await addCompany(database.db);
+    await recordQueueStop(database.db, { queue: 'sweeps' });
+    await recordQueueStop(database.db, { queue: 'tokens' });
+    await sweep();
+    await recordQueueStop(database.db, { queue: 'sweeps' });
+    await sweep();
+    expect(await issues()).toEqual([['queue_stopped', 'test', null, 1, 'ongoing']]);
+    expect((await prisma().issue.findFirstOrThrow()).severity).toBe('warning');
+    await prisma().queueStop.updateMany({ data: { foundAt: hoursAgo(0.17) } });
+    await sweep();
+    expect(await issues()).toEqual([['queue_stopped', 'test', null, 1, 'resolved']]);
+    expect(await told()).toEqual([
+      ['queue_stopped', 'test', null, undefined, 'ongoing', 1],
+      ['queue_stopped', 'test', null, undefined, 'resolved', 1],
+    ]);
+  });
+
+  test('of a webhook that takes nothing is one of the companies that nobody hears of, and ends once it takes something', async () => {
+    const company = await addCompany(database.db);
+    const error = { code: 'answered', status: 500 };
+    const expired = { code: 'expired' };
+    await prisma().notification.createMany({
+      data: [
+        { ...company, type: 'run_failed', change: '1', status: 'failed', lastError: error },
+        { ...company, type: 'run_failed', change: '2', lastError: error },
+        { environment: 'production', type: 'test', change: '3', status: 'failed', lastError: expired },
+      ],
+    });
+    await recordNotTaken(database.db, { code: 'answered', status: 500 });
+    await sweep();
+    expect(await issues()).toEqual([]); // it may be just being restarted
+    await prisma().webhookState.updateMany({ data: { failingSince: hoursAgo(0.01) } });
+    await recordNotTaken(database.db, { code: 'timeout' });
+    await sweepOf(database.db, { hasWebhook: false })();
+    expect(await issues()).toEqual([]);
+    await sweep();
+    expect(await issues()).toEqual([['webhook_failing', 'test', null, 1, 'ongoing']]);
+    expect((await prisma().issue.findFirstOrThrow()).severity).toBe('action');
+    // To send all again ends nothing: whether it is taken is not known yet.
+    expect(await resetUndelivered(database.db, { environment: 'production' })).toBe(0);
+    expect(await resetUndelivered(database.db, {})).toBe(2);
+    await sweep();
+    expect(await issues()).toEqual([['webhook_failing', 'test', null, 1, 'ongoing']]);
+    await recordTaken(database.db);
+    await sweep();
+    expect(await issues()).toEqual([['webhook_failing', 'test', null, 1, 'resolved']]);
+    // The webhook itself is told nothing of it.
+    expect(await prisma().notification.count()).toBe(3);
   });
 
   test('of late lists spares companies that are paused, and lists that were never proved', async () => {

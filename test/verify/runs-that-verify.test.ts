@@ -206,6 +206,9 @@ describe('a run that verifies', () => {
         staleAfterHours: 26,
         secondsLeft: 80_000,
         isNightYoung: false,
+        environments: [],
+        isWorker: true,
+        hasWebhook: false,
       },
     );
     expect(found.filter(({ cause }) => cause === 'service_refused')).toEqual([]);
@@ -334,6 +337,9 @@ describe('what is judged', () => {
             staleAfterHours: 26,
             secondsLeft: 80_000,
             isNightYoung: false,
+            environments: [],
+            isWorker: true,
+            hasWebhook: false,
           },
         )
       ).filter(({ cause }) => cause === 'mirror_differs');

@@ -70,6 +70,9 @@ export async function privacyIssues(db: Database): Promise<unknown[]> {
       staleAfterHours: 26,
       secondsLeft: 1e6,
       isNightYoung: true,
+      environments: [],
+      isWorker: true,
+      hasWebhook: false,
       exported: [],
     },
   );

@@ -14,11 +14,14 @@ import { inTransaction, type Transaction } from '../transaction.js';
 import { IS_OURS } from './installation.js';
 import { isOlderThan } from './lists.js';
 import { failedNightExports } from './night-exports.js';
-import { TELL_OF_ISSUES } from './notifications.js';
+import { TELL_OF_ISSUES, WAS_TRIED } from './notifications.js';
+import { A_QUEUE_WAS_STOPPED } from './queue-stops.js';
 import { UNNAMED } from './quarantined-tokens.js';
 import { IS_OLDER_THAN_OPENING } from './refresh-breakers.js';
 import type { SweepLock } from './sweep-lock.js';
 import { NIGHTS_LEFT } from './walks.js';
+import { WEBHOOK_FAILS } from './webhook.js';
+import { A_WORKER_LIVES } from './workers.js';
 
 /** Causes that are not an error code with which walks fail; docs/admin-api.md says what each means. The names are kept for good: rename none. */
 export const ISSUE_STATES = [
@@ -36,6 +39,9 @@ export const ISSUE_STATES = [
   'database_copied',
   'tokens_held',
   'many_keys',
+  'no_worker',
+  'webhook_failing',
+  'queue_stopped',
 ] as const;
 export type IssueState = (typeof ISSUE_STATES)[number];
 
@@ -61,6 +67,7 @@ const WARNINGS: readonly string[] = [
     'many_keys',
     'privacy_rewrite_pending',
     'privacy_rule_unmatched',
+    'queue_stopped',
   ] satisfies IssueState[]),
 ];
 
@@ -91,6 +98,12 @@ export interface IssueSearch {
   /** Those that are exported after each night. */
   readonly exported: readonly string[];
   readonly staleAfterHours: number;
+  /** The environments that are configured: what concerns the whole installation is an issue of each of them, even without companies. */
+  readonly environments: readonly Environment[];
+  /** A webhook is set, so that what its last deliveries came to matters. */
+  readonly hasWebhook: boolean;
+  /** This process works on the queue, so that a worker lives whatever `muster.workers` says. */
+  readonly isWorker: boolean;
   /** Until the next night begins. */
   readonly secondsLeft: number;
   /** The night has just begun: what its runs will take is not known well enough to say that it is too short. */
@@ -127,7 +140,7 @@ function listsOf(resources: readonly string[]): Prisma.Sql {
 }
 
 /** A row for each company and cause: cause, environment, resource, company_id. Draws from `list` and `short`. */
-function foundBy({ staleAfterHours, exported, resources }: IssueSearch): Prisma.Sql {
+function foundBy({ staleAfterHours, exported, resources, environments, isWorker, hasWebhook }: IssueSearch): Prisma.Sql {
   return Prisma.sql`
     SELECT code AS cause, environment, resource, company_id FROM list WHERE code <> ALL(${SHOWN_OTHERWISE}::text[])
     UNION ALL SELECT 'list_late', environment, resource, company_id FROM list l WHERE ${isOlderThan(staleAfterHours)}
@@ -153,7 +166,17 @@ function foundBy({ staleAfterHours, exported, resources }: IssueSearch): Prisma.
     WHERE unmatched_rules <> '{}' AND resource = ANY(${resources}::text[])
     UNION ALL SELECT 'mirror_differs', environment, resource, company_id FROM muster.second_readings WHERE faults > 0
     UNION ALL SELECT 'budget_short', environment, NULL, company_id FROM muster.runs JOIN short USING (environment)
-    WHERE status IN ('queued', 'running')`;
+    WHERE status IN ('queued', 'running')
+    UNION ALL SELECT 'no_worker', environment, NULL, company_id FROM ${everywhere(environments)}
+    WHERE NOT ${isWorker}::boolean AND NOT ${A_WORKER_LIVES}
+    UNION ALL SELECT 'queue_stopped', environment, NULL, company_id FROM ${everywhere(environments)} WHERE ${A_QUEUE_WAS_STOPPED}
+    UNION ALL SELECT 'webhook_failing', environment, NULL, company_id FROM muster.notifications
+    WHERE ${hasWebhook}::boolean AND ${WEBHOOK_FAILS} AND status IN ('pending', 'failed') AND ${WAS_TRIED}`;
+}
+
+/** Every company, and each configured environment that has none. */
+function everywhere(environments: readonly Environment[]): Prisma.Sql {
+  return Prisma.sql`unnest(${environments}::text[]) AS configured(environment) FULL JOIN muster.connections USING (environment)`;
 }
 
 /** Environments whose runs will not have ended when the next night begins. Where that is not known, what was known last stands. */
@@ -187,7 +210,7 @@ function reconciliation(search: IssueSearch): Prisma.Sql {
       ORDER BY i.cause, i.environment, i.resource, i.resolved_at DESC
     ), renewed AS (
       UPDATE muster.issues i SET companies = f.companies, severity = f.severity, sample = f.sample, last_seen_at = now(),
-        told = CASE WHEN f.companies >= f.told * ${GROWTH_TOLD}::int THEN f.companies ELSE f.told END
+        told = CASE WHEN f.companies >= greatest(f.told, 1) * ${GROWTH_TOLD}::int THEN f.companies ELSE f.told END
       FROM known f WHERE i.id = f.id
       RETURNING i.id, i.cause, i.environment, i.resource, i.companies, i.status, i.told > f.told AS grew
     ), reopened AS (

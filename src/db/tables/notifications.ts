@@ -20,12 +20,21 @@ export const EVENT_TYPES = [
   'budget_short',
   'schema_changed',
   'export_failed',
+  'no_worker',
+  'queue_stopped',
   'test',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** Events of an issue, and so of many companies at once: each has the name of the issue's cause. */
-const ISSUE_EVENTS: readonly EventType[] = ['list_late', 'list_unverified', 'budget_short', 'export_failed'];
+const ISSUE_EVENTS: readonly EventType[] = [
+  'list_late',
+  'list_unverified',
+  'budget_short',
+  'export_failed',
+  'no_worker',
+  'queue_stopped',
+];
 
 /** Facts of an event: codes, names, ids and counts of ours, never a text of the service. Kept as they are sent. */
 export interface EventDetails {
@@ -36,6 +45,8 @@ export interface EventDetails {
   readonly count?: number;
   readonly issue_id?: string;
   readonly issue_status?: 'ongoing' | 'resolved';
+  /** The cause of the issue. */
+  readonly cause?: string;
   /** Columns of the typed view that are new, and those that have their first value that does not fit. */
   readonly columns_added?: number;
   readonly columns_with_misfits?: number;
@@ -115,7 +126,7 @@ export function tellOfEnd({ type, reason }: RunNews): Prisma.Sql {
 export const TELL_OF_ISSUES = Prisma.sql`told AS (
   INSERT INTO muster.notifications (environment, company_id, type, change, details)
   SELECT environment, NULL, cause, concat_ws(' ', cause, id, status, now()),
-    jsonb_strip_nulls(jsonb_build_object('issue_id', id, 'issue_status', status, 'resource', resource, 'count', companies))
+    jsonb_strip_nulls(jsonb_build_object('issue_id', id, 'issue_status', status, 'cause', cause, 'resource', resource, 'count', companies))
   FROM news WHERE cause = ANY(${ISSUE_EVENTS}::text[])
   ON CONFLICT (change) DO NOTHING)`;
 
@@ -162,6 +173,20 @@ export async function resetNotification(db: Database, { id }: { id: string }): P
   const row = await db.prisma.notification.findUnique({ where: { id } });
   if (!row) throw new MusterError('notification_not_found', `There is no notification ${id}: GET /api/notifications lists them.`);
   return row as unknown as NotificationRow;
+}
+
+/** A condition: it was, or will be, sent. Not one that came to nothing since no webhook was configured for a day. */
+export const WAS_TRIED = Prisma.sql`last_error->>'code' IS DISTINCT FROM 'expired'`;
+
+/** The same for all that were not taken, of one environment or of both. Returns how many there are. */
+export function resetUndelivered(
+  db: Database,
+  { environment = null }: { environment?: Environment | null | undefined },
+): Promise<number> {
+  return db.prisma.$executeRaw`
+    UPDATE muster.notifications SET status = 'pending', attempts = 0, next_attempt_at = now(), last_error = NULL
+    WHERE status IN ('pending', 'failed') AND last_error IS NOT NULL AND ${WAS_TRIED}
+      AND (${environment}::text IS NULL OR environment = ${environment})`;
 }
 
 /** An attempt at a delivery. `attempts` counts this one, and names its claim. */

@@ -1,10 +1,18 @@
 // muster.workers: processes that work on the queue. Each writes its own row, one statement at a time, and deletes it when it stops. All times
 // are the database's.
+import { MusterError } from '../../core/errors.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
+import type { Reader } from '../read-only.js';
 import type { Transaction } from '../transaction.js';
 
 /** Three beats: one that is late makes no worker look dead. */
 const TIMEOUT_SECONDS = 15;
+
+const LIVES = Prisma.sql`seen_at > now() - make_interval(secs => ${TIMEOUT_SECONDS}::float8)`;
+
+/** A condition: at least one worker has said lately that it lives. */
+export const A_WORKER_LIVES = Prisma.sql`EXISTS (SELECT FROM muster.workers WHERE ${LIVES})`;
 
 /** Says that the worker lives. */
 export async function noteWorker(db: Database, { name }: { name: string }): Promise<void> {
@@ -19,8 +27,24 @@ export async function removeWorker(db: Database, { name }: { name: string }): Pr
 /** Workers that have said lately that they live. */
 export async function countWorkers(db: Pick<Transaction, '$queryRaw'>): Promise<number> {
   const [row] = await db.$queryRaw<{ count: number }[]>`
-    SELECT count(*)::int AS count FROM muster.workers WHERE seen_at > now() - make_interval(secs => ${TIMEOUT_SECONDS})`;
+    SELECT count(*)::int AS count FROM muster.workers WHERE ${LIVES}`;
   return row!.count;
+}
+
+/** Throws `no_worker` where none has said lately that it lives. */
+export async function requireWorker(db: Pick<Transaction, '$queryRaw'>): Promise<void> {
+  if ((await countWorkers(db)) > 0) return;
+  throw new MusterError('no_worker', 'No worker lives: nothing is fetched. Start one (`muster worker`), or see its log.');
+}
+
+/** Counts workers that live, and the companies that wait for one. */
+export async function countForDoctor(db: Reader): Promise<{ workers: number; companies: number }> {
+  const { rows } = await db.query<{ workers: number; companies: number }>(
+    `SELECT (SELECT count(*)::int FROM muster.workers WHERE seen_at > now() - make_interval(secs => $1)) AS workers,
+       (SELECT count(*)::int FROM muster.connections) AS companies`,
+    [TIMEOUT_SECONDS],
+  );
+  return rows[0]!;
 }
 
 /** Removes workers that died some time ago: they could not do so themselves. */

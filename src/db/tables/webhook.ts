@@ -1,0 +1,48 @@
+// muster.webhook: one row, since when the webhook has taken nothing. Whoever delivers writes it after the notification, one statement at a time. All times
+// are the database's.
+import { Prisma } from '../../generated/prisma/client.js';
+import type { Database } from '../database.js';
+import type { Reader } from '../read-only.js';
+import type { Transaction } from '../transaction.js';
+import type { DeliveryError } from './notifications.js';
+
+/** Three attempts fall into this time: a receiver that was just restarted is no news. */
+const PATIENCE_SECONDS = 30;
+
+/** A condition: the webhook has taken nothing for a while. */
+export const WEBHOOK_FAILS = Prisma.sql`EXISTS (
+  SELECT FROM muster.webhook WHERE failing_since <= now() - make_interval(secs => ${PATIENCE_SECONDS}::float8))`;
+
+/** The webhook has taken a delivery. */
+export async function recordTaken(db: Database): Promise<void> {
+  await db.prisma.$executeRaw`UPDATE muster.webhook SET failing_since = NULL, last_error = NULL WHERE failing_since IS NOT NULL`;
+}
+
+/** The webhook has not taken a delivery. */
+export async function recordNotTaken(db: Database, error: DeliveryError): Promise<void> {
+  await db.prisma.$executeRaw`
+    UPDATE muster.webhook SET failing_since = COALESCE(failing_since, now()), last_error = ${JSON.stringify(error)}::jsonb`;
+}
+
+/** Since when it fails; null where it does not. */
+export async function readFailingSince(db: Pick<Transaction, '$queryRaw'>): Promise<Date | null> {
+  const [row] = await db.$queryRaw<{ since: Date }[]>`SELECT failing_since AS since FROM muster.webhook WHERE ${WEBHOOK_FAILS}`;
+  return row?.since ?? null;
+}
+
+export interface FailingWebhook {
+  readonly seconds: number;
+  readonly lastError: DeliveryError;
+  readonly undelivered: number;
+}
+
+/** The same for an examination of the installation. */
+export async function examineWebhook(db: Reader): Promise<FailingWebhook | undefined> {
+  const { rows } = await db.query<FailingWebhook>(
+    `SELECT extract(epoch FROM now() - failing_since)::float8 AS seconds, last_error AS "lastError",
+       (SELECT count(*)::int FROM muster.notifications WHERE status IN ('pending', 'failed')) AS undelivered
+     FROM muster.webhook WHERE failing_since <= now() - make_interval(secs => $1)`,
+    [PATIENCE_SECONDS],
+  );
+  return rows[0];
+}

@@ -1,0 +1,60 @@
+import { Repetition } from '../core/repetition.js';
+import type { Service } from '../core/service.js';
+import type { Database } from '../db/database.js';
+import { addSweeps, claimHeartbeat } from '../db/tables/sweeps.js';
+import type { Logger } from '../observability/logger.js';
+import { registerSecret } from '../observability/secret-registry.js';
+import { OutgoingRequests } from './outgoing-requests.js';
+
+interface HeartbeatDependencies {
+  readonly db: Database;
+  /** Its path or query may be all that is needed to write there: it is never logged. */
+  readonly url: URL;
+  /** Every sweep, and how often it is due. */
+  readonly sweeps: readonly { readonly name: string; readonly everyMs: number }[];
+  readonly logger: Logger;
+}
+
+const LOOK_EVERY_MS = 5_000;
+
+/**
+ * Asks an address once a minute, so that a monitor alarms when it no longer does. Each worker looks whether it is time, and one of them sends. It
+ * stops where no worker lives, where the database is away, and where a sweep is late.
+ */
+export class Heartbeat implements Service {
+  readonly name = 'heartbeat';
+  readonly #deps: HeartbeatDependencies;
+  readonly #requests = new OutgoingRequests();
+  readonly #looks = new Repetition(LOOK_EVERY_MS, () => this.#look());
+
+  constructor(deps: HeartbeatDependencies) {
+    this.#deps = deps;
+    registerSecret(deps.url.href, { lasting: true });
+  }
+
+  async start(): Promise<void> {
+    const { db, sweeps } = this.#deps;
+    await addSweeps(
+      db,
+      sweeps.map(({ name }) => name),
+    );
+    this.#looks.start();
+  }
+
+  async stop(): Promise<void> {
+    await this.#requests.close();
+    await this.#looks.stop();
+  }
+
+  async #look(): Promise<void> {
+    const { db, url, sweeps, logger } = this.#deps;
+    try {
+      if (!(await claimHeartbeat(db, sweeps))) return;
+      const outcome = await this.#requests.send(url, { method: 'GET' });
+      if ('error' in outcome) logger.warn(outcome.error, 'the heartbeat was not taken; the next one is sent in a minute');
+      else if (outcome.status >= 300) logger.warn({ status: outcome.status }, 'the heartbeat was refused; see HEARTBEAT_URL');
+    } catch (error) {
+      logger.debug({ err: error }, 'the heartbeat could not be sent; trying again');
+    }
+  }
+}

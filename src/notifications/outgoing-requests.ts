@@ -1,0 +1,60 @@
+import { Agent, type Dispatcher, request } from 'undici';
+import type { DeliveryError } from '../db/tables/notifications.js';
+
+/** A status and headers, or why there was no answer. */
+export type Outcome =
+  | { readonly status: number; readonly headers: Dispatcher.ResponseData['headers'] }
+  | { readonly error: DeliveryError };
+
+interface OutgoingRequest {
+  readonly method: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string;
+}
+
+/** For one request, from the connection to the status line. Whoever needs longer answers first and works later. */
+const DEADLINE_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5_000;
+
+/** Requests to the addresses that an operator has set, the webhook and the monitor. A body is nothing to us, and a redirect is followed nowhere. */
+export class OutgoingRequests {
+  readonly #deadlineMs: number;
+  /** No connection is kept: there are minutes or hours between two requests, and one that hangs holds up nobody else. */
+  readonly #agent = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS }, pipelining: 0, maxHeaderSize: 16_384 });
+
+  constructor(deadlineMs = DEADLINE_MS) {
+    this.#deadlineMs = deadlineMs;
+  }
+
+  /** Sends once. Rejects only with the signal's reason. */
+  async send(url: URL, { headers, ...options }: OutgoingRequest, signal?: AbortSignal): Promise<Outcome> {
+    signal?.throwIfAborted();
+    const late = AbortSignal.timeout(this.#deadlineMs);
+    const ended = signal ? AbortSignal.any([late, signal]) : late;
+    const asked = { ...options, headers: { 'user-agent': 'muster', ...headers }, dispatcher: this.#agent, signal: ended };
+    try {
+      // The race, because undici looks at a signal only once the request has its connection.
+      const response = await Promise.race([request(url, asked), rejection(ended)]);
+      response.body.on('error', () => {}).destroy();
+      return { status: response.statusCode, headers: response.headers };
+    } catch (error) {
+      signal?.throwIfAborted();
+      return { error: describe(error, late.aborted) };
+    }
+  }
+
+  /** Ends what is under way. */
+  async close(): Promise<void> {
+    await this.#agent.destroy();
+  }
+}
+
+function describe(error: unknown, isLate: boolean): DeliveryError {
+  const { code: cause = '' } = error as NodeJS.ErrnoException;
+  if (isLate || /^UND_ERR_.*_TIMEOUT$/.test(cause)) return { code: 'timeout' };
+  return { code: 'unreachable', ...(/^[A-Z0-9_]{1,64}$/.test(cause) && { cause }) };
+}
+
+function rejection(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+}
