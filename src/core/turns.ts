@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /**
  * Work that may be long is cut into portions, and between two of them whoever waits has a turn: sockets, timers, the claims of other runs. How much a portion
- * holds is counted and not timed, so that it is the same on every machine; docs/architecture.md says which work is cut, and what bounds the rest.
+ * holds is counted and not timed, so that it is the same on every machine; docs/decisions/0044-no-answer-stops-the-others.md says what bounds the rest.
  */
 
 /** Bytes that are read in one portion. */

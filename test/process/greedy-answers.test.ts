@@ -1,0 +1,136 @@
+import { createHash } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { TestProcess } from '../support/process.js';
+import { Deployment } from './deployment.js';
+
+// A worker and an API with 512 MB of heap each, and a service whose answers become more than they can hold.
+
+const HEAP = { NODE_OPTIONS: '--max-old-space-size=512' };
+const MB = 1024 * 1024;
+const list = (count: number, value: (n: number) => string) => `[${Array.from({ length: count }, (_, n) => value(n)).join(',')}]`;
+const page = (records: string, total = 1) => `{"totalRecords":${total},"data":${records}}`;
+const keys = (count: number) => Array.from({ length: count }, (_, n) => `"k${n}":${n}`).join(',');
+
+/** Each with what becomes of the walk: the code of its error, or none. */
+const ANSWERS: readonly (readonly [string, () => string, string | undefined])[] = [
+  ['a million numbers', () => page(list(1_000_000, () => '1')), 'response_too_large'],
+  ['ten million numbers', () => page(list(10_000_000, () => '1')), 'response_too_large'],
+  ['a million objects', () => page(list(1_000_000, () => '{}')), 'response_too_large'],
+  [
+    'ninety thousand numbers',
+    () =>
+      page(
+        list(90_000, () => '1'),
+        90_000,
+      ),
+    undefined,
+  ],
+  [
+    'four million numbers under a rule that hashes',
+    () => page(`[{"id":1,"pay":${list(4_000_000, () => '1')}}]`),
+    'response_too_large',
+  ],
+  [
+    'many small lists under a rule that hashes',
+    () => page(list(3_000, (n) => `{"id":${n},"pay":${list(500, () => '1')}}`)),
+    'response_too_large',
+  ],
+  [
+    'eight million objects around the records',
+    () => `{"totalRecords":1,"x":${list(8_000_000, () => '{}')},"data":[]}`,
+    'response_too_large',
+  ],
+  ['brackets a million deep', () => page('['.repeat(1_000_000)), 'malformed_response'],
+  ['a text of 40 MB', () => page(`[{"id":1,"text":"${'x'.repeat(40 * MB)}"}]`), undefined],
+  ['sixty thousand keys', () => page(`[{"id":1,${keys(60_000)}}]`), undefined],
+  ['numbers of many digits', () => page(`[{"id":1,"n":${list(400_000, () => '1e9999')}}]`), undefined],
+  [
+    'twenty records of 3 MB',
+    () =>
+      page(
+        list(20, (n) => `{"id":${n},"text":"${'y'.repeat(3 * MB)}"}`),
+        20,
+      ),
+    undefined,
+  ],
+];
+const ORDINARY = '{"totalRecords":2,"data":[{"id":1,"name":"a"},{"id":2,"name":"b"}]}';
+
+let service: Server;
+let deployment: Deployment;
+let api: TestProcess;
+let worker: TestProcess;
+/** By company. */
+const bodies = new Map<string, Buffer>();
+
+beforeAll(async () => {
+  service = createServer((request, response) => {
+    const [, , , company = '', resource] = request.url!.split(/[/?]/);
+    const body = resource === 'employees' ? (bodies.get(company) ?? gzipSync(ORDINARY)) : gzipSync('{}');
+    response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(body);
+  });
+  await new Promise<void>((resolve) => void service.listen(0, '127.0.0.1', resolve));
+  deployment = await Deployment.open({
+    sandbox: { companies: [...ANSWERS, ...ANSWERS].map((_, n) => ({ name: `C${n}`, employees: 1 })) },
+    catalogue: {
+      employees: {
+        method: 'GET',
+        path: '/api/companies/{company_id}/employees',
+        pager: { style: 'skip-take', in: 'query', size: 20 },
+        privacy: { pay: 'hash' },
+      },
+    },
+    env: { MUSTER_PRIVACY_KEY: createHash('sha256').update('key').digest('base64') },
+  });
+  deployment.env['TEST_BASE_URL'] = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+  Object.assign(deployment.env, HEAP);
+  [api, worker] = [await deployment.startApi(), await deployment.startWorker()];
+  for (const [n, [, body]] of ANSWERS.entries()) bodies.set(greedy(n), gzipSync(body()));
+});
+afterAll(async () => {
+  for (const running of [api, worker]) running.kill('SIGTERM');
+  await Promise.all([api.exit, worker.exit]);
+  await deployment.close();
+  await new Promise((resolve) => service.close(resolve));
+});
+
+const greedy = (n: number) => deployment.sandbox.companies[n]!.companyId;
+const ordinary = (n: number) => deployment.sandbox.companies[ANSWERS.length + n]!.companyId;
+
+test.each(ANSWERS.map(([what, , code], n) => [what, code, n] as const))(
+  '%s: ends its own walk, and another company is synced beside it',
+  async (_, code, n) => {
+    await deployment.onboard(greedy(n));
+    await deployment.onboard(ordinary(n));
+    expect(await deployment.runEnd(ordinary(n))).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
+    const { walks } = await deployment.runEnd(greedy(n));
+    expect(walks[0]!.error?.code).toBe(code);
+  },
+);
+
+test('all of them at once, and nobody has died', async () => {
+  const ids = ANSWERS.map((_, n) => greedy(n));
+  for (const id of ids) await deployment.call('POST', `/api/companies/test/${id}/sync`, { mode: 'full' });
+  for (const id of ids) expect(['succeeded', 'failed']).toContain((await deployment.runEnd(id)).status);
+  expect([api.stderr, worker.stderr].join('')).not.toMatch(/heap out of memory/);
+  const { rows } = await deployment.database.db.pool.query('SELECT count(*)::int AS count FROM muster.rejected_records');
+  expect((rows[0] as { count: number }).count).toBeLessThanOrEqual(ANSWERS.length * 1_000);
+});
+
+test('eight readers of the feed, of what was rejected and of the diff at once end no API', async () => {
+  const { id } = await deployment.lastRun(greedy(ANSWERS.length - 1));
+  const paths = ['/api/changes?limit=10000', '/api/rejected?limit=500', `/api/runs/${id}/diff?limit=500`];
+  const readFrom = async (after: number, pages: number): Promise<number> => {
+    const { status, body } = await deployment.call('GET', `/api/changes?limit=10000&after=${after}`);
+    expect(status).toBe(200);
+    const { next_after } = body as { next_after: number };
+    return pages === 1 ? next_after : readFrom(next_after, pages - 1);
+  };
+  await Promise.all(Array.from({ length: 8 }, (_, n) => deployment.raw(paths[n % 3]!)));
+  const ends = await Promise.all(Array.from({ length: 8 }, () => readFrom(0, 3)));
+  expect(new Set(ends).size).toBe(1);
+  expect(api.stderr).not.toMatch(/heap out of memory/);
+});
