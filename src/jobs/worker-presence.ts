@@ -1,3 +1,5 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { Repetition } from '../core/repetition.js';
 import type { Service } from '../core/service.js';
 import type { Database } from '../db/database.js';
@@ -5,6 +7,10 @@ import { noteWorker, removeWorker } from '../db/tables/workers.js';
 import type { Logger } from '../observability/logger.js';
 
 const BEAT_MS = 5_000;
+/** Beats of a minute. */
+const BEATS = 12;
+const TICK_MS = 10;
+const NANOSECONDS = 1e9;
 
 /** Says in the database that this process works on the queue, as long as it does. The count of workers and the issue `no_worker` rest on it, nothing else. */
 export class WorkerPresence implements Service {
@@ -13,6 +19,9 @@ export class WorkerPresence implements Service {
   readonly #worker: string;
   readonly #logger: Logger;
   readonly #beats = new Repetition(BEAT_MS, () => this.#beat());
+  readonly #turns = monitorEventLoopDelay({ resolution: TICK_MS });
+  /** For how long the event loop was held up at most before each of the last beats, in seconds. */
+  #delays: number[] = [];
   #starting: Promise<void> | undefined;
   #isStopped = false;
 
@@ -25,6 +34,7 @@ export class WorkerPresence implements Service {
 
   async start(): Promise<void> {
     if (this.#isStopped) return;
+    this.#turns.enable();
     this.#starting = this.#beat();
     await this.#starting;
     this.#beats.start();
@@ -32,6 +42,7 @@ export class WorkerPresence implements Service {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
+    this.#turns.disable();
     await this.#starting;
     await this.#beats.stop();
     if (!this.#starting) return;
@@ -41,8 +52,12 @@ export class WorkerPresence implements Service {
   }
 
   async #beat(): Promise<void> {
+    // What has just held up this beat, too, is noted by the next tick.
+    await sleep(2 * TICK_MS);
+    this.#delays = [...this.#delays, this.#turns.max / NANOSECONDS].slice(-BEATS);
+    this.#turns.reset();
     try {
-      await noteWorker(this.#db, { name: this.#worker });
+      await noteWorker(this.#db, { name: this.#worker, eventLoopDelay: Math.max(...this.#delays) });
     } catch (error) {
       this.#logger.debug({ err: error }, 'the worker could not say that it lives; trying again');
     }

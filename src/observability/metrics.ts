@@ -9,7 +9,7 @@ import { type BudgetUse, readBudgetUse } from '../db/tables/request-budgets.js';
 import { countActiveRuns, countLastRuns } from '../db/tables/run-counts.js';
 import { estimateNight } from '../db/tables/walks.js';
 import { countLateTokens } from '../db/tables/tokens.js';
-import { countWorkers } from '../db/tables/workers.js';
+import { countWorkers, longestDelay } from '../db/tables/workers.js';
 import type { Transaction } from '../db/transaction.js';
 
 interface MetricsDependencies {
@@ -109,6 +109,11 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
       for (const { environment, seconds } of await estimateNight(db.prisma))
         if (seconds !== null) gauge.set({ environment }, seconds);
     },
+  );
+  value(
+    'muster_worker_event_loop_delay_seconds',
+    'For how long the event loop of a worker was held up at most in the last minute.',
+    () => longestDelay(db.prisma),
   );
   value('muster_workers', 'Workers that live: they have said so in the last 15 seconds.', () => countWorkers(db.prisma));
   add('muster_queue_waiting', 'Jobs that wait for a worker.', ['queue'], async (gauge) => {

@@ -1,6 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import { countWorkers, removeDeadWorkers } from '../../src/db/tables/workers.js';
+import { countWorkers, longestDelay, removeDeadWorkers } from '../../src/db/tables/workers.js';
 import { WorkerPresence } from '../../src/jobs/worker-presence.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
@@ -89,4 +90,31 @@ test('it starts and stops without the database', async () => {
   const presence = new WorkerPresence(db, 'lonely', logger);
   await close();
   expect(await Promise.all([presence.start(), presence.stop()])).toEqual([undefined, undefined]);
+});
+
+test('it says for how long its event loop was held up, for a minute', async () => {
+  vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] });
+  try {
+    const presence = presenceOf('held-up');
+    await presence.start();
+    const longest = () => longestDelay(database.db.prisma);
+    const told = async () => database.db.prisma.worker.findUniqueOrThrow({ where: { name: 'held-up' } });
+    const beat = async () => {
+      const { seenAt } = await told();
+      vi.advanceTimersByTime(5_000);
+      await waitFor(async () => (await told()).seenAt > seenAt);
+    };
+    expect(await longest()).toBeLessThan(1);
+    await sleep(50);
+    const until = performance.now() + 1_500;
+    while (performance.now() < until);
+    await beat();
+    expect(await longest()).toBeGreaterThan(1);
+    for (let n = 0; n < 12; n += 1) await beat();
+    expect(await longest()).toBeLessThan(1);
+    await presence.stop();
+    expect(await longest()).toBeNull();
+  } finally {
+    vi.useRealTimers();
+  }
 });

@@ -55,7 +55,12 @@ test('they show the database as it is at the scrape', async () => {
   for (const resource of ['employees', 'departments'])
     await prisma.issue.create({ data: { ...issue, cause: 'service_error', resource } });
   await prisma.issue.create({ data: { ...issue, cause: 'list_late', status: 'resolved', resolvedAt: past } });
-  await prisma.worker.createMany({ data: [{ name: 'alive' }, { name: 'dead', seenAt: past }] });
+  await prisma.worker.createMany({
+    data: [
+      { name: 'alive', eventLoopDelay: 0.25 },
+      { name: 'dead', seenAt: past, eventLoopDelay: 7 },
+    ],
+  });
   const lines = ours(await metrics.metrics());
   const age = lines.find((line) => line.startsWith('muster_oldest_verified_seconds '))!.split(' ')[1];
   expect(Number(age)).toBeCloseTo(3_600, -2);
@@ -80,6 +85,7 @@ test('they show the database as it is at the scrape', async () => {
       'muster_requests_last_minute{environment="test"} 500',
       'muster_requests_refused_last_minute{environment="test"} 2',
       'muster_requests_waiting{environment="test"} 3',
+      'muster_worker_event_loop_delay_seconds 0.25',
       'muster_workers 1',
     ].toSorted(),
   );

@@ -14,10 +14,21 @@ const LIVES = Prisma.sql`seen_at > now() - make_interval(secs => ${TIMEOUT_SECON
 /** A condition: at least one worker has said lately that it lives. */
 export const A_WORKER_LIVES = Prisma.sql`EXISTS (SELECT FROM muster.workers WHERE ${LIVES})`;
 
-/** Says that the worker lives. */
-export async function noteWorker(db: Database, { name }: { name: string }): Promise<void> {
+/** Says that the worker lives, and for how many seconds its event loop has been held up at most in the last minute. */
+export async function noteWorker(
+  db: Database,
+  { name, eventLoopDelay = 0 }: { name: string; eventLoopDelay?: number },
+): Promise<void> {
   await db.prisma.$executeRaw`
-    INSERT INTO muster.workers (name) VALUES (${name}) ON CONFLICT (name) DO UPDATE SET seen_at = now()`;
+    INSERT INTO muster.workers (name, event_loop_delay) VALUES (${name}, ${eventLoopDelay}::float8)
+    ON CONFLICT (name) DO UPDATE SET seen_at = now(), event_loop_delay = EXCLUDED.event_loop_delay`;
+}
+
+/** Seconds for which the event loop of a worker that lives has been held up at most in the last minute; null where none lives. */
+export async function longestDelay(db: Pick<Transaction, '$queryRaw'>): Promise<number | null> {
+  const [row] = await db.$queryRaw<{ seconds: number | null }[]>`
+    SELECT max(event_loop_delay) AS seconds FROM muster.workers WHERE ${LIVES}`;
+  return row!.seconds;
 }
 
 export async function removeWorker(db: Database, { name }: { name: string }): Promise<void> {
