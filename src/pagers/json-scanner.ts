@@ -34,7 +34,7 @@ const RECORD_HEAP = 1_500;
 /** Records that are scanned before it is looked again whether they fit. */
 const LOOK_EVERY = 256;
 /** No list is read in larger pages: what is done with all records of a page at once would hold everybody else up. */
-export const MOST_RECORDS = 100_000;
+export const MOST_RECORDS = 200_000;
 
 /**
  * Reads all of the text, in portions. `path` leads to the array of records; `members`: those of its records whose values are wanted. Undefined: no JSON.

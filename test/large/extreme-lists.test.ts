@@ -43,7 +43,7 @@ async function withList<T>(
 
 const numbered = (count: number, member = 'id') => Array.from({ length: count }, (_, n) => `{"${member}":"${n}"}`);
 
-test('a page of 150,000 records that cannot be kept ends the walk unverified, with all of them kept aside', async () => {
+test('a page of 150,000 records that cannot be kept ends the walk unverified, with the first of them kept aside', async () => {
   const page = `{"totalRecords":150000,"data":[${numbered(150_000, 'nr').join(',')}]}`;
   await withList(
     employees,
@@ -53,10 +53,10 @@ test('a page of 150,000 records that cannot be kept ends the walk unverified, wi
       const walks = [{ unverified_reason: 'rejected_records', received: 150_000, rejected: 150_000, pages: 1 }];
       expect(run).toMatchObject({ status: 'succeeded', walks });
       const kept = { walk: { runId: run.id } };
-      expect(await database.db.prisma.rejectedRecord.count({ where: kept })).toBe(150_000);
+      expect(await database.db.prisma.rejectedRecord.count({ where: kept })).toBe(1_000);
       const last = await database.db.prisma.rejectedRecord.findFirstOrThrow({ where: kept, orderBy: { position: 'desc' } });
-      expect(last).toMatchObject({ reason: 'no_id', page: 0, position: 149_999 });
-      expect(Buffer.from(last.text, 'base64').toString()).toBe('{"nr":"149999"}');
+      expect(last).toMatchObject({ reason: 'no_id', page: 0, position: 999 });
+      expect(Buffer.from(last.text, 'base64').toString()).toBe('{"nr":"999"}');
     },
   );
 });
