@@ -53,7 +53,7 @@ export interface Config {
   /** Who is told of what a person should know. Unset: nobody. */
   /** Where probes are answered. */
   readonly probePort?: number;
-  /** What is asked once a minute while all is well. */
+  /** The address is asked once a minute while all is well. */
   readonly heartbeatUrl?: URL;
   readonly webhook?: { readonly url: URL; readonly secret: Secret };
   /** Companies that one worker walks side by side. */

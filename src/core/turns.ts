@@ -19,7 +19,7 @@ export async function inTurns<T>(work: Generator<void, T>): Promise<T> {
   }
 }
 
-/** The same in one turn, for work that its caller knows to be short. */
+/** Does such work in one turn, where its caller knows it to be short. */
 export function atOnce<T>(work: Generator<void, T>): T {
   for (;;) {
     const { done, value } = work.next();

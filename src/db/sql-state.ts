@@ -35,7 +35,7 @@ export function translateDatabaseError(error: unknown): unknown {
   );
 }
 
-/** What the server has run out of. A statement that failed for it has had no effect, nor has its transaction. */
+/** Says what the server has run out of; undefined for other errors. A statement that failed for it has had no effect, nor has its transaction. */
 function exhaustion(error: unknown): MusterError | undefined {
   const state = sqlState(error) ?? '';
   const details = { sql_state: state };

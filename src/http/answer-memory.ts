@@ -144,7 +144,7 @@ export class Reservation {
     this.#fit(bytes, 0);
   }
 
-  /** The same for what is made of the answer: so many bytes of heap, and of text that it grows by. */
+  /** Sees that what is made of the answer fits: so many bytes of heap, and of text that it grows by. Throws as `fit` does. */
   fitMade(heap: number, growth: number): void {
     this.#fit(this.#body + growth, heap);
   }

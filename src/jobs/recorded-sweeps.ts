@@ -6,7 +6,7 @@ import type { Sweep } from './sweeper.js';
 /** How often a process writes that a sweep has ended: some sweeps end every second. */
 const RECORD_EVERY_MS = 30_000;
 
-/** The same sweeps, each of which writes to the database when it has ended. One that fails writes nothing. */
+/** Gives sweeps that write to the database when they have ended. One that fails writes nothing. */
 export function recordedSweeps(db: Database, clock: Pick<Clock, 'monotonic'>, sweeps: readonly Sweep[]): Sweep[] {
   return sweeps.map((sweep) => {
     let recordedAt = -Infinity;

@@ -94,7 +94,7 @@ export class JsonText {
     }
   }
 
-  /** The same, with members that may be read in portions. */
+  /** Reads an object whose members may be read in portions. */
   protected *objectInTurns(
     index: number,
     member: (keyStart: number, keyEnd: number, start: number) => number | Generator<void, number>,
@@ -137,7 +137,7 @@ export class JsonText {
     }
   }
 
-  /** The same in portions. */
+  /** Reads the elements in portions. */
   protected *elementsInTurns(index: number, element: (start: number) => number): Generator<void, number> {
     const text = this.text;
     let at = skipSpace(text, index + 1);

@@ -147,7 +147,7 @@ const BATCHES_OF_PAGE = `
 const DATA = `(CASE WHEN c.length IS NULL THEN c.data
   ELSE convert_from(substr(b.texts, c.start - b.texts_from + 1, c.length), 'UTF8')::jsonb END)::text`;
 
-/** Of each batch no more than the page takes, since a deletion of many rows is one batch. */
+/** Reads no more of a batch than the page takes, since a deletion of many rows is one batch. */
 const FROM_BATCHES = `
   FROM muster.change_batches b
   CROSS JOIN LATERAL (SELECT LEAST(GREATEST(0, $1::bigint + 1 - b.first_seq), b.size)::int AS skipped) s

@@ -178,7 +178,7 @@ export async function resetNotification(db: Database, { id }: { id: string }): P
 /** A condition: it was, or will be, sent. Not one that came to nothing since no webhook was configured for a day. */
 export const WAS_TRIED = Prisma.sql`last_error->>'code' IS DISTINCT FROM 'expired'`;
 
-/** The same for all that were not taken, of one environment or of both. Returns how many there are. */
+/** Makes all due again that were not taken, of one environment or of both. Returns how many there are. */
 export function resetUndelivered(
   db: Database,
   { environment = null }: { environment?: Environment | null | undefined },

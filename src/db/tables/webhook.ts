@@ -36,7 +36,7 @@ export interface FailingWebhook {
   readonly undelivered: number;
 }
 
-/** The same for an examination of the installation. */
+/** Tells an examination of the installation since when the webhook takes nothing. */
 export async function examineWebhook(db: Reader): Promise<FailingWebhook | undefined> {
   const { rows } = await db.query<FailingWebhook>(
     `SELECT extract(epoch FROM now() - failing_since)::float8 AS seconds, last_error AS "lastError",
