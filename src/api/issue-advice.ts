@@ -136,6 +136,7 @@ const OF_ERRORS: Readonly<Partial<Record<ErrorCode, string>>> = {
   malformed_response: 'Check that BASE_URL of this environment is the API itself and not a page before it, then sync again.',
   malformed_envelope: CHECK_CATALOGUE,
   contradicting_envelope: CHECK_CATALOGUE,
+  success_denied: PASSES,
   pager_misdeclared: CHECK_CATALOGUE,
   page_token_loop: CHECK_CATALOGUE,
   page_token_expired:

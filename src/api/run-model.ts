@@ -42,6 +42,7 @@ const Walk = z
       .optional()
       .meta({ description: 'join, two-pass or token-chain: docs/verification.md says what each assumes.' }),
     unverified_reason: z.string().optional(),
+    unverified_detail: z.string().optional().meta({ description: 'What was seen, and the line for the catalogue.' }),
     pages: Count,
     passes: Count,
     received: Count,
@@ -114,6 +115,7 @@ function presentWalk(walk: ShownWalk): WalkModel {
     verified: walk.verified,
     ...(walk.proof !== null && { proof: walk.proof }),
     ...(walk.unverifiedReason !== null && { unverified_reason: walk.unverifiedReason }),
+    ...(walk.unverifiedDetail !== null && { unverified_detail: walk.unverifiedDetail }),
     pages: walk.pages,
     passes: walk.pass,
     received: walk.received,

@@ -45,8 +45,9 @@ export const FIELDS_SCHEMA = z.strictObject(
       .string(nextPlace)
       .regex(/^((header|last) \S+|[^.\s]+(\.[^.\s]+)*)$/, nextPlace)
       .optional(),
+    ignore: z.array(PLACE_OF_VALUE, must('a list of dot paths, or header NAME')).optional(),
   },
-  must('a map with data, total, hasNext or next'),
+  must('a map with data, total, hasNext, next or ignore'),
 );
 
 /** What a catalogue file says of one list. What one member means for another is checked in validate.ts. */

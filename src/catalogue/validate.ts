@@ -46,6 +46,8 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   total: 'value.count',
   hasNext: 'paging.hasMore',
   next: 'paging.next',
+  ignore: '[meta.nextRun]',
+  constants: 'keep',
   query: '{ expand: department }',
   body: '{ active: true }',
   share: '0.2',

@@ -56,6 +56,7 @@ export const ERROR_CODES = {
   malformed_response: { status: 502, retryable: false },
   malformed_envelope: { status: 502, retryable: false },
   contradicting_envelope: { status: 502, retryable: true },
+  success_denied: { status: 502, retryable: true },
   pager_misdeclared: { status: 502, retryable: false },
   page_token_loop: { status: 502, retryable: false },
   page_token_expired: { status: 502, retryable: true },

@@ -190,13 +190,14 @@ function WalkCard({ runId, walk, isSaidAbove }: WalkCardProps) {
 }
 
 /** The proof in plain words, or why there is none. */
-function Outcome({ walk: { status, verified, proof, unverified_reason } }: { readonly walk: WalkModel }) {
+function Outcome({ walk }: { readonly walk: WalkModel }) {
+  const { status, verified, proof, unverified_reason, unverified_detail } = walk;
   if (status !== 'succeeded') return null;
   if (verified) return <p class="proof good">{proofInWords(proof)}</p>;
   return (
     <p class="proof warn">
-      {unverified_reason === undefined ? 'Not proved complete.' : unverifiedInWords(unverified_reason)} What was received is
-      mirrored; nothing was deleted.
+      {unverified_reason === undefined ? 'Not proved complete.' : unverifiedInWords(unverified_reason)} {unverified_detail}
+      What was received is mirrored; nothing was deleted.
     </p>
   );
 }

@@ -15,7 +15,7 @@ export interface ApiRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>> | undefined;
   readonly body?: Readonly<Record<string, unknown>> | undefined;
-  /** Path and query on the API's own origin, in the place of `path` and `query`: where an answer said that another one stands. */
+  /** Path and query on the API's own origin, in the place of `path`: where an answer said that another one stands. `query` is added to it. */
   readonly link?: string | undefined;
   /** The ETag of an answer that is kept: 304 instead of 200 when it is still the answer. */
   readonly ifNoneMatch?: string | undefined;
@@ -138,12 +138,11 @@ export class ApiClient {
    * lead to another host with the token. Parsed once: each part that is set takes as long as the whole.
    */
   #url({ path, query, link }: ApiRequest): URL {
-    if (link === undefined) {
-      const search = encodeQuery(query ?? {});
-      return new URL(`${this.#base}${path.replace(/^\//, '')}${search && `?${search}`}`);
-    }
+    const search = encodeQuery(query ?? {});
+    if (link === undefined) return new URL(`${this.#base}${path.replace(/^\//, '')}${search && `?${search}`}`);
     const { origin } = this.#parts.provider.baseUrl;
-    const url = new URL(`${origin}${link}`);
+    const mark = search && (link.includes('?') ? '&' : '?');
+    const url = new URL(`${origin}${link}${mark}${search}`);
     if (!link.startsWith('/') || url.origin !== origin) throw new TypeError('a link that is no path on the API');
     return url;
   }

@@ -1,8 +1,11 @@
 import { MusterError } from '../core/errors.js';
+import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape } from './envelope.js';
 import { countFirstPages, pagerMisdeclared } from './first-page-again.js';
-import type { Advance, Page, PageInput, Pager, Received } from './pager.js';
+import type { Doubted } from './doubt.js';
+import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_PAGES, MAX_REQUESTS_WITHOUT_TOTAL, passLimitExceeded } from './pass-limits.js';
+import { moreBehind } from './signs-of-more.js';
 
 export type ChainState = {
   /** What leads to the page to ask for; null asks for the first page. */
@@ -13,6 +16,8 @@ export type ChainState = {
   readonly barren: number;
   /** Pages in a row that were the first page again. */
   readonly again?: number;
+  /** The service refused what the entry has its links asked with beside their own parameters: they are asked as they came. */
+  readonly asGiven?: true | undefined;
 };
 
 /** What services answer to a page token that they no longer know: no standard says which one it is. */
@@ -52,14 +57,13 @@ export abstract class ChainPager implements Pager<ChainState> {
 
   abstract request(state: ChainState): PageInput;
 
-  /** What leads to the next page; undefined on the last one. */
-  protected abstract nextToken(answer: Answer): string | number | undefined;
+  /** What leads to the next page, or what the page says in its place. */
+  protected abstract readNext(answer: Answer): Pick<Envelope, 'nextToken' | 'isEndTold' | 'isSilent'>;
 
   /** A chain need not say how many records it has; where it does, the number is held against it, whatever else is doubted. */
   readEnvelope(answer: Answer): Envelope {
-    const nextToken = this.nextToken(answer);
-    const seemsToGoOn = nextToken === undefined && this.fields.seemsToGoOn(answer);
-    return { total: this.fields.total(answer, false), nextToken, seemsToGoOn };
+    const around = this.fields.around(answer);
+    return { total: this.fields.total(answer, false), ...this.readNext(answer), ...around };
   }
 
   next(state: ChainState, page: Page, received: Received): Advance<ChainState> {
@@ -67,14 +71,7 @@ export abstract class ChainPager implements Pager<ChainState> {
     const isFirst = state.requests === 0;
     if (isFirst && page.total === undefined && this.fields.isNamed('total') && !this.fields.isNowhere('total'))
       this.fields.fail('malformed_envelope', `${this.fields.nameOf('total')} is missing or no whole number of 0 or more`);
-    if (token === undefined) {
-      // A full page that names no other may be a list of just that length, or a name that is spelt otherwise than the entry says; and so may one
-      // that has a name for another where the entry does not look.
-      const isNamed = this.fields.isNamed('next') || this.fields.isNamed('hasNext');
-      const isFull = page.count >= this.#size;
-      const mayBeMisnamed = isFirst && page.total === undefined && isNamed && (isFull || page.seemsToGoOn === true);
-      return mayBeMisnamed ? { kind: 'done', doubt: 'end_unproved' } : { kind: 'done' };
-    }
+    if (token === undefined) return { kind: 'done', doubted: this.#doubtOfEnd(state, page) };
     const requests = state.requests + 1;
     const again = countFirstPages(state, page, received, this.#resource, this.members);
     if (token === state.token || received.hasToken(token)) {
@@ -91,12 +88,41 @@ export abstract class ChainPager implements Pager<ChainState> {
     const barren = received.repeats === page.count ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_PAGES)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
-    return { kind: 'next', state: { token, requests, barren, again } };
+    return { kind: 'next', state: { token, requests, barren, again, asGiven: state.asGiven } };
+  }
+
+  /** Why the list may go on behind a page that names no other. */
+  #doubtOfEnd({ token, requests, asGiven }: ChainState, page: Page): Doubted | undefined {
+    if (asGiven) return { doubt: 'constants_lost', detail: this.constantsLost };
+    // A total is held against what came, and says more than any sign.
+    if (page.total !== undefined) return undefined;
+    const more = page.isEndTold ? undefined : moreBehind(page.signs, { token, page: requests, position: requests });
+    if (more) return this.fields.contradictedBy(more);
+    // A full page that names no other may be a list of just that length, or a name that is spelt otherwise than the entry says, or was lost on the way.
+    const isNamed = this.fields.isNamed('next') || this.fields.isNamed('hasNext');
+    const isFull = requests === 0 && page.count >= this.#size;
+    return isFull && (isNamed || page.isSilent) ? { doubt: 'end_unproved', detail: this.#unproved(page.count) } : undefined;
+  }
+
+  #unproved(count: number): string {
+    return (
+      `The first page holds ${count} records, as many as were asked for or more, and says nothing of another page (${this.fields.nameOf('next')}). ` +
+      'If that is where another would be named, raise size above the number of records, or name a total (fields: { total: … }), which the records are held against.'
+    );
+  }
+
+  /** Where links were asked without constants of the entry: what to do. */
+  protected get constantsLost(): string | undefined {
+    return undefined;
   }
 
   /** The next page is known only once the page before it has come. */
   ahead(): readonly PageInput[] {
     return [];
+  }
+
+  deniedBy(denial: Sign): Doubted {
+    return this.fields.deniedBy(denial);
   }
 
   linkage(): 'token-chain' {
@@ -105,10 +131,10 @@ export abstract class ChainPager implements Pager<ChainState> {
 
   lengthAtEnd(): undefined {}
 
-  meaningOf(error: MusterError, { token }: ChainState): 'token-lost' | undefined {
-    if (error.code === 'page_token_loop') return 'token-lost';
+  meaningOf(error: MusterError, { token }: ChainState): ErrorMeaning<ChainState> | undefined {
+    if (error.code === 'page_token_loop') return { kind: 'token-lost' };
     const isRefused = error.code === 'service_refused' && TOKEN_REFUSED.has(Number(error.details['status']));
-    return isRefused && token !== null ? 'token-lost' : undefined;
+    return isRefused && token !== null ? { kind: 'token-lost' } : undefined;
   }
 
   /** A token that came: what a checkpoint can keep and a request can carry. '' and null name no page. */

@@ -49,7 +49,7 @@ export class ContinuationPager extends ChainPager {
     return { 'pager.tokenName': tokenName, 'pager.in': this.#spec.in, 'fields.next': this.fields.nameOf('next') };
   }
 
-  protected nextToken(answer: Answer): string | number | undefined {
+  protected readNext(answer: Answer): ReturnType<ChainPager['readNext']> {
     const { fields } = this;
     const hasNext = fields.hasNext(answer);
     const value = fields.value('next', answer);
@@ -57,12 +57,13 @@ export class ContinuationPager extends ChainPager {
     if (this.#isStandard && value !== null && typeof value !== 'string')
       return fields.fail('malformed_envelope', 'nextPageToken is missing or neither a string nor null');
     const token = this.usableToken(value);
-    if (hasNext === false || (this.#isStandard && value === null)) return undefined;
+    const isEndTold = hasNext === false || value === null || value === '';
+    if (hasNext === false || (this.#isStandard && value === null)) return { isEndTold };
     if (hasNext === true && token === undefined)
       return fields.fail(
         'contradicting_envelope',
         `${fields.nameOf('hasNext')} is true, but ${fields.nameOf('next')} is empty or missing`,
       );
-    return token;
+    return token === undefined ? { isEndTold, isSilent: value === undefined } : { nextToken: token };
   }
 }

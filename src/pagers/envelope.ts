@@ -1,5 +1,9 @@
 import { type ErrorCode, MusterError } from '../core/errors.js';
+import type { AnswerAround, Sign } from './around.js';
+import { denialOfSuccess } from './denial.js';
 import { type FieldNames, NOWHERE, type Place, placeOf, valueAt } from './fields.js';
+import { contradictedEnd, deniedPage, type Doubted } from './doubt.js';
+import { describeSign, signsOfMore } from './signs-of-more.js';
 
 /** What a response says around its records. */
 export interface Envelope {
@@ -9,18 +13,31 @@ export interface Envelope {
   readonly nextToken?: string | number | undefined;
   /** Whether another page follows, where the list says so and its pages do not name each other. */
   readonly hasNext?: boolean | undefined;
-  /** A list whose pages name each other: the page names none where the entry looks, but something beside it looks like such a name. */
-  readonly seemsToGoOn?: boolean;
+  /** Whether the page says that none follows, where the entry, or else the style, looks for that. Else its end is inferred from what it lacks. */
+  readonly isEndTold?: boolean | undefined;
+  /** A list whose pages name each other: the page says nothing of another, neither that there is one nor that there is none. */
+  readonly isSilent?: boolean | undefined;
+  /** Whatever else around the records may say that more follow. */
+  readonly signs?: readonly Sign[] | undefined;
+  /** What around the records denies that the request succeeded. Such a page without records is an error. */
+  readonly denial?: Sign | undefined;
+}
+
+/** What a page, or an answer that is kept, says around its records, and nothing else of it. */
+export function envelopeOf({ total, nextToken, hasNext, isEndTold, isSilent, signs, denial }: Envelope): Envelope {
+  return {
+    total,
+    nextToken,
+    hasNext,
+    ...(isEndTold && { isEndTold }),
+    ...(isSilent && { isSilent }),
+    ...(signs && { signs }),
+    ...(denial && { denial }),
+  };
 }
 
 /** A response, as far as its envelope is concerned. */
-export interface Answer {
-  /** The parsed response, with an empty array in the place of its records. */
-  readonly rest: unknown;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** The address that was asked. */
-  readonly url: string;
+export interface Answer extends AnswerAround {
   /** Records of the page. */
   readonly count: number;
   /** The last record, parsed; undefined on an empty page. Only for pagers that say that they read it. */
@@ -33,6 +50,8 @@ export interface ListShape {
   /** Dot path to the paging envelope in the response; '' = the response itself; 'none' = a bare array. */
   readonly envelope: string;
   readonly fields?: FieldNames | undefined;
+  /** Constants that the requests carry in their query. */
+  readonly query?: Readonly<Record<string, string>> | undefined;
 }
 
 type Field = 'total' | 'hasNext' | 'next';
@@ -47,6 +66,7 @@ export class EnvelopeFields {
   readonly #envelope: readonly string[];
   readonly #places: Readonly<Record<Field, Place>>;
   readonly #named: FieldNames;
+  readonly #ignored: readonly string[];
 
   /** `standard`: the members of the style, for lists that name none. A bare array has none of them. */
   constructor({ resource, envelope, fields = {} }: ListShape, standard: Partial<Record<Field, string>>) {
@@ -60,6 +80,7 @@ export class EnvelopeFields {
     this.dataPath = isBare ? [] : [...this.#envelope, ...(fields.data ?? 'data').split('.')];
     this.#places = { total: at('total'), hasNext: at('hasNext'), next: at('next') };
     this.#named = fields;
+    this.#ignored = (fields.ignore ?? []).map((member) => member.replace(/^header .*/, (header) => header.toLowerCase()));
   }
 
   /** Whether the catalogue entry, and not the style, says where the value stands. */
@@ -115,13 +136,43 @@ export class EnvelopeFields {
   }
 
   /**
-   * Whether anything around the records looks as if another page followed: a member or header that is called like a token, a link or a flag
-   * for it and has a value, wherever the entry looks itself.
+   * What else around the records may say that more follow, and what denies that the request succeeded. Throws MusterError `success_denied` where
+   * no records came with that: an empty list is another thing.
    */
-  seemsToGoOn(answer: Answer): boolean {
-    if (/rel="?next/i.test(answer.headers['link'] ?? '')) return true;
-    const around = [Object.entries(answer.headers), ...membersOf(answer.rest)];
-    return around.flat().some(([name, value]) => leadsOn(name, value));
+  around(answer: Answer): Pick<Envelope, 'signs' | 'denial'> {
+    const isPassedOver = (member: string) => this.#isPassedOver(member);
+    const denial = denialOfSuccess(answer, this.#envelope, isPassedOver);
+    if (denial && answer.count === 0) throw successDenied(this.#resource, denial);
+    const signs = signsOfMore(answer, this.#envelope, isPassedOver);
+    return { ...(signs.length > 0 && { signs }), ...(denial && { denial }) };
+  }
+
+  /** What the entry's own place says, as a sign. */
+  ownSign(field: Field, value: boolean): Sign {
+    return { member: this.nameOf(field), value, kind: 'flag' };
+  }
+
+  contradictedBy(sign: Sign): Doubted {
+    return contradictedEnd(sign, this.#fromEnvelope(sign.member));
+  }
+
+  deniedBy(denial: Sign): Doubted {
+    return deniedPage(denial, this.#fromEnvelope(denial.member));
+  }
+
+  /** Members are named from the answer's root, or from the envelope, as everywhere in an entry; whoever is named has what it holds passed over, too. */
+  #isPassedOver(member: string): boolean {
+    const place = this.#fromEnvelope(member);
+    const isOwn = Object.values(this.#places).some(
+      (own) => (own.kind === 'member' && own.path === place) || (own.kind === 'header' && `header ${own.name}` === member),
+    );
+    const isIn = (ignored: string) => [member, place].some((each) => each === ignored || each.startsWith(`${ignored}.`));
+    return isOwn || this.#ignored.some(isIn);
+  }
+
+  #fromEnvelope(member: string): string {
+    const envelope = `${this.#envelope.join('.')}.`;
+    return member.startsWith(envelope) ? member.slice(envelope.length) : member;
   }
 
   nameOf(field: Field): string {
@@ -140,8 +191,9 @@ export class EnvelopeFields {
  * caught contradicting itself.
  */
 export function readTotals(fields: EnvelopeFields, answer: Answer, ignoreTotals: boolean): Envelope {
+  const around = fields.around(answer);
   const hasNext = fields.hasNext(answer);
-  if (ignoreTotals || fields.isNowhere('total')) return { hasNext };
+  if (ignoreTotals || fields.isNowhere('total')) return { hasNext, ...around };
   const total = fields.total(answer, true)!;
   const { count } = answer;
   const shown = fields.isNamed('total') ? undefined : fields.envelopeOf(answer)['totalDisplayRecords'];
@@ -151,38 +203,23 @@ export function readTotals(fields: EnvelopeFields, answer: Answer, ignoreTotals:
     return fields.fail('contradicting_envelope', `totalDisplayRecords is ${shown}, but data holds ${count}`);
   if (total < count)
     return fields.fail('contradicting_envelope', `${fields.nameOf('total')} is ${total}, but data alone holds ${count}`);
-  return { total, hasNext };
+  return { total, hasNext, ...around };
 }
 
-/** The members of a response, and those of the objects right below it. */
-function membersOf(rest: unknown): [string, unknown][][] {
-  if (!isObject(rest)) return [];
-  const members = Object.entries(rest);
-  return [
-    members,
-    ...members
-      .map(([, value]) => value)
-      .filter(isObject)
-      .map(Object.entries),
-  ];
-}
-
-const NAMES_A_PAGE = /(^|[^a-z])next$|next[-_]?(page|cursor|token|link|url|href)|continuation|skiptoken/i;
-const SAYS_MORE = /^(has|is)?[-_]?(next|more|truncated)/i;
-
-/** Whether a member of this name and value may lead to another page. */
-function leadsOn(name: string, value: unknown): boolean {
-  if (value === true) return SAYS_MORE.test(name);
-  const link = isObject(value) && 'href' in value ? value.href : value;
-  return typeof link === 'string' && link !== '' && NAMES_A_PAGE.test(name);
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
+/** An answer of status 200 that is a failure by its own words: the service is asked again, as after any failure of it. */
+function successDenied(resource: string, denial: Sign): MusterError {
+  return new MusterError(
+    'success_denied',
+    `The list ${resource} answered without records, and says itself that it failed: ${describeSign(denial)}. ` +
+      `It is asked again later; if this means nothing, write fields: { ignore: [${denial.member}] } into the entry of this list.`,
+    { details: { resource, member: denial.member } },
+  );
 }
 
 /** The error of a parsed response that has no array where the list's entry says. */
 export function noArray(response: unknown, resource: string, path: readonly string[]): MusterError {
+  const denial = denialOfSuccess({ rest: response }, path.slice(0, -1), () => false);
+  if (denial) return successDenied(resource, denial);
   let holder = response;
   for (const [depth, name] of path.entries()) {
     if (typeof holder !== 'object' || holder === null || Array.isArray(holder) || !Object.hasOwn(holder, name))

@@ -4,6 +4,8 @@ export interface FieldNames {
   readonly total?: string | undefined;
   readonly hasNext?: string | undefined;
   readonly next?: string | undefined;
+  /** Members around the records that mean nothing, whatever they are called: dot paths, or `header NAME`. */
+  readonly ignore?: readonly string[] | undefined;
 }
 
 /** Where one value of a page stands. */

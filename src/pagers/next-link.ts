@@ -1,20 +1,27 @@
-import LinkHeader from 'http-link-header';
 import { z } from 'zod';
+import type { MusterError } from '../core/errors.js';
 import { ChainPager, type ChainState } from './chain.js';
 import type { Answer, ListShape } from './envelope.js';
 import { valueAt } from './fields.js';
-import type { PageInput } from './pager.js';
-import { PAGE_SIZE, PARAMETER_NAME, type Placed } from './spec.js';
+import { type Link, parseLinkHeader } from './link-header.js';
+import type { ErrorMeaning, PageInput } from './pager.js';
+import { must, PAGE_SIZE, PARAMETER_NAME, type Placed } from './spec.js';
 
 export const NEXT_LINK_SCHEMA = z.strictObject({
   style: z.literal('next-link'),
   in: z.literal('query', { error: 'must be query: a link has its parameters nowhere else' }).default('query'),
   sizeName: PARAMETER_NAME.default('$top'),
   size: PAGE_SIZE,
+  constants: z.literal('keep', must('keep, or left out')).optional(),
 });
 
 /** The service decides how many records a page has. In OData, $top is the most records of all pages together. */
 const NO_SIZE = 'none';
+const LINK_HEADER = 'header link';
+/** Relations of a list whose pages name each other: where one of them stands, the service says where its pages are. */
+const PAGE_RELATIONS = ['next', 'prev', 'previous', 'first', 'last'];
+/** What a service may answer to parameters that it does not take beside those of its link. */
+const CONSTANTS_REFUSED = new Set([400, 403, 404, 422]);
 
 /**
  * Pages by link: each page gives the address of the next one, in a member of the response (`fields.next`) or else in the Link header
@@ -25,34 +32,86 @@ const NO_SIZE = 'none';
  *
  * A link may be absolute, or relative to the address that was asked, or, in OData, to the answer's context. It is followed on the API's own
  * origin only: whoever can write into an answer must not be sent the access token.
+ *
+ * Constants of the entry's `query` that a link lacks are added to it: else a filter or an expansion would hold for the first page alone. Where the
+ * service refuses that, its links are asked as they came, and the walk proves nothing until the entry says `constants: keep`.
  */
 export class NextLinkPager extends ChainPager {
   readonly #spec: Placed<z.output<typeof NEXT_LINK_SCHEMA>>;
+  readonly #readsLinkHeader: boolean;
+  /** Constants that a link must carry. */
+  readonly #constants: readonly (readonly [string, string])[];
 
   constructor(list: ListShape, spec: Placed<z.output<typeof NEXT_LINK_SCHEMA>>) {
-    super(list, spec.size, {});
+    const next = list.fields?.next ?? LINK_HEADER;
+    super({ ...list, fields: { ...list.fields, next } }, spec.size, {});
     this.#spec = spec;
+    this.#readsLinkHeader = next.toLowerCase() === LINK_HEADER;
+    this.#constants = spec.constants === 'keep' ? [] : Object.entries(list.query ?? {});
   }
 
-  request({ token }: ChainState): PageInput {
+  request({ token, asGiven }: ChainState): PageInput {
     const { sizeName, size } = this.#spec;
-    if (token !== null) return { link: String(token) };
+    if (token !== null) {
+      const query = asGiven ? undefined : this.#constantsLackedBy(String(token));
+      return { link: String(token), ...(query && { query }) };
+    }
     return { query: sizeName === NO_SIZE ? {} : { [sizeName]: String(size) } };
   }
 
   protected get members() {
-    return { 'fields.next': this.fields.isNowhere('next') ? 'the Link header' : this.fields.nameOf('next') };
+    return { 'fields.next': this.fields.nameOf('next') };
   }
 
-  protected nextToken(answer: Answer): string | undefined {
+  protected readNext(answer: Answer): ReturnType<ChainPager['readNext']> {
     const { fields } = this;
     const hasNext = fields.hasNext(answer);
-    const link = fields.isNowhere('next') ? linkOf(answer.headers['link']) : this.usableToken(fields.value('next', answer));
-    if (hasNext === false || link === undefined) {
+    const { link, isEndTold, isSilent } = this.#readsLinkHeader ? this.#fromLinkHeader(answer) : this.#fromMember(answer);
+    if (hasNext === false) return { isEndTold: true };
+    if (link === undefined) {
       if (hasNext === true) fields.fail('contradicting_envelope', `${fields.nameOf('hasNext')} is true, but no page is named`);
-      return undefined;
+      return { isEndTold, isSilent };
     }
-    const base = fields.isNowhere('next') ? answer.url : contextOf(answer);
+    return { nextToken: this.#pathOf(link, answer) };
+  }
+
+  override meaningOf(error: MusterError, state: ChainState): ErrorMeaning<ChainState> | undefined {
+    const { token, asGiven } = state;
+    const isRefused = error.code === 'service_refused' && CONSTANTS_REFUSED.has(Number(error.details['status']));
+    const hasAdded = token !== null && !asGiven && this.#constantsLackedBy(String(token)) !== undefined;
+    return isRefused && hasAdded ? { kind: 'again', state: { ...state, asGiven: true } } : super.meaningOf(error, state);
+  }
+
+  protected override get constantsLost(): string {
+    const names = this.#constants.map(([name]) => name).join(', ');
+    return (
+      `The links of this list lack constants of its entry (query: ${names}), and the service refused them where they were added. ` +
+      'If its links keep them by themselves, write pager: { constants: keep } into the entry.'
+    );
+  }
+
+  #fromMember(answer: Answer): ReadLink {
+    const value = this.fields.value('next', answer);
+    return { link: this.usableToken(value), isEndTold: value === null || value === '', isSilent: value === undefined };
+  }
+
+  #fromLinkHeader({ headers, url }: Answer): ReadLink {
+    const header = headers['link'];
+    const links = header === undefined ? [] : parseLinkHeader(header);
+    if (!links) return this.fields.fail('malformed_envelope', 'the Link header cannot be read as a whole (RFC 8288)');
+    const ofThisAnswer = links.filter(({ anchor }) => anchor === undefined || isSameAddress(anchor, url));
+    const targets = [...new Set(ofThisAnswer.filter(isTo('next')).map(({ target }) => target))];
+    if (targets.length > 1) return this.fields.fail('malformed_envelope', 'the Link header names several next pages');
+    return {
+      link: targets[0],
+      isEndTold: false,
+      isSilent: !PAGE_RELATIONS.some((relation) => ofThisAnswer.some(isTo(relation))),
+    };
+  }
+
+  #pathOf(link: string | number, answer: Answer): string {
+    const { fields } = this;
+    const base = this.#readsLinkHeader ? answer.url : contextOf(answer);
     const address = URL.canParse(String(link), base) ? new URL(String(link), base) : undefined;
     if (!address) return fields.fail('malformed_envelope', 'the link to the next page is no address');
     if (address.origin !== new URL(answer.url).origin)
@@ -62,20 +121,31 @@ export class NextLinkPager extends ChainPager {
       );
     return address.pathname + address.search;
   }
+
+  /** The constants that a link does not name itself, in whatever case; undefined where it names them all. */
+  #constantsLackedBy(link: string): Readonly<Record<string, string>> | undefined {
+    const named = new Set([...new URLSearchParams(link.split('?')[1]).keys()].map((name) => name.toLowerCase()));
+    const lacking = this.#constants.filter(([name]) => !named.has(name.toLowerCase()));
+    return lacking.length === 0 ? undefined : Object.fromEntries(lacking);
+  }
+}
+
+interface ReadLink {
+  readonly link: string | number | undefined;
+  readonly isEndTold: boolean;
+  readonly isSilent: boolean;
+}
+
+function isTo(relation: string): (link: Link) => boolean {
+  return ({ rel }) => rel.includes(relation);
+}
+
+function isSameAddress(address: string, url: string): boolean {
+  return URL.canParse(address, url) && new URL(address, url).href === new URL(url).href;
 }
 
 /** What links in the members of an answer are relative to (OData JSON Format 4.01, 4.5.1). */
 function contextOf({ rest, url }: Answer): string {
   const context = valueAt(rest, '@odata.context') ?? valueAt(rest, '@context');
   return typeof context === 'string' && URL.canParse(context, url) ? new URL(context, url).href : url;
-}
-
-/** The address with rel=next; undefined where none has, or the header is malformed. */
-function linkOf(header: string | undefined): string | undefined {
-  if (header === undefined) return undefined;
-  try {
-    return LinkHeader.parse(header).rel('next')[0]?.uri;
-  } catch {
-    return undefined;
-  }
 }

@@ -1,9 +1,13 @@
 import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
+import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
-import type { Advance, Linkage, Page, PageInput, Pager, Received } from './pager.js';
+import { behindEnd, type InferredEnd, isBehindLast } from './inferred-end.js';
+import type { Doubted } from './doubt.js';
+import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
+import { moreBehind } from './signs-of-more.js';
 import { differ, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 export const SKIP_TAKE_SCHEMA = z
@@ -39,8 +43,14 @@ export type OffsetState = {
   readonly barren: number;
   /** Pages in a row that were the first page again. */
   readonly again?: number;
-  /** Once pages were too short to overlap: they are taken one after the other, and prove nothing. */
+  /** Once pages were too short to overlap, or records stood behind a gap: they are taken one after the other, and prove nothing. */
   readonly plain: boolean;
+  /** Most records that a page has brought; where pages behind the end are asked for, as many lie between two of them. */
+  readonly widest?: number | undefined;
+  /** The list seems to have ended before this page. */
+  readonly end?: (InferredEnd & { readonly index: number }) | undefined;
+  /** Records stood behind such an end: positions tell no length of the list any more. */
+  readonly hasGap?: true | undefined;
   /** Newest totalRecords. */
   readonly total?: number | undefined;
   /** Requests that this pass may take; known after the first page. */
@@ -66,11 +76,15 @@ type OffsetSpec = Placed<z.output<typeof SKIP_TAKE_SCHEMA> | z.output<typeof ODA
  *     -> { skip: 1, take: 3 }    <- { totalRecords: 3, data: [E, F] }     nor does this one
  *     -> { skip: 0, take: 3 }    <- { totalRecords: 3, data: [D, E, F] }  at the front every page counts; 3 of 3: done
  *
- * A bare array tells no total. It ends where a page that joins brings nothing beyond the record it overlaps with:
+ * A bare array tells no total. It ends where a page that joins brings nothing beyond the record it overlaps with, and the page a whole size further
+ * on brings nothing new either:
  *
  *     -> { skip: 0, take: 3 }    <- [A, B, C]
  *     -> { skip: 2, take: 3 }    <- [C, D]
- *     -> { skip: 3, take: 3 }    <- [D]                                   nothing behind D: done
+ *     -> { skip: 3, take: 3 }    <- [D]                                   nothing behind D
+ *     -> { skip: 6, take: 3 }    <- []                                    nor behind a gap: done
+ *
+ * Records behind such a gap are read on from there, without an overlap.
  */
 export class OffsetPager implements Pager<OffsetState> {
   readonly overlaps = true;
@@ -113,9 +127,12 @@ export class OffsetPager implements Pager<OffsetState> {
     });
     this.#refuseContradiction(state, page);
 
-    const counts = state.plain || state.offset === 0 || received.repeats > 0;
-    const isEnd = hasNext === false || this.#isEnd(state, count, total);
+    const isBarren = received.repeats === count;
+    const counts = state.plain || state.end !== undefined || state.offset === 0 || received.repeats > 0;
+    const isEnd = hasNext === false || (total !== undefined && end >= total);
     if (counts && isEnd && !this.#needsProof(count)) return { kind: 'done' };
+    if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren))
+      return this.#behindEnd(state, page, isBarren, again);
 
     // The first page tells how many records the service gives at once, whatever it was asked for.
     const isFirst = state.requests === 0;
@@ -123,7 +140,8 @@ export class OffsetPager implements Pager<OffsetState> {
     const requests = state.requests + 1;
     const limit = state.limit ?? maxRequests(total, size - 1);
     if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
-    const seen = { size, requests, total, limit, again };
+    const widest = Math.max(state.widest ?? 0, count);
+    const seen = { size, requests, total, limit, again, widest };
 
     if (!counts) {
       const back = state.back === 0 ? Math.max(1, Math.floor(size / 2)) : state.back * 2;
@@ -133,12 +151,13 @@ export class OffsetPager implements Pager<OffsetState> {
       return { kind: 'again', state: { offset, back, barren: state.barren, plain: state.plain, ...seen } };
     }
 
-    const barren = received.repeats === count ? state.barren + 1 : 0;
+    const barren = isBarren ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_POSITIONS)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
+    const hasGap = state.hasGap ?? (state.end ? true : undefined);
     // A page of one record is all overlap: beginning early again would stand still.
-    const plain = state.plain || count === 1;
-    return { kind: 'next', state: { offset: plain ? end : end - 1, back: 0, barren, plain, ...seen } };
+    const plain = state.plain || count === 1 || hasGap === true;
+    return { kind: 'next', state: { offset: plain ? end : end - 1, back: 0, barren, plain, hasGap, ...seen } };
   }
 
   ahead(state: OffsetState, skip: number, count: number): readonly PageInput[] {
@@ -151,12 +170,47 @@ export class OffsetPager implements Pager<OffsetState> {
     return inputs;
   }
 
-  /** Whether a page that counts reaches the end of the list, as the list stood when that page was made. */
-  #isEnd(state: OffsetState, received: number, total: number | undefined): boolean {
-    if (total !== undefined) return state.offset + received >= total;
-    if (received === 0) return true;
+  /** Whether a page that counts looks like the end of a list that does not tell its total. */
+  #seemsToEnd(state: OffsetState, count: number, isBarren: boolean): boolean {
+    if (count === 0) return true;
+    if (state.end) return isBarren;
     // On the first page, one record may be all that the service gives at once; later it is the overlap alone.
-    return received === 1 && state.requests > 0 && !state.plain;
+    return count === 1 && state.requests > 0 && !state.plain;
+  }
+
+  /** Behind what looks like the end, records may stand that hidden ones lie before. */
+  #behindEnd(state: OffsetState, page: Page, isBarren: boolean, again: number): Advance<OffsetState> {
+    const { count, hasNext, signs } = page;
+    const requests = state.requests + 1;
+    const here = { page: state.requests, position: state.offset };
+    const own = hasNext ? this.#fields.ownSign('hasNext', true) : undefined;
+    const behind = behindEnd(
+      state.end,
+      count === 0 || (state.end !== undefined && isBarren),
+      own ?? moreBehind(signs, here),
+      this.#fields,
+    );
+    if (behind.kind === 'done') return behind;
+    const index = state.end?.index ?? state.offset + count;
+    const widest = Math.max(state.widest ?? 0, count);
+    const offset = state.offset + (widest || state.size);
+    const { plain, hasGap } = state;
+    const { size } = this.#spec;
+    return {
+      kind: 'next',
+      state: {
+        offset,
+        size,
+        requests,
+        back: 0,
+        barren: state.barren,
+        again,
+        plain,
+        widest,
+        hasGap,
+        end: { ...behind.end, index },
+      },
+    };
   }
 
   /**
@@ -181,16 +235,22 @@ export class OffsetPager implements Pager<OffsetState> {
     );
   }
 
+  deniedBy(denial: Sign): Doubted {
+    return this.#fields.deniedBy(denial);
+  }
+
   /** Pages that are too short to overlap join nothing: then only two passes in a row that agree prove anything. */
   linkage({ plain }: OffsetState): Linkage {
     return plain ? 'none' : 'join';
   }
 
-  lengthAtEnd({ offset }: OffsetState, count: number): number {
-    return offset + count;
+  lengthAtEnd({ offset, end, hasGap }: OffsetState, count: number): number | undefined {
+    return hasGap ? undefined : (end?.index ?? offset + count);
   }
 
-  meaningOf(error: MusterError): 'contradicted' | undefined {
-    return error.code === 'contradicting_envelope' ? 'contradicted' : undefined;
+  meaningOf(error: MusterError, { end }: OffsetState): ErrorMeaning<OffsetState> | undefined {
+    if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
+    const isEnd = error.code === 'service_refused' && isBehindLast(error.details['status'], end);
+    return isEnd ? { kind: 'ended', doubted: end?.doubted } : undefined;
   }
 }

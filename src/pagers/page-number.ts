@@ -1,9 +1,13 @@
 import { z } from 'zod';
 import type { MusterError } from '../core/errors.js';
+import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
-import type { Advance, Page, PageInput, Pager, Received } from './pager.js';
+import { behindEnd, type InferredEnd, isBehindLast } from './inferred-end.js';
+import type { Doubted } from './doubt.js';
+import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
+import { moreBehind } from './signs-of-more.js';
 import { differ, must, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 export const PAGE_NUMBER_SCHEMA = z
@@ -32,6 +36,8 @@ export type PageNumberState = {
   readonly again?: number;
   /** The second page was the first one again. */
   readonly begunTwice?: boolean;
+  /** The list seems to have ended before this page. */
+  readonly end?: InferredEnd | undefined;
   /** Newest total. */
   readonly total?: number | undefined;
   /** Requests that this pass may take; known after the first page. */
@@ -51,7 +57,7 @@ export type PageNumberState = {
  *     -> { page: 2, pageSize: 3 }    <- { totalRecords: 5, data: [E, F] }       D was never received
  *
  * So one pass proves nothing, and two passes in a row must receive the same records (docs/verification.md). Without a total, the list
- * ends on an empty page, or where `hasNext` says so.
+ * ends where `hasNext` says so, or else on an empty page behind which another one brings nothing new either (inferred-end.ts).
  */
 export class PageNumberPager implements Pager<PageNumberState> {
   readonly overlaps = true;
@@ -94,7 +100,18 @@ export class PageNumberPager implements Pager<PageNumberState> {
     // A service that numbers its pages from 1 may take 0 for 1.
     const begunTwice = state.begunTwice === true || (this.#spec.first === 0 && state.requests === 1 && again === 1);
     const offset = state.offset + count;
-    const isLast = hasNext === undefined ? (total === undefined ? count === 0 : offset >= total) : !hasNext;
+    const isTold = total !== undefined || hasNext !== undefined;
+    const isBarren = received.repeats === count;
+    if (!isTold && (count === 0 || (state.end !== undefined && isBarren))) {
+      const here = { page: state.page, position: state.page, first: this.#spec.first };
+      const behind = behindEnd(state.end, true, moreBehind(page.signs, here), this.#fields);
+      if (behind.kind === 'done') return this.#end(state, count, begunTwice, behind.doubted);
+      return {
+        kind: 'next',
+        state: { ...state, page: state.page + 1, requests: state.requests + 1, again, begunTwice, end: behind.end },
+      };
+    }
+    const isLast = hasNext === undefined ? total !== undefined && offset >= total : !hasNext;
     const isMissing = total !== undefined && offset < total && (count === 0 || isLast);
     const isSurplus = total !== undefined && count > 0 && offset > total;
     if (isMissing || isSurplus)
@@ -107,18 +124,24 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const requests = state.requests + 1;
     const limit = state.limit ?? maxRequests(total, step);
     if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
-    const barren = received.repeats === count ? state.barren + 1 : 0;
+    const barren = isBarren ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_POSITIONS)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
     return { kind: 'next', state: { page: state.page + 1, requests, offset, step, barren, again, begunTwice, total, limit } };
   }
 
-  #end({ requests }: PageNumberState, count: number, begunTwice: boolean): Advance<PageNumberState> {
-    if (begunTwice) return { kind: 'done', doubt: 'first_page_repeated' };
+  #end(
+    { requests }: PageNumberState,
+    count: number,
+    begunTwice: boolean,
+    doubted?: Doubted,
+  ): Extract<Advance<PageNumberState>, { kind: 'done' }> {
+    if (doubted) return { kind: 'done', doubted };
+    if (begunTwice) return { kind: 'done', doubted: { doubt: 'first_page_repeated' } };
     // A full page may tell its own length, or something else, where the entry says that a value of the list stands.
     const isTold = this.#fields.isNamed('total') || this.#fields.isNamed('hasNext');
     const mayBeMisnamed = requests === 0 && isTold && count === this.#spec.size;
-    return mayBeMisnamed ? { kind: 'done', doubt: 'end_unproved' } : { kind: 'done' };
+    return mayBeMisnamed ? { kind: 'done', doubted: { doubt: 'end_unproved' } } : { kind: 'done' };
   }
 
   ahead({ page, offset, step, total }: PageNumberState, skip: number, count: number): readonly PageInput[] {
@@ -129,6 +152,10 @@ export class PageNumberPager implements Pager<PageNumberState> {
     return inputs;
   }
 
+  deniedBy(denial: Sign): Doubted {
+    return this.#fields.deniedBy(denial);
+  }
+
   linkage(): 'none' {
     return 'none';
   }
@@ -137,7 +164,9 @@ export class PageNumberPager implements Pager<PageNumberState> {
     return offset + count;
   }
 
-  meaningOf(error: MusterError): 'contradicted' | undefined {
-    return error.code === 'contradicting_envelope' ? 'contradicted' : undefined;
+  meaningOf(error: MusterError, state: PageNumberState): ErrorMeaning<PageNumberState> | undefined {
+    if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
+    if (error.code !== 'service_refused' || !isBehindLast(error.details['status'], state.end)) return undefined;
+    return { ...this.#end(state, 0, state.begunTwice === true, state.end.doubted), kind: 'ended' };
   }
 }

@@ -1,4 +1,6 @@
 import type { MusterError } from '../core/errors.js';
+import type { Sign } from './around.js';
+import type { Doubted } from './doubt.js';
 import type { Answer, Envelope } from './envelope.js';
 
 /** Any value that JSON can hold; a pager's state is one, because the state IS the checkpoint. */
@@ -8,7 +10,7 @@ export type JsonObject = { readonly [key: string]: unknown };
 export interface PageInput {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: Readonly<Record<string, unknown>>;
-  /** Path and query on the API's own origin, in the place of the endpoint's path and all parameters. */
+  /** Path and query on the API's own origin, in the place of the endpoint's path and constants. `query` is added to it. */
   readonly link?: string;
 }
 
@@ -29,13 +31,6 @@ export interface Received {
 }
 
 /**
- * Why the end of a list may be none:
- * - `end_unproved`: its first page is the only one, and would look the same if the entry named the place of a value wrongly.
- * - `first_page_repeated`: the first page came again as the second one.
- */
-export type EndDoubt = 'end_unproved' | 'first_page_repeated';
-
-/**
  * What follows from a page:
  * - `next`: the page counts; go on with `state`.
  * - `done`: the page counts; the list was read to its end, or seems to have been where there is a `doubt`.
@@ -43,7 +38,20 @@ export type EndDoubt = 'end_unproved' | 'first_page_repeated';
  */
 export type Advance<S extends JsonObject> =
   | { readonly kind: 'next'; readonly state: S }
-  | { readonly kind: 'done'; readonly doubt?: EndDoubt }
+  | { readonly kind: 'done'; readonly doubted?: Doubted | undefined }
+  | { readonly kind: 'again'; readonly state: S };
+
+/**
+ * What an error means for the pass in which it came:
+ * - `token-lost`: what leads to the next page is not known any more; only the beginning of the list is left.
+ * - `contradicted`: the list contradicts its totals.
+ * - `ended`: there is no page behind the last one, which is the end of the list.
+ * - `again`: the page is to be asked for with another state.
+ */
+export type ErrorMeaning<S extends JsonObject> =
+  | { readonly kind: 'token-lost' }
+  | { readonly kind: 'contradicted' }
+  | { readonly kind: 'ended'; readonly doubted?: Doubted | undefined }
   | { readonly kind: 'again'; readonly state: S };
 
 /** How the pages of a pass hang together: each overlaps with the page before it, each was named by the page before it, or neither. */
@@ -74,10 +82,12 @@ export interface Pager<S extends JsonObject = JsonObject> {
   ahead(state: S, skip: number, count: number): readonly PageInput[];
   /** What stands around a page's records. Throws MusterError `malformed_envelope` or `contradicting_envelope`. */
   readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope;
+  /** The doubt about a page of records that its envelope says to be a failure. */
+  deniedBy(denial: Sign): Doubted;
   /** How the pages of a pass hang together, asked with the state whose page ended it. */
   linkage(state: S): Linkage;
-  /** How many records the list had when it ended, told by where its last page, of `count` records, stood; undefined where the place tells nothing. */
+  /** How many records the list had when it ended, told by where the page of `count` records stood that ended it; undefined where the place tells nothing. */
   lengthAtEnd(state: S, count: number): number | undefined;
   /** What an error means for the pass in which it came; undefined: it ends the walk. */
-  meaningOf(error: MusterError, state: S): 'token-lost' | 'contradicted' | undefined;
+  meaningOf(error: MusterError, state: S): ErrorMeaning<S> | undefined;
 }

@@ -126,10 +126,7 @@ export function* readPage(response: PageResponse, format: PageFormat, idField?: 
     rejected,
     ids,
     keys: KeyHashes.of(ids),
-    total: envelope.total,
-    nextToken: envelope.nextToken,
-    hasNext: envelope.hasNext,
-    seemsToGoOn: envelope.seemsToGoOn === true,
+    ...envelope,
     ...(field === undefined ? {} : { idField: field }),
   };
 }

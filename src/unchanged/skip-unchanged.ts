@@ -4,6 +4,7 @@ import { inTurns } from '../core/turns.js';
 import type { Database } from '../db/database.js';
 import { lacksRowHashes, readRecentPages } from '../db/tables/ledger.js';
 import type { ListKey } from '../db/tables/lists.js';
+import { envelopeOf } from '../pagers/envelope.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { type PageFormat, type PageResponse, readPage } from '../pagers/read-page.js';
 import { type Comparison, type Comparisons, compareEverything, type PassOpening } from '../walks/comparison.js';
@@ -82,8 +83,7 @@ export class SkipUnchanged implements Comparison {
     const page = this.#baseline.answerTo(request);
     const answer = page?.answer;
     if (!answer || (etag !== undefined && opaqueTag(etag) !== opaqueTag(answer.etag))) return undefined;
-    const { total, nextToken, hasNext } = answer;
-    return { kind: 'not-modified', total, nextToken, hasNext, answer, ...sameAs(page) };
+    return { kind: 'not-modified', ...envelopeOf(answer), answer, ...sameAs(page) };
   }
 
   async read(request: string, response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {
@@ -92,8 +92,7 @@ export class SkipUnchanged implements Comparison {
     const etag = response.headers['etag'];
     // The totals of a list that contradicts itself were left unread, and must not be confirmed by an ETag.
     if (etag === undefined || !this.#etags?.test(etag) || format.ignoreTotals) return page;
-    const { total, nextToken, hasNext } = page;
-    return { answer: { request, etag, total, nextToken, hasNext }, ...page };
+    return { answer: { request, etag, ...envelopeOf(page) }, ...page };
   }
 
   agrees(page: ReceivedPage, repeats: readonly number[]): boolean {

@@ -50,7 +50,7 @@ const MOST_PASSES = 3;
 /** A page that was cut from a list while that changed. */
 const REPEATS = 3;
 const REPEAT_DELAY_MS = 300;
-const PASSING = ['contradicting_envelope', 'malformed_envelope', 'malformed_response'] as const;
+const PASSING = ['contradicting_envelope', 'malformed_envelope', 'malformed_response', 'success_denied'] as const;
 const GONE = new Set([404, 410]);
 
 /**
@@ -140,7 +140,9 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, boolean> {
         continue;
       }
       const meaning = pager.meaningOf(error, state);
-      throw meaning === undefined ? error : new LostPlace(meaning, error);
+      if (meaning?.kind === 'ended') return true;
+      if (meaning?.kind !== 'again') throw meaning === undefined ? error : new LostPlace(meaning.kind, error);
+      ({ state } = meaning);
     }
   }
 }
@@ -171,7 +173,7 @@ async function send(
   const request = {
     method: endpoint.method,
     path,
-    query: link === undefined ? { ...endpoint.query, ...query } : undefined,
+    query: link === undefined ? { ...endpoint.query, ...query } : query,
     body: body && { ...endpoint.body, ...body },
     link,
     tokens,

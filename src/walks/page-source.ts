@@ -43,13 +43,13 @@ export function pageSource(
       // An answer says something only of the address that gave it.
       const request = JSON.stringify([api.baseUrl, input]);
       const current = comparison();
-      const query = input.query && { ...endpoint.query, ...input.query };
+      const query = input.link === undefined ? { ...endpoint.query, ...input.query } : input.query;
       const body = input.body && { ...endpoint.body, ...input.body };
       const ask = (ifNoneMatch?: string) =>
         api.request({
           method,
           path,
-          query: query ?? (input.link === undefined ? endpoint.query : undefined),
+          query,
           body,
           link: input.link,
           tokens,

@@ -1,17 +1,15 @@
 import { inTurns } from '../core/turns.js';
 import type { LedgerEntry } from '../mirror/ledger-entry.js';
+import { type Envelope, envelopeOf } from '../pagers/envelope.js';
 import type { KeyHashes } from '../pagers/key-hashes.js';
 import type { Page } from '../pagers/pager.js';
 import { type PageFormat, type PageResponse, type ReceivedRecord, type RejectedRecord, readPage } from '../pagers/read-page.js';
 
 /** The answer that brought a page, so that the service can be asked whether it still is the answer (RFC 9110, 13.1.2). */
-export interface KeptAnswer {
+export interface KeptAnswer extends Envelope {
   /** What was asked: the base URL of the API and the PageInput, as JSON. */
   readonly request: string;
   readonly etag: string;
-  readonly total?: number | undefined;
-  readonly nextToken?: string | number | undefined;
-  readonly hasNext?: boolean | undefined;
   /** As of the page. */
   readonly matched?: readonly string[] | undefined;
 }
@@ -57,16 +55,12 @@ export async function readInFull(
   format: PageFormat,
   idField: string | undefined,
 ): Promise<ReceivedPage & { kind: 'full' }> {
-  const { count, total, nextToken, hasNext, seemsToGoOn, records, rejected, ids, keys, ...read } = await inTurns(
-    readPage(response, format, idField),
-  );
+  const page = await inTurns(readPage(response, format, idField));
+  const { count, records, rejected, ids, keys, ...read } = page;
   return {
     kind: 'full',
     count,
-    total,
-    nextToken,
-    hasNext,
-    ...(seemsToGoOn && { seemsToGoOn }),
+    ...envelopeOf(page),
     keys,
     ledger: { kind: 'new', ids, keys: keys.words },
     records,

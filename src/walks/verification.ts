@@ -1,11 +1,12 @@
-import type { EndDoubt, Linkage } from '../pagers/pager.js';
+import type { Doubted, EndDoubt } from '../pagers/doubt.js';
+import type { Linkage } from '../pagers/pager.js';
 
 /** What one pass over a list has shown, once the list was read to its end. */
 export interface PassFindings {
   /** How the pages hang together; `none` also where the order of the list cannot be relied on. */
   readonly linkage: Linkage;
   /** Why the end of the list may be none. */
-  readonly doubt?: EndDoubt | undefined;
+  readonly doubted?: Doubted | undefined;
   /** Number of the pass within the walk, from 1. */
   readonly pass: number;
   /** Distinct records received in this pass. */
@@ -43,7 +44,7 @@ export type UnverifiedReason =
 export type Verdict =
   | { readonly kind: 'verified'; readonly proof: Proof }
   | { readonly kind: 'another-pass'; readonly doubt?: UnverifiedReason }
-  | { readonly kind: 'unverified'; readonly reason: UnverifiedReason };
+  | { readonly kind: 'unverified'; readonly reason: UnverifiedReason; readonly detail?: string | undefined };
 
 /** Passes that a walk may take to be verified. */
 const MAX_PASSES = 3;
@@ -59,7 +60,7 @@ const MAX_PASSES = 3;
 export function verify(findings: PassFindings): Verdict {
   if (findings.rejected > 0) return { kind: 'unverified', reason: 'rejected_records' };
   if (findings.contradicted) return { kind: 'unverified', reason: 'contradicting_envelope' };
-  if (findings.doubt) return { kind: 'unverified', reason: findings.doubt };
+  if (findings.doubted) return { kind: 'unverified', reason: findings.doubted.doubt, detail: findings.doubted.detail };
   const doubt = doubtOf(findings);
   if (doubt === undefined) return { kind: 'verified', proof: proofOf(findings.linkage) };
   return findings.pass < MAX_PASSES ? { kind: 'another-pass', doubt } : { kind: 'unverified', reason: doubt };

@@ -1,4 +1,5 @@
-import type { Advance, EndDoubt, JsonObject, Pager } from '../pagers/pager.js';
+import type { Doubted, EndDoubt } from '../pagers/doubt.js';
+import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
 import { type ReceivedPage, recordsOf } from './received-page.js';
 import type { Proof, UnverifiedReason } from './verification.js';
 
@@ -25,6 +26,8 @@ export interface WalkCheckpoint {
   readonly distrustsTotal?: true | undefined;
   /** Why the end of the list may be none. */
   readonly doubt?: EndDoubt | undefined;
+  /** What a person should know of the doubt. */
+  readonly doubtDetail?: string | undefined;
   /** The pass has read the list to its end; only the verdict is missing. */
   readonly ended?: true | undefined;
   /** Paths of the privacy rules that have found a member in this pass; of a walk over many parents, in any pass. */
@@ -49,6 +52,7 @@ export interface ParentPlace {
   readonly proof?: Proof;
   /** Why the walk cannot be verified any more. */
   readonly reason?: UnverifiedReason;
+  readonly reasonDetail?: string | undefined;
 }
 
 export function firstCheckpoint(pager: Pager): WalkCheckpoint {
@@ -65,6 +69,7 @@ export function checkpointAfter(
 ): WalkCheckpoint {
   const { total = before.total } = page;
   const isEnd = advance.kind === 'done';
+  const doubted = doubtOf(before) ?? (page.denial && pager.deniedBy(page.denial)) ?? (isEnd ? advance.doubted : undefined);
   return {
     // Every member by its name: with a spread, a page takes several times as long here.
     pager: isEnd ? before.pager : advance.state,
@@ -77,11 +82,24 @@ export function checkpointAfter(
     previousDigest: before.previousDigest,
     tokenRestarts: before.tokenRestarts,
     distrustsTotal: before.distrustsTotal,
-    doubt: isEnd ? advance.doubt : before.doubt,
+    doubt: doubted?.doubt,
+    doubtDetail: doubted?.detail,
     ended: isEnd || undefined,
     parent: before.parent,
     matched: union(before.matched, page.matched),
   };
+}
+
+/** The checkpoint of a pass whose list ended with the pages that it has, as the service says of the page behind them. */
+export function checkpointAtEnd(before: WalkCheckpoint, pager: Pager, ending: Doubted | undefined): WalkCheckpoint {
+  const doubted = doubtOf(before) ?? ending;
+  const endIndex = pager.lengthAtEnd(before.pager, 0);
+  return { ...before, endIndex, doubt: doubted?.doubt, doubtDetail: doubted?.detail, ended: true };
+}
+
+/** The doubt that the pages of a pass have left. */
+export function doubtOf({ doubt, doubtDetail }: WalkCheckpoint): Doubted | undefined {
+  return doubt && { doubt, detail: doubtDetail };
 }
 
 function union(some: readonly string[] | undefined, more: readonly string[] | undefined): readonly string[] | undefined {

@@ -44,7 +44,9 @@ export async function walkChildren(
     if (checkpoint && deps.shouldYield()) return 'yielded';
   }
   const proof = last?.proof ?? proofOf(pager.linkage(pager.first()));
-  const outcome: WalkOutcome = last?.reason ? { kind: 'unverified', reason: last.reason } : { kind: 'verified', proof };
+  const outcome: WalkOutcome = last?.reason
+    ? { kind: 'unverified', reason: last.reason, detail: last.reasonDetail }
+    : { kind: 'verified', proof };
   await deps.store.finish(walk, { ...outcome, matched }, endpoint);
   return 'finished';
 }
@@ -83,13 +85,13 @@ function anotherPass(checkpoint: WalkCheckpoint, pager: Pager, carried: Partial<
 /** The parent's place once its list was read, with what came of it added to what came of those before. */
 function settled({ memory }: OpenWalk, { parent, duplicates }: WalkCheckpoint, outcome: WalkOutcome): ParentPlace {
   const before = parent!;
-  const reason = before.reason ?? (outcome.kind === 'unverified' ? outcome.reason : undefined);
+  const isFirstReason = before.reason === undefined && outcome.kind === 'unverified';
   const proof: Proof | undefined = outcome.kind === 'verified' && before.proof !== 'two-pass' ? outcome.proof : before.proof;
   return {
     ...before,
     received: before.received + memory.size,
     duplicates: before.duplicates + duplicates,
-    ...(reason && { reason }),
+    ...(isFirstReason && { reason: outcome.reason, reasonDetail: outcome.detail }),
     ...(proof && { proof }),
   };
 }

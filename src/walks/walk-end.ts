@@ -36,6 +36,7 @@ export async function endWalk(
     finishedAt: new Date(now),
     proof: isVerified ? outcome.proof : null,
     unverifiedReason: isVerified ? null : outcome.reason,
+    unverifiedDetail: isVerified ? null : (outcome.detail ?? null),
     parents: parents ?? null,
     unmatchedRules: Object.keys(endpoint.privacy?.rules ?? {}).filter((path) => !matched.includes(path)),
   };

@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
 import { type AnswerMemory, MemoryShort } from '../http/answer-memory.js';
-import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
+import type { Advance, ErrorMeaning, JsonObject, Pager } from '../pagers/pager.js';
 import { compareEverything } from './comparison.js';
 import type { OpenWalk } from './open-walk.js';
 import type { PassRequest } from './page-source.js';
@@ -10,7 +10,7 @@ import { type FetchPage, PageWindow, type TakenPage } from './page-window.js';
 import { digestToken, type PassMemory } from './pass-memory.js';
 import type { ReceivedPage } from './received-page.js';
 import { SharedCommit } from './shared-commit.js';
-import { checkpointAfter, type WalkCheckpoint } from './walk-checkpoint.js';
+import { checkpointAfter, checkpointAtEnd, type WalkCheckpoint } from './walk-checkpoint.js';
 import type { WalkStore } from './walk-store.js';
 
 /** What a walk asks of its store between the opening and the end. */
@@ -40,7 +40,7 @@ export type PassEnd =
 
 const GONE = new Set([404, 410]);
 /** A page that cannot be used is asked for again: it may have been cut from a list that was changing just then. */
-const UNUSABLE = new Set<string>(['contradicting_envelope', 'malformed_envelope', 'malformed_response']);
+const UNUSABLE = new Set<string>(['contradicting_envelope', 'malformed_envelope', 'malformed_response', 'success_denied']);
 const REPEATS = 2;
 const REPEAT_DELAY_MS = 300;
 
@@ -119,14 +119,19 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
         await deps.clock.sleep(REPEAT_DELAY_MS * failures, signal);
         continue;
       }
-      const end = endBecauseOf(error, pager, checkpoint);
+      const meaning = isMusterError(error) ? pager.meaningOf(error, checkpoint.pager) : undefined;
+      if (meaning?.kind === 'again') {
+        checkpoint = withState(checkpoint, meaning.state);
+        continue;
+      }
+      const end = endBecauseOf(error, meaning, pager, checkpoint);
       if (end) return end;
       throw error;
     }
     failures = 0;
     if (advance.kind === 'again') {
       drop(taken);
-      checkpoint = furtherBack(checkpoint, advance.state);
+      checkpoint = withState(checkpoint, advance.state);
       continue;
     }
     const { duplicates, newFrom } = remember(memory, page, repeats, endpoint, pager);
@@ -157,7 +162,8 @@ function compareFromHere(walk: OpenWalk, window: PageWindow): void {
   window.drop();
 }
 
-function furtherBack(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpoint {
+/** The checkpoint from which the page is asked for with another state. */
+function withState(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpoint {
   return { ...checkpoint, pager };
 }
 
@@ -180,12 +186,17 @@ function remember(memory: PassMemory, page: ReceivedPage, repeats: readonly numb
 }
 
 /** The end that an error puts to the pass without putting one to the walk. */
-function endBecauseOf(error: unknown, pager: Pager, checkpoint: WalkCheckpoint): PassEnd | undefined {
+function endBecauseOf(
+  error: unknown,
+  meaning: ErrorMeaning<JsonObject> | undefined,
+  pager: Pager,
+  checkpoint: WalkCheckpoint,
+): PassEnd | undefined {
   if (!isMusterError(error)) return undefined;
   if (error.code === 'walk_limit_exceeded') return { kind: 'endless', checkpoint };
-  const meaning = pager.meaningOf(error, checkpoint.pager);
-  if (meaning === 'token-lost') return { kind: 'token-lost', error };
-  if (meaning === 'contradicted' && !checkpoint.distrustsTotal) return { kind: 'contradicted' };
+  if (meaning?.kind === 'token-lost') return { kind: 'token-lost', error };
+  if (meaning?.kind === 'ended') return { kind: 'end', checkpoint: checkpointAtEnd(checkpoint, pager, meaning.doubted) };
+  if (meaning?.kind === 'contradicted' && !checkpoint.distrustsTotal) return { kind: 'contradicted' };
   const isRefused = error.code === 'service_refused' && GONE.has(Number(error.details['status']));
   return isRefused && checkpoint.parent !== undefined ? { kind: 'parent-gone', checkpoint } : undefined;
 }

@@ -3,7 +3,7 @@ import { MusterError } from '../core/errors.js';
 import type { Linkage, Pager } from '../pagers/pager.js';
 import type { OpenWalk } from './open-walk.js';
 import { type PassFindings, type Verdict, verify } from './verification.js';
-import type { WalkCheckpoint } from './walk-checkpoint.js';
+import { doubtOf, type WalkCheckpoint } from './walk-checkpoint.js';
 import type { PassEnd } from './walk-pass.js';
 
 /** A page token that is lost again and again is a list that cannot be walked so slowly, or at all. */
@@ -46,7 +46,7 @@ function findingsOf(walk: OpenWalk, endpoint: Endpoint, pager: Pager, checkpoint
   const total = checkpoint.total ?? checkpoint.endIndex;
   return {
     linkage: linkageOf(walk, endpoint, pager, checkpoint),
-    doubt: checkpoint.doubt,
+    doubted: doubtOf(checkpoint),
     pass: (checkpoint.parent?.pass ?? walk.pass) - tokenRestarts,
     distinct: walk.memory.size,
     digest: walk.memory.digest,

@@ -65,10 +65,19 @@ describe('a link to the next page', () => {
     ['</a?x=1,2>; rel="last next"', '/a?x=1,2'],
     ['</a>; rel="first"', undefined],
     ['', undefined],
-    ['nonsense', undefined],
+    ['</app.css>; rel=preload; as=style; nopush, </a?p=2>; rel="next"', '/a?p=2'],
+    ['</b>; rel=next; anchor="/other"', undefined],
   ])('stands in the Link header where no member is named: %s', (link, path) => {
     expect(linkIn('[]', { link }, { fields: { data: 'none' } })).toBe(path);
   });
+
+  test.each(['nonsense', '</a?p=2; rel="next"', '</a>; rel=next, </b>; rel=next'])(
+    'that cannot be told from the Link header fails the page: %s',
+    (link) => {
+      const read = () => linkIn('[]', { link }, { fields: { data: 'none' } });
+      expect(read).toThrow(expect.objectContaining({ code: 'malformed_envelope' }));
+    },
+  );
 
   test.each([
     ['null', undefined],
@@ -105,7 +114,7 @@ describe('a next-link pager', () => {
       const page = pageOf(names, total === undefined ? {} : { total });
       return pager.next(pager.first(), page, new ReceivedNames().before(page));
     };
-    expect(end('AB')).toEqual({ kind: 'done', doubt: 'end_unproved' });
+    expect(end('AB')).toMatchObject({ kind: 'done', doubted: { doubt: 'end_unproved' } });
     expect(end('A')).toEqual({ kind: 'done' });
     expect(end('AB', 2)).toEqual({ kind: 'done' });
   });

@@ -90,15 +90,32 @@ describe('an offset pager', () => {
       ],
     ],
     [
-      'ends a bare array where nothing is behind the overlap',
+      'ends a bare array where nothing is behind the overlap, nor a whole size further on',
       3,
       [
         { ask: [0, 3], give: 'ABC', then: 'next' },
         { ask: [2, 3], give: 'CD', then: 'next' },
-        { ask: [3, 3], give: 'D', then: 'done' },
+        { ask: [3, 3], give: 'D', then: 'next' },
+        { ask: [6, 3], give: '', then: 'done' },
       ],
     ],
-    ['ends an empty bare array', 3, [{ ask: [0, 3], give: '', then: 'done' }]],
+    [
+      'ends an empty bare array',
+      3,
+      [
+        { ask: [0, 3], give: '', then: 'next' },
+        { ask: [3, 3], give: '', then: 'done' },
+      ],
+    ],
+    [
+      'ends a bare array whose service repeats its last page for whatever is behind it',
+      3,
+      [
+        { ask: [0, 3], give: 'ABC', then: 'next' },
+        { ask: [2, 3], give: 'C', then: 'next' },
+        { ask: [5, 3], give: 'ABC', then: 'done' },
+      ],
+    ],
     [
       'steps back in a bare array that has become shorter',
       3,
@@ -107,7 +124,8 @@ describe('an offset pager', () => {
         { ask: [2, 3], give: '', then: 'again' },
         { ask: [1, 3], give: 'D', then: 'again' },
         { ask: [0, 3], give: 'CD', then: 'next' },
-        { ask: [1, 3], give: 'D', then: 'done' },
+        { ask: [1, 3], give: 'D', then: 'next' },
+        { ask: [4, 3], give: '', then: 'done' },
       ],
     ],
   ])('%s', (_what, size, exchanges) => {
@@ -128,7 +146,8 @@ describe('an offset pager', () => {
       5,
       [
         { ask: [0, 5], give: 'A', then: 'next' },
-        { ask: [1, 1], give: '', then: 'done' },
+        { ask: [1, 1], give: '', then: 'next' },
+        { ask: [2, 5], give: '', then: 'done' },
       ],
     ],
     [
@@ -138,6 +157,19 @@ describe('an offset pager', () => {
         { ask: [0, 3], give: 'ABC', total: 5, then: 'next' },
         { ask: [2, 3], give: 'C', total: 5, then: 'next' },
         { ask: [3, 3], give: 'DE', total: 5, then: 'done' },
+      ],
+    ],
+    [
+      'records behind a gap in a bare array, which are read on from there',
+      3,
+      [
+        { ask: [0, 3], give: 'ABC', then: 'next' },
+        { ask: [2, 3], give: 'C', then: 'next' },
+        { ask: [5, 3], give: 'FG', then: 'next' },
+        { ask: [7, 3], give: '', then: 'next' },
+        { ask: [10, 3], give: 'J', then: 'next' },
+        { ask: [11, 3], give: '', then: 'next' },
+        { ask: [14, 3], give: '', then: 'done' },
       ],
     ],
   ])('cannot join: %s', (_what, size, exchanges) => {

@@ -49,12 +49,13 @@ describe('a page-number pager', () => {
       ],
     ],
     [
-      'ends a list without total on an empty page, and not on a short one',
+      'ends a list without total where two pages bring nothing, and not on a short one',
       4,
       [
         { page: 1, give: 'ABC', then: 'next' },
         { page: 2, give: 'D', then: 'next' },
-        { page: 3, give: '', then: 'done' },
+        { page: 3, give: '', then: 'next' },
+        { page: 4, give: '', then: 'done' },
       ],
     ],
     [
@@ -103,7 +104,7 @@ describe('a page-number pager', () => {
       if (advance.kind === 'next') state = advance.state;
       return advance;
     });
-    expect(ends.at(-1)).toEqual({ kind: 'done', doubt: 'first_page_repeated' });
+    expect(ends.at(-1)).toEqual({ kind: 'done', doubted: { doubt: 'first_page_repeated' } });
   });
 
   test.each([{ total: 3 }, { hasNext: false }])(
@@ -114,7 +115,7 @@ describe('a page-number pager', () => {
         const page = pageOf(names, told);
         return pager.next(pager.first(), page, new ReceivedNames().before(page));
       };
-      expect(end({ total: 'shown', hasNext: 'more' }, 'ABC')).toEqual({ kind: 'done', doubt: 'end_unproved' });
+      expect(end({ total: 'shown', hasNext: 'more' }, 'ABC')).toEqual({ kind: 'done', doubted: { doubt: 'end_unproved' } });
       expect(end({}, 'ABC')).toEqual({ kind: 'done' });
     },
   );

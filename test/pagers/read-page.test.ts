@@ -264,6 +264,6 @@ describe('the places that an entry names', () => {
 
   test('may say that there is no total', () => {
     const list = endpoint({ fields: { total: 'none' } });
-    expect(readPage('{"data":[{"id":1}]}', list)).toMatchObject({ total: undefined, ids: ['1'] });
+    expect(readPage('{"data":[{"id":1}]}', list)).toEqual(expect.not.objectContaining({ total: expect.anything() }));
   });
 });

@@ -404,7 +404,14 @@ test('a list says since when its walks prove nothing, until one does', async () 
   const end = async (proof: string | null) => {
     const { list, walkId: id, epoch } = await openWalk(db, company);
     const unverifiedReason = proof === null ? 'end_unproved' : null;
-    const facts = { keysDigest: null, reusable: false, finishedAt: new Date(), parents: null, unmatchedRules: [] };
+    const facts = {
+      unverifiedDetail: null,
+      keysDigest: null,
+      reusable: false,
+      finishedAt: new Date(),
+      parents: null,
+      unmatchedRules: [],
+    };
     await succeedWalk(db, { id, list, epoch, pages: 0 }, { ...facts, proof, unverifiedReason });
   };
   await end('join');

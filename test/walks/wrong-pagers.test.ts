@@ -115,7 +115,7 @@ test.each<[string, string, object, string]>([
     'next that stands under another name, with pages shorter than asked for',
     'shifts',
     entry({ style: 'next-link', size: 10 }, { ...SHIFTS, fields: { ...LINKED, next: 'nextLink', total: 'none' } }),
-    'end_unproved',
+    'end_contradicted',
   ],
   [
     'next in the body where the Link header has it',
@@ -124,7 +124,7 @@ test.each<[string, string, object, string]>([
       { style: 'next-link', sizeName: 'per_page', size: 10 },
       { ...at('positions'), fields: { data: 'none', next: 'header x-next' } },
     ),
-    'end_unproved',
+    'end_contradicted',
   ],
   [
     'hasNext that is always false',

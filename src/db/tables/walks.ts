@@ -43,6 +43,7 @@ export type ShownWalk = Pick<
   | 'verified'
   | 'proof'
   | 'unverifiedReason'
+  | 'unverifiedDetail'
   | 'pages'
   | 'pass'
   | 'received'
@@ -66,7 +67,7 @@ export type ShownWalkJson = Omit<ShownWalk, 'startedAt' | 'finishedAt'> & Record
 /** The walks of a row of muster.runs as a JSON array, in order. */
 export const WALKS_OF_RUN = Prisma.sql`COALESCE((
   SELECT jsonb_agg(jsonb_build_object('resource', resource, 'status', w.status, 'verified', verified, 'proof', proof,
-    'unverifiedReason', unverified_reason, 'pages', pages, 'pass', pass, 'received', received, 'inserted', inserted, 'updated', updated,
+    'unverifiedReason', unverified_reason, 'unverifiedDetail', unverified_detail, 'pages', pages, 'pass', pass, 'received', received, 'inserted', inserted, 'updated', updated,
     'unchanged', unchanged, 'deleted', deleted, 'rejected', rejected, 'duplicates', duplicates, 'totalRecords', total_records,
     'resumed', resumed, 'verify', verify, 'startedAt', w.started_at, 'finishedAt', w.finished_at, 'error', w.error) ORDER BY position)
   FROM muster.walks w WHERE w.run_id = runs.id), '[]')`;
@@ -199,7 +200,8 @@ export async function failWalk(tx: Transaction, id: string, error: object): Prom
 }
 
 /** How a walk ended that read its list to the end. `proof` is there where it was verified, or else `unverifiedReason`. */
-export type WalkEnd = Pick<Walk, 'keysDigest' | 'reusable' | 'finishedAt' | 'proof' | 'unverifiedReason'> & VerifiedWalk;
+export type WalkEnd = Pick<Walk, 'keysDigest' | 'reusable' | 'finishedAt' | 'proof' | 'unverifiedReason' | 'unverifiedDetail'> &
+  VerifiedWalk;
 
 /**
  * Ends a walk that read its list to the end, with what its proof means for the list (lists.ts), readers of the feed (barriers.ts), its certificate
@@ -226,6 +228,7 @@ function statementOfSuccess({ id, list, epoch, pages }: WalkClaim, end: WalkEnd)
     ${clearLedgers(list, keeps)}
     UPDATE muster.walks w SET status = 'succeeded', verified = ${isVerified}, checkpoint = NULL, keys_digest = ${end.keysDigest},
       reusable = ${end.reusable}, finished_at = ${end.finishedAt}, proof = ${end.proof}, unverified_reason = ${end.unverifiedReason},
+      unverified_detail = ${end.unverifiedDetail},
       records = walk.records
     FROM walk WHERE w.id = walk.id
     RETURNING w.id`;

@@ -1,0 +1,34 @@
+import type { Sign } from './around.js';
+import { describeSign } from './signs-of-more.js';
+
+/**
+ * Why the end of a list may be none, or not all of it may have come:
+ * - `end_unproved`: its first page is the only one, and would look the same if the entry named the place of a value wrongly.
+ * - `end_contradicted`: something around the records says that more follows, or that the request failed.
+ * - `constants_lost`: its links lack constants of the entry, and the service refused them where they were added.
+ * - `first_page_repeated`: the first page came again as the second one.
+ */
+export type EndDoubt = 'end_unproved' | 'end_contradicted' | 'constants_lost' | 'first_page_repeated';
+
+/** A doubt about the end of a list, with what a person should know of this one. */
+export interface Doubted {
+  readonly doubt: EndDoubt;
+  /** A sentence or two: what was seen, and what to write into the catalogue entry. */
+  readonly detail?: string | undefined;
+}
+
+/** The doubt about an end that a sign contradicts. `place`: its member, as the entry of the list would name it. */
+export function contradictedEnd(sign: Sign, place: string): Doubted {
+  const reads = { flag: `fields: { hasNext: ${place} }`, page: 'style: page-number' };
+  const readsOn = sign.kind === 'flag' || sign.kind === 'page' ? reads[sign.kind] : `fields: { next: ${place} }`;
+  const detail =
+    `Where the pages end, ${describeSign(sign)}. If more follows, have the entry of this list read it (${readsOn}); ` +
+    `if it means nothing, write fields: { ignore: [${place}] }.`;
+  return { doubt: 'end_contradicted', detail };
+}
+
+/** The doubt about a page of records that is said to be a failure. */
+export function deniedPage(denial: Sign, place: string): Doubted {
+  const detail = `${describeSign(denial)} on a page with records. If it means nothing, write fields: { ignore: [${place}] } into the entry of this list.`;
+  return { doubt: 'end_contradicted', detail };
+}

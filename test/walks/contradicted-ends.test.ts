@@ -1,0 +1,346 @@
+import { randomUUID } from 'node:crypto';
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { endpointsOf } from './company-fixture.js';
+import { foreignHarness } from './sync-harness.js';
+
+// Ordinary answers of services, in which what stands around the records says otherwise than the records do.
+
+interface Answer {
+  readonly status?: number;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: unknown;
+}
+type Respond = (asked: URLSearchParams, body: Record<string, unknown>) => Answer;
+
+const PATH = '/api/companies/{company_id}/things';
+const BARE = { data: 'none' };
+const SKIP = { style: 'skip-take', size: 10 };
+const NUMBERED = { style: 'page-number', size: 10 };
+
+let database: TestDatabase;
+let service: Server;
+let url: URL;
+let respond: Respond;
+let asked: string[];
+
+beforeAll(async () => {
+  database = await testDatabase();
+  const endpoints = endpointsOf({ things: { method: 'GET', path: PATH, pager: SKIP } });
+  await ensureMirrorTables(database.db, { endpoints, get: () => undefined });
+  service = createServer((request, response) => {
+    void (async () => {
+      const parts: Buffer[] = [];
+      for await (const part of request) parts.push(part as Buffer);
+      const { pathname, search, searchParams } = new URL(request.url!, url);
+      const body = parts.length > 0 ? (JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown>) : {};
+      if (pathname.endsWith('/things')) asked.push(search);
+      const answer = respond(searchParams, body);
+      response.writeHead(answer.status ?? 200, { 'content-type': 'application/json', ...answer.headers });
+      response.end(JSON.stringify(answer.body));
+    })();
+  }).listen(0, '127.0.0.1');
+  await new Promise((resolve) => service.once('listening', resolve));
+  url = new URL(`http://127.0.0.1:${(service.address() as AddressInfo).port}`);
+});
+beforeEach(() => (asked = []));
+afterAll(async () => {
+  service.close();
+  await database.close();
+});
+
+/** The walk of a new company's list that is declared so. */
+async function walk(entry: object, answers: Respond) {
+  respond = answers;
+  const harness = foreignHarness(database.db, url, endpointsOf({ things: { method: 'GET', path: PATH, ...entry } }));
+  try {
+    const company = await harness.connect(randomUUID());
+    const run = await harness.sync(company);
+    return run.walks[0]!;
+  } finally {
+    await harness.close();
+  }
+}
+
+const records = (from: number, to: number) => Array.from({ length: Math.max(0, to - from) }, (_, n) => ({ id: from + n }));
+const number = (text: unknown, otherwise: number) => (text === null || text === undefined ? otherwise : Number(text));
+/** A list by position, from which some records are hidden behind the cut. */
+const seen = (all: number, hidden: readonly [from: number, to: number], skip: number, take: number) =>
+  records(skip, Math.min(all, skip + take)).filter(({ id }) => id < hidden[0] || id >= hidden[1]);
+
+describe('a Link header', () => {
+  test('is read whole, whatever other links stand in it', async () => {
+    const answers: Respond = (query) => {
+      const cursor = number(query.get('cursor'), 0);
+      const next = cursor + 10 < 13 ? `, </api/things?cursor=${cursor + 10}>; rel="next"` : '';
+      return {
+        headers: { link: `</app.css>; rel=preload; as=style; nopush${next}` },
+        body: records(cursor, Math.min(13, cursor + 10)),
+      };
+    };
+    expect(await walk({ pager: { style: 'next-link', size: 10 }, fields: BARE }, answers)).toMatchObject({
+      verified: true,
+      received: 13,
+    });
+  });
+
+  test('that nobody can read fails the page', async () => {
+    const answers: Respond = () => ({ headers: { link: '</api/things?cursor=10; rel="next"' }, body: records(0, 3) });
+    expect(await walk({ pager: { style: 'next-link', size: 10 }, fields: BARE }, answers)).toMatchObject({
+      status: 'failed',
+      error: { code: 'malformed_envelope', message: expect.stringContaining('Link header') },
+    });
+  });
+
+  test('that a gateway strips leaves a full first page unproved, and the message says both ways out', async () => {
+    const answers: Respond = () => ({ body: records(0, 10) });
+    expect(await walk({ pager: { style: 'next-link', size: 10 }, fields: BARE }, answers)).toMatchObject({
+      verified: false,
+      unverified_reason: 'end_unproved',
+      unverified_detail: expect.stringMatching(/raise size.*fields: \{ total/),
+    });
+    const short: Respond = () => ({ body: records(0, 9) });
+    expect(await walk({ pager: { style: 'next-link', size: 10 }, fields: BARE }, short)).toMatchObject({ verified: true });
+  });
+
+  test('stands where an entry reads another place', async () => {
+    const answers: Respond = () => ({ headers: { link: '</api/things?p=2>; rel=next' }, body: { items: records(0, 4) } });
+    const entry = { pager: { style: 'next-link', size: 10 }, fields: { data: 'items', next: 'next' } };
+    expect(await walk(entry, answers)).toMatchObject({
+      verified: false,
+      unverified_reason: 'end_contradicted',
+      unverified_detail: expect.stringContaining('header link is "/api/things?p=2"'),
+    });
+  });
+});
+
+describe('a list by position that tells no total', () => {
+  const RESULTS = { data: 'results', total: 'none' };
+
+  test('is read on behind hidden records where a link says that more follow', async () => {
+    const answers: Respond = (query) => {
+      const skip = number(query.get('skip'), 0);
+      const results = seen(40, [10, 22], skip, number(query.get('take'), 10));
+      const next = skip + 10 < 40 ? { _links: { next: `/api/things?start=${skip + 10}` } } : {};
+      return { body: { results, start: skip, size: results.length, ...next } };
+    };
+    expect(await walk({ pager: SKIP, fields: RESULTS }, answers)).toMatchObject({
+      verified: true,
+      proof: 'two-pass',
+      received: 28,
+      passes: 2,
+    });
+  });
+
+  test.each<[string, number, readonly [number, number]]>([
+    ['the second page', 30, [10, 20]],
+    ['the first page', 30, [0, 10]],
+    ['part of two pages', 30, [8, 20]],
+    ['one page near the end', 33, [20, 30]],
+  ])('is read on behind %s that is hidden, though nothing says so', async (_what, all, hidden) => {
+    const answers: Respond = (query) => ({
+      body: seen(all, hidden, number(query.get('skip'), 0), number(query.get('take'), 10)),
+    });
+    expect(await walk({ pager: SKIP, fields: BARE }, answers)).toMatchObject({
+      verified: true,
+      received: all - (hidden[1] - hidden[0]),
+    });
+    const pages: Respond = (query) => {
+      const page = number(query.get('page'), 1);
+      return { body: seen(all, hidden, 10 * (page - 1), 10) };
+    };
+    expect(await walk({ pager: NUMBERED, fields: BARE }, pages)).toMatchObject({
+      verified: true,
+      received: all - (hidden[1] - hidden[0]),
+    });
+  });
+
+  test('ends where nothing is behind it, after one further page', async () => {
+    const answers: Respond = (query) => ({ body: seen(13, [0, 0], number(query.get('skip'), 0), number(query.get('take'), 10)) });
+    expect(await walk({ pager: SKIP, fields: BARE }, answers)).toMatchObject({ verified: true, proof: 'join', received: 13 });
+    expect(asked).toEqual(['?skip=0&take=10', '?skip=9&take=10', '?skip=12&take=10', '?skip=22&take=10']);
+  });
+
+  test.each([400, 404, 416])('ends where the page behind it is refused with %i', async (status) => {
+    const answers: Respond = (query) => {
+      const skip = number(query.get('skip'), 0);
+      return skip >= 13 ? { status, body: { message: 'no such page' } } : { body: records(skip, Math.min(13, skip + 10)) };
+    };
+    expect(await walk({ pager: SKIP, fields: BARE }, answers)).toMatchObject({ verified: true, proof: 'join', received: 13 });
+    const pages: Respond = (query) => {
+      const from = 10 * (number(query.get('page'), 1) - 1);
+      return from > 20 ? { status, body: {} } : { body: records(from, Math.min(13, from + 10)) };
+    };
+    expect(await walk({ pager: NUMBERED, fields: BARE }, pages)).toMatchObject({ verified: true, received: 13 });
+  });
+
+  test('never ends at a first page that is refused', async () => {
+    const answers: Respond = () => ({ status: 404, body: {} });
+    expect(await walk({ pager: SKIP, fields: BARE }, answers)).toMatchObject({ status: 'failed' });
+  });
+
+  test('is asked for three pages that are empty and say that more follow', async () => {
+    const answers: Respond = (query) => {
+      const page = number(query.get('page'), 1);
+      const items = page === 2 || page === 3 ? [] : records(10 * (page - 1), Math.min(40, 10 * page));
+      return { body: { items, hasMore: page < 4, page, pages: 4 } };
+    };
+    expect(await walk({ pager: NUMBERED, fields: { data: 'items', total: 'none' } }, answers)).toMatchObject({
+      verified: true,
+      received: 20,
+    });
+  });
+
+  test('is unproved where they go on saying so, and the message says what to write', async () => {
+    const answers: Respond = (query) => {
+      const page = number(query.get('page'), 1);
+      return { body: { items: page === 1 ? records(0, 7) : [], meta: { hasMore: true } } };
+    };
+    const fields = { data: 'items', total: 'none' };
+    expect(await walk({ pager: NUMBERED, fields }, answers)).toMatchObject({
+      verified: false,
+      unverified_reason: 'end_contradicted',
+      unverified_detail: expect.stringMatching(/meta\.hasMore is true.*hasNext: meta\.hasMore.*ignore: \[meta\.hasMore\]/),
+    });
+    expect(asked).toHaveLength(4);
+    const ignoring = { ...fields, ignore: ['meta.hasMore'] };
+    expect(await walk({ pager: NUMBERED, fields: ignoring }, answers)).toMatchObject({ verified: true, received: 7 });
+  });
+});
+
+describe('a sloppy sign', () => {
+  test('is overruled by a total that agrees, in every style', async () => {
+    const whole = { totalRecords: 7, totalDisplayRecords: 7, data: records(0, 7), next: '/api/things?page=2', hasMore: true };
+    const answers: Respond = () => ({ body: whole });
+    for (const pager of [SKIP, NUMBERED, { style: 'next-link', size: 10 }])
+      expect(await walk({ pager, ...(pager.style === 'next-link' && { fields: { next: 'nextPage' } }) }, answers)).toMatchObject({
+        verified: true,
+        received: 7,
+      });
+  });
+
+  test('is overruled by the place at which the entry looks, where that says the end', async () => {
+    const answers: Respond = () => ({ body: { data: records(0, 4), cursor: null, next: '/api/things?page=2' } });
+    const entry = { pager: { style: 'continuation', size: 10 }, fields: { next: 'cursor' } };
+    expect(await walk(entry, answers)).toMatchObject({ verified: true, received: 4 });
+  });
+
+  test('is none behind the end of a chain that only lacks a name, where it repeats what was asked', async () => {
+    const answers: Respond = (query) => {
+      const token = query.get('continuationToken') ?? '';
+      return { body: { data: records(token ? 5 : 0, token ? 9 : 5), ...(token ? { nextToken: token } : { cursor: 't1' }) } };
+    };
+    const entry = { pager: { style: 'continuation', size: 10 }, fields: { next: 'cursor' } };
+    expect(await walk(entry, answers)).toMatchObject({ verified: true, received: 9 });
+  });
+
+  test('leaves a chain unproved on whichever page it stands', async () => {
+    const pages: Record<string, object> = {
+      '': { data: records(0, 5), cursor: 'a' },
+      a: { data: records(5, 10), cursor: 'b' },
+      b: { data: records(10, 15), next_page: 4 },
+    };
+    const answers: Respond = (query) => ({ body: pages[query.get('continuationToken') ?? ''] });
+    const entry = { pager: { style: 'continuation', size: 10 }, fields: { next: 'cursor' } };
+    expect(await walk(entry, answers)).toMatchObject({
+      verified: false,
+      unverified_reason: 'end_contradicted',
+      unverified_detail: expect.stringContaining('next_page is 4'),
+    });
+  });
+});
+
+describe('success that is denied', () => {
+  const DENIED = { isSuccess: false, httpStatusCode: 403, message: 'No access to Anna Berger.' };
+
+  test.each<[string, object, object]>([
+    ['an empty list with a total', { pager: SKIP }, { ...DENIED, totalRecords: 0, totalDisplayRecords: 0, data: [] }],
+    ['no list at all', { pager: SKIP }, DENIED],
+    ['an empty page', { pager: NUMBERED, fields: { data: 'items', total: 'none' } }, { items: [], status: 'error' }],
+    [
+      'an empty chain',
+      { pager: { style: 'continuation', size: 9 }, fields: { next: 'c' } },
+      { data: [], errors: [{ code: 'X' }] },
+    ],
+  ])('is a failure of the service and no empty list: %s', async (_what, entry, body) => {
+    const found = await walk(entry, () => ({ body }));
+    expect(found).toMatchObject({ verified: false, error: { code: 'success_denied' } });
+    expect(found.error?.message).toMatch(/isSuccess is false|status is "error"|errors is/);
+    expect(found.error?.message).not.toContain('Anna');
+    expect(asked.length).toBeGreaterThan(1);
+  });
+
+  test('in the middle of a chain is asked again, and the list is whole', async () => {
+    let failures = 2;
+    const answers: Respond = (query) => {
+      const token = number(query.get('continuationToken'), 0);
+      if (token === 2 && failures-- > 0) return { body: { items: [], errors: [{ code: 'TIMEOUT' }] } };
+      return { body: { items: records(10 * token, 10 * token + 10), ...(token < 3 && { cursor: token + 1 }) } };
+    };
+    const entry = { pager: { style: 'continuation', size: 10 }, fields: { data: 'items', next: 'cursor' } };
+    expect(await walk(entry, answers)).toMatchObject({ verified: true, received: 40 });
+  });
+
+  test('on a page with records mirrors them, and proves nothing', async () => {
+    const answers: Respond = () => ({
+      body: { totalRecords: 4, totalDisplayRecords: 4, data: records(0, 4), errors: [{ code: 'PARTIAL' }] },
+    });
+    expect(await walk({ pager: SKIP }, answers)).toMatchObject({
+      status: 'succeeded',
+      verified: false,
+      unverified_reason: 'end_contradicted',
+      unverified_detail: expect.stringContaining('errors'),
+      received: 4,
+    });
+    expect(await walk({ pager: SKIP, fields: { ignore: ['errors'] } }, answers)).toMatchObject({ verified: true });
+  });
+});
+
+describe('constants of the entry that a link lacks', () => {
+  const entry = {
+    query: { includeInactive: 'true' },
+    pager: { style: 'next-link', size: 10 },
+    fields: { data: 'items', next: 'next' },
+  };
+  /** Only with the constant are all of 40 records shown; links carry the cursor alone. */
+  const forgetful =
+    (refuses: boolean): Respond =>
+    (query) => {
+      const cursor = number(query.get('cursor'), 0);
+      const isWhole = query.get('includeInactive') === 'true';
+      if (refuses && cursor > 0 && isWhole) return { status: 400, body: { message: 'unknown parameter' } };
+      const items = records(cursor, cursor + 10).filter(({ id }) => isWhole || id % 3 > 0);
+      return { body: { items, next: cursor < 30 ? `/api/things?cursor=${cursor + 10}` : null } };
+    };
+
+  test('are added to it', async () => {
+    expect(await walk(entry, forgetful(false))).toMatchObject({ verified: true, received: 40 });
+    expect(asked.every((search) => search.includes('includeInactive=true'))).toBe(true);
+  });
+
+  test('that the service refuses there leave the walk unproved, until the entry says that the cursor keeps them', async () => {
+    expect(await walk(entry, forgetful(true))).toMatchObject({
+      status: 'succeeded',
+      verified: false,
+      unverified_reason: 'constants_lost',
+      unverified_detail: expect.stringMatching(/includeInactive.*constants: keep/),
+    });
+    expect(asked).toHaveLength(5);
+    const keeping = { ...entry, pager: { ...entry.pager, constants: 'keep' } };
+    expect(await walk(keeping, forgetful(true))).toMatchObject({ verified: true });
+  });
+
+  test('are not added to a link that has them, in whatever case', async () => {
+    const answers: Respond = (query) => {
+      const isFirst = query.get('cursor') === null;
+      return {
+        body: { items: records(isFirst ? 0 : 5, isFirst ? 5 : 7), next: isFirst ? '?cursor=5&includeinactive=true' : null },
+      };
+    };
+    expect(await walk(entry, answers)).toMatchObject({ verified: true, received: 7 });
+    expect(asked[1]).toBe('?cursor=5&includeinactive=true');
+  });
+});
