@@ -19,6 +19,11 @@ export class KeyHashes {
     return this.words.length / 2;
   }
 
+  /** Whether these are the same keys in the same order. */
+  equals({ words }: KeyHashes): boolean {
+    return words.length === this.words.length && words.every((word, n) => word === this.words[n]);
+  }
+
   /** Whether key `n` is this one. */
   isKey(n: number, key: string): boolean {
     const hash = wordsOf(hashKey(key));

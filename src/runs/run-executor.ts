@@ -4,6 +4,7 @@ import type { CompanyKey, Environment } from '../core/company.js';
 import { type ErrorView, isMusterError, MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { isPassingTrouble } from '../db/sql-state.js';
+import { falseEtags } from '../db/tables/lists.js';
 import { type ClaimedRun, endRun, postponeRun, releaseRun, type WalkToDo } from '../db/tables/runs.js';
 import type { EndStatus } from '../db/tables/walks.js';
 import type { AnswerMemory } from '../http/answer-memory.js';
@@ -143,6 +144,7 @@ export class RunExecutor {
       const fetchFor = pageSource({ api, companyId, tokens }, endpoint);
       const end = await walkList(opened, endpoint, { store, clock, answers, shouldYield, fetchFor }, signal);
       if (end === 'yielded') this.#parked.add(id);
+      if (opened.etags.isFalse) log.warn({ resource }, falseEtags(opened.list));
       return end === 'yielded' ? 'yielded' : 'succeeded';
     } catch (error) {
       if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;

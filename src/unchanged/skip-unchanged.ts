@@ -1,9 +1,10 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import { freeBuffers } from '../core/free-buffers.js';
 import { inTurns } from '../core/turns.js';
+import { hashBytes } from '../core/xxh64.js';
 import type { Database } from '../db/database.js';
 import { lacksRowHashes, readRecentPages } from '../db/tables/ledger.js';
-import type { ListKey } from '../db/tables/lists.js';
+import type { EtagTrust, ListKey } from '../db/tables/lists.js';
 import { envelopeOf } from '../pagers/envelope.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { type PageFormat, type PageResponse, readPage } from '../pagers/read-page.js';
@@ -22,11 +23,11 @@ export const skipUnchanged: Comparisons = {
   goesByAnother: true,
   rowHashOf,
 
-  async open(db: Database, list: ListKey, { walkId, endpoint, baseline, resumes }: PassOpening): Promise<Comparison> {
+  async open(db: Database, list: ListKey, { walkId, endpoint, baseline, etagTrust, resumes }: PassOpening): Promise<Comparison> {
     // The pass had given the comparison up before it was interrupted.
     if (resumes && (await lacksRowHashes(db, walkId))) return compareEverything;
     const pages = baseline === null ? new Baseline([], undefined, noRowHashes) : await Baseline.read(db, list, baseline);
-    const comparison = new SkipUnchanged(pages, endpoint);
+    const comparison = new SkipUnchanged(pages, endpoint, etagTrust);
     if (resumes) await comparison.remember(readRecentPages(db, walkId, RECENT_PAGES));
     return comparison;
   },
@@ -34,25 +35,29 @@ export const skipUnchanged: Comparisons = {
 
 async function* noRowHashes(): AsyncGenerator<Uint32Array> {}
 
-/** ETags that can be sent back as they came (RFC 9110, 8.8.3), short enough to be kept with every page. */
+/** ETags that can be sent back as they came (RFC 9110, 8.8.3), short enough to be kept with every page. An empty one says nothing. */
 const ETAGS = {
-  strong: /^"[\x21\x23-\x7e]{0,500}"$/,
-  weak: /^(?:W\/)?"[\x21\x23-\x7e]{0,500}"$/,
+  strong: /^"[\x21\x23-\x7e]{1,500}"$/,
+  weak: /^(?:W\/)?"[\x21\x23-\x7e]{1,500}"$/,
 };
 
 /** One pass that goes by a baseline, and leaves behind what the next walk needs to go by it. */
 export class SkipUnchanged implements Comparison {
   readonly isReusable = true;
   readonly #baseline: Baseline;
-  /** ETags that are used; undefined where none is. What 304 means for other methods than GET, no specification says. */
-  readonly #etags: RegExp | undefined;
+  /** ETags that are kept; undefined where none is. What 304 means for other methods than GET, no specification says. */
+  #etags: RegExp | undefined;
+  readonly #asksByEtag: boolean;
+  /** Hashes of the texts that came with a tag in this pass. */
+  readonly #tagged = new Map<string, bigint>();
   readonly #recent = new RecentPages();
   /** Pages taken, as long as each was the baseline's in its place; undefined once one was not. */
   #inPlace: number | undefined = 0;
 
-  constructor(baseline: Baseline, { method, etag }: Pick<Endpoint, 'method' | 'etag'>) {
+  constructor(baseline: Baseline, { method, etag }: Pick<Endpoint, 'method' | 'etag'>, trust: EtagTrust) {
     this.#baseline = baseline;
-    this.#etags = method === 'GET' && etag !== 'ignore' ? ETAGS[etag] : undefined;
+    this.#asksByEtag = trust === 'ask';
+    this.#etags = method === 'GET' && etag !== 'ignore' && trust !== 'none' ? ETAGS[etag] : undefined;
   }
 
   /** Takes over the pages that an interrupted pass has received last; the newest first. */
@@ -76,23 +81,42 @@ export class SkipUnchanged implements Comparison {
 
   ifNoneMatch(request: string): string | undefined {
     const etag = this.#baseline.answerTo(request)?.answer?.etag;
-    return etag !== undefined && this.#etags?.test(etag) ? etag : undefined;
+    return this.#asksByEtag && etag !== undefined && this.#etags?.test(etag) ? etag : undefined;
   }
 
   notModified(request: string, etag: string | undefined): ReceivedPage | undefined {
     const page = this.#baseline.answerTo(request);
     const answer = page?.answer;
-    if (!answer || (etag !== undefined && opaqueTag(etag) !== opaqueTag(answer.etag))) return undefined;
+    if (!answer || !this.#etags || (etag !== undefined && opaqueTag(etag) !== opaqueTag(answer.etag))) return undefined;
     return { kind: 'not-modified', ...envelopeOf(answer), answer, ...sameAs(page) };
   }
 
   async read(request: string, response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {
+    const etag = response.headers['etag'];
+    const isTagged = etag !== undefined && this.#etags?.test(etag) === true;
+    // Before the page is read, which may give its bytes back.
+    const hash = isTagged && !etag.startsWith('W/') ? hashBytes(response.bytes) : undefined;
     const known = idField === undefined ? undefined : await recognize(this.#baseline, response, format, idField);
     const page: ReceivedPage = known ? recognized(known, response) : await this.#readInFull(response, format, idField);
-    const etag = response.headers['etag'];
     // The totals of a list that contradicts itself were left unread, and must not be confirmed by an ETag.
-    if (etag === undefined || !this.#etags?.test(etag) || format.ignoreTotals) return page;
+    if (!isTagged || format.ignoreTotals) return page;
+    if (hash !== undefined && this.#isFalse(request, etag, hash, page)) {
+      this.#etags = undefined;
+      return { ...page, hasFalseEtag: true };
+    }
     return { answer: { request, etag, ...envelopeOf(page) }, ...page };
+  }
+
+  /** Whether the tag of a page that was sent came with another text before, on a page of this pass or as the baseline's answer to the same request. */
+  #isFalse(request: string, etag: string, hash: bigint, page: ReceivedPage): boolean {
+    const before = this.#tagged.get(etag);
+    this.#tagged.set(etag, hash);
+    if (before !== undefined && before !== hash) return true;
+    const earlier = this.#baseline.answerTo(request);
+    if (earlier?.answer?.etag !== etag) return false;
+    const hasSameRecords =
+      'records' in page ? page.records.length === 0 && page.keys.equals(earlier.keys) : page.keys === earlier.keys;
+    return !hasSameRecords || JSON.stringify(envelopeOf(page)) !== JSON.stringify(envelopeOf(earlier.answer));
   }
 
   agrees(page: ReceivedPage, repeats: readonly number[]): boolean {

@@ -39,6 +39,8 @@ export interface PageOfRecords {
   /** Counts the readings of the list from its beginning, from 1. */
   readonly pass: number;
   readonly records: readonly SecondRecord[];
+  /** The ETag of the answer. */
+  readonly etag?: string | undefined;
 }
 
 /** Bytes of an id: more than an index of the database holds beside environment and company. */
@@ -110,7 +112,7 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, boolean> {
   const tokens = new Set<string | number>();
   for (;;) {
     try {
-      const { records, envelope } = await askFor(of, pager.request(state));
+      const { records, envelope, etag } = await askFor(of, pager.request(state));
       const ids = [...new Set(records.map((record) => record.id))];
       const known = await deps.countKnown(pass, ids);
       const page = JSON.stringify(ids);
@@ -129,7 +131,7 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, boolean> {
       if (records.length > 0) firstPage ??= page;
       if (envelope.nextToken !== undefined) tokens.add(envelope.nextToken);
       distinct += ids.length - known;
-      yield { pass, records };
+      yield { pass, records, etag };
       if (advance.kind === 'done') return envelope.total === undefined || distinct >= envelope.total;
     } catch (error) {
       if (!isMusterError(error)) throw error;
@@ -157,7 +159,7 @@ async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass,
     const envelope = pager.readEnvelope({ rest, headers, url, count: texts.length, lastRecord }, ignoreTotals);
     const prefix = parent === undefined ? '' : childPrefix(parent);
     const isForgotten = (text: string) => deps.marks !== undefined && isMarked(text, deps.marks, { endpoint, id, prefix });
-    return { envelope, records: texts.map((text) => recordOf(text, id, prefix, isForgotten(text))) };
+    return { envelope, etag: headers['etag'], records: texts.map((text) => recordOf(text, id, prefix, isForgotten(text))) };
   } finally {
     memory.release();
   }

@@ -2,12 +2,14 @@ import type { Catalogue, Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
-import { fenced, findIdField, type ListKey } from '../db/tables/lists.js';
+import { stoodForAnother } from '../db/tables/ledger.js';
+import { falseEtags, fenced, findIdField, isStrong, type ListKey, noteFalseEtags } from '../db/tables/lists.js';
 import type { RunClaim } from '../db/tables/runs.js';
 import { beginReading, countReceived, endReading, type VerifyResult } from '../db/tables/second-readings.js';
 import type { AnswerMemory } from '../http/answer-memory.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
+import type { Logger } from '../observability/logger.js';
 import { compareRecords, type Findings, judgeReading } from '../mirror/second-reading.js';
 import type { ListMarks, Marks } from '../privacy/marks.js';
 import { idMembers, type PageOfRecords, readList, type ReadListDependencies } from './read-list.js';
@@ -17,6 +19,7 @@ export interface SecondReaderDependencies {
   readonly catalogue: Pick<Catalogue, 'get'>;
   readonly clock: Clock;
   readonly answers: AnswerMemory;
+  readonly logger: Logger;
   /** The hash of a record's text as the ledger keeps it (src/unchanged); without it, the feed alone says what the mirror should hold. */
   readonly rowHashOf: ((text: Uint8Array) => Buffer) | undefined;
   readonly marks: Pick<Marks, 'of'>;
@@ -63,17 +66,27 @@ export class SecondReader {
     const { walkId, run } = request;
     let pages = 0;
     let received = 0;
-    for await (const { pass, records } of this.#pages(request, list)) {
+    for await (const { pass, records, etag } of this.#pages(request, list)) {
       const hashed = records.map((record) => ({
         ...record,
         rowHash: record.text === null ? undefined : rowHashOf?.(Buffer.from(record.text)),
       }));
+      if (etag !== undefined && isStrong(etag)) await this.#checkEtag(list, etag, hashed);
       pages += 1;
       received += records.length;
       if (!(await compareRecords(db, { list, walkId, run }, { pass, pages, received, records: hashed }))) return false;
     }
     const findings = await judgeReading(db, { list, walkId }, { hashBytes: rowHashOf?.(new Uint8Array()).length ?? 0 });
     return endReading(db, { walkId, run, list, result: resultOf(findings) });
+  }
+
+  /** A tag by which walks may leave a page out must not stand for other texts than it stands for now. */
+  async #checkEtag(list: ListKey, etag: string, records: readonly { readonly rowHash: Buffer | undefined }[]): Promise<void> {
+    const { db, logger } = this.#deps;
+    const hashes = records.map(({ rowHash }) => rowHash);
+    if (!hashes.every((hash) => hash !== undefined)) return;
+    if (!(await stoodForAnother(db, list, { etag, records: records.length, rowHashes: Buffer.concat(hashes) }))) return;
+    if (await noteFalseEtags(db, list)) logger.warn({ ...list }, falseEtags(list));
   }
 
   /** The pages of the list; of a child list, those of every parent that the service has. */

@@ -17,6 +17,8 @@ export interface OpenWalk extends WalkClaim {
   /** Undefined = from the start. */
   readonly checkpoint?: WalkCheckpoint;
   readonly memory: PassMemory;
+  /** How ETags were used so far; shared by all passes of the walk. */
+  readonly etags: { isUsed: boolean; isFalse: boolean };
   /** What need not be compared with the mirror. Given up for compareEverything once the pass has received a record with two texts. */
   comparison: Comparison;
   /** Of a child list: the walk that had proved the parents when this one was opened; undefined when none had. */

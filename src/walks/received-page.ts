@@ -21,6 +21,8 @@ interface PageFacts extends Page {
   readonly answer?: KeptAnswer | undefined;
   /** Paths of the privacy rules that found a member in it; undefined where the list has no rules. */
   readonly matched?: readonly string[] | undefined;
+  /** Its ETag came with another text before: the tags of the list say nothing. */
+  readonly hasFalseEtag?: boolean | undefined;
 }
 
 interface PageRecords {

@@ -38,6 +38,7 @@ export async function endWalk(
     unverifiedReason: isVerified ? null : outcome.reason,
     unverifiedDetail: isVerified ? null : (outcome.detail ?? null),
     parents: parents ?? null,
+    etags: walk.etags,
     unmatchedRules: Object.keys(endpoint.privacy?.rules ?? {}).filter((path) => !matched.includes(path)),
   };
   // No row need be looked for that might be gone where the pass has filled an empty list, or received the very keys of a walk that left no

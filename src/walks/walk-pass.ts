@@ -33,6 +33,8 @@ export type PassEnd =
   | { readonly kind: 'token-lost'; readonly error: MusterError }
   /** The list contradicts its totals, however often it is asked. */
   | { readonly kind: 'contradicted' }
+  /** A page came with an ETag that another text had, and ETags stood for pages of this pass. */
+  | { readonly kind: 'false-etags' }
   /** The list did not end within the requests that any list should take. */
   | { readonly kind: 'endless'; readonly checkpoint: WalkCheckpoint }
   /** The service knows no such parent any more. */
@@ -96,6 +98,12 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
       await commit.makeRoom();
       taken = await window.take(checkpoint.pager, () => commit.makeRoom());
       page = await deps.store.leaveOut(walk, endpoint, from.parent?.id, await taken.read(walk.idField));
+      if (page.kind === 'not-modified') walk.etags.isUsed = true;
+      if (page.hasFalseEtag) walk.etags.isFalse = true;
+      if (walk.etags.isFalse && walk.etags.isUsed) {
+        drop(taken);
+        return { kind: 'false-etags' };
+      }
       repeats = memory.repeats(page.keys);
       if (!walk.comparison.agrees(page, repeats)) {
         drop(taken);

@@ -112,6 +112,7 @@ export class WalkStore {
       walkId: id,
       endpoint,
       baseline: pass === 1 ? baseline : null,
+      etagTrust: opened.etagTrust,
       resumes: checkpoint !== undefined,
     });
     return {
@@ -123,6 +124,8 @@ export class WalkStore {
       pages,
       fillsEmptyList: (isEmpty || opened.startedEmpty) && pass === 1,
       unstable: opened.unstableSince !== null,
+      // Of the pages before the checkpoint nobody knows how they came.
+      etags: { isUsed: opened.etagTrust === 'ask' && checkpoint !== undefined, isFalse: false },
       memory: checkpoint ? await this.#memoryOf(id, checkpoint) : comparison.newMemory(),
       comparison,
       ...(marks && { marks }),
@@ -200,9 +203,12 @@ export class WalkStore {
       await startPass(tx, { walkId: walk.id, pass, checkpoint, received, duplicates }, parent ? 'parent' : 'list');
     });
     walk.comparison.close();
-    const opening = { walkId: walk.id, endpoint, baseline: null, resumes: false };
+    const trust = walk.etags.isFalse ? 'none' : 'check';
+    const opening = { walkId: walk.id, endpoint, baseline: null, etagTrust: trust, resumes: false } as const;
     // The pass before has written texts that no earlier walk has proved.
     const comparison = parent ? compareEverything : await this.#comparisons.open(this.#db, walk.list, opening);
+    // Every page of another pass over the whole list is sent.
+    if (!parent) walk.etags.isUsed = false;
     return { ...walk, pass, checkpoint, memory: comparison.newMemory(), comparison, fillsEmptyList: false };
   }
 

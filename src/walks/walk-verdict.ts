@@ -21,6 +21,7 @@ export function judge(walk: OpenWalk, endpoint: Endpoint, pager: Pager, from: Wa
     case 'parent-gone':
       return { kind: 'unverified', reason: 'parent_refused' };
     case 'contradicted':
+    case 'false-etags':
       return { kind: 'another-pass' };
     case 'token-lost':
       if (from.tokenRestarts < MAX_TOKEN_RESTARTS) return { kind: 'another-pass' };

@@ -21,7 +21,7 @@ let next = 0;
 beforeAll(async () => {
   sandbox = await startSandbox({
     etags: true,
-    companies: Array.from({ length: 9 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25 })),
+    companies: Array.from({ length: 20 }, (_, n) => ({ name: `C${n}`, employees: 60, departments: 25 })),
   });
   database = await testDatabase();
   const endpoints = endpointsOf({ employees, departments });
@@ -52,13 +52,26 @@ async function statusesOf(by: SyncHarness, request: Parameters<SyncHarness['sync
   return { walk: run.walks.find((walk) => resource.includes(walk.resource))!, statuses };
 }
 
-test('pages that are as they were are not sent again, night after night, and the walk is verified all the same', async () => {
-  for (let night = 0; night < 3; night += 1) {
+test('pages that are as they were are not sent again, six nights in a row at most, and the walk is verified all the same', async () => {
+  const nights: string[] = [];
+  for (let night = 0; night < 16; night += 1) {
     const { walk, statuses } = await statusesOf(harness, NIGHTLY);
-    expect(statuses).toEqual(Array(7).fill(304));
+    nights.push(statuses.every((status) => status === 304) ? 'asked' : 'sent');
+    if (nights.at(-1) === 'sent') expect(statuses).toEqual(Array(7).fill(200));
     expect(walk).toMatchObject({ verified: true, proof: 'join', pages: 7, received: 60, unchanged: 60, total_records: 60 });
   }
+  // The first row is shorter, so that not all lists are sent in one night.
+  expect(nights.join()).toMatch(/^(asked,){1,6}sent,(asked,){6}sent,asked/);
   expect(await mirrored(database.db, 'employees', company.companyId)).toEqual(upstream(sandbox, 'employees', company.companyId));
+});
+
+test('no list is asked by ETags for longer than six days after it was sent whole', async () => {
+  await database.db.pool.query(
+    `UPDATE muster.lists SET read_whole_at = read_whole_at - interval '6 days' WHERE company_id = $1`,
+    [company.companyId],
+  );
+  expect((await statusesOf(harness, NIGHTLY)).statuses).toEqual(Array(7).fill(200));
+  expect((await statusesOf(harness, NIGHTLY)).statuses).toEqual(Array(7).fill(304));
 });
 
 test('a page that changed is sent, and the next night it is not', async () => {
@@ -128,6 +141,91 @@ test('304 with another ETag confirms nothing: the page is asked for without one'
   expect(walks).toMatchObject([{ verified: true, updated: 1 }]);
   expect(await mirrored(database.db, 'employees', theirs.companyId)).toEqual(['{"id": "1", "name": "new"}']);
 });
+
+test('one tag on two pages is no reason to leave a page out, from the first walk on', async () => {
+  const service = await serviceOf({ tag: () => '"v1"' });
+  const theirs = await service.harness.onboard('00000000-0000-4000-8000-00000000000d');
+  expect((await service.harness.sync(theirs)).walks).toMatchObject([{ verified: true, received: 25 }]);
+  service.names[14] = 'new';
+  expect((await service.harness.sync(theirs, NIGHTLY)).walks).toMatchObject([{ verified: true, updated: 1 }]);
+  expect(service.asked.some(({ headers }) => headers['if-none-match'] !== undefined)).toBe(false);
+  await service.close();
+});
+
+test('an empty tag is none', async () => {
+  const service = await serviceOf({ tag: () => '""' });
+  const theirs = await service.harness.onboard('00000000-0000-4000-8000-00000000000e');
+  await service.harness.sync(theirs);
+  service.names[3] = 'new';
+  expect((await service.harness.sync(theirs, NIGHTLY)).walks).toMatchObject([{ verified: true, updated: 1 }]);
+  await service.close();
+});
+
+test.each<[string, 'walk' | 'verify']>([
+  ['00000000-0000-4000-8000-00000000000f', 'walk'],
+  ['00000000-0000-4000-8000-000000000010', 'verify'],
+])(
+  'a tag that stays while its page changes is found by the next whole reading (%s: %s), and never used again',
+  async (id, by) => {
+    const service = await serviceOf({ tag: (url) => `"${new URL(url, 'http://x').searchParams.get('skip')}"` });
+    const theirs = await service.harness.onboard(id);
+    await service.harness.sync(theirs);
+    service.names[3] = 'new';
+    // The service says that nothing has changed: nobody can know better.
+    expect((await service.harness.sync(theirs, NIGHTLY)).walks).toMatchObject([{ verified: true, updated: 0, unchanged: 25 }]);
+    if (by === 'verify') {
+      expect((await service.harness.verify(theirs)).walks).toMatchObject([{ verify: { changed_since: 1 } }]);
+    } else {
+      await database.db.pool.query('UPDATE muster.lists SET etag_walks = 6 WHERE company_id = $1', [id]);
+      expect((await service.harness.sync(theirs, NIGHTLY)).walks).toMatchObject([{ verified: true, updated: 1 }]);
+    }
+    service.names[4] = 'new';
+    service.asked.length = 0;
+    const updated = by === 'verify' ? 2 : 1;
+    expect((await service.harness.sync(theirs, NIGHTLY)).walks).toMatchObject([{ verified: true, updated }]);
+    expect(service.asked.some(({ headers }) => headers['if-none-match'] !== undefined)).toBe(false);
+    await service.close();
+  },
+);
+
+test('a tag that is found to be false while others stood for pages has the list read again from its beginning', async () => {
+  const tags = new Map<string, string>();
+  const service = await serviceOf({ tag: (url) => tags.get(url) ?? `"${url.length}${url}"` });
+  const theirs = await service.harness.onboard('00000000-0000-4000-8000-000000000011');
+  await service.harness.sync(theirs);
+  // The first page keeps its tag, and so is not sent; the last one is sent with a new text and the tag of the first.
+  service.names[3] = 'new';
+  service.names[24] = 'new';
+  const [first, last] = [service.asked.find(({ url }) => url.includes('skip=0&'))!.url, service.asked.at(-1)!.url];
+  service.answersFresh.add(last);
+  expect(first).not.toBe(last);
+  expect((await service.harness.sync(theirs, NIGHTLY)).walks).toMatchObject([{ verified: true, passes: 2, updated: 2 }]);
+  await service.close();
+});
+
+/** A service of 25 records, whose tags are made of the address that is asked. */
+async function serviceOf({ tag }: { readonly tag: (url: string) => string }) {
+  const names = Array.from({ length: 25 }, () => 'old');
+  /** Pages that are sent whatever tag they are asked by. */
+  const answersFresh = new Set<string>();
+  const service = await fakeService(({ url, headers }, response) => {
+    if (url.startsWith('/auth')) return void response.end('{"access_token":"t"}');
+    if (!url.includes('/employees')) return void response.end('{}');
+    const etag = tag(url);
+    if (headers['if-none-match'] === etag && !answersFresh.has(url)) return void response.writeHead(304, { etag }).end();
+    const { searchParams } = new URL(url, 'http://x');
+    const [skip, take] = [Number(searchParams.get('skip')), Number(searchParams.get('$take'))];
+    const data = names.map((name, n) => ({ id: String(n), name })).slice(skip, skip + take);
+    return void response.writeHead(200, { etag }).end(JSON.stringify({ totalRecords: 25, data }));
+  });
+  const at = { ...sandbox, url: service.url, issueRefreshToken: () => new Secret('r') };
+  const by = syncHarness(database.db, at, endpointsOf({ employees }));
+  const close = async () => {
+    await by.close();
+    await service.close();
+  };
+  return { harness: by, names, asked: service.received, answersFresh, close };
+}
 
 /** A service of one record, which answers 304 to whatever ETag it is asked with. */
 async function serviceOfOne(name: string) {

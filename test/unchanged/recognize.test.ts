@@ -40,7 +40,7 @@ function after(text: string, endpoint = LIST) {
   const baseline = new Baseline([page], undefined, async function* () {
     yield rowHashes;
   });
-  const comparison = new SkipUnchanged(baseline, endpoint);
+  const comparison = new SkipUnchanged(baseline, endpoint, 'ask');
   return { read: (now: Buffer) => comparison.read('request', responseOf(now), formatOf(endpoint), 'id') };
 }
 

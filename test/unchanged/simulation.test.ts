@@ -20,6 +20,7 @@ const comparisonOf: ComparisonOf = async ({ endpoint, baseline, digest, committe
       for (const { rowHashes } of baseline) yield rowHashes!.slice();
     }),
     endpoint,
+    'ask',
   );
   const recent = committed.slice(-8).toReversed();
   await comparison.remember(

@@ -81,6 +81,7 @@ export class MemoryMirror implements WalkRecord {
       pass: this.#saved?.pass ?? 1,
       memory,
       comparison,
+      etags: { isUsed: false, isFalse: false },
       pages: this.#ledger.length,
       fillsEmptyList: this.#startedEmpty && isFirstPass,
       ...(this.#idField !== undefined && { idField: this.#idField }),

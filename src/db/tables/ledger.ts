@@ -8,6 +8,7 @@ import { binaryRows } from '../binary-rows.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../database.js';
 import { inPieces } from '../in-pieces.js';
+import { takeStep } from '../step.js';
 import type { Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
@@ -138,6 +139,29 @@ export async function* readReceived(
 ): AsyncGenerator<{ readonly keys: Uint32Array; readonly nextToken: string | undefined }> {
   const query = `SELECT k.keys, p.next_token ${pagesOf(walkId)} AND p.page >= ${Math.trunc(first)}`;
   for await (const [keys, nextToken] of binaryRows(pool, query)) yield { keys: wordsIn(keys!), nextToken: nextToken?.toString() };
+}
+
+/**
+ * Whether the last verified walk of the list received a page by this ETag that held other texts: `records` of them with these row hashes stand for
+ * it now. Pages of which the hashes of a record were taken out tell nothing.
+ */
+export async function stoodForAnother(
+  db: Pick<Database, 'steps'>,
+  list: ListKey,
+  now: { readonly etag: string; readonly records: number; readonly rowHashes: Buffer },
+): Promise<boolean> {
+  const [row] = await takeStep<{ isAnother: boolean }>(
+    db,
+    Prisma.sql`
+    SELECT EXISTS (
+      SELECT FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
+      JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
+      WHERE l.environment = ${list.environment} AND l.company_id = ${list.companyId}::uuid AND l.resource = ${list.resource}
+        AND NOT l.has_marks AND p.answer ->> 'etag' = ${now.etag} AND s.row_hashes IS NOT NULL
+        AND (octet_length(k.keys) / 8 <> ${now.records}::int OR substr(s.row_hashes, 1, ${now.rowHashes.length}::int) <> ${now.rowHashes})
+    ) AS "isAnother"`,
+  );
+  return row!.isAnother;
 }
 
 /** Apart from the memory that the bytes share with others, and where words may begin. */

@@ -4,7 +4,7 @@ import type { Database } from '../database.js';
 import { takeStep } from '../step.js';
 import { type BaselineColumns, type BaselineWalk, baselineColumns, readBaselineColumns } from './ledger.js';
 import { asJson, type StoredRules } from './list-privacy.js';
-import { type ListKey, takeList } from './lists.js';
+import { type EtagTrust, type ListKey, takeList } from './lists.js';
 import { STATUS_OF_ONE } from './runs.js';
 
 /** What a walk is opened with. */
@@ -32,6 +32,7 @@ export interface OpenedWalk extends Pick<Walk, 'pass' | 'pages' | 'startedEmpty'
   readonly epoch: bigint;
   /** Whether somebody of the list was forgotten. */
   readonly hasMarks: boolean;
+  readonly etagTrust: EtagTrust;
   /** The checkpoint that it goes on from; null = from the start. */
   readonly checkpoint: object | null;
   /** What it received before it was begun anew stands in its ledger still. */
@@ -80,7 +81,8 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
       WHERE w.id = stood.id
       RETURNING w.id, w.pass, w.pages, w.started_empty, w.checkpoint, stood.has_ledger AND NOT stood.resumes AS has_old_ledger
     )
-    SELECT list.epoch, list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks", opened.pass, opened.pages,
+    SELECT list.epoch, list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks",
+      list.etag_trust AS "etagTrust", opened.pass, opened.pages,
       opened.started_empty AS "startedEmpty", opened.checkpoint, opened.has_old_ledger AS "hasOldLedger", baseline.*,
       muster.require(opened.id IS NOT NULL)
     FROM list LEFT JOIN opened ON true LEFT JOIN baseline ON true`;

@@ -224,7 +224,7 @@ function statementOfSuccess({ id, list, epoch, pages }: WalkClaim, end: WalkEnd)
         w.fingerprint, list.verified_walk_id, list.records
       FROM list CROSS JOIN muster.walks w
       WHERE w.id = ${id}::uuid AND w.epoch = ${epoch}::bigint AND w.status = 'running' AND w.pages = ${pages}::int FOR UPDATE OF w
-    ), ${isVerified ? proofOf(list, end) : noteUnverified(list)},
+    ), ${isVerified ? proofOf(list, end) : noteUnverified(list, end)},
     ${clearLedgers(list, keeps)}
     UPDATE muster.walks w SET status = 'succeeded', verified = ${isVerified}, checkpoint = NULL, keys_digest = ${end.keysDigest},
       reusable = ${end.reusable}, finished_at = ${end.finishedAt}, proof = ${end.proof}, unverified_reason = ${end.unverifiedReason},
