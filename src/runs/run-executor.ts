@@ -4,7 +4,7 @@ import type { CompanyKey, Environment } from '../core/company.js';
 import { type ErrorView, isMusterError, MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
 import { isPassingTrouble } from '../db/sql-state.js';
-import { falseEtags } from '../db/tables/lists.js';
+import { falseEtags } from '../db/tables/etag-trust.js';
 import { type ClaimedRun, endRun, postponeRun, releaseRun, type WalkToDo } from '../db/tables/runs.js';
 import type { EndStatus } from '../db/tables/walks.js';
 import type { AnswerMemory } from '../http/answer-memory.js';

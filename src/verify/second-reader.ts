@@ -2,8 +2,9 @@ import type { Catalogue, Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
-import { stoodForAnother } from '../db/tables/ledger.js';
-import { falseEtags, fenced, findIdField, isStrong, type ListKey, noteFalseEtags } from '../db/tables/lists.js';
+import { falseEtags, isStrong } from '../db/tables/etag-trust.js';
+import { noteFalseEtag } from '../db/tables/ledger.js';
+import { fenced, findIdField, type ListKey } from '../db/tables/lists.js';
 import type { RunClaim } from '../db/tables/runs.js';
 import { beginReading, countReceived, endReading, type VerifyResult } from '../db/tables/second-readings.js';
 import type { AnswerMemory } from '../http/answer-memory.js';
@@ -85,8 +86,8 @@ export class SecondReader {
     const { db, logger } = this.#deps;
     const hashes = records.map(({ rowHash }) => rowHash);
     if (!hashes.every((hash) => hash !== undefined)) return;
-    if (!(await stoodForAnother(db, list, { etag, records: records.length, rowHashes: Buffer.concat(hashes) }))) return;
-    if (await noteFalseEtags(db, list)) logger.warn({ ...list }, falseEtags(list));
+    const now = { etag, records: records.length, rowHashes: Buffer.concat(hashes) };
+    if (await noteFalseEtag(db, list, now)) logger.warn({ ...list }, falseEtags(list));
   }
 
   /** The pages of the list; of a child list, those of every parent that the service has. */

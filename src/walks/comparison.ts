@@ -1,7 +1,8 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Database } from '../db/database.js';
+import type { EtagTrust } from '../db/tables/etag-trust.js';
 import type { BaselineWalk } from '../db/tables/ledger.js';
-import type { EtagTrust, ListKey } from '../db/tables/lists.js';
+import type { ListKey } from '../db/tables/lists.js';
 import type { PageFormat, PageResponse } from '../pagers/read-page.js';
 import { PassMemory } from './pass-memory.js';
 import { type ReceivedPage, readInFull } from './received-page.js';

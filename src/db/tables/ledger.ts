@@ -142,26 +142,23 @@ export async function* readReceived(
 }
 
 /**
- * Whether the last verified walk of the list received a page by this ETag that held other texts: `records` of them with these row hashes stand for
- * it now. Pages of which the hashes of a record were taken out tell nothing.
+ * Notes that the ETags of the list are false, if its last verified walk received a page by this one that held other texts: `records` of them with
+ * these row hashes stand for it now. Pages of which the hashes of a record were taken out tell nothing. Returns whether that is new.
  */
-export async function stoodForAnother(
+export async function noteFalseEtag(
   db: Pick<Database, 'steps'>,
   list: ListKey,
   now: { readonly etag: string; readonly records: number; readonly rowHashes: Buffer },
 ): Promise<boolean> {
-  const [row] = await takeStep<{ isAnother: boolean }>(
-    db,
-    Prisma.sql`
-    SELECT EXISTS (
-      SELECT FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
+  const noted = Prisma.sql`
+    UPDATE muster.lists l SET etags_false_since = now()
+    WHERE ${isOfList(list)} AND l.etags_false_since IS NULL AND NOT l.has_marks AND EXISTS (
+      SELECT FROM muster.walks w JOIN muster.walk_pages p ON p.walk_id = w.id AND p.pass = w.pass
       JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
-      WHERE l.environment = ${list.environment} AND l.company_id = ${list.companyId}::uuid AND l.resource = ${list.resource}
-        AND NOT l.has_marks AND p.answer ->> 'etag' = ${now.etag} AND s.row_hashes IS NOT NULL
-        AND (octet_length(k.keys) / 8 <> ${now.records}::int OR substr(s.row_hashes, 1, ${now.rowHashes.length}::int) <> ${now.rowHashes})
-    ) AS "isAnother"`,
-  );
-  return row!.isAnother;
+      WHERE w.id = l.verified_walk_id AND p.answer ->> 'etag' = ${now.etag} AND s.row_hashes IS NOT NULL
+        AND (octet_length(k.keys) / 8 <> ${now.records}::int OR substr(s.row_hashes, 1, ${now.rowHashes.length}::int) <> ${now.rowHashes}))
+    RETURNING l.resource`;
+  return (await takeStep(db, noted)).length > 0;
 }
 
 /** Apart from the memory that the bytes share with others, and where words may begin. */

@@ -2,15 +2,14 @@
 // locks its row here first (lockList), and nothing that this list shares with other lists before it. A company's connection is locked
 // before its lists, a run behind them, a walk behind the run.
 
-import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { type CompanyKey, describeCompany, ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { type List, Prisma } from '../../generated/prisma/client.js';
 import { BY_INDEX } from '../by-index.js';
 import type { Database } from '../database.js';
-import { takeStep } from '../step.js';
 import type { Transaction } from '../transaction.js';
+import { ETAG_TRUST, type EtagUse, etagsFalseSince, etagWalksAfter } from './etag-trust.js';
 
 /** One list of one company: what is walked, written and fenced as a whole. */
 export interface ListKey extends CompanyKey {
@@ -78,58 +77,6 @@ export async function setRecords(tx: Transaction, list: ListKey, records: number
   await tx.list.updateMany({ where: list, data: { records } });
 }
 
-/** Walks in a row in which ETags may stand for pages, and for how long since all of the list was sent: a tag that is false is found then. */
-const MOST_ETAG_WALKS = 6;
-const ETAG_TRUST = Prisma.sql`CASE WHEN l.etags_false_since IS NOT NULL THEN 'none'
-  WHEN l.etag_walks < ${MOST_ETAG_WALKS}::int AND l.read_whole_at > now() - interval '6 days' THEN 'ask' ELSE 'check' END`;
-
-/**
- * What ETags of the list are good for in a walk:
- * - `ask`: those of the walk before may stand for pages.
- * - `check`: every page is sent, and its tag held against its text.
- * - `none`: they are known to be false.
- */
-export type EtagTrust = 'ask' | 'check' | 'none';
-
-/** How a walk used the ETags of its list. */
-export interface EtagUse {
-  /** Whether one stood for a page that was not sent. */
-  readonly isUsed: boolean;
-  /** Whether one tag came with two texts. */
-  readonly isFalse: boolean;
-}
-
-/** Since when the ETags of the list are false: what is set in a row `l` of muster.lists. */
-function falseSince({ isFalse }: EtagUse): Prisma.Sql {
-  return Prisma.sql`etags_false_since = CASE WHEN ${isFalse}::boolean THEN COALESCE(l.etags_false_since, now()) ELSE l.etags_false_since END`;
-}
-
-/** The first period of a list is cut short by its name, so that not all lists are sent whole in one night. */
-function shortenedBy(list: ListKey): number {
-  return (
-    createHash('sha256')
-      .update(JSON.stringify([list.environment, list.companyId, list.resource]))
-      .digest()[0]! % MOST_ETAG_WALKS
-  );
-}
-
-/** Whether an ETag says that a page is the same byte for byte (RFC 9110, 8.8.3). */
-export function isStrong(etag: string): boolean {
-  return /^"[^"]+"$/.test(etag);
-}
-
-/** What is said once of a list whose ETags are false. */
-export function falseEtags({ resource }: ListKey): string {
-  return `The service gives one ETag to two texts of the list ${resource}: its pages are not asked for by ETags any more`;
-}
-
-/** Notes that the ETags of the list are false. Returns whether that is new. */
-export async function noteFalseEtags(db: Pick<Database, 'steps'>, list: ListKey): Promise<boolean> {
-  const noted = Prisma.sql`
-    UPDATE muster.lists SET etags_false_since = now() WHERE ${isOfList(list)} AND etags_false_since IS NULL RETURNING resource`;
-  return (await takeStep(db, noted)).length > 0;
-}
-
 export interface VerifiedWalk {
   readonly etags: EtagUse;
   /** When the parents of a child list were verified, which is no later than the list itself. */
@@ -148,9 +95,8 @@ export function noteVerified(list: ListKey, { parents, unmatchedRules, etags }: 
     UPDATE muster.lists l SET last_verified_at = LEAST(walk.pass_started_at, ${parents}::timestamptz), verified_walk_id = walk.id,
       unverified_since = NULL, privacy_stage = NULLIF(l.privacy_stage, 'walk'),
       unmatched_rules = CASE WHEN walk.records > 0 THEN ${unmatchedRules}::text[] ELSE '{}' END,
-      etag_walks = CASE WHEN ${etags.isUsed}::boolean THEN l.etag_walks + 1
-        WHEN l.read_whole_at IS NULL THEN ${shortenedBy(list)}::smallint ELSE 0 END,
-      read_whole_at = CASE WHEN ${etags.isUsed}::boolean THEN l.read_whole_at ELSE walk.pass_started_at END, ${falseSince(etags)}
+      etag_walks = ${etagWalksAfter(etags, [environment, companyId, resource])},
+      read_whole_at = CASE WHEN ${etags.isUsed}::boolean THEN l.read_whole_at ELSE walk.pass_started_at END, ${etagsFalseSince(etags)}
     FROM walk WHERE ${isOfList(list)}
     RETURNING l.last_verified_at, l.records
   ), shown AS (
@@ -161,7 +107,7 @@ export function noteVerified(list: ListKey, { parents, unmatchedRules, etags }: 
 /** The part of a statement that notes that `walk` read the list to its end and proved nothing. The first of several in a row says since when. */
 export function noteUnverified(list: ListKey, { etags }: VerifiedWalk): Prisma.Sql {
   return Prisma.sql`unproved AS (
-    UPDATE muster.lists l SET unverified_since = COALESCE(l.unverified_since, now()), ${falseSince(etags)} FROM walk WHERE ${isOfList(list)})`;
+    UPDATE muster.lists l SET unverified_since = COALESCE(l.unverified_since, now()), ${etagsFalseSince(etags)} FROM walk WHERE ${isOfList(list)})`;
 }
 
 /** The newest walk of the list, if it was verified: only then are all of the list's records known. */

@@ -4,7 +4,8 @@ import type { Database } from '../database.js';
 import { takeStep } from '../step.js';
 import { type BaselineColumns, type BaselineWalk, baselineColumns, readBaselineColumns } from './ledger.js';
 import { asJson, type StoredRules } from './list-privacy.js';
-import { type EtagTrust, type ListKey, takeList } from './lists.js';
+import type { EtagTrust } from './etag-trust.js';
+import { type ListKey, takeList } from './lists.js';
 import { STATUS_OF_ONE } from './runs.js';
 
 /** What a walk is opened with. */

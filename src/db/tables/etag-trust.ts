@@ -1,0 +1,46 @@
+// What of muster.lists says for how long walks go by the ETags of a list. A tag is a promise of the service, and so it is checked: after six walks in
+// a row that were spared pages by them, or six days, all of the list is sent, and each page's tag held against its text.
+import { createHash } from 'node:crypto';
+import { Prisma } from '../../generated/prisma/client.js';
+
+/**
+ * What the ETags of a list are good for in a walk:
+ * - `ask`: those of the walk before may stand for pages.
+ * - `check`: every page is sent, and its tag held against its text.
+ * - `none`: they are known to be false.
+ */
+export type EtagTrust = 'ask' | 'check' | 'none';
+
+const MOST_WALKS = 6;
+/** The trust of a row `l` of muster.lists. */
+export const ETAG_TRUST = Prisma.sql`CASE WHEN l.etags_false_since IS NOT NULL THEN 'none'
+  WHEN l.etag_walks < ${MOST_WALKS}::int AND l.read_whole_at > now() - interval '6 days' THEN 'ask' ELSE 'check' END`;
+
+/** How a walk used the ETags of its list. */
+export interface EtagUse {
+  /** Whether one stood for a page that was not sent. */
+  readonly isUsed: boolean;
+  /** Whether one tag came with two texts. */
+  readonly isFalse: boolean;
+}
+
+/** What a row `l` of muster.lists notes of false tags. */
+export function etagsFalseSince({ isFalse }: EtagUse): Prisma.Sql {
+  return Prisma.sql`etags_false_since = CASE WHEN ${isFalse}::boolean THEN COALESCE(l.etags_false_since, now()) ELSE l.etags_false_since END`;
+}
+
+/** The number of walks in a row that a verified walk leaves. The first period is cut short by the list's name, so that not all lists are sent in one night. */
+export function etagWalksAfter({ isUsed }: EtagUse, name: readonly string[]): Prisma.Sql {
+  const shortenedBy = createHash('sha256').update(JSON.stringify(name)).digest()[0]! % MOST_WALKS;
+  return Prisma.sql`CASE WHEN ${isUsed}::boolean THEN l.etag_walks + 1 WHEN l.read_whole_at IS NULL THEN ${shortenedBy}::smallint ELSE 0 END`;
+}
+
+/** Whether an ETag says that a page is the same byte for byte (RFC 9110, 8.8.3). */
+export function isStrong(etag: string): boolean {
+  return /^"[^"]+"$/.test(etag);
+}
+
+/** What is said once of a list whose ETags are false. */
+export function falseEtags({ resource }: { readonly resource: string }): string {
+  return `The service gives one ETag to two texts of the list ${resource}: its pages are not asked for by ETags any more`;
+}
