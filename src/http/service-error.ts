@@ -12,6 +12,8 @@ interface ServiceErrorFacts {
   readonly status?: number;
   /** Milliseconds that the service asked us to stay away. */
   readonly retryAfterMs?: number | undefined;
+  /** Whether the answer is JSON or has no body, as an API answers; a page of a gateway is not. */
+  readonly isInOwnWords?: boolean;
   readonly cause?: unknown;
 }
 
@@ -20,8 +22,9 @@ export class ServiceError extends MusterError {
   readonly sent: boolean;
   readonly retryAfterMs: number | undefined;
 
-  constructor(code: ServiceErrorCode, message: string, { sent, status, retryAfterMs, cause }: ServiceErrorFacts) {
-    super(code, message, { ...(cause === undefined ? {} : { cause }), details: status === undefined ? {} : { status } });
+  constructor(code: ServiceErrorCode, message: string, { sent, status, retryAfterMs, isInOwnWords, cause }: ServiceErrorFacts) {
+    const details = { ...(status !== undefined && { status }), ...(isInOwnWords && { own_words: true }) };
+    super(code, message, { ...(cause === undefined ? {} : { cause }), details });
     this.name = 'ServiceError';
     this.sent = sent;
     this.retryAfterMs = retryAfterMs;
@@ -31,7 +34,7 @@ export class ServiceError extends MusterError {
 /** The error that a status other than 200 is. `what` names the request: method, host and path, never the query. */
 export function statusError(
   what: string,
-  response: { status: number; headers: Readonly<Record<string, string>> },
+  response: { status: number; headers: Readonly<Record<string, string>>; bytes: Uint8Array },
   now: number,
 ): ServiceError {
   const { status } = response;
@@ -39,8 +42,13 @@ export function statusError(
   return new ServiceError(code, `${what} answered ${status}: ${advice}`, {
     sent: true,
     status,
+    isInOwnWords: isInOwnWords(response),
     retryAfterMs: parseRetryAfter(response.headers['retry-after'], now),
   });
+}
+
+function isInOwnWords({ headers, bytes }: { headers: Readonly<Record<string, string>>; bytes: Uint8Array }): boolean {
+  return bytes.length === 0 || /^application\/([\w.-]+\+)?json\b/i.test(headers['content-type'] ?? '');
 }
 
 function meaning(status: number): [ServiceErrorCode, string] {

@@ -1,3 +1,4 @@
+import type { MusterError } from '../core/errors.js';
 import type { EnvelopeFields } from './envelope.js';
 import type { Sign } from './around.js';
 import type { Doubted } from './doubt.js';
@@ -10,6 +11,8 @@ import type { Doubted } from './doubt.js';
 export interface InferredEnd {
   /** Pages in a row that brought nothing. */
   readonly empty: number;
+  /** How many positions, or records, stood before it. */
+  readonly index: number;
   /** A page behind the end was asked for: the page that this state leads to. */
   readonly isBehind: boolean;
   /** What the last page that spoke of it said of further ones, where nothing has contradicted that. */
@@ -20,25 +23,31 @@ export interface InferredEnd {
 const MOST_EMPTY = 3;
 
 /**
- * What follows from a page that brings nothing new. `isEmpty`: it brings nothing at all, or stands behind the end and repeats what came. `more`:
+ * What follows from a page that brings nothing new. `index`: how many positions stand before the end, if this is one. `isEmpty`: it brings nothing at all, or stands behind the end and repeats what came. `more`:
  * what around its records says that more follow. Returns the state of the end that the next page is asked with, or `done`.
  */
 export function behindEnd(
   before: InferredEnd | undefined,
-  isEmpty: boolean,
+  { index, isEmpty }: { readonly index: number; readonly isEmpty: boolean },
   more: Sign | undefined,
   fields: EnvelopeFields,
 ): { readonly kind: 'done'; readonly doubted?: Doubted } | { readonly kind: 'ask'; readonly end: InferredEnd } {
   const empty = (before?.empty ?? 0) + (isEmpty ? 1 : 0);
-  if (!more) return before?.isBehind ? { kind: 'done' } : { kind: 'ask', end: { empty, isBehind: true } };
+  const end = { empty, index: before?.index ?? index, isBehind: true };
+  if (!more) return before?.isBehind ? { kind: 'done' } : { kind: 'ask', end };
   const doubted = fields.contradictedBy(more);
-  return empty >= MOST_EMPTY ? { kind: 'done', doubted } : { kind: 'ask', end: { empty, isBehind: true, doubted } };
+  return empty >= MOST_EMPTY ? { kind: 'done', doubted } : { kind: 'ask', end: { ...end, doubted } };
 }
 
 /** What services answer to a position behind the end of a list. */
 const NOTHING_BEHIND = new Set([400, 404, 416]);
 
-/** Whether the service says that there is no page behind the end. */
-export function isBehindLast(status: unknown, end: InferredEnd | undefined): end is InferredEnd {
-  return end?.isBehind === true && NOTHING_BEHIND.has(Number(status));
+/** Whether the service says in its own words, and no gateway for it, that there is no such page. */
+export function isNoSuchPage({ code, details }: MusterError): boolean {
+  return code === 'service_refused' && details['own_words'] === true && NOTHING_BEHIND.has(Number(details['status']));
+}
+
+/** The end of a list whose service refuses the page behind the last one: the page behind that must be refused, too. */
+export function refusedEnd(index: number): InferredEnd {
+  return { empty: 1, index, isBehind: true };
 }

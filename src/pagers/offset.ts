@@ -3,7 +3,7 @@ import { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
-import { behindEnd, type InferredEnd, isBehindLast } from './inferred-end.js';
+import { behindEnd, type InferredEnd, isNoSuchPage, refusedEnd } from './inferred-end.js';
 import type { Doubted } from './doubt.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
@@ -47,8 +47,10 @@ export type OffsetState = {
   readonly plain: boolean;
   /** Most records that a page has brought; where pages behind the end are asked for, as many lie between two of them. */
   readonly widest?: number | undefined;
+  /** The page before says that more follow, in whatever words. */
+  readonly saysMore?: boolean;
   /** The list seems to have ended before this page. */
-  readonly end?: (InferredEnd & { readonly index: number }) | undefined;
+  readonly end?: InferredEnd | undefined;
   /** Records stood behind such an end: positions tell no length of the list any more. */
   readonly hasGap?: true | undefined;
   /** Newest totalRecords. */
@@ -157,7 +159,9 @@ export class OffsetPager implements Pager<OffsetState> {
     const hasGap = state.hasGap ?? (state.end ? true : undefined);
     // A page of one record is all overlap: beginning early again would stand still.
     const plain = state.plain || count === 1 || hasGap === true;
-    return { kind: 'next', state: { offset: plain ? end : end - 1, back: 0, barren, plain, hasGap, ...seen } };
+    const here = { page: state.requests, position: state.offset };
+    const saysMore = total === undefined && (hasNext === true || moreBehind(page.signs, here) !== undefined);
+    return { kind: 'next', state: { offset: plain ? end : end - 1, back: 0, barren, plain, hasGap, saysMore, ...seen } };
   }
 
   ahead(state: OffsetState, skip: number, count: number): readonly PageInput[] {
@@ -184,14 +188,9 @@ export class OffsetPager implements Pager<OffsetState> {
     const requests = state.requests + 1;
     const here = { page: state.requests, position: state.offset };
     const own = hasNext ? this.#fields.ownSign('hasNext', true) : undefined;
-    const behind = behindEnd(
-      state.end,
-      count === 0 || (state.end !== undefined && isBarren),
-      own ?? moreBehind(signs, here),
-      this.#fields,
-    );
+    const isEmpty = count === 0 || (state.end !== undefined && isBarren);
+    const behind = behindEnd(state.end, { index: state.offset + count, isEmpty }, own ?? moreBehind(signs, here), this.#fields);
     if (behind.kind === 'done') return behind;
-    const index = state.end?.index ?? state.offset + count;
     const widest = Math.max(state.widest ?? 0, count);
     const offset = state.offset + (widest || state.size);
     const { plain, hasGap } = state;
@@ -208,7 +207,7 @@ export class OffsetPager implements Pager<OffsetState> {
         plain,
         widest,
         hasGap,
-        end: { ...behind.end, index },
+        end: behind.end,
       },
     };
   }
@@ -248,9 +247,14 @@ export class OffsetPager implements Pager<OffsetState> {
     return hasGap ? undefined : (end?.index ?? offset + count);
   }
 
-  meaningOf(error: MusterError, { end }: OffsetState): ErrorMeaning<OffsetState> | undefined {
+  meaningOf(error: MusterError, state: OffsetState): ErrorMeaning<OffsetState> | undefined {
     if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
-    const isEnd = error.code === 'service_refused' && isBehindLast(error.details['status'], end);
-    return isEnd ? { kind: 'ended', doubted: end?.doubted } : undefined;
+    const { end, requests, total, saysMore, offset, widest } = state;
+    if (!isNoSuchPage(error) || requests === 0 || total !== undefined || saysMore) return undefined;
+    if (end) return { kind: 'ended', doubted: end.doubted };
+    const { size } = this.#spec;
+    const behind = { offset: offset + (widest || size), size, requests: requests + 1, end: refusedEnd(offset) };
+    // What was refused joins nothing.
+    return { kind: 'again', state: { ...state, ...behind, plain: true, hasGap: true } };
   }
 }

@@ -3,7 +3,7 @@ import type { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
-import { behindEnd, type InferredEnd, isBehindLast } from './inferred-end.js';
+import { behindEnd, type InferredEnd, isNoSuchPage, refusedEnd } from './inferred-end.js';
 import type { Doubted } from './doubt.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
@@ -36,6 +36,8 @@ export type PageNumberState = {
   readonly again?: number;
   /** The second page was the first one again. */
   readonly begunTwice?: boolean;
+  /** The page before says that more follow, in whatever words. */
+  readonly saysMore?: boolean;
   /** The list seems to have ended before this page. */
   readonly end?: InferredEnd | undefined;
   /** Newest total. */
@@ -102,9 +104,11 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const offset = state.offset + count;
     const isTold = total !== undefined || hasNext !== undefined;
     const isBarren = received.repeats === count;
-    if (!isTold && (count === 0 || (state.end !== undefined && isBarren))) {
-      const here = { page: state.page, position: state.page, first: this.#spec.first };
-      const behind = behindEnd(state.end, true, moreBehind(page.signs, here), this.#fields);
+    const here = { page: state.page, position: state.page, first: this.#spec.first };
+    const more = isTold ? undefined : moreBehind(page.signs, here);
+    // A service may give its last page for whatever is behind it. The first page is given by one that does not read the number, too.
+    if (!isTold && isBarren && (count === 0 || state.end !== undefined || (state.requests > 0 && again === 0))) {
+      const behind = behindEnd(state.end, { index: state.offset, isEmpty: true }, more, this.#fields);
       if (behind.kind === 'done') return this.#end(state, count, begunTwice, behind.doubted);
       return {
         kind: 'next',
@@ -127,7 +131,11 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const barren = isBarren ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_POSITIONS)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
-    return { kind: 'next', state: { page: state.page + 1, requests, offset, step, barren, again, begunTwice, total, limit } };
+    const saysMore = more !== undefined;
+    return {
+      kind: 'next',
+      state: { page: state.page + 1, requests, offset, step, barren, again, begunTwice, saysMore, total, limit },
+    };
   }
 
   #end(
@@ -160,13 +168,17 @@ export class PageNumberPager implements Pager<PageNumberState> {
     return 'none';
   }
 
-  lengthAtEnd({ offset }: PageNumberState, count: number): number {
-    return offset + count;
+  lengthAtEnd({ offset, end }: PageNumberState, count: number): number {
+    return end?.index ?? offset + count;
   }
 
   meaningOf(error: MusterError, state: PageNumberState): ErrorMeaning<PageNumberState> | undefined {
     if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
-    if (error.code !== 'service_refused' || !isBehindLast(error.details['status'], state.end)) return undefined;
-    return { ...this.#end(state, 0, state.begunTwice === true, state.end.doubted), kind: 'ended' };
+    if (!isNoSuchPage(error) || state.requests === 0 || state.total !== undefined || state.saysMore) return undefined;
+    if (state.end) return { ...this.#end(state, 0, state.begunTwice === true, state.end.doubted), kind: 'ended' };
+    return {
+      kind: 'again',
+      state: { ...state, page: state.page + 1, requests: state.requests + 1, end: refusedEnd(state.offset) },
+    };
   }
 }

@@ -20,7 +20,11 @@ function recordingClock(): Clock & { readonly slept: number[] } {
 }
 
 const failure = (status: number, retryAfter?: string) =>
-  statusError('GET x', { status, headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter } }, 0);
+  statusError(
+    'GET x',
+    { status, headers: retryAfter === undefined ? {} : { 'retry-after': retryAfter }, bytes: Buffer.alloc(0) },
+    0,
+  );
 
 async function run(errors: unknown[], options: { signal?: AbortSignal; clock?: Clock } = {}) {
   const clock = recordingClock();
