@@ -10,6 +10,39 @@ export const BYTES_A_TURN = 1024 * 1024;
 /** Records, keys or values that are handled in one portion. */
 export const ITEMS_A_TURN = 2_000;
 
+/** Ends a portion of work that is no generator. */
+export { nextTurn };
+
+/** Cuts items into portions, by their number and their sizes in bytes. No items are one portion, too. */
+export function* portionsOf<T>(items: readonly T[], sizeOf: (item: T) => number): Generator<readonly T[], void> {
+  let portion: T[] = [];
+  let size = 0;
+  for (const item of items) {
+    if (portion.length === ITEMS_A_TURN || size >= BYTES_A_TURN) {
+      yield portion;
+      portion = [];
+      size = 0;
+    }
+    portion.push(item);
+    size += sizeOf(item);
+  }
+  yield portion;
+}
+
+/** Handles each item, in portions. */
+export function* eachInPortions<T>(
+  items: readonly T[],
+  sizeOf: (item: T) => number,
+  handle: (item: T) => void,
+): Generator<void, void> {
+  let isFirst = true;
+  for (const portion of portionsOf(items, sizeOf)) {
+    if (!isFirst) yield;
+    isFirst = false;
+    portion.forEach(handle);
+  }
+}
+
 /** Does the work of a generator that yields where a portion ends. */
 export async function inTurns<T>(work: Generator<void, T>): Promise<T> {
   for (;;) {

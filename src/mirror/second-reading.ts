@@ -26,7 +26,7 @@ export interface RecordToCompare {
   readonly rowHash: Buffer | undefined;
 }
 
-/** A page, and what the reading has received with it. */
+/** A page, or a portion of it, and what the reading has received with the whole page. */
 export interface PageToCompare {
   readonly pass: number;
   readonly pages: number;
@@ -40,7 +40,7 @@ export interface SecondReadingKey {
 }
 
 /**
- * Notes the records of a page, and of those the text that are not in the mirror as they came; and counts them. Of two with one id the last one counts.
+ * Notes these records, and of those the text that are not in the mirror as they came; and counts them. Of two with one id the last one counts.
  * Returns false, and has noted nothing, where the run is not ours any more, or the reading was restarted.
  */
 export async function compareRecords(

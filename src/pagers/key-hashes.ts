@@ -1,3 +1,4 @@
+import { atOnce, ITEMS_A_TURN } from '../core/turns.js';
 import { hashText, wordsOf } from '../core/xxh64.js';
 
 /** What the records of a page are known by, in the order received: of each record's key the two words of a 64-bit hash, never both 0. */
@@ -10,8 +11,16 @@ export class KeyHashes {
   }
 
   static of(keys: readonly string[]): KeyHashes {
+    return atOnce(KeyHashes.inPortions(keys));
+  }
+
+  /** The same in portions. */
+  static *inPortions(keys: readonly string[]): Generator<void, KeyHashes> {
     const hashes = new BigUint64Array(keys.length);
-    for (let n = 0; n < keys.length; n += 1) hashes[n] = hashKey(keys[n]!);
+    for (let n = 0; n < keys.length; n += 1) {
+      if (n > 0 && n % ITEMS_A_TURN === 0) yield;
+      hashes[n] = hashKey(keys[n]!);
+    }
     return new KeyHashes(new Uint32Array(hashes.buffer));
   }
 

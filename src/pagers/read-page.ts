@@ -125,7 +125,7 @@ export function* readPage(response: PageResponse, format: PageFormat, idField?: 
     records,
     rejected,
     ids,
-    keys: KeyHashes.of(ids),
+    keys: yield* KeyHashes.inPortions(ids),
     ...envelope,
     ...(field === undefined ? {} : { idField: field }),
   };

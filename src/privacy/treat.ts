@@ -1,4 +1,5 @@
 import { MusterError } from '../core/errors.js';
+import { atOnce, ITEMS_A_TURN } from '../core/turns.js';
 import { type FitMade, JsonScanner, type ScannedText } from '../pagers/json-scanner.js';
 import { MAX_DEPTH, NONE, OPEN_BRACE, OPEN_BRACKET, QUOTE, type Span, skipSpace } from '../pagers/json-text.js';
 import { withoutMark } from '../pagers/read-page.js';
@@ -33,14 +34,14 @@ export function* treatAnswer(
   const treatment = new Treatment(withoutMark(bytes), members, privacy, fit);
   const scanned = yield* treatment.scan(dataPath);
   if (!scanned) return { bytes, scanned, matched: new Set() };
-  return { bytes: treatment.result() ?? bytes, scanned, matched: treatment.matched };
+  return { bytes: (yield* treatment.result()) ?? bytes, scanned, matched: treatment.matched };
 }
 
 /** Treats the text of one record. */
 export function treatRecord(text: string, privacy: Privacy): string {
   const treatment = new Treatment(Buffer.from(text), [], privacy);
   if (!treatment.readRecord()) throw new TypeError('the text of a record is no JSON');
-  return treatment.result()?.toString() ?? text;
+  return atOnce(treatment.result())?.toString() ?? text;
 }
 
 /** Elements of an array stand at the same place of a path as the array does, at whatever depth: so do the records themselves. */
@@ -64,8 +65,8 @@ class Treatment extends JsonScanner {
     return end !== NONE && skipSpace(this.text, end) === this.text.length;
   }
 
-  /** The text as it is to be; undefined where nothing was found in it. */
-  result(): Buffer | undefined {
+  /** The text as it is to be, put together in portions; undefined where nothing was found in it. */
+  *result(): Generator<void, Buffer | undefined> {
     if (this.#starts.length === 0) return undefined;
     // Memory of its own, which can be given back.
     const result = Buffer.allocUnsafeSlow(this.text.length + this.growth);
@@ -75,6 +76,7 @@ class Treatment extends JsonScanner {
       at += this.text.copy(result, at, from, this.#starts[n]);
       at += result.write(this.#replacements[n]!, at, 'latin1');
       from = this.#ends[n]!;
+      if (n % ITEMS_A_TURN === ITEMS_A_TURN - 1) yield;
     }
     this.text.copy(result, at, from);
     return result;

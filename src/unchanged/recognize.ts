@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { atOnce } from '../core/turns.js';
+import { atOnce, BYTES_A_TURN, nextTurn } from '../core/turns.js';
 import type { Envelope } from '../pagers/envelope.js';
 import { arrayStart, scanJson } from '../pagers/json-scanner.js';
 import { type Span, skipSpace } from '../pagers/json-text.js';
@@ -73,6 +73,7 @@ async function readRecords(
   const page = baseline.beginningWith(KeyHashes.of(first ? [first.id] : []));
   if (!page) return undefined;
   let changes: ChangedRows | undefined;
+  let from = at;
   for (let n = 0; n < page.keys.length; n += CHUNK) {
     if (n > 0) {
       if (bytes[at] !== COMMA) return undefined;
@@ -86,6 +87,9 @@ async function readRecords(
       if (end === undefined) return undefined;
     }
     at = skipSpace(bytes, end);
+    if (at - from < BYTES_A_TURN) continue;
+    await nextTurn();
+    from = at;
   }
   if (at !== array.end - 1) return undefined;
   return { page, changed: changes };

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { MusterError } from '../core/errors.js';
+import { BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
 
 /** A page as the second reader sees it. */
 export interface AnswerRead {
@@ -17,11 +18,14 @@ interface Place {
 
 /**
  * Reads a page without the scanner by which walks read: were both to misread a page alike, nothing would be found. JSON.parse says whether it
- * is JSON, and reads what stands around the records. The records are cut out of the text, since JSON.parse would round their numbers.
+ * is JSON, and reads what stands around the records. The records are cut out of the text, in portions, since JSON.parse would round their numbers.
  *
  * Throws MusterError `malformed_response`, and `malformed_envelope` where no array stands at `dataPath`.
  */
-export function readAnswer(bytes: Buffer, { resource, dataPath }: { resource: string; dataPath: readonly string[] }): AnswerRead {
+export function* readAnswer(
+  bytes: Buffer,
+  { resource, dataPath }: { resource: string; dataPath: readonly string[] },
+): Generator<void, AnswerRead> {
   const json = isUtf8(bytes) ? bytes.toString('utf8').replace(/^\u{feff}/u, '') : '';
   let rest: unknown;
   try {
@@ -30,11 +34,12 @@ export function readAnswer(bytes: Buffer, { resource, dataPath }: { resource: st
     // The parser's own message would quote the body.
     throw unreadable('malformed_response', resource, `it is not JSON in UTF-8 (${bytes.length} bytes)`);
   }
+  if (json.length >= BYTES_A_TURN) yield;
   let place: Place | undefined = { start: skipSpace(json, 0), end: json.length };
   for (const name of dataPath) place = place && memberAt(json, place.start, name);
   if (!place || json[place.start] !== '[')
     throw unreadable('malformed_envelope', resource, `${dataPath.join('.') || 'the answer itself'} is not an array`);
-  const texts = elementsAt(json, place.start).map(({ start, end }) => json.slice(start, end));
+  const texts = yield* elementsAt(json, place.start);
   return { rest: withoutRecords(rest, dataPath), texts };
 }
 
@@ -42,10 +47,14 @@ export function readAnswer(bytes: Buffer, { resource, dataPath }: { resource: st
 const VALUE_HEAP = 150;
 const BEGINS_A_VALUE = Uint8Array.from({ length: 256 }, (_, byte) => (Buffer.from(',[{').includes(byte) ? 1 : 0));
 
-/** Bytes of heap that JSON takes once it is parsed, at most: a value begins behind each comma and each bracket. */
-export function heapOfParsed(json: Buffer): number {
+/** Bytes of heap that JSON takes once it is parsed, at most: a value begins behind each comma and each bracket. Counted in portions. */
+export function* heapOfParsed(json: Buffer): Generator<void, number> {
   let values = 1;
-  for (let at = 0; at < json.length; at += 1) values += BEGINS_A_VALUE[json[at]!]!;
+  for (let from = 0; from < json.length; from += BYTES_A_TURN) {
+    if (from > 0) yield;
+    const end = Math.min(from + BYTES_A_TURN, json.length);
+    for (let at = from; at < end; at += 1) values += BEGINS_A_VALUE[json[at]!]!;
+  }
   return values * VALUE_HEAP;
 }
 
@@ -79,15 +88,21 @@ function memberAt(json: string, at: number, name: string): Place | undefined {
   return found;
 }
 
-function elementsAt(json: string, at: number): Place[] {
-  const places: Place[] = [];
+/** The texts of the elements of the array that begins at `at`. */
+function* elementsAt(json: string, at: number): Generator<void, string[]> {
+  const texts: string[] = [];
+  let from = at;
   for (let next = skipSpace(json, at + 1); json[next] !== ']'; ) {
     const end = endOfValue(json, next);
-    places.push({ start: next, end });
+    texts.push(json.slice(next, end));
+    if (texts.length % ITEMS_A_TURN === 0 || end - from >= BYTES_A_TURN) {
+      yield;
+      from = end;
+    }
     next = skipSpace(json, end);
     if (json[next] === ',') next = skipSpace(json, next + 1);
   }
-  return places;
+  return texts;
 }
 
 /** The end of the value that begins at `at`, in a text that is known to be JSON. */

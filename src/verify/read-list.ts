@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
-import { inTurns } from '../core/turns.js';
+import { eachInPortions, inTurns } from '../core/turns.js';
 import { type AnswerMemory, MemoryShort, type Reservation } from '../http/answer-memory.js';
 import type { ApiClient, ApiResponse } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
@@ -154,15 +154,27 @@ async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass,
   const { response, bytes, memory } = await send({ endpoint, pager, deps, parent }, input);
   try {
     const { headers, url } = response;
-    const { rest, texts } = readAnswer(bytes, { resource, dataPath: pager.dataPath });
+    const { rest, texts } = await inTurns(readAnswer(bytes, { resource, dataPath: pager.dataPath }));
     const lastRecord = () => JSON.parse(texts.at(-1)!) as unknown;
     const envelope = pager.readEnvelope({ rest, headers, url, count: texts.length, lastRecord }, ignoreTotals);
     const prefix = parent === undefined ? '' : childPrefix(parent);
     const isForgotten = (text: string) => deps.marks !== undefined && isMarked(text, deps.marks, { endpoint, id, prefix });
-    return { envelope, etag: headers['etag'], records: texts.map((text) => recordOf(text, id, prefix, isForgotten(text))) };
+    const records = await inTurns(recordsOf(texts, (text) => recordOf(text, id, prefix, isForgotten(text))));
+    return { envelope, etag: headers['etag'], records };
   } finally {
     memory.release();
   }
+}
+
+/** Reads the records of an answer, in portions. */
+function* recordsOf(texts: readonly string[], read: (text: string) => SecondRecord): Generator<void, SecondRecord[]> {
+  const records: SecondRecord[] = [];
+  yield* eachInPortions(
+    texts,
+    (text) => text.length,
+    (text) => records.push(read(text)),
+  );
+  return records;
 }
 
 /** As much memory as the answer takes is waited for, and twice as much where its length was not known. */
@@ -192,7 +204,7 @@ async function send(
       const bytes = endpoint.privacy
         ? await inTurns(treat(response.bytes, pager.dataPath, endpoint.privacy, fit))
         : response.bytes;
-      fit(heapOfParsed(bytes), bytes.length - response.bytes.length);
+      fit(await inTurns(heapOfParsed(bytes)), bytes.length - response.bytes.length);
       return { response, bytes, memory };
     } catch (error) {
       memory.release();

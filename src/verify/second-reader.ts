@@ -1,6 +1,7 @@
 import type { Catalogue, Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
+import { portionsOf } from '../core/turns.js';
 import type { Database } from '../db/database.js';
 import { falseEtags, isStrong } from '../db/tables/etag-trust.js';
 import { noteFalseEtag } from '../db/tables/ledger.js';
@@ -68,25 +69,28 @@ export class SecondReader {
     let pages = 0;
     let received = 0;
     for await (const { pass, records, etag } of this.#pages(request, list)) {
-      const hashed = records.map((record) => ({
-        ...record,
-        rowHash: record.text === null ? undefined : rowHashOf?.(Buffer.from(record.text)),
-      }));
-      if (etag !== undefined && isStrong(etag)) await this.#checkEtag(list, etag, hashed);
+      const rowHashes: (Buffer | undefined)[] = [];
       pages += 1;
       received += records.length;
-      if (!(await compareRecords(db, { list, walkId, run }, { pass, pages, received, records: hashed }))) return false;
+      for (const portion of portionsOf(records, ({ text }) => text?.length ?? 0)) {
+        const hashed = portion.map((record) => ({
+          ...record,
+          rowHash: record.text === null ? undefined : rowHashOf?.(Buffer.from(record.text)),
+        }));
+        rowHashes.push(...hashed.map(({ rowHash }) => rowHash));
+        if (!(await compareRecords(db, { list, walkId, run }, { pass, pages, received, records: hashed }))) return false;
+      }
+      if (etag !== undefined && isStrong(etag)) await this.#checkEtag(list, etag, rowHashes);
     }
     const findings = await judgeReading(db, { list, walkId }, { hashBytes: rowHashOf?.(new Uint8Array()).length ?? 0 });
     return endReading(db, { walkId, run, list, result: resultOf(findings) });
   }
 
   /** A tag by which walks may leave a page out must not stand for other texts than it stands for now. */
-  async #checkEtag(list: ListKey, etag: string, records: readonly { readonly rowHash: Buffer | undefined }[]): Promise<void> {
+  async #checkEtag(list: ListKey, etag: string, rowHashes: readonly (Buffer | undefined)[]): Promise<void> {
     const { db, logger } = this.#deps;
-    const hashes = records.map(({ rowHash }) => rowHash);
-    if (!hashes.every((hash) => hash !== undefined)) return;
-    const now = { etag, records: records.length, rowHashes: Buffer.concat(hashes) };
+    if (!rowHashes.every((hash) => hash !== undefined)) return;
+    const now = { etag, records: rowHashes.length, rowHashes: Buffer.concat(rowHashes) };
     if (await noteFalseEtag(db, list, now)) logger.warn({ ...list }, falseEtags(list));
   }
 

@@ -1,4 +1,6 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
+import type { TextSlice } from '../core/text-slice.js';
+import { eachInPortions, inTurns } from '../core/turns.js';
 import type { Database } from '../db/database.js';
 import { lockList } from '../db/tables/lists.js';
 import { insertMarks, type MarkRow } from '../db/tables/marks.js';
@@ -26,35 +28,47 @@ export async function leaveOut(db: Database, walk: OpenWalk, { page, ...read }: 
   const { list, epoch, marks } = walk;
   // A page that is known by its baseline was read without them.
   if (!marks || !('records' in page)) return page;
-  const { persons, added } = recognize(walk, marks, { page, ...read });
+  const { persons, added } = await inTurns(recognize(walk, marks, { page, ...read }));
   if (added.length > 0) {
     await inTransaction(db, async (tx) => {
       await lockList(tx, list, epoch);
       await insertMarks(tx, list, added);
     });
   }
-  return persons.size === 0 ? page : without(page, persons, walk);
+  return persons.size === 0 ? page : inTurns(without(page, persons, walk));
 }
 
 type PageWithRecords = Extract<ReceivedPage, { readonly records: unknown }>;
 
-/** Which persons the records are of, by their positions. */
-function recognize({ idField }: OpenWalk, marks: ListMarks, { endpoint, parent, page }: ReadPage & { page: PageWithRecords }) {
+/** Which persons the records are of, by their positions; looked up in portions. */
+function* recognize(
+  { idField }: OpenWalk,
+  marks: ListMarks,
+  { endpoint, parent, page }: ReadPage & { page: PageWithRecords },
+): Generator<void, { persons: Map<number, string>; added: MarkRow[] }> {
   const members = [...new Set([...endpoint.id, ...marks.members])];
   const prefix = parent === undefined ? '' : childPrefix(parent);
   const persons = new Map<number, string>();
   const added: MarkRow[] = [];
-  for (const record of [...page.records, ...page.rejected]) {
+  yield* eachInPortions([...page.records, ...page.rejected], sizeOf, (record) => {
     const values = withPrefix(idValues(record, members), prefix);
     const person = marks.personOf(values, idField ?? page.idField);
-    if (person === undefined) continue;
+    if (person === undefined) return;
     persons.set(record.position, person);
     added.push(...marks.add(person, values));
-  }
+  });
   return { persons, added };
 }
 
-function without(page: PageWithRecords, persons: ReadonlyMap<number, string>, { comparison }: OpenWalk): ReceivedPage {
+function sizeOf({ start, end }: TextSlice): number {
+  return end - start;
+}
+
+function* without(
+  page: PageWithRecords,
+  persons: ReadonlyMap<number, string>,
+  { comparison }: OpenWalk,
+): Generator<void, ReceivedPage> {
   const isLeft = ({ position }: { readonly position: number }) => !persons.has(position);
   for (const { source, start, end, position } of [...page.records, ...page.rejected]) {
     // A short text may be taken along between two others that are written (mirror/joined-texts.ts).
@@ -66,6 +80,6 @@ function without(page: PageWithRecords, persons: ReadonlyMap<number, string>, { 
   const { rowHashes } = page.ledger;
   if (rowHashes) comparison.blank(rowHashes, [...persons.keys()]);
   const ids = page.ledger.ids.map((id, n) => (persons.has(n) ? standIn(persons.get(n)!) : id));
-  const keys = KeyHashes.of(ids);
+  const keys = yield* KeyHashes.inPortions(ids);
   return { ...left, keys, ledger: { ...page.ledger, ids, keys: keys.words } };
 }

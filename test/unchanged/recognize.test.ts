@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { bytesOf } from '../../src/core/text-slice.js';
-import { atOnce } from '../../src/core/turns.js';
+import { atOnce, BYTES_A_TURN } from '../../src/core/turns.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { readPage } from '../../src/pagers/read-page.js';
 import { pagerFor } from '../../src/pagers/registry.js';
@@ -11,6 +11,7 @@ import { Baseline } from '../../src/unchanged/baseline.js';
 import { hashRows, ROW_WORDS } from '../../src/unchanged/row-hashes.js';
 import { SkipUnchanged } from '../../src/unchanged/skip-unchanged.js';
 import { recordsOf } from '../../src/walks/received-page.js';
+import { turnsDuring } from '../support/portions.js';
 
 const entry = { method: 'POST', path: '/{company_id}/list', pager: { style: 'skip-take', size: 5 } };
 const [LIST] = validateCatalogue({ list: entry }, 'test').endpoints as [Endpoint];
@@ -231,4 +232,17 @@ test.each([
     { numRuns, seed: 4 },
   );
   expect(spared).toBeGreaterThan(1_000);
+});
+
+test('a page that is larger than others is recognized in portions', async () => {
+  const records = Array.from({ length: 128 }, (_, n) => `{"id":"${n}","name":"${'x'.repeat(BYTES_A_TURN / 16)}"}`);
+  const before = totals(records, 128);
+  const read = async (now: string) => {
+    const reading = after(before).read(Buffer.from(now));
+    return [await turnsDuring(reading), (await reading).kind] as const;
+  };
+  const [turns, kind] = await read(before);
+  expect([turns >= 7, kind]).toEqual([true, 'unchanged']);
+  const [turnsOfChanges, kindOfChanges] = await read(before.replaceAll('"name":"x', '"name":"y'));
+  expect([turnsOfChanges >= 7, kindOfChanges]).toEqual([true, 'partial']);
 });

@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest';
+import { atOnce } from '../../src/core/turns.js';
 import { idIn, readAnswer } from '../../src/verify/read-answer.js';
 
-const read = (text: string, ...dataPath: string[]) => readAnswer(Buffer.from(text), { resource: 'things', dataPath });
+const read = (text: string, ...dataPath: string[]) => atOnce(readAnswer(Buffer.from(text), { resource: 'things', dataPath }));
 
 describe('the second reader', () => {
   test.each([
@@ -37,7 +38,7 @@ describe('the second reader', () => {
 
   test('refuses what is no UTF-8', () => {
     const bytes = Buffer.from('["\u{e9}"]', 'latin1');
-    expect(() => readAnswer(bytes, { resource: 'things', dataPath: [] })).toThrow(
+    expect(() => atOnce(readAnswer(bytes, { resource: 'things', dataPath: [] }))).toThrow(
       expect.objectContaining({ code: 'malformed_response' }),
     );
   });

@@ -1,0 +1,73 @@
+import { describe, expect, test } from 'vitest';
+import { Secret } from '../../src/core/secret.js';
+import { BYTES_A_TURN, ITEMS_A_TURN, portionsOf } from '../../src/core/turns.js';
+import { KeyHashes } from '../../src/pagers/key-hashes.js';
+import type { Database } from '../../src/db/database.js';
+import { pagerFor } from '../../src/pagers/registry.js';
+import { ListMarks } from '../../src/privacy/marks.js';
+import { privacyOf } from '../../src/privacy/rules.js';
+import { treatAnswer } from '../../src/privacy/treat.js';
+import { heapOfParsed, readAnswer } from '../../src/verify/read-answer.js';
+import { leaveOut } from '../../src/walks/leave-out.js';
+import type { OpenWalk } from '../../src/walks/open-walk.js';
+import { readInFull } from '../../src/walks/received-page.js';
+import { portionsIn, turnsDuring } from '../support/portions.js';
+import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
+
+const FEW = ITEMS_A_TURN / 2;
+const MANY = 10 * ITEMS_A_TURN;
+
+test.each([
+  ['no items', [], [0]],
+  ['few', Array.from({ length: FEW }, () => 1), [FEW]],
+  ['as many as a turn takes', Array.from({ length: ITEMS_A_TURN }, () => 1), [ITEMS_A_TURN]],
+  ['many', Array.from({ length: 2 * ITEMS_A_TURN + 1 }, () => 1), [ITEMS_A_TURN, ITEMS_A_TURN, 1]],
+  ['large ones', [BYTES_A_TURN, 1, BYTES_A_TURN, 1], [1, 2, 1]],
+])('portions of %s', (_what, sizes, lengths) => {
+  const portions = [...portionsOf(sizes, (size) => size)];
+  expect(portions.map(({ length }) => length)).toEqual(lengths);
+  expect(portions.flat()).toEqual(sizes);
+});
+
+// How much a portion holds is counted: what is of usual size is one, and what is larger grows in portions and not within one.
+describe('what grows with an answer is done in portions', () => {
+  const page = (records: readonly string[]) => Buffer.from(`{"data":[${records.join(',')}]}`);
+  const records = (count: number) => page(Array.from({ length: count }, (_, n) => `{"id":${n},"name":"x"}`));
+  const megabytes = (count: number) => page(Array.from({ length: 10 * count }, (_, n) => `{"id":${n},"name":"${'x'.repeat(BYTES_A_TURN / 10)}"}`));
+  const read = (bytes: Buffer) => portionsIn(readAnswer(bytes, { resource: 'list', dataPath: ['data'] }));
+  const treated = (bytes: Buffer) => portionsIn(treatAnswer(bytes, ['data'], [], privacyOf({ name: 'mask' }, undefined)!));
+
+  test('a second reading', () => {
+    expect(read(records(FEW))).toBe(1);
+    expect(read(records(MANY))).toBeGreaterThanOrEqual(10);
+    expect(read(megabytes(8))).toBeGreaterThanOrEqual(8);
+    expect(portionsIn(heapOfParsed(records(FEW)))).toBe(1);
+    expect(portionsIn(heapOfParsed(megabytes(8)))).toBe(9);
+  });
+
+  test('the hashes of keys', () => {
+    const keys = (count: number) => portionsIn(KeyHashes.inPortions(Array.from({ length: count }, String)));
+    expect([keys(0), keys(FEW), keys(ITEMS_A_TURN), keys(MANY)]).toEqual([1, 1, 1, 10]);
+  });
+
+  test('an answer whose values are masked: read, and put together', () => {
+    expect(treated(records(FEW))).toBe(1);
+    // Each portion of records that is read has as many values to replace.
+    expect(treated(records(MANY))).toBe(1 + 10 + 10);
+  });
+
+  test('the search for records of people who were forgotten', async () => {
+    const [endpoint] = endpointsOf({ employees: ENTRIES.employees });
+    const format = { resource: 'employees', id: ['id'], pager: pagerFor(endpoint!), ignoreTotals: true };
+    const list = { environment: 'test', companyId: 'c', resource: 'employees' } as const;
+    const marks = new ListMarks(list, new Secret(Buffer.alloc(32).toString('base64')), []);
+    const walk = { list, epoch: 1n, marks, idField: 'id' } as unknown as OpenWalk;
+    const turns = async (count: number) => {
+      const page = await readInFull({ bytes: records(count), headers: {}, url: '' }, format, 'id');
+      return turnsDuring(leaveOut({} as Database, walk, { endpoint: endpoint!, parent: undefined, page }));
+    };
+    expect(await turns(FEW)).toBe(0);
+    // Ten portions; the end of the first may come before others wait for it.
+    expect(await turns(MANY)).toBeGreaterThanOrEqual(8);
+  });
+});
