@@ -1,4 +1,5 @@
 import type { Queue } from 'bullmq';
+import { systemClock } from '../core/clock.js';
 import { Repetition } from '../core/repetition.js';
 import type { Service } from '../core/service.js';
 import { isPassingTrouble } from '../db/sql-state.js';
@@ -16,6 +17,8 @@ export interface Sweep {
 
 /** How often each worker makes sure that the schedules exist: the queue may have been flushed. */
 const GUARD_MS = 5_000;
+/** How far the next occurrence of a sweep may lie beside its interval: clocks of workers differ, and a worker may be busy. */
+const TOLERANCE_MS = 30_000;
 
 /**
  * Runs the sweeps as repeatable jobs: one schedule a sweep, whatever the number of companies and workers, and each
@@ -66,11 +69,22 @@ export class Sweeper implements Service {
     this.#guard.start();
   }
 
-  /** Puts only the schedules that are missing or differ: putting a schedule again while its job waits loses that occurrence. */
+  /**
+   * Puts only the schedules that are missing or differ: putting a schedule again while its job waits loses that occurrence. And those whose next
+   * occurrence lies where it never should: far in the past if its job was lost, far in the future if the clock of the worker that put it was ahead.
+   * BullMQ would not go on before that occurrence is done.
+   */
   async #schedule(): Promise<void> {
-    const known = new Map((await this.#queue.getJobSchedulers()).map((scheduler) => [scheduler.key, Number(scheduler.every)]));
+    const known = new Map((await this.#queue.getJobSchedulers()).map((scheduler) => [scheduler.key, scheduler]));
+    // BullMQ goes by the clock of the process.
+    const now = systemClock.now();
     for (const { name, everyMs } of this.#sweeps.values()) {
-      if (known.get(name) !== everyMs) await this.#queue.upsertJobScheduler(name, { every: everyMs }, { name });
+      const found = known.get(name);
+      const isStuck = found !== undefined && Math.abs((found.next ?? 0) - now) > everyMs + TOLERANCE_MS;
+      if (Number(found?.every) === everyMs && !isStuck) continue;
+      // Otherwise BullMQ goes on from the occurrence that it knows.
+      if (isStuck) await this.#queue.removeJobScheduler(name);
+      await this.#queue.upsertJobScheduler(name, { every: everyMs }, { name });
     }
   }
 }

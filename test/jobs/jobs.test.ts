@@ -80,6 +80,14 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     await waitFor(() => truncate().then(() => true), { what: 'the tables to be emptied' });
   }
 
+  /** The schedules of the sweeps stay, and none of their jobs. */
+  async function loseJobs(): Promise<void> {
+    if (kind === 'postgres') return void (await database.db.pool.query(`DELETE FROM bullmq.job WHERE queue = 'sweeps'`));
+    const redis = new Redis(redisUrl()!);
+    await redis.del('muster:sweeps:wait', 'muster:sweeps:delayed');
+    redis.disconnect();
+  }
+
   /** A worker whose runs end at once, but for those that wait for `unblocked`. */
   async function startWorker(unblocked: (run: ClaimedRun) => Promise<unknown> = async () => {}): Promise<void> {
     await startWorkerThat(async ({ run }) => {
@@ -248,6 +256,22 @@ describe.each(['postgres', 'redis'].filter((kind) => kind === 'postgres' || redi
     const jobs = backend.queue('sweeps');
     stops.push(() => jobs.close());
     expect(await jobs.getJobCounts('completed', 'failed')).toEqual({ completed: 0, failed: 0 });
+  });
+
+  test.each([
+    ['ten minutes ahead', 600_000],
+    ['ten minutes back, and their jobs were lost', -600_000],
+  ])('sweeps go on after a worker has put them by a clock that was %s', async (_what, ms) => {
+    let swept = 0;
+    const jobs = backend.queue('sweeps');
+    stops.push(() => jobs.close());
+    const then = Date.now() + ms;
+    const clocks = vi.spyOn(Date, 'now').mockImplementation(() => then);
+    await jobs.upsertJobScheduler('counting', { every: 500 }, { name: 'counting' });
+    clocks.mockRestore();
+    if (ms < 0) await loseJobs();
+    await startSweeper({ name: 'counting', everyMs: 500, run: async () => void (swept += 1) });
+    expect(await waitFor(() => swept >= 4, { timeoutMs: 60_000 })).toBe(true);
   });
 
   test('a sweep that fails is made again', async () => {
