@@ -33,7 +33,8 @@ test.each([
 describe('what grows with an answer is done in portions', () => {
   const page = (records: readonly string[]) => Buffer.from(`{"data":[${records.join(',')}]}`);
   const records = (count: number) => page(Array.from({ length: count }, (_, n) => `{"id":${n},"name":"x"}`));
-  const megabytes = (count: number) => page(Array.from({ length: 10 * count }, (_, n) => `{"id":${n},"name":"${'x'.repeat(BYTES_A_TURN / 10)}"}`));
+  const megabytes = (count: number) =>
+    page(Array.from({ length: 10 * count }, (_, n) => `{"id":${n},"name":"${'x'.repeat(BYTES_A_TURN / 10)}"}`));
   const read = (bytes: Buffer) => portionsIn(readAnswer(bytes, { resource: 'list', dataPath: ['data'] }));
   const treated = (bytes: Buffer) => portionsIn(treatAnswer(bytes, ['data'], [], privacyOf({ name: 'mask' }, undefined)!));
 
@@ -63,8 +64,8 @@ describe('what grows with an answer is done in portions', () => {
     const marks = new ListMarks(list, new Secret(Buffer.alloc(32).toString('base64')), []);
     const walk = { list, epoch: 1n, marks, idField: 'id' } as unknown as OpenWalk;
     const turns = async (count: number) => {
-      const page = await readInFull({ bytes: records(count), headers: {}, url: '' }, format, 'id');
-      return turnsDuring(leaveOut({} as Database, walk, { endpoint: endpoint!, parent: undefined, page }));
+      const received = await readInFull({ bytes: records(count), headers: {}, url: '' }, format, 'id');
+      return turnsDuring(leaveOut({} as Database, walk, { endpoint: endpoint!, parent: undefined, page: received }));
     };
     expect(await turns(FEW)).toBe(0);
     // Ten portions; the end of the first may come before others wait for it.

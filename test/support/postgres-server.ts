@@ -25,6 +25,8 @@ export interface PostgresServerOptions {
   readonly programs?: ServerPrograms;
   /** Added to the server's own defaults. */
   readonly settings?: Readonly<Record<string, string>>;
+  /** The folder in which its files are; the system's folder for temporary files unless said. */
+  readonly folder?: string | undefined;
 }
 
 function usualPrograms(): ServerPrograms | undefined {
@@ -52,8 +54,9 @@ export class PostgresServer {
     this.#programs = programs;
   }
 
-  static async start({ programs = usualPrograms(), settings = {} }: PostgresServerOptions = {}): Promise<PostgresServer> {
-    const home = mkdtempSync(join(tmpdir(), 'muster-postgres-'));
+  static async start(options: PostgresServerOptions = {}): Promise<PostgresServer> {
+    const { programs = usualPrograms(), settings = {}, folder = tmpdir() } = options;
+    const home = mkdtempSync(join(folder, 'muster-postgres-'));
     chmodSync(home, 0o755);
     const server = new PostgresServer(home, await prepareCluster(home, programs), settings, programs);
     await server.start();
@@ -98,7 +101,7 @@ export class PostgresServer {
     const command = [program, '-D', data, '-p', String(this.#port), ...settings.flatMap((setting) => ['-c', setting])];
     const [file = '', ...args] = [...account.prefix, '/bin/sh', '-c', GUARDED, 'sh', ...command];
     this.#guard = spawn(file, args, { ...account.ids, cwd: '/', stdio: ['pipe', 'ignore', 'ignore'], detached: true });
-    await waitFor(() => this.#answers(), { what: 'PostgreSQL to take connections' });
+    await waitFor(() => this.answers(), { what: 'PostgreSQL to take connections' });
   }
 
   /** Resolves when it has ended. May be called twice. */
@@ -123,7 +126,8 @@ export class PostgresServer {
     return { url: this.url, db, close: () => db.close() };
   }
 
-  async #answers(): Promise<boolean> {
+  /** Whether it takes a connection. */
+  async answers(): Promise<boolean> {
     const client = new pg.Client(this.url);
     client.on('error', () => {});
     try {
