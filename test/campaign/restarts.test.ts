@@ -2,14 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { Deployment } from '../process/deployment.js';
 import { randomOf } from '../pagers/shifting-list.js';
-import { mirrored, upstream } from '../support/mirror-comparison.js';
 import { PostgresServer } from '../support/postgres-server.js';
 import type { TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { RedisServer } from '../support/redis-server.js';
-import { replayedRows } from '../support/replayed-feed.js';
 import { waitFor } from '../support/wait-for.js';
 import { ENTRIES } from '../walks/company-fixture.js';
+import { everyRunEnds, findMirrorFaults } from './settled-mirror.js';
 import { shareOf } from './share.js';
 
 // PostgreSQL and Redis are restarted while fifty companies are synced again and again, and while their records change. Nothing of it may
@@ -66,13 +65,13 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
     expect(['202', '503 database_unavailable']).toEqual(expect.arrayContaining([...answers]));
 
     await waitFor(async () => (await deployment.fetch('/readyz')).ok, { what: 'the API to be ready' });
-    await everyRunEnds();
+    await everyRunEnds(deployment.database.db);
     const interrupted = processes.flatMap(({ stderr }) => stderr.match(/the database interrupted the run/g) ?? []).length;
     console.info(`${interrupted} runs were interrupted`);
     expect(interrupted).toBeGreaterThan(0);
     // What changed while a list was walked is for the next run.
     expect(await deployment.call('POST', '/api/syncs', {})).toMatchObject({ status: 202 });
-    await everyRunEnds();
+    await everyRunEnds(deployment.database.db);
 
     expect(await query('SELECT status, sum(attempts)::int AS attempts FROM muster.runs GROUP BY status')).toEqual([
       { status: 'succeeded', attempts: 0 },
@@ -81,15 +80,7 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
       { status: 'active', reauthorization_reason: null },
     ]);
     expect(deployment.sandbox.reusedRefreshTokens).toBe(0);
-    const { db } = deployment.database;
-    for (const { companyId, name } of deployment.sandbox.companies) {
-      for (const list of LISTS) {
-        const rows = await mirrored(db, list, companyId);
-        expect(rows, `${list} of ${name}`).toEqual(upstream(deployment.sandbox, list, companyId));
-        const living = (await replayedRows(db, list, companyId)).filter(({ deleted }) => !deleted);
-        expect(living.map(({ data }) => data).toSorted(), `feed of ${list} of ${name}`).toEqual(rows);
-      }
-    }
+    expect(await findMirrorFaults(deployment, LISTS)).toEqual([]);
     expect((await deployment.fetch('/readyz')).status).toBe(200);
     expect(ended).toEqual([]);
     for (const process of processes) process.kill('SIGTERM');
@@ -137,16 +128,6 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
       await sleep(300);
     }
     return answers;
-  }
-
-  async function everyRunEnds(): Promise<void> {
-    const areOver = async () => {
-      const left = await query(
-        `SELECT FROM muster.run_requests UNION ALL SELECT FROM muster.runs WHERE status IN ('queued', 'running') LIMIT 1`,
-      );
-      return left.length === 0;
-    };
-    await waitFor(areOver, { intervalMs: 250, what: 'every run to end' });
   }
 
   async function query<Row extends object>(sql: string): Promise<Row[]> {
