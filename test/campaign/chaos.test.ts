@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { randomOf } from '../pagers/shifting-list.js';
 import { redisUrl } from '../support/redis.js';
@@ -43,5 +44,5 @@ test.skipIf(!redisUrl())(`${ROUNDS} × ${STEPS} steps leave nothing behind (seed
       }
     }
   }
-  expect(new Set(await world.stop())).toEqual(new Set([{ code: 0, signal: null }]));
+  expect((await world.stop()).filter((end) => !isDeepStrictEqual(end, { code: 0, signal: null }))).toEqual([]);
 });
