@@ -30,6 +30,8 @@ export const Statement = z.object({
   feed: z.object({ after: Count, through: Count }),
   /** Fingerprint of the catalogue entry. */
   catalogue: Digest,
+  /** The grant of the company under which the walk has received the list. Certificates of earlier versions do not say it. */
+  grant_number: Count.optional(),
   /** SHA-256 of the text of the certificate before it of the same list; null for the first. */
   previous: Digest.nullable(),
 });

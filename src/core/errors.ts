@@ -33,6 +33,7 @@ export const ERROR_CODES = {
   onboarding_in_progress: { status: 409, retryable: false },
   company_paused: { status: 409, retryable: false },
   reauthorization_required: { status: 409, retryable: false },
+  grant_changed: { status: 409, retryable: true },
   token_refused: { status: 422, retryable: false },
   token_for_another_company: { status: 422, retryable: false },
   token_unreadable: { status: 500, retryable: false },

@@ -1,4 +1,5 @@
-import type { Secret } from '../core/secret.js';
+import { MusterError } from '../core/errors.js';
+import { Secret } from '../core/secret.js';
 
 /**
  * Where requests of one company get their access token. `http` declares it, the manager of access tokens implements it.
@@ -14,4 +15,41 @@ export interface TokenSource {
   renew(stale: Secret): Promise<Secret>;
   /** After a 401 to a token that was just renewed: a person must authorize again, unless a newer token was stored since. */
   refused(token: Secret): Promise<void>;
+}
+
+/** An access token of which it is known under which of its company's grants it was given. */
+export class GrantedToken extends Secret {
+  /** Number of the grant in its connection. */
+  readonly grantNumber: number;
+
+  constructor(value: string, grantNumber: number) {
+    super(value);
+    this.grantNumber = grantNumber;
+  }
+}
+
+/**
+ * The tokens of one grant alone: what they fetch is what one person may see. `get` and `renew` throw `grant_changed` once the company has a later grant. A token
+ * that was kept in memory from before this grant is not used.
+ */
+export function tokensOfGrant(tokens: TokenSource, grantNumber: number): TokenSource {
+  const require = async (token: Secret): Promise<Secret> => {
+    if (!(token instanceof GrantedToken) || token.grantNumber === grantNumber) return token;
+    if (token.grantNumber > grantNumber) throw grantChanged();
+    const newer = await tokens.renew(token);
+    if (newer instanceof GrantedToken && newer.grantNumber !== grantNumber) throw grantChanged();
+    return newer;
+  };
+  return {
+    get: async () => require(await tokens.get()),
+    renew: async (stale) => require(await tokens.renew(stale)),
+    refused: (token) => tokens.refused(token),
+  };
+}
+
+function grantChanged(): MusterError {
+  return new MusterError(
+    'grant_changed',
+    'The company was authorized again while its lists were read, or its rights have changed: what another grant may see is read from the start.',
+  );
 }

@@ -51,18 +51,24 @@ export async function isEmptyList(db: Pick<Database, 'steps'>, { environment, co
   return (await takeStep(db, { text, values: [environment, companyId] })).length === 0;
 }
 
-/** The id of the living record that follows `after` in the order of ids; undefined when none does. */
-export async function firstLivingId(
+/**
+ * The id of the living record that follows `after` in the order of ids and that the present grant is shown; undefined when none does. Held rows are looked up one
+ * by one, by LIMIT: a join may read all of them each time.
+ */
+export async function firstVisibleId(
   { prisma }: Pick<Database, 'prisma'>,
   { environment, companyId, resource }: ListKey,
   after: string,
 ): Promise<string | undefined> {
   const [row] = await prisma.$queryRawUnsafe<{ id: string }[]>(
-    `SELECT id FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid AND id > $3 AND deleted_at IS NULL
+    `SELECT id FROM ${mirrorTable(resource)} t WHERE environment = $1 AND company_id = $2::uuid AND id > $3 AND deleted_at IS NULL
+       AND (SELECT 1 FROM muster.held_rows h
+         WHERE h.environment = $1 AND h.company_id = $2::uuid AND h.resource = $4 AND h.id = t.id LIMIT 1) IS NULL
      ORDER BY id LIMIT 1`,
     environment,
     companyId,
     after,
+    resource,
   );
   return row?.id;
 }

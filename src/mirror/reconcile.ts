@@ -2,7 +2,8 @@ import type { DeleteGuard } from '../catalogue/endpoint.js';
 import { textArray } from '../db/array-literals.js';
 import { inPieces } from '../db/in-pieces.js';
 import { isOf } from '../db/tables/connections.js';
-import { closeHolds } from '../db/tables/holds.js';
+import { findWalkGrant, heldRows, insertHeldRows, keepHeldRows, removeHeldRows } from '../db/tables/held-rows.js';
+import { closeHolds, renewGrantHold } from '../db/tables/holds.js';
 import { type ListKey, setRecords, subtractRecords } from '../db/tables/lists.js';
 import { addDeleted } from '../db/tables/walks.js';
 import type { Transaction } from '../db/transaction.js';
@@ -13,10 +14,14 @@ import { mirrorTable } from './mirror-table.js';
 export interface Reconciliation {
   /** Rows marked deleted. */
   readonly deleted: number;
-  /** Rows held back for a person to decide; 0 = no hold. */
+  /** Rows held back since too many would go at once; 0 = no hold of this cause. */
   readonly held: number;
-  /** Whether an earlier walk's hold was open still: then people know. */
+  /** Whether an earlier walk's hold of this cause was open still: then people know. */
   readonly wasHeld: boolean;
+  /** Rows that no verified walk under this grant has received, whether or not a person has decided on them. */
+  readonly heldForGrant: number;
+  /** Whether a hold of them was opened, of which nobody knows. */
+  readonly opensGrantHold: boolean;
 }
 
 /** Which walk proved the rows gone: its ledger's last pass is the list as it is upstream. */
@@ -30,41 +35,74 @@ export interface VerifiedPass {
 const SAMPLE = 20;
 
 /**
- * Marks the rows deleted that the verified pass did not receive, or, when too many would go at once, opens a hold.
- * An open hold of an earlier walk is closed either way. The caller has locked the list.
+ * Decides on the rows that the verified pass did not receive. Those that no verified walk under its grant has ever received wait for a person, however many
+ * walks follow: in one hold of cause `grant`, which each walk renews. The others are marked deleted, or wait in a hold of cause `share` when too many would go
+ * at once. The caller has locked the list.
  */
 export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: DeleteGuard): Promise<Reconciliation> {
   const { list, runId, walkId } = verified;
-  const wasHeld = await closeHolds(tx, list, 'superseded');
-  const [found] = await tx.$queryRaw<{ count: number; living: number; sample: string[] }[]>`
-    WITH gone AS (${goneRows(list, verified)})
-    SELECT (SELECT count(*)::int FROM gone) AS count, (SELECT count(*)::int FROM (${livingRows(list)}) l) AS living,
-      ARRAY(SELECT id FROM gone ORDER BY id LIMIT ${SAMPLE}) AS sample`;
-  const gone = found!;
+  const wasHeld = await closeHolds(tx, { ...list, cause: 'share' }, 'superseded');
+  const grant = await findWalkGrant(tx, list, { walkId });
+  const gone = goneRows(list, verified);
+  if (grant.isFirst) await insertHeldRows(tx, list, gone);
+  if (grant.isFirst || grant.hasHeldRows) await keepHeldRows(tx, list, gone);
+  const { heldForGrant, heldSample, ...found } = await countGone(tx, verified);
   // The count is kept by differences; here it is known.
-  await setRecords(tx, list, gone.living);
-  if (gone.count === 0) return { deleted: 0, held: 0, wasHeld };
-  if (mustHold(gone, guard)) {
-    await tx.hold.create({ data: { ...list, runId, walkId, count: gone.count, living: gone.living, sample: gone.sample } });
-    return { deleted: 0, held: gone.count, wasHeld };
+  await setRecords(tx, list, found.living);
+  const waiting = { runId, walkId, count: heldForGrant, living: found.living, sample: heldSample };
+  const opensGrantHold = await renewGrantHold(tx, list, waiting, grant);
+  const outcome = { wasHeld, heldForGrant, opensGrantHold };
+  if (found.count === 0) return { ...outcome, deleted: 0, held: 0 };
+  if (mustHold({ count: found.count, received: found.living - heldForGrant }, guard)) {
+    await tx.hold.create({ data: { ...list, runId, walkId, count: found.count, living: found.living, sample: found.sample } });
+    return { ...outcome, deleted: 0, held: found.count };
   }
-  return { deleted: await deleteGoneRows(tx, verified), held: 0, wasHeld };
+  return { ...outcome, deleted: await deleteGoneRows(tx, verified), held: 0 };
 }
 
-/** Whether so many deletions need a person. Deleting wrongly is worse than asking once too often. */
-function mustHold({ count, living }: { count: number; living: number }, guard: DeleteGuard): boolean {
-  return count >= guard.rows && (count > guard.share * living || count === living);
+/** Rows that are gone by the ordinary rules (`count`, `sample`), and those that are held for the grant. */
+async function countGone(tx: Transaction, verified: VerifiedPass) {
+  const { list } = verified;
+  const [found] = await tx.$queryRaw<
+    [{ count: number; living: number; sample: string[]; heldForGrant: number; heldSample: string[] }]
+  >`
+    WITH gone AS (${receivedRowsThatAreGone(list, verified)}), held AS (${heldRows(list)})
+    SELECT (SELECT count(*)::int FROM gone) AS count, (SELECT count(*)::int FROM (${livingRows(list)}) l) AS living,
+      ARRAY(SELECT id FROM gone ORDER BY id LIMIT ${SAMPLE}) AS sample, (SELECT count(*)::int FROM held) AS "heldForGrant",
+      ARRAY(SELECT id FROM held ORDER BY id LIMIT ${SAMPLE}) AS "heldSample"`;
+  return found;
 }
 
-/** Marks deleted what the verified pass lacks, with its change feed rows. The caller has locked the list. */
-export async function deleteGoneRows(tx: Transaction, { list, runId, walkId, pass }: VerifiedPass): Promise<number> {
-  const deleted = await markDeleted(tx, list, goneRows(list, { walkId, pass }), runId);
+/**
+ * Whether so many deletions need a person. Deleting wrongly is worse than asking once too often. `received`: living rows that were received under the present
+ * grant; those that are held for it say nothing of what the service shows.
+ */
+function mustHold({ count, received }: { count: number; received: number }, guard: DeleteGuard): boolean {
+  return count >= guard.rows && (count > guard.share * received || count === received);
+}
+
+/** Marks deleted what the verified pass lacks and its grant once received, with its change feed rows. The caller has locked the list. */
+export function deleteGoneRows(tx: Transaction, verified: VerifiedPass): Promise<number> {
+  return deleteCounted(tx, verified, receivedRowsThatAreGone(verified.list, verified));
+}
+
+/** Marks deleted what is held for the grant and the verified pass lacks, as deleteGoneRows does. */
+export async function deleteHeldRows(tx: Transaction, verified: VerifiedPass): Promise<number> {
+  const { list } = verified;
+  const deleted = await deleteCounted(tx, verified, Prisma.sql`${goneRows(list, verified)} INTERSECT ${heldRows(list)}`);
+  await removeHeldRows(tx, list);
+  return deleted;
+}
+
+async function deleteCounted(tx: Transaction, { list, runId, walkId }: VerifiedPass, rows: Prisma.Sql): Promise<number> {
+  const deleted = await markDeleted(tx, list, rows, runId);
   await addDeleted(tx, walkId, deleted);
   return deleted;
 }
 
 /** Marks every living row deleted, as deleteGoneRows does. */
-export function deleteAllRows(tx: Transaction, list: ListKey): Promise<number> {
+export async function deleteAllRows(tx: Transaction, list: ListKey): Promise<number> {
+  await removeHeldRows(tx, list);
   return markDeleted(tx, list, livingRows(list), null);
 }
 
@@ -104,7 +142,11 @@ const livingRows = (list: ListKey) => Prisma.sql`SELECT id FROM ${tableOf(list)}
  * once; of an anti-join it may make a loop over all pairs.
  */
 const goneRows = (list: ListKey, { walkId, pass }: Pick<VerifiedPass, 'walkId' | 'pass'>) => Prisma.sql`
-  ${livingRows(list)} EXCEPT
+  (${livingRows(list)} EXCEPT
   SELECT unnest(k.ids) COLLATE "C"
   FROM muster.walk_pages p JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
-  WHERE p.walk_id = ${walkId}::uuid AND p.pass = ${pass}`;
+  WHERE p.walk_id = ${walkId}::uuid AND p.pass = ${pass})`;
+
+/** Those of them that a verified walk under its grant has received. */
+const receivedRowsThatAreGone = (list: ListKey, walk: Pick<VerifiedPass, 'walkId' | 'pass'>) =>
+  Prisma.sql`${goneRows(list, walk)} EXCEPT ${heldRows(list)}`;

@@ -1,4 +1,5 @@
 import { bidFarewell, eraseChanges, findChangedIds } from '../db/tables/change-erasure.js';
+import { eraseHeldRows } from '../db/tables/held-rows.js';
 import { eraseFromSamples } from '../db/tables/holds.js';
 import { dropCheckpointsNaming, eraseFromErrors, eraseFromLedger, findLedgerKeys } from '../db/tables/ledger-erasure.js';
 import { type ListKey, subtractRecords } from '../db/tables/lists.js';
@@ -40,6 +41,7 @@ export async function eraseRecords(tx: Transaction, list: ListKey, records: Reco
   for (const key of keys) if (!standIns.has(key)) standIns.set(key, standInOf(key));
   await eraseFromLedger(tx, list, { standIns, hashOf: (key) => KeyHashes.of([key]).words });
   await dropCheckpointsNaming(tx, list, parent === undefined ? ids : [parent]);
+  await eraseHeldRows(tx, list, { ids: [...known], prefix });
   await eraseFromSamples(tx, list, [...known]);
   await eraseFromReadings(tx, list, { ids: [...known], prefix });
   if (parent !== undefined) await eraseFromErrors(tx, list, parent);

@@ -8,7 +8,7 @@
 //   yes      | another text             | `different` if the walk received this very text, or if the feed wrote another one than stands
 //            |                          | here; else the record was changed upstream since: `since`
 //   no       | a row the walk received  | it was deleted upstream, or moved past the reader: `since`. `different` by the feed, as above
-//   any      | a row the walk had not   | `extra`; `held` where a hold keeps it
+//   any      | a row the walk had not   | `extra`; `held` where a hold keeps it, or its grant never received it
 //
 // So the age of the mirror is never taken for a fault of it, at whatever time records change, and whoever walks the list meanwhile: what the
 // walk received, what it wrote and its proof are read in one snapshot. A row that a later walk, unproved so far, has written is `since`, too.
@@ -154,7 +154,9 @@ WITH walk AS (
     WHEN l.id IS NULL THEN CASE WHEN EXISTS (
         SELECT FROM muster.holds h
         WHERE h.environment = $1 AND h.company_id = $2::uuid AND h.resource = $3 AND h.walk_id = walk.id
-          AND h.status IN ('open', 'rejected') AND p.first_seen_at <= h.opened_at)
+          AND h.cause = 'share' AND h.status IN ('open', 'rejected') AND p.first_seen_at <= h.opened_at)
+        OR (SELECT TRUE FROM muster.held_rows r
+          WHERE r.environment = $1 AND r.company_id = $2::uuid AND r.resource = $3 AND r.id = p.id LIMIT 1)
       THEN 'held' ELSE 'extra' END
     WHEN p.row_hash = (SELECT NULLIF(substr(s.row_hashes, ((l.n - 1) * $5)::int + 1, $5::int), '')
       FROM muster.page_snapshots s WHERE s.id = l.snapshot_id) THEN 'different'

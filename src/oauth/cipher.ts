@@ -1,4 +1,4 @@
-import { createCipheriv, createDecipheriv, createHmac, randomBytes } from 'node:crypto';
+import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { type EncryptionKey, Secret } from '../core/secret.js';
@@ -94,7 +94,25 @@ export class Cipher {
     return new Secret(key);
   }
 
-  /** Whether the first key of the ring made the ciphertext. */
+  /**
+   * A hash of what a company's access tokens claim, that nobody can compare with a guess without the key: `v1.<key id>.<HMAC-SHA-256 in base64url>`. Undefined
+   * where the ring has no key of this id.
+   */
+  hashClaims(claims: string, { environment, companyId }: CompanyKey, id = this.currentId): string | undefined {
+    const key = this.#keyring.get(id);
+    if (!key) return undefined;
+    const derived = Buffer.from(hkdfSync('sha256', key, '', 'muster grant claims', KEY_BYTES));
+    const hash = createHmac('sha256', derived).update(JSON.stringify([environment, companyId, claims]));
+    return `${VERSION}.${id}.${hash.digest('base64url')}`;
+  }
+
+  /** Whether these claims were hashed so; undefined where the ring does not have the key any more. */
+  isHashOf(hash: string, claims: string, company: CompanyKey): boolean | undefined {
+    const again = this.hashClaims(claims, company, hash.slice(VERSION.length + 1, hash.lastIndexOf('.')));
+    return again === undefined ? undefined : again === hash;
+  }
+
+  /** Whether the first key of the ring made the ciphertext, or the hash. */
   isCurrent(text: string): boolean {
     return text.startsWith(`${VERSION}.${this.#keyring.currentId}.`);
   }

@@ -3,6 +3,7 @@ import { goByIndex } from '../db/in-pieces.js';
 import { type Actor, insertRemoval } from '../db/tables/audit.js';
 import { removeUnsigned } from '../db/tables/certificates.js';
 import { lockConnection } from '../db/tables/connections.js';
+import { removeHeldRowsOf } from '../db/tables/held-rows.js';
 import { eraseLedgersOf } from '../db/tables/ledger.js';
 import { removeRejectedRecords } from '../db/tables/rejected-records.js';
 import { cancelRunsOf } from '../db/tables/runs.js';
@@ -30,6 +31,7 @@ export async function removeCompany(tx: Transaction, company: CompanyKey, by: Ac
   await eraseWalksOf(tx, company);
   await eraseReadingsOf(tx, company);
   await tx.hold.deleteMany({ where: company });
+  await removeHeldRowsOf(tx, company);
   await eraseCompany(tx, company);
   await tx.barrier.deleteMany({ where: company }); // behind the batches, as the sequencer locks them
   await removeUnsigned(tx, company);

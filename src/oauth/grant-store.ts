@@ -6,9 +6,9 @@ import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
 import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
-import { authorizeConnection, lockConnection } from '../db/tables/connections.js';
+import { authorizeConnection, lockConnection, noteGrant } from '../db/tables/connections.js';
 import type { NewQuarantinedToken } from '../db/tables/quarantined-tokens.js';
-import { saveToken } from '../db/tables/tokens.js';
+import { isStored, saveToken } from '../db/tables/tokens.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
 import { recordAuthorizationRestored } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
@@ -47,7 +47,7 @@ type LastingGrant = Grant & { readonly refreshToken: Secret };
 
 /**
  * Stores a grant: the connection, its token and the company's row appear together. A company that is there gets the newer
- * authorization, and `created` is false. Nothing is stored for a company that was removed meanwhile; where `mayCommit`, asked last in
+ * authorization, and `created` is false; it is the same grant only if its access token shows so. Nothing is stored for a company that was removed meanwhile; where `mayCommit`, asked last in
  * the same transaction, says no, the refresh token goes to quarantine. Throws `token_not_stored`.
  */
 export async function saveGrant(
@@ -59,9 +59,13 @@ export async function saveGrant(
   const refreshAfter = refreshAfterSeconds(grant.lifetimeSeconds, refreshMarginSeconds, random());
   const pair = vault.seal(company, { ...grant, refreshAfterSeconds: refreshAfter });
   const work = async (tx: Transaction) => {
-    const created = await authorizeConnection(tx, company);
+    const { created, grantClaims } = await authorizeConnection(tx, company);
     if (await wasRemovedSince(tx, company, origin.since)) throw new RolledBack('removed');
     await addCompany(tx, company);
+    const { claims = null, isSame, namesPerson } = vault.readGrant(company, grant.accessToken, grantClaims);
+    // The transaction may be repeated after it has taken effect.
+    const isKnown = created || (isSame === true && namesPerson) || (await isStored(tx, { company, sealed: pair.refreshToken }));
+    await noteGrant(tx, { company, isNew: !isKnown, claims });
     await saveToken(tx, { company, pair });
     await recordAuthorizationRestored(tx, company);
     if (!(await mayCommit(tx))) throw new RolledBack('overtaken');
@@ -78,7 +82,7 @@ export async function saveGrant(
     if (typeof outcome !== 'string') logger.info({ ...logFieldsOf(company), ...outcome }, 'company onboarded');
     return outcome;
   };
-  await journal?.append(company, origin.since, grant.refreshToken);
+  await journal?.append(company, origin.since, grant.refreshToken, { isAuthorization: true });
   return received.keep({ company, store, setAside: setAside('not_stored'), successorOf: origin.successorOf });
 }
 

@@ -12,8 +12,10 @@ import {
 import { forgetOtherFingerprints } from '../db/tables/encryption-keys.js';
 import { findAnswers, replaceAnswer } from '../db/tables/idempotency-keys.js';
 import { findMarkKey, replaceMarkKey } from '../db/tables/marks.js';
+import { findOldClaims, replaceClaims } from '../db/tables/connections.js';
 import type { Logger } from '../observability/logger.js';
 import type { Cipher, Keyring } from './cipher.js';
+import { readClaims } from './grant-claims.js';
 
 /** A token that could not be encrypted again. */
 export interface UnreadableToken extends CompanyKey, SealedColumn {
@@ -45,6 +47,7 @@ export async function rotateKeys(db: Database, cipher: Cipher): Promise<Rotation
     const { done, unreadable, old } = await withDatabaseErrors(rotateOnce(db, cipher));
     const answers = await withDatabaseErrors(rotateAnswers(db, cipher));
     await withDatabaseErrors(rotateMarkKey(db, cipher));
+    await withDatabaseErrors(rotateClaims(db, cipher));
     rotated += done;
     if (old === unreadable.length && answers === 0) {
       if (unreadable.length === 0) await withDatabaseErrors(forgetOtherFingerprints(db, cipher.currentId));
@@ -98,6 +101,27 @@ async function rotateMarkKey({ prisma }: Database, cipher: Cipher): Promise<void
   const sealed = await findMarkKey(prisma);
   if (sealed === undefined || cipher.isCurrent(sealed)) return;
   await replaceMarkKey(prisma, { sealed, again: cipher.sealMarkKey(cipher.openMarkKey(sealed)) });
+}
+
+/**
+ * Hashes again what access tokens claim of their grants. Where the token at hand is not the one that was hashed, or does not open, the claims are forgotten: the
+ * next refresh writes them down, and an authorization before it counts as another grant.
+ */
+async function rotateClaims(db: Database, cipher: Cipher): Promise<void> {
+  for (const { claims, accessToken, ...company } of await findOldClaims(db, { currentKey: cipher.currentId })) {
+    const read = accessToken === null ? undefined : openClaims(cipher, company, accessToken);
+    const again = read !== undefined && cipher.isHashOf(claims, read, company) ? cipher.hashClaims(read, company) : undefined;
+    await replaceClaims(db, { company, claims, again: again ?? null });
+  }
+}
+
+function openClaims(cipher: Cipher, company: CompanyKey, accessToken: string): string | undefined {
+  try {
+    return readClaims(cipher.open(accessToken, company, 'access_token'))?.text;
+  } catch (error) {
+    if (isMusterError(error, 'token_unreadable')) return undefined;
+    throw error;
+  }
 }
 
 /** Warns once for each key that is missing, and not company by company in the night. Throws `database_unavailable`. */

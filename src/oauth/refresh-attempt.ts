@@ -3,7 +3,7 @@ import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
-import { lockConnection, type ReauthorizationReason } from '../db/tables/connections.js';
+import { type Grant as KnownGrant, lockConnection, lockGrant, noteGrant, type ReauthorizationReason } from '../db/tables/connections.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
 import {
@@ -16,6 +16,7 @@ import {
   type StoredToken,
 } from '../db/tables/tokens.js';
 import { inTransaction, type Transaction, untilCommitted } from '../db/transaction.js';
+import { GrantedToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
 import { requireOurs } from './installation.js';
 import { type Dependencies, digestOf, keepAside, quarantine } from './grant-store.js';
@@ -111,7 +112,7 @@ export class RefreshAttempt {
       if (refreshToken) await keepAside(this.#deps, { company: other, reason: 'another_company', refreshToken, origin });
       return this.#abandon('token_for_another_company');
     }
-    const epoch = await this.#store(
+    const stored = await this.#store(
       {
         accessToken: grant.accessToken,
         refreshToken: refreshToken ?? this.#refreshToken,
@@ -120,16 +121,16 @@ export class RefreshAttempt {
       },
       sentAt,
     );
-    if (epoch === undefined) return this.#newest();
+    if (!stored) return this.#newest();
     logger.debug({ ...logFieldsOf(this.#company), lifetimeSeconds }, 'token refreshed');
-    return grant.accessToken;
+    return new GrantedToken(grant.accessToken.reveal(), stored.grantNumber);
   }
 
   /**
-   * The new epoch; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
+   * The grant that the pair is of; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
    * count from when it was asked for, since the database may let us wait. Throws `token_not_stored`.
    */
-  async #store(pair: TokenPair, sentAt: number): Promise<bigint | undefined> {
+  async #store(pair: TokenPair, sentAt: number): Promise<{ readonly grantNumber: number } | undefined> {
     const { db, vault, connections, clock, received, journal } = this.#deps;
     const company = this.#company;
     const sealed = vault.seal(company, pair);
@@ -137,7 +138,8 @@ export class RefreshAttempt {
     const setAside = (tx: Transaction, reason: 'overtaken' | 'not_stored') =>
       quarantine(this.#deps, tx, { company, reason, refreshToken: pair.refreshToken, origin });
     const store = async (tx: Transaction) => {
-      if (!(await lockConnection(tx, company))) return undefined;
+      const grant = await lockGrant(tx, company);
+      if (!grant) return undefined;
       const waited = (clock.monotonic() - sentAt) / 1000;
       const lifetimeSeconds = Math.max(0, sealed.lifetimeSeconds - waited);
       const refreshAfter = Math.max(0, sealed.refreshAfterSeconds - waited);
@@ -147,7 +149,7 @@ export class RefreshAttempt {
       if (epoch === undefined && pair.refreshToken !== this.#refreshToken) await setAside(tx, 'overtaken');
       // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
       if (epoch !== undefined && epoch !== this.#state.epoch + 1n) await connections.regain(company, tx);
-      return epoch;
+      return epoch === undefined ? undefined : { grantNumber: await this.#noteGrant(tx, grant, pair.accessToken) };
     };
     await journal?.append(company, origin.since, pair.refreshToken);
     return received.keep({
@@ -156,6 +158,17 @@ export class RefreshAttempt {
       setAside: () => inTransaction(db, (tx) => setAside(tx, 'not_stored')),
       successorOf: origin.successorOf,
     });
+  }
+
+  /** A refresh is of the grant that it was of, unless its access token claims something else. Returns the grant's number. */
+  async #noteGrant(tx: Transaction, known: KnownGrant, accessToken: Secret | undefined): Promise<number> {
+    const { vault, logger } = this.#deps;
+    const company = this.#company;
+    const reading = accessToken && vault.readGrant(company, accessToken, known.grantClaims);
+    if (reading?.claims === undefined || reading.claims === known.grantClaims) return known.grantNumber;
+    const isNew = reading.isSame === false;
+    if (isNew) logger.warn(logFieldsOf(company), 'the access token claims another person or other rights than before');
+    return noteGrant(tx, { company, isNew, claims: reading.claims });
   }
 
   /**

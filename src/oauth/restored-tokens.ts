@@ -3,7 +3,7 @@ import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
 import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
-import { authorizeConnection, lockConnection } from '../db/tables/connections.js';
+import { authorizeConnection, type Grant, lockConnection, noteGrant } from '../db/tables/connections.js';
 import { readStanding } from '../db/tables/installation.js';
 import { closeBreakers, openBreakers } from '../db/tables/refresh-breakers.js';
 import { isStoredSince, saveToken } from '../db/tables/tokens.js';
@@ -56,7 +56,7 @@ export async function restoreTokens(deps: Dependencies, entries: readonly Journa
 type Outcome = 'restored' | 'current' | 'removed' | 'to_remove' | 'unreadable';
 
 async function restore({ db, vault, connections }: Dependencies, entry: JournalEntry): Promise<Outcome> {
-  const { at, refreshToken: sealed, ...company } = entry;
+  const { at, refreshToken: sealed, authorizedAt, ...company } = entry;
   try {
     if (sealed === null) return await inTransaction(db, (tx) => endRemoved(tx, connections, entry));
     const refreshToken = vault.openSuccessor({ ...company, refreshToken: sealed });
@@ -65,10 +65,11 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
       // Asked again: somebody may say so meanwhile.
       if ((await readStanding(tx)) === 'detached') throw notOurs('detached');
       // First, since it locks the connection, also one that is added at this moment.
-      await authorizeConnection(tx, company);
+      const grant = await authorizeConnection(tx, company);
       if (await wasRemovedSince(tx, company, at)) throw new TakenBack('removed');
       if (await isStoredSince(tx, { company, since: at })) throw new TakenBack('current');
       await addCompany(tx, company);
+      if (isOfLaterGrant(grant, authorizedAt)) await noteGrant(tx, { company, isNew: true, claims: null });
       await saveToken(tx, { company, pair, receivedAt: at });
       await recordAuthorizationRestored(tx, company);
       return 'restored' as const;
@@ -78,6 +79,11 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
     if (isMusterError(error, 'token_unreadable')) return 'unreadable';
     throw error;
   }
+}
+
+/** Whether somebody has authorized since the backup. Where tokens can be read, the first refresh says so, and says it of equal claims, too. */
+function isOfLaterGrant({ created, grantClaims, authorizedAt }: Grant & { created: boolean }, last: string | undefined): boolean {
+  return !created && grantClaims === null && last !== undefined && Date.parse(last) > authorizedAt.getTime();
 }
 
 /** The token of a company that was removed later is nobody's to send. */

@@ -22,6 +22,8 @@ export interface JournalEntry extends CompanyKey {
   readonly at: string;
   /** Encrypted; null: the company was removed. */
   readonly refreshToken: string | null;
+  /** `at` of the last entry that came of an authorization, as far as the journal goes back; undefined where all came of refreshes. */
+  readonly authorizedAt?: string | undefined;
 }
 
 interface JournalDependencies {
@@ -33,15 +35,18 @@ interface JournalDependencies {
 /** For its owner alone. */
 const MODE = 0o600;
 
+const TIME = z.string().refine((text) => Number.isFinite(Date.parse(text)));
+
 const LINE = z
   .object({
     environment: z.enum(ENVIRONMENTS),
     company_id: z.string().transform((text, context) => parseCompanyId(text) ?? (context.addIssue('no GUID'), z.NEVER)),
-    at: z.string().refine((text) => Number.isFinite(Date.parse(text))),
+    at: TIME,
     refresh_token: z.string().nullable(),
+    authorized_at: TIME.optional(),
   })
-  .transform(({ environment, company_id: companyId, at, refresh_token: refreshToken }): JournalEntry => {
-    return { environment, companyId, at, refreshToken };
+  .transform(({ company_id: companyId, refresh_token: refreshToken, authorized_at: authorizedAt, ...entry }): JournalEntry => {
+    return { ...entry, companyId, refreshToken, authorizedAt };
   });
 
 const COMPACTION_MS = 3_600_000;
@@ -95,13 +100,18 @@ export class TokenJournal implements Service {
 
   /**
    * Resolves when the entry is on the disk, or after two seconds. Never throws: the database has the token, too, and a refusal would lose it.
-   * `refreshToken`: null where the company was removed.
+   * `refreshToken`: null where the company was removed. `isAuthorization`: it came of one, and not of a refresh.
    */
-  async append(company: CompanyKey, at: string, refreshToken: Secret | null): Promise<void> {
+  async append(
+    company: CompanyKey,
+    at: string,
+    refreshToken: Secret | null,
+    { isAuthorization = false }: { isAuthorization?: boolean } = {},
+  ): Promise<void> {
     const sealed = refreshToken && this.#deps.vault.sealRefresh(company, refreshToken);
     const late = sleep(PATIENCE_MS, undefined, { ref: false }).then(() => Promise.reject(new Error('the disk does not answer')));
     try {
-      await Promise.race([this.#write(lineOf({ ...company, at, refreshToken: sealed })), late]);
+      await Promise.race([this.#write(lineOf({ ...company, at, refreshToken: sealed, authorizedAt: isAuthorization ? at : undefined })), late]);
     } catch (error) {
       this.#deps.logger.error({ err: error, ...logFieldsOf(company) }, 'an entry could not be written to TOKEN_JOURNAL in time');
     } finally {
@@ -151,7 +161,7 @@ export class TokenJournal implements Service {
     const newest = newestOfEach(readJournal(text).entries);
     const removed = await removedSince(db, newest);
     return newest.map((entry) => {
-      if (entry.refreshToken === null || removed.has(keyText(entry))) return { ...entry, refreshToken: null };
+      if (entry.refreshToken === null || removed.has(keyText(entry))) return { ...entry, refreshToken: null, authorizedAt: undefined };
       return { ...entry, refreshToken: vault.sealAgain(entry, entry.refreshToken) };
     });
   }
@@ -194,9 +204,15 @@ export function newestOfEach(entries: readonly JournalEntry[]): JournalEntry[] {
   const newest = new Map<string, JournalEntry>();
   for (const entry of entries) {
     const known = newest.get(keyText(entry));
-    if (!known || Date.parse(known.at) <= Date.parse(entry.at)) newest.set(keyText(entry), entry);
+    const newer = !known || Date.parse(known.at) <= Date.parse(entry.at) ? entry : known;
+    newest.set(keyText(entry), { ...newer, authorizedAt: later(known?.authorizedAt, entry.authorizedAt) });
   }
   return [...newest.values()];
+}
+
+function later(one: string | undefined, other: string | undefined): string | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return Date.parse(one) < Date.parse(other) ? other : one;
 }
 
 function readLine(line: string): JournalEntry | undefined {
@@ -207,8 +223,9 @@ function readLine(line: string): JournalEntry | undefined {
   }
 }
 
-function lineOf({ environment, companyId, at, refreshToken }: JournalEntry): string {
-  return `\n${JSON.stringify({ environment, company_id: companyId, at, refresh_token: refreshToken })}\n`;
+function lineOf({ environment, companyId, at, refreshToken, authorizedAt }: JournalEntry): string {
+  const entry = { environment, company_id: companyId, at, refresh_token: refreshToken, authorized_at: authorizedAt };
+  return `\n${JSON.stringify(entry)}\n`;
 }
 
 function wholeLines(bytes: Buffer): Buffer {

@@ -5,12 +5,24 @@ import type { KeyOwner } from '../db/tables/idempotency-keys.js';
 import { insertQuarantinedToken, type NewQuarantinedToken, type Successor } from '../db/tables/quarantined-tokens.js';
 import type { SealedPair, StoredToken } from '../db/tables/tokens.js';
 import type { Transaction } from '../db/transaction.js';
+import { GrantedToken } from '../http/token-source.js';
 import type { Cipher } from './cipher.js';
+import { readClaims } from './grant-claims.js';
 
 /** A token pair to keep. */
 export interface TokenPair extends Omit<SealedPair, 'accessToken' | 'refreshToken'> {
   readonly accessToken: Secret | undefined;
   readonly refreshToken: Secret;
+}
+
+/** What an access token says of its grant, beside what is kept of the grant's claims. */
+export interface GrantReading {
+  /** The keyed hash to keep from now on. Undefined: the token cannot be read. */
+  readonly claims: string | undefined;
+  /** Whether the claims are those that are kept; undefined where one of the two is not known. */
+  readonly isSame: boolean | undefined;
+  /** Whether the claims name a person. */
+  readonly namesPerson: boolean;
 }
 
 /**
@@ -25,9 +37,17 @@ export class Vault {
   }
 
   /** Throws `token_unreadable`. */
-  openAccess({ company, accessToken }: StoredToken): Secret {
+  openAccess({ company, accessToken, grantNumber }: StoredToken): GrantedToken {
     if (accessToken === null) throw new MusterError('internal_error', `${describeCompany(company)} has no access token`);
-    return this.#cipher.open(accessToken, company, 'access_token');
+    return new GrantedToken(this.#cipher.open(accessToken, company, 'access_token').reveal(), grantNumber);
+  }
+
+  /** Compares what an access token claims with the hash that is kept (`kept`). Never throws: no pair may be lost over it. */
+  readGrant(company: CompanyKey, accessToken: Secret, kept: string | null): GrantReading {
+    const claims = readClaims(accessToken);
+    if (!claims) return { claims: undefined, isSame: undefined, namesPerson: false };
+    const isSame = kept === null ? undefined : this.#cipher.isHashOf(kept, claims.text, company);
+    return { claims: this.#cipher.hashClaims(claims.text, company), isSame, namesPerson: claims.namesPerson };
   }
 
   /** Throws `token_unreadable`. */

@@ -12,7 +12,7 @@ import type { ApiClient } from '../http/api-client.js';
 import type { Asker } from '../http/budget/request-budget.js';
 import { textOf } from '../http/http-client.js';
 import { ServiceError } from '../http/service-error.js';
-import type { TokenSource } from '../http/token-source.js';
+import { type TokenSource, tokensOfGrant } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import { newsOfRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
@@ -141,7 +141,8 @@ export class RunExecutor {
         return 'succeeded';
       }
       const opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
-      const fetchFor = pageSource({ api, companyId, tokens }, endpoint);
+      const ofGrant = tokensOfGrant(tokens, opened.grantNumber);
+      const fetchFor = pageSource({ api, companyId, tokens: ofGrant }, endpoint);
       const end = await walkList(opened, endpoint, { store, clock, answers, shouldYield, fetchFor }, signal);
       if (end === 'yielded') this.#parked.add(id);
       if (opened.etags.isFalse) log.warn({ resource }, falseEtags(opened.list));

@@ -7,6 +7,8 @@ import type { WalkCheckpoint } from './walk-checkpoint.js';
 /** A walk that this worker has taken: nobody else can write to its list until somebody takes it again. */
 export interface OpenWalk extends WalkClaim {
   readonly runId: string;
+  /** The grant under which all of it is received. */
+  readonly grantNumber: number;
   /** Grows with every commit. */
   pages: number;
   /** The record member that is the id, once a page has shown it. */

@@ -54,18 +54,22 @@ export async function endWalk(
 }
 
 async function reconcileRows(tx: Transaction, { id, list, runId, pass }: OpenWalk, endpoint: Endpoint): Promise<void> {
-  const { held, wasHeld } = await reconcile(tx, { list, runId, walkId: id, pass }, endpoint.deleteGuard);
-  // People are told of a hold when it opens; that a later walk replaced it is no news.
-  if (held === 0 || wasHeld) return;
-  const details = { resource: list.resource, run_id: runId, count: held };
-  await recordEvent(tx, { type: 'deletions_held', company: list, change: id, details });
+  const found = await reconcile(tx, { list, runId, walkId: id, pass }, endpoint.deleteGuard);
+  const details = { resource: list.resource, run_id: runId };
+  // People are told of a hold when it opens; that a later walk replaced or renewed it is no news.
+  if (found.held > 0 && !found.wasHeld)
+    await recordEvent(tx, { type: 'deletions_held', company: list, change: id, details: { ...details, count: found.held } });
+  if (found.opensGrantHold) {
+    const forGrant = { ...details, count: found.heldForGrant, cause: 'grant' };
+    await recordEvent(tx, { type: 'deletions_held', company: list, change: `${id} grant`, details: forGrant });
+  }
 }
 
 /** Parents that were proved longer ago may lack some that have come since. */
 const PARENTS_MAX_AGE_MS = 6 * 3_600_000;
 
 /**
- * When the parents were last verified, if that was by their newest walk and not long ago: only then are all of them known,
+ * When the parents were last verified, if that was by their newest walk, under the present grant, and not long ago: only then are all of them known,
  * and a child that was not received is gone. Else null.
  */
 async function parentsVerifiedAt({ prisma }: Database, list: ListKey, parent: string, now: number): Promise<Date | null> {

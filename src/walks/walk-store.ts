@@ -20,7 +20,7 @@ import {
 } from '../db/tables/walks.js';
 import { type OpenedWalk, openWalk, type WalkOpening } from '../db/tables/walk-opening.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
-import { firstLivingId, isEmptyList } from '../mirror/mirror-table.js';
+import { firstVisibleId, isEmptyList } from '../mirror/mirror-table.js';
 import type { PageToWrite } from '../mirror/page-values.js';
 import { type WalkWrite, writePages } from '../mirror/page-writer.js';
 import { storedRules, treatStored } from '../mirror/treat-stored.js';
@@ -66,7 +66,7 @@ export class WalkStore {
   }
 
   /**
-   * Takes the walk's list, and reads where the walk stood. A checkpoint of another catalogue entry, or too old, is
+   * Takes the walk's list, and reads where the walk stood. A checkpoint of another grant or catalogue entry, or too old, is
    * dropped with its ledger: the walk begins anew. Throws `fenced` when the run is not ours any more, `rekey_required`
    * when the catalogue would name the list's records by another member, `mark_key_unreadable` when nobody can say who was forgotten.
    */
@@ -99,7 +99,7 @@ export class WalkStore {
       },
       endpoint,
     );
-    const { epoch, pages, pass, baseline, idField } = opened;
+    const { epoch, pages, pass, baseline, idField, grantNumber } = opened;
     const checkpoint = (opened.checkpoint ?? undefined) as WalkCheckpoint | undefined;
     if (opened.hasOldLedger) await this.#forgetLedger({ id, list, epoch, pages });
     // Behind the step that took the list: an earlier holder may have filled it until then. Other passes over a parent's list count as one with the first.
@@ -120,6 +120,7 @@ export class WalkStore {
       runId: run.id,
       list,
       epoch,
+      grantNumber,
       pass,
       pages,
       fillsEmptyList: (isEmpty || opened.startedEmpty) && pass === 1,
@@ -226,9 +227,9 @@ export class WalkStore {
     walk.unstable = true;
   }
 
-  /** The living parent that follows in the order of ids; the first one without `after`. */
+  /** The living parent that follows in the order of ids, of those that the grant is shown; the first one without `after`. */
   async parentAfter({ list }: OpenWalk, resource: string, after = ''): Promise<string | undefined> {
-    return firstLivingId(this.#db, { ...list, resource }, after);
+    return firstVisibleId(this.#db, { ...list, resource }, after);
   }
 
   /** Ends a walk that read its list to the end. Only a verified one deletes. */

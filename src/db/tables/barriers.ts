@@ -15,9 +15,9 @@ import { isOfList, type ListKey } from './lists.js';
 export function noteBarrier(list: ListKey): Prisma.Sql {
   const { environment, companyId, resource } = list;
   return Prisma.sql`barrier AS (
-    INSERT INTO muster.barriers (environment, company_id, resource, batch_id, seq, verified_at, records, run_id)
+    INSERT INTO muster.barriers (environment, company_id, resource, batch_id, seq, verified_at, records, run_id, grant_number)
     SELECT ${environment}, ${companyId}::uuid, ${resource}, CASE WHEN b.first_seq IS NULL THEN b.id END,
-      CASE WHEN b.id IS NULL THEN s.next_seq - 1 ELSE b.first_seq + b.size - 1 END, proved.last_verified_at, proved.records, walk.run_id
+      CASE WHEN b.id IS NULL THEN s.next_seq - 1 ELSE b.first_seq + b.size - 1 END, proved.last_verified_at, proved.records, walk.run_id, walk.grant_number
     FROM walk CROSS JOIN proved JOIN muster.change_sequence s ON s.only
     LEFT JOIN LATERAL (
       SELECT id, first_seq, size FROM muster.change_batches WHERE ${isOfList(list)} ORDER BY id DESC LIMIT 1
@@ -63,6 +63,8 @@ export interface BarrierRow {
   readonly verifiedAt: Date;
   readonly records: number;
   readonly runId: string;
+  /** Null where a process of an earlier version has walked the list. */
+  readonly grantNumber: number | null;
 }
 
 export interface BarrierQuery {
@@ -81,7 +83,7 @@ export async function readBarriers(
 ): Promise<{ rows: readonly BarrierRow[]; nextAfter: string }> {
   const { after, resource = null, environment = null, limit } = query;
   const { rows } = await db.pool.query<BarrierRow & { isAskedFor: boolean }>(
-    `SELECT number, environment, company_id AS "companyId", resource, seq, verified_at AS "verifiedAt", records, run_id AS "runId",
+    `SELECT number, environment, company_id AS "companyId", resource, seq, verified_at AS "verifiedAt", records, run_id AS "runId", grant_number AS "grantNumber",
        ($3::text IS NULL OR resource = $3) AND ($4::text IS NULL OR environment = $4) AS "isAskedFor"
      FROM muster.barriers WHERE number > $1::bigint ORDER BY number LIMIT $2::int`,
     [after, limit, resource, environment],

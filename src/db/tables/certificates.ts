@@ -28,6 +28,8 @@ export interface WalkFacts {
   readonly deleted: number;
   /** The fingerprint of the catalogue entry. */
   readonly catalogue: string;
+  /** The grant under which the list was proved. */
+  readonly grant_number?: number;
 }
 
 /** The part of a statement that writes down what `walk` has proved (`proved`), with the id of its `barrier`. */
@@ -43,6 +45,7 @@ export function noteCertificate(
       'finished_at', ${finishedAt}::timestamptz, 'verified_at', proved.last_verified_at, 'received', walk.received,
       'total_records', walk.total_records, 'records', proved.records, 'inserted', walk.inserted, 'updated', walk.updated,
       'unchanged', walk.unchanged, 'deleted', walk.deleted, 'catalogue', walk.fingerprint)
+        || jsonb_strip_nulls(jsonb_build_object('grant_number', walk.grant_number))
     FROM walk CROSS JOIN proved CROSS JOIN barrier)`;
 }
 

@@ -26,7 +26,7 @@ export type ReauthorizationReason =
 /** A connection with its company's name and the times of its access token. */
 export interface ConnectionRow
   extends CompanyKey,
-    Pick<Connection, 'paused' | 'reauthorizationReason' | 'nextSyncAt'>,
+    Pick<Connection, 'paused' | 'reauthorizationReason' | 'nextSyncAt' | 'grantNumber' | 'authorizedAt'>,
     Pick<Token, 'expiresAt' | 'refreshedAt'> {
   readonly name: string | null;
   readonly status: ConnectionStatus;
@@ -39,7 +39,8 @@ export interface ConnectionRow
 export function selectFrom(source: Prisma.Sql, more = Prisma.empty): Prisma.Sql {
   return Prisma.sql`
   SELECT environment, company_id::text AS "companyId", m.name, c.status, c.paused, c.reauthorization_reason AS "reauthorizationReason",
-         t.expires_at AS "expiresAt", t.refreshed_at AS "refreshedAt", c.next_sync_at AS "nextSyncAt"${more}
+         t.expires_at AS "expiresAt", t.refreshed_at AS "refreshedAt", c.next_sync_at AS "nextSyncAt",
+         c.grant_number AS "grantNumber", c.authorized_at AS "authorizedAt"${more}
   FROM ${source} c
   LEFT JOIN LATERAL (SELECT expires_at, refreshed_at FROM muster.tokens
     WHERE environment = c.environment AND company_id = c.company_id LIMIT 1) t ON TRUE
@@ -63,14 +64,60 @@ export async function findConnection(db: Database, company: CompanyKey): Promise
   return row;
 }
 
-/** Inserts the connection, or ends the need to authorize again of the one that is there. True when it was inserted. */
-export async function authorizeConnection(tx: Transaction, { environment, companyId }: CompanyKey): Promise<boolean> {
-  const [row] = await tx.$queryRaw<{ created: boolean }[]>`
+/** The grant that a connection has now. */
+export type Grant = Pick<Connection, 'grantNumber' | 'grantClaims' | 'authorizedAt'>;
+
+const GRANT = Prisma.sql`grant_number AS "grantNumber", grant_claims AS "grantClaims", authorized_at AS "authorizedAt"`;
+
+/** Inserts the connection, or ends the need to authorize again of the one that is there; locks it. Its grant is the one of before. */
+export async function authorizeConnection(
+  tx: Transaction,
+  { environment, companyId }: CompanyKey,
+): Promise<Grant & { readonly created: boolean }> {
+  const [row] = await tx.$queryRaw<[Grant & { created: boolean }]>`
     INSERT INTO muster.connections AS c (environment, company_id) VALUES (${environment}, ${companyId}::uuid)
     ON CONFLICT (environment, company_id) DO UPDATE SET reauthorization_reason = NULL,
       status_changed_at = CASE WHEN c.reauthorization_reason IS NULL THEN c.status_changed_at ELSE now() END
-    RETURNING xmax = 0 AS created`;
-  return row?.created ?? false;
+    RETURNING xmax = 0 AS created, ${GRANT}`;
+  return row;
+}
+
+/** Locks the connection as lockConnection does, and returns its grant; undefined when it is not there. */
+export async function lockGrant(tx: Transaction, company: CompanyKey): Promise<Grant | undefined> {
+  const [row] = await tx.$queryRaw<Grant[]>`SELECT ${GRANT} FROM muster.connections WHERE ${isOf(company)} FOR UPDATE`;
+  return row;
+}
+
+/** Begins the next grant of a connection, or writes down what the tokens of its grant claim. The caller has locked it. Returns the grant's number. */
+export async function noteGrant(
+  tx: Transaction,
+  { company, isNew, claims }: { company: CompanyKey; isNew: boolean; claims: string | null },
+): Promise<number> {
+  const [row] = await tx.$queryRaw<[{ grantNumber: number }]>`
+    UPDATE muster.connections SET grant_number = grant_number + ${isNew ? 1 : 0}::int, grant_claims = ${claims},
+      authorized_at = CASE WHEN ${isNew}::boolean THEN now() ELSE authorized_at END
+    WHERE ${isOf(company)} RETURNING grant_number AS "grantNumber"`;
+  return row.grantNumber;
+}
+
+/** Hashes of claims that another key made than the one with this id, each with the encrypted access token that the claims are of. */
+export function findOldClaims(
+  db: Pick<Database, 'prisma'>,
+  { currentKey }: { currentKey: string },
+): Promise<(CompanyKey & { readonly claims: string; readonly accessToken: string | null })[]> {
+  return db.prisma.$queryRaw`
+    SELECT environment, company_id::text AS "companyId", grant_claims AS claims, access_token AS "accessToken"
+    FROM muster.connections LEFT JOIN muster.tokens USING (environment, company_id)
+    WHERE grant_claims IS NOT NULL AND NOT starts_with(grant_claims, ${`v1.${currentKey}.`})`;
+}
+
+/** Replaces such a hash unless it has changed meanwhile. Null: nothing is known of the claims any more. */
+export async function replaceClaims(
+  db: Pick<Database, 'prisma'>,
+  { company, claims, again }: { company: CompanyKey; claims: string; again: string | null },
+): Promise<void> {
+  await db.prisma.$executeRaw`
+    UPDATE muster.connections SET grant_claims = ${again} WHERE ${isOf(company)} AND grant_claims = ${claims}`;
 }
 
 /** Keeps the company from being removed until the transaction ends. Returns false where there is none. */

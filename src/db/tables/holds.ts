@@ -1,5 +1,9 @@
-// muster.holds: deletions that the mass-deletion guard held back, for a person to decide. A verified walk opens a hold, a later one or a
-// decision closes it. Lock order: connections, lists, runs, walks, holds.
+// muster.holds: deletions that were held back, for a person to decide. A list has one open hold of each cause at most. Lock order: connections, lists,
+// runs, walks, holds.
+//
+//   share   too many rows would go at once. A verified walk opens it; a later one, or a decision, closes it.
+//   grant   no verified walk under the present grant has received the rows (held-rows.ts). The first one under the grant opens it, and each later one
+//           renews it under the same id; it is closed by a decision, or once nothing is missing.
 import { ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { type Hold, Prisma } from '../../generated/prisma/client.js';
@@ -7,17 +11,22 @@ import { type Page, type PageQuery, pageBySeq } from '../cursor.js';
 import type { Database } from '../database.js';
 import { isGiven, newestRows } from '../newest-page.js';
 import type { Transaction } from '../transaction.js';
+import type { WalkGrant } from './held-rows.js';
 import { isOfList, type ListKey } from './lists.js';
 
 export const HOLD_STATUSES = ['open', 'approved', 'rejected', 'superseded'] as const;
 export type HoldStatus = (typeof HOLD_STATUSES)[number];
 
-export interface HoldRow extends Omit<Hold, 'environment' | 'status'> {
+export const HOLD_CAUSES = ['share', 'grant'] as const;
+export type HoldCause = (typeof HOLD_CAUSES)[number];
+
+export interface HoldRow extends Omit<Hold, 'environment' | 'status' | 'cause'> {
   readonly environment: Environment;
   readonly status: HoldStatus;
+  readonly cause: HoldCause;
 }
 
-export type HoldFilter = Partial<Pick<HoldRow, 'status' | 'environment' | 'companyId'>> & PageQuery;
+export type HoldFilter = Partial<Pick<HoldRow, 'status' | 'cause' | 'environment' | 'companyId'>> & PageQuery;
 
 /** Throws `hold_not_found`. */
 export async function findHold({ hold }: Pick<Transaction, 'hold'>, id: string): Promise<HoldRow> {
@@ -33,14 +42,40 @@ export async function lockOpenHold(tx: Transaction, id: string): Promise<void> {
   if (status !== 'open') throw new MusterError('hold_not_open', `The hold ${id} is ${status} already.`);
 }
 
-/** Closes one hold, or what is open of a list. Returns whether any was. */
+/** Closes one hold, or what is open of a list, of every cause or of one. Returns whether any was. */
 export async function closeHolds(
   tx: Transaction,
-  which: { readonly id: string } | ListKey,
+  which: { readonly id: string } | (ListKey & { readonly cause?: HoldCause }),
   status: Exclude<HoldStatus, 'open'>,
 ): Promise<boolean> {
   const { count } = await tx.hold.updateMany({ where: { ...which, status: 'open' }, data: { status, closedAt: new Date() } });
   return count > 0;
+}
+
+/** What a hold says of the rows that wait. */
+type Waiting = Pick<Hold, 'runId' | 'walkId' | 'count' | 'living' | 'sample'>;
+
+/**
+ * Renews the open hold of cause `grant`, or closes it where nothing is missing. The first verified walk under a grant opens one; a later one does not, since
+ * a person has rejected the one that was there. Returns whether one was opened. The caller has locked the list.
+ */
+export async function renewGrantHold(
+  tx: Transaction,
+  { environment, companyId, resource }: ListKey,
+  waiting: Waiting,
+  { number, authorizedAt, isFirst, hasHeldRows }: WalkGrant,
+): Promise<boolean> {
+  if (!isFirst && !hasHeldRows) return false;
+  const grantHold = { environment, companyId, resource, cause: 'grant' } satisfies ListKey & { cause: HoldCause };
+  if (waiting.count === 0) {
+    await closeHolds(tx, grantHold, 'superseded');
+    return false;
+  }
+  const data = { ...waiting, grantNumber: number, authorizedAt };
+  const { count } = await tx.hold.updateMany({ where: { ...grantHold, status: 'open' }, data });
+  if (count > 0 || !isFirst) return false;
+  await tx.hold.create({ data: { ...grantHold, ...data } });
+  return true;
 }
 
 /** Removes holds whose walk is gone, at most `limit` of them; as long as it is there, its hold says which rows it left. Returns how many. */
@@ -68,17 +103,18 @@ export function supersedeHolds(list: ListKey): Prisma.Sql {
 /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
 export async function listHolds(
   db: Database,
-  { status, environment, companyId, limit, cursor }: HoldFilter,
+  { status, cause, environment, companyId, limit, cursor }: HoldFilter,
 ): Promise<Page<HoldRow>> {
   const page = { table: 'holds', limit: limit + 1, cursor } as const;
   const given = [...isGiven('environment', environment), ...isGiven('status', status)];
   const choices = { environment: environment ? [environment] : ENVIRONMENTS, status: status ? [status] : HOLD_STATUSES };
-  // A company's holds are few enough to be looked through.
-  const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given];
-  const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
+  // A company's holds are few enough to be looked through, and so are the ones of a status for those of a cause.
+  const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given, ...isGiven('cause', cause)];
+  const byFilters = { conditions: isGiven('cause', cause), ...(given.length > 0 && { choices }) };
+  const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : byFilters) });
   const rows = await db.prisma.$queryRaw<HoldRow[]>`
     SELECT h.id, h.seq, h.environment, h.company_id AS "companyId", h.resource, h.run_id AS "runId", h.walk_id AS "walkId", h.count, h.living, h.sample,
-      h.status, h.opened_at AS "openedAt", h.closed_at AS "closedAt"
+      h.status, h.cause, h.grant_number AS "grantNumber", h.authorized_at AS "authorizedAt", h.opened_at AS "openedAt", h.closed_at AS "closedAt"
     FROM (${newest}) h ORDER BY h.seq DESC`;
   return pageBySeq(rows, limit);
 }

@@ -27,7 +27,7 @@ export function isOfList({ environment, companyId, resource }: ListKey): Prisma.
  */
 export function takeList({ environment, companyId, resource }: ListKey, runId: string, rules: Prisma.Sql): Prisma.Sql {
   return Prisma.sql`connection AS (
-    SELECT environment, company_id FROM muster.connections
+    SELECT environment, company_id, grant_number FROM muster.connections
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid FOR SHARE
   ), list AS (
     INSERT INTO muster.lists AS l (environment, company_id, resource, epoch, last_run_id, privacy, has_marks)
@@ -93,7 +93,7 @@ export function noteVerified(list: ListKey, { parents, unmatchedRules, etags }: 
   const { environment, companyId, resource } = list;
   return Prisma.sql`proved AS (
     UPDATE muster.lists l SET last_verified_at = LEAST(walk.pass_started_at, ${parents}::timestamptz), verified_walk_id = walk.id,
-      unverified_since = NULL, privacy_stage = NULLIF(l.privacy_stage, 'walk'),
+      grant_number = COALESCE(walk.grant_number, l.grant_number), unverified_since = NULL, privacy_stage = NULLIF(l.privacy_stage, 'walk'),
       unmatched_rules = CASE WHEN walk.records > 0 THEN ${unmatchedRules}::text[] ELSE '{}' END,
       etag_walks = ${etagWalksAfter(etags, [environment, companyId, resource])},
       read_whole_at = CASE WHEN ${etags.isUsed}::boolean THEN l.read_whole_at ELSE walk.pass_started_at END, ${etagsFalseSince(etags)}
@@ -110,7 +110,7 @@ export function noteUnverified(list: ListKey, { etags }: VerifiedWalk): Prisma.S
     UPDATE muster.lists l SET unverified_since = COALESCE(l.unverified_since, now()), ${etagsFalseSince(etags)} FROM walk WHERE ${isOfList(list)})`;
 }
 
-/** The newest walk of the list, if it was verified: only then are all of the list's records known. */
+/** The newest walk of the list, if it was verified, and under the company's present grant: only then are all of the list's records known. */
 export async function findProof(
   tx: Pick<Transaction, '$queryRaw'>,
   { environment, companyId, resource }: ListKey,
@@ -118,6 +118,7 @@ export async function findProof(
   const [row] = await tx.$queryRaw<{ walkId: string; verifiedAt: Date }[]>`
     SELECT w.id AS "walkId", l.last_verified_at AS "verifiedAt"
     FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id AND w.epoch = l.epoch
+    JOIN muster.connections c ON c.environment = l.environment AND c.company_id = l.company_id AND c.grant_number = w.grant_number
     WHERE l.environment = ${environment} AND l.company_id = ${companyId}::uuid AND l.resource = ${resource}`;
   return row;
 }

@@ -34,6 +34,8 @@ export interface StoredToken extends Lease {
   /** How often this refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
   readonly unanswered: number;
   readonly reauthorizationReason: string | null;
+  /** The grant under which the access token was given. */
+  readonly grantNumber: number;
   /** Tokens may be refreshed in this database. */
   readonly isOurs: boolean;
   /** Whether it may be refreshed now, for the sake of the others of its environment. */
@@ -85,12 +87,18 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
              AND t.refresh_at > now() + ${LONGEST_RETRY_AFTER_SECONDS} * interval '1 second') AS due,
            t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
            t.ambiguous_attempts AS "unanswered",
-           c.reauthorization_reason AS "reauthorizationReason", ${IS_OURS} AS "isOurs", ${TURN} AS turn,
+           c.reauthorization_reason AS "reauthorizationReason", c.grant_number AS "grantNumber", ${IS_OURS} AS "isOurs", ${TURN} AS turn,
            now()::text AS "readAt"
     FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
     WHERE ${isOf(company)}`;
   if (!row) throw companyNotFound(company);
   return { company, ...row };
+}
+
+/** Whether the refresh token that is stored is this ciphertext. */
+export async function isStored(tx: Transaction, { company, sealed }: { company: CompanyKey; sealed: string }): Promise<boolean> {
+  const rows = await tx.$queryRaw<unknown[]>`SELECT FROM muster.tokens WHERE ${isOf(company)} AND refresh_token = ${sealed}`;
+  return rows.length > 0;
 }
 
 /** The companies whose token is due, under no lease and not held, the longest due first; without companies that must authorize again. */

@@ -31,6 +31,8 @@ export interface WalkOpening extends Pick<Walk, 'id'> {
 /** A walk that was opened, and its list as it was found. */
 export interface OpenedWalk extends Pick<Walk, 'pass' | 'pages' | 'startedEmpty'>, Pick<List, 'idField' | 'unstableSince'> {
   readonly epoch: bigint;
+  /** The company's grant, under which all of the walk is received. */
+  readonly grantNumber: number;
   /** Whether somebody of the list was forgotten. */
   readonly hasMarks: boolean;
   readonly etagTrust: EtagTrust;
@@ -48,7 +50,7 @@ export interface OpenedWalk extends Pick<Walk, 'pass' | 'pages' | 'startedEmpty'
  * rows stand under other privacy rules.
  *
  * The walk goes by the baseline that it had, if nobody took the list since; from the start, by the list's last verified walk, if that is reusable,
- * the very last to write to the list, and of the same catalogue entry: then every record it received stands in the mirror with the text it had.
+ * the very last to write to the list, and of the same grant and catalogue entry: then every record it received stands in the mirror with the text it had.
  * A pass begins by the database's clock: last_verified_at is compared with other times that it made.
  */
 export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening): Promise<OpenedWalk | undefined> {
@@ -60,17 +62,19 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
     ), stood AS (
       SELECT w.id, w.epoch, w.baseline_walk_id, w.fingerprint IS NOT NULL AS has_ledger, run.compares_all,
         w.checkpoint IS NOT NULL AND w.fingerprint = ${fingerprint}::text AND w.checkpoint_at > ${opening.checkpointSince}::timestamptz
+          AND w.grant_number IS NOT DISTINCT FROM connection.grant_number
           AND (${parentsWalkId}::text IS NULL OR w.checkpoint -> 'parent' ->> 'parentsWalkId' = ${parentsWalkId}::text) IS TRUE AS resumes
-      FROM list CROSS JOIN run CROSS JOIN muster.walks w
+      FROM list CROSS JOIN connection CROSS JOIN run CROSS JOIN muster.walks w
       WHERE w.id = ${id}::uuid AND w.status <> 'succeeded' AND list.follows_rules AND (list.id_field IS NULL OR list.id_field = ANY(${opening.ids}::text[]))
       FOR UPDATE OF w
     ), baseline AS (
-      SELECT ${baselineColumns(list)} FROM list CROSS JOIN stood JOIN muster.walks b
+      SELECT ${baselineColumns(list)} FROM list CROSS JOIN connection CROSS JOIN stood JOIN muster.walks b
         ON b.id = CASE WHEN NOT stood.resumes THEN list.verified_walk_id WHEN stood.epoch = list.epoch - 1 THEN stood.baseline_walk_id END
-      WHERE stood.resumes OR (${opening.mayGoByAnother}::boolean AND NOT stood.compares_all
-        AND b.reusable AND b.epoch = list.epoch - 1 AND b.fingerprint = ${fingerprint}::text)
+      WHERE b.grant_number = connection.grant_number AND (stood.resumes OR (${opening.mayGoByAnother}::boolean AND NOT stood.compares_all
+        AND b.reusable AND b.epoch = list.epoch - 1 AND b.fingerprint = ${fingerprint}::text))
     ), opened AS (
       UPDATE muster.walks w SET status = 'running', epoch = list.epoch, fingerprint = ${fingerprint}::text, baseline_walk_id = baseline_id,
+        grant_number = connection.grant_number,
         error = NULL, started_at = COALESCE(w.started_at, ${opening.startedAt}::timestamptz),
         resumed = w.resumed OR (stood.resumes AND ${opening.countsAsResumed}::boolean),
         started_empty = stood.resumes AND w.started_empty,
@@ -78,15 +82,15 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
         checkpoint = CASE WHEN stood.resumes THEN w.checkpoint END, checkpoint_at = CASE WHEN stood.resumes THEN w.checkpoint_at END,
         pass = CASE WHEN stood.resumes THEN w.pass ELSE 1 END, received = CASE WHEN stood.resumes THEN w.received ELSE 0 END,
         duplicates = CASE WHEN stood.resumes THEN w.duplicates ELSE 0 END, rejected = CASE WHEN stood.resumes THEN w.rejected ELSE 0 END
-      FROM list CROSS JOIN stood LEFT JOIN baseline ON true
+      FROM list CROSS JOIN connection CROSS JOIN stood LEFT JOIN baseline ON true
       WHERE w.id = stood.id
       RETURNING w.id, w.pass, w.pages, w.started_empty, w.checkpoint, stood.has_ledger AND NOT stood.resumes AS has_old_ledger
     )
-    SELECT list.epoch, list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks",
+    SELECT list.epoch, connection.grant_number AS "grantNumber", list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks",
       list.etag_trust AS "etagTrust", opened.pass, opened.pages,
       opened.started_empty AS "startedEmpty", opened.checkpoint, opened.has_old_ledger AS "hasOldLedger", baseline.*,
       muster.require(opened.id IS NOT NULL)
-    FROM list LEFT JOIN opened ON true LEFT JOIN baseline ON true`;
+    FROM list CROSS JOIN connection LEFT JOIN opened ON true LEFT JOIN baseline ON true`;
   const [row] = await takeStep<Omit<OpenedWalk, 'baseline'> & BaselineColumns>(db, statement);
   return row && { ...row, baseline: readBaselineColumns(row) };
 }

@@ -221,7 +221,7 @@ function statementOfSuccess({ id, list, epoch, pages }: WalkClaim, end: WalkEnd)
       SELECT verified_walk_id, records FROM muster.lists WHERE ${isOfList(list)} AND epoch = ${epoch}::bigint FOR UPDATE
     ), walk AS (
       SELECT w.id, w.run_id, w.started_at, w.pass_started_at, w.received, w.inserted, w.updated, w.unchanged, w.deleted, w.total_records,
-        w.fingerprint, list.verified_walk_id, list.records
+        w.fingerprint, w.grant_number, list.verified_walk_id, list.records
       FROM list CROSS JOIN muster.walks w
       WHERE w.id = ${id}::uuid AND w.epoch = ${epoch}::bigint AND w.status = 'running' AND w.pages = ${pages}::int FOR UPDATE OF w
     ), ${isVerified ? proofOf(list, end) : noteUnverified(list, end)},
