@@ -22,6 +22,7 @@ export const Barrier = z
     verified_at: Time,
     records: z.int(),
     run_id: z.string(),
+    grant_number: z.int().nullable().meta({ description: 'The grant of the company under which the list was proved.' }),
   })
   .meta({
     id: 'Barrier',
@@ -54,7 +55,7 @@ export function barrierRoutes({ db }: { readonly db: Database }): FastifyPluginA
   };
 }
 
-function presentBarrier({ number, environment, companyId, resource, seq, verifiedAt, records, runId }: BarrierRow) {
+function presentBarrier({ number, environment, companyId, resource, seq, verifiedAt, records, runId, grantNumber }: BarrierRow) {
   return {
     number: Number(number),
     environment,
@@ -64,5 +65,6 @@ function presentBarrier({ number, environment, companyId, resource, seq, verifie
     verified_at: verifiedAt.toISOString(),
     records,
     run_id: runId,
+    grant_number: grantNumber,
   };
 }

@@ -15,6 +15,12 @@ export const Company = z
       .boolean()
       .meta({ description: 'Whether a person has paused it; a company that must authorize again is not synced either way.' }),
     reauthorization_reason: z.string().optional().meta({ description: 'docs/errors.md says what each means.' }),
+    grant: z
+      .object({ number: Count, authorized_at: Time })
+      .meta({
+        description:
+          'Under which authorization it is read, and since when. Another one by the same person is the same grant where the access tokens show so.',
+      }),
     token: z.object({ expires_at: Time.nullable(), refreshed_at: Time.nullable() }),
     resources: z
       .array(
@@ -38,6 +44,7 @@ export function presentCompany(
   { lists, authorizeUrl }: { readonly lists: readonly List[]; readonly authorizeUrl: string | undefined },
 ): CompanyModel {
   const { environment, companyId, name, status, paused, reauthorizationReason, expiresAt, refreshedAt, nextSyncAt } = connection;
+  const { grantNumber, authorizedAt } = connection;
   const blocked = status === 'reauthorization_required';
   return {
     environment,
@@ -46,6 +53,7 @@ export function presentCompany(
     status,
     paused,
     ...(blocked && reauthorizationReason && { reauthorization_reason: reauthorizationReason }),
+    grant: { number: grantNumber, authorized_at: authorizedAt.toISOString() },
     token: { expires_at: presentTime(expiresAt), refreshed_at: presentTime(refreshedAt) },
     resources: lists.map(({ resource, records, lastVerifiedAt, lastRunId }) => ({
       resource,

@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../db/database.js';
-import { findHold, HOLD_STATUSES, type HoldRow, listHolds } from '../db/tables/holds.js';
+import { isMusterError } from '../core/errors.js';
+import { findHold, HOLD_CAUSES, HOLD_STATUSES, type HoldRow, listHolds } from '../db/tables/holds.js';
 import { approveHold, rejectHold } from '../mirror/holds.js';
 import { labelKey, labelRecords } from '../mirror/record-labels.js';
 import { audited, keyOf } from './audit.js';
@@ -10,9 +11,11 @@ import { CompanyName, withCompanyNames } from './company-names.js';
 import { answers, CompanyId, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from './models.js';
 
 const HoldStatusName = z.enum(HOLD_STATUSES);
+const HoldCauseName = z.enum(HOLD_CAUSES);
 
 const HoldQuery = listQuery({
   status: HoldStatusName.exactOptional(),
+  cause: HoldCauseName.exactOptional(),
   environment: EnvironmentName.exactOptional(),
   company_id: CompanyId.exactOptional(),
 });
@@ -25,8 +28,17 @@ export const Hold = z
     company_name: CompanyName,
     resource: z.string(),
     run_id: z.string(),
+    cause: HoldCauseName.meta({
+      description:
+        'share: too many rows would be deleted at once. grant: no verified walk has received the rows since the company was authorized again, perhaps by a person with fewer rights.',
+    }),
+    explanation: z.string().meta({ description: 'The cause in a sentence.' }),
+    grant: z
+      .object({ number: Count, authorized_at: Time.nullable() })
+      .optional()
+      .meta({ description: 'Of cause grant: the grant of the company that lacks the rows.' }),
     count: Count.meta({ description: 'Rows that would be marked deleted.' }),
-    living: Count.meta({ description: 'Living rows when the hold was opened.' }),
+    living: Count.meta({ description: 'Living rows when the hold was opened or last renewed.' }),
     sample: z.array(z.string()).meta({ description: 'Some of the ids.' }),
     samples: z
       .array(z.object({ id: z.string(), label: z.string().optional() }))
@@ -38,19 +50,37 @@ export const Hold = z
     status: HoldStatusName,
     opened_at: Time,
   })
-  .meta({ id: 'Hold', description: 'Deletions that wait for a person, since so many at once are rarely meant.' });
+  .meta({ id: 'Hold', description: 'Deletions that wait for a person.' });
 export type HoldModel = z.output<typeof Hold>;
 
-/** A request without a body gives no reason. A control character or half a letter would reach PostgreSQL, which refuses them. */
-const Decision = z
-  .strictObject({
-    reason: z
-      .string()
-      .regex(/^[^\p{Cc}\p{Cs}]{0,500}$/u, 'must be one line of at most 500 characters')
-      .exactOptional()
-      .meta({ description: 'Why; the audit keeps it.' }),
+/** A control character or half a letter would reach PostgreSQL, which refuses them. */
+const Reason = z
+  .string()
+  .regex(/^[^\p{Cc}\p{Cs}]{0,500}$/u, 'must be one line of at most 500 characters')
+  .exactOptional()
+  .meta({ description: 'Why; the audit keeps it.' });
+
+/** A request without a body gives no reason. */
+const Decision = z.strictObject({ reason: Reason }).nullish();
+
+const ApproveGrants = z.strictObject({
+  environment: EnvironmentName,
+  cause: z.literal('grant'),
+  reason: Reason,
+  cursor: z.string().exactOptional().meta({ description: 'next_cursor of the previous answer.' }),
+});
+
+/** Holds that one call approves, so that its answer does not take minutes. */
+const MOST = 200;
+
+const ApprovedHolds = z
+  .object({
+    approved: Count,
+    not_approved: Count.meta({ description: 'Holds whose list is being walked, or whose company was authorized again since.' }),
+    next_cursor: z.string().nullable(),
   })
-  .nullish();
+  .meta({ id: 'ApprovedHolds', description: 'What became of the open holds that were looked at.' });
+export type ApprovedHoldsModel = z.output<typeof ApprovedHolds>;
 
 /** The role that decides on holds. */
 const DECIDES = 'operator';
@@ -78,6 +108,28 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
       },
     );
 
+    api.post(
+      '/holds/approve',
+      {
+        config: { role: DECIDES },
+        schema: {
+          tags,
+          operationId: 'approveGrantHolds',
+          summary: 'Delete what is held back in an environment since other people authorized',
+          description: `Approves the open holds of cause grant, at most ${MOST} a call; pass back next_cursor for the next ones.`,
+          body: ApproveGrants,
+          response: answers({ 200: ApprovedHolds }),
+        },
+      },
+      async ({ caller, body: { environment, cause, reason, cursor } }) => {
+        const page = { limit: MOST, ...(cursor !== undefined && { cursor }) };
+        const { data, nextCursor } = await listHolds(db, { environment, cause, status: 'open', ...page });
+        let approved = 0;
+        for (const hold of data) if (await isApproved(hold, caller, reason)) approved += 1;
+        return { approved, not_approved: data.length - approved, next_cursor: nextCursor ?? null };
+      },
+    );
+
     for (const verb of ['approve', 'reject'] as const) {
       api.post(
         `/holds/:id/${verb}`,
@@ -95,16 +147,35 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
         },
         async ({ caller, params: { id }, body }) => {
           const hold = await findHold(db.prisma, id);
-          const entry = { by: caller, action: `hold.${verb}`, company: keyOf(hold), details: { hold_id: id, ...body } } as const;
           const decide = verb === 'approve' ? approveHold : rejectHold;
-          await audited(db, entry, () => decide(db, id));
+          await audited(db, entryOf(hold, caller, verb, body?.reason), () => decide(db, id));
           const [decided] = await presentHolds(db, [await findHold(db.prisma, id)], caller);
           return decided!;
         },
       );
     }
   };
+
+  /** Approves a hold, unless that must wait for a walk or it was decided meanwhile. */
+  async function isApproved(hold: HoldRow, caller: Caller, reason: string | undefined): Promise<boolean> {
+    try {
+      await audited(db, entryOf(hold, caller, 'approve', reason), () => approveHold(db, hold.id));
+      return true;
+    } catch (error) {
+      if (isMusterError(error, 'hold_not_open') || isMusterError(error, 'hold_not_found')) return false;
+      throw error;
+    }
+  }
 }
+
+/** How a person's decision stands in the audit. */
+const entryOf = (hold: HoldRow, by: Caller, verb: 'approve' | 'reject', reason: string | undefined) =>
+  ({
+    by,
+    action: `hold.${verb}`,
+    company: keyOf(hold),
+    details: { hold_id: hold.id, ...(reason !== undefined && { reason }) },
+  }) as const;
 
 /** The holds as the API shows them. What records say of themselves may be of people: only who decides on an open hold is told. */
 async function presentHolds(db: Database, holds: readonly HoldRow[], caller: Caller): Promise<HoldModel[]> {
@@ -123,7 +194,7 @@ async function presentHolds(db: Database, holds: readonly HoldRow[], caller: Cal
 }
 
 function presentHold(hold: HoldRow, labelOf: (id: string) => string | undefined): HoldModel {
-  const { id, environment, companyId, resource, runId, count, living, sample, status } = hold;
+  const { id, environment, companyId, resource, runId, cause, grantNumber, authorizedAt, count, living, sample, status } = hold;
   const samples = sample.map((recordId) => {
     const label = labelOf(recordId);
     return { id: recordId, ...(label !== undefined && { label }) };
@@ -134,6 +205,9 @@ function presentHold(hold: HoldRow, labelOf: (id: string) => string | undefined)
     company_id: companyId,
     resource,
     run_id: runId,
+    cause,
+    explanation: explain(hold),
+    ...(grantNumber !== null && { grant: { number: grantNumber, authorized_at: authorizedAt?.toISOString() ?? null } }),
     count,
     living,
     sample,
@@ -141,4 +215,13 @@ function presentHold(hold: HoldRow, labelOf: (id: string) => string | undefined)
     status,
     opened_at: hold.openedAt.toISOString(),
   };
+}
+
+const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' });
+
+/** Why the rows wait, in a sentence. Whether it was another person the token does not always say. */
+function explain({ cause, authorizedAt, resource, count, living }: HoldRow): string {
+  if (cause === 'share') return `${count} of ${living} rows of ${resource} would be deleted at once.`;
+  const since = authorizedAt ? `on ${DAY.format(authorizedAt)}` : 'since';
+  return `Another person may have authorized ${since}: ${count} of ${living} rows of ${resource} are no longer visible.`;
 }

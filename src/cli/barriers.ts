@@ -35,4 +35,5 @@ const COLUMNS: Columns<Barrier> = {
   ...members('seq'),
   VERIFIED: ({ verified_at }) => time(verified_at),
   ...members('records'),
+  GRANT: ({ grant_number }) => grant_number,
 };

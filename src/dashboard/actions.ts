@@ -125,6 +125,13 @@ export const ACTIONS = {
     call: ({ id, reason }) => post(`/api/holds/${part(id)}/approve`, reason ? { reason } : undefined),
     done: 'Approved: what the newest verified walk lacked is marked deleted.',
   },
+  'holds.approve_grants': {
+    label: 'Approve all of cause grant',
+    role: 'operator',
+    tone: 'danger',
+    call: ({ environment, reason }) => post('/api/holds/approve', { environment, cause: 'grant', ...(reason && { reason }) }),
+    done: 'Approved, 200 at most at once: what other grants are not shown is marked deleted. Holds whose list is being walked are still here.',
+  },
   'hold.reject': {
     label: 'Reject',
     role: 'operator',

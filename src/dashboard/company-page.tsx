@@ -67,6 +67,9 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         <Fact name="Access token ends">
           <When at={company.token.expires_at} none="unknown" />
         </Fact>
+        <Fact name="Authorized">
+          <When at={company.grant.authorized_at} /> (grant {company.grant.number})
+        </Fact>
         <Fact name="Token refreshed">
           <When at={company.token.refreshed_at} />
         </Fact>

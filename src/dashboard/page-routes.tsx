@@ -9,7 +9,7 @@ import { companyPage, removePage } from './company-page.js';
 import { connectCompanyPage } from './connect-company-page.js';
 import { diffPage } from './diff-page.js';
 import { actionRoutes } from './do-action.js';
-import { holdsPage } from './holds-page.js';
+import { approveGrantsPage, holdsPage } from './holds-page.js';
 import type { PageContent } from './layout.js';
 import { notificationsPage } from './notifications-page.js';
 import { overviewPage } from './overview-page.js';
@@ -44,6 +44,7 @@ export const PAGES: Readonly<Record<string, (request: PageRequest) => Promise<Pa
   '/runs/:id': runPage,
   '/runs/:id/diff': diffPage,
   '/holds': holdsPage,
+  '/holds/approve-grants/:environment': approveGrantsPage,
   '/certificates': certificatesPage,
   '/schema': schemaPage,
   '/notifications': notificationsPage,

@@ -5,15 +5,25 @@ import type { Clock } from '../core/clock.js';
 import { makeFolder, unusableHome } from '../core/home.js';
 import { randomToken, Tokens } from './tokens.js';
 
+/** Who goes through the consent page, and what they may see. */
+export interface Person {
+  /** Access tokens are JWTs with these claims; without, they cannot be read. */
+  readonly claims?: Readonly<Record<string, unknown>>;
+  /** Ids of the records that they are not shown, in any list. */
+  readonly hides?: readonly string[];
+}
+
 /** What a member allowed the application to do with one company; every token stems from one. */
 interface Grant {
   readonly id: string;
   readonly companyId: string;
+  person: Person;
   revoked: boolean;
 }
 
 /** A grant as it outlives a restart: refresh tokens by their hashes only. */
-interface KeptGrant extends Grant {
+interface KeptGrant extends Omit<Grant, 'person'> {
+  readonly person?: Person;
   readonly refreshTokens: readonly { readonly hash: string; readonly spent: boolean }[];
 }
 
@@ -29,6 +39,8 @@ export class Grants {
   reusedRefreshTokens = 0;
   readonly #accessTokens: Tokens<Grant>;
   readonly #grants = new Map<string, Grant>();
+  /** Who authorizes for a company, where it is not somebody who sees everything. */
+  readonly #persons = new Map<string, Person>();
   /** By the token's hash: the file in which they outlive a restart must be of no use to whoever reads it. */
   readonly #refreshTokens = new Map<string, { readonly grant: Grant; spent: boolean }>();
   readonly #file: string | undefined;
@@ -37,7 +49,8 @@ export class Grants {
   constructor(clock: Clock, accessTokenSeconds: number, file?: string) {
     this.#accessTokens = new Tokens(clock, accessTokenSeconds);
     this.#file = file;
-    for (const { refreshTokens, ...grant } of file === undefined ? [] : readGrants(file)) {
+    for (const { refreshTokens, person = {}, ...kept } of file === undefined ? [] : readGrants(file)) {
+      const grant = { ...kept, person };
       this.#grants.set(grant.id, grant);
       for (const { hash, spent } of refreshTokens) this.#refreshTokens.set(hash, { grant, spent });
     }
@@ -45,7 +58,7 @@ export class Grants {
 
   /** A new grant and its first refresh token. */
   open(companyId: string): string {
-    const grant: Grant = { id: randomToken(), companyId, revoked: false };
+    const grant: Grant = { id: randomToken(), companyId, revoked: false, person: this.#persons.get(companyId) ?? {} };
     this.#grants.set(grant.id, grant);
     const refreshToken = this.#issueRefreshToken(grant);
     this.#save();
@@ -64,18 +77,29 @@ export class Grants {
     kept.spent = true;
     const next = this.#issueRefreshToken(kept.grant);
     this.#save();
-    // It looks like a JWT, as the service's do; clients must not care.
-    const accessToken = this.#accessTokens.issue(kept.grant, [randomToken(), randomToken(), randomToken()].join('.'));
+    const accessToken = this.#accessTokens.issue(kept.grant, accessTokenOf(kept.grant.person));
     return { accessToken, refreshToken: next, companyId: kept.grant.companyId };
   }
 
-  /** The company that an access token opens now, or why it opens none. */
-  check(accessToken: string): { companyId: string } | { problem: 'unknown' | 'expired' | 'revoked' } {
+  /** Whoever authorizes for the company from now on is this person. */
+  setPerson(companyId: string, person: Person): void {
+    this.#persons.set(companyId, person);
+  }
+
+  /** The living grants of the company are this person's from now on, as if their role had changed. */
+  changePerson(companyId: string, person: Person): void {
+    this.setPerson(companyId, person);
+    for (const grant of this.#grants.values()) if (grant.companyId === companyId) grant.person = person;
+    this.#save();
+  }
+
+  /** The company that an access token opens now and whose it is, or why it opens none. */
+  check(accessToken: string): { companyId: string; person: Person } | { problem: 'unknown' | 'expired' | 'revoked' } {
     const issued = this.#accessTokens.read(accessToken);
     if (!issued) return { problem: 'unknown' };
     if (issued.value.revoked) return { problem: 'revoked' };
     if (issued.isExpired) return { problem: 'expired' };
-    return { companyId: issued.value.companyId };
+    return { companyId: issued.value.companyId, person: issued.value.person };
   }
 
   /** Every token of the company ends now. */
@@ -110,6 +134,14 @@ export class Grants {
 
 /** Refresh tokens of one grant that a restart remembers, newest last; all but the last are spent. */
 const KEPT_TOKENS = 20;
+
+/** It looks like a JWT, as the service's do; clients must not care. */
+function accessTokenOf({ claims }: Person): string {
+  if (!claims) return [randomToken(), randomToken(), randomToken()].join('.');
+  const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const header = { alg: 'RS256', typ: 'JWT' };
+  return [part(header), part({ ...claims, jti: randomToken() }), randomToken()].join('.');
+}
 
 function digest(token: string): string {
   return createHash('sha256').update(token).digest('base64url');

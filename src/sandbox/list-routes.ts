@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { JSON_TYPE, Refusal, sendMembers, visitOf } from './answer.js';
 import type { Resource } from './company-spec.js';
-import type { Grants } from './grants.js';
+import type { Grants, Person } from './grants.js';
 import type { Place, RecordList } from './record-list.js';
 import type { Tokens } from './tokens.js';
 import type { World } from './world.js';
@@ -43,7 +43,7 @@ const LISTS: readonly (readonly ['GET' | 'POST', string, Resource, (request: Pag
 /** {base_url}: each company's own record, and its lists in every style and place of paging. docs/configuration.md shows how to mirror them. */
 export function listRoutes(app: FastifyInstance, options: ListOptions): void {
   const { world, grants } = options;
-  const preHandler = async (request: FastifyRequest) => requireAccess(grants, request);
+  const preHandler = async (request: FastifyRequest) => void requireAccess(grants, request);
   app.get(COMPANY, { preHandler }, (request, reply) => reply.type(JSON_TYPE).send(world.companyRecord(companyOf(request))));
   for (const [method, url, resource, read] of LISTS) {
     const handler = (request: FastifyRequest, reply: FastifyReply) => {
@@ -60,12 +60,13 @@ function companyOf(request: FastifyRequest): string {
   return visitOf(request).entry.companyId ?? '';
 }
 
-function requireAccess(grants: Grants, request: FastifyRequest): void {
+function requireAccess(grants: Grants, request: FastifyRequest): Person {
   const [, token] = /^bearer +(\S+)$/i.exec(request.headers.authorization ?? '') ?? [];
   if (token === undefined) throw unauthorized('The request carries no bearer token.', 'Bearer realm="sandbox"');
   const checked = grants.check(token);
   if ('problem' in checked) throw unauthorized(`The access token is ${checked.problem}.`);
   if (checked.companyId !== companyOf(request)) throw unauthorized('The access token is for another company.');
+  return checked.person;
 }
 
 function unauthorized(message: string, challenge = 'Bearer realm="sandbox", error="invalid_token"'): Refusal {
@@ -105,7 +106,8 @@ class PageRequest {
     const input = this.#inQuery ? request.query : request.body;
     if (input === undefined) throw invalid('The body must be a JSON object, and Content-Type application/json.');
     this.input = input as Readonly<Record<string, unknown>>;
-    this.records = options.world.list(companyOf(request), resource);
+    const { hides = [] } = requireAccess(options.grants, request);
+    this.records = options.world.list(companyOf(request), resource).without(new Set(hides));
     this.wrap = options.wrapped.includes(resource) ? 'value' : undefined;
     this.origin = `${request.protocol}://${request.host}`;
     this.path = entry.path;

@@ -29,9 +29,9 @@ export class RecordList {
   #nextSerial: number;
   #generation = 0;
   /** Ranks of the records that left, by id. */
-  readonly #left = new Map<string, number>();
+  #left = new Map<string, number>();
   readonly #make: (serial: number, edition: number) => string;
-  readonly #shuffle: Random;
+  #shuffle: Random;
 
   constructor(size: number, order: 'stable' | 'unstable', make: (serial: number, edition: number) => string) {
     this.order = order;
@@ -43,6 +43,17 @@ export class RecordList {
 
   get size(): number {
     return this.#entries.length;
+  }
+
+  /** The list as somebody sees it who is not shown the records with these ids. For reading alone. */
+  without(ids: ReadonlySet<string>): RecordList {
+    if (ids.size === 0) return this;
+    const view = new RecordList(0, this.order, this.#make);
+    view.#entries = this.#entries.filter(({ text }) => !ids.has(idOf(text)));
+    view.#generation = this.#generation;
+    view.#left = this.#left;
+    view.#shuffle = this.#shuffle;
+    return view;
   }
 
   texts(): string[] {

@@ -5,7 +5,7 @@ import { authorityRoutes } from './authority-routes.js';
 import { type CompanySpec, EXAMPLE_COMPANIES, planCompany, type Resource } from './company-spec.js';
 import { controlRoutes, resetSandbox } from './control-routes.js';
 import { Faults } from './faults.js';
-import { Grants } from './grants.js';
+import { Grants, type Person } from './grants.js';
 import { listRoutes, type PageStart } from './list-routes.js';
 import { type RateLimitOptions, RateLimiter } from './rate-limiter.js';
 import { RequestLog } from './request-log.js';
@@ -99,6 +99,10 @@ export async function startSandbox(options: SandboxOptions = {}) {
     },
     /** A fresh grant, as if its member had gone through the consent page. */
     issueRefreshToken: (companyId: string) => new Secret(grants.open(world.company(companyId).companyId)),
+    /** Whoever authorizes for the company from now on is this person, who may see less than all of it. */
+    setPerson: (companyId: string, person: Person) => grants.setPerson(world.company(companyId).companyId, person),
+    /** The same, and whoever has authorized already is this person, too, as if their role had changed. */
+    changePerson: (companyId: string, person: Person) => grants.changePerson(world.company(companyId).companyId, person),
     /** Every token of the company ends now. */
     revoke: (companyId: string) => grants.revoke(world.company(companyId).companyId),
     /** The truth: the JSON text of every record, in order, with exact digits. */
