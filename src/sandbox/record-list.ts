@@ -134,5 +134,5 @@ export class RecordList {
 
 /** A text that a test put in may be no JSON, so the id is not parsed. */
 function idOf(text: string): string {
-  return /"id":"?([^",}]+)/.exec(text)?.[1] ?? '';
+  return /"u?id":"?([^",}]+)/.exec(text)?.[1] ?? '';
 }

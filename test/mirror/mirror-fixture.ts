@@ -33,8 +33,9 @@ export async function openWalk(db: Database, company: CompanyKey, resource = 'em
       create: { ...list, epoch: 1n, lastRunId: run.id },
       update: { epoch: { increment: 1 }, lastRunId: run.id },
     });
+    const { grantNumber } = await tx.connection.findFirstOrThrow({ where: company });
     const walk = await tx.walk.create({
-      data: { ...list, runId: run.id, position: 0, status: 'running', epoch, passStartedAt: new Date() },
+      data: { ...list, runId: run.id, position: 0, status: 'running', epoch, grantNumber, passStartedAt: new Date() },
     });
     return { list, walkId: walk.id, runId: run.id, epoch };
   });
@@ -85,6 +86,11 @@ function idOf(text: string): string {
   return String((JSON.parse(text) as { id: unknown }).id);
 }
 
+/** Somebody authorizes again. */
+export async function newGrant(db: Database, company: CompanyKey): Promise<void> {
+  await db.prisma.connection.updateMany({ where: company, data: { grantNumber: { increment: 1 }, authorizedAt: new Date() } });
+}
+
 /** A whole walk that was verified. */
 export async function verifiedWalk(
   db: Database,
@@ -96,7 +102,11 @@ export async function verifiedWalk(
   await write(db, walk, texts);
   const outcome = await inTransaction(db, async (tx) => {
     await lockList(tx, walk.list, walk.epoch);
-    return reconcile(tx, { ...walk, pass: 1 }, guard);
+    const found = await reconcile(tx, { ...walk, pass: 1 }, guard);
+    // As the statement that ends a verified walk does.
+    const { grantNumber } = await tx.walk.findUniqueOrThrow({ where: { id: walk.walkId } });
+    await tx.list.updateMany({ where: walk.list, data: { grantNumber: grantNumber! } });
+    return found;
   });
   return { ...walk, ...outcome };
 }
