@@ -38,7 +38,7 @@ const OF_STATES: Readonly<Record<IssueState, Advice>> = {
   },
   deletions_held: {
     title: 'Deletions wait for a decision',
-    text: 'So many rows of a list would be deleted at once that a person must decide. Look at the sample of each hold, then approve it, or reject it to keep the rows.',
+    text: 'Rows of a list would be deleted, and a person must decide: too many at once, or rows that the person who authorized last is not shown. Look at the sample of each hold, then approve it, or reject it to keep the rows.',
     action: look('/api/holds?status=open&'),
   },
   budget_short: {
