@@ -3,7 +3,7 @@ import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
-import { type Grant as KnownGrant, lockConnection, lockGrant, noteGrant, type ReauthorizationReason } from '../db/tables/connections.js';
+import { type ConnectionGrant, lockConnection, lockGrant, noteGrant, type ReauthorizationReason } from '../db/tables/connections.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
 import {
@@ -161,7 +161,7 @@ export class RefreshAttempt {
   }
 
   /** A refresh is of the grant that it was of, unless its access token claims something else. Returns the grant's number. */
-  async #noteGrant(tx: Transaction, known: KnownGrant, accessToken: Secret | undefined): Promise<number> {
+  async #noteGrant(tx: Transaction, known: ConnectionGrant, accessToken: Secret | undefined): Promise<number> {
     const { vault, logger } = this.#deps;
     const company = this.#company;
     const reading = accessToken && vault.readGrant(company, accessToken, known.grantClaims);

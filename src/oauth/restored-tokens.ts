@@ -3,7 +3,7 @@ import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/database.js';
 import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
-import { authorizeConnection, type Grant, lockConnection, noteGrant } from '../db/tables/connections.js';
+import { authorizeConnection, type ConnectionGrant, lockConnection, noteGrant } from '../db/tables/connections.js';
 import { readStanding } from '../db/tables/installation.js';
 import { closeBreakers, openBreakers } from '../db/tables/refresh-breakers.js';
 import { isStoredSince, saveToken } from '../db/tables/tokens.js';
@@ -82,7 +82,7 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
 }
 
 /** Whether somebody has authorized since the backup. Where tokens can be read, the first refresh says so, and says it of equal claims, too. */
-function isOfLaterGrant({ created, grantClaims, authorizedAt }: Grant & { created: boolean }, last: string | undefined): boolean {
+function isOfLaterGrant({ created, grantClaims, authorizedAt }: ConnectionGrant & { created: boolean }, last: string | undefined): boolean {
   return !created && grantClaims === null && last !== undefined && Date.parse(last) > authorizedAt.getTime();
 }
 

@@ -33,6 +33,8 @@ CREATE TABLE "muster"."held_rows" (
 DROP INDEX "muster"."holds_one_open";
 CREATE UNIQUE INDEX "holds_one_open" ON "muster"."holds"("environment", "company_id", "resource", "cause") WHERE "status" = 'open';
 
+CREATE INDEX "holds_by_cause" ON "muster"."holds"("environment", "status", "cause", (-"seq"));
+
 CREATE OR REPLACE VIEW "warehouse"."barriers" AS
 SELECT "environment", "company_id", "resource", "seq", "verified_at", "records", "run_id", "number", "grant_number"
 FROM "muster"."barriers" WHERE "number" IS NOT NULL;

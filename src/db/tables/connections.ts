@@ -65,7 +65,7 @@ export async function findConnection(db: Database, company: CompanyKey): Promise
 }
 
 /** The grant that a connection has now. */
-export type Grant = Pick<Connection, 'grantNumber' | 'grantClaims' | 'authorizedAt'>;
+export type ConnectionGrant = Pick<Connection, 'grantNumber' | 'grantClaims' | 'authorizedAt'>;
 
 const GRANT = Prisma.sql`grant_number AS "grantNumber", grant_claims AS "grantClaims", authorized_at AS "authorizedAt"`;
 
@@ -73,8 +73,8 @@ const GRANT = Prisma.sql`grant_number AS "grantNumber", grant_claims AS "grantCl
 export async function authorizeConnection(
   tx: Transaction,
   { environment, companyId }: CompanyKey,
-): Promise<Grant & { readonly created: boolean }> {
-  const [row] = await tx.$queryRaw<[Grant & { created: boolean }]>`
+): Promise<ConnectionGrant & { readonly created: boolean }> {
+  const [row] = await tx.$queryRaw<[ConnectionGrant & { created: boolean }]>`
     INSERT INTO muster.connections AS c (environment, company_id) VALUES (${environment}, ${companyId}::uuid)
     ON CONFLICT (environment, company_id) DO UPDATE SET reauthorization_reason = NULL,
       status_changed_at = CASE WHEN c.reauthorization_reason IS NULL THEN c.status_changed_at ELSE now() END
@@ -83,8 +83,8 @@ export async function authorizeConnection(
 }
 
 /** Locks the connection as lockConnection does, and returns its grant; undefined when it is not there. */
-export async function lockGrant(tx: Transaction, company: CompanyKey): Promise<Grant | undefined> {
-  const [row] = await tx.$queryRaw<Grant[]>`SELECT ${GRANT} FROM muster.connections WHERE ${isOf(company)} FOR UPDATE`;
+export async function lockGrant(tx: Transaction, company: CompanyKey): Promise<ConnectionGrant | undefined> {
+  const [row] = await tx.$queryRaw<ConnectionGrant[]>`SELECT ${GRANT} FROM muster.connections WHERE ${isOf(company)} FOR UPDATE`;
   return row;
 }
 

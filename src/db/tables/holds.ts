@@ -106,12 +106,11 @@ export async function listHolds(
   { status, cause, environment, companyId, limit, cursor }: HoldFilter,
 ): Promise<Page<HoldRow>> {
   const page = { table: 'holds', limit: limit + 1, cursor } as const;
-  const given = [...isGiven('environment', environment), ...isGiven('status', status)];
-  const choices = { environment: environment ? [environment] : ENVIRONMENTS, status: status ? [status] : HOLD_STATUSES };
-  // A company's holds are few enough to be looked through, and so are the ones of a status for those of a cause.
-  const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given, ...isGiven('cause', cause)];
-  const byFilters = { conditions: isGiven('cause', cause), ...(given.length > 0 && { choices }) };
-  const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : byFilters) });
+  const given = [...isGiven('environment', environment), ...isGiven('status', status), ...isGiven('cause', cause)];
+  const choices = { environment: environment ? [environment] : ENVIRONMENTS, status: status ? [status] : HOLD_STATUSES, ...(cause && { cause: [cause] }) };
+  // A company's holds are few enough to be looked through.
+  const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given];
+  const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
   const rows = await db.prisma.$queryRaw<HoldRow[]>`
     SELECT h.id, h.seq, h.environment, h.company_id AS "companyId", h.resource, h.run_id AS "runId", h.walk_id AS "walkId", h.count, h.living, h.sample,
       h.status, h.cause, h.grant_number AS "grantNumber", h.authorized_at AS "authorizedAt", h.opened_at AS "openedAt", h.closed_at AS "closedAt"
