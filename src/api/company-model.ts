@@ -15,12 +15,10 @@ export const Company = z
       .boolean()
       .meta({ description: 'Whether a person has paused it; a company that must authorize again is not synced either way.' }),
     reauthorization_reason: z.string().optional().meta({ description: 'docs/errors.md says what each means.' }),
-    grant: z
-      .object({ number: Count, authorized_at: Time })
-      .meta({
-        description:
-          'Under which authorization it is read, and since when. Another one by the same person is the same grant where the access tokens show so.',
-      }),
+    grant: z.object({ number: Count, authorized_at: Time }).meta({
+      description:
+        'Under which authorization it is read, and since when. Another one by the same person is the same grant where the access tokens show so.',
+    }),
     token: z.object({ expires_at: Time.nullable(), refreshed_at: Time.nullable() }),
     resources: z
       .array(

@@ -46,7 +46,11 @@ export function registerHolds(program: Command): void {
     .option('--reason <text>', 'why; the audit keeps it')
     .action(async ({ environment, reason, yes, ...options }: ApproveGrantsOptions) => {
       await confirm(`Mark all rows of ${environment} deleted that other grants are not shown?`, yes, 'Nothing was approved.');
-      print([await approveGrants({ environment, reason, ...options })], COLUMNS_OF_APPROVAL, options);
+      print(
+        [await approveGrants({ environment, ...options, ...(reason !== undefined && { reason }) })],
+        COLUMNS_OF_APPROVAL,
+        options,
+      );
     });
 }
 

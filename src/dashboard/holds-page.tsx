@@ -70,7 +70,10 @@ function ApproveGrantsLinks({ holds }: { readonly holds: readonly HoldModel[] })
 export async function approveGrantsPage({ ask, params: { environment = '' } }: PageRequest): Promise<PageContent> {
   const filters = { environment, status: 'open', cause: 'grant', limit: '1' };
   const { data } = await ask<ListAnswer<HoldModel>>(listAddress('/api/holds', filters));
-  return { title: 'Approve all of cause grant', body: <ApproveGrantsView environment={environment} isEmpty={data.length === 0} /> };
+  return {
+    title: 'Approve all of cause grant',
+    body: <ApproveGrantsView environment={environment} isEmpty={data.length === 0} />,
+  };
 }
 
 function ApproveGrantsView({ environment, isEmpty }: { readonly environment: string; readonly isEmpty: boolean }) {
@@ -147,8 +150,21 @@ function Decision({ id, describedBy }: { readonly id: string; readonly described
 
 function HoldCard({ hold }: { readonly hold: HoldModel }) {
   const address = useAddress();
-  const { id, environment, company_id, company_name, resource, cause, explanation, count, living, samples, status, opened_at, run_id } =
-    hold;
+  const {
+    id,
+    environment,
+    company_id,
+    company_name,
+    resource,
+    cause,
+    explanation,
+    count,
+    living,
+    samples,
+    status,
+    opened_at,
+    run_id,
+  } = hold;
   const heading = `hold-${id}`;
   const commands = useCommands(['hold.approve', 'hold.reject'], { id });
   return (

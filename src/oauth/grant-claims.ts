@@ -12,7 +12,19 @@ export interface GrantClaims {
 }
 
 /** Claims that say who the person is, as `canonical` spells their names. */
-const PERSON = new Set(['sub', 'oid', 'uid', 'userid', 'nameid', 'nameidentifier', 'upn', 'uniquename', 'preferredusername', 'username', 'email']);
+const PERSON = new Set([
+  'sub',
+  'oid',
+  'uid',
+  'userid',
+  'nameid',
+  'nameidentifier',
+  'upn',
+  'uniquename',
+  'preferredusername',
+  'username',
+  'email',
+]);
 /** Claims that say what the person may do: each is a set. Iat, exp, jti, nbf and whatever else differs from token to token is not among them. */
 const RIGHTS = new Set([
   'scope',
@@ -65,7 +77,10 @@ function payloadOf(token: string): Readonly<Record<string, unknown>> | undefined
 
 /** Names are compared without letter case, `_` and `-`; of a name that is a URI, as WS-Federation has them, by its last part. */
 function canonical(name: string): string {
-  return name.slice(name.lastIndexOf('/') + 1).toLowerCase().replaceAll(/[_-]/g, '');
+  return name
+    .slice(name.lastIndexOf('/') + 1)
+    .toLowerCase()
+    .replaceAll(/[_-]/g, '');
 }
 
 /** The members of a set: words of a text where it may list several, items of an array, and of an object each item with its name. */

@@ -3,7 +3,13 @@ import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
-import { type ConnectionGrant, lockConnection, lockGrant, noteGrant, type ReauthorizationReason } from '../db/tables/connections.js';
+import {
+  type ConnectionGrant,
+  lockConnection,
+  lockGrant,
+  noteGrant,
+  type ReauthorizationReason,
+} from '../db/tables/connections.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
 import {

@@ -82,7 +82,10 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
 }
 
 /** Whether somebody has authorized since the backup. Where tokens can be read, the first refresh says so, and says it of equal claims, too. */
-function isOfLaterGrant({ created, grantClaims, authorizedAt }: ConnectionGrant & { created: boolean }, last: string | undefined): boolean {
+function isOfLaterGrant(
+  { created, grantClaims, authorizedAt }: ConnectionGrant & { created: boolean },
+  last: string | undefined,
+): boolean {
   return !created && grantClaims === null && last !== undefined && Date.parse(last) > authorizedAt.getTime();
 }
 

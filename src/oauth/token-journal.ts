@@ -111,7 +111,10 @@ export class TokenJournal implements Service {
     const sealed = refreshToken && this.#deps.vault.sealRefresh(company, refreshToken);
     const late = sleep(PATIENCE_MS, undefined, { ref: false }).then(() => Promise.reject(new Error('the disk does not answer')));
     try {
-      await Promise.race([this.#write(lineOf({ ...company, at, refreshToken: sealed, authorizedAt: isAuthorization ? at : undefined })), late]);
+      await Promise.race([
+        this.#write(lineOf({ ...company, at, refreshToken: sealed, authorizedAt: isAuthorization ? at : undefined })),
+        late,
+      ]);
     } catch (error) {
       this.#deps.logger.error({ err: error, ...logFieldsOf(company) }, 'an entry could not be written to TOKEN_JOURNAL in time');
     } finally {
@@ -161,7 +164,8 @@ export class TokenJournal implements Service {
     const newest = newestOfEach(readJournal(text).entries);
     const removed = await removedSince(db, newest);
     return newest.map((entry) => {
-      if (entry.refreshToken === null || removed.has(keyText(entry))) return { ...entry, refreshToken: null, authorizedAt: undefined };
+      if (entry.refreshToken === null || removed.has(keyText(entry)))
+        return { ...entry, refreshToken: null, authorizedAt: undefined };
       return { ...entry, refreshToken: vault.sealAgain(entry, entry.refreshToken) };
     });
   }

@@ -69,6 +69,9 @@ test('one whose list is being walked waits, and holds of cause share are left al
   expect((await admin.call('GET', '/api/holds?status=open&cause=share')).json.data).toMatchObject([{ count: 11 }]);
 });
 
-test.each([{}, { environment: 'test' }, { environment: 'test', cause: 'share' }, { cause: 'grant' }])('%j is refused', async (body) => {
-  expect((await approve(body)).status).toBe(400);
-});
+test.each([{}, { environment: 'test' }, { environment: 'test', cause: 'share' }, { cause: 'grant' }])(
+  '%j is refused',
+  async (body) => {
+    expect((await approve(body)).status).toBe(400);
+  },
+);

@@ -41,7 +41,8 @@ async function openHold() {
   return database.db.prisma.hold.findFirstOrThrow({ where: { ...company, status: 'open' } });
 }
 
-const heldIds = async () => (await database.db.prisma.heldRow.findMany({ where: company, orderBy: { id: 'asc' } })).map(({ id }) => id);
+const heldIds = async () =>
+  (await database.db.prisma.heldRow.findMany({ where: company, orderBy: { id: 'asc' } })).map(({ id }) => id);
 
 test('rows that another grant has never received are not deleted, however many walks follow, and wait in one hold', async () => {
   await newGrant(database.db, company);
@@ -172,7 +173,13 @@ test('an open hold goes on under the next grant, under the same id', async () =>
 test('a hold of cause share gives way to one of cause grant', async () => {
   await walk(ALL.slice(100));
   await newGrant(database.db, company);
-  expect(await walk(ALL.slice(100))).toMatchObject({ deleted: 0, held: 0, heldForGrant: 100, wasHeld: true, opensGrantHold: true });
+  expect(await walk(ALL.slice(100))).toMatchObject({
+    deleted: 0,
+    held: 0,
+    heldForGrant: 100,
+    wasHeld: true,
+    opensGrantHold: true,
+  });
   expect(await holds()).toEqual([
     ['share', 'superseded', 100, null],
     ['grant', 'open', 100, 2],

@@ -203,10 +203,9 @@ describe('a token of the journal', () => {
   const restore = async (authorizedAt?: Date) => {
     const refreshToken = room.vault.sealRefresh(company, new Secret(await storedRefreshToken(room, company)));
     const at = new Date(Date.now() + 60_000).toISOString();
-    return restoreTokens(
-      { ...room, db: database.db },
-      [{ ...company, at, refreshToken, ...(authorizedAt && { authorizedAt: authorizedAt.toISOString() }) }],
-    );
+    return restoreTokens({ ...room, db: database.db }, [
+      { ...company, at, refreshToken, ...(authorizedAt && { authorizedAt: authorizedAt.toISOString() }) },
+    ]);
   };
 
   test('is of the grant of the backup where it came of refreshes', async () => {

@@ -77,6 +77,7 @@ export class MemoryMirror implements WalkRecord {
       runId: 'run',
       list: { environment: 'test', companyId: 'company', resource: 'list' },
       epoch: 1n,
+      grantNumber: 1,
       unstable: this.unstable,
       pass: this.#saved?.pass ?? 1,
       memory,

@@ -23,11 +23,7 @@ export interface WalkGrant {
 }
 
 /** The caller has locked the list. A walk without a grant, of an earlier version, has that of the list. */
-export async function findWalkGrant(
-  tx: Transaction,
-  list: ListKey,
-  { walkId }: { readonly walkId: string },
-): Promise<WalkGrant> {
+export async function findWalkGrant(tx: Transaction, list: ListKey, { walkId }: { readonly walkId: string }): Promise<WalkGrant> {
   const { environment, companyId, resource } = list;
   const [row] = await tx.$queryRaw<[WalkGrant]>`
     SELECT n.number, CASE WHEN c.grant_number = n.number THEN c.authorized_at END AS "authorizedAt", n.number <> l.grant_number AS "isFirst",

@@ -107,7 +107,11 @@ export async function listHolds(
 ): Promise<Page<HoldRow>> {
   const page = { table: 'holds', limit: limit + 1, cursor } as const;
   const given = [...isGiven('environment', environment), ...isGiven('status', status), ...isGiven('cause', cause)];
-  const choices = { environment: environment ? [environment] : ENVIRONMENTS, status: status ? [status] : HOLD_STATUSES, ...(cause && { cause: [cause] }) };
+  const choices = {
+    environment: environment ? [environment] : ENVIRONMENTS,
+    status: status ? [status] : HOLD_STATUSES,
+    ...(cause && { cause: [cause] }),
+  };
   // A company's holds are few enough to be looked through.
   const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given];
   const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
