@@ -117,6 +117,7 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
       name: `Company ${company.companyId.slice(0, 4)}`,
       status: 'active',
       paused: false,
+      grant: { number: 1, authorized_at: expect.any(String) },
       token: { expires_at: '2026-01-02T04:00:00.000Z', refreshed_at: '2026-01-02T03:30:00.000Z' },
       resources: [
         { resource: 'departments', records: 0, last_verified_at: null, last_run_id: null },

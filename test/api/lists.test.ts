@@ -249,6 +249,8 @@ describe('holds', () => {
       resource: 'employees',
       run_id: employees.runId,
       count: 10,
+      cause: 'share',
+      explanation: '10 of 12 rows of employees would be deleted at once.',
       living: 12,
       sample: ['1', '2'],
       samples: [{ id: '1' }, { id: '2' }],

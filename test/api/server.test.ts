@@ -319,6 +319,7 @@ describe('open pages', () => {
         'post /api/companies/{environment}/{company_id}/resume',
         'post /api/companies/{environment}/{company_id}/sync',
         'post /api/held-tokens/release',
+        'post /api/holds/approve',
         'post /api/holds/{id}/approve',
         'post /api/notifications/redeliver',
         'post /api/notifications/{id}/redeliver',

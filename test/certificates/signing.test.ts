@@ -122,6 +122,7 @@ test('a certificate says what the walk says, and which part of the feed lies beh
     deleted: 0,
     feed: { after: first!.statement.feed.through, through: expect.any(Number) },
     catalogue: walk.fingerprint,
+    grant_number: 1,
     previous: digestOf(first!.jws),
   });
   const { rows } = await database.db.pool.query<{ op: string }>(

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { GrantedToken, tokensOfGrant } from '../../src/http/token-source.js';
+import { type GrantedToken, tokensOfGrant } from '../../src/http/token-source.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { rotateKeys } from '../../src/oauth/key-rotation.js';
 import { restoreTokens } from '../../src/oauth/restored-tokens.js';
@@ -44,7 +44,7 @@ function jwt(claims: object): string {
 
 /** The next access token has these claims; without, it cannot be read. */
 function answerWith(claims: object | undefined): void {
-  if (claims) server.misdeeds.push({ kind: 'change', change: (grant) => ({ ...grant, access_token: jwt(claims) }) });
+  if (claims) server.misdeeds.push({ kind: 'change', change: (answer) => ({ ...answer, access_token: jwt(claims) }) });
 }
 
 /** A person authorizes, for the first time or again. */

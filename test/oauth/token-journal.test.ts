@@ -219,9 +219,12 @@ describe('compaction', () => {
       .filter((line) => !line.includes('null'));
     writeFileSync(path, lines.join('\n'));
     expect(keepsLine).toHaveLength(1);
-    const newest = entries().findLast(({ companyId }) => companyId === a.companyId);
+    const ofA = entries().filter(({ companyId }) => companyId === a.companyId);
     await room.journal.compact();
-    expect(entries()).toEqual([newest, { ...keepsLine[0], refreshToken: null }]);
+    // The newest one, and when the company was authorized, which an older one said.
+    const newest = { ...ofA.at(-1), authorizedAt: ofA[0]!.authorizedAt };
+    expect(newest.authorizedAt).toBe(ofA[0]!.at);
+    expect(entries()).toEqual([newest, { ...keepsLine[0], refreshToken: null, authorizedAt: undefined }]);
     await room.journal.compact();
     expect(entries()).toHaveLength(2);
     expect(statSync(path).mode & 0o777).toBe(0o600);
