@@ -347,6 +347,7 @@ describe('open pages', () => {
     });
     expect(document.paths['/healthz'].get.security).toEqual([]);
     expect(Object.keys(document.components.schemas).toSorted()).toEqual([
+      'ApprovedHolds',
       'AuditEntry',
       'Barrier',
       'Budget',
