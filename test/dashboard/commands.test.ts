@@ -25,6 +25,7 @@ beforeAll(async () => {
   await prisma.run.create({ data: { id: run, ...company, trigger: 'manual', mode: 'full', status: 'running' } });
   const list = { ...company, resource: 'employees', runId: run, walkId: randomUUID() };
   await prisma.hold.create({ data: { ...list, count: 4, living: 5, sample: ['1'], status: 'open' } });
+  await prisma.hold.create({ data: { ...list, cause: 'grant', grantNumber: 2, count: 1, living: 5, sample: ['2'] } });
   await prisma.notification.create({ data: { ...company, type: 'run_failed', change: randomUUID() } });
   for (const cause of ['reauthorization_required', 'service_error', 'list_late', 'tokens_held'])
     await prisma.issue.create({ data: { cause, environment: 'test', severity: 'action', companies: 1, told: 1, sample: [] } });
@@ -41,6 +42,7 @@ beforeAll(async () => {
     '/runs',
     `/runs/${run}`,
     '/holds',
+    '/holds/approve-grants/test',
     '/certificates',
     '/schema',
     '/notifications',

@@ -74,6 +74,7 @@ const paths = () => [
   `/runs/${RUN}`,
   '/holds',
   '/holds?status=',
+  '/holds/approve-grants/test',
   '/certificates',
   '/notifications',
   '/audit',

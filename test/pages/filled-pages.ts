@@ -104,6 +104,7 @@ export async function fill(deployment: Deployment): Promise<readonly FilledPage[
       },
     },
     { name: 'holds', path: '/holds' },
+    { name: 'holds-approve-grants', path: '/holds/approve-grants/test' },
     { name: 'certificates', path: '/certificates' },
     { name: 'schema', path: '/schema' },
     { name: 'notifications', path: '/notifications' },
