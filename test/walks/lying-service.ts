@@ -90,6 +90,7 @@ export class LyingService {
   readonly #constants: 'none' | 'kept' | 'forgotten' | 'refused';
   readonly #behind: 'empty' | 'repeat' | 400 | 404 | 416;
   readonly #isMisnamed: boolean;
+  readonly #ignores: boolean;
   #born = 0;
   readonly #pagesSeen = new Map<string, number>();
 
@@ -119,6 +120,7 @@ export class LyingService {
     this.#cuts = this.tellsTotal && chance(15);
     this.#behind = isPositional && !this.tellsTotal ? one(['empty', 'empty', 'repeat', 400, 404, 416] as const) : 'empty';
     const hides = !this.tellsTotal && !this.#strips && !this.#isMisnamed && chance(50);
+    this.#ignores = isPositional && !this.tellsTotal && chance(6);
     this.#restlessness = hides || this.#cuts ? 0 : one([0, 0, 0, 20, 40]);
     // What nothing around the records tells of is seen only where it is no longer than a page.
     const isTold = this.#sign !== undefined && this.#signMode === 'honest';
@@ -138,6 +140,7 @@ export class LyingService {
       this.#strips && 'strips',
       this.#isMisnamed && 'misnamed',
       this.#cuts && 'cuts',
+      this.#ignores && 'ignores the parameters',
       this.#denialMode !== 'none' && this.#denialMode,
       this.#constants === 'forgotten' && 'forgets constants',
       this.#constants === 'refused' && 'refuses constants',
@@ -207,7 +210,8 @@ export class LyingService {
   #cut(asked: Readonly<Record<string, unknown>>): { start: number; rows: readonly Row[]; n: number; to: string } {
     const take = Math.min(Number(asked['take'] ?? this.size), this.#cap);
     if (this.style === 'skip-take' || this.style === 'page-number') {
-      const start = this.style === 'skip-take' ? Number(asked['skip']) : (Number(asked['page']) - 1) * this.#cap;
+      const asksFor = this.style === 'skip-take' ? Number(asked['skip']) : (Number(asked['page']) - 1) * this.#cap;
+      const start = this.#ignores ? 0 : asksFor;
       return {
         start,
         rows: this.#rows.slice(start, start + take),
