@@ -132,7 +132,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a large deletion waits for a person',
     file: 'src/mirror/reconcile.ts',
-    line: 'return count >= guard.rows && (count > guard.share * living || count === living);',
+    line: 'return count >= guard.rows && (count > guard.share * received || count === received);',
     becomes: 'return count >= guard.rows && count > 2 * living;',
     tests: ['test/mirror/holds.test.ts'],
   },
