@@ -133,7 +133,7 @@ export const MUTATIONS: readonly Mutation[] = [
     promise: 'a large deletion waits for a person',
     file: 'src/mirror/reconcile.ts',
     line: 'return count >= guard.rows && (count > guard.share * received || count === received);',
-    becomes: 'return count >= guard.rows && count > 2 * living;',
+    becomes: 'return count >= guard.rows && count > 2 * received;',
     tests: ['test/mirror/holds.test.ts'],
   },
   {
