@@ -111,6 +111,11 @@ const OF_STATES: Readonly<Record<IssueState, Advice>> = {
     text: 'Notifications are not delivered, so that nobody is told of anything. See the receiver of NOTIFY_WEBHOOK_URL and its log; the list of notifications says how each attempt ended. Then send all again. The issue ends with the first delivery that is taken.',
     action: (environment) => ({ method: 'POST', path: '/api/notifications/redeliver', body: { environment } }),
   },
+  never_proved: {
+    title: 'Lists were never proved complete',
+    text: 'These lists have never worked, so nothing of them should be relied on: a walk rejected all of their records, or none was proved within STALE_AFTER_HOURS of the first one. See the unverified_reason of their newest walks and the rejected records, mend the entry in the catalogue (mostly id, pager or envelope) or have the service mend the list, then sync again. The issue ends with the first proof.',
+    action: (environment) => ({ method: 'POST', path: '/api/syncs', body: { environment } }),
+  },
   mirror_differs: {
     title: 'The mirror differs from what was received',
     text: 'A second reading found rows that are missing, that nobody received, or that hold another text than was received: somebody has written to the mirror, or it was restored. The run of trigger verify or nightly_verify has samples. Find out who writes there, then ask for a full resync of these companies, which compares every record, and verify again: the issue ends once nothing is found.',

@@ -9,6 +9,7 @@ import { CompanyName } from './company-names.js';
 import { adviceOf } from './issue-advice.js';
 import { ISSUE_GUIDE_PATH } from './issue-guide.js';
 import { answers, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from './models.js';
+import { describeRejected } from './rejected-members.js';
 
 export const IssueStatusName = z.enum(ISSUE_STATUSES);
 
@@ -26,7 +27,9 @@ const Issue = z
     last_seen_at: Time,
     status: IssueStatusName,
     resolved_at: Time.optional(),
-    advice: z.string().meta({ description: 'What to do.' }),
+    advice: z
+      .string()
+      .meta({ description: 'What to do. For `never_proved`, too: why records were rejected, and the names of their members.' }),
     docs_url: z.string().meta({ description: 'Where this Muster says more.' }),
     sample: z.array(z.string()).meta({ description: 'Some of the company_ids, five at most.' }),
     samples: z
@@ -91,8 +94,9 @@ export function issueRoutes({ db, publicUrl }: IssueRoutesDependencies): Fastify
 async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl: URL): Promise<IssueModel[]> {
   const keys = rows.flatMap(({ environment, sample }) => sample.map((companyId) => ({ environment, companyId })));
   const names = await findCompanyNames(db, keys);
-  return rows.map((row) => ({
-    ...presentIssue(row, publicUrl),
+  const rejected = await Promise.all(rows.map((row) => describeRejected(db, row)));
+  return rows.map((row, n) => ({
+    ...presentIssue(row, publicUrl, rejected[n]),
     samples: row.sample.map((companyId) => {
       const name = names.get(keyText({ environment: row.environment, companyId }));
       return { company_id: companyId, ...(name !== undefined && { company_name: name }) };
@@ -100,7 +104,7 @@ async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl:
   }));
 }
 
-function presentIssue(row: IssueRow, publicUrl: URL): Omit<IssueModel, 'samples'> {
+function presentIssue(row: IssueRow, publicUrl: URL, rejected: string | undefined): Omit<IssueModel, 'samples'> {
   const { id, cause, environment, resource, severity, companies, firstSeenAt, lastSeenAt, status, resolvedAt, sample } = row;
   const { text, action, anchor } = adviceOf(cause);
   return {
@@ -114,7 +118,7 @@ function presentIssue(row: IssueRow, publicUrl: URL): Omit<IssueModel, 'samples'
     last_seen_at: lastSeenAt.toISOString(),
     status,
     ...(resolvedAt !== null && { resolved_at: resolvedAt.toISOString() }),
-    advice: text,
+    advice: rejected === undefined ? text : `${rejected} ${text}`,
     docs_url: `${withoutSlash(publicUrl)}${ISSUE_GUIDE_PATH}#${anchor}`,
     sample,
     action: action(environment),

@@ -84,9 +84,9 @@ function rulesOf({ environments, resources, staleAfterHours }: AgeNeeds): readon
     {
       find: (db) => findUnprovedLists(db, late),
       tell: (lists) =>
-        warning(
-          `${counted(lists.count, 'list')} never proved complete, of companies that have been here for ${since(lists)}`,
-          'See why: `muster runs`, and docs/verification.md.',
+        problem(
+          `${counted(lists.count, 'list')} never proved complete, the first for ${since(lists)}`,
+          'See why: `muster issues`, `muster rejected`, and docs/verification.md.',
         ),
     },
     {

@@ -114,6 +114,17 @@ test('counts what there is, of both environments or one', async () => {
   });
 });
 
+test('a list without its first proof is late once that should be there, and counts once', async () => {
+  const lists = async () => ((await overview()) as { lists: Record<string, number> }).lists;
+  const before = await lists();
+  const unproved = { provedHoursAgo: null };
+  await addCompany(admin.db, { lists: { employees: { ...unproved, begunHoursAgo: 27 }, departments: unproved } });
+  await addCompany(admin.db, { paused: true, lists: { employees: { ...unproved, begunHoursAgo: 27 } } });
+  const after = await lists();
+  const added = Object.fromEntries(Object.keys(after).map((name) => [name, after[name]! - before[name]!]));
+  expect(added).toEqual({ total: 4, verified: 1, late: 1, never: 2, unverified: 0 });
+});
+
 test('a run waits from when it is due, and not while its company is paused', async () => {
   const { prisma } = admin.db;
   await prisma.run.updateMany({ where: { status: 'queued' }, data: { status: 'cancelled' } });

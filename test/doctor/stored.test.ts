@@ -180,7 +180,10 @@ describe('age', () => {
       `UPDATE muster.connections SET created_at = now() - interval '5 days', next_sync_at = now() - interval '20 minutes' WHERE company_id = $1`,
       other.companyId,
     );
-    await sql(`INSERT INTO muster.lists (environment, company_id, resource) VALUES ('test', $1, 'employees')`, other.companyId);
+    await sql(
+      `INSERT INTO muster.lists (environment, company_id, resource, begun_at) VALUES ('test', $1, 'employees', NULL)`,
+      other.companyId,
+    );
     await run(company, 'status, heartbeat_at', `'running'`, `now() - interval '10 minutes'`);
     await run(other, 'status, start_after', `'queued'`, `now() - interval '30 minutes'`);
     await sql(
@@ -196,7 +199,7 @@ describe('age', () => {
       'problem: 1 token should have been refreshed, the first 3 hours ago',
       expect.stringMatching(/^warning: 1 company must authorize again, the first since \d s$/),
       'warning: 1 list not proved complete for more than 26 hours, the first for 3 days',
-      'warning: 1 list never proved complete, of companies that have been here for 5 days',
+      'problem: 1 list never proved complete, the first for 5 days',
       'problem: 1 run under way, and nobody has worked on it for 10 minutes',
       'problem: 1 run waiting for a worker, the first for 30 minutes',
       'problem: 1 nightly sync due, the first 20 minutes ago',
@@ -204,6 +207,22 @@ describe('age', () => {
       'warning: 1 hold not decided, the first for 4 days',
     ]);
     for (const { next } of all) expect(next).toBeTruthy();
+  });
+
+  test('a list whose records were all rejected is a problem at once, and one that was only begun is none', async () => {
+    const company = await connect();
+    await sql(`INSERT INTO muster.lists (environment, company_id, resource) VALUES ('test', $1, 'employees')`, company.companyId);
+    const [{ id: runId }] = (
+      await sql(
+        `INSERT INTO muster.runs (environment, company_id, trigger, mode, status) VALUES ('test', $1, 'manual', 'full', 'succeeded') RETURNING id`,
+        company.companyId,
+      )
+    ).rows as [{ id: string }];
+    const walk = { ...company, runId, resource: 'employees', position: 0, status: 'succeeded', finishedAt: new Date() };
+    await database.db.prisma.walk.create({ data: walk });
+    expect(await found(check())).toEqual(['ok: no token, list, run, link or hold is older than it should be']);
+    await database.db.prisma.walk.updateMany({ data: { rejected: 9 } });
+    expect(await found(check())).toEqual([expect.stringMatching(/^problem: 1 list never proved complete, the first for \d s$/)]);
   });
 
   test('a run that waits in a busy night is none of it', async () => {

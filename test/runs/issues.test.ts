@@ -213,6 +213,76 @@ describe('a cause', () => {
     ]);
   });
 
+  test('of lists that were never proved appears once the first proof is overdue, and ends with it', async () => {
+    const late = { provedHoursAgo: null, begunHoursAgo: 27 };
+    await addCompany(database.db, { lists: { employees: late, departments: { provedHoursAgo: null, begunHoursAgo: 25 } } });
+    await addCompany(database.db, { paused: true, lists: { employees: late } });
+    const fresh = await onboard(database.db); // no walk has opened a list of it, and none need have
+    await prisma().list.deleteMany({ where: fresh });
+    await sweep();
+    expect(await issues()).toEqual([['never_proved', 'test', 'employees', 1, 'ongoing']]);
+    expect((await prisma().issue.findFirstOrThrow()).severity).toBe('action');
+    // What a list that never worked must not hide behind: a company that was never walked at all.
+    await prisma().connection.updateMany({ where: fresh, data: { createdAt: hoursAgo(27) } });
+    await sweep();
+    expect(await issues()).toEqual([
+      ['never_proved', 'test', 'departments', 1, 'ongoing'],
+      ['never_proved', 'test', 'employees', 2, 'ongoing'],
+    ]);
+    await prisma().connection.deleteMany({ where: fresh });
+    await proveAll();
+    await sweep();
+    const news = await told();
+    expect(news).toHaveLength(4);
+    expect(news).toEqual(
+      expect.arrayContaining([
+        ['never_proved', 'test', null, 'employees', 'ongoing', 1],
+        ['never_proved', 'test', null, 'departments', 'ongoing', 1],
+        ['never_proved', 'test', null, 'departments', 'resolved', 1],
+        ['never_proved', 'test', null, 'employees', 'resolved', 2],
+      ]),
+    );
+  });
+
+  test('of a list that is new in the catalogue is none, until its first walk should have proved it', async () => {
+    const company = await addCompany(database.db);
+    await prisma().list.deleteMany({ where: { ...company, resource: 'departments' } });
+    await sweep();
+    expect(await issues()).toEqual([]);
+    await prisma().list.create({ data: { ...company, resource: 'departments', begunAt: hoursAgo(27) } });
+    await sweep();
+    expect(await issues()).toEqual([['never_proved', 'test', 'departments', 1, 'ongoing']]);
+  });
+
+  test('of a list whose records are all rejected appears at once, and stays while later walks fail', async () => {
+    const company = await addCompany(database.db, { lists: { employees: { provedHoursAgo: null } } });
+    const ended = async (rejected: number, records: number) => {
+      await prisma().walk.updateMany({
+        where: { ...company, status: 'succeeded' },
+        data: { verified: false, rejected, received: 5 },
+      });
+      await prisma().list.updateMany({ where: { ...company, resource: 'employees' }, data: { records } });
+    };
+    // The one that was kept stood in one page, the others in two.
+    for (const [rejected, records] of [
+      [0, 0],
+      [8, 1],
+    ] as const) {
+      await ended(rejected, records);
+      await sweep();
+      expect(await issues()).toEqual([]);
+    }
+    await ended(10, 0);
+    await sweep();
+    expect(await issues()).toEqual([['never_proved', 'test', 'employees', 1, 'ongoing']]);
+    await addWalk(database.db, company, { code: 'service_error', hours: 0.5 });
+    await sweep();
+    expect(await issues()).toContainEqual(['never_proved', 'test', 'employees', 1, 'ongoing']);
+    await proveAll();
+    await sweep();
+    expect(await issues()).toContainEqual(['never_proved', 'test', 'employees', 1, 'resolved']);
+  });
+
   test('of unverified lists appears after three days', async () => {
     await addCompany(database.db, { lists: { employees: { unverifiedHours: 73 }, departments: { unverifiedHours: 71 } } });
     await sweep();

@@ -19,6 +19,7 @@ import { A_QUEUE_WAS_STOPPED } from './queue-stops.js';
 import { UNNAMED } from './quarantined-tokens.js';
 import { IS_OLDER_THAN_OPENING } from './refresh-breakers.js';
 import type { SweepLock } from './sweep-lock.js';
+import { lacksFirstProof, REJECTS_ALL } from './unproved-lists.js';
 import { NIGHTS_LEFT } from './walks.js';
 import { WEBHOOK_FAILS } from './webhook.js';
 import { A_WORKER_LIVES } from './workers.js';
@@ -42,6 +43,7 @@ export const ISSUE_STATES = [
   'no_worker',
   'webhook_failing',
   'queue_stopped',
+  'never_proved',
 ] as const;
 export type IssueState = (typeof ISSUE_STATES)[number];
 
@@ -126,9 +128,10 @@ export function reconcileIssues(db: Database, lock: Pick<SweepLock, 'take'>, sea
 }
 
 /** The lists of active companies, with the error code of those whose newest walk that ended has failed. */
-function listsOf(resources: readonly string[]): Prisma.Sql {
+function listsOf({ resources, staleAfterHours }: IssueSearch): Prisma.Sql {
   return Prisma.sql`
-    SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.unverified_since, ended.code
+    SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.unverified_since, ended.code,
+      ${lacksFirstProof(staleAfterHours)} OR ${REJECTS_ALL} AS never_worked
     FROM muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
     LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource
     LEFT JOIN LATERAL (
@@ -144,6 +147,7 @@ function foundBy({ staleAfterHours, exported, resources, environments, isWorker,
   return Prisma.sql`
     SELECT code AS cause, environment, resource, company_id FROM list WHERE code <> ALL(${SHOWN_OTHERWISE}::text[])
     UNION ALL SELECT 'list_late', environment, resource, company_id FROM list l WHERE ${isOlderThan(staleAfterHours)}
+    UNION ALL SELECT 'never_proved', environment, resource, company_id FROM list WHERE never_worked
     UNION ALL SELECT 'list_unverified', environment, resource, company_id FROM list
     WHERE unverified_since < now() - ${UNVERIFIED_DAYS}::int * interval '1 day'
     UNION ALL SELECT 'reauthorization_required', environment, NULL, company_id FROM muster.connections
@@ -194,7 +198,7 @@ function reconciliation(search: IssueSearch): Prisma.Sql {
   return Prisma.sql`
     WITH current AS (
       SELECT id, cause, environment, resource, told FROM muster.issues WHERE status = 'ongoing'
-    ), list AS (${listsOf(search.resources)}
+    ), list AS (${listsOf(search)}
     ), short AS MATERIALIZED (${shortBudgets(search)}
     ), found AS (
       SELECT cause, environment, resource, count(DISTINCT company_id)::int AS companies,

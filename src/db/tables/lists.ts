@@ -10,6 +10,7 @@ import { BY_INDEX } from '../by-index.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { ETAG_TRUST, type EtagUse, etagsFalseSince, etagWalksAfter } from './etag-trust.js';
+import { lacksFirstProof } from './unproved-lists.js';
 
 /** One list of one company: what is walked, written and fenced as a whole. */
 export interface ListKey extends CompanyKey {
@@ -127,7 +128,7 @@ export async function findProof(
 export async function resetList(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
   const lists = await tx.$executeRaw`
     UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL,
-      unverified_since = NULL, etag_walks = 0, read_whole_at = NULL, etags_false_since = NULL
+      unverified_since = NULL, etag_walks = 0, read_whole_at = NULL, etags_false_since = NULL, begun_at = now()
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
   await tx.$executeRaw`
     UPDATE mirror.companies SET verified_at = verified_at - ${resource}::text
@@ -187,13 +188,13 @@ export async function measureProofs(
   return row!;
 }
 
-/** The lists of onboarded companies by what is proved of them. `total` is the sum of `verified`, `late` and `never`. */
+/** The lists of onboarded companies by what is proved of them. `total` is the sum of `verified`, `late` and `never`: a list counts in one of them. */
 export interface ProofCounts {
   readonly total: number;
   readonly verified: number;
-  /** Their last proof is too old, and nobody has paused their company. */
+  /** Their last proof is too old, or their first one should be there, and nobody has paused their company. */
   readonly late: number;
-  /** They were never proved complete. */
+  /** They were never proved complete, and need not be yet. */
   readonly never: number;
   /** The newest walk that read them to their end proved nothing, whatever was proved before. */
   readonly unverified: number;
@@ -215,16 +216,17 @@ export async function countProofs(
 ): Promise<ProofCounts> {
   const { resources, environment = null, staleAfterHours, nightBeganAt } = asked;
   const isAsked = Prisma.sql`(${environment}::text IS NULL OR c.environment = ${environment})`;
-  const isLate = Prisma.sql`(NOT c.paused AND ${isOlderThan(staleAfterHours)})`;
+  const isLate = Prisma.sql`(NOT c.paused AND (${isOlderThan(staleAfterHours)} OR ${lacksFirstProof(staleAfterHours)}))`;
   const [row] = await db.$queryRaw<Omit<ProofCounts, 'never'>[]>`
-    SELECT (SELECT count(*)::int FROM muster.connections c WHERE ${isAsked}) * cardinality(${resources}::text[]) AS total,
+    SELECT count(*)::int AS total,
       count(*) FILTER (WHERE ${isLate})::int AS late,
       count(*) FILTER (WHERE l.last_verified_at IS NOT NULL AND NOT ${isLate})::int AS verified,
       count(l.unverified_since)::int AS unverified,
       count(*) FILTER (WHERE l.last_verified_at >= ${nightBeganAt}::timestamptz)::int AS "ofNight",
       min(l.last_verified_at) FILTER (WHERE NOT c.paused) AS "oldestVerifiedAt"
-    FROM muster.connections c JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id
-    WHERE l.resource = ANY(${resources}::text[]) AND ${isAsked}`;
+    FROM muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
+    LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource
+    WHERE ${isAsked}`;
   const { total, late, verified } = row!;
   return { ...row!, never: total - late - verified };
 }

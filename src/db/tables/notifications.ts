@@ -22,6 +22,7 @@ export const EVENT_TYPES = [
   'export_failed',
   'no_worker',
   'queue_stopped',
+  'never_proved',
   'test',
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
@@ -34,6 +35,7 @@ const ISSUE_EVENTS: readonly EventType[] = [
   'export_failed',
   'no_worker',
   'queue_stopped',
+  'never_proved',
 ];
 
 /** Facts of an event: codes, names, ids and counts of ours, never a text of the service. Kept as they are sent. */

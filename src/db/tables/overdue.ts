@@ -46,17 +46,24 @@ export function findLateLists(
   );
 }
 
-/** Lists of active companies that were never proved, of companies that have been here for so many seconds. */
+/**
+ * Lists of active companies that were never proved: whose first proof has been due for longer than so many seconds, and those of which the newest walk that
+ * read them to their end has rejected all that it received.
+ */
 export function findUnprovedLists(
   db: Reader,
   { resources, seconds }: { resources: readonly string[]; seconds: number },
 ): Promise<Overdue> {
   return one(
     db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(c.created_at))::float8 AS seconds
+    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(GREATEST(c.created_at, l.begun_at)))::float8 AS seconds
      FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
      WHERE c.status = 'active' AND l.resource = ANY($1::text[]) AND l.last_verified_at IS NULL
-       AND c.created_at < now() - make_interval(secs => $2)`,
+       AND (GREATEST(c.created_at, l.begun_at) < now() - make_interval(secs => $2) OR l.records = 0 AND (
+         SELECT w.rejected > 0 FROM muster.walks w
+         WHERE w.environment = l.environment AND w.company_id = l.company_id AND w.resource = l.resource
+           AND w.status = 'succeeded' AND w.kind = 'sync' AND w.finished_at >= c.created_at
+         ORDER BY w.finished_at DESC LIMIT 1))`,
     [resources, seconds],
   );
 }
