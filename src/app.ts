@@ -8,6 +8,7 @@ import type { AdminServer } from './api/server.js';
 import { loadCatalogue } from './catalogue/load-catalogue.js';
 import { signerOf } from './certificates/certificate.js';
 import { certificateSweep } from './certificates/certificate-sweep.js';
+import { manifestSigning } from './certificates/manifest-signing.js';
 import type { Config } from './config/config.js';
 import { adminToken, encryptionKeys } from './config/kept-secrets.js';
 import { systemClock } from './core/clock.js';
@@ -227,7 +228,10 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     apiOf: (environment) => ofEnvironment(apiClients, environment),
   });
   const worker = new RunWorker({ ...shared, queue: runQueue, executor, leases: new RunLeases(db, name, logger), concurrency });
-  const dueExports = config.exports && exportQueue(backend, new NightExports({ ...config, ...shared, exports: config.exports }));
+  const signer = await signerOf(config.signingKey, await encryptionKeys(config));
+  const signManifest = manifestSigning(db, signer);
+  const dueExports =
+    config.exports && exportQueue(backend, new NightExports({ ...config, ...shared, exports: config.exports, signManifest }));
   const queues = { dueTokens: tokenQueue(backend, tokens), dueNotifications: notificationQueue(backend, deliverer), dueExports };
   const work = {
     ...config,
@@ -238,12 +242,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     sweepNights: nightSweep({ ...shared, ...config }),
     startVerifications: nightlyVerifications({ ...shared, schedule, share: config.verifySharePerNight }),
     sweepSchema: schemaSweep({ db, clock, logger }),
-    signCertificates: certificateSweep({
-      db,
-      logger,
-      clock,
-      signer: await signerOf(config.signingKey, await encryptionKeys(config)),
-    }),
+    signCertificates: certificateSweep({ db, logger, clock, signer }),
     sweepPrivacy: privacySweep(shared),
     retention: { runDays: config.runRetentionDays, auditDays: config.auditRetentionDays },
   };

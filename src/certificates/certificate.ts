@@ -9,6 +9,8 @@ import { Statement } from './statement.js';
 
 /** So that nothing else that is ever signed with the key passes for a certificate. */
 export const TYPE = 'muster-certificate+json';
+/** A signed manifest of an export has the same form, and this type. */
+export const MANIFEST_TYPE = 'muster-manifest+json';
 export const ALGORITHM = 'EdDSA';
 
 /** What stands before the 32 bytes of an Ed25519 key in PKCS#8 (RFC 8410). */
@@ -31,6 +33,8 @@ export function publicKey({ kid, x }: { readonly kid: string; readonly x: string
 export interface Signer {
   readonly publicKey: PublicKey;
   sign(statement: Statement): Promise<string>;
+  /** `manifest`: the very text of the file, which is what is signed. */
+  signManifest(manifest: string): Promise<string>;
 }
 
 /**
@@ -49,10 +53,12 @@ export async function signerOfSeed(seed: Buffer): Promise<Signer> {
   const key = createPrivateKey({ key: Buffer.concat([PKCS8_PREFIX, seed]), format: 'der', type: 'pkcs8' });
   const { x } = await exportJWK(createPublicKey(key));
   const kid = await calculateJwkThumbprint({ kty: 'OKP', crv: 'Ed25519', x: x! });
+  const signText = (typ: string, text: string) =>
+    new CompactSign(Buffer.from(text)).setProtectedHeader({ alg: ALGORITHM, kid, typ }).sign(key);
   return {
     publicKey: publicKey({ kid, x: x! }),
-    sign: (statement) =>
-      new CompactSign(Buffer.from(JSON.stringify(statement))).setProtectedHeader({ alg: ALGORITHM, kid, typ: TYPE }).sign(key),
+    sign: (statement) => signText(TYPE, JSON.stringify(statement)),
+    signManifest: (manifest) => signText(MANIFEST_TYPE, manifest),
   };
 }
 

@@ -1,6 +1,6 @@
 import { compactVerify, createLocalJWKSet, decodeProtectedHeader, errors, type JSONWebKeySet } from 'jose';
-import { ALGORITHM, digestOf, TYPE } from './certificate.js';
-import { Statement } from './statement.js';
+import { ALGORITHM, digestOf, MANIFEST_TYPE, TYPE } from './certificate.js';
+import { ManifestClaims, Statement } from './statement.js';
 
 /** A certificate as somebody has it, and where: "certificates.jws, line 3". */
 export interface GivenCertificate {
@@ -13,25 +13,41 @@ export interface CheckedCertificate extends GivenCertificate {
   readonly statement: Statement;
 }
 
+/** A signed manifest of an export, and what it says. `text` is the manifest as it was signed. */
+export interface CheckedManifest extends GivenCertificate {
+  readonly kid: string;
+  readonly text: string;
+  readonly manifest: ManifestClaims;
+}
+
 /** What does not hold, in words. */
-interface Finding {
+export interface Finding {
   readonly where: string;
   readonly problem: string;
+}
+
+export interface CheckOutcome {
+  /** Certificates whose signatures are right. */
+  readonly signed: readonly CheckedCertificate[];
+  /** Manifests whose signatures are right. */
+  readonly manifests: readonly CheckedManifest[];
+  readonly findings: readonly Finding[];
+  /** Where the certificates of a list begin with one that follows another, which is not given: nothing is said of what lies before. */
+  readonly middles: readonly CheckedCertificate[];
 }
 
 type Keys = ReturnType<typeof createLocalJWKSet>;
 
 /**
- * Holds certificates against keys, and those of one list against each other: that they are signed, and that each follows the one that it names.
- * `signed` are those whose signatures are right. Throws JOSEError for keys that are no JWK set.
+ * Holds certificates and signed manifests against keys, and the certificates of one list against each other: that they are signed, and that each follows the
+ * one that it names. Throws JOSEError for keys that are no JWK set.
  */
-export async function checkCertificates(
-  given: readonly GivenCertificate[],
-  jwks: JSONWebKeySet,
-): Promise<{ readonly signed: readonly CheckedCertificate[]; readonly findings: readonly Finding[] }> {
+export async function checkCertificates(given: readonly GivenCertificate[], jwks: JSONWebKeySet): Promise<CheckOutcome> {
   const keys = createLocalJWKSet(jwks);
   const signed: CheckedCertificate[] = [];
+  const manifests: CheckedManifest[] = [];
   const findings: Finding[] = [];
+  const middles: CheckedCertificate[] = [];
   const lists = new Map<string, Map<string, CheckedCertificate>>();
   for (const certificate of given) {
     const checked = await checkOne(certificate, keys);
@@ -39,26 +55,57 @@ export async function checkCertificates(
       findings.push(checked);
       continue;
     }
+    if ('manifest' in checked) {
+      manifests.push(checked);
+      findings.push(...(await checkNamed(checked, keys)));
+      continue;
+    }
     signed.push(checked);
-    const { environment, company_id, resource } = checked.statement;
-    const name = `${environment} ${company_id} ${resource}`;
+    const name = listOf(checked.statement);
     const list = lists.get(name) ?? new Map<string, CheckedCertificate>();
     lists.set(name, list.set(digestOf(checked.jws), checked));
   }
-  for (const list of lists.values()) findings.push(...checkChain(list));
-  return { signed, findings };
+  for (const list of lists.values()) {
+    const inOrder = inOrderOfProofs(list);
+    findings.push(...checkChain(list, inOrder));
+    const [first] = inOrder;
+    if (first && first.statement.previous !== null && !list.has(first.statement.previous)) middles.push(first);
+  }
+  return { signed, manifests, findings, middles };
 }
 
-async function checkOne({ where, jws }: GivenCertificate, keys: Keys): Promise<CheckedCertificate | Finding> {
+/** Whether the certificates that a manifest has of its lists are signed, and are of those lists. */
+async function checkNamed({ where, manifest }: CheckedManifest, keys: Keys): Promise<Finding[]> {
+  const findings: Finding[] = [];
+  for (const { environment, company_id, certificates } of manifest.lists) {
+    const list = `${environment} ${company_id} ${manifest.resource}`;
+    for (const jws of certificates) {
+      const checked = await checkOne({ where, jws }, keys);
+      if ('problem' in checked) findings.push({ where, problem: `has a certificate of ${list} that ${checked.problem}` });
+      else if ('manifest' in checked || listOf(checked.statement) !== list)
+        findings.push({ where, problem: `has for a certificate of ${list} one of something else` });
+    }
+  }
+  return findings;
+}
+
+function listOf({ environment, company_id, resource }: Statement): string {
+  return `${environment} ${company_id} ${resource}`;
+}
+
+async function checkOne({ where, jws }: GivenCertificate, keys: Keys): Promise<CheckedCertificate | CheckedManifest | Finding> {
   const parts = jws.split('.');
   if (parts.length !== 3 || !parts.every(isCanonical))
     return { where, problem: 'is no certificate: that is three parts in base64url with a dot between two, and nothing else' };
   try {
     const { protectedHeader, payload } = await compactVerify(jws, keys, { algorithms: [ALGORITHM] });
-    if (protectedHeader.typ !== TYPE) return { where, problem: 'is signed, but is no certificate: its header says what it is' };
-    const statement = Statement.safeParse(JSON.parse(Buffer.from(payload).toString()));
-    if (!statement.success) return { where, problem: 'is signed, but lacks what this version of Muster expects to be said' };
-    return { where, jws, kid: protectedHeader.kid ?? '', statement: statement.data };
+    const { typ, kid = '' } = protectedHeader;
+    if (typ !== TYPE && typ !== MANIFEST_TYPE)
+      return { where, problem: 'is signed, but is no certificate: its header says what it is' };
+    const text = Buffer.from(payload).toString();
+    const said = (typ === TYPE ? Statement : ManifestClaims).safeParse(JSON.parse(text));
+    if (!said.success) return { where, problem: 'is signed, but lacks what this version of Muster expects to be said' };
+    return 'sha256' in said.data ? { where, jws, kid, text, manifest: said.data } : { where, jws, kid, statement: said.data };
   } catch (error) {
     if (error instanceof errors.JWKSNoMatchingKey)
       return { where, problem: `is signed by the key ${decodeProtectedHeader(jws).kid}, which is not among the keys given` };
@@ -75,9 +122,12 @@ function isCanonical(part: string): boolean {
   return part !== '' && Buffer.from(part, 'base64url').toString('base64url') === part;
 }
 
+function inOrderOfProofs(list: ReadonlyMap<string, CheckedCertificate>): CheckedCertificate[] {
+  return [...list.values()].toSorted((a, b) => (a.statement.verified_at < b.statement.verified_at ? -1 : 1));
+}
+
 /** What is wrong with certificates of one list, by their digests, that are all signed. The oldest may name one that is not given. */
-function checkChain(list: ReadonlyMap<string, CheckedCertificate>): Finding[] {
-  const inOrder = [...list.values()].toSorted((a, b) => (a.statement.verified_at < b.statement.verified_at ? -1 : 1));
+function checkChain(list: ReadonlyMap<string, CheckedCertificate>, inOrder: readonly CheckedCertificate[]): Finding[] {
   const followed = new Map<string, CheckedCertificate>();
   const findings: Finding[] = [];
   for (const [n, certificate] of inOrder.entries()) {

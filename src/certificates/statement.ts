@@ -20,8 +20,10 @@ export const Statement = z.object({
   /** Records that its last pass received, and what the service said that there are, where it says so. */
   received: Count,
   total_records: Count.nullable(),
-  /** Living records of the list behind the walk. */
+  /** Living rows of the list in the mirror, following the walk. */
   records: Count,
+  /** Those of them that an open hold keeps from being deleted. Certificates of earlier versions do not say it. */
+  held: Count.optional(),
   inserted: Count,
   updated: Count,
   unchanged: Count,
@@ -36,3 +38,23 @@ export const Statement = z.object({
   previous: Digest.nullable(),
 });
 export type Statement = z.output<typeof Statement>;
+
+/** What is checked of a signed manifest of an export (docs/export.md), which says more. */
+export const ManifestClaims = z.object({
+  /** The name of the file in its folder; a stream has none. */
+  file: z.string().optional(),
+  resource: z.string(),
+  rows: Count,
+  /** Of the file's bytes. */
+  sha256: Digest,
+  lists: z.array(
+    z.object({
+      environment: z.string(),
+      company_id: z.string(),
+      verified_at: Time.nullable(),
+      /** Compact JWS: the newest certificate of the list, or none. */
+      certificates: z.array(z.string()),
+    }),
+  ),
+});
+export type ManifestClaims = z.output<typeof ManifestClaims>;

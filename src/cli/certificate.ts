@@ -1,9 +1,11 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
-import type { GivenCertificate } from '../certificates/check.js';
-import { keysBeside } from './certificates.js';
+import type { CheckedCertificate, CheckedManifest, GivenCertificate } from '../certificates/check.js';
+import type { Statement } from '../certificates/statement.js';
+import { COUNTS, keysBeside } from './certificates.js';
 import { CommandFailure, UsageFailure } from './exit-code.js';
-import { print } from './table.js';
+import { checkFiles } from './manifest-files.js';
+import { COMPANY, type Columns, members, print } from './table.js';
 
 interface CheckOptions {
   readonly keys?: string;
@@ -15,12 +17,12 @@ export function registerCertificate(program: Command): void {
   certificate
     .command('check')
     .description('check files of certificates, one a line: signatures, and that none is missing between two of a list')
-    .argument('<files...>', 'files as `muster certificates --output` writes them')
+    .argument('<files...>', 'files as `muster certificates --output` writes them, and PATH.manifest.jws of exports')
     .option('--keys <file or URL>', 'the public keys, a JWK set (default: beside the first file, FILE.jwks.json)')
     .option('--json', 'print one JSON object a line')
     .addHelpText(
       'after',
-      '\nNeeds neither a running Muster nor its database or settings. Exits with 1 where something does not hold.\nKeys that came with the certificates prove only that both fit: take the keys, or their ids, from whom you trust.',
+      '\nNeeds neither a running Muster nor its database or settings. Exits with 1 where something does not hold.\nWith PATH.manifest.jws of an export, the file that it names is compared where it stands beside it.\nKeys that came with the certificates prove only that both fit: take the keys, or their ids, from whom you trust.',
     )
     .action(check);
 }
@@ -28,33 +30,55 @@ export function registerCertificate(program: Command): void {
 async function check(files: readonly string[], { keys = keysBeside(files[0]!), json }: CheckOptions): Promise<void> {
   const { checkCertificates } = await import('../certificates/check.js');
   const given = (await Promise.all(files.map(readCertificates))).flat();
-  const { signed, findings } = await checkCertificates(given, await readKeys(keys));
-  const wrong = new Set(findings.map(({ where }) => where));
-  const right = signed.filter(({ where }) => !wrong.has(where));
-  print(
-    right.map(({ where, kid, statement }) => ({ where, kid, ...statement })),
-    {
-      CERTIFICATE: ({ where }) => where,
-      ENVIRONMENT: ({ environment }) => environment,
-      COMPANY: ({ company_id }) => company_id,
-      RESOURCE: ({ resource }) => resource,
-      VERIFIED: ({ verified_at }) => verified_at,
-      PROOF: ({ proof }) => proof,
-      RECORDS: ({ records }) => records,
-      KEY: ({ kid }) => kid,
-    },
-    { json },
+  const { signed, manifests, findings, middles } = await checkCertificates(given, await readKeys(keys));
+  const beside = await Promise.all(
+    manifests.map((manifest) => checkFiles(manifest, given.find(({ where }) => where === manifest.where)!.file)),
   );
-  for (const { where, problem } of findings) console.error(`${where}: ${problem}`);
-  if (findings.length > 0) throw new CommandFailure(`${wrong.size} of ${given.length} certificates do not hold.`);
-  console.error(given.length === 1 ? 'The certificate holds.' : `All ${given.length} certificates hold.`);
+  const all = [...findings, ...beside.flatMap((files) => files.findings)];
+  const wrong = new Set(all.map(({ where }) => where));
+  const isRight = ({ where }: GivenCertificate) => !wrong.has(where);
+  const certificates = signed.filter(isRight).map(({ where, kid, statement }) => ({ where, kid, ...statement }));
+  if (manifests.length < given.length) print(certificates, COLUMNS, { json });
+  const held = manifests.filter(isRight);
+  if (json) for (const { where, kid, text } of held) console.log(JSON.stringify({ where, kid, ...JSON.parse(text) }));
+  else if (held.length > 0) print(held, MANIFEST_COLUMNS, { json });
+  for (const { where, problem } of all) console.error(`${where}: ${problem}`);
+  for (const note of [...beside.flatMap(({ notes }) => notes), ...middles.map(beginsInItsMiddle)]) console.error(note);
+  const what = manifests.length === 0 ? 'certificate' : signed.length === 0 ? 'manifest' : 'text';
+  if (all.length > 0) throw new CommandFailure(`${wrong.size} of ${given.length} ${what}s do not hold.`);
+  console.error(given.length === 1 ? `The ${what} holds.` : `All ${given.length} ${what}s hold.`);
 }
 
+function beginsInItsMiddle({ where, statement }: CheckedCertificate): string {
+  const { environment, company_id, resource } = statement;
+  return `${where}: the chain of ${environment} ${company_id} ${resource} begins in its middle here: this one follows another, which is not given, so that nothing is said of what lies before.`;
+}
+
+const COLUMNS: Columns<Statement & Pick<CheckedCertificate, 'where' | 'kid'>> = {
+  CERTIFICATE: ({ where }) => where,
+  ...COMPANY,
+  ...members('resource'),
+  VERIFIED: ({ verified_at }) => verified_at,
+  ...members('proof'),
+  ...COUNTS,
+  KEY: ({ kid }) => kid,
+};
+
+const MANIFEST_COLUMNS: Columns<CheckedManifest> = {
+  MANIFEST: ({ where }) => where,
+  FILE: ({ manifest }) => manifest.file,
+  RESOURCE: ({ manifest }) => manifest.resource,
+  ROWS: ({ manifest }) => manifest.rows,
+  PROVED: ({ manifest: { lists } }) =>
+    `${lists.filter(({ verified_at }) => verified_at !== null).length} of ${lists.length} lists`,
+  KEY: ({ kid }) => kid,
+};
+
 /** Lines end in a line feed and in nothing else: with other ends, a file could be changed without being noticed. */
-async function readCertificates(file: string): Promise<GivenCertificate[]> {
+async function readCertificates(file: string): Promise<(GivenCertificate & { readonly file: string })[]> {
   const text = await readOrRefuse(file);
   const lines = text.replace(/\n$/, '').split('\n');
-  return lines.map((jws, n) => ({ where: lines.length === 1 ? file : `${file}, line ${n + 1}`, jws }));
+  return lines.map((jws, n) => ({ where: lines.length === 1 ? file : `${file}, line ${n + 1}`, jws, file }));
 }
 
 async function readKeys(place: string) {

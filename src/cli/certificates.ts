@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import type { CertificateModel } from '../api/certificates.js';
+import type { Statement } from '../certificates/statement.js';
 import { type AdminClient, openAdminClient } from './admin-client.js';
 import { CommandFailure, UsageFailure } from './exit-code.js';
 import { companyOption, environmentOption, limitOption, type ListOptions, operatorCommand } from './operator-command.js';
@@ -62,10 +63,18 @@ async function writeBoth(path: string, certificates: readonly CertificateModel[]
   }
 }
 
+/** Records that the service gave, rows of the mirror, and those of the rows that the service did not give and a hold keeps. */
+export const COUNTS: Columns<Pick<Statement, 'received' | 'records' | 'held'>> = {
+  RECEIVED: ({ received }) => received,
+  ROWS: ({ records }) => records,
+  'KEPT BY A HOLD': ({ held }) => held,
+};
+
 const COLUMNS: Columns<CertificateModel> = {
   VERIFIED: ({ verified_at }) => time(verified_at),
   ...COMPANY,
-  ...members('resource', 'proof', 'received', 'records'),
+  ...members('resource', 'proof'),
+  ...COUNTS,
   THROUGH: ({ feed }) => feed.through,
   KEY: ({ kid }) => kid,
 };

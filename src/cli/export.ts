@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { type Command, Option } from 'commander';
 import { type Config, loadConfig } from '../config/config.js';
+import { lookAtKeys } from '../config/kept-secrets.js';
 import type { Environment } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Destination } from '../warehouse/export/destination.js';
@@ -19,6 +20,7 @@ interface ExportCommandOptions {
   readonly company?: string;
   readonly raw?: boolean;
   readonly since?: string;
+  readonly requireVerified?: boolean;
   readonly manifest?: string;
   readonly mode?: number;
   readonly json?: boolean;
@@ -26,10 +28,11 @@ interface ExportCommandOptions {
 
 const HELP = `
 Run it with DATABASE_URL as the workers have it, or where the embedded PostgreSQL runs; the admin API is not needed. Rows, proofs and place in the feed are
-of one snapshot. PATH.manifest.json says what is in the file: {resource, format, raw, rows, sha256, columns, lists, seq}.
+of one snapshot. PATH.manifest.json says what is in the file: {file, resource, format, raw, rows, sha256, columns, lists, seq}. PATH.manifest.jws is the same,
+signed by the key of the certificates: muster certificate check PATH.manifest.jws.
 
---output - writes to standard output, and the manifest to standard error as one line, or to --manifest. --output s3://bucket/key writes to S3, by the variables
-that programs for AWS read (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, …).
+--output - writes to standard output, and the manifest to standard error as one line, or to --manifest, with the signed one beside it. --output s3://bucket/key
+writes to S3, by the variables that programs for AWS read (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, …).
 
 Nothing bears the final name before it is whole. Only you can read the file, unless --mode says otherwise: there are personal data in it.`;
 
@@ -51,6 +54,7 @@ export function registerExport(program: Command): void {
       'only what changed behind this seq, that of the last manifest: each record once, with op and seq',
       parseSeq,
     )
+    .option('--require-verified', 'write nothing where a list has no proof, or a late one (exit code 1)')
     .option('--manifest <path>', 'with --output -: file for the manifest')
     .option('--mode <octal>', 'who may read the file (default: 600)', parseMode)
     .option('--json', 'print the outcome as one JSON object a line')
@@ -66,10 +70,13 @@ async function run(resource: string, options: ExportCommandOptions): Promise<voi
   if (isTerminal && format === 'parquet')
     throw new UsageFailure('Parquet is nothing for a terminal: send it on (| or >), or name a file.');
   const config = loadConfig(process.env);
-  const [{ openDatabase }, { exportResource }] = await Promise.all([
+  const [{ openDatabase }, { exportResource }, { signerOf }, { manifestSigning }] = await Promise.all([
     import('../db/database.js'),
     import('../warehouse/export/export-resource.js'),
+    import('../certificates/certificate.js'),
+    import('../certificates/manifest-signing.js'),
   ]);
+  const keys = await lookAtKeys(config);
   const db = openDatabase({ url: await readingUrl(config), poolSize: 2, applicationName: 'muster export' });
   const stopping = new AbortController();
   const stop = () => stopping.abort();
@@ -86,6 +93,8 @@ async function run(resource: string, options: ExportCommandOptions): Promise<voi
         since: options.since,
       },
       format,
+      requiresProofs: options.requireVerified,
+      ...((config.signingKey || keys) && { sign: manifestSigning(db, await signerOf(config.signingKey, keys ?? [])) }),
       destination: await destinationOf(options, config),
       signal: stopping.signal,
       ...(progress && { onProgress: (state) => progress.show(state) }),
@@ -110,9 +119,11 @@ async function destinationOf(
 ): Promise<Destination> {
   if (output !== STANDARD_OUTPUT) return openDestination(output, { mode, isOtherS3 });
   const { streamDestination } = await import('../warehouse/export/stream-destination.js');
-  return streamDestination(process.stdout, async (text) => {
-    if (manifest === undefined) console.error(JSON.stringify(JSON.parse(text)));
-    else await writeFile(manifest, text, { mode: mode ?? 0o600 });
+  return streamDestination(process.stdout, async ({ text, signed }) => {
+    if (manifest === undefined) return console.error(JSON.stringify(JSON.parse(text)));
+    const privately = { mode: mode ?? 0o600 };
+    if (signed !== undefined) await writeFile(`${manifest.replace(/\.json$/, '')}.jws`, signed, privately);
+    await writeFile(manifest, text, privately);
   });
 }
 

@@ -35,6 +35,9 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
   const holds = await client.list<HoldModel>('/api/holds', { environment: run.environment, status: 'open' });
   const notes = [
     ...run.walks.flatMap(({ resource, verify }) =>
+      verify?.as_of === null ? [`${resource}: never proved: nothing to hold it against.`] : [],
+    ),
+    ...run.walks.flatMap(({ resource, verify }) =>
       (verify?.sample ?? []).map(
         ({ id, kind, members: names = [] }) => `${resource} ${id}: ${[kind, names.join(', ')].filter(Boolean).join(' in ')}`,
       ),
@@ -51,6 +54,8 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
   if (notes.length > 0) console.log(`\n${notes.join('\n')}`);
 }
 
+type Reading = RunModel['walks'][number]['verify'];
+
 const RUN_COLUMNS: Columns<RunModel> = {
   RUN: ({ id }) => id,
   ...COMPANY,
@@ -61,13 +66,18 @@ const RUN_COLUMNS: Columns<RunModel> = {
     kind === 'verify' ? undefined : `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
 };
 
+/** Of a list that was never proved, no count says anything. */
+function judged(found: Reading): Reading {
+  return found?.as_of === null ? undefined : found;
+}
+
 const READING_COLUMNS: Columns<RunModel['walks'][number]> = {
   ...members('resource', 'status'),
   COMPARED: ({ verify }) => verify?.compared,
-  MISSING: ({ verify }) => verify?.missing,
-  EXTRA: ({ verify }) => verify?.extra,
-  DIFFERENT: ({ verify }) => verify?.different,
-  'CHANGED SINCE': ({ verify }) => verify?.changed_since,
+  MISSING: ({ verify }) => judged(verify)?.missing,
+  EXTRA: ({ verify }) => judged(verify)?.extra,
+  DIFFERENT: ({ verify }) => judged(verify)?.different,
+  'CHANGED SINCE': ({ verify }) => judged(verify)?.changed_since,
 };
 
 const WALK_COLUMNS: Columns<RunModel['walks'][number]> = {

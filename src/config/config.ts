@@ -118,8 +118,8 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
   const webhook = ['NOTIFY_WEBHOOK_URL', 'NOTIFY_WEBHOOK_SECRET'] as const;
   if (webhook.some(isSet)) for (const name of webhook) missing(name, `; ${webhook.join(' and ')} are set together`);
 
-  if (isSet('EXPORT_FORMAT') || isSet('EXPORT_RESOURCES'))
-    missing('EXPORT_TO', '; EXPORT_FORMAT and EXPORT_RESOURCES say nothing without it');
+  if (isSet('EXPORT_FORMAT') || isSet('EXPORT_RESOURCES') || isSet('EXPORT_REQUIRE_VERIFIED'))
+    missing('EXPORT_TO', '; EXPORT_FORMAT, EXPORT_RESOURCES and EXPORT_REQUIRE_VERIFIED say nothing without it');
 
   function providerOf(environment: Environment): ProviderSettings | undefined {
     const prefix = environment === 'production' ? 'PRODUCTION' : 'TEST';
@@ -168,6 +168,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
 
   const { NOTIFY_WEBHOOK_URL: url, NOTIFY_WEBHOOK_SECRET: secret } = values;
   const { EXPORT_TO: to, EXPORT_FORMAT: format = 'parquet', EXPORT_RESOURCES: resources } = values;
+  const { EXPORT_REQUIRE_VERIFIED: requiresProofs } = values;
   const config: Config = {
     home: values.MUSTER_HOME,
     host: values.HOST,
@@ -200,7 +201,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
       verifySharePerNight: values.VERIFY_SHARE_PER_NIGHT,
       answerMemoryBytes: values.ANSWER_MEMORY_MB && values.ANSWER_MEMORY_MB * 1024 * 1024,
       changeRetentionDays: values.CHANGE_RETENTION_DAYS,
-      exports: to === undefined ? undefined : { to, format, ...present({ resources }) },
+      exports: to === undefined ? undefined : { to, format, ...present({ resources, requiresProofs }) },
       oidc: oidcOf(),
       probePort: values.PROBE_PORT,
       heartbeatUrl: values.HEARTBEAT_URL,

@@ -98,6 +98,8 @@ export const exportTarget = z
   )
   .transform((text) => (text.startsWith('s3:') ? text.replace(/\/+$/, '') : resolve(text)));
 
+export const yesOrNo = z.enum(['yes', 'no'], 'must be yes or no').transform((text) => text === 'yes');
+
 export const exportFormat = z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`);
 
 /** Whether nobody on the way to the URL can read what is sent there. */

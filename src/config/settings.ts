@@ -174,6 +174,11 @@ export const SETTINGS = z.object({
     unset: 'all of the catalogue',
     example: 'employees,departments',
   }),
+  EXPORT_REQUIRE_VERIFIED: optional(value.yesOrNo, {
+    help: '`yes`: a night is not exported while a list of the file has no proof, or a late one, and that is the issue `export_failed`.',
+    unset: '`no`',
+    example: 'yes',
+  }),
   CHANGE_RETENTION_DAYS: optional(value.wholeNumber(1, 36_500), {
     help: 'How long the change feed keeps a change.',
     unset: 'for ever',

@@ -26,6 +26,7 @@ export const ERROR_CODES = {
   idempotency_key_in_use: { status: 409, retryable: true },
   environment_not_configured: { status: 422, retryable: false },
   unknown_resource: { status: 422, retryable: false },
+  lists_unproved: { status: 409, retryable: false },
   // Companies and their authorization
   database_copied: { status: 409, retryable: false },
   installation_detached: { status: 409, retryable: false },

@@ -77,6 +77,8 @@ const COLUMNS: readonly Column<CertificateModel>[] = [
     </span>
   )),
   column('Why', ({ proof }) => proofInWords(proof)),
-  column('Rows', ({ records }) => numberText(records), { numeric: true }),
+  column('Received', ({ received }) => numberText(received), { numeric: true }),
+  column('Rows in the mirror', ({ records }) => numberText(records), { numeric: true }),
+  column('Of them kept by a hold', ({ held }) => (held === undefined ? '–' : numberText(held)), { numeric: true }),
   column('Key', ({ kid }) => <code>{kid}</code>),
 ];

@@ -25,6 +25,7 @@ export function ReadingCard({ walk, children }: { readonly walk: WalkModel; read
           </div>
         ))}
         {verify &&
+          verify.as_of !== null &&
           FAULTS.map((name) => (
             <div key={name} class={verify[name] > 0 ? 'bad' : undefined}>
               <dt>{name}</dt>
@@ -43,8 +44,7 @@ const FAULTS = ['missing', 'extra', 'different'] as const;
 /** What was found, in plain words. */
 function Found({ found }: { readonly found: VerifyModel }) {
   const { as_of, changed_since, held, sample } = found;
-  if (as_of === null)
-    return <p class="proof warn">The list was never proved complete, so nothing can be called a fault of its mirror.</p>;
+  if (as_of === null) return <p class="proof warn">Never proved: there is nothing to hold the mirror of this list against.</p>;
   const faults = FAULTS.reduce((sum, name) => sum + found[name], 0);
   return (
     <>

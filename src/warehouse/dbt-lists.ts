@@ -10,8 +10,8 @@ export interface DbtList {
   readonly columns: readonly string[];
   /** Columns of `warehouse.<resource>_history`, in its order. */
   readonly historyColumns: readonly string[];
-  /** Whether any company has a record of it. dbt cannot say how fresh an empty view is. */
-  readonly hasRecords: boolean;
+  /** Whether it was walked for any company: without one, nothing could be said of its freshness. */
+  readonly isWalked: boolean;
   readonly references: readonly DbtReference[];
 }
 
@@ -46,7 +46,7 @@ export async function readDbtLists(db: Reader, resources: readonly string[]): Pr
       resource,
       columns: columns.map(({ name }) => name),
       historyColumns: (await columnsOf(db, `${resource}_history`)).map(({ name }) => name),
-      hasRecords: await hasRecords(db, resource),
+      isWalked: await isWalked(db, resource),
       references,
     });
   }
@@ -75,9 +75,9 @@ async function columnsOf(db: Reader, relation: string): Promise<Column[]> {
   return rows;
 }
 
-async function hasRecords(db: Reader, resource: string): Promise<boolean> {
+async function isWalked(db: Reader, resource: string): Promise<boolean> {
   const { rows } = await withDatabaseErrors(
-    db.query<{ found: boolean }>(`SELECT EXISTS (SELECT FROM ${view(resource)}) AS found`),
+    db.query<{ found: boolean }>(`SELECT EXISTS (SELECT FROM ${view('lists')} WHERE resource = $1) AS found`, [resource]),
   );
   return rows[0]!.found;
 }

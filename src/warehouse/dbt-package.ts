@@ -70,10 +70,10 @@ function sources(lists: readonly DbtList[], staleAfterHours: number): object {
         description: 'The mirror, by typed views of the records that exist, and what Muster knows of it.',
         schema: 'warehouse',
         tables: [
-          ...lists.map(({ resource, hasRecords }) => ({
+          ...lists.map(({ resource, isWalked }) => ({
             name: resource,
             description: `Records of ${resource} that exist, of every company.`,
-            ...(hasRecords && { config: freshness(resource, staleAfterHours) }),
+            ...(isWalked && { config: freshness(resource, staleAfterHours) }),
           })),
           ...lists
             .filter(({ historyColumns }) => historyColumns.length > 0)
@@ -92,12 +92,16 @@ function sources(lists: readonly DbtList[], staleAfterHours: number): object {
   };
 }
 
-/** Of all lists the one counts that was proved longest ago: the newest one would hide every other. Those of paused companies count only where there is no other. */
+/**
+ * When the list was proved that was proved longest ago of all companies: the newest proof would hide every other. One that was never proved, and should have
+ * been, is older than all; one whose first proof is not due yet is none the older. Lists of paused companies count only where there is no other.
+ */
 function freshness(resource: string, staleAfterHours: number): object {
-  const longestAgo = `SELECT environment, company_id FROM warehouse.lists WHERE resource = '${resource}' AND records > 0 ORDER BY company_status = 'paused', last_verified_at NULLS FIRST LIMIT 1`;
+  const provedAt = `CASE WHEN last_verified_at IS NOT NULL THEN last_verified_at WHEN is_late THEN to_timestamp(0) ELSE now() END`;
+  const longestAgo = `SELECT COALESCE(min(proved_at) FILTER (WHERE company_status <> 'paused'), min(proved_at)) FROM (SELECT company_status, ${provedAt} AS proved_at FROM warehouse.lists WHERE resource = '${resource}') l`;
   return {
-    loaded_at_field: '_verified_at',
-    freshness: { error_after: { count: staleAfterHours, period: 'hour' }, filter: `(environment, company_id) = (${longestAgo})` },
+    loaded_at_query: longestAgo,
+    freshness: { error_after: { count: staleAfterHours, period: 'hour' } },
   };
 }
 
@@ -167,7 +171,7 @@ function historyTests({ resource }: DbtList): object {
   };
 }
 
-/** Finds what no freshness of a view does: lists without a record, too. */
+/** Names each list that is late, those that were never proved included, where the freshness of a source names none. */
 const LATE_LISTS = `SELECT environment, company_id, resource, last_verified_at
 FROM {{ source('${SOURCE}', 'lists') }}
 WHERE is_late

@@ -113,6 +113,8 @@ describe('loadConfig', () => {
     expect(nightExportAddress({ to: '/exports', format: 'parquet' }, night)).toBe(
       '/exports/production/employees/2026-11-24.parquet',
     );
+    expect(loadConfig({ EXPORT_TO: '/exports', EXPORT_REQUIRE_VERIFIED: 'yes' }).exports).toMatchObject({ requiresProofs: true });
+    expect(faultsOf({ EXPORT_REQUIRE_VERIFIED: 'no' })).toHaveProperty('EXPORT_TO');
     expect(faultsOf({ EXPORT_FORMAT: 'csv', EXPORT_RESOURCES: 'employees' })).toEqual({
       EXPORT_TO: expect.stringContaining('missing'),
     });

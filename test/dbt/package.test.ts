@@ -159,6 +159,29 @@ test('is late as soon as one list of many is', async () => {
   expect((await dbt('source', 'freshness')).code).toBe(0);
 });
 
+test('is late where a list was never proved, once its first proof is overdue, and not before', async () => {
+  const { companyId } = deployment.sandbox.companies[0]!;
+  const list = `company_id = '${companyId}' AND resource = 'departments'`;
+  const [{ at: provedAt }] = (await query<{ at: string }>(
+    `SELECT last_verified_at::text AS at FROM muster.lists WHERE ${list}`,
+  )) as [{ at: string }];
+  // None of its records was kept, so that the view has rows of the other company alone.
+  await query(`UPDATE mirror.departments SET deleted_at = now() WHERE company_id = '${companyId}'`);
+  await query(`UPDATE muster.lists SET last_verified_at = NULL, begun_at = now() - interval '1 hour' WHERE ${list}`);
+  expect(await dbt('source', 'freshness')).toMatchObject({ code: 0 });
+  expect((await dbt('test', '--select', 'muster_lists_in_time')).code).toBe(0);
+  await query(`UPDATE muster.lists SET begun_at = now() - interval '27 hours' WHERE ${list}`);
+  await query(`UPDATE muster.connections SET created_at = now() - interval '3 days' WHERE company_id = '${companyId}'`);
+  const freshness = await dbt('source', 'freshness');
+  expect(freshness.code).toBe(1);
+  expect(freshness.output).toMatch(/ERROR STALE freshness of muster\.departments/);
+  expect(freshness.output).toMatch(/PASS freshness of muster\.employees/);
+  expect((await dbt('test', '--select', 'muster_lists_in_time')).code).toBe(1);
+  await query(`UPDATE muster.lists SET last_verified_at = '${provedAt}' WHERE ${list}`);
+  await query(`UPDATE mirror.departments SET deleted_at = NULL WHERE company_id = '${companyId}'`);
+  expect((await dbt('source', 'freshness')).code).toBe(0);
+});
+
 test('fails where a record stands twice', async () => {
   await query(`ALTER TABLE mirror.departments DROP CONSTRAINT departments_pkey`);
   await query(`INSERT INTO mirror.departments SELECT * FROM mirror.departments LIMIT 1`);

@@ -9,7 +9,7 @@ import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
-import type { ListKey } from './lists.js';
+import { isOfList, type ListKey } from './lists.js';
 
 /** What is known of a verified walk when it ends. Times as PostgreSQL writes them in JSON. */
 export interface WalkFacts {
@@ -22,6 +22,8 @@ export interface WalkFacts {
   readonly received: number;
   readonly total_records: number | null;
   readonly records: number;
+  /** Rows that the hold keeps which the walk has opened. */
+  readonly held?: number;
   readonly inserted: number;
   readonly updated: number;
   readonly unchanged: number;
@@ -30,6 +32,12 @@ export interface WalkFacts {
   readonly catalogue: string;
   /** The grant under which the list was proved. */
   readonly grant_number?: number;
+}
+
+/** How many rows the open holds of `walk` keep. Those of earlier walks are closed by the same statement, if not before. */
+function heldRows(list: ListKey): Prisma.Sql {
+  return Prisma.sql`(
+      SELECT COALESCE(sum(h.count), 0)::int FROM muster.holds h WHERE ${isOfList(list)} AND h.status = 'open' AND h.walk_id = walk.id)`;
 }
 
 /** The part of a statement that writes down what `walk` has proved (`proved`), with the id of its `barrier`. */
@@ -43,7 +51,7 @@ export function noteCertificate(
     SELECT barrier.id, ${environment}, ${companyId}::uuid, ${resource}, proved.last_verified_at, jsonb_build_object(
       'run_id', walk.run_id, 'walk_id', walk.id, 'proof', ${proof}::text, 'started_at', walk.started_at,
       'finished_at', ${finishedAt}::timestamptz, 'verified_at', proved.last_verified_at, 'received', walk.received,
-      'total_records', walk.total_records, 'records', proved.records, 'inserted', walk.inserted, 'updated', walk.updated,
+      'total_records', walk.total_records, 'records', proved.records, 'held', ${heldRows(list)}, 'inserted', walk.inserted, 'updated', walk.updated,
       'unchanged', walk.unchanged, 'deleted', walk.deleted, 'catalogue', walk.fingerprint)
         || jsonb_strip_nulls(jsonb_build_object('grant_number', walk.grant_number))
     FROM walk CROSS JOIN proved CROSS JOIN barrier)`;

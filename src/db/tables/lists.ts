@@ -254,6 +254,8 @@ export interface ListProof {
   readonly companyId: string;
   /** Null where it was never proved complete. */
   readonly verifiedAt: Date | null;
+  /** As `warehouse.lists` has it; a list that no walk has opened is not late. */
+  readonly isLate: boolean;
   readonly proof: string | null;
   readonly records: number;
   /** The newest that is signed; null where none is. */
@@ -270,16 +272,18 @@ export async function listProofs(
   },
 ): Promise<ListProof[]> {
   const { rows } = await client.query<ListProof>(
-    `SELECT c.environment, c.company_id AS "companyId", l.last_verified_at AS "verifiedAt", w.proof, COALESCE(l.records, 0) AS records,
-       s.jws AS certificate
-     FROM muster.connections c
+    `SELECT c.environment, c.company_id AS "companyId", l.last_verified_at AS "verifiedAt",
+       l.resource IS NOT NULL AND NOT c.paused AND COALESCE(l.last_verified_at, GREATEST(c.created_at, l.begun_at))
+         < now() - make_interval(hours => s.stale_after_hours) AS "isLate", w.proof, COALESCE(l.records, 0) AS records,
+       newest.jws AS certificate
+     FROM muster.connections c CROSS JOIN muster.warehouse_settings s
      LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = $1
      LEFT JOIN muster.walks w ON w.id = l.verified_walk_id
      LEFT JOIN LATERAL (
-       SELECT s.jws FROM muster.certificates s
-       WHERE s.environment = c.environment AND s.company_id = c.company_id AND s.resource = $1 AND s.jws IS NOT NULL
-       ORDER BY s.id DESC LIMIT 1
-     ) s ON true
+       SELECT n.jws FROM muster.certificates n
+       WHERE n.environment = c.environment AND n.company_id = c.company_id AND n.resource = $1 AND n.jws IS NOT NULL
+       ORDER BY n.id DESC LIMIT 1
+     ) newest ON true
      WHERE ($2::text IS NULL OR c.environment = $2) AND ($3::uuid IS NULL OR c.company_id = $3)
      ORDER BY c.environment, c.company_id`,
     [asked.resource, asked.environment ?? null, asked.companyId ?? null],

@@ -8,6 +8,7 @@ import { feedSpan, stampChanges } from '../../db/tables/change-batches.js';
 import { listProofs } from '../../db/tables/lists.js';
 import type { Destination } from './destination.js';
 import type { ExportFormat } from './export-settings.js';
+import { requireProofs } from './require-proofs.js';
 import { parquet } from './parquet.js';
 import { inSnapshot } from './snapshot.js';
 import { type Column, type ExportRequest, findSource, type Source } from './source.js';
@@ -16,6 +17,8 @@ import { csv, type Encoding, ndjson } from './text-lines.js';
 
 /** What is said of an export in the file beside it. */
 export interface Manifest {
+  /** What the file is called in its folder; absent for standard output. */
+  readonly file?: string;
   readonly resource: string;
   readonly format: ExportFormat;
   /** Whether the rows are the records as sent, and not those of the typed view. */
@@ -30,6 +33,8 @@ export interface Manifest {
     readonly environment: string;
     readonly company_id: string;
     readonly verified_at: string | null;
+    /** Not proved for STALE_AFTER_HOURS, or never within that time of its first walk. */
+    readonly is_late: boolean;
     readonly proof: string | null;
     readonly records: number;
     /** The newest one, unless there is none yet. Its `feed.through` is no greater than `seq`: all that it counts is in the file, or was replaced. */
@@ -46,6 +51,10 @@ export interface ExportOptions {
   readonly request: ExportRequest;
   readonly format: ExportFormat;
   readonly destination: Destination;
+  /** Signs the manifest: a compact JWS over its text. Unset: there is no signed one. */
+  readonly sign?: ((manifest: string) => Promise<string>) | undefined;
+  /** Whether the export fails where a list was never proved, or is late. */
+  readonly requiresProofs?: boolean | undefined;
   /** Called after each piece that was written; `total` where it is known before. */
   readonly onProgress?: (progress: { readonly rows: number; readonly total: number | undefined }) => void;
   /** Calls the export off. */
@@ -54,10 +63,11 @@ export interface ExportOptions {
 
 /**
  * Exports a resource as it is at one instant: rows, proofs and place in the feed are of one snapshot. Throws `unknown_resource`, `changes_expired`
- * where the feed keeps no longer what changed behind `since`, `invalid_request` for a `since` that it never reached, and `stopping` when it
- * was called off. Then the destination is as it was before.
+ * where the feed keeps no longer what changed behind `since`, `invalid_request` for a `since` that it never reached, `lists_unproved` where proofs are
+ * required and lacking, and `stopping` when it was called off. Then the destination is as it was before.
  */
-export async function exportResource({ db, request, format, destination, onProgress, signal }: ExportOptions): Promise<Manifest> {
+export async function exportResource(options: ExportOptions): Promise<Manifest> {
+  const { db, request, format, destination, sign, requiresProofs = false, onProgress, signal } = options;
   try {
     await numberChanges(db);
     const hash = createHash('sha256');
@@ -67,6 +77,7 @@ export async function exportResource({ db, request, format, destination, onProgr
       async (client) => {
         const { newest: seq } = await requireKept(client, request);
         const lists = await listProofs(client, request);
+        if (requiresProofs) requireProofs(request.resource, lists);
         const total = request.since === undefined ? lists.reduce((sum, { records }) => sum + records, 0) : undefined;
         const source = await findSource(client, request);
         const { encoding, columns } = await encodingOf(client, format, source);
@@ -81,16 +92,18 @@ export async function exportResource({ db, request, format, destination, onProgr
       signal,
     );
     const manifest: Manifest = {
+      ...(destination.name !== undefined && { file: destination.name }),
       resource: request.resource,
       format,
       raw: request.isRaw === true,
       rows,
       sha256: hash.digest('hex'),
       columns: facts.columns,
-      lists: facts.lists.map(({ companyId, verifiedAt, ...list }) => ({
+      lists: facts.lists.map(({ companyId, verifiedAt, isLate, ...list }) => ({
         environment: list.environment,
         company_id: companyId,
         verified_at: verifiedAt?.toISOString() ?? null,
+        is_late: isLate,
         proof: list.proof,
         records: list.records,
         certificates: list.certificate === null ? [] : [list.certificate],
@@ -99,7 +112,8 @@ export async function exportResource({ db, request, format, destination, onProgr
       ...(request.since !== undefined && { since: Number(request.since) }),
     };
     signal?.throwIfAborted();
-    await destination.finish(`${JSON.stringify(manifest, undefined, 2)}\n`);
+    const text = `${JSON.stringify(manifest, undefined, 2)}\n`;
+    await destination.finish({ text, signed: await sign?.(text) });
     return manifest;
   } catch (error) {
     await destination.abort();

@@ -19,6 +19,8 @@ export interface ExportSettings {
   readonly format: ExportFormat;
   /** Undefined: those of the catalogue. */
   readonly resources?: readonly string[];
+  /** Whether an export fails where a list was never proved, or is late. */
+  readonly requiresProofs?: boolean;
 }
 
 /** None without settings. */

@@ -1,10 +1,10 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { renameSync } from 'node:fs';
+import { renameSync, rmSync } from 'node:fs';
 import { type FileHandle, lstat, open, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { MusterError } from '../../core/errors.js';
-import { type Destination, MANIFEST_SUFFIX } from './destination.js';
+import { type Destination, MANIFEST_SUFFIX, SIGNED_MANIFEST_SUFFIX } from './destination.js';
 
 /** Only for whoever exports: there are personal data in it. */
 const PRIVATE_MODE = 0o600;
@@ -28,23 +28,31 @@ export async function openFileDestination(output: string, mode = PRIVATE_MODE): 
   await withFileErrors(output, () => removeAbandoned(folder, family));
   const temporary = join(folder, `${family}${hostname()}-${process.pid}-${randomBytes(4).toString('hex')}${PART}`);
   const manifestPath = `${temporary.slice(0, -PART.length)}.manifest${PART}`;
-  const files = [temporary, manifestPath];
+  const signedPath = `${temporary.slice(0, -PART.length)}.signed${PART}`;
+  const files = [temporary, manifestPath, signedPath];
   for (const file of files) inUse.add(file);
   const create = async (file: string) => {
     const handle = await open(file, 'wx', PRIVATE_MODE);
     await handle.chmod(mode);
     return handle;
   };
+  const createWhole = async (name: string, text: string) => {
+    const handle = await create(name);
+    await handle.writeFile(text);
+    await syncAndClose(handle);
+  };
   const file = await withFileErrors(output, () => create(temporary));
   return {
+    name: basename(path),
     write: (bytes) => withFileErrors(output, () => file.writeFile(bytes)),
-    finish: (manifest) =>
+    finish: ({ text, signed }) =>
       withFileErrors(output, async () => {
         await syncAndClose(file);
-        const beside = await create(manifestPath);
-        await beside.writeFile(manifest);
-        await syncAndClose(beside);
-        // Nothing else of this process comes between the two.
+        await createWhole(manifestPath, text);
+        if (signed !== undefined) await createWhole(signedPath, signed);
+        // Nothing else of this process comes between them. A signed manifest of an earlier export would be of another file.
+        if (signed === undefined) rmSync(`${path}${SIGNED_MANIFEST_SUFFIX}`, { force: true });
+        else renameSync(signedPath, `${path}${SIGNED_MANIFEST_SUFFIX}`);
         renameSync(manifestPath, `${path}${MANIFEST_SUFFIX}`);
         renameSync(temporary, path);
         await syncAndClose(await open(folder));
@@ -82,7 +90,7 @@ async function removeAbandoned(folder: string, family: string): Promise<void> {
 
 async function isAbandoned(path: string, owner: string): Promise<boolean> {
   if (inUse.has(path)) return false;
-  const [, host, pid] = /^(.*)-(\d+)-[0-9a-f]{8}(?:\.manifest)?\.part$/.exec(owner) ?? [];
+  const [, host, pid] = /^(.*)-(\d+)-[0-9a-f]{8}(?:\.manifest|\.signed)?\.part$/.exec(owner) ?? [];
   if (host === hostname()) return Number(pid) === process.pid || !isAlive(Number(pid));
   return Date.now() - (await stat(path)).mtimeMs > ABANDONED_MS;
 }

@@ -25,6 +25,8 @@ interface NightExportDependencies {
   readonly exports: ExportSettings;
   /** Whether S3 is another server than Amazon's. */
   readonly isOtherS3: boolean;
+  /** Signs the manifests. */
+  readonly signManifest: (manifest: string) => Promise<string>;
   readonly logger: Logger;
 }
 
@@ -69,7 +71,7 @@ export class NightExports {
   }
 
   async #write(claim: NightExportClaim, stopped: AbortSignal): Promise<Manifest & { readonly output: string }> {
-    const { db, exports, isOtherS3 } = this.#deps;
+    const { db, exports, isOtherS3, signManifest } = this.#deps;
     const { environment, resource } = claim;
     const overtaken = new AbortController();
     // A database that does not answer ends the export by itself.
@@ -86,6 +88,8 @@ export class NightExports {
         db,
         request: { resource, environment },
         format: exports.format,
+        requiresProofs: exports.requiresProofs,
+        sign: signManifest,
         destination: await openDestination(output, { isOtherS3 }),
         signal: AbortSignal.any([stopped, overtaken.signal]),
       });

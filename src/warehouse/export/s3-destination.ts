@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { MusterError } from '../../core/errors.js';
-import { type Destination, MANIFEST_SUFFIX } from './destination.js';
+import { type Destination, MANIFEST_SUFFIX, SIGNED_MANIFEST_SUFFIX } from './destination.js';
 
 const S3_ADDRESS = /^s3:\/\/([^/]+)\/(.+)$/;
 
@@ -39,21 +39,28 @@ export async function openS3Destination(output: string, { isOtherServer }: S3Opt
   uploaded.catch(() => {});
   const failure = new Promise<never>((_, reject) => void uploaded.catch(reject));
   failure.catch(() => {});
-  const manifestKey = { Bucket: bucket, Key: `${key}${MANIFEST_SUFFIX}` };
+  const putText = (suffix: string, text: string, type: string) =>
+    withS3Errors(
+      output,
+      client.send(new PutObjectCommand({ Bucket: bucket, Key: `${key}${suffix}`, Body: text, ContentType: type })),
+    );
   return {
+    name: key.split('/').at(-1),
     write: async (bytes) => {
       // A copy: the upload gathers what it is given into parts.
       if (!body.write(Buffer.from(bytes))) await Promise.race([once(body, 'drain'), failure]);
     },
-    finish: async (manifest) => {
-      const put = new PutObjectCommand({ ...manifestKey, Body: manifest, ContentType: 'application/json' });
-      await Promise.race([withS3Errors(output, client.send(put)), failure]);
+    finish: async ({ text, signed }) => {
+      const suffixes = [MANIFEST_SUFFIX, ...(signed === undefined ? [] : [SIGNED_MANIFEST_SUFFIX])];
+      if (signed !== undefined) await Promise.race([putText(SIGNED_MANIFEST_SUFFIX, signed, 'application/jose'), failure]);
+      await Promise.race([putText(MANIFEST_SUFFIX, text, 'application/json'), failure]);
       body.end();
       try {
         await uploaded;
       } catch (error) {
-        // There is no object that it would be the manifest of.
-        await client.send(new DeleteObjectCommand(manifestKey)).catch(() => {});
+        // There is no object that they would be the manifests of.
+        for (const suffix of suffixes)
+          await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: `${key}${suffix}` })).catch(() => {});
         throw error;
       }
       client.destroy();

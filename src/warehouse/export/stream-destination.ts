@@ -1,13 +1,17 @@
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
-import type { Destination } from './destination.js';
+import type { Destination, ManifestTexts } from './destination.js';
 
 /**
  * A stream, such as standard output, which cannot take back what went out: its reader knows by the manifest, which `keepManifest` is given at
  * the end, and by the exit code, that it has everything.
  */
-export function streamDestination(stream: Writable, keepManifest: (manifest: string) => Promise<void> | void): Destination {
+export function streamDestination(
+  stream: Writable,
+  keepManifest: (manifest: ManifestTexts) => Promise<void> | void,
+): Destination {
   return {
+    name: undefined,
     // A copy: a stream that is slow keeps what it was given.
     write: async (bytes) => void (stream.write(Buffer.from(bytes)) || (await once(stream, 'drain'))),
     finish: async (manifest) => {

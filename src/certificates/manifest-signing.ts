@@ -1,0 +1,19 @@
+import type { Database } from '../db/database.js';
+import { sqlState } from '../db/sql-state.js';
+import { addSigningKey } from '../db/tables/certificates.js';
+import { inTransaction } from '../db/transaction.js';
+import type { Signer } from './certificate.js';
+
+/**
+ * Signs manifests of exports. The public key is kept before anybody sees what it has signed. On a standby, or by a role that only reads, it cannot be: then
+ * it is among the keys that are shown once a worker with the same key has signed.
+ */
+export function manifestSigning(db: Database, signer: Signer): (manifest: string) => Promise<string> {
+  return async (manifest) => {
+    await inTransaction(db, (tx) => addSigningKey(tx, signer.publicKey)).catch((error: unknown) => {
+      const state = sqlState(error);
+      if (state !== '25006' && state !== '42501') throw error; // read_only_sql_transaction, insufficient_privilege
+    });
+    return signer.signManifest(manifest);
+  };
+}
