@@ -117,5 +117,9 @@ test(`killed at ${KILLS} moments, it never leaves half a file under the final na
     }
   }
   expect(await start('ndjson', path, smaller).exit).toEqual({ code: 0, signal: null });
-  expect(readdirSync(where).toSorted()).toEqual(['gadgets.ndjson', 'gadgets.ndjson.manifest.json']);
+  expect(readdirSync(where).toSorted()).toEqual([
+    'gadgets.ndjson',
+    'gadgets.ndjson.manifest.json',
+    'gadgets.ndjson.manifest.jws',
+  ]);
 });

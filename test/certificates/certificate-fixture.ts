@@ -28,6 +28,7 @@ export function statement(members: Partial<Statement> = {}): Statement {
     received: 60,
     total_records: 60,
     records: 60,
+    held: 0,
     inserted: 60,
     updated: 0,
     unchanged: 0,
@@ -86,7 +87,7 @@ export async function makeUnsigned(
        RETURNING *)
      INSERT INTO muster.certificates (id, environment, company_id, resource, verified_at, facts)
      SELECT id, environment, company_id, resource, verified_at, jsonb_build_object('run_id', run_id, 'walk_id', gen_random_uuid(), 'proof', 'join',
-       'started_at', verified_at, 'finished_at', verified_at, 'verified_at', verified_at, 'received', 5, 'total_records', 5, 'records', 5,
+       'started_at', verified_at, 'finished_at', verified_at, 'verified_at', verified_at, 'received', 5, 'total_records', 5, 'records', 9, 'held', 4,
        'inserted', 0, 'updated', 0, 'unchanged', 5, 'deleted', 0, 'catalogue', repeat('a', 64))
      FROM made`,
     [companies, nights],

@@ -70,6 +70,47 @@ test('certificates of a list follow each other: in any order and more than once,
   expect(await problems([...chain, other])).toEqual([]);
 });
 
+test('where a chain begins in its middle it says so, and of which list, and of no other', async () => {
+  const middlesOf = async (texts: readonly string[]) => {
+    const given = texts.map((jws, n) => ({ where: `line ${n + 1}`, jws }));
+    return (await checkCertificates(given, { keys: [signer.publicKey] })).middles.map(({ where }) => where);
+  };
+  const chain = await chainOf(signer, 4);
+  const other = await signer.sign(statement({ resource: 'departments' }));
+  expect(await middlesOf([...chain, other])).toEqual([]);
+  expect(await middlesOf([other, ...chain.slice(2)])).toEqual(['line 2']);
+  expect(await middlesOf([chain[3]!, chain[2]!])).toEqual(['line 2']);
+  // One that is missing between two is a fault, and no beginning.
+  expect(await middlesOf([chain[0]!, chain[2]!])).toEqual([]);
+});
+
+test('a certificate of an earlier version, which says nothing of holds, holds', async () => {
+  const { held: _, ...earlier } = statement();
+  expect(await problems([await signer.sign(earlier)])).toEqual([]);
+});
+
+test('a signed manifest holds with the certificates of its lists, and not with those of others', async () => {
+  const [certificate] = await chainOf(signer, 1);
+  const { environment, company_id, resource } = statement();
+  const manifest = (certificates: readonly string[], more: object = {}) => {
+    const list = { environment, company_id, verified_at: null, certificates };
+    return signer.signManifest(JSON.stringify({ resource, rows: 60, sha256: 'b'.repeat(64), lists: [list], ...more }));
+  };
+  const outcome = await checkCertificates([{ where: 'it', jws: await manifest([certificate!]) }], { keys: [signer.publicKey] });
+  expect(outcome).toMatchObject({ signed: [], findings: [], middles: [], manifests: [{ manifest: { rows: 60 } }] });
+  expect(await problems([await manifest([certificate!], { resource: 'departments' })])).toEqual([
+    expect.stringMatching(/^line 1 has for a certificate of production \S+ departments one of something else$/),
+  ]);
+  expect(await problems([await manifest([await stranger.sign(statement())])])).toEqual([
+    expect.stringMatching(
+      /^line 1 has a certificate of production \S+ employees that is signed by the key \S+, which is not among/,
+    ),
+  ]);
+  expect(await problems([await manifest([], { sha256: 'no' })])).toEqual([expect.stringContaining('lacks')]);
+  const jws = await manifest([certificate!]);
+  for (const text of [...changedTexts(jws)].slice(0, 200)) expect(await problems([text]), text).toHaveLength(1);
+});
+
 test('of two that follow the same one, and of one whose part of the feed begins elsewhere, it says so', async () => {
   const chain = await chainOf(signer, 2);
   const fork = await signer.sign(

@@ -24,7 +24,7 @@ let next = 0;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 8 }, (_, n) => ({ name: `C${n}`, employees: 24, departments: 4 })),
+    companies: Array.from({ length: 9 }, (_, n) => ({ name: `C${n}`, employees: 24, departments: 4 })),
   });
   database = await testDatabase();
   const { employees, departments } = ENTRIES;
@@ -116,6 +116,7 @@ test('a certificate says what the walk says, and which part of the feed lies beh
     received: 24,
     total_records: 24,
     records: 24,
+    held: 0,
     inserted: 0,
     updated: 1,
     unchanged: 23,
@@ -140,6 +141,24 @@ test('a walk that proved nothing has none', async () => {
   expect(await certificatesOf(company)).toEqual([]);
 });
 
+test('what a hold keeps is told apart from what was received', async () => {
+  const company = await onboard();
+  await harness.sync(company, { mode: 'full' });
+  sandbox.list(company.companyId, 'employees').remove(0, 14);
+  for (const night of [1, 2]) {
+    await harness.sync(company, { mode: 'full' });
+    await sign();
+    const { statement } = (await certificatesOf(company, 'employees')).at(-1)!;
+    expect({ night, ...statement }).toMatchObject({ night, received: 10, total_records: 10, records: 24, held: 14 });
+  }
+  const { id } = await database.db.prisma.hold.findFirstOrThrow({ where: { ...company, status: 'open' } });
+  await approveHold(database.db, id);
+  await harness.sync(company, { mode: 'full' });
+  await sign();
+  const { statement } = (await certificatesOf(company, 'employees')).at(-1)!;
+  expect(statement).toMatchObject({ received: 10, records: 10, held: 0 });
+});
+
 test('what is decided after the walk changes nothing of what is signed later', async () => {
   const company = await onboard();
   await harness.sync(company, { mode: 'full' });
@@ -148,7 +167,12 @@ test('what is decided after the walk changes nothing of what is signed later', a
   const { id } = await database.db.prisma.hold.findFirstOrThrow({ where: { ...company, status: 'open' } });
   await approveHold(database.db, id);
   await sign();
-  expect((await certificatesOf(company, 'employees')).at(-1)!.statement).toMatchObject({ received: 0, records: 24, deleted: 0 });
+  expect((await certificatesOf(company, 'employees')).at(-1)!.statement).toMatchObject({
+    received: 0,
+    records: 24,
+    held: 24,
+    deleted: 0,
+  });
 });
 
 test('retention keeps the barrier of what is not signed yet, and the newest certificate of each list', async () => {

@@ -35,8 +35,19 @@ test('certificates are listed newest first, and written to a file the oldest fir
   );
 
   const right = await check(file('all.jws'));
+  expect(right.stdout).toMatch(/^CERTIFICATE .* RECEIVED +ROWS +KEPT BY A HOLD +KEY$/m);
+  expect(right.stdout).toMatch(/all\.jws, line 1 .* 5 +9 +4 +\S+$/m);
   expect([right.code, right.stderr]).toEqual([0, 'All 12 certificates hold.\n']);
   expect((await check(file('all.jws'), '--keys', `${admin.url}/.well-known/jwks.json`, '--json')).json()).toHaveLength(12);
+});
+
+test('a chain that begins in its middle holds, and it is said which does', async () => {
+  const lines = readFileSync(file('all.jws'), 'utf8').trimEnd().split('\n');
+  writeFileSync(file('later.jws'), `${lines.slice(4).join('\n')}\n`);
+  const { code, stderr } = await check(file('later.jws'), '--keys', file('all.jws.jwks.json'));
+  expect(code).toBe(0);
+  expect(stderr.match(/later\.jws, line [1-4]: the chain of \S+ \S+ \S+ begins in its middle here/g)).toHaveLength(4);
+  expect(stderr).toContain('All 8 certificates hold.');
 });
 
 test('where nothing is certified yet, no file is made', async () => {

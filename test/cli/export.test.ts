@@ -5,6 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { publicKey } from '../../src/certificates/certificate.js';
+import { listSigningKeys } from '../../src/db/tables/certificates.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { startMuster, startShell } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
@@ -71,7 +73,11 @@ test('a file has its manifest beside it, and only its owner may read them', asyn
   expect(again.json()).toEqual([{ output: path, ...manifestOf(path) }]);
   expect(manifestOf(path)).toMatchObject({ rows: RECORDS / 2, sha256: sha256(path) });
   expect(statSync(path).mode & 0o777).toBe(0o640);
-  expect(readdirSync(folder).toSorted()).toEqual(['gadgets.parquet', 'gadgets.parquet.manifest.json']);
+  expect(readdirSync(folder).toSorted()).toEqual([
+    'gadgets.parquet',
+    'gadgets.parquet.manifest.json',
+    'gadgets.parquet.manifest.jws',
+  ]);
 });
 
 test('standard output has the data alone, and the manifest goes to standard error or where it is told', async () => {
@@ -87,6 +93,89 @@ test('standard output has the data alone, and the manifest goes to standard erro
   expect(JSON.parse(readFileSync(path, 'utf8')).sha256).toBe(createHash('sha256').update(beside.stdout).digest('hex'));
   const wrong = await runMuster(['export', 'gadgets', '--format', 'csv', '--output', join(folder, 'x'), '--manifest', path], env);
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringMatching(/--output -/) });
+});
+
+test('the signed manifest is the manifest, and is checked with the file beside it', async () => {
+  const path = join(folder, 'gadgets.csv');
+  const args = ['export', 'gadgets', '--format', 'csv', '--output'];
+  expect((await runMuster([...args, path], env)).code).toBe(0);
+  const [manifest, signed] = [`${path}.manifest.json`, `${path}.manifest.jws`];
+  const jws = readFileSync(signed, 'utf8');
+  expect(Buffer.from(jws.split('.')[1]!, 'base64url').toString()).toBe(readFileSync(manifest, 'utf8'));
+  expect(manifestOf(path)).toMatchObject({ file: 'gadgets.csv', rows: RECORDS });
+
+  // The key is among those that are shown to everybody.
+  const keys = join(folder, 'keys.json');
+  const known = await listSigningKeys(database.db);
+  writeFileSync(keys, JSON.stringify({ keys: known.map(publicKey) }));
+  const check = (...more: string[]) => runMuster(['certificate', 'check', signed, '--keys', keys, ...more]);
+  const right = await check();
+  expect([right.code, right.stderr]).toEqual([
+    0,
+    expect.stringMatching(/gadgets\.csv is the file that it names[^]*The manifest holds/),
+  ]);
+  expect((await check('--json')).json()).toMatchObject([{ file: 'gadgets.csv', rows: RECORDS, sha256: sha256(path) }]);
+
+  const text = readFileSync(path, 'utf8');
+  writeFileSync(path, text.replace('g1', 'g2'));
+  expect(await check()).toMatchObject({ code: 1, stderr: expect.stringMatching(/names gadgets\.csv by the sha256 /) });
+  rmSync(path);
+  expect(await check()).toMatchObject({ code: 0, stderr: expect.stringMatching(/gadgets\.csv is not beside it/) });
+  writeFileSync(manifest, readFileSync(manifest, 'utf8').replace(`"rows": ${RECORDS}`, '"rows": 1'));
+  expect(await check()).toMatchObject({ code: 1, stderr: expect.stringMatching(/manifest\.json says something else/) });
+  rmSync(manifest);
+  const [header, payload, signature] = jws.split('.');
+  const forged = Buffer.from(Buffer.from(payload!, 'base64url').toString().replace(`"rows": ${RECORDS}`, '"rows": 1'));
+  writeFileSync(signed, [header, forged.toString('base64url'), signature].join('.'));
+  expect(await check()).toMatchObject({ code: 1, stderr: expect.stringMatching(/does not hold: it was changed/) });
+
+  const beside = join(folder, 'stream.json');
+  await runMuster(['export', 'gadgets', '--format', 'csv', '--output', '-', '--manifest', beside], env);
+  const streamed = readFileSync(join(folder, 'stream.jws'), 'utf8');
+  expect(Buffer.from(streamed.split('.')[1]!, 'base64url').toString()).toBe(readFileSync(beside, 'utf8'));
+});
+
+test('where proofs are required, a list without one or with a late one is named, and nothing is written', async () => {
+  const path = join(folder, 'gadgets.csv');
+  writeFileSync(path, 'what stood there');
+  const args = ['export', 'gadgets', '--format', 'csv', '--output', path, '--require-verified'];
+  const { rows: companies } = await database.db.pool.query<{ environment: string; id: string }>(
+    'SELECT environment, company_id::text AS id FROM muster.connections ORDER BY 1, 2',
+  );
+  expect(companies).toHaveLength(2);
+  const [one, other] = companies as [(typeof companies)[0], (typeof companies)[0]];
+  const prove = ({ id }: { id: string }, hours: number | null) =>
+    database.db.pool.query(
+      `INSERT INTO muster.lists (environment, company_id, resource, last_verified_at)
+       SELECT environment, company_id, 'gadgets', now() - $2 * interval '1 hour' FROM muster.connections WHERE company_id = $1
+       ON CONFLICT (environment, company_id, resource) DO UPDATE SET last_verified_at = EXCLUDED.last_verified_at`,
+      [id, hours],
+    );
+  const refused = async (...said: RegExp[]) => {
+    const { code, stderr } = await runMuster(args, env);
+    expect(code).toBe(1);
+    for (const each of said) expect(stderr).toMatch(each);
+    expect(readdirSync(folder)).toEqual(['gadgets.csv']);
+    expect(readFileSync(path, 'utf8')).toBe('what stood there');
+  };
+  await prove(one, 1);
+  await prove(other, null);
+  await refused(
+    /1 of 2 lists of gadgets/,
+    new RegExp(`${other.environment} ${other.id} \\(never proved\\)`),
+    /\[lists_unproved\]/,
+  );
+  await prove(other, 27);
+  await refused(new RegExp(`${other.environment} ${other.id} \\(late, last proved `));
+  await prove(other, 2);
+  expect((await runMuster(args, env)).code).toBe(0);
+  expect(manifestOf(path).lists.map(({ is_late }: { is_late: boolean }) => is_late)).toEqual([false, false]);
+  // Nobody expects a proof of a company that is paused.
+  await prove(other, 27);
+  await database.db.pool.query('UPDATE muster.connections SET paused = true WHERE company_id = $1', [other.id]);
+  expect((await runMuster(args, env)).code).toBe(0);
+  await database.db.pool.query('UPDATE muster.connections SET paused = false');
+  await database.db.pool.query('UPDATE muster.lists SET last_verified_at = NULL');
 });
 
 test('on a terminal it shows how far it is, and keeps its data to itself', async () => {
@@ -208,5 +297,5 @@ test('what one that was killed left behind is removed by the next, and that of o
   await goOn();
   expect(await underWay.exit).toEqual({ code: 0, signal: null });
   expect(manifestOf(path)).toMatchObject({ resource: 'slow', sha256: sha256(path) });
-  expect(readdirSync(folder).toSorted()).toEqual(['slow.ndjson', 'slow.ndjson.manifest.json']);
+  expect(readdirSync(folder).toSorted()).toEqual(['slow.ndjson', 'slow.ndjson.manifest.json', 'slow.ndjson.manifest.jws']);
 });

@@ -112,3 +112,11 @@ test('forget takes the id from standard input, and lets the record in again with
   }
   expect(admin.log()).not.toContain(uid);
 });
+
+test('verify says of a list that was never proved that there is nothing to hold it against, and counts no faults', async () => {
+  await admin.db.prisma.list.updateMany({ where: company, data: { lastVerifiedAt: null, verifiedWalkId: null } });
+  const { code, stdout } = await verify();
+  expect(code).toBe(0);
+  expect(stdout).toContain('employees: never proved: nothing to hold it against.');
+  expect(stdout).toMatch(/^employees +succeeded +\d+ +- +- +- +-$/m);
+});

@@ -71,8 +71,13 @@ test.each([
 ])('an object sent in %s is the export, with its manifest beside it', async (_, resource) => {
   const running = exporting(resource, `s3://${BUCKET}/${folder}/a name/export.ndjson`);
   expect(await running.exit, running.stderr).toEqual({ code: 0, signal: null });
-  expect(await objects()).toEqual(['a name/export.ndjson', 'a name/export.ndjson.manifest.json']);
-  const manifest = JSON.parse(Buffer.from(await read('a name/export.ndjson.manifest.json')).toString());
+  expect(await objects()).toEqual(['', '.manifest.json', '.manifest.jws'].map((suffix) => `a name/export.ndjson${suffix}`));
+  const text = Buffer.from(await read('a name/export.ndjson.manifest.json')).toString();
+  const [, signed = ''] = Buffer.from(await read('a name/export.ndjson.manifest.jws'))
+    .toString()
+    .split('.');
+  expect(Buffer.from(signed, 'base64url').toString()).toBe(text);
+  const manifest = JSON.parse(text);
   const bytes = await read('a name/export.ndjson');
   expect(manifest).toMatchObject({ resource, rows: RECORDS, sha256: createHash('sha256').update(bytes).digest('hex') });
   expect(await uploads()).toBe(0);
@@ -105,19 +110,19 @@ async function parts(): Promise<number | undefined> {
   return (await s3.client.send(asked)).Parts?.length ?? 0;
 }
 
-/** From the first request for parts to the end, where the manifest and then the object appear. */
+/** From the first request for parts to the end, where the signed manifest, the manifest and then the object appear. */
 test(`killed at ${KILLS} moments, it never leaves half an object under the final name`, async () => {
   const name = 'large.ndjson';
   const key = { Bucket: BUCKET, Key: `${folder}/${name}` };
   const seen = async () => {
     const there = await objects();
-    // Behind these parts come the manifest and the object.
+    // These parts are followed by the two manifests and the object.
     return there.length > 0 ? PARTS + there.length : ((await parts()) ?? -1);
   };
   let killed = 0;
   for (let n = 0; n < KILLS; n += 1) {
     const running = exporting('large', `s3://${BUCKET}/${folder}/${name}`);
-    const until = Math.round(((PARTS + 2) * n) / (KILLS - 1 || 1));
+    const until = Math.round(((PARTS + 3) * n) / (KILLS - 1 || 1));
     await waitFor(async () => (await seen()) >= until, { what: `${until} parts of the upload`, intervalMs: 1 });
     running.kill('SIGKILL');
     if ((await running.exit).signal === 'SIGKILL') killed += 1;
@@ -137,7 +142,7 @@ test(`killed at ${KILLS} moments, it never leaves half an object under the final
   }
   expect(killed).toBeGreaterThan(KILLS / 2);
   expect(await exporting('large', `s3://${BUCKET}/${folder}/${name}`).exit).toEqual({ code: 0, signal: null });
-  expect(await objects()).toEqual([name, `${name}.manifest.json`]);
+  expect(await objects()).toEqual([name, `${name}.manifest.json`, `${name}.manifest.jws`]);
 }, 300_000);
 
 test('what S3 refuses is said, without the secret', async () => {

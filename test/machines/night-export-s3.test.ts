@@ -52,7 +52,7 @@ test('a night is exported to S3, and what S3 refuses is tried again', async () =
   await waitFor(async () => (await lastExport())?.written === 1, { what: 'the export' });
   const key = `nights/test/employees/${NIGHT}.parquet`;
   const { Contents = [] } = await s3.client.send(new ListObjectsV2Command({ Bucket: BUCKET }));
-  expect(Contents.map(({ Key }) => Key)).toEqual([key, `${key}.manifest.json`]);
+  expect(Contents.map(({ Key }) => Key)).toEqual([key, `${key}.manifest.json`, `${key}.manifest.jws`]);
   const manifest = JSON.parse(Buffer.from(await read(`${key}.manifest.json`)).toString());
   const sha256 = createHash('sha256')
     .update(await read(key))

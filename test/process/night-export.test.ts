@@ -75,10 +75,21 @@ function checkFiles(companies: readonly string[]): void {
     const file = fileOf(resource);
     const text = readFileSync(file);
     const manifest = JSON.parse(readFileSync(`${file}.manifest.json`, 'utf8')) as Manifest;
-    expect(manifest).toMatchObject({ resource, format: 'csv', sha256: createHash('sha256').update(text).digest('hex') });
+    const [, signed = ''] = readFileSync(`${file}.manifest.jws`, 'utf8').split('.');
+    expect(JSON.parse(Buffer.from(signed, 'base64url').toString())).toEqual(manifest);
+    expect(manifest).toMatchObject({
+      file: `${NIGHT}.csv`,
+      resource,
+      format: 'csv',
+      sha256: createHash('sha256').update(text).digest('hex'),
+    });
     expect(manifest.rows).toBe(text.toString().split('\r\n').length - 2);
     expect(manifest.lists.map(({ company_id }) => company_id).toSorted()).toEqual([...companies].toSorted());
-    expect(readdirSync(join(folder, 'test', resource)).toSorted()).toEqual([`${NIGHT}.csv`, `${NIGHT}.csv.manifest.json`]);
+    expect(readdirSync(join(folder, 'test', resource)).toSorted()).toEqual([
+      `${NIGHT}.csv`,
+      `${NIGHT}.csv.manifest.json`,
+      `${NIGHT}.csv.manifest.jws`,
+    ]);
     expect(statSync(file).mode & 0o777).toBe(0o600);
   }
 }
