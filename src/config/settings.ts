@@ -1,26 +1,8 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../core/company.js';
+import { defaulted, type Help, HELP, optional, type SettingHelp } from './setting-help.js';
 import * as value from './setting-values.js';
-
-/** A row of the table of settings, as docs/configuration.md shows it. */
-export interface SettingHelp {
-  readonly help: string;
-  /** What holds while the variable is unset; for a setting with a default, the text of the default. */
-  readonly unset: string;
-  readonly example: string;
-  /** Its value is shown nowhere, and may come from a file, which the variable with `_FILE` behind its name gives. */
-  readonly secret: boolean;
-}
-
-const HELP = z.registry<SettingHelp>();
-
-type Help = Omit<SettingHelp, 'secret'> & { readonly secret?: true };
-
-const optional = <T>(schema: z.ZodType<T, string>, help: Help) => schema.optional().register(HELP, { secret: false, ...help });
-
-const defaulted = <T>(schema: z.ZodType<T, string>, unset: string, help: Pick<Help, 'help' | 'example'>) =>
-  schema.prefault(unset).register(HELP, { secret: false, unset, ...help });
 
 const path = z.string().transform((text) => resolve(text));
 

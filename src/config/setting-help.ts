@@ -1,0 +1,23 @@
+import { z } from 'zod';
+
+/** A row of the table of settings, as docs/configuration.md shows it. */
+export interface SettingHelp {
+  readonly help: string;
+  /** What holds while the variable is unset; for a setting with a default, the text of the default. */
+  readonly unset: string;
+  readonly example: string;
+  /** Its value is shown nowhere, and may come from a file, which the variable with `_FILE` behind its name gives. */
+  readonly secret: boolean;
+}
+
+export const HELP = z.registry<SettingHelp>();
+
+export type Help = Omit<SettingHelp, 'secret'> & { readonly secret?: true };
+
+/** A setting that may be unset. */
+export const optional = <T>(schema: z.ZodType<T, string>, help: Help) =>
+  schema.optional().register(HELP, { secret: false, ...help });
+
+/** A setting that has the value of the text `unset` while it is unset. */
+export const defaulted = <T>(schema: z.ZodType<T, string>, unset: string, help: Pick<Help, 'help' | 'example'>) =>
+  schema.prefault(unset).register(HELP, { secret: false, unset, ...help });
