@@ -34,7 +34,7 @@ async function check(files: readonly string[], { keys = keysBeside(files[0]!), j
   const beside = await Promise.all(
     manifests.map((manifest) => checkFiles(manifest, given.find(({ where }) => where === manifest.where)!.file)),
   );
-  const all = [...findings, ...beside.flatMap((files) => files.findings)];
+  const all = [...findings, ...beside.flatMap((outcome) => outcome.findings)];
   const wrong = new Set(all.map(({ where }) => where));
   const isRight = ({ where }: GivenCertificate) => !wrong.has(where);
   const certificates = signed.filter(isRight).map(({ where, kid, statement }) => ({ where, kid, ...statement }));
