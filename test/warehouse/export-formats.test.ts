@@ -182,6 +182,7 @@ test('one company, one environment, and the records as sent', async () => {
       environment: 'production',
       company_id: 'a0000000-0000-4000-8000-000000000001',
       verified_at: null,
+      is_late: false,
       proof: null,
       records: RECORDS / 2,
       certificates: [],
