@@ -4,15 +4,16 @@ import { join } from 'node:path';
 import { pino } from 'pino';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { NightExports } from '../../src/warehouse/export/night-exports.js';
-import { addCompany } from '../runs/issue-world.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { makeGadgets } from './gadgets.js';
 
-const NIGHT = { night: '2026-11-24', environment: 'test', resource: 'employees' } as const;
+const NIGHT = { night: '2026-11-24', environment: 'test', resource: 'gadgets' } as const;
 
 let database: TestDatabase;
 let folder: string;
 beforeAll(async () => {
   database = await testDatabase();
+  await makeGadgets(database.db.pool, 4);
   folder = mkdtempSync(join(tmpdir(), 'muster-night-'));
 });
 afterAll(async () => {
@@ -25,7 +26,7 @@ async function attempt(requiresProofs: boolean) {
   const { db } = database;
   await db.pool.query('UPDATE muster.night_exports SET next_attempt_at = now()');
   const exports = { to: folder, format: 'ndjson', requiresProofs } as const;
-  const endpoints = [{ resource: 'employees' }] as never;
+  const endpoints = [{ resource: 'gadgets' }] as never;
   const signManifest = async (text: string) => `signed ${text.length}`;
   const parts = { db, exports, catalogue: { endpoints }, isOtherS3: false, signManifest, logger: pino({ level: 'silent' }) };
   await new NightExports(parts).export(NIGHT, new AbortController().signal);
@@ -37,16 +38,14 @@ async function attempt(requiresProofs: boolean) {
 
 test('a night with a list that was never proved is not exported where proofs are required, and is once it is proved', async () => {
   const { db } = database;
-  const { companyId } = await addCompany(db, { lists: { employees: { provedHoursAgo: null } } });
+  const { companyId } = await db.prisma.connection.findFirstOrThrow({ where: { environment: 'test' } });
   await db.pool.query(`INSERT INTO muster.nights (night, environment, began_at, due, finished, succeeded, failed, cancelled, lists, verified, unverified, inserted, updated, deleted, settled)
      VALUES ('2026-11-24', 'test', now(), 1, 1, 1, 0, 0, 2, 1, 1, 0, 0, 0, false)`);
-  await db.pool.query(
-    `INSERT INTO muster.night_exports (night, environment, resource) VALUES ('2026-11-24', 'test', 'employees')`,
-  );
+  await db.pool.query(`INSERT INTO muster.night_exports (night, environment, resource) VALUES ('2026-11-24', 'test', 'gadgets')`);
   const refused = await attempt(true);
   expect(refused).toMatchObject({ output: null, error: { code: 'lists_unproved' } });
   expect(refused.error!.message).toContain(`test ${companyId} (never proved)`);
-  expect(readdirSync(join(folder, 'test', 'employees'))).toEqual([]);
+  expect(readdirSync(join(folder, 'test', 'gadgets'))).toEqual([]);
 
   await db.prisma.list.updateMany({ data: { lastVerifiedAt: new Date() } });
   const { output, error } = await attempt(true);
