@@ -10,7 +10,8 @@ CREATE OR REPLACE VIEW "warehouse"."lists" AS
 SELECT l."environment", l."company_id", l."resource", l."last_verified_at", l."records",
        NOT c."paused" AND COALESCE(l."last_verified_at", GREATEST(c."created_at", l."begun_at"))
          < now() - make_interval(hours => s."stale_after_hours") AS "is_late",
-       l."unverified_since", l."last_run_id", c."status" AS "company_status"
+       l."unverified_since", l."last_run_id", c."status" AS "company_status",
+       CASE WHEN l."last_verified_at" IS NOT NULL THEN l."grant_number" END AS "grant_number"
 FROM "muster"."lists" l
 JOIN "muster"."connections" c ON c."environment" = l."environment" AND c."company_id" = l."company_id"
 CROSS JOIN "muster"."warehouse_settings" s;
