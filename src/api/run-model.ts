@@ -26,6 +26,10 @@ const Verify = z
         }),
       )
       .meta({ description: 'At most ten of each kind.' }),
+    contradiction: z
+      .string()
+      .optional()
+      .meta({ description: 'What speaks against the end at which the list was taken to be read.' }),
   })
   .meta({ id: 'Verify', description: 'What a second reading of the list found. The mirror is left as it is.' });
 export type VerifyModel = z.output<typeof Verify>;

@@ -37,6 +37,10 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
     ...run.walks.flatMap(({ resource, verify }) =>
       verify?.as_of === null ? [`${resource}: never proved: nothing to hold it against.`] : [],
     ),
+    ...run.walks.flatMap(({ resource, verify, unverified_detail: detail }) => [
+      ...(detail === undefined ? [] : [`${resource}: ${detail}`]),
+      ...(verify?.contradiction === undefined ? [] : [`${resource} may not end where it was taken to: ${verify.contradiction}.`]),
+    ]),
     ...run.walks.flatMap(({ resource, verify }) =>
       (verify?.sample ?? []).map(
         ({ id, kind, members: names = [] }) => `${resource} ${id}: ${[kind, names.join(', ')].filter(Boolean).join(' in ')}`,

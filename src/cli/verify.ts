@@ -33,6 +33,11 @@ export function registerVerify(program: Command): void {
       if (run.status !== 'succeeded')
         throw new CommandFailure(`The run ${run.status === 'failed' ? 'failed' : 'was cancelled'}.`);
       const faults = run.walks.reduce((sum, { verify }) => sum + faultsOf(verify), 0);
+      const contradicted = run.walks.filter(({ verify }) => verify?.contradiction !== undefined);
+      if (contradicted.length > 0)
+        throw new CommandFailure(
+          `${contradicted.map(({ resource }) => resource).join(', ')} may not end where a walk took it to end: see docs/verification.md, Where a list ends.`,
+        );
       if (faults > 0)
         throw new CommandFailure(`The mirror has ${faults} ${faults === 1 ? 'fault' : 'faults'}: a full resync mends them.`);
     });

@@ -43,7 +43,7 @@ const FAULTS = ['missing', 'extra', 'different'] as const;
 
 /** What was found, in plain words. */
 function Found({ found }: { readonly found: VerifyModel }) {
-  const { as_of, changed_since, held, sample } = found;
+  const { as_of, changed_since, held, sample, contradiction } = found;
   if (as_of === null) return <p class="proof warn">Never proved: there is nothing to hold the mirror of this list against.</p>;
   const faults = FAULTS.reduce((sum, name) => sum + found[name], 0);
   return (
@@ -53,6 +53,7 @@ function Found({ found }: { readonly found: VerifyModel }) {
           ? 'The mirror holds what was received, no more and no less.'
           : `${numberText(faults)} ${faults === 1 ? 'row is' : 'rows are'} not as received: somebody wrote to the mirror, or it was restored. A full resync mends it.`}
       </p>
+      {contradiction && <p class="proof bad">The list may not end where it was taken to: {contradiction}.</p>}
       {sample.length > 0 && (
         <ul>
           {sample.map(({ id, kind, members = [] }) => (

@@ -42,12 +42,12 @@ export function statusError(
   return new ServiceError(code, `${what} answered ${status}: ${advice}`, {
     sent: true,
     status,
-    isInOwnWords: isInOwnWords(response),
+    isInOwnWords: speaksForItself(response),
     retryAfterMs: parseRetryAfter(response.headers['retry-after'], now),
   });
 }
 
-function isInOwnWords({ headers, bytes }: { headers: Readonly<Record<string, string>>; bytes: Uint8Array }): boolean {
+function speaksForItself({ headers, bytes }: { headers: Readonly<Record<string, string>>; bytes: Uint8Array }): boolean {
   return bytes.length === 0 || /^application\/([\w.-]+\+)?json\b/i.test(headers['content-type'] ?? '');
 }
 

@@ -121,6 +121,8 @@ export abstract class ChainPager implements Pager<ChainState> {
     return [];
   }
 
+  behind(): undefined {}
+
   deniedBy(denial: Sign): Doubted {
     return this.fields.deniedBy(denial);
   }

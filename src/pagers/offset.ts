@@ -234,6 +234,11 @@ export class OffsetPager implements Pager<OffsetState> {
     );
   }
 
+  behind({ offset, end, widest }: OffsetState, count: number): PageInput {
+    const { size } = this.#spec;
+    return this.request({ offset: offset + (end ? widest || size : count), size });
+  }
+
   deniedBy(denial: Sign): Doubted {
     return this.#fields.deniedBy(denial);
   }

@@ -160,6 +160,10 @@ export class PageNumberPager implements Pager<PageNumberState> {
     return inputs;
   }
 
+  behind({ page }: PageNumberState): PageInput {
+    return this.request({ page: page + 1 });
+  }
+
   deniedBy(denial: Sign): Doubted {
     return this.#fields.deniedBy(denial);
   }

@@ -82,6 +82,8 @@ export interface Pager<S extends JsonObject = JsonObject> {
   ahead(state: S, skip: number, count: number): readonly PageInput[];
   /** What stands around a page's records. Throws MusterError `malformed_envelope` or `contradicting_envelope`. */
   readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope;
+  /** What asks for the page behind the one that ended the list, of `count` records; undefined where only that page could name another. */
+  behind(state: S, count: number): PageInput | undefined;
   /** The doubt about a page of records that its envelope says to be a failure. */
   deniedBy(denial: Sign): Doubted;
   /** How the pages of a pass hang together, asked with the state whose page ended it. */

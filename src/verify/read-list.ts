@@ -12,6 +12,7 @@ import { pagerFor } from '../pagers/registry.js';
 import { unstorableReason } from '../pagers/unstorable.js';
 import type { ListMarks } from '../privacy/marks.js';
 import { treat } from '../privacy/treat.js';
+import { ownSignOfMore } from './own-signs.js';
 import { heapOfParsed, idIn, readAnswer } from './read-answer.js';
 
 /** A record as the second reader received it. */
@@ -41,6 +42,8 @@ export interface PageOfRecords {
   readonly records: readonly SecondRecord[];
   /** The ETag of the answer. */
   readonly etag?: string | undefined;
+  /** Behind the last page, without records: why that may not be the end of the list. */
+  readonly contradiction?: string | undefined;
 }
 
 /** Bytes of an id: more than an index of the database holds beside environment and company. */
@@ -52,7 +55,7 @@ const MOST_PASSES = 3;
 /** A page that was cut from a list while that changed. */
 const REPEATS = 3;
 const REPEAT_DELAY_MS = 300;
-const PASSING = ['contradicting_envelope', 'malformed_envelope', 'malformed_response', 'success_denied'] as const;
+const UNUSABLE = new Set<string>(['contradicting_envelope', 'malformed_envelope', 'malformed_response', 'success_denied']);
 const GONE = new Set([404, 410]);
 
 /**
@@ -73,7 +76,10 @@ export async function* readList(
   for (let pass = 1; ; pass += 1) {
     const isLast = pass === MOST_PASSES;
     try {
-      if ((yield* readPass({ endpoint, pager, id, deps, parent, pass, ignoreTotals })) || isLast) return;
+      const { isWhole, contradiction } = yield* readPass({ endpoint, pager, id, deps, parent, pass, ignoreTotals });
+      if (!isWhole && !isLast) continue;
+      if (contradiction !== undefined) yield { pass, records: [], contradiction };
+      return;
     } catch (error) {
       const meaning = error instanceof LostPlace ? error.meaning : undefined;
       if (meaning === undefined || isLast) throw error instanceof LostPlace ? error.cause : error;
@@ -102,8 +108,13 @@ interface Pass {
   readonly ignoreTotals: boolean;
 }
 
-/** Returns whether as many records came as the list says that it has. */
-async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, boolean> {
+/** Whether as many records came as the list says that it has, and none behind its end; and what speaks against that end. */
+interface PassRead {
+  readonly isWhole: boolean;
+  readonly contradiction?: string | undefined;
+}
+
+async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
   const { pager, deps, pass } = of;
   let state: JsonObject = pager.first();
   let failures = 0;
@@ -112,7 +123,7 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, boolean> {
   const tokens = new Set<string | number>();
   for (;;) {
     try {
-      const { records, envelope, etag } = await askFor(of, pager.request(state));
+      const { records, envelope, etag, sign } = await askFor(of, pager.request(state));
       const ids = [...new Set(records.map((record) => record.id))];
       const known = await deps.countKnown(pass, ids);
       const page = JSON.stringify(ids);
@@ -132,20 +143,43 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, boolean> {
       if (envelope.nextToken !== undefined) tokens.add(envelope.nextToken);
       distinct += ids.length - known;
       yield { pass, records, etag };
-      if (advance.kind === 'done') return envelope.total === undefined || distinct >= envelope.total;
+      if (advance.kind !== 'done') continue;
+      const behind = await pageBehind(of, state, records.length);
+      const isSaid = envelope.total === undefined && envelope.isEndTold !== true && envelope.hasNext !== false;
+      if (behind.length === 0) {
+        const isWhole = envelope.total === undefined || distinct >= envelope.total;
+        return { isWhole, contradiction: isSaid && sign !== undefined ? `${sign} says that more records follow` : undefined };
+      }
+      yield { pass, records: behind };
+      return { isWhole: false, contradiction: `${behind.length} records stand behind the end of the list` };
     } catch (error) {
       if (!isMusterError(error)) throw error;
-      if (of.parent !== undefined && GONE.has(Number(error.details['status']))) return true;
+      if (of.parent !== undefined && GONE.has(Number(error.details['status']))) return { isWhole: true };
       failures += 1;
-      if (failures <= REPEATS && PASSING.some((code) => code === error.code)) {
+      if (failures <= REPEATS && UNUSABLE.has(error.code)) {
         await deps.clock.sleep(REPEAT_DELAY_MS * failures, deps.signal);
         continue;
       }
       const meaning = pager.meaningOf(error, state);
-      if (meaning?.kind === 'ended') return true;
+      if (meaning?.kind === 'ended') return { isWhole: true };
       if (meaning?.kind !== 'again') throw meaning === undefined ? error : new LostPlace(meaning.kind, error);
       ({ state } = meaning);
     }
+  }
+}
+
+/** The records behind the page that ended a list by position, and that the pass has not received: the end is seen, and not only concluded. */
+async function pageBehind(of: Pass, state: JsonObject, count: number): Promise<readonly SecondRecord[]> {
+  const input = of.pager.behind(state, count);
+  if (input === undefined) return [];
+  try {
+    const { records } = await askFor(of, input);
+    const ids = [...new Set(records.map(({ id }) => id))];
+    return (await of.deps.countKnown(of.pass, ids)) === ids.length ? [] : records;
+  } catch (error) {
+    // Whatever a service says of a page that it does not have.
+    if (isMusterError(error) && (error.code === 'service_refused' || UNUSABLE.has(error.code))) return [];
+    throw error;
   }
 }
 
@@ -160,7 +194,8 @@ async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass,
     const prefix = parent === undefined ? '' : childPrefix(parent);
     const isForgotten = (text: string) => deps.marks !== undefined && isMarked(text, deps.marks, { endpoint, id, prefix });
     const records = await inTurns(recordsOf(texts, (text) => recordOf(text, id, prefix, isForgotten(text))));
-    return { envelope, etag: headers['etag'], records };
+    const sign = ownSignOfMore({ rest, headers }, endpoint.fields?.ignore ?? []);
+    return { envelope, etag: headers['etag'], records, sign };
   } finally {
     memory.release();
   }

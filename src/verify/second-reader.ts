@@ -68,7 +68,9 @@ export class SecondReader {
     const { walkId, run } = request;
     let pages = 0;
     let received = 0;
-    for await (const { pass, records, etag } of this.#pages(request, list)) {
+    let contradiction: string | undefined;
+    for await (const { pass, records, etag, contradiction: found } of this.#pages(request, list)) {
+      contradiction ??= found;
       const rowHashes: (Buffer | undefined)[] = [];
       pages += 1;
       received += records.length;
@@ -83,7 +85,7 @@ export class SecondReader {
       if (etag !== undefined && isStrong(etag)) await this.#checkEtag(list, etag, rowHashes);
     }
     const findings = await judgeReading(db, { list, walkId }, { hashBytes: rowHashOf?.(new Uint8Array()).length ?? 0 });
-    return endReading(db, { walkId, run, list, result: resultOf(findings) });
+    return endReading(db, { walkId, run, list, result: resultOf(findings, contradiction) });
   }
 
   /** A tag by which walks may leave a page out must not stand for other texts than it stands for now. */
@@ -130,7 +132,10 @@ export class SecondReader {
   }
 }
 
-function resultOf({ missing, extra, different, changedSince, held, received, asOf, sample }: Findings): VerifyResult {
+function resultOf(
+  { missing, extra, different, changedSince, held, received, asOf, sample }: Findings,
+  contradiction: string | undefined,
+): VerifyResult {
   const counts = { missing, extra, different, changed_since: changedSince, held, compared: received };
-  return { ...counts, as_of: asOf?.toISOString() ?? null, sample };
+  return { ...counts, as_of: asOf?.toISOString() ?? null, sample, ...(contradiction !== undefined && { contradiction }) };
 }

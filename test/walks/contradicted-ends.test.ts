@@ -299,6 +299,45 @@ describe('success that is denied', () => {
   });
 });
 
+describe('a second reading', () => {
+  /** Mirrors the list by one entry, and reads it again. */
+  async function readAgain(entry: object, answers: Respond, later = answers) {
+    respond = answers;
+    const harness = foreignHarness(database.db, url, endpointsOf({ things: { method: 'GET', path: PATH, ...entry } }));
+    try {
+      const company = await harness.connect(randomUUID());
+      const [walked] = (await harness.sync(company)).walks;
+      respond = later;
+      return { walked, verify: (await harness.verify(company)).walks[0]!.verify };
+    } finally {
+      await harness.close();
+    }
+  }
+  const list =
+    (length: number, total = length): Respond =>
+    (query) => {
+      const skip = number(query.get('skip'), 0);
+      return { body: { totalRecords: total, data: records(skip, Math.min(length, skip + number(query.get('take'), 10))) } };
+    };
+
+  test('looks behind the end that a total tells, and contradicts it where records stand there', async () => {
+    const { walked, verify } = await readAgain({ pager: SKIP }, list(25, 19));
+    expect(walked).toMatchObject({ verified: true, received: 19 });
+    expect(verify).toMatchObject({ contradiction: expect.stringContaining('stand behind the end') });
+    expect((await readAgain({ pager: SKIP }, list(25))).verify).not.toHaveProperty('contradiction');
+  });
+
+  test('knows signs that walks do not know', async () => {
+    const answers: Respond = () => ({ body: { items: records(0, 4), nextBatchSet: 'b2' } });
+    const entry = { pager: { style: 'continuation', size: 10 }, fields: { data: 'items', next: 'cursor' } };
+    const { walked, verify } = await readAgain(entry, answers);
+    expect(walked).toMatchObject({ verified: true });
+    expect(verify).toMatchObject({ contradiction: expect.stringContaining('nextBatchSet') });
+    const ignoring = { ...entry, fields: { ...entry.fields, ignore: ['nextBatchSet'] } };
+    expect((await readAgain(ignoring, answers)).verify).not.toHaveProperty('contradiction');
+  });
+});
+
 describe('constants of the entry that a link lacks', () => {
   const entry = {
     query: { includeInactive: 'true' },

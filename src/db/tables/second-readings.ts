@@ -22,6 +22,8 @@ export interface VerifyResult {
   readonly compared: number;
   readonly as_of: string | null;
   readonly sample: readonly { readonly id: string; readonly kind: string; readonly members?: readonly string[] }[];
+  /** What speaks against the end at which the last verified walk took the list to be read. */
+  readonly contradiction?: string;
 }
 
 export interface ReadingClaim {
@@ -79,7 +81,8 @@ export async function endReading(
   db: Pick<Database, 'steps'>,
   { walkId, run, list, result }: ReadingClaim & { list: ListKey; result: VerifyResult },
 ): Promise<boolean> {
-  const faults = result.missing + result.extra + result.different;
+  const contradicted = result.contradiction !== undefined && result.as_of !== null ? 1 : 0;
+  const faults = result.missing + result.extra + result.different + contradicted;
   const rows = await takeStep(
     db,
     Prisma.sql`
