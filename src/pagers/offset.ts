@@ -133,7 +133,7 @@ export class OffsetPager implements Pager<OffsetState> {
     const counts = state.plain || state.end !== undefined || state.offset === 0 || received.repeats > 0;
     const isEnd = hasNext === false || (total !== undefined && end >= total);
     if (counts && isEnd && !this.#needsProof(count)) return { kind: 'done' };
-    if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren))
+    if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren, again))
       return this.#behindEnd(state, page, isBarren, again);
 
     // The first page tells how many records the service gives at once, whatever it was asked for.
@@ -175,11 +175,13 @@ export class OffsetPager implements Pager<OffsetState> {
   }
 
   /** Whether a page that counts looks like the end of a list that does not tell its total. */
-  #seemsToEnd(state: OffsetState, count: number, isBarren: boolean): boolean {
+  #seemsToEnd(state: OffsetState, count: number, isBarren: boolean, again: number): boolean {
     if (count === 0) return true;
     if (state.end) return isBarren;
+    // A service may give its last page for whatever is behind it. The first page is given by one that does not read the position, too.
+    if (state.plain) return isBarren && again === 0 && state.requests > 0;
     // On the first page, one record may be all that the service gives at once; later it is the overlap alone.
-    return count === 1 && state.requests > 0 && !state.plain;
+    return count === 1 && state.requests > 0;
   }
 
   /** Behind what looks like the end, records may stand that hidden ones lie before. */
@@ -189,7 +191,9 @@ export class OffsetPager implements Pager<OffsetState> {
     const here = { page: state.requests, position: state.offset };
     const own = hasNext ? this.#fields.ownSign('hasNext', true) : undefined;
     const isEmpty = count === 0 || (state.end !== undefined && isBarren);
-    const behind = behindEnd(state.end, { index: state.offset + count, isEmpty }, own ?? moreBehind(signs, here), this.#fields);
+    // A page without an overlap that repeats others stands nowhere.
+    const index = state.offset + (state.plain && isBarren ? 0 : count);
+    const behind = behindEnd(state.end, { index, isEmpty }, own ?? moreBehind(signs, here), this.#fields);
     if (behind.kind === 'done') return behind;
     const widest = Math.max(state.widest ?? 0, count);
     const offset = state.offset + (widest || state.size);

@@ -52,14 +52,6 @@ async function walked(service: LyingService, mirror: MemoryMirror): Promise<{ ve
     : { verified: false, because: outcome!.reason };
 }
 
-/** What may keep a service that does not lie from being proved: its only page is full, or comes again, as another one would give it that is declared wrongly. */
-function mayBeUnproved(service: LyingService, because: string): boolean {
-  if (service.repeatsItsOnlyPage && ['pager_misdeclared', 'never_ended'].includes(because)) return true;
-  return because === 'end_unproved' && service.visible.length === service.size;
-}
-
-const HARMLESS = new Set(['transient', 'forgets constants', 'never says more']);
-
 test('no lie proves a list that is not whole, and every honest service keeps its proof', async () => {
   const counts = { proved: 0, unproved: 0, honest: 0, lying: 0 };
   for (let seed = FIRST; seed < FIRST + SEEDS; seed += 1) {
@@ -75,9 +67,8 @@ test('no lie proves a list that is not whole, and every honest service keeps its
         context,
       ).toEqual([]);
     }
-    const isHonest = service.lies.every((lie) => HARMLESS.has(lie));
-    counts[isHonest ? 'honest' : 'lying'] += 1;
-    if (!isHonest || mayBeUnproved(service, because)) continue;
+    counts[service.isHonest ? 'honest' : 'lying'] += 1;
+    if (!service.isHonest || service.mayBeUnproved(because)) continue;
     expect(verified, context).toBe(true);
     expect([...mirror.rows.keys()].toSorted(), context).toEqual(service.visible.toSorted());
   }

@@ -63,6 +63,9 @@ const DECOYS: readonly object[] = [
   { holiday: { next: '2026-12-25' } },
 ];
 
+/** What costs no proof. */
+const HARMLESS = new Set(['transient', 'forgets constants', 'never says more']);
+
 /** One drawn service with its list, and the catalogue entry of whoever mirrors it. */
 export class LyingService {
   readonly entry: Record<string, unknown>;
@@ -149,9 +152,19 @@ export class LyingService {
     ].filter((lie) => typeof lie === 'string');
   }
 
-  /** Its only page comes again and again, which a service does as well that does not read the parameters. */
-  get repeatsItsOnlyPage(): boolean {
-    return this.#behind === 'repeat' && this.#rows.length <= this.#cap;
+  /** Whether nothing that it does gives a reason to refuse it its proof. */
+  get isHonest(): boolean {
+    return this.lies.every((lie) => HARMLESS.has(lie));
+  }
+
+  /**
+   * Whether an honest service may be refused its proof for this: its only page is full, or comes again and again, as that of a list would whose
+   * entry is wrong.
+   */
+  mayBeUnproved(because: string): boolean {
+    const comesAgain = this.#behind === 'repeat' && this.#rows.length <= this.#cap;
+    if (comesAgain && ['pager_misdeclared', 'never_ended'].includes(because)) return true;
+    return because === 'end_unproved' && this.visible.length === this.size;
   }
 
   /** The records that were there at every moment, and that whoever asks may see. */
