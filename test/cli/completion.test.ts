@@ -59,7 +59,7 @@ test('values are left to bash, and nothing that is typed is run', async () => {
   );
   expect(value).toEqual([]);
   expect(behind).toEqual(['--wait']);
-  expect(alike).toEqual(['approve']);
+  expect(alike).toEqual(['approve', 'approve-grants']);
   expect(existsSync(made)).toBe(false);
 });
 
