@@ -19,7 +19,7 @@ const OWN_PROCESS = [
  */
 const COMPARING = ['test/walks/**/*.test.ts', 'test/mirror/forget-children.test.ts', 'test/runs/takeover.test.ts'];
 /** Files of test/walks that ask nothing of the kind. */
-const NOT_COMPARING = ['answer-memory', 'pass-memory', 'simulation', 'verification', 'walk-store'];
+const NOT_COMPARING = ['answer-memory', 'judge', 'pass-memory', 'simulation', 'verification', 'walk-store'];
 
 const SUITE: TestProjectConfiguration[] = [
   {
