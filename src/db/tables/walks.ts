@@ -111,7 +111,8 @@ export async function walksOfRuns(tx: Transaction, { runIds }: { runIds: readonl
 export async function takeOverCheckpoint(tx: Transaction, { from, to }: { from: string; to: string }): Promise<void> {
   if (!(await fenceListOfCheckpoint(tx, { walkId: from }))) return;
   await tx.$executeRaw`
-    UPDATE muster.walks w SET checkpoint = e.checkpoint, checkpoint_at = e.checkpoint_at, fingerprint = e.fingerprint, pass = e.pass,
+    UPDATE muster.walks w SET checkpoint = e.checkpoint, checkpoint_at = e.checkpoint_at, fingerprint = e.fingerprint,
+      grant_number = e.grant_number, pass = e.pass,
       pass_started_at = e.pass_started_at, received = e.received, duplicates = e.duplicates, rejected = e.rejected, total_records = e.total_records
     FROM muster.walks e WHERE w.id = ${to}::uuid AND e.id = ${from}::uuid`;
   await tx.$executeRaw`UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL WHERE id = ${from}::uuid`;
