@@ -290,4 +290,18 @@ export const MUTATIONS: readonly Mutation[] = [
     becomes: 'state.requests > 0',
     tests: ['test/walks/judge.test.ts'],
   },
+  {
+    promise: 'pages are not confirmed by ETags for ever',
+    file: 'src/db/tables/etag-trust.ts',
+    line: "l.etag_walks < ${MOST_WALKS}::int AND l.read_whole_at > now() - interval '6 days'",
+    becomes: 'l.etag_walks < 600',
+    tests: ['test/walks/judge-database.test.ts'],
+  },
+  {
+    promise: 'rows that a new grant never received wait for a person',
+    file: 'src/mirror/reconcile.ts',
+    line: 'if (grant.isFirst) await insertHeldRows(tx, list, gone);',
+    becomes: '',
+    tests: ['test/walks/judge-database.test.ts'],
+  },
 ];

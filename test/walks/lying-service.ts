@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { randomOf } from '../pagers/shifting-list.js';
 
 // A service that is drawn from a seed, with whatever it says besides the truth. It shares nothing with the pagers but the spelling of the requests.
@@ -77,7 +78,12 @@ export class LyingService {
   readonly #random: (below: number) => number;
   readonly #cap: number;
   #rows: Row[];
-  readonly #steadfast: Set<string>;
+  #steadfast: Set<string>;
+  /** The night in which a record joined. */
+  readonly #joined = new Map<string, number>();
+  #night = 0;
+  readonly #hides: boolean;
+  readonly etags: 'none' | 'honest' | 'frozen' | 'by address' | 'empty';
   readonly #restlessness: number;
   readonly #bare: boolean;
   readonly #sign: ((more: boolean, to: string, n: number) => object) | undefined;
@@ -136,7 +142,9 @@ export class LyingService {
       else sinceGap += 1;
       return this.#row(gap > 0);
     });
+    this.#hides = hides;
     this.#steadfast = new Set(this.#rows.map(({ id }) => id));
+    this.etags = (['none', 'honest', 'honest', 'frozen', 'by address', 'empty'] as const)[seed % 6]!;
     this.entry = this.#entry();
     this.lies = [
       hides && 'hides',
@@ -170,6 +178,42 @@ export class LyingService {
   /** The records that were there at every moment, and that whoever asks may see. */
   get visibleThroughout(): string[] {
     return this.#rows.filter(({ id, isHidden }) => !isHidden && this.#steadfast.has(id)).map(({ id }) => id);
+  }
+
+  /** Of those, the ones that have been there for so many nights: tags that lie are found by then. */
+  visibleFor(nights: number): string[] {
+    return this.visibleThroughout.filter((id) => this.#night - (this.#joined.get(id) ?? 0) >= nights);
+  }
+
+  /** The list changes, and a night begins. Hidden records keep their distance. */
+  nextNight(): void {
+    this.#night += 1;
+    for (let changes = this.#random(4); changes > 0; changes -= 1) this.#change(this.#hides);
+    this.#steadfast = new Set(this.#rows.map(({ id }) => id));
+  }
+
+  /** Another person is asked for, who may not see the end of the list. Returns the records that are out of sight from now on. */
+  showLess(): string[] {
+    const from = Math.floor(this.#rows.length * 0.7);
+    const gone = this.#rows.slice(from).filter(({ isHidden }) => !isHidden);
+    this.#rows = this.#rows.map((row, n) => (n < from ? row : { ...row, isHidden: true }));
+    return gone.map(({ id }) => id);
+  }
+
+  /** The ETag of an answer; undefined where the service gives none. */
+  tagOf(address: string, body: string): string | undefined {
+    switch (this.etags) {
+      case 'none':
+        return undefined;
+      case 'honest':
+        return `"${createHash('sha256').update(body).digest('base64url')}"`;
+      case 'by address':
+        return `"${createHash('sha256').update(address).digest('base64url')}"`;
+      case 'frozen':
+        return '"v1"';
+      case 'empty':
+        return '""';
+    }
   }
 
   get visible(): string[] {
@@ -283,12 +327,13 @@ export class LyingService {
 
   #row(isHidden: boolean, place = this.#born + 1): Row {
     this.#born += 1;
+    this.#joined.set(`r${place}`, this.#night);
     return { id: `r${place}`, place, isHidden: this.style === 'cursor' ? false : isHidden, needsConstant: place % 3 === 0 };
   }
 
-  #change(): void {
+  #change(insertsOnly = false): void {
     const at = this.#random(this.#rows.length + 1);
-    if (this.#random(2) === 0) {
+    if (insertsOnly || this.#random(2) === 0) {
       const before = this.#rows[at - 1]?.place ?? (this.#rows[0]?.place ?? 0) - 2;
       const after = this.#rows[at]?.place ?? before + 2;
       if (this.#rows.length < 80 && after - before > 1e-6) this.#rows.splice(at, 0, this.#row(false, (before + after) / 2));
