@@ -6,7 +6,7 @@ import type { Endpoint } from './endpoint.js';
  * Raise it when the pagers' states, or the ledger's hashes and digests, change their meaning: old checkpoints then start their
  * walks anew, and no walk goes by the ledger of an old one.
  */
-const CHECKPOINT_FORMAT = 5;
+const CHECKPOINT_FORMAT = 4;
 
 /**
  * SHA-256 over what decides the meaning of a checkpoint, of a record's id and of its stored text. A checkpoint of another fingerprint is not

@@ -117,7 +117,8 @@ export class SkipUnchanged implements Comparison {
     if (earlier?.answer?.etag !== etag) return false;
     const hasSameRecords =
       'records' in page ? page.records.length === 0 && page.keys.equals(earlier.keys) : page.keys === earlier.keys;
-    return !hasSameRecords || JSON.stringify(envelopeOf(page)) !== JSON.stringify(envelopeOf(earlier.answer));
+    const { total, nextToken, hasNext } = earlier.answer;
+    return !hasSameRecords || page.total !== total || page.nextToken !== nextToken || page.hasNext !== hasNext;
   }
 
   agrees(page: ReceivedPage, repeats: readonly number[]): boolean {

@@ -32,7 +32,7 @@ export function etagsFalseSince({ isFalse }: EtagUse): Prisma.Sql {
 /** The number of walks in a row that a verified walk leaves. The first period is cut short by the list's name, so that not all lists are sent in one night. */
 export function etagWalksAfter({ isUsed }: EtagUse, name: readonly string[]): Prisma.Sql {
   const shortenedBy = createHash('sha256').update(JSON.stringify(name)).digest()[0]! % MOST_WALKS;
-  return Prisma.sql`CASE WHEN ${isUsed}::boolean THEN l.etag_walks + 1 WHEN l.read_whole_at IS NULL THEN ${shortenedBy}::smallint ELSE 0 END`;
+  return Prisma.sql`CASE WHEN ${isUsed}::boolean THEN l.etag_walks + 1 WHEN l.read_whole_at IS NULL THEN ${shortenedBy}::int ELSE 0 END`;
 }
 
 /** Whether an ETag says that a page is the same byte for byte (RFC 9110, 8.8.3). */
