@@ -76,9 +76,13 @@ const COLUMNS: readonly Column<CertificateModel>[] = [
       <Environment name={environment} />
     </span>
   )),
-  column('Why', ({ proof }) => proofInWords(proof)),
+  column('Why, and the key', ({ proof, kid }) => (
+    <span class="stack">
+      <span>{proofInWords(proof)}</span>
+      <code>{kid}</code>
+    </span>
+  )),
   column('Received', ({ received }) => numberText(received), { numeric: true }),
-  column('Rows in the mirror', ({ records }) => numberText(records), { numeric: true }),
-  column('Of them kept by a hold', ({ held }) => (held === undefined ? '–' : numberText(held)), { numeric: true }),
-  column('Key', ({ kid }) => <code>{kid}</code>),
+  column('Rows', ({ records }) => numberText(records), { numeric: true }),
+  column('Held', ({ held }) => (held === undefined ? '–' : numberText(held)), { numeric: true }),
 ];
