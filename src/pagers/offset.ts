@@ -7,7 +7,7 @@ import { behindEnd, type InferredEnd, isNoSuchPage, refusedEnd } from './inferre
 import type { Doubted } from './doubt.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
-import { moreBehind } from './signs-of-more.js';
+import { type Here, moreBehind } from './signs-of-more.js';
 import { differ, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 export const SKIP_TAKE_SCHEMA = z
@@ -159,7 +159,7 @@ export class OffsetPager implements Pager<OffsetState> {
     const hasGap = state.hasGap ?? (state.end ? true : undefined);
     // A page of one record is all overlap: beginning early again would stand still.
     const plain = state.plain || count === 1 || hasGap === true;
-    const here = { page: state.requests, position: state.offset };
+    const here = this.#placeOf(state);
     const saysMore = total === undefined && (hasNext === true || moreBehind(page.signs, here) !== undefined);
     return { kind: 'next', state: { offset: plain ? end : end - 1, back: 0, barren, plain, hasGap, saysMore, ...seen } };
   }
@@ -184,11 +184,16 @@ export class OffsetPager implements Pager<OffsetState> {
     return count === 1 && state.requests > 0;
   }
 
+  /** Where a page stands. Requests do not count pages: they overlap, and more are asked for where a list has a gap. */
+  #placeOf({ offset }: OffsetState): Here {
+    return { page: Math.floor(offset / this.#spec.size), position: offset };
+  }
+
   /** Behind what looks like the end, records may stand that hidden ones lie before. */
   #behindEnd(state: OffsetState, page: Page, isBarren: boolean, again: number): Advance<OffsetState> {
     const { count, hasNext, signs } = page;
     const requests = state.requests + 1;
-    const here = { page: state.requests, position: state.offset };
+    const here = this.#placeOf(state);
     const own = hasNext ? this.#fields.ownSign('hasNext', true) : undefined;
     const isEmpty = count === 0 || (state.end !== undefined && isBarren);
     // A page without an overlap that repeats others stands nowhere.
