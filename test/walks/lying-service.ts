@@ -129,7 +129,8 @@ export class LyingService {
     this.#cuts = this.tellsTotal && chance(15);
     this.#behind = isPositional && !this.tellsTotal ? one(['empty', 'empty', 'repeat', 400, 404, 416] as const) : 'empty';
     const hides = !this.tellsTotal && !this.#strips && !this.#isMisnamed && chance(50);
-    this.#ignores = isPositional && !this.tellsTotal && chance(6);
+    // Whose only page is hidden and given for every position would be an empty list to anybody.
+    this.#ignores = isPositional && !this.tellsTotal && !hides && chance(6);
     this.#restlessness = hides || this.#cuts ? 0 : one([0, 0, 0, 20, 40]);
     // What nothing around the records tells of is seen only where it is no longer than a page.
     const isTold = this.#sign !== undefined && this.#signMode === 'honest';
