@@ -237,7 +237,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a list by position is asked for one page behind its end',
     file: 'src/pagers/inferred-end.ts',
-    line: 'if (!more) return before?.isBehind ?',
+    line: 'if (!more) return before ?',
     becomes: 'if (!more) return true ?',
     tests: ['test/walks/judge.test.ts'],
   },
@@ -251,8 +251,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a page of records that denies its success proves nothing',
     file: 'src/walks/walk-checkpoint.ts',
-    line: '(page.denial && pager.deniedBy(page.denial))',
-    becomes: 'undefined',
+    line: 'doubtOf(before) ?? page.denied ??',
+    becomes: 'doubtOf(before) ??',
     tests: ['test/walks/judge.test.ts'],
   },
   {

@@ -7,7 +7,7 @@ const MOST_NAMES = 40;
 const LONGEST_NAME = 60;
 
 /**
- * What an issue of the cause `never_proved` says beside its advice: why the records of its lists were rejected, and the names of the members that the
+ * Says what stands beside the advice of an issue of the cause `never_proved`: why the records of its lists were rejected, and the names of the members that the
  * records do have. Names alone, no value. Undefined for other issues, and where nothing was rejected.
  */
 export async function describeRejected(

@@ -22,7 +22,7 @@ export const Statement = z.object({
   total_records: Count.nullable(),
   /** Living rows of the list in the mirror, following the walk. */
   records: Count,
-  /** Those of them that an open hold keeps from being deleted. Certificates of earlier versions do not say it. */
+  /** The rows of them that an open hold keeps from being deleted. Certificates of earlier versions do not say it. */
   held: Count.optional(),
   inserted: Count,
   updated: Count,
@@ -39,13 +39,13 @@ export const Statement = z.object({
 });
 export type Statement = z.output<typeof Statement>;
 
-/** What is checked of a signed manifest of an export (docs/export.md), which says more. */
+/** The part of a signed manifest that is checked of an export (docs/export.md), which says more. */
 export const ManifestClaims = z.object({
   /** The name of the file in its folder; a stream has none. */
   file: z.string().optional(),
   resource: z.string(),
   rows: Count,
-  /** Of the file's bytes. */
+  /** SHA-256 of the file's bytes. */
   sha256: Digest,
   lists: z.array(
     z.object({

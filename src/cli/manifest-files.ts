@@ -8,7 +8,7 @@ import { UsageFailure } from './exit-code.js';
 
 interface FilesOutcome {
   readonly findings: readonly Finding[];
-  /** What was compared, or was not there to be. */
+  /** The files that were compared, or were not there to be. */
   readonly notes: readonly string[];
 }
 

@@ -70,7 +70,7 @@ const RUN_COLUMNS: Columns<RunModel> = {
     kind === 'verify' ? undefined : `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
 };
 
-/** Of a list that was never proved, no count says anything. */
+/** The counts of a reading, unless its list was never proved: then none of them says anything. */
 function judged(found: Reading): Reading {
   return found?.as_of === null ? undefined : found;
 }

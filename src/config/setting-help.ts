@@ -3,7 +3,7 @@ import { z } from 'zod';
 /** A row of the table of settings, as docs/configuration.md shows it. */
 export interface SettingHelp {
   readonly help: string;
-  /** What holds while the variable is unset; for a setting with a default, the text of the default. */
+  /** The value that holds while the variable is unset; for a setting with a default, the text of the default. */
   readonly unset: string;
   readonly example: string;
   /** Its value is shown nowhere, and may come from a file, which the variable with `_FILE` behind its name gives. */

@@ -1,5 +1,4 @@
 import { MusterError } from '../core/errors.js';
-import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape } from './envelope.js';
 import { countFirstPages, pagerMisdeclared } from './first-page-again.js';
 import type { Doubted } from './doubt.js';
@@ -122,10 +121,6 @@ export abstract class ChainPager implements Pager<ChainState> {
   }
 
   behind(): undefined {}
-
-  deniedBy(denial: Sign): Doubted {
-    return this.fields.deniedBy(denial);
-  }
 
   linkage(): 'token-chain' {
     return 'token-chain';

@@ -19,12 +19,12 @@ export interface Envelope {
   readonly isSilent?: boolean | undefined;
   /** Whatever else around the records may say that more follow. */
   readonly signs?: readonly Sign[] | undefined;
-  /** What around the records denies that the request succeeded. Such a page without records is an error. */
-  readonly denial?: Sign | undefined;
+  /** The doubt about a page that says itself to be a failure. Such a page without records is an error. */
+  readonly denied?: Doubted | undefined;
 }
 
 /** What a page, or an answer that is kept, says around its records, and nothing else of it. */
-export function envelopeOf({ total, nextToken, hasNext, isEndTold, isSilent, signs, denial }: Envelope): Envelope {
+export function envelopeOf({ total, nextToken, hasNext, isEndTold, isSilent, signs, denied }: Envelope): Envelope {
   return {
     total,
     nextToken,
@@ -32,7 +32,7 @@ export function envelopeOf({ total, nextToken, hasNext, isEndTold, isSilent, sig
     ...(isEndTold && { isEndTold }),
     ...(isSilent && { isSilent }),
     ...(signs && { signs }),
-    ...(denial && { denial }),
+    ...(denied && { denied }),
   };
 }
 
@@ -68,11 +68,11 @@ export class EnvelopeFields {
   readonly #named: FieldNames;
   readonly #ignored: readonly string[];
 
-  /** `standard`: the members of the style, for lists that name none. A bare array has none of them. */
+  /** `standard`: the places of the style, for lists that name none. A bare array has no members. */
   constructor({ resource, envelope, fields = {} }: ListShape, standard: Partial<Record<Field, string>>) {
     const isBare = envelope === 'none' || fields.data === 'none';
     const at = (field: Field): Place => {
-      const name = fields[field] ?? (isBare ? undefined : standard[field]);
+      const name = fields[field] ?? (isBare && !standard[field]?.startsWith('header ') ? undefined : standard[field]);
       return name === undefined ? NOWHERE : placeOf(name);
     };
     this.#resource = resource;
@@ -139,25 +139,17 @@ export class EnvelopeFields {
    * What else around the records may say that more follow, and what denies that the request succeeded. Throws MusterError `success_denied` where
    * no records came with that: an empty list is another thing.
    */
-  around(answer: Answer): Pick<Envelope, 'signs' | 'denial'> {
+  around(answer: Answer): Pick<Envelope, 'signs' | 'denied'> {
     const isPassedOver = (member: string) => this.#isPassedOver(member);
     const denial = denialOfSuccess(answer, this.#envelope, isPassedOver);
     if (denial && answer.count === 0) throw successDenied(this.#resource, denial);
     const signs = signsOfMore(answer, this.#envelope, isPassedOver);
-    return { ...(signs.length > 0 && { signs }), ...(denial && { denial }) };
-  }
-
-  /** What the entry's own place says, as a sign. */
-  ownSign(field: Field, value: boolean): Sign {
-    return { member: this.nameOf(field), value, kind: 'flag' };
+    const denied = denial && deniedPage(denial, this.#fromEnvelope(denial.member));
+    return { ...(signs.length > 0 && { signs }), ...(denied && { denied }) };
   }
 
   contradictedBy(sign: Sign): Doubted {
     return contradictedEnd(sign, this.#fromEnvelope(sign.member));
-  }
-
-  deniedBy(denial: Sign): Doubted {
-    return deniedPage(denial, this.#fromEnvelope(denial.member));
   }
 
   /** Members are named from the answer's root, or from the envelope, as everywhere in an entry; whoever is named has what it holds passed over, too. */

@@ -1,20 +1,18 @@
 import type { MusterError } from '../core/errors.js';
-import type { EnvelopeFields } from './envelope.js';
 import type { Sign } from './around.js';
 import type { Doubted } from './doubt.js';
+import type { EnvelopeFields } from './envelope.js';
 
 /**
  * The end of a list that is asked for by position and tells neither its total nor whether another page follows. It ends where a page brings
  * nothing, but a page may bring nothing since all its records are hidden from whoever asks. So the pages behind it are asked for:
- * one, and as long as something around the records says that more follow, three.
+ * one, and as long as something around the records says that more follow, three. A pager's state has it for each page behind the end.
  */
 export interface InferredEnd {
   /** Pages in a row that brought nothing. */
   readonly empty: number;
   /** How many positions, or records, stood before it. */
   readonly index: number;
-  /** A page behind the end was asked for: the page that this state leads to. */
-  readonly isBehind: boolean;
   /** What the last page that spoke of it said of further ones, where nothing has contradicted that. */
   readonly doubted?: Doubted | undefined;
 }
@@ -33,8 +31,8 @@ export function behindEnd(
   fields: EnvelopeFields,
 ): { readonly kind: 'done'; readonly doubted?: Doubted } | { readonly kind: 'ask'; readonly end: InferredEnd } {
   const empty = (before?.empty ?? 0) + (isEmpty ? 1 : 0);
-  const end = { empty, index: before?.index ?? index, isBehind: true };
-  if (!more) return before?.isBehind ? { kind: 'done' } : { kind: 'ask', end };
+  const end = { empty, index: before?.index ?? index };
+  if (!more) return before ? { kind: 'done' } : { kind: 'ask', end };
   const doubted = fields.contradictedBy(more);
   return empty >= MOST_EMPTY ? { kind: 'done', doubted } : { kind: 'ask', end: { ...end, doubted } };
 }
@@ -49,5 +47,5 @@ export function isNoSuchPage({ code, details }: MusterError): boolean {
 
 /** The end of a list whose service refuses the page behind the last one: the page behind that must be refused, too. */
 export function refusedEnd(index: number): InferredEnd {
-  return { empty: 1, index, isBehind: true };
+  return { empty: 1, index };
 }

@@ -43,10 +43,9 @@ export class NextLinkPager extends ChainPager {
   readonly #constants: readonly (readonly [string, string])[];
 
   constructor(list: ListShape, spec: Placed<z.output<typeof NEXT_LINK_SCHEMA>>) {
-    const next = list.fields?.next ?? LINK_HEADER;
-    super({ ...list, fields: { ...list.fields, next } }, spec.size, {});
+    super(list, spec.size, { next: LINK_HEADER });
     this.#spec = spec;
-    this.#readsLinkHeader = next.toLowerCase() === LINK_HEADER;
+    this.#readsLinkHeader = (list.fields?.next ?? LINK_HEADER).toLowerCase() === LINK_HEADER;
     this.#constants = spec.constants === 'keep' ? [] : Object.entries(list.query ?? {});
   }
 

@@ -1,10 +1,8 @@
 import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
-import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { behindEnd, type InferredEnd, isNoSuchPage, refusedEnd } from './inferred-end.js';
-import type { Doubted } from './doubt.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { type Here, moreBehind } from './signs-of-more.js';
@@ -194,7 +192,7 @@ export class OffsetPager implements Pager<OffsetState> {
     const { count, hasNext, signs } = page;
     const requests = state.requests + 1;
     const here = this.#placeOf(state);
-    const own = hasNext ? this.#fields.ownSign('hasNext', true) : undefined;
+    const own = hasNext ? ({ member: this.#fields.nameOf('hasNext'), value: true, kind: 'flag' } as const) : undefined;
     const isEmpty = count === 0 || (state.end !== undefined && isBarren);
     // A page without an overlap that repeats others stands nowhere.
     const index = state.offset + (state.plain && isBarren ? 0 : count);
@@ -246,10 +244,6 @@ export class OffsetPager implements Pager<OffsetState> {
   behind({ offset, end, widest }: OffsetState, count: number): PageInput {
     const { size } = this.#spec;
     return this.request({ offset: offset + (end ? widest || size : count), size });
-  }
-
-  deniedBy(denial: Sign): Doubted {
-    return this.#fields.deniedBy(denial);
   }
 
   /** Pages that are too short to overlap join nothing: then only two passes in a row that agree prove anything. */

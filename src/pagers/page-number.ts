@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { MusterError } from '../core/errors.js';
-import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { behindEnd, type InferredEnd, isNoSuchPage, refusedEnd } from './inferred-end.js';
@@ -162,10 +161,6 @@ export class PageNumberPager implements Pager<PageNumberState> {
 
   behind({ page }: PageNumberState): PageInput {
     return this.request({ page: page + 1 });
-  }
-
-  deniedBy(denial: Sign): Doubted {
-    return this.#fields.deniedBy(denial);
   }
 
   linkage(): 'none' {

@@ -1,5 +1,4 @@
 import type { MusterError } from '../core/errors.js';
-import type { Sign } from './around.js';
 import type { Doubted } from './doubt.js';
 import type { Answer, Envelope } from './envelope.js';
 
@@ -84,8 +83,6 @@ export interface Pager<S extends JsonObject = JsonObject> {
   readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope;
   /** What asks for the page behind the one that ended the list, of `count` records; undefined where only that page could name another. */
   behind(state: S, count: number): PageInput | undefined;
-  /** The doubt about a page of records that its envelope says to be a failure. */
-  deniedBy(denial: Sign): Doubted;
   /** How the pages of a pass hang together, asked with the state whose page ended it. */
   linkage(state: S): Linkage;
   /** How many records the list had when it ended, told by where the page of `count` records stood that ended it; undefined where the place tells nothing. */

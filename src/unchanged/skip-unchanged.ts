@@ -3,7 +3,7 @@ import { freeBuffers } from '../core/free-buffers.js';
 import { inTurns } from '../core/turns.js';
 import { hashBytes } from '../core/xxh64.js';
 import type { Database } from '../db/database.js';
-import type { EtagTrust } from '../db/tables/etag-trust.js';
+import { ETAGS, type EtagTrust } from '../db/tables/etag-trust.js';
 import { lacksRowHashes, readRecentPages } from '../db/tables/ledger.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { envelopeOf } from '../pagers/envelope.js';
@@ -35,12 +35,6 @@ export const skipUnchanged: Comparisons = {
 };
 
 async function* noRowHashes(): AsyncGenerator<Uint32Array> {}
-
-/** ETags that can be sent back as they came (RFC 9110, 8.8.3), short enough to be kept with every page. An empty one says nothing. */
-const ETAGS = {
-  strong: /^"[\x21\x23-\x7e]{1,500}"$/,
-  weak: /^(?:W\/)?"[\x21\x23-\x7e]{1,500}"$/,
-};
 
 /** One pass that goes by a baseline, and leaves behind what the next walk needs to go by it. */
 export class SkipUnchanged implements Comparison {
@@ -96,7 +90,7 @@ export class SkipUnchanged implements Comparison {
     const etag = response.headers['etag'];
     const isTagged = etag !== undefined && this.#etags?.test(etag) === true;
     // Before the page is read, which may give its bytes back.
-    const hash = isTagged && !etag.startsWith('W/') ? hashBytes(response.bytes) : undefined;
+    const hash = isTagged && ETAGS.strong.test(etag) ? hashBytes(response.bytes) : undefined;
     const known = idField === undefined ? undefined : await recognize(this.#baseline, response, format, idField);
     const page: ReceivedPage = known ? recognized(known, response) : await this.#readInFull(response, format, idField);
     // The totals of a list that contradicts itself were left unread, and must not be confirmed by an ETag.

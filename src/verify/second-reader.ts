@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import { portionsOf } from '../core/turns.js';
 import type { Database } from '../db/database.js';
-import { falseEtags, isStrong } from '../db/tables/etag-trust.js';
+import { ETAGS, falseEtags } from '../db/tables/etag-trust.js';
 import { noteFalseEtag } from '../db/tables/ledger.js';
 import { fenced, findIdField, type ListKey } from '../db/tables/lists.js';
 import type { RunClaim } from '../db/tables/runs.js';
@@ -82,7 +82,7 @@ export class SecondReader {
         rowHashes.push(...hashed.map(({ rowHash }) => rowHash));
         if (!(await compareRecords(db, { list, walkId, run }, { pass, pages, received, records: hashed }))) return false;
       }
-      if (etag !== undefined && isStrong(etag)) await this.#checkEtag(list, etag, rowHashes);
+      if (etag !== undefined && ETAGS.strong.test(etag)) await this.#checkEtag(list, etag, rowHashes);
     }
     const findings = await judgeReading(db, { list, walkId }, { hashBytes: rowHashOf?.(new Uint8Array()).length ?? 0 });
     return endReading(db, { walkId, run, list, result: resultOf(findings, contradiction) });

@@ -69,7 +69,7 @@ export function checkpointAfter(
 ): WalkCheckpoint {
   const { total = before.total } = page;
   const isEnd = advance.kind === 'done';
-  const doubted = doubtOf(before) ?? (page.denial && pager.deniedBy(page.denial)) ?? (isEnd ? advance.doubted : undefined);
+  const doubted = doubtOf(before) ?? page.denied ?? (isEnd ? advance.doubted : undefined);
   return {
     // Every member by its name: with a spread, a page takes several times as long here.
     pager: isEnd ? before.pager : advance.state,

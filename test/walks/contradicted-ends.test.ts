@@ -102,6 +102,9 @@ describe('a Link header', () => {
       unverified_reason: 'end_unproved',
       unverified_detail: expect.stringMatching(/raise size.*fields: \{ total/),
     });
+    // A header that names the first page shows that the service speaks of its pages.
+    const spoken: Respond = () => ({ headers: { link: '</api/things>; rel="first"' }, body: records(0, 10) });
+    expect(await walk({ pager: { style: 'next-link', size: 10 }, fields: BARE }, spoken)).toMatchObject({ verified: true });
     const short: Respond = () => ({ body: records(0, 9) });
     expect(await walk({ pager: { style: 'next-link', size: 10 }, fields: BARE }, short)).toMatchObject({ verified: true });
   });

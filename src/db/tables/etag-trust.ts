@@ -1,4 +1,4 @@
-// What of muster.lists says for how long walks go by the ETags of a list. A tag is a promise of the service, and so it is checked: after six walks in
+// For how long walks go by the ETags of a list is kept in its row of muster.lists. A tag is a promise of the service, and so it is checked: after six walks in
 // a row that were spared pages by them, or six days, all of the list is sent, and each page's tag held against its text.
 import { createHash } from 'node:crypto';
 import { Prisma } from '../../generated/prisma/client.js';
@@ -35,10 +35,11 @@ export function etagWalksAfter({ isUsed }: EtagUse, name: readonly string[]): Pr
   return Prisma.sql`CASE WHEN ${isUsed}::boolean THEN l.etag_walks + 1 WHEN l.read_whole_at IS NULL THEN ${shortenedBy}::int ELSE 0 END`;
 }
 
-/** Whether an ETag says that a page is the same byte for byte (RFC 9110, 8.8.3). */
-export function isStrong(etag: string): boolean {
-  return /^"[^"]+"$/.test(etag);
-}
+/** ETags that can be sent back as they came (RFC 9110, 8.8.3), short enough to be kept with every page. An empty one says nothing. */
+export const ETAGS = {
+  strong: /^"[\x21\x23-\x7e]{1,500}"$/,
+  weak: /^(?:W\/)?"[\x21\x23-\x7e]{1,500}"$/,
+};
 
 /** What is said once of a list whose ETags are false. */
 export function falseEtags({ resource }: { readonly resource: string }): string {
