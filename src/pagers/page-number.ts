@@ -111,7 +111,15 @@ export class PageNumberPager implements Pager<PageNumberState> {
       if (behind.kind === 'done') return this.#end(state, count, begunTwice, behind.doubted);
       return {
         kind: 'next',
-        state: { ...state, page: state.page + 1, requests: state.requests + 1, again, begunTwice, end: behind.end },
+        state: {
+          ...state,
+          page: state.page + 1,
+          requests: state.requests + 1,
+          again,
+          begunTwice,
+          saysMore: false,
+          end: behind.end,
+        },
       };
     }
     const isLast = hasNext === undefined ? total !== undefined && offset >= total : !hasNext;

@@ -180,6 +180,18 @@ describe('a list by position that tells no total', () => {
     expect(await walk({ pager: NUMBERED, fields: BARE }, pages)).toMatchObject({ verified: true, received: 13 });
   });
 
+  test('goes by the newest word on what follows where a page behind is refused', async () => {
+    const answers: Respond = (query) => {
+      const page = number(query.get('page'), 1);
+      if (page > 3) return { status: 404, body: {} };
+      return { body: { items: page < 3 ? records(10 * (page - 1), 10 * page) : [], hasMore: page < 3 } };
+    };
+    expect(await walk({ pager: NUMBERED, fields: { data: 'items', total: 'none' } }, answers)).toMatchObject({
+      verified: true,
+      received: 20,
+    });
+  });
+
   test('never ends at a first page that is refused', async () => {
     const answers: Respond = () => ({ status: 404, body: {} });
     expect(await walk({ pager: SKIP, fields: BARE }, answers)).toMatchObject({ status: 'failed' });
