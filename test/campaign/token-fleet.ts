@@ -65,6 +65,7 @@ export class TokenFleet {
     readonly room: OauthRoom,
   ) {}
 
+  /** With a first refresh granted: before it, refreshes go one at a time, and one whose process dies keeps all others waiting. */
   static async open(companies: number): Promise<TokenFleet> {
     const sandbox = await startSandbox({
       companies: Array.from({ length: companies }, (_, i) => ({ name: `Company ${i}`, employees: 1 })),
@@ -79,6 +80,9 @@ export class TokenFleet {
     };
     const fleet = new TokenFleet(sandbox, database, settings, tokenRoom(settings));
     for (const { companyId } of sandbox.companies) await fleet.onboard(companyId);
+    const [first] = sandbox.companies;
+    if (first) await fleet.expire(first.companyId);
+    if (first) await fleet.manager().sourceFor({ environment: 'test', companyId: first.companyId }).get();
     return fleet;
   }
 
