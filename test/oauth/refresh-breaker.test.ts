@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { closeBreakers } from '../../src/db/tables/refresh-breakers.js';
+import { beginTrial, closeBreakers } from '../../src/db/tables/refresh-breakers.js';
 import { inTransaction } from '../../src/db/transaction.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, authorizeElsewhere, EXPIRED, type OauthRoom, oauthRoom, onboarded, trustTokens } from './fixture.js';
@@ -86,6 +86,20 @@ describe('a backup that was restored in place', () => {
     expect(outcomes.filter((outcome) => outcome === 'tokens_held').length).toBeGreaterThanOrEqual(17 * 3);
     expect(await isOpen()).toBe(true);
     expect(await room.manager.due(100)).toEqual([]);
+  });
+
+  test('costs no fourth where a transaction for the next trial began before the third refusal', async () => {
+    const all = companiesOf(await onboardedAll(5));
+    for (let i = 0; i < 3; i++) server.misdeeds.push({ kind: 'answer', status: 400, body: { error: 'invalid_grant' } });
+    const begun = await inTransaction(database.db, async (tx) => {
+      await tx.$queryRaw`SELECT now()`;
+      for (const company of all.slice(0, 3)) await refresh(company);
+      const trials = [];
+      for (const company of all.slice(3)) trials.push(await beginTrial(tx, { company, epoch: 1n, leaseMs: 30_000 }));
+      return trials;
+    });
+    expect(await isOpen()).toBe(true);
+    expect(begun).toEqual([false, false]);
   });
 
   test('shows by the start of the server, by the table of the tokens, or by a refusal', async () => {

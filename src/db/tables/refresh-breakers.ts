@@ -47,8 +47,11 @@ export const MAY_GO_SIDE_BY_SIDE = Prisma.sql`EXISTS (
 const isIdle = (leaseMs: number) =>
   Prisma.sql`(b.trial_until IS NULL OR b.trial_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + ${leaseMs}::float8 * interval '1 millisecond')`;
 
-/** The company of an open breaker `b` whose token is tried next, where it is time to. A company whose last attempt failed keeps no other from its turn. */
-const NEXT_TRIAL = Prisma.sql`CASE WHEN b.next_trial_at NOT BETWEEN now() AND now() + ${MINUTES_BETWEEN_TRIALS} * interval '1 minute' THEN (
+/**
+ * The company of an open breaker `b` whose token is tried next, where it is time to. A company whose last attempt failed keeps no other from its turn. The time is not that of
+ * the transaction: one that began before the breaker opened, and waited for its row, would take the next trial for one of before the clock went back.
+ */
+const NEXT_TRIAL = Prisma.sql`CASE WHEN b.next_trial_at NOT BETWEEN clock_timestamp() AND clock_timestamp() + ${MINUTES_BETWEEN_TRIALS} * interval '1 minute' THEN (
   SELECT t.company_id FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
   WHERE t.environment = b.environment AND ${IS_OLDER_THAN_OPENING} AND t.refresh_at <= now() AND c.reauthorization_reason IS NULL
   ORDER BY t.company_id IS NOT DISTINCT FROM b.trial_company_id, t.transient_failures > 0, t.refreshed_at DESC, t.company_id LIMIT 1) END`;
