@@ -107,6 +107,7 @@ test('among many, a run that waits to retry starts now, and an unfinished walk i
   const [same, ...none] = await runsOf(waiting!);
   expect([same!.id, none]).toEqual([before.get(waiting!), []]);
   expect(same!.startAfter.getTime()).toBeLessThan(later.getTime());
+  expect(same!.attempts).toBe(0);
   const walksOf = async (company: CompanyKey) =>
     (await runsOf(company)).at(-1)!.walks.map(({ resource, checkpoint: at }) => [resource, at]);
   expect(await walksOf(failed!)).toEqual([['departments', checkpoint]]);

@@ -107,10 +107,10 @@ export async function lastRunsOf(
     ) last`;
 }
 
-/** Runs that wait to retry start now. */
+/** Runs that wait to retry start now, with all their attempts before them as new ones would have: who asks again may have mended something. */
 export async function startRunsNow(tx: Transaction, { ids }: { ids: readonly string[] }): Promise<void> {
   if (ids.length === 0) return;
-  await tx.$executeRaw`UPDATE muster.runs SET start_after = now() WHERE id = ANY(${ids}::uuid[]) AND start_after > now()`;
+  await tx.$executeRaw`UPDATE muster.runs SET start_after = now(), attempts = 0 WHERE id = ANY(${ids}::uuid[]) AND start_after > now()`;
 }
 
 /** Adds a queued run of each company, without walks. The caller has locked the connections: a company has one active run of a kind. */
