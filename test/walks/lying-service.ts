@@ -101,6 +101,7 @@ export class LyingService {
   readonly #isMisnamed: boolean;
   readonly #ignores: boolean;
   #born = 0;
+  #seesLess = false;
   readonly #pagesSeen = new Map<string, number>();
 
   constructor(seed: number) {
@@ -141,7 +142,7 @@ export class LyingService {
       if (gap > 0) gap -= 1;
       else if (hides && sinceGap >= 2 * this.size && chance(15)) [gap, sinceGap] = [1 + random(Math.max(1, longest)), 0];
       else sinceGap += 1;
-      return this.#row(gap > 0);
+      return this.#row(gap > 0 && this.style !== 'cursor');
     });
     this.#hides = hides;
     this.#steadfast = new Set(this.#rows.map(({ id }) => id));
@@ -195,6 +196,7 @@ export class LyingService {
 
   /** Another person is asked for, who may not see the end of the list. Returns the records that are out of sight from now on. */
   showLess(): string[] {
+    this.#seesLess = true;
     const from = Math.floor(this.#rows.length * 0.7);
     const gone = this.#rows.slice(from).filter(({ isHidden }) => !isHidden);
     this.#rows = this.#rows.map((row, n) => (n < from ? row : { ...row, isHidden: true }));
@@ -329,7 +331,7 @@ export class LyingService {
   #row(isHidden: boolean, place = this.#born + 1): Row {
     this.#born += 1;
     this.#joined.set(`r${place}`, this.#night);
-    return { id: `r${place}`, place, isHidden: this.style === 'cursor' ? false : isHidden, needsConstant: place % 3 === 0 };
+    return { id: `r${place}`, place, isHidden, needsConstant: place % 3 === 0 };
   }
 
   #change(insertsOnly = false): void {
@@ -337,7 +339,10 @@ export class LyingService {
     if (insertsOnly || this.#random(2) === 0) {
       const before = this.#rows[at - 1]?.place ?? (this.#rows[0]?.place ?? 0) - 2;
       const after = this.#rows[at]?.place ?? before + 2;
-      if (this.#rows.length < 80 && after - before > 1e-6) this.#rows.splice(at, 0, this.#row(false, (before + after) / 2));
+      // Who may not see the end of the list does not see what joins there either.
+      const isOutOfSight = this.#seesLess && this.#rows.slice(at).every((row) => row.isHidden);
+      if (this.#rows.length < 80 && after - before > 1e-6)
+        this.#rows.splice(at, 0, this.#row(isOutOfSight, (before + after) / 2));
     } else for (const { id } of this.#rows.splice(at, 1)) this.#steadfast.delete(id);
   }
 }
