@@ -1,4 +1,5 @@
 import { MusterError } from '../core/errors.js';
+import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape } from './envelope.js';
 import { countFirstPages, pagerMisdeclared } from './first-page-again.js';
 import type { Doubted } from './doubt.js';
@@ -70,7 +71,7 @@ export abstract class ChainPager implements Pager<ChainState> {
     const isFirst = state.requests === 0;
     if (isFirst && page.total === undefined && this.fields.isNamed('total') && !this.fields.isNowhere('total'))
       this.fields.fail('malformed_envelope', `${this.fields.nameOf('total')} is missing or no whole number of 0 or more`);
-    if (token === undefined) return { kind: 'done', doubted: this.#doubtOfEnd(state, page) };
+    if (token === undefined) return { kind: 'done', ...this.#judgeEnd(state, page) };
     const requests = state.requests + 1;
     const again = countFirstPages(state, page, received, this.#resource, this.members);
     if (token === state.token || received.hasToken(token)) {
@@ -90,17 +91,19 @@ export abstract class ChainPager implements Pager<ChainState> {
     return { kind: 'next', state: { token, requests, barren, again, asGiven: state.asGiven } };
   }
 
-  /** Why the list may go on behind a page that names no other. */
-  #doubtOfEnd({ token, requests, asGiven }: ChainState, page: Page): Doubted | undefined {
-    if (asGiven) return { doubt: 'constants_lost', detail: this.constantsLost };
+  /** Whether the list may go on behind a page that names no other. */
+  #judgeEnd({ token, requests, asGiven }: ChainState, page: Page): { readonly doubted?: Doubted; readonly overruled?: Sign } {
+    if (asGiven) return { doubted: { doubt: 'constants_lost', detail: this.constantsLost } };
+    const more = moreBehind(page.signs, { token, page: requests, position: requests });
     // A total is held against what came, and says more than any sign.
-    if (page.total !== undefined) return undefined;
-    const more = page.isEndTold ? undefined : moreBehind(page.signs, { token, page: requests, position: requests });
-    if (more) return this.fields.contradictedBy(more);
+    if (more && (page.total !== undefined || page.isEndTold)) return { overruled: more };
+    if (more) return { doubted: this.fields.contradictedBy(more) };
+    if (page.total !== undefined) return {};
     // A full page that names no other may be a list of just that length, or a name that is spelt otherwise than the entry says, or was lost on the way.
     const isNamed = this.fields.isNamed('next') || this.fields.isNamed('hasNext');
     const isFull = requests === 0 && page.count >= this.#size;
-    return isFull && (isNamed || page.isSilent) ? { doubt: 'end_unproved', detail: this.#unproved(page.count) } : undefined;
+    if (!isFull || !(isNamed || page.isSilent)) return {};
+    return { doubted: { doubt: 'end_unproved', detail: this.#unproved(page.count) } };
   }
 
   #unproved(count: number): string {

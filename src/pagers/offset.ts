@@ -130,7 +130,8 @@ export class OffsetPager implements Pager<OffsetState> {
     const isBarren = received.repeats === count;
     const counts = state.plain || state.end !== undefined || state.offset === 0 || received.repeats > 0;
     const isEnd = hasNext === false || (total !== undefined && end >= total);
-    if (counts && isEnd && !this.#needsProof(count)) return { kind: 'done' };
+    if (counts && isEnd && !this.#needsProof(count))
+      return { kind: 'done', overruled: moreBehind(page.signs, this.#placeOf(state)) };
     if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren, again))
       return this.#behindEnd(state, page, isBarren, again);
 

@@ -130,7 +130,7 @@ export class PageNumberPager implements Pager<PageNumberState> {
         'contradicting_envelope',
         `${this.#fields.nameOf('total')} is ${total}, but the pages up to number ${state.page} hold ${offset}, and ${isLast ? 'none' : 'another'} follows`,
       );
-    if (isLast) return this.#end(state, count, begunTwice);
+    if (isLast) return { ...this.#end(state, count, begunTwice), overruled: moreBehind(page.signs, here) };
     const step = state.requests === 0 ? count : state.step;
     const requests = state.requests + 1;
     const limit = state.limit ?? maxRequests(total, step);

@@ -1,4 +1,5 @@
 import type { MusterError } from '../core/errors.js';
+import type { Sign } from './around.js';
 import type { Doubted } from './doubt.js';
 import type { Answer, Envelope } from './envelope.js';
 
@@ -32,12 +33,12 @@ export interface Received {
 /**
  * What follows from a page:
  * - `next`: the page counts; go on with `state`.
- * - `done`: the page counts; the list was read to its end, or seems to have been where there is a `doubt`.
+ * - `done`: the page counts; the list was read to its end, or seems to have been where it is `doubted`. `overruled` says more, and the list's total or its own words overrule it.
  * - `again`: the page does not join what was received before: leave it, and ask with `state` (further back).
  */
 export type Advance<S extends JsonObject> =
   | { readonly kind: 'next'; readonly state: S }
-  | { readonly kind: 'done'; readonly doubted?: Doubted | undefined }
+  | { readonly kind: 'done'; readonly doubted?: Doubted | undefined; readonly overruled?: Sign | undefined }
   | { readonly kind: 'again'; readonly state: S };
 
 /**

@@ -146,6 +146,12 @@ export class RunExecutor {
       const end = await walkList(opened, endpoint, { store, clock, answers, shouldYield, fetchFor }, signal);
       if (end === 'yielded') this.#parked.add(id);
       if (opened.etags.isFalse) log.warn({ resource }, falseEtags(opened.list));
+      const { overruled } = opened;
+      if (overruled)
+        log.info(
+          { resource, member: overruled.member },
+          'its last page says that more follows, which its total or its own words overrule',
+        );
       return end === 'yielded' ? 'yielded' : 'succeeded';
     } catch (error) {
       if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;

@@ -1,4 +1,5 @@
 import type { WalkClaim } from '../db/tables/walks.js';
+import type { Sign } from '../pagers/around.js';
 import type { ListMarks } from '../privacy/marks.js';
 import type { Comparison } from './comparison.js';
 import type { PassMemory } from './pass-memory.js';
@@ -21,6 +22,8 @@ export interface OpenWalk extends WalkClaim {
   readonly memory: PassMemory;
   /** How ETags were used so far; shared by all passes of the walk. */
   readonly etags: { isUsed: boolean; isFalse: boolean };
+  /** The sign that more records follow which its last page has, and which the list's total or its own words overrule. */
+  overruled?: Sign | undefined;
   /** What need not be compared with the mirror. Given up for compareEverything once the pass has received a record with two texts. */
   comparison: Comparison;
   /** Of a child list: the walk that had proved the parents when this one was opened; undefined when none had. */

@@ -150,7 +150,10 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
     // A page that has not been asked for yet is asked for at once; otherwise the window is aimed while the database works.
     if (!stop && !nextHasCome) window.aim(next.pager);
     await commit.add({ page, number: checkpoint.pages, newFrom }, taken.memory, next, nextHasCome);
-    if (advance.kind === 'done') return { kind: 'end', checkpoint: next };
+    if (advance.kind === 'done') {
+      walk.overruled ??= advance.overruled;
+      return { kind: 'end', checkpoint: next };
+    }
     if (stop) return { kind: 'yielded' };
     checkpoint = next;
   }

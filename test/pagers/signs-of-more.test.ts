@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
+import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { denialOfSuccess } from '../../src/pagers/denial.js';
+import { pagerFor } from '../../src/pagers/registry.js';
 import { describeSign, moreBehind, signsOfMore } from '../../src/pagers/signs-of-more.js';
+import { pageOf, ReceivedNames } from './received.js';
 
 type Headers = Record<string, string>;
 
@@ -136,4 +139,21 @@ describe('success is denied by', () => {
     const errors = ['Anna Berger is locked'];
     expect(denialOfSuccess({ rest: { errors } }, [], () => false)).toEqual({ member: 'errors', value: '…', kind: 'flag' });
   });
+});
+
+test.each([
+  ['by position', { style: 'skip-take', size: 5 }, { total: 2 }],
+  ['by page numbers', { style: 'page-number', size: 5 }, { total: 2 }],
+  ['of tokens', { style: 'continuation', size: 5 }, { total: 2 }],
+  ['of links whose own next says the end', { style: 'next-link', size: 5 }, { isEndTold: true }],
+])('a list %s that ends by its own words names the sign that they overrule', (_, pager, told) => {
+  const [endpoint] = validateCatalogue({ things: { method: 'GET', path: '/{company_id}', pager } }, 'test').endpoints;
+  const read = pagerFor(endpoint!);
+  const end = (around: object) => {
+    const page = { ...pageOf('AB'), ...told, ...around };
+    return read.next(read.first(), page, new ReceivedNames().before(page));
+  };
+  const sign = { member: 'hasMore', value: true, kind: 'flag' };
+  expect(end({ signs: [sign] })).toEqual({ kind: 'done', overruled: sign });
+  expect(end({})).toEqual({ kind: 'done' });
 });
