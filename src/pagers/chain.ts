@@ -48,6 +48,10 @@ export abstract class ChainPager implements Pager<ChainState> {
     return this.fields.readsLastRecord;
   }
 
+  get readsHeaders(): boolean {
+    return this.fields.readsHeaders;
+  }
+
   first(): ChainState {
     return { token: null, requests: 0, barren: 0 };
   }

@@ -92,6 +92,11 @@ export class EnvelopeFields {
     return this.#places[field].kind === 'nowhere';
   }
 
+  /** Whether some value of the envelope stands in a header. */
+  get readsHeaders(): boolean {
+    return Object.values(this.#places).some(({ kind }) => kind === 'header');
+  }
+
   get readsLastRecord(): boolean {
     return this.#places.next.kind === 'last-record';
   }

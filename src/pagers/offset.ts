@@ -99,6 +99,10 @@ export class OffsetPager implements Pager<OffsetState> {
     this.#spec = spec;
   }
 
+  get readsHeaders(): boolean {
+    return this.#fields.readsHeaders;
+  }
+
   get dataPath(): readonly string[] {
     return this.#fields.dataPath;
   }

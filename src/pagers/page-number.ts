@@ -73,6 +73,10 @@ export class PageNumberPager implements Pager<PageNumberState> {
     this.#spec = spec;
   }
 
+  get readsHeaders(): boolean {
+    return this.#fields.readsHeaders;
+  }
+
   get dataPath(): readonly string[] {
     return this.#fields.dataPath;
   }

@@ -69,6 +69,8 @@ export interface Pager<S extends JsonObject = JsonObject> {
   readonly dataPath: readonly string[];
   /** Whether readEnvelope asks for the text of the page's last record. */
   readonly readsLastRecord: boolean;
+  /** Whether something that is read of a page stands in a header, which an ETag of the body says nothing of. */
+  readonly readsHeaders: boolean;
   /** Whether a page may begin with records that the pass has already. Where it may not, a record that comes again has the id of another one. */
   readonly overlaps: boolean;
   first(): S;

@@ -8,6 +8,7 @@ import { lacksRowHashes, readRecentPages } from '../db/tables/ledger.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { envelopeOf } from '../pagers/envelope.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
+import { pagerFor } from '../pagers/registry.js';
 import { type PageFormat, type PageResponse, readPage } from '../pagers/read-page.js';
 import { type Comparison, type Comparisons, compareEverything, type PassOpening } from '../walks/comparison.js';
 import { holdsKeyTwice, sizeOfDigest } from '../walks/key-table.js';
@@ -28,7 +29,8 @@ export const skipUnchanged: Comparisons = {
     // The pass had given the comparison up before it was interrupted.
     if (resumes && (await lacksRowHashes(db, walkId))) return compareEverything;
     const pages = baseline === null ? new Baseline([], undefined, noRowHashes) : await Baseline.read(db, list, baseline);
-    const comparison = new SkipUnchanged(pages, endpoint, etagTrust);
+    // Services make their tags of the body alone: the next page and the total in the headers may have changed behind a tag that has not.
+    const comparison = new SkipUnchanged(pages, endpoint, pagerFor(endpoint).readsHeaders ? 'none' : etagTrust);
     if (resumes) await comparison.remember(readRecentPages(db, walkId, RECENT_PAGES));
     return comparison;
   },

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
@@ -226,6 +227,42 @@ async function serviceOf({ tag }: { readonly tag: (url: string) => string }) {
   };
   return { harness: by, names, asked: service.received, answersFresh, close };
 }
+
+test.each([
+  ['the next page', { pager: { style: 'next-link', sizeName: 'take', size: 2 }, fields: { data: 'none' } }],
+  [
+    'the total',
+    {
+      pager: { style: 'skip-take', skipName: 'skip', takeName: 'take', size: 2 },
+      fields: { data: 'none', total: 'header X-Total-Count' },
+    },
+  ],
+])('a list whose headers tell %s is asked without ETags, which services make of the body alone', async (_, entry) => {
+  const ids = [1, 2];
+  let conditional = 0;
+  const service = await fakeService(({ url, headers }, response) => {
+    const { pathname, searchParams } = new URL(url, 'http://service');
+    if (!pathname.endsWith('/employees')) return void response.end(url.startsWith('/auth') ? '{"access_token":"t"}' : '{}');
+    const skip = Number(searchParams.get('skip') ?? 0);
+    const text = JSON.stringify(ids.slice(skip, skip + 2).map((id) => ({ id })));
+    const etag = `"${text.length}-${skip}"`;
+    if (headers['if-none-match'] !== undefined) conditional += 1;
+    if (headers['if-none-match'] === etag) return void response.writeHead(304, { etag }).end();
+    const link = skip + 2 < ids.length ? `<${pathname}?skip=${skip + 2}>; rel="next"` : '</>; rel="first"';
+    response.writeHead(200, { etag, link, 'x-total-count': String(ids.length) }).end(text);
+  });
+  const at = { ...sandbox, url: service.url, issueRefreshToken: () => new Secret('r') };
+  const by = syncHarness(database.db, at, endpointsOf({ employees: { ...employees, ...entry } }));
+  const one = await by.onboard(randomUUID());
+  await by.sync(one, NIGHTLY);
+  // One of a full last page joins behind it, whose body stays as it is.
+  ids.push(3);
+  const run = await by.sync(one, NIGHTLY);
+  expect(run.walks[0]).toMatchObject({ verified: true, received: 3 });
+  expect(conditional).toBe(0);
+  await by.close();
+  await service.close();
+});
 
 /** A service of one record, which answers 304 to whatever ETag it is asked with. */
 async function serviceOfOne(name: string) {
