@@ -1,15 +1,19 @@
-import { Readable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../db/database.js';
 import { stampChanges } from '../db/tables/change-batches.js';
 import { type ChangePage, type ChangeQuery as ChangesAsked, type ChangeRow, readChanges } from '../db/tables/feed.js';
+import type { LargeAnswers } from './large-answers.js';
 import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from './models.js';
+import { textOf } from './text-portions.js';
 
 const NDJSON = 'application/x-ndjson';
 /** Lines have no other place for it. */
 const NEXT_AFTER = 'X-Next-After';
 const FEED = 'X-Feed';
+/** What a change has beside its data: about as many bytes as they are long. */
+const MEMBERS_BYTES = 400;
 
 const ChangeQuery = queryOf({
   after: SequenceAfter.meta({ description: 'next_after of the previous answer; 0 begins at the beginning.' }),
@@ -36,7 +40,13 @@ export const Change = z
   })
   .meta({ id: 'Change', description: 'One change of one mirrored record.' });
 
-export function changeRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
+export function changeRoutes({
+  db,
+  largeAnswers,
+}: {
+  readonly db: Database;
+  readonly largeAnswers: LargeAnswers;
+}): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/changes',
@@ -62,7 +72,7 @@ export function changeRoutes({ db }: { readonly db: Database }): FastifyPluginAs
                 },
               },
             },
-            ['changes_expired', 'feed_restarted'],
+            ['changes_expired', 'feed_restarted', 'overloaded'],
           ),
         },
       },
@@ -70,15 +80,25 @@ export function changeRoutes({ db }: { readonly db: Database }): FastifyPluginAs
         // A batch is read once it is numbered: the batches that were committed since the last call are numbered now.
         await stampChanges(db);
         const isLines = headers.accept?.includes(NDJSON) ?? false;
-        const page = await (isLines ? readUntilFound : readChanges)(db, query);
+        const { rows, nextAfter, feed } = await largeAnswers.read(
+          reply,
+          (mostBytes) => (isLines ? readUntilFound : readChanges)(db, { ...query, mostBytes }),
+          (page) => page.rows.reduce((bytes, row) => bytes + sizeOf(row), 0),
+        );
         // The changes are JSON already: parsed and written again, their numbers would lose digits.
         reply.serializer((text: string) => text);
-        reply.header(NEXT_AFTER, page.nextAfter).header(FEED, page.feed);
-        if (isLines) return raw(reply.type(NDJSON), Readable.from(linesOf(page)));
-        const data = page.rows.map(presentChange).join(',');
+        reply.header(NEXT_AFTER, nextAfter).header(FEED, feed);
+        if (isLines) return raw(reply.type(NDJSON), textOf({ rows, sizeOf, present: presentLine }));
         return raw(
           reply.type('application/json; charset=utf-8'),
-          `{"data":[${data}],"next_after":${page.nextAfter},"feed":"${page.feed}"}`,
+          textOf({
+            rows,
+            sizeOf,
+            present: presentChange,
+            before: '{"data":[',
+            between: ',',
+            after: `],"next_after":${nextAfter},"feed":"${feed}"}`,
+          }),
         );
       },
     );
@@ -91,8 +111,12 @@ async function readUntilFound(db: Database, query: ChangesAsked): Promise<Change
   return page.isCutShort && page.rows.length === 0 ? readUntilFound(db, { ...query, after: page.nextAfter }) : page;
 }
 
-function* linesOf({ rows }: ChangePage): Generator<string> {
-  for (const change of rows) yield `${presentChange(change)}\n`;
+function sizeOf({ data }: ChangeRow): number {
+  return MEMBERS_BYTES + (data?.length ?? 0);
+}
+
+function presentLine(change: ChangeRow): string {
+  return `${presentChange(change)}\n`;
 }
 
 /** The text of a `Change`; `data` is the text that PostgreSQL keeps, with every digit. */

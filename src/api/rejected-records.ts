@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Database } from '../db/database.js';
 import { isCut, listRejectedRecords, type RejectedRecordRow } from '../db/tables/rejected-records.js';
 import { CompanyName, namedPage } from './company-names.js';
+import type { LargeAnswers } from './large-answers.js';
 import { answers, CompanyId, Count, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from './models.js';
 
 const RejectedQuery = listQuery({
@@ -29,7 +30,13 @@ const RejectedRecord = z
   .meta({ id: 'RejectedRecord', description: 'A record that could not be kept.' });
 export type RejectedRecordModel = z.output<typeof RejectedRecord>;
 
-export function rejectedRecordRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
+export function rejectedRecordRoutes({
+  db,
+  largeAnswers,
+}: {
+  readonly db: Database;
+  readonly largeAnswers: LargeAnswers;
+}): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/rejected',
@@ -42,12 +49,17 @@ export function rejectedRecordRoutes({ db }: { readonly db: Database }): Fastify
           description:
             'By environment, company and resource, then as it came. Of a walk 1,000 are kept at most; the run says how many there were.',
           querystring: RejectedQuery,
-          response: answers({ 200: pageOf(RejectedRecord) }),
+          response: answers({ 200: pageOf(RejectedRecord) }, ['overloaded']),
         },
       },
-      async ({ query: { company_id, ...query } }) => {
+      async ({ query: { company_id, ...query } }, reply) => {
         const filter = { ...query, ...(company_id && { companyId: company_id }) };
-        return namedPage(db, presentPage(await listRejectedRecords(db, filter), presentRejectedRecord));
+        const page = await largeAnswers.read(
+          reply,
+          () => listRejectedRecords(db, filter),
+          ({ data }) => data.reduce((bytes, { text }) => bytes + text.length, 0),
+        );
+        return namedPage(db, presentPage(page, presentRejectedRecord));
       },
     );
   };

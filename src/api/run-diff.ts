@@ -2,10 +2,12 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
-import { findRunBefore, readDiff } from '../db/tables/run-diff.js';
+import { type DiffRow, findRunBefore, readDiff } from '../db/tables/run-diff.js';
 import type { RunRow } from '../db/tables/runs.js';
 import type { Runs } from '../runs/runs.js';
+import type { LargeAnswers } from './large-answers.js';
 import { answers, IdParams, listQuery, ResourceName } from './models.js';
+import { textOf } from './text-portions.js';
 
 const DiffQuery = listQuery({
   resource: ResourceName.exactOptional().meta({ description: 'May be left out where the run has one list.' }),
@@ -46,7 +48,15 @@ const Diff = z
   .meta({ id: 'Diff', description: 'What changed in a list between two runs.' });
 export type DiffModel = z.output<typeof Diff>;
 
-export function runDiffRoutes({ db, runs }: { readonly db: Database; readonly runs: Runs }): FastifyPluginAsyncZod {
+export function runDiffRoutes({
+  db,
+  runs,
+  largeAnswers,
+}: {
+  readonly db: Database;
+  readonly runs: Runs;
+  readonly largeAnswers: LargeAnswers;
+}): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/runs/:id/diff',
@@ -60,7 +70,7 @@ export function runDiffRoutes({ db, runs }: { readonly db: Database; readonly ru
             'Record by record in the order of ids, member by member. A record that is again as it was is left out, and a page ends at 8 MB, so it may be shorter than `limit`, or empty, and go on all the same.',
           params: IdParams,
           querystring: DiffQuery,
-          response: answers({ 200: Diff }, ['run_not_found', 'unknown_resource', 'changes_expired']),
+          response: answers({ 200: Diff }, ['run_not_found', 'unknown_resource', 'changes_expired', 'overloaded']),
         },
       },
       async ({ params: { id }, query: { against: asked, values = 'json', limit, cursor, ...query } }, reply) => {
@@ -69,16 +79,17 @@ export function runDiffRoutes({ db, runs }: { readonly db: Database; readonly ru
         const key = { environment: run.environment, companyId: run.companyId };
         const against =
           asked === undefined ? await findRunBefore(db, { ...key, resource, seq: run.seq }) : await earlierRun(run, asked);
-        const { rows, nextCursor } = await readDiff(db, { ...key, resource, run, against, values, limit, cursor });
-        // The changes are JSON already: parsed and written again, their numbers would lose digits.
-        const data = rows.map((row) => {
-          const members = JSON.stringify({ id: row.id, op: row.op, kept: row.isKept });
-          return `${members.slice(0, -1)},"changes":${row.changes}}`;
-        });
+        const { rows, nextCursor } = await largeAnswers.read(
+          reply,
+          (mostBytes) => readDiff(db, { ...key, resource, run, against, values, limit, cursor, mostBytes }),
+          (page) => page.rows.reduce((bytes, row) => bytes + sizeOf(row), 0),
+        );
         const around = JSON.stringify({ run: run.id, against: against?.id ?? null, resource, next_cursor: nextCursor ?? null });
+        // The changes are JSON already: parsed and written again, their numbers would lose digits.
         reply.serializer((text: string) => text);
         reply.type('application/json; charset=utf-8');
-        return reply.send(`${around.slice(0, -1)},"data":[${data.join(',')}]}` as never);
+        const before = `${around.slice(0, -1)},"data":[`;
+        return reply.send(textOf({ rows, sizeOf, present: presentItem, before, between: ',', after: ']}' }) as never);
       },
     );
   };
@@ -89,6 +100,14 @@ export function runDiffRoutes({ db, runs }: { readonly db: Database; readonly ru
     if (isOfCompany && earlier.seq < run.seq) return earlier;
     throw new MusterError('invalid_request', `The run ${id} is no earlier run of the same company: name one that is.`);
   }
+}
+
+function sizeOf({ id, changes }: DiffRow): number {
+  return id.length + changes.length;
+}
+
+function presentItem({ id, op, isKept, changes }: DiffRow): string {
+  return `${JSON.stringify({ id, op, kept: isKept }).slice(0, -1)},"changes":${changes}}`;
 }
 
 async function syncRun(runs: Runs, id: string): Promise<RunRow> {

@@ -1,8 +1,10 @@
+import { getHeapStatistics } from 'node:v8';
 import { WHOLE_LIST_MS } from '../db/transaction.js';
+import type { LargeAnswerLimits } from './large-answers.js';
 import type { SocketLimitOptions } from './socket-limit.js';
 
 /** What callers may take of the process, whether or not they have shown a token. */
-export interface ServerLimits extends SocketLimitOptions {
+export interface ServerLimits extends SocketLimitOptions, LargeAnswerLimits {
   /** From the connection, or the first byte of a later request, to the end of the headers; and to the end of the request. */
   readonly headersMs: number;
   readonly requestMs: number;
@@ -33,4 +35,7 @@ export const SERVER_LIMITS: ServerLimits = {
   // The largest body is an onboarding with its refresh token.
   bodyBytes: 256 * 1024,
   backlog: 4_096,
+  // Texts that are no Latin take twice as much of the heap as they have letters.
+  largeAnswerBytes: getHeapStatistics().heap_size_limit / 4,
+  largeAnswerMs: 10_000,
 };

@@ -28,6 +28,7 @@ import { holdRoutes } from './holds.js';
 import { type AnswerUnknown, type ApiForPages, InnerCalls } from './inner-calls.js';
 import { issueGuide } from './issue-guide.js';
 import { issueRoutes } from './issues.js';
+import { LargeAnswers } from './large-answers.js';
 import { type IdempotencyDependencies, takeIdempotencyKeys } from './idempotency.js';
 import { type MetricsRouteDependencies, metricsRoute } from './metrics.js';
 import { namedTokenRoutes } from './named-tokens.js';
@@ -159,6 +160,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
       refuseUnknownQueries(api);
       takeIdempotencyKeys(api, deps);
       const refuseOtherMethods = watchMethods(api);
+      const largeAnswers = new LargeAnswers(deps.clock, limits);
       for (const routes of [
         overviewRoute,
         nightRoutes,
@@ -184,7 +186,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
         auditRoutes,
         namedTokenRoutes,
       ])
-        await api.register(routes(deps));
+        await api.register(routes({ ...deps, largeAnswers }));
       await api.register(runEventRoutes(deps, limits.streams));
       refuseOtherMethods();
     },

@@ -133,7 +133,7 @@ test('goes by the index of the list, however long the feed is', async () => {
   const keys = ['test', company.companyId, 'departments'];
   const explained = [
     [DIFF_STATEMENTS.span, [...keys, '1', '2']],
-    [DIFF_STATEMENTS.page, [...keys, '1', null, '', 100, 'json', 8_000_000]],
+    [DIFF_STATEMENTS.page, [...keys, '1', null, '', 100, 'json', 8_000_000, 8_000_000]],
   ] as const;
   const client = await admin.db.pool.connect();
   await client.query('BEGIN; SET LOCAL enable_seqscan = off');

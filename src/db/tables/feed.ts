@@ -28,6 +28,8 @@ export interface ChangeQuery {
   /** The id of the feed that `after` is of, where the reader knows it. */
   readonly feed?: string;
   readonly limit: number;
+  /** Bytes for which the reader has memory, at least `PAGE_BYTES`; any number unless said. */
+  readonly mostBytes?: number;
 }
 
 export interface ChangePage {
@@ -43,6 +45,14 @@ export interface ChangePage {
 /** Bytes of records at which a page ends, though more may be asked for. */
 export const PAGE_BYTES = 8 * 1024 * 1024;
 
+/** The page is one record, which has more bytes than its reader has memory for. */
+export class LargerPage extends Error {
+  constructor(readonly bytes: number) {
+    super(`a page of one record has ${bytes} bytes`);
+    this.name = 'LargerPage';
+  }
+}
+
 /** Batches that one page looks through for those that are asked for, so that a rare resource does not make it read the whole feed. */
 const BATCHES_AT_ONCE = 10_000;
 
@@ -52,11 +62,11 @@ const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_i
 
 /**
  * The numbered changes after `after`, in their order. Reads the batches that the page is made of and no others, and of these the changes
- * that are asked for, however long the feed and its batches are. Throws `changes_expired` where changes after `after` are no longer kept, and
- * `feed_restarted` where `after` is a number of another feed.
+ * that are asked for, however long the feed and its batches are. Throws `changes_expired` where changes after `after` are no longer kept,
+ * `feed_restarted` where `after` is a number of another feed, and `LargerPage`.
  */
 export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Promise<ChangePage> {
-  const { after, resource = null, environment = null, limit } = query;
+  const { after, resource = null, environment = null, limit, mostBytes = Infinity } = query;
   const asked = [after, resource, environment, limit];
   return inPassingTransaction(db.pool, BEGIN, async (client) => {
     const { rows: spans } = await client.query<BatchSpan>(BATCHES_OF_PAGE, [...asked, BATCHES_AT_ONCE]);
@@ -66,17 +76,24 @@ export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Pro
     // Who begins at 0 has missed nothing: the feed begins where it begins.
     if (BigInt(after) > 0n && BigInt(after) + 1n < BigInt(oldest)) throw expired(after, BigInt(oldest));
     const { rows, isFull } =
-      first === null ? { rows: [], isFull: false } : await readWhole(client, [...asked, first, last], limit);
+      first === null ? { rows: [], isFull: false } : await readWhole(client, [...asked, first, last], { limit, mostBytes });
     if (isFull) return { rows, nextAfter: rows.at(-1)!.seq, feed, isCutShort: false };
     return { rows, nextAfter: String(BigInt(after) > BigInt(searched) ? BigInt(after) : searched), feed, isCutShort: isCut };
   });
 }
 
 /** The changes of a page, as many as it has bytes for: what they take is counted first, record by record, and only these are sent. */
-async function readWhole(client: pg.ClientBase, asked: readonly unknown[], limit: number) {
-  const { rows: sizes } = await client.query<{ until: string | null; isCut: boolean }>(SIZE_OF_CHANGES, [...asked]);
-  const { until, isCut } = sizes[0]!;
+async function readWhole(
+  client: pg.ClientBase,
+  asked: readonly unknown[],
+  { limit, mostBytes }: Required<Pick<ChangeQuery, 'limit' | 'mostBytes'>>,
+) {
+  const { rows: sizes } = await client.query<{ until: string | null; bytes: number; isCut: boolean }>(SIZE_OF_CHANGES, [
+    ...asked,
+  ]);
+  const { until, bytes, isCut } = sizes[0]!;
   if (until === null) return { rows: [], isFull: false };
+  if (bytes > mostBytes) throw new LargerPage(bytes);
   const { rows } = await client.query<ChangeRow>(CHANGES_OF_BATCHES, [...asked, until]);
   return { rows, isFull: isCut || rows.length === limit };
 }
@@ -165,6 +182,7 @@ const FROM_BATCHES = `
 /** The last change for which the page has bytes, and whether more of those asked for follow it. The first one is always taken. */
 const SIZE_OF_CHANGES = `
   SELECT max(seq) FILTER (WHERE upto <= ${PAGE_BYTES} OR upto = bytes)::text AS until,
+    max(upto) FILTER (WHERE upto <= ${PAGE_BYTES} OR upto = bytes)::float8 AS bytes,
     COALESCE(bool_or(upto > ${PAGE_BYTES} AND upto > bytes), FALSE) AS "isCut"
   FROM (SELECT seq, bytes, sum(bytes) OVER (ORDER BY seq) AS upto FROM (
     SELECT b.first_seq + c.position AS seq, COALESCE(octet_length(${DATA}), 0) AS bytes

@@ -5,7 +5,7 @@ import { cursorAt, readCursor } from '../cursor.js';
 import type { Database } from '../database.js';
 import { inPassingTransaction } from '../passing-transaction.js';
 import { READ_TIMEOUT } from '../session.js';
-import { PAGE_BYTES } from './feed.js';
+import { LargerPage, PAGE_BYTES } from './feed.js';
 
 /** A run, as far as it says where in the feed it stands. */
 export interface DiffRun {
@@ -23,6 +23,8 @@ export interface DiffQuery extends CompanyKey {
   readonly values: 'json' | 'text';
   readonly limit: number;
   readonly cursor?: string | undefined;
+  /** Bytes for which the reader has memory, at least `PAGE_BYTES`. */
+  readonly mostBytes: number;
 }
 
 export interface DiffRow {
@@ -53,11 +55,12 @@ const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_i
 
 /**
  * The records that changed between the two runs, by their ids; one that is again as it was is left out, and a page may be short for it. What a
- * person decided between them (an approved hold) counts to the run before. Throws `changes_expired` where changes of that time are no longer kept.
+ * person decided between them (an approved hold) counts to the run before. Throws `changes_expired` where changes of that time are no longer kept, and
+ * `LargerPage`.
  */
 export function readDiff(
   db: Pick<Database, 'pool'>,
-  { environment, companyId, resource, run, against, values, limit, cursor }: DiffQuery,
+  { environment, companyId, resource, run, against, values, limit, cursor, mostBytes }: DiffQuery,
 ): Promise<{ rows: readonly DiffRow[]; nextCursor: string | undefined }> {
   const list = [environment, companyId, resource];
   const after = cursor === undefined ? '' : readCursor(cursor, /^[^]{1,4000}$/);
@@ -75,7 +78,8 @@ export function readDiff(
     let last = after;
     for (let left = limit, room = PAGE_BYTES; left > 0 && room > 0; ) {
       const portion = Math.min(left, IDS_AT_ONCE);
-      const { rows } = await client.query<FoundRow>(DIFF, [...list, from, until, last, portion, values, room]);
+      const { rows } = await client.query<FoundRow>(DIFF, [...list, from, until, last, portion, values, room, mostBytes]);
+      if (rows[0]?.isTooLarge) throw new LargerPage(rows[0].bytes);
       found.push(...rows.filter(({ isSame }) => !isSame));
       const { id, found: count = 0, bytes = 0 } = rows.at(-1) ?? {};
       if (count < portion && count === rows.length) return { rows: found, nextCursor: undefined };
@@ -90,8 +94,16 @@ export function readDiff(
 /** Records that are compared at once: of each, both versions and what differs stand in the server's memory. */
 const IDS_AT_ONCE = 50;
 
-/** `found`: records of the portion, before it was cut to its bytes. `bytes`: of this row and all before it. */
-type FoundRow = DiffRow & { readonly isSame: boolean; readonly found: number; readonly bytes: number };
+/**
+ * `found`: records of the portion, before it was cut to its bytes. `bytes`: of this row and all before it. `isTooLarge`: the reader has no memory for the row,
+ * which is the first, and its changes are left out.
+ */
+type FoundRow = DiffRow & {
+  readonly isSame: boolean;
+  readonly found: number;
+  readonly bytes: number;
+  readonly isTooLarge: boolean;
+};
 
 function expired(keptSince: Date | null): MusterError {
   return new MusterError(
@@ -167,7 +179,8 @@ const DIFF = `
       AND NOT (jsonb_typeof(before) IS NOT DISTINCT FROM 'object' AND jsonb_typeof(after) IS NOT DISTINCT FROM 'object')
     GROUP BY id
   )
-  SELECT * FROM (SELECT *, count(*) OVER ()::int AS found, sum(octet_length(changes)) OVER (ORDER BY id)::float8 AS bytes FROM (
+  SELECT id, op, "isKept", "isSame", found, bytes, bytes > $10::float8 AS "isTooLarge", CASE WHEN bytes <= $10::float8 THEN changes ELSE '' END AS changes
+  FROM (SELECT *, count(*) OVER ()::int AS found, sum(octet_length(changes)) OVER (ORDER BY id)::float8 AS bytes FROM (
   SELECT r.id, r.op, k.is_kept AS "isKept", COALESCE(m.changes, '[]')::text AS changes,
     NOT (r.was_living OR r.is_living) OR (r.was_living AND r.is_living AND k.is_kept AND m.id IS NULL) AS "isSame"
   FROM record r LEFT JOIN member m ON m.id = r.id
