@@ -1,6 +1,13 @@
+import { atOnce, portionsOf } from '../core/turns.js';
+
 /** A text[] as PostgreSQL reads it. The driver's own way takes a microsecond an element. */
 export function textArray(values: readonly string[]): string {
-  return `{${values.map(quoted).join(',')}}`;
+  return atOnce(textArrayInPortions(values));
+}
+
+/** The same in portions. */
+export function textArrayInPortions(values: readonly string[]): Generator<void, string> {
+  return arrayOf(values, quoted);
 }
 
 function quoted(value: string): string {
@@ -9,5 +16,19 @@ function quoted(value: string): string {
 
 /** An array of numbers as PostgreSQL reads it. */
 export function numberArray(values: readonly (number | null)[]): string {
-  return `{${values.map((value) => value ?? 'NULL').join(',')}}`;
+  return atOnce(numberArrayInPortions(values));
+}
+
+/** The same in portions. */
+export function numberArrayInPortions(values: readonly (number | null)[]): Generator<void, string> {
+  return arrayOf(values, (value) => String(value ?? 'NULL'));
+}
+
+function* arrayOf<T>(values: readonly T[], textOf: (value: T) => string): Generator<void, string> {
+  const parts: string[] = [];
+  for (const portion of portionsOf(values, () => 0)) {
+    if (parts.length > 0) yield;
+    parts.push(portion.map(textOf).join(','));
+  }
+  return `{${parts.join(',')}}`;
 }

@@ -1,4 +1,5 @@
 import { bytesOf, type TextSlice } from '../core/text-slice.js';
+import { eachInPortions } from '../core/turns.js';
 
 export interface JoinedTexts {
   /** The texts in UTF-8, and between them what stood there where they were received. */
@@ -11,23 +12,36 @@ export interface JoinedTexts {
 /** Bytes between two texts that are taken along: a comma, and a new line with its indent. */
 const GAP_BYTES = 16;
 
-/** Puts texts into one value. Those that follow each other where they were received are taken together: a whole page is not copied. */
-export function joinTexts(texts: readonly TextSlice[]): JoinedTexts {
+/** Puts texts into one value, in portions. Those that follow each other where they were received are taken together: a whole page is not copied. */
+export function* joinTexts(texts: readonly TextSlice[]): Generator<void, JoinedTexts> {
   const parts: TextSlice[] = [];
   const starts: number[] = [];
   /** Where the last part begins in the value. */
   let at = 1;
-  for (const { source, start, end } of texts) {
+  const add = ({ source, start, end }: TextSlice) => {
     const last = parts.at(-1);
     const gap = last?.source === source ? start - last.end : -1;
     if (last && gap >= 0 && gap <= GAP_BYTES) parts[parts.length - 1] = { ...last, end };
     else {
-      at += last ? last.end - last.start : 0;
+      at += last ? lengthOf(last) : 0;
       parts.push({ source, start, end });
     }
     starts.push(at + start - parts.at(-1)!.start);
-  }
-  const [only, ...others] = parts;
-  const bytes = only && others.length === 0 ? bytesOf(only) : Buffer.concat(parts.map(bytesOf));
-  return { bytes, starts, lengths: texts.map(({ start, end }) => end - start) };
+  };
+  yield* eachInPortions(texts, () => 0, add);
+  const bytes = parts.length === 1 ? bytesOf(parts[0]!) : yield* copiesOf(parts);
+  return { bytes, starts, lengths: texts.map(lengthOf) };
+}
+
+function* copiesOf(parts: readonly TextSlice[]): Generator<void, Buffer> {
+  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + lengthOf(part), 0));
+  let at = 0;
+  yield* eachInPortions(parts, lengthOf, (part) => {
+    at += bytesOf(part).copy(bytes, at);
+  });
+  return bytes;
+}
+
+function lengthOf({ start, end }: TextSlice): number {
+  return end - start;
 }

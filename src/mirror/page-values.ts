@@ -1,4 +1,5 @@
 import type { TextSlice } from '../core/text-slice.js';
+import { eachInPortions } from '../core/turns.js';
 import type { LedgerEntry } from './ledger-entry.js';
 
 interface WrittenRecord extends TextSlice {
@@ -24,14 +25,15 @@ export interface PageToWrite {
   readonly answer?: object | undefined;
 }
 
-/** The records, each id once and with its last text, and how many of them, from the first, may stand in the mirror. */
-export function recordsOf(pages: readonly PageToWrite[]) {
+/** The records, each id once and with its last text, and how many of them, from the first, may stand in the mirror. In portions. */
+export function* recordsOf(
+  pages: readonly PageToWrite[],
+): Generator<void, { readonly records: readonly WrittenRecord[]; readonly lookUps: number }> {
   const records: (WrittenRecord | undefined)[] = [];
   const mayStand: boolean[] = [];
   const places = new Map<string, number>();
-  for (const page of pages) {
-    const { newFrom = Infinity } = page;
-    for (const record of page.records) {
+  for (const { newFrom = Infinity, ...page } of pages) {
+    const add = (record: WrittenRecord) => {
       const earlier = places.get(record.id);
       mayStand.push(record.position < newFrom && (earlier === undefined || mayStand[earlier]!));
       if (earlier !== undefined) {
@@ -39,7 +41,8 @@ export function recordsOf(pages: readonly PageToWrite[]) {
         mayStand[earlier] = false;
       }
       places.set(record.id, records.push(record) - 1);
-    }
+    };
+    yield* eachInPortions(page.records, () => 0, add);
   }
   const lookUps = mayStand.lastIndexOf(true) + 1;
   const kept = records.filter((record) => record !== undefined);

@@ -1,37 +1,12 @@
-import { bytesOf } from '../core/text-slice.js';
-import { numberArray, textArray } from '../db/array-literals.js';
+import { inTurns } from '../core/turns.js';
 import type { Database } from '../db/database.js';
 import { type NamedStatement, named } from '../db/named-parameters.js';
 import { takeStep, wasTakenBack } from '../db/step.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
-import { keptText, MOST_KEPT } from '../db/tables/rejected-records.js';
-import { joinTexts } from './joined-texts.js';
-import { ledgerColumns } from './ledger-entry.js';
+import { MOST_KEPT } from '../db/tables/rejected-records.js';
 import { mirrorTable } from './mirror-table.js';
-import { type PageToWrite, recordsOf } from './page-values.js';
-
-/** A walk that writes, and where it stands once the write has taken effect. */
-export interface WalkWrite {
-  readonly list: ListKey;
-  /** The list's epoch under which the walk was opened. */
-  readonly epoch: bigint;
-  readonly runId: string;
-  readonly walkId: string;
-  /** Pages that the walk has committed so far, as the writer knows it: fewer in the database mean that it has lost some. */
-  readonly pagesBefore: number;
-  readonly pass: number;
-  /** totalRecords, where it is that of the whole walk. */
-  readonly total?: number;
-  /** The record member that is the id, where these pages are the first to show it: from now on it is this one, whatever others records carry. */
-  readonly idField?: string | undefined;
-  /** The walk's state, and what the pass has counted by then. */
-  readonly checkpoint: object;
-  readonly received: number;
-  readonly duplicates: number;
-}
-
-/** What the column holds. Some services say that they do not know their total by the largest number that they have. */
-const MOST_RECORDS = 2 ** 31 - 1;
+import { type PageParameter, pageParameters, type WalkWrite } from './page-parameters.js';
+import type { PageToWrite } from './page-values.js';
 
 /**
  * Writes pages that follow each other: the rows that are new, differ or had been deleted; their change feed rows; the ledger rows;
@@ -51,47 +26,13 @@ const MOST_RECORDS = 2 ** 31 - 1;
 export async function writePages(db: Pick<Database, 'steps'>, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
   const { list } = write;
   const { sql, values } = pageStatement(mirrorTable(list.resource));
+  const parameters = await inTurns(pageParameters(write, pages));
   try {
-    const walks = await takeStep(db, { text: sql, values: values(parametersOf(write, pages)) });
+    const walks = await takeStep(db, { text: sql, values: values(parameters) });
     if (walks.length === 0) throw fenced(list, 'another worker has taken it over, or the walk has ended or stands elsewhere');
   } catch (error) {
     throw wasTakenBack(error) ? changedByHand(list) : error;
   }
-}
-
-function parametersOf({ list, checkpoint, total, idField, ...write }: WalkWrite, pages: readonly PageToWrite[]) {
-  const { records, lookUps } = recordsOf(pages);
-  const rejected = pages.flatMap((page) => page.rejected.slice(0, MOST_KEPT).map((record) => ({ page: page.number, ...record })));
-  const { bytes, starts, lengths } = joinTexts(records);
-  const ids = records.map(({ id }) => id);
-  const ledger = ledgerColumns(pages.map((page) => page.ledger));
-  return {
-    ...list,
-    ...write,
-    checkpoint: JSON.stringify(checkpoint),
-    total: total === undefined ? null : Math.min(total, MOST_RECORDS),
-    idField: idField ?? null,
-    ids: textArray(ids),
-    texts: bytes,
-    starts: numberArray(starts),
-    lengths: numberArray(lengths),
-    lookUps,
-    pages: pages.map(({ number }) => number),
-    tokenDigests: pages.map(({ tokenDigest }) => tokenDigest ?? null),
-    answers: pages.map(({ answer }) => (answer ? JSON.stringify(answer) : null)),
-    ...ledger,
-    // Where every record of the pages is compared, the ledger's keys are the records' ids, and need not be sent twice.
-    keys: isSame(ledger.keys, ids) ? null : textArray(ledger.keys),
-    rejected: pages.reduce((count, page) => count + page.rejected.length, 0),
-    rejectedPages: numberArray(rejected.map(({ page }) => page)),
-    rejectedPositions: numberArray(rejected.map(({ position }) => position)),
-    rejectedReasons: textArray(rejected.map(({ reason }) => reason)),
-    rejectedTexts: textArray(rejected.map((record) => keptText(bytesOf(record)))),
-  };
-}
-
-function isSame(some: readonly string[], others: readonly string[]): boolean {
-  return some.length === others.length && some.every((each, n) => each === others[n]);
 }
 
 function changedByHand({ resource }: ListKey): Error {
@@ -99,8 +40,6 @@ function changedByHand({ resource }: ListKey): Error {
     `Not every row of ${resource} that differs could be updated: somebody, or a trigger, changes them at the same time.`,
   );
 }
-
-type PageParameter = keyof ReturnType<typeof parametersOf>;
 
 const STATEMENTS = new Map<string, NamedStatement<PageParameter>>();
 

@@ -21,8 +21,9 @@ import {
 import { type OpenedWalk, openWalk, type WalkOpening } from '../db/tables/walk-opening.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
 import { firstVisibleId, isEmptyList } from '../mirror/mirror-table.js';
+import type { WalkWrite } from '../mirror/page-parameters.js';
 import type { PageToWrite } from '../mirror/page-values.js';
-import { type WalkWrite, writePages } from '../mirror/page-writer.js';
+import { writePages } from '../mirror/page-writer.js';
 import { storedRules, treatStored } from '../mirror/treat-stored.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import type { Marks } from '../privacy/marks.js';

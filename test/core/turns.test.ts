@@ -1,6 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.js';
 import { BYTES_A_TURN, ITEMS_A_TURN, portionsOf } from '../../src/core/turns.js';
+import { pageParameters, type WalkWrite } from '../../src/mirror/page-parameters.js';
+import type { PageToWrite } from '../../src/mirror/page-values.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import type { Database } from '../../src/db/database.js';
 import { pagerFor } from '../../src/pagers/registry.js';
@@ -44,6 +46,21 @@ describe('what grows with an answer is done in portions', () => {
     expect(read(megabytes(8))).toBeGreaterThanOrEqual(8);
     expect(portionsIn(heapOfParsed(records(FEW)))).toBe(1);
     expect(portionsIn(heapOfParsed(megabytes(8)))).toBe(9);
+  });
+
+  test('what a page is written with', () => {
+    const whole = (count: number, sizeOf = 1) => {
+      const ids = Array.from({ length: count }, (_, n) => `r${n}`);
+      const records = ids.map((id, position) => ({ id, position, source: Buffer.alloc(sizeOf), start: 0, end: sizeOf }));
+      return { number: 0, records, rejected: [], ledger: { kind: 'new', ids, keys: new Uint32Array(2 * count) } } as const;
+    };
+    const written = (...pages: readonly PageToWrite[]) => portionsIn(pageParameters({ checkpoint: {} } as WalkWrite, pages));
+    expect(written(whole(FEW), whole(FEW))).toBe(1);
+    // Each of the passes: the records by their ids, their places, copies of their texts, and three arrays.
+    expect(written(whole(MANY))).toBe(1 + 6 * 9);
+    expect(written(whole(8, BYTES_A_TURN))).toBe(8);
+    // Where few of the records are compared, the ledger's keys are an array of their own.
+    expect(written({ ...whole(MANY), records: [] })).toBe(1 + 9);
   });
 
   test('the hashes of keys', () => {

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { bytesOf, type TextSlice } from '../../src/core/text-slice.js';
-import { joinTexts } from '../../src/mirror/joined-texts.js';
+import { atOnce } from '../../src/core/turns.js';
+import { type JoinedTexts, joinTexts } from '../../src/mirror/joined-texts.js';
 
 /** What the starts and lengths say stands in the joined bytes. */
-function found({ bytes, starts, lengths }: ReturnType<typeof joinTexts>): string[] {
+function found({ bytes, starts, lengths }: JoinedTexts): string[] {
   return starts.map((start, n) => bytes.toString('utf8', start - 1, start - 1 + lengths[n]!));
 }
 
@@ -15,11 +16,12 @@ function whole(text: string): TextSlice {
 
 test('texts of one response are not copied', () => {
   const source = Buffer.from('{"data":[{"a":1},{"a":2}, {"a":3}]}');
-  const joined = joinTexts([
+  const texts = [
     { source, start: 9, end: 16 },
     { source, start: 17, end: 24 },
     { source, start: 26, end: 33 },
-  ]);
+  ];
+  const joined = atOnce(joinTexts(texts));
   expect(joined.bytes.toString()).toBe('{"a":1},{"a":2}, {"a":3}');
   expect(joined.bytes.buffer).toBe(source.buffer);
   expect(found(joined)).toEqual(['{"a":1}', '{"a":2}', '{"a":3}']);
@@ -46,7 +48,7 @@ test('whatever stands between texts, and whichever are left out, each is found w
         return where === 'left out' ? [] : [where === 'slice' ? slice : whole(written[n]!)];
       });
       if (isReversed) texts.reverse();
-      expect(found(joinTexts(texts))).toEqual(texts.map((text) => bytesOf(text).toString()));
+      expect(found(atOnce(joinTexts(texts)))).toEqual(texts.map((text) => bytesOf(text).toString()));
     }),
     { numRuns: 2_000 },
   );

@@ -4,8 +4,9 @@ import type { TextSlice } from '../../src/core/text-slice.js';
 import type { Database } from '../../src/db/database.js';
 import { type ListKey, lockList } from '../../src/db/tables/lists.js';
 import { inTransaction } from '../../src/db/transaction.js';
+import type { WalkWrite } from '../../src/mirror/page-parameters.js';
 import type { PageToWrite } from '../../src/mirror/page-values.js';
-import { type WalkWrite, writePages } from '../../src/mirror/page-writer.js';
+import { writePages } from '../../src/mirror/page-writer.js';
 import { type Reconciliation, reconcile } from '../../src/mirror/reconcile.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 
