@@ -1,3 +1,4 @@
+import { atOnce, ITEMS_A_TURN } from '../core/turns.js';
 import type { KeyHashes } from '../pagers/key-hashes.js';
 import { PassMemory } from '../walks/pass-memory.js';
 
@@ -27,20 +28,20 @@ export class FollowedMemory extends PassMemory {
 
   override get digest(): string {
     if (this.#followed === this.#pages.length) return this.#digest;
-    this.#leave();
+    atOnce(this.#leave());
     return super.digest;
   }
 
-  override repeats(keys: KeyHashes): number[] {
+  override *repeats(keys: KeyHashes): Generator<void, number[]> {
     if (this.#isNext(keys)) return overlapOf(this.#pages, this.#followed!);
-    this.#leave();
-    return super.repeats(keys);
+    yield* this.#leave();
+    return yield* super.repeats(keys);
   }
 
-  override add(keys: KeyHashes): number[] {
+  override *add(keys: KeyHashes): Generator<void, number[]> {
     if (!this.#isNext(keys)) {
-      this.#leave();
-      return super.add(keys);
+      yield* this.#leave();
+      return yield* super.add(keys);
     }
     const overlap = overlapOf(this.#pages, this.#followed!);
     this.#followed! += 1;
@@ -51,7 +52,7 @@ export class FollowedMemory extends PassMemory {
   override isFirstPage(keys: KeyHashes): boolean {
     // Pages of a sequence share one record at most.
     if (this.#isNext(keys)) return false;
-    this.#leave();
+    atOnce(this.#leave());
     return super.isFirstPage(keys);
   }
 
@@ -59,11 +60,19 @@ export class FollowedMemory extends PassMemory {
     return this.#followed !== undefined && this.#pages[this.#followed] === keys;
   }
 
-  #leave(): void {
+  *#leave(): Generator<void, void> {
     if (this.#followed === undefined) return;
     const received = this.#pages.slice(0, this.#followed);
     this.#followed = undefined;
-    for (const keys of received) super.add(keys);
+    let inPortion = 0;
+    for (const keys of received) {
+      inPortion += keys.length;
+      if (inPortion > ITEMS_A_TURN) {
+        yield;
+        inPortion = keys.length;
+      }
+      yield* super.add(keys);
+    }
   }
 }
 

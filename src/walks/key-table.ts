@@ -1,4 +1,5 @@
 import { freeBuffers } from '../core/free-buffers.js';
+import { ITEMS_A_TURN } from '../core/turns.js';
 import type { KeyHashes } from '../pagers/key-hashes.js';
 
 /** What a total that nobody has proved may cost: so many times the slots, and a table of a million records, at once. */
@@ -38,7 +39,12 @@ export class KeyTable {
     return this.#isTaken(this.#find(words[2 * n]!, words[2 * n + 1]!));
   }
 
-  /** Whether key `n` is new. */
+  /** Whether it must grow before another key is added. */
+  get isFull(): boolean {
+    return this.#size * 2 > this.#low.length;
+  }
+
+  /** Adds key `n`, unless it has it. Whether it is new. */
   add({ words }: KeyHashes, n: number): boolean {
     const high = words[2 * n]!;
     const low = words[2 * n + 1]!;
@@ -49,7 +55,6 @@ export class KeyTable {
     this.#size += 1;
     this.#highSum = (this.#highSum + high) >>> 0;
     this.#lowSum = (this.#lowSum + low) >>> 0;
-    if (this.#size * 2 > this.#low.length) this.#grow();
     return true;
   }
 
@@ -70,19 +75,21 @@ export class KeyTable {
     return slot;
   }
 
-  #grow(): void {
-    const [high, low] = [this.#high, this.#low];
+  /** Moves all keys to a larger table, in portions. No key may be added meanwhile. */
+  *grow(): Generator<void, void> {
     const enough = 2 ** Math.ceil(Math.log2(2 * this.#expected));
-    const slots = Math.max(2 * low.length, Math.min(enough, MOST_SLOTS, MOST_GROWTH * low.length));
-    this.#high = new Uint32Array(slots);
-    this.#low = new Uint32Array(slots);
-    for (let from = 0; from < low.length; from++) {
-      if (high[from] === 0 && low[from] === 0) continue;
-      const slot = this.#find(high[from]!, low[from]!);
-      this.#high[slot] = high[from]!;
-      this.#low[slot] = low[from]!;
+    const length = this.#low.length;
+    const larger = new KeyTable(Math.max(2 * length, Math.min(enough, MOST_SLOTS, MOST_GROWTH * length)));
+    for (let from = 0; from < length; from++) {
+      if (from > 0 && from % ITEMS_A_TURN === 0) yield;
+      if (!this.#isTaken(from)) continue;
+      const slot = larger.#find(this.#high[from]!, this.#low[from]!);
+      larger.#high[slot] = this.#high[from]!;
+      larger.#low[slot] = this.#low[from]!;
     }
-    freeBuffers([high, low]);
+    freeBuffers([this.#high, this.#low]);
+    this.#high = larger.#high;
+    this.#low = larger.#low;
   }
 }
 
@@ -91,7 +98,7 @@ export function sizeOfDigest(digest: string): number {
   return Number.parseInt(digest, 16);
 }
 
-/** Whether a page holds one key twice. */
+/** Whether a page holds one key twice. The table has room for all of them from the start. */
 export function holdsKeyTwice(keys: KeyHashes): boolean {
   const table = new KeyTable(2 ** Math.ceil(Math.log2(2 * keys.length + 2)));
   for (let n = 0; n < keys.length; n += 1) if (!table.add(keys, n)) return true;

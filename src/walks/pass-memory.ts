@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { KeyHashes } from '../pagers/key-hashes.js';
+import { inTurns, ITEMS_A_TURN } from '../core/turns.js';
+import { KeyHashes } from '../pagers/key-hashes.js';
 import { KeyTable } from './key-table.js';
 
 /** The records and page tokens that one pass has received; rebuilt from the ledger after a restart. */
@@ -8,6 +9,18 @@ export class PassMemory {
   readonly #tokens = new Set<string>();
   /** The keys of the first page; undefined before it, and where it holds one key twice: such keys tell no page from another. */
   #firstPage: Uint32Array | undefined;
+
+  /** The memory of a pass that has received these pages, as the ledger has them: their keys, and the digests of their tokens. */
+  static async of(
+    pages: AsyncIterable<{ readonly keys: Uint32Array; readonly nextToken: string | undefined }>,
+  ): Promise<PassMemory> {
+    const memory = new PassMemory();
+    for await (const { keys, nextToken } of pages) {
+      await inTurns(memory.add(new KeyHashes(keys)));
+      if (nextToken !== undefined) memory.addTokenDigest(nextToken);
+    }
+    return memory;
+  }
 
   /** Distinct records. */
   get size(): number {
@@ -19,18 +32,25 @@ export class PassMemory {
     return this.#table.digest;
   }
 
-  /** Positions of the keys that came on earlier pages. */
-  repeats(keys: KeyHashes): number[] {
+  /** Positions of the keys that came on earlier pages. In portions. */
+  *repeats(keys: KeyHashes): Generator<void, number[]> {
     const positions: number[] = [];
-    for (let n = 0; n < keys.length; n += 1) if (this.#table.has(keys, n)) positions.push(n);
+    for (let n = 0; n < keys.length; n += 1) {
+      if (n > 0 && n % ITEMS_A_TURN === 0) yield;
+      if (this.#table.has(keys, n)) positions.push(n);
+    }
     return positions;
   }
 
-  /** Adds the keys of a page. Positions of those that had come before, on earlier pages or on this one. */
-  add(keys: KeyHashes): number[] {
+  /** Adds the keys of a page, in portions. Positions of those that had come before, on earlier pages or on this one. */
+  *add(keys: KeyHashes): Generator<void, number[]> {
     const isFirst = this.size === 0;
     const known: number[] = [];
-    for (let n = 0; n < keys.length; n += 1) if (!this.#table.add(keys, n)) known.push(n);
+    for (let n = 0; n < keys.length; n += 1) {
+      if (n > 0 && n % ITEMS_A_TURN === 0) yield;
+      if (!this.#table.add(keys, n)) known.push(n);
+      if (this.#table.isFull) yield* this.#table.grow();
+    }
     // A copy: a page's memory is given back.
     if (isFirst && known.length === 0) this.#firstPage = keys.words.slice();
     return known;

@@ -1,6 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
+import { inTurns } from '../core/turns.js';
 import { type AnswerMemory, MemoryShort } from '../http/answer-memory.js';
 import type { Advance, ErrorMeaning, JsonObject, Pager } from '../pagers/pager.js';
 import { compareEverything } from './comparison.js';
@@ -104,7 +105,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
         drop(taken);
         return { kind: 'false-etags' };
       }
-      repeats = memory.repeats(page.keys);
+      repeats = await inTurns(memory.repeats(page.keys));
       if (!walk.comparison.agrees(page, repeats)) {
         drop(taken);
         compareFromHere(walk, window);
@@ -142,7 +143,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
       checkpoint = withState(checkpoint, advance.state);
       continue;
     }
-    const { duplicates, newFrom } = remember(memory, page, repeats, endpoint, pager);
+    const { duplicates, newFrom } = await inTurns(remember(memory, page, repeats, endpoint, pager));
     walk.comparison.took(page);
     const next = checkpointAfter(checkpoint, page, duplicates, pager, advance);
     const stop = advance.kind === 'done' || deps.shouldYield();
@@ -179,16 +180,16 @@ function withState(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpoin
 }
 
 /**
- * Adds the page to the pass's memory. Returns from which position on all its records are new to the pass, and how many have the id of
+ * Adds the page to the pass's memory, in portions. Returns from which position on all its records are new to the pass, and how many have the id of
  * another record. Where pages overlap, known records stand at the front of a page: they are its overlap, or were moved there by others.
  * In a list of a stable order, a known record that stands behind a new one is a second record with that id.
  */
-function remember(memory: PassMemory, page: ReceivedPage, repeats: readonly number[], { order }: Endpoint, { overlaps }: Pager) {
+function* remember(memory: PassMemory, page: ReceivedPage, repeats: readonly number[], { order }: Endpoint, { overlaps }: Pager) {
   const { keys, total, nextToken } = page;
   if (total !== undefined) memory.expect(total);
   if (nextToken !== undefined) memory.addTokenDigest(digestToken(nextToken));
   const cameBefore = new Set(repeats);
-  const known = memory.add(keys);
+  const known = yield* memory.add(keys);
   const firstNew = overlaps ? known.findIndex((n, place) => n !== place) : 0;
   const overlap = firstNew === -1 ? known.length : firstNew;
   // A record that comes twice on one page has a second one beside it, whatever the order of the list.

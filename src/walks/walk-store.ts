@@ -25,7 +25,6 @@ import type { WalkWrite } from '../mirror/page-parameters.js';
 import type { PageToWrite } from '../mirror/page-values.js';
 import { writePages } from '../mirror/page-writer.js';
 import { storedRules, treatStored } from '../mirror/treat-stored.js';
-import { KeyHashes } from '../pagers/key-hashes.js';
 import type { Marks } from '../privacy/marks.js';
 import { type Comparisons, compareEverything } from './comparison.js';
 import { leaveOut } from './leave-out.js';
@@ -128,7 +127,9 @@ export class WalkStore {
       unstable: opened.unstableSince !== null,
       // Of the pages before the checkpoint nobody knows how they came.
       etags: { isUsed: opened.etagTrust === 'ask' && checkpoint !== undefined, isFalse: false },
-      memory: checkpoint ? await this.#memoryOf(id, checkpoint) : comparison.newMemory(),
+      memory: checkpoint
+        ? await PassMemory.of(readReceived(this.#db, id, checkpoint.parent?.firstPage ?? 0))
+        : comparison.newMemory(),
       comparison,
       ...(marks && { marks }),
       ...(idField !== null && { idField }),
@@ -247,16 +248,6 @@ export class WalkStore {
       await lockRun(tx, walk.run);
       if ((await failWalk(tx, walk.id, error)) && anew) await forgetWalk(tx, walk.id);
     });
-  }
-
-  /** What the pass has received up to its checkpoint, from its ledger. */
-  async #memoryOf(walkId: string, { parent }: WalkCheckpoint): Promise<PassMemory> {
-    const memory = new PassMemory();
-    for await (const { keys, nextToken } of readReceived(this.#db, walkId, parent?.firstPage ?? 0)) {
-      memory.add(new KeyHashes(keys));
-      if (nextToken !== undefined) memory.addTokenDigest(nextToken);
-    }
-    return memory;
   }
 }
 

@@ -10,8 +10,10 @@ import { ListMarks } from '../../src/privacy/marks.js';
 import { privacyOf } from '../../src/privacy/rules.js';
 import { treatAnswer } from '../../src/privacy/treat.js';
 import { heapOfParsed, readAnswer } from '../../src/verify/read-answer.js';
+import { FollowedMemory } from '../../src/unchanged/followed-memory.js';
 import { leaveOut } from '../../src/walks/leave-out.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
+import { PassMemory } from '../../src/walks/pass-memory.js';
 import { readInFull } from '../../src/walks/received-page.js';
 import { portionsIn, turnsDuring } from '../support/portions.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
@@ -61,6 +63,25 @@ describe('what grows with an answer is done in portions', () => {
     expect(written(whole(8, BYTES_A_TURN))).toBe(8);
     // Where few of the records are compared, the ledger's keys are an array of their own.
     expect(written({ ...whole(MANY), records: [] })).toBe(1 + 9);
+  });
+
+  test('what a pass remembers of a page', () => {
+    const keys = (count: number) => KeyHashes.of(Array.from({ length: count }, (_, n) => `r${n}`));
+    const memory = new PassMemory();
+    expect([portionsIn(memory.add(keys(FEW))), portionsIn(memory.repeats(keys(FEW)))]).toEqual([1, 1]);
+    // The table grows as soon as half of its slots are taken, by portions of slots.
+    const growths = [2_048, 4_096, 8_192, 16_384, 32_768].map((slots) => Math.floor(slots / ITEMS_A_TURN));
+    expect(portionsIn(memory.add(keys(MANY)))).toBe(10 + growths.reduce((sum, yields) => sum + yields, 0));
+    expect(portionsIn(memory.repeats(keys(MANY)))).toBe(10);
+    expect(memory.size).toBe(MANY);
+  });
+
+  test('the pages of a list that a pass has followed, once it follows no more', () => {
+    const pages = Array.from({ length: 100 }, (_, page) => KeyHashes.of(Array.from({ length: FEW }, (_k, n) => `${page}/${n}`)));
+    const memory = new FollowedMemory(pages, '');
+    for (const page of pages) expect(portionsIn(memory.add(page))).toBe(1);
+    expect(portionsIn(memory.repeats(KeyHashes.of(['other'])))).toBeGreaterThanOrEqual((100 * FEW) / ITEMS_A_TURN);
+    expect(memory.size).toBe(100 * FEW);
   });
 
   test('the hashes of keys', () => {

@@ -5,6 +5,7 @@ import type { LedgerEntry } from '../../src/mirror/ledger-entry.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { type Comparison, compareEverything } from '../../src/walks/comparison.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
+import { atOnce } from '../../src/core/turns.js';
 import { digestToken, PassMemory } from '../../src/walks/pass-memory.js';
 import { type KeptAnswer, type ReceivedPage, recordsOf } from '../../src/walks/received-page.js';
 import type { WalkCheckpoint } from '../../src/walks/walk-checkpoint.js';
@@ -69,7 +70,7 @@ export class MemoryMirror implements WalkRecord {
     const memory = this.#saved ? new PassMemory() : comparison.newMemory();
     if (!this.#saved) this.#startedEmpty = this.rows.size === 0;
     for (const { keys, token } of this.#ledger) {
-      memory.add(keys);
+      atOnce(memory.add(keys));
       if (token !== undefined) memory.addTokenDigest(digestToken(token));
     }
     return {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { atOnce } from '../../src/core/turns.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { holdsKeyTwice } from '../../src/walks/key-table.js';
 import { digestToken, PassMemory } from '../../src/walks/pass-memory.js';
@@ -7,11 +8,11 @@ import { digestToken, PassMemory } from '../../src/walks/pass-memory.js';
 /** Records `record-0` and so on, a thousand at a time. */
 function addMany(memory: PassMemory, records: number): void {
   for (let from = 0; from < records; from += 1_000)
-    memory.add(KeyHashes.of(Array.from({ length: Math.min(1_000, records - from) }, (_, n) => `record-${from + n}`)));
+    atOnce(memory.add(KeyHashes.of(Array.from({ length: Math.min(1_000, records - from) }, (_, n) => `record-${from + n}`))));
 }
 
-const add = (memory: PassMemory, key: string) => memory.add(KeyHashes.of([key])).length === 0;
-const has = (memory: PassMemory, key: string) => memory.repeats(KeyHashes.of([key])).length > 0;
+const add = (memory: PassMemory, key: string) => atOnce(memory.add(KeyHashes.of([key]))).length === 0;
+const has = (memory: PassMemory, key: string) => atOnce(memory.repeats(KeyHashes.of([key]))).length > 0;
 const keysOf = (keys: readonly string[]) => {
   const memory = new PassMemory();
   for (const key of keys) add(memory, key);
@@ -33,7 +34,7 @@ test('it holds what a set would hold', () => {
       }
       expect(memory.size).toBe(set.size);
       expect(has(memory, other)).toBe(set.has(other));
-      expect(memory.repeats(KeyHashes.of([...keys, other]))).toHaveLength(keys.length + (set.has(other) ? 1 : 0));
+      expect(atOnce(memory.repeats(KeyHashes.of([...keys, other])))).toHaveLength(keys.length + (set.has(other) ? 1 : 0));
     }),
   );
 });
@@ -81,7 +82,7 @@ test('a page that holds one key twice is told from one that does not, and both p
   fc.assert(
     fc.property(fc.array(fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g'), { maxLength: 12 }), (keys) => {
       const seconds = keys.flatMap((key, n) => (keys.indexOf(key) < n ? [n] : []));
-      expect(new PassMemory().add(KeyHashes.of(keys))).toEqual(seconds);
+      expect(atOnce(new PassMemory().add(KeyHashes.of(keys)))).toEqual(seconds);
       expect(holdsKeyTwice(KeyHashes.of(keys))).toBe(seconds.length > 0);
     }),
   );
