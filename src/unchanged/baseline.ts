@@ -1,4 +1,5 @@
 import { freeBuffers } from '../core/free-buffers.js';
+import { eachInPortions, ITEMS_A_TURN } from '../core/turns.js';
 import type { Database } from '../db/database.js';
 import { type BaselineRow, type BaselineWalk, type KeptPage, readBaseline, readRowHashes } from '../db/tables/ledger.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
@@ -101,24 +102,56 @@ export class Baseline {
     return this.#rowHashes?.get(page);
   }
 
-  /** Whether any page held a record with the text of row `n` of these. The row hashes have been read. */
-  hasRow(words: Uint32Array, n: number): boolean {
-    this.#texts ??= this.#numbersOfTexts();
-    return includes(this.#texts, numberOf(words, ROW_WORDS * n));
+  /** Those of a page's records whose text no page held, by the page's row hashes. In portions. The baseline's row hashes have been read. */
+  *unknownOf<R extends { readonly position: number }>(records: readonly R[], words: Uint32Array): Generator<void, R[]> {
+    const texts = (this.#texts ??= yield* this.#numbersOfTexts());
+    const unknown: R[] = [];
+    yield* eachInPortions(
+      records,
+      () => 0,
+      (record) => {
+        if (!includes(texts, numberOf(words, ROW_WORDS * record.position))) unknown.push(record);
+      },
+    );
+    return unknown;
   }
 
   free(): void {
     freeBuffers([...this.pages.flatMap(({ keys, chunks }) => [keys.words, chunks]), ...(this.#rowHashes?.values() ?? [])]);
   }
 
-  #numbersOfTexts(): Float64Array {
-    const numbers = new Float64Array(this.pages.reduce((sum, { keys }) => sum + keys.length, 0));
-    let next = 0;
-    for (const [{ keys }, words] of this.#rowHashes ?? []) {
-      for (let n = 0; n < keys.length; n += 1) numbers[next++] = numberOf(words, ROW_WORDS * n);
+  /** In portions: hashes are spread evenly, and so are parts of some thousand by their leading bits, each of which is sorted by itself. */
+  *#numbersOfTexts(): Generator<void, Float64Array> {
+    const count = [...(this.#rowHashes?.keys() ?? [])].reduce((sum, { keys }) => sum + keys.length, 0);
+    const parts = 2 ** Math.max(0, Math.ceil(Math.log2(count / ITEMS_A_TURN)));
+    const partOf = (number: number) => Math.floor(number / (2 ** 53 / parts));
+    /** Where each part begins, and then where the next number of it belongs: in the end, where the next part begins. */
+    const places = new Uint32Array(parts + 1);
+    yield* this.#eachText((number) => {
+      places[partOf(number) + 1]! += 1;
+    });
+    for (let part = 1; part < parts; part += 1) places[part]! += places[part - 1]!;
+    const numbers = new Float64Array(count);
+    yield* this.#eachText((number) => {
+      numbers[places[partOf(number)]!++] = number;
+    });
+    for (let part = 0; part < parts; part += 1) {
+      if (part > 0) yield;
+      numbers.subarray(places[part - 1] ?? 0, places[part]).sort();
     }
-    numbers.sort();
     return numbers;
+  }
+
+  /** Handles the number of each row hash, in portions. */
+  *#eachText(handle: (number: number) => void): Generator<void, void> {
+    let handled = 0;
+    for (const [{ keys }, words] of this.#rowHashes ?? []) {
+      for (let n = 0; n < keys.length; n += 1) {
+        if (handled > 0 && handled % ITEMS_A_TURN === 0) yield;
+        handled += 1;
+        handle(numberOf(words, ROW_WORDS * n));
+      }
+    }
   }
 }
 

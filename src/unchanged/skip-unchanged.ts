@@ -153,7 +153,7 @@ export class SkipUnchanged implements Comparison {
     const rowHashes = await inTurns(hashRows(bytes, array.records));
     const ledger = { kind: 'new', ids, keys: keys.words, rowHashes } as const;
     await this.#baseline.readRowHashes();
-    const unknown = records.filter(({ position }) => !this.#baseline.hasRow(rowHashes, position));
+    const unknown = await inTurns(this.#baseline.unknownOf(records, rowHashes));
     const kind = unknown.length < records.length ? 'partial' : 'full';
     return { ...page, kind, keys, ledger, records: unknown, response: response.bytes };
   }
