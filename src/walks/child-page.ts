@@ -5,9 +5,9 @@ import type { ReceivedPage } from './received-page.js';
 
 /**
  * The page with ids that are unique over all parents: `<parent's id>/<id>`, the parent's encoded as in a path, so that no
- * two pairs give the same id. Two parents may well have a child 1 each, and one row would then hide the other.
+ * two pairs give the same id. Two parents may well have a child 1 each, and one row would then hide the other. In portions.
  */
-export function childPage(parent: string, page: ReceivedPage): ReceivedPage {
+export function* childPage(parent: string, page: ReceivedPage): Generator<void, ReceivedPage> {
   // Child lists are never compared by a baseline: every page of theirs is read in full.
   if (!('records' in page) || page.ledger.kind !== 'new') throw new TypeError('a page of a child list was not read in full');
   const prefix = childPrefix(parent);
@@ -16,7 +16,7 @@ export function childPage(parent: string, page: ReceivedPage): ReceivedPage {
     .filter(isTooLong)
     .map(({ source, start, end, position }) => ({ source, start, end, position, reason: 'unusable_id' }));
   const ids = page.ledger.ids.map((key) => prefix + key);
-  const keys = KeyHashes.of(ids);
+  const keys = yield* KeyHashes.inPortions(ids);
   return {
     ...page,
     keys,

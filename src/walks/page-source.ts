@@ -71,7 +71,7 @@ export function pageSource(
       return {
         async read(idField) {
           const page = await current.read(request, { bytes, headers, url, scanned, fit }, format, idField);
-          return withMatches(parent === undefined ? page : childPage(parent, page), matched);
+          return withMatches(parent === undefined ? page : await inTurns(childPage(parent, page)), matched);
         },
         drop: () => freeBuffers([bytes]),
         bytes: bytes.length,

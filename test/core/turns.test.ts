@@ -5,6 +5,7 @@ import { pageParameters, type WalkWrite } from '../../src/mirror/page-parameters
 import type { PageToWrite } from '../../src/mirror/page-values.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import type { Database } from '../../src/db/database.js';
+import { countReceived } from '../../src/db/tables/second-readings.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 import { ListMarks } from '../../src/privacy/marks.js';
 import { privacyOf } from '../../src/privacy/rules.js';
@@ -14,6 +15,7 @@ import { FollowedMemory } from '../../src/unchanged/followed-memory.js';
 import { leaveOut } from '../../src/walks/leave-out.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
 import { PassMemory } from '../../src/walks/pass-memory.js';
+import { childPage } from '../../src/walks/child-page.js';
 import { readInFull } from '../../src/walks/received-page.js';
 import { portionsIn, turnsDuring } from '../support/portions.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
@@ -84,6 +86,21 @@ describe('what grows with an answer is done in portions', () => {
     for (const page of pages) expect(portionsIn(memory.add(page))).toBe(1);
     expect(portionsIn(memory.repeats(KeyHashes.of(['other'])))).toBe(100 / 2 + growths(1_024, 100 * FEW));
     expect(memory.size).toBe(100 * FEW);
+  });
+
+  test('the keys of a child list', async () => {
+    const [endpoint] = endpointsOf({ employees: ENTRIES.employees });
+    const format = { resource: 'employees', id: ['id'], pager: pagerFor(endpoint!), ignoreTotals: true };
+    const received = await readInFull({ bytes: records(MANY), headers: {}, url: '' }, format, 'id');
+    expect(portionsIn(childPage('1', received))).toBe(10);
+  });
+
+  test('the keys that a second reading asks for', async () => {
+    const steps: Database['steps'] = { query: async () => ({ rows: [{ count: 0 }] }) as never };
+    const turns = (count: number) =>
+      turnsDuring(countReceived({ steps }, { walkId: '', pass: 1, ids: Array.from({ length: count }, String) }));
+    expect(await turns(FEW)).toBe(0);
+    expect(await turns(MANY)).toBeGreaterThanOrEqual(8);
   });
 
   test('the hashes of keys', () => {

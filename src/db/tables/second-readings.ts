@@ -2,8 +2,9 @@
 // notes; src/mirror/second-reading.ts makes them). A second reading has a row of muster.walks, as a walk has, and writes it here: begun, counted
 // and ended under the claim of its run. It locks no list, and nothing that a walk locks but its own run and its own row.
 import type { CompanyKey, Environment } from '../../core/company.js';
+import { inTurns } from '../../core/turns.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import { textArray } from '../array-literals.js';
+import { textArray, textArrayInPortions } from '../array-literals.js';
 import type { Database } from '../database.js';
 import { inPieces } from '../in-pieces.js';
 import { takeStep } from '../step.js';
@@ -71,7 +72,7 @@ export async function countReceived(
   const [row] = await takeStep<{ count: number }>(db, {
     text: `SELECT count(*)::int AS count FROM unnest($3::text[]) AS asked(id)
       JOIN muster.second_reading_records r ON r.walk_id = $1::uuid AND r.id = asked.id AND r.pass = $2::int`,
-    values: [walkId, pass, ids],
+    values: [walkId, pass, await inTurns(textArrayInPortions(ids))],
   });
   return row!.count;
 }
