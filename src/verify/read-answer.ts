@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { MusterError } from '../core/errors.js';
-import { BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
+import { isMusterError, MusterError } from '../core/errors.js';
+import { atOnce, BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
 
 /** A page as the second reader sees it. */
 export interface AnswerRead {
@@ -17,30 +17,42 @@ interface Place {
 }
 
 /**
- * Reads a page without the scanner by which walks read: were both to misread a page alike, nothing would be found. JSON.parse says whether it
- * is JSON, and reads what stands around the records. The records are cut out of the text, in portions, since JSON.parse would round their numbers.
+ * Reads a page without the scanner by which walks read: were both to misread a page alike, nothing would be found. The records are cut out of the text,
+ * since JSON.parse would round their numbers. JSON.parse says of each of them, and of what stands around them, whether it is JSON. In portions.
  *
- * Throws MusterError `malformed_response`, and `malformed_envelope` where no array stands at `dataPath`.
+ * Throws MusterError `malformed_response`, `response_too_large`, and `malformed_envelope` where no array stands at `dataPath`.
  */
 export function* readAnswer(
   bytes: Buffer,
   { resource, dataPath }: { resource: string; dataPath: readonly string[] },
 ): Generator<void, AnswerRead> {
   const json = isUtf8(bytes) ? bytes.toString('utf8').replace(/^\u{feff}/u, '') : '';
-  let rest: unknown;
   try {
-    rest = JSON.parse(json);
-  } catch {
+    let place: Place | undefined = { start: skipSpace(json, 0), end: json.length };
+    for (const name of dataPath) place = place && (yield* memberAt(json, place.start, name));
+    if (!place || json[place.start] !== '[') {
+      parseAround(json, resource);
+      throw unreadable('malformed_envelope', resource, `${dataPath.join('.') || 'the answer itself'} is not an array`);
+    }
+    const { texts, end } = yield* elementsAt(json, place.start);
+    return { rest: parseAround(`${json.slice(0, place.start)}[]${json.slice(end)}`, resource), texts };
+  } catch (error) {
+    if (isMusterError(error)) throw error;
     // The parser's own message would quote the body.
     throw unreadable('malformed_response', resource, `it is not JSON in UTF-8 (${bytes.length} bytes)`);
   }
-  if (json.length >= BYTES_A_TURN) yield;
-  let place: Place | undefined = { start: skipSpace(json, 0), end: json.length };
-  for (const name of dataPath) place = place && memberAt(json, place.start, name);
-  if (!place || json[place.start] !== '[')
-    throw unreadable('malformed_envelope', resource, `${dataPath.join('.') || 'the answer itself'} is not an array`);
-  const texts = yield* elementsAt(json, place.start);
-  return { rest: withoutRecords(rest, dataPath), texts };
+}
+
+/** What stands around the records is parsed at once. */
+const MOST_AROUND = 4 * 1024 * 1024;
+
+function parseAround(text: string, resource: string): unknown {
+  if (text.length <= MOST_AROUND) return JSON.parse(text);
+  throw unreadable(
+    'response_too_large',
+    resource,
+    `around its records stand ${text.length} characters, and more than ${MOST_AROUND} are not read`,
+  );
 }
 
 /** Bytes of heap for a parsed value, the text of it, and as much again until they are collected. */
@@ -65,7 +77,7 @@ export function* heapOfParsed(json: Buffer): Generator<void, number> {
 export function idIn(text: string, members: readonly string[]): string | undefined {
   if (text[0] !== '{') return undefined;
   for (const name of members) {
-    const place = memberAt(text, 0, name);
+    const place = atOnce(memberAt(text, 0, name));
     const written = place && text.slice(place.start, place.end);
     if (written?.startsWith('"')) return (JSON.parse(written) as string) || undefined;
     if (written !== undefined && /^[-\d]/.test(written)) return written;
@@ -73,14 +85,17 @@ export function idIn(text: string, members: readonly string[]): string | undefin
   return undefined;
 }
 
-/** The place of a member's value in the object that begins at `at`; of the last one of that name, as JSON.parse and PostgreSQL have it. */
-function memberAt(json: string, at: number, name: string): Place | undefined {
+/**
+ * The place of a member's value in the object that begins at `at`; of the last one of that name, as JSON.parse and PostgreSQL have it. Like all that
+ * follows, it finds its way in JSON alone: for other texts it throws SyntaxError, or gives what JSON.parse refuses.
+ */
+function* memberAt(json: string, at: number, name: string): Generator<void, Place | undefined> {
   if (json[at] !== '{') return undefined;
   let found: Place | undefined;
   for (let next = skipSpace(json, at + 1); json[next] === '"'; ) {
     const end = endOfText(json, next);
     const start = skipSpace(json, skipSpace(json, end) + 1);
-    const value = { start, end: endOfValue(json, start) };
+    const value = { start, end: yield* endOfValue(json, start) };
     if (JSON.parse(json.slice(next, end)) === name) found = value;
     next = skipSpace(json, value.end);
     if (json[next] === ',') next = skipSpace(json, next + 1);
@@ -88,27 +103,30 @@ function memberAt(json: string, at: number, name: string): Place | undefined {
   return found;
 }
 
-/** The texts of the elements of the array that begins at `at`. */
-function* elementsAt(json: string, at: number): Generator<void, string[]> {
+/** The texts of the elements of the array that begins at `at`, each of which is JSON, and where the array ends. */
+function* elementsAt(json: string, at: number): Generator<void, { readonly texts: readonly string[]; readonly end: number }> {
   const texts: string[] = [];
-  let from = at;
-  for (let next = skipSpace(json, at + 1); json[next] !== ']'; ) {
-    const end = endOfValue(json, next);
-    texts.push(json.slice(next, end));
-    if (texts.length % ITEMS_A_TURN === 0 || end - from >= BYTES_A_TURN) {
-      yield;
-      from = end;
-    }
+  const first = skipSpace(json, at + 1);
+  if (json[first] === ']') return { texts, end: first + 1 };
+  for (let next = first, from = at; ; next = skipSpace(json, next + 1)) {
+    const end = yield* endOfValue(json, next);
+    const text = json.slice(next, end);
+    JSON.parse(text);
+    texts.push(text);
     next = skipSpace(json, end);
-    if (json[next] === ',') next = skipSpace(json, next + 1);
+    if (json[next] === ']') return { texts, end: next + 1 };
+    if (json[next] !== ',') throw new SyntaxError('no comma between two elements');
+    if (texts.length % ITEMS_A_TURN !== 0 && end - from < BYTES_A_TURN) continue;
+    yield;
+    from = end;
   }
-  return texts;
 }
 
-/** The end of the value that begins at `at`, in a text that is known to be JSON. */
-function endOfValue(json: string, at: number): number {
+/** The end of the value that begins at `at`, in portions. */
+function* endOfValue(json: string, at: number): Generator<void, number> {
   if (json[at] === '"') return endOfText(json, at);
   let depth = 0;
+  let from = at;
   for (let next = at; ; next += 1) {
     const char = json[next];
     if (char === '"') next = endOfText(json, next) - 1;
@@ -118,33 +136,37 @@ function endOfValue(json: string, at: number): number {
       if (depth === 0) return next;
       depth -= 1;
       if (depth === 0) return next + 1;
-    } else if (depth === 0 && (char === undefined || char === ',' || /\s/.test(char))) return next;
+    } else if (depth === 0 && (char === undefined || char === ',' || SPACE.test(char))) return next;
+    else if (char === undefined) throw new SyntaxError('the text ends within a value');
+    if (next - from < BYTES_A_TURN) continue;
+    yield;
+    from = next;
   }
 }
 
 /** Behind the quote that ends the string at `at`: one with an even number of backslashes before it. */
 function endOfText(json: string, at: number): number {
-  for (let end = json.indexOf('"', at + 1); ; end = json.indexOf('"', end + 1)) {
+  for (let end = json.indexOf('"', at + 1); end >= 0; end = json.indexOf('"', end + 1)) {
     let before = end;
     while (json[before - 1] === '\\') before -= 1;
     if ((end - before) % 2 === 0) return end + 1;
   }
+  throw new SyntaxError('the text ends within a string');
 }
+
+const SPACE = /[ \t\n\r]/;
 
 function skipSpace(json: string, at: number): number {
   let next = at;
-  while (next < json.length && /[\s]/.test(json[next]!)) next += 1;
+  while (next < json.length && SPACE.test(json[next]!)) next += 1;
   return next;
 }
 
-function withoutRecords(answer: unknown, path: readonly string[]): unknown {
-  const [name, ...deeper] = path;
-  if (name === undefined) return [];
-  const holder = answer as Record<string, unknown>;
-  return { ...holder, [name]: withoutRecords(holder[name], deeper) };
-}
-
-function unreadable(code: 'malformed_response' | 'malformed_envelope', resource: string, why: string): MusterError {
+function unreadable(
+  code: 'malformed_response' | 'malformed_envelope' | 'response_too_large',
+  resource: string,
+  why: string,
+): MusterError {
   return new MusterError(
     code,
     `The answer of the list ${resource} cannot be read a second time: ${why}. Check path, base URL and fields of this list.`,

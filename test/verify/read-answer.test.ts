@@ -1,8 +1,18 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { atOnce } from '../../src/core/turns.js';
 import { idIn, readAnswer } from '../../src/verify/read-answer.js';
 
 const read = (text: string, ...dataPath: string[]) => atOnce(readAnswer(Buffer.from(text), { resource: 'things', dataPath }));
+
+/** What JSON.parse makes of a text; undefined for what is no JSON. */
+function parsedOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
 
 describe('the second reader', () => {
   test.each([
@@ -34,6 +44,38 @@ describe('the second reader', () => {
     ['"[]"', [], 'malformed_envelope'],
   ])('refuses %s', (text, path, code) => {
     expect(() => read(text, ...path)).toThrow(expect.objectContaining({ code }));
+  });
+
+  test('takes for JSON what JSON.parse does, and finds in it what JSON.parse finds', () => {
+    const answer = fc.oneof(
+      fc.record({ total: fc.nat(), data: fc.array(fc.jsonValue()), next: fc.jsonValue() }),
+      fc.record({ data: fc.jsonValue() }),
+    );
+    const spoilt = fc.constantFrom('', ',', '"', '[', ']', '{', '}', ':', '\\', ' ', '\u00a0', '1', 'null', '"data":[1],');
+    fc.assert(
+      fc.property(answer, fc.nat(2), fc.nat(200), fc.nat(2), spoilt, (value, indent, at, length, inserted) => {
+        const whole = JSON.stringify(value, null, indent);
+        const text = whole.slice(0, at) + inserted + whole.slice(at + length);
+        const parsed = parsedOf(text) as { data?: unknown } | undefined;
+        if (parsed === undefined)
+          expect(() => read(text, 'data')).toThrow(expect.objectContaining({ code: 'malformed_response' }));
+        else if (!Array.isArray(parsed?.data) || Array.isArray(parsed))
+          expect(() => read(text, 'data')).toThrow(expect.objectContaining({ code: 'malformed_envelope' }));
+        else {
+          const { rest, texts } = read(text, 'data');
+          expect(texts.map((each) => JSON.parse(each) as unknown)).toEqual(parsed.data);
+          expect(rest).toEqual({ ...parsed, data: [] });
+        }
+      }),
+      { numRuns: 5_000 },
+    );
+  });
+
+  test('refuses more around the records than it parses at once', () => {
+    const around = 'x'.repeat(4 * 1024 * 1024);
+    for (const text of [`{"data":[1],"x":"${around}"}`, `{"x":"${around}"}`])
+      expect(() => read(text, 'data')).toThrow(expect.objectContaining({ code: 'response_too_large' }));
+    expect(read(`{"data":["${around}"]}`, 'data').texts).toHaveLength(1);
   });
 
   test('refuses what is no UTF-8', () => {
