@@ -55,16 +55,21 @@ describe('what grows with an answer is done in portions', () => {
   test('what a page is written with', () => {
     const whole = (count: number, sizeOf = 1) => {
       const ids = Array.from({ length: count }, (_, n) => `r${n}`);
-      const records = ids.map((id, position) => ({ id, position, source: Buffer.alloc(sizeOf), start: 0, end: sizeOf }));
-      return { number: 0, records, rejected: [], ledger: { kind: 'new', ids, keys: new Uint32Array(2 * count) } } as const;
+      const written = ids.map((id, position) => ({ id, position, source: Buffer.alloc(sizeOf), start: 0, end: sizeOf }));
+      return {
+        number: 0,
+        records: written,
+        rejected: [],
+        ledger: { kind: 'new', ids, keys: new Uint32Array(2 * count) },
+      } as const;
     };
-    const written = (...pages: readonly PageToWrite[]) => portionsIn(pageParameters({ checkpoint: {} } as WalkWrite, pages));
-    expect(written(whole(FEW), whole(FEW))).toBe(1);
+    const parameters = (...pages: readonly PageToWrite[]) => portionsIn(pageParameters({ checkpoint: {} } as WalkWrite, pages));
+    expect(parameters(whole(FEW), whole(FEW))).toBe(1);
     // Each of the passes: the records by their ids, their places, copies of their texts, and three arrays.
-    expect(written(whole(MANY))).toBe(1 + 6 * 9);
-    expect(written(whole(8, BYTES_A_TURN))).toBe(8);
+    expect(parameters(whole(MANY))).toBe(1 + 6 * 9);
+    expect(parameters(whole(8, BYTES_A_TURN))).toBe(8);
     // Where few of the records are compared, the ledger's keys are an array of their own.
-    expect(written({ ...whole(MANY), records: [] })).toBe(1 + 9);
+    expect(parameters({ ...whole(MANY), records: [] })).toBe(1 + 9);
   });
 
   /** Portions in which the table of a pass grows from so many slots until half of them are enough for the keys. */
@@ -81,9 +86,9 @@ describe('what grows with an answer is done in portions', () => {
   });
 
   test('the pages of a list that a pass has followed, once it follows no more', () => {
-    const pages = Array.from({ length: 100 }, (_, page) => KeyHashes.of(Array.from({ length: FEW }, (_k, n) => `${page}/${n}`)));
+    const pages = Array.from({ length: 100 }, (_, n) => KeyHashes.of(Array.from({ length: FEW }, (_key, m) => `${n}/${m}`)));
     const memory = new FollowedMemory(pages, '');
-    for (const page of pages) expect(portionsIn(memory.add(page))).toBe(1);
+    for (const keys of pages) expect(portionsIn(memory.add(keys))).toBe(1);
     expect(portionsIn(memory.repeats(KeyHashes.of(['other'])))).toBe(100 / 2 + growths(1_024, 100 * FEW));
     expect(memory.size).toBe(100 * FEW);
   });
