@@ -8,7 +8,7 @@ import { Deployment } from './deployment.js';
 // Pages of 8 MB, and an API whose heap holds a few of them. Many clients ask for one each, and read none of it before all are answered.
 
 const MB = 1024 * 1024;
-const HEAP_MB = 96;
+const HEAP_MB = 128;
 const CLIENTS = 20;
 
 let deployment: Deployment;
