@@ -223,8 +223,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a full first page that says nothing of another proves nothing',
     file: 'src/pagers/chain.ts',
-    line: 'return isFull && (isNamed || page.isSilent)',
-    becomes: 'return false && isFull && (isNamed || page.isSilent)',
+    line: 'if (!isFull || !(isNamed || page.isSilent)) return {};',
+    becomes: 'return {};',
     tests: ['test/walks/judge.test.ts'],
   },
   {
@@ -303,5 +303,19 @@ export const MUTATIONS: readonly Mutation[] = [
     line: 'if (grant.isFirst) await insertHeldRows(tx, list, gone);',
     becomes: '',
     tests: ['test/walks/judge-database.test.ts'],
+  },
+  {
+    promise: 'what stands in headers is not confirmed by the ETag of a body',
+    file: 'src/unchanged/skip-unchanged.ts',
+    line: "pagerFor(endpoint).readsHeaders ? 'none' : etagTrust",
+    becomes: 'etagTrust',
+    tests: ['test/unchanged/etag.test.ts'],
+  },
+  {
+    promise: 'a restored backup costs no fourth company',
+    file: 'src/db/tables/refresh-breakers.ts',
+    line: 'b.next_trial_at NOT BETWEEN clock_timestamp() AND clock_timestamp() +',
+    becomes: 'b.next_trial_at NOT BETWEEN now() AND now() +',
+    tests: ['test/oauth/refresh-breaker.test.ts'],
   },
 ];

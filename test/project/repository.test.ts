@@ -3,6 +3,7 @@ import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
+import { MUTATIONS } from '../../scripts/mutations/lines.js';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 const read = (file: string) => readFileSync(path.join(PROJECT, file), 'utf8');
@@ -138,4 +139,12 @@ describe('documents', () => {
   test('keep a changelog with a place for what comes next', () => {
     expect(read('CHANGELOG.md')).toMatch(/^## \[Unreleased\]$/m);
   });
+});
+
+test('the lines that npm run test:mutations breaks stand where it looks for them, and so do the tests that must fail', () => {
+  const lost = MUTATIONS.filter(
+    ({ file, line, tests }) =>
+      read(file).split(line).length !== 2 || !tests.every((each) => existsSync(path.join(PROJECT, each))),
+  );
+  expect(lost.map(({ promise }) => promise)).toEqual([]);
 });
