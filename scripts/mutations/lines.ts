@@ -223,8 +223,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a full first page that says nothing of another proves nothing',
     file: 'src/pagers/chain.ts',
-    line: 'if (!isFull || !(isNamed || page.isSilent)) return {};',
-    becomes: 'return {};',
+    line: 'if (!isFull || !(isNamed || page.isSilent)) return { ...overruled };',
+    becomes: 'return { ...overruled };',
     tests: ['test/walks/judge.test.ts'],
   },
   {

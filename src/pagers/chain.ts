@@ -100,13 +100,13 @@ export abstract class ChainPager implements Pager<ChainState> {
     if (asGiven) return { doubted: { doubt: 'constants_lost', detail: this.constantsLost } };
     const more = moreBehind(page.signs, { token, page: requests, position: requests });
     // A total is held against what came, and says more than any sign.
-    if (more && (page.total !== undefined || page.isEndTold)) return { overruled: more };
-    if (more) return { doubted: this.fields.contradictedBy(more) };
-    if (page.total !== undefined) return {};
+    if (more && page.total === undefined && !page.isEndTold) return { doubted: this.fields.contradictedBy(more) };
+    const overruled = more && { overruled: more };
+    if (page.total !== undefined) return { ...overruled };
     // A full page that names no other may be a list of just that length, or a name that is spelt otherwise than the entry says, or was lost on the way.
     const isNamed = this.fields.isNamed('next') || this.fields.isNamed('hasNext');
     const isFull = requests === 0 && page.count >= this.#size;
-    if (!isFull || !(isNamed || page.isSilent)) return {};
+    if (!isFull || !(isNamed || page.isSilent)) return { ...overruled };
     return { doubted: { doubt: 'end_unproved', detail: this.#unproved(page.count) } };
   }
 
