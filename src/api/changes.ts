@@ -12,7 +12,7 @@ const NDJSON = 'application/x-ndjson';
 /** Lines have no other place for it. */
 const NEXT_AFTER = 'X-Next-After';
 const FEED = 'X-Feed';
-/** What a change has beside its data: about as many bytes as they are long. */
+/** A change has about so many bytes beside its data. */
 const MEMBERS_BYTES = 400;
 
 const ChangeQuery = queryOf({

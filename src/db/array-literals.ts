@@ -5,7 +5,7 @@ export function textArray(values: readonly string[]): string {
   return atOnce(textArrayInPortions(values));
 }
 
-/** The same in portions. */
+/** `textArray`, which makes its text in portions. */
 export function textArrayInPortions(values: readonly string[]): Generator<void, string> {
   return arrayOf(values, quoted);
 }
@@ -19,7 +19,7 @@ export function numberArray(values: readonly (number | null)[]): string {
   return atOnce(numberArrayInPortions(values));
 }
 
-/** The same in portions. */
+/** `numberArray`, which makes its text in portions. */
 export function numberArrayInPortions(values: readonly (number | null)[]): Generator<void, string> {
   return arrayOf(values, (value) => String(value ?? 'NULL'));
 }

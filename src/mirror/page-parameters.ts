@@ -26,7 +26,7 @@ export interface WalkWrite {
   readonly duplicates: number;
 }
 
-/** What the column holds. Some services say that they do not know their total by the largest number that they have. */
+/** The column holds no more. Some services say that they do not know their total by the largest number that they have. */
 const MOST_RECORDS = 2 ** 31 - 1;
 
 /** The parameters of the statement that writes the pages. In portions: a page has up to 200,000 records. */

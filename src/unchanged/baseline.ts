@@ -102,7 +102,7 @@ export class Baseline {
     return this.#rowHashes?.get(page);
   }
 
-  /** Those of a page's records whose text no page held, by the page's row hashes. In portions. The baseline's row hashes have been read. */
+  /** Picks in portions the records of a page whose text no page held, by the page's row hashes. The baseline's row hashes have been read. */
   *unknownOf<R extends { readonly position: number }>(records: readonly R[], words: Uint32Array): Generator<void, R[]> {
     const texts = (this.#texts ??= yield* this.#numbersOfTexts());
     const unknown: R[] = [];

@@ -43,7 +43,7 @@ export function* readAnswer(
   }
 }
 
-/** What stands around the records is parsed at once. */
+/** So many characters around the records are parsed in one step. */
 const MOST_AROUND = 4 * 1024 * 1024;
 
 function parseAround(text: string, resource: string): unknown {
