@@ -13,27 +13,29 @@ export const ITEMS_A_TURN = 2_000;
 /** Ends a portion of work that is no generator. */
 export { nextTurn };
 
-/** Cuts items into portions, by their number and their sizes in bytes. No items are one portion, too. */
-export function* portionsOf<T>(items: readonly T[], sizeOf: (item: T) => number): Generator<readonly T[], void> {
-  let portion: T[] = [];
-  let size = 0;
-  for (const item of items) {
-    if (portion.length === ITEMS_A_TURN || size >= BYTES_A_TURN) {
-      yield portion;
-      portion = [];
-      size = 0;
-    }
-    portion.push(item);
-    size += sizeOf(item);
-  }
-  yield portion;
+/** Cuts items into portions by their number, and by their sizes in bytes where these are to bound one, too. No items are one portion. */
+export function* portionsOf<T>(items: readonly T[], sizeOf?: (item: T) => number): Generator<readonly T[], void> {
+  let first = 0;
+  do {
+    const end = endOfPortion(items, first, sizeOf);
+    yield items.slice(first, end);
+    first = end;
+  } while (first < items.length);
+}
+
+function endOfPortion<T>(items: readonly T[], first: number, sizeOf?: (item: T) => number): number {
+  const last = Math.min(first + ITEMS_A_TURN, items.length);
+  if (!sizeOf) return last;
+  let end = first;
+  for (let size = 0; end < last && size < BYTES_A_TURN; end += 1) size += sizeOf(items[end]!);
+  return end;
 }
 
 /** Handles each item, in portions. */
 export function* eachInPortions<T>(
   items: readonly T[],
-  sizeOf: (item: T) => number,
   handle: (item: T) => void,
+  sizeOf?: (item: T) => number,
 ): Generator<void, void> {
   let isFirst = true;
   for (const portion of portionsOf(items, sizeOf)) {

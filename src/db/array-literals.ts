@@ -21,12 +21,12 @@ export function numberArray(values: readonly (number | null)[]): string {
 
 /** `numberArray`, which makes its text in portions. */
 export function numberArrayInPortions(values: readonly (number | null)[]): Generator<void, string> {
-  return arrayOf(values, (value) => String(value ?? 'NULL'));
+  return arrayOf(values, (value) => value ?? 'NULL');
 }
 
-function* arrayOf<T>(values: readonly T[], textOf: (value: T) => string): Generator<void, string> {
+function* arrayOf<T>(values: readonly T[], textOf: (value: T) => string | number): Generator<void, string> {
   const parts: string[] = [];
-  for (const portion of portionsOf(values, () => 0)) {
+  for (const portion of portionsOf(values)) {
     if (parts.length > 0) yield;
     parts.push(portion.map(textOf).join(','));
   }

@@ -28,7 +28,7 @@ export function* joinTexts(texts: readonly TextSlice[]): Generator<void, JoinedT
     }
     starts.push(at + start - parts.at(-1)!.start);
   };
-  yield* eachInPortions(texts, () => 0, add);
+  yield* eachInPortions(texts, add);
   const bytes = parts.length === 1 ? bytesOf(parts[0]!) : yield* copiesOf(parts);
   return { bytes, starts, lengths: texts.map(lengthOf) };
 }
@@ -36,9 +36,10 @@ export function* joinTexts(texts: readonly TextSlice[]): Generator<void, JoinedT
 function* copiesOf(parts: readonly TextSlice[]): Generator<void, Buffer> {
   const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + lengthOf(part), 0));
   let at = 0;
-  yield* eachInPortions(parts, lengthOf, (part) => {
+  const copy = (part: TextSlice) => {
     at += bytesOf(part).copy(bytes, at);
-  });
+  };
+  yield* eachInPortions(parts, copy, lengthOf);
   return bytes;
 }
 

@@ -42,7 +42,7 @@ export function* recordsOf(
       }
       places.set(record.id, records.push(record) - 1);
     };
-    yield* eachInPortions(page.records, () => 0, add);
+    yield* eachInPortions(page.records, add);
   }
   const lookUps = mayStand.lastIndexOf(true) + 1;
   const kept = records.filter((record) => record !== undefined);

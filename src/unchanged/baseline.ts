@@ -106,13 +106,9 @@ export class Baseline {
   *unknownOf<R extends { readonly position: number }>(records: readonly R[], words: Uint32Array): Generator<void, R[]> {
     const texts = (this.#texts ??= yield* this.#numbersOfTexts());
     const unknown: R[] = [];
-    yield* eachInPortions(
-      records,
-      () => 0,
-      (record) => {
-        if (!includes(texts, numberOf(words, ROW_WORDS * record.position))) unknown.push(record);
-      },
-    );
+    yield* eachInPortions(records, (record) => {
+      if (!includes(texts, numberOf(words, ROW_WORDS * record.position))) unknown.push(record);
+    });
     return unknown;
   }
 

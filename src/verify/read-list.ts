@@ -206,8 +206,8 @@ function* recordsOf(texts: readonly string[], read: (text: string) => SecondReco
   const records: SecondRecord[] = [];
   yield* eachInPortions(
     texts,
-    (text) => text.length,
     (text) => records.push(read(text)),
+    (text) => text.length,
   );
   return records;
 }

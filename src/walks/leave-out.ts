@@ -50,13 +50,14 @@ function* recognize(
   const prefix = parent === undefined ? '' : childPrefix(parent);
   const persons = new Map<number, string>();
   const added: MarkRow[] = [];
-  yield* eachInPortions([...page.records, ...page.rejected], sizeOf, (record) => {
+  const recognizeOne = (record: TextSlice & { readonly position: number }) => {
     const values = withPrefix(idValues(record, members), prefix);
     const person = marks.personOf(values, idField ?? page.idField);
     if (person === undefined) return;
     persons.set(record.position, person);
     added.push(...marks.add(person, values));
-  });
+  };
+  yield* eachInPortions([...page.records, ...page.rejected], recognizeOne, sizeOf);
   return { persons, added };
 }
 
