@@ -57,11 +57,16 @@ export function membersAround(rest: unknown, envelope: readonly string[]): Membe
   const holders: Member[][] = [];
   const visit = (value: unknown, path: string, along: readonly string[], depth: number): void => {
     if (!isObject(value) || depth > MOST_DEPTH) return;
-    const members = Object.entries(value);
-    holders.push(members.map(([name, inner]) => ({ member: `${path}${name}`, name: plainName(name), value: inner })));
-    for (const [name, inner] of members) {
-      const isAlong = along[0] === name;
-      if (isAlong || HOLDERS.has(plainName(name))) visit(inner, `${path}${name}.`, isAlong ? along.slice(1) : [], depth + 1);
+    const members = Object.entries(value).map(([key, inner]) => ({
+      key,
+      member: `${path}${key}`,
+      name: plainName(key),
+      value: inner,
+    }));
+    holders.push(members);
+    for (const { key, member, name, value: inner } of members) {
+      const isAlong = along[0] === key;
+      if (isAlong || HOLDERS.has(name)) visit(inner, `${member}.`, isAlong ? along.slice(1) : [], depth + 1);
     }
   };
   visit(rest, '', envelope, 0);

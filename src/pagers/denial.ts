@@ -1,13 +1,4 @@
-import {
-  type AnswerAround,
-  briefly,
-  isObject,
-  membersAround,
-  type PassedOver,
-  saysNothing,
-  type Sign,
-  wholeNumber,
-} from './around.js';
+import { briefly, isObject, type Member, type PassedOver, saysNothing, type Sign, wholeNumber } from './around.js';
 
 const SUCCESS_NAMES = new Set(['success', 'issuccess', 'successful', 'issuccessful', 'succeeded', 'ok']);
 const STATUS_NAMES = new Set(['status', 'statuscode', 'httpstatus', 'httpstatuscode']);
@@ -16,13 +7,9 @@ const NO = /^(false|no|n|0)$/i;
 const FAILED = /^(error|fail|failed|failure)$/i;
 const FIRST_ERROR_STATUS = 400;
 
-/** What around a page's records denies that the request succeeded, though its status is 200. */
-export function denialOfSuccess(
-  { rest }: Pick<AnswerAround, 'rest'>,
-  envelope: readonly string[],
-  isPassedOver: PassedOver,
-): Sign | undefined {
-  for (const { member, name, value } of membersAround(rest, envelope).flat())
+/** What around a page's records (`membersAround`) denies that the request succeeded, though its status is 200. */
+export function denialOfSuccess(around: readonly Member[][], isPassedOver: PassedOver): Sign | undefined {
+  for (const { member, name, value } of around.flat())
     if (isDenial(name, value) && !isPassedOver(member)) return { member, value: briefly(value), kind: 'flag' };
   return undefined;
 }

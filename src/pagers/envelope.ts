@@ -1,5 +1,5 @@
 import { type ErrorCode, MusterError } from '../core/errors.js';
-import type { AnswerAround, Sign } from './around.js';
+import { type AnswerAround, membersAround, type Sign } from './around.js';
 import { denialOfSuccess } from './denial.js';
 import { type FieldNames, NOWHERE, type Place, placeOf, valueAt } from './fields.js';
 import { contradictedEnd, deniedPage, type Doubted } from './doubt.js';
@@ -146,9 +146,10 @@ export class EnvelopeFields {
    */
   around(answer: Answer): Pick<Envelope, 'signs' | 'denied'> {
     const isPassedOver = (member: string) => this.#isPassedOver(member);
-    const denial = denialOfSuccess(answer, this.#envelope, isPassedOver);
+    const around = membersAround(answer.rest, this.#envelope);
+    const denial = denialOfSuccess(around, isPassedOver);
     if (denial && answer.count === 0) throw successDenied(this.#resource, denial);
-    const signs = signsOfMore(answer, this.#envelope, isPassedOver);
+    const signs = signsOfMore(answer, around, isPassedOver);
     const denied = denial && deniedPage(denial, this.#fromEnvelope(denial.member));
     return { ...(signs.length > 0 && { signs }), ...(denied && { denied }) };
   }
@@ -215,7 +216,7 @@ function successDenied(resource: string, denial: Sign): MusterError {
 
 /** The error of a parsed response that has no array where the list's entry says. */
 export function noArray(response: unknown, resource: string, path: readonly string[]): MusterError {
-  const denial = denialOfSuccess({ rest: response }, path.slice(0, -1), () => false);
+  const denial = denialOfSuccess(membersAround(response, path.slice(0, -1)), () => false);
   if (denial) return successDenied(resource, denial);
   let holder = response;
   for (const [depth, name] of path.entries()) {

@@ -3,7 +3,6 @@ import {
   briefly,
   isObject,
   type Member,
-  membersAround,
   membersOfHeaders,
   type PassedOver,
   plainName,
@@ -49,12 +48,16 @@ const DATE = /^(\d{4}-\d\d(-\d\d)?([T ]\d\d:.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}.*|(
 const MOST_QUOTED = 80;
 
 /**
- * Everything around the records of a page that may say that more records follow. Whether it does depends on where the page stands
- * (`moreBehind`). Records are not looked into. `envelope`: the members that lead to the paging envelope.
+ * Everything in the answer's headers and around its records (`membersAround`) that may say that more records follow. Whether it does depends on where
+ * the page stands (`moreBehind`).
  */
-export function signsOfMore(answer: AnswerAround, envelope: readonly string[], isPassedOver: PassedOver): readonly Sign[] {
+export function signsOfMore(
+  answer: Pick<AnswerAround, 'headers' | 'url'>,
+  around: readonly Member[][],
+  isPassedOver: PassedOver,
+): readonly Sign[] {
   const signs: Sign[] = [];
-  for (const members of [...membersAround(answer.rest, envelope), membersOfHeaders(answer)]) {
+  for (const members of [...around, membersOfHeaders(answer)]) {
     const pages = members.find(({ name, value }) => PAGES_NAMES.has(name) && wholeNumber(value) !== undefined)?.value;
     for (const each of members) signs.push(...signsIn(each), ...pageNumberIn(each, pages));
   }
@@ -130,7 +133,7 @@ function pageNumberIn({ member, name, value }: Member, pages: unknown): Sign[] {
 }
 
 /** A Link header that cannot be read as a whole, and speaks of a next page, says that there is one. */
-function linkToNext({ headers }: AnswerAround): Sign[] {
+function linkToNext({ headers }: Pick<AnswerAround, 'headers'>): Sign[] {
   const { link } = headers;
   if (link === undefined) return [];
   const links = parseLinkHeader(link);

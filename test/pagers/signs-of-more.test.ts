@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
+import { membersAround } from '../../src/pagers/around.js';
 import { denialOfSuccess } from '../../src/pagers/denial.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 import { describeSign, moreBehind, signsOfMore } from '../../src/pagers/signs-of-more.js';
@@ -9,7 +10,7 @@ type Headers = Record<string, string>;
 
 const url = 'http://service/list?page=2&cursor=here';
 const signs = (rest: unknown, headers: Headers = {}, envelope: string[] = []) =>
-  signsOfMore({ rest, headers, url }, envelope, () => false);
+  signsOfMore({ headers, url }, membersAround(rest, envelope), () => false);
 /** What page 2 of a list says of further pages. */
 const more = (rest: unknown, headers: Headers = {}, envelope: string[] = []) =>
   moreBehind(signs(rest, headers, envelope), { page: 2, position: 20 })?.member;
@@ -78,8 +79,8 @@ describe('around the records, no more is promised by', () => {
 
 test('a member that is passed over is no sign', () => {
   const found = signsOfMore(
-    { rest: { meta: { next: 'a', more: true } }, headers: {}, url },
-    [],
+    { headers: {}, url },
+    membersAround({ meta: { next: 'a', more: true } }, []),
     (member) => member === 'meta.next',
   );
   expect(found.map(({ member }) => member)).toEqual(['meta.more']);
@@ -104,7 +105,7 @@ test('a sign is told with its value, cut short', () => {
 });
 
 describe('success is denied by', () => {
-  const denial = (rest: unknown, envelope: string[] = []) => denialOfSuccess({ rest }, envelope, () => false)?.member;
+  const denial = (rest: unknown, envelope: string[] = []) => denialOfSuccess(membersAround(rest, envelope), () => false)?.member;
 
   test.each<[unknown, string]>([
     [{ isSuccess: false, httpStatusCode: 403, data: [] }, 'isSuccess'],
@@ -137,7 +138,7 @@ describe('success is denied by', () => {
   test('what stands in the envelope, and by no text that may speak of people', () => {
     expect(denial({ result: { success: false } }, ['result'])).toBe('result.success');
     const errors = ['Anna Berger is locked'];
-    expect(denialOfSuccess({ rest: { errors } }, [], () => false)).toEqual({ member: 'errors', value: '…', kind: 'flag' });
+    expect(denialOfSuccess(membersAround({ errors }, []), () => false)).toEqual({ member: 'errors', value: '…', kind: 'flag' });
   });
 });
 
