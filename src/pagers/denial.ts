@@ -7,7 +7,7 @@ const NO = /^(false|no|n|0)$/i;
 const FAILED = /^(error|fail|failed|failure)$/i;
 const FIRST_ERROR_STATUS = 400;
 
-/** What around a page's records (`membersAround`) denies that the request succeeded, though its status is 200. */
+/** Finds the first member around a page's records (`membersAround`) that denies that the request succeeded, though its status is 200. */
 export function denialOfSuccess(around: readonly Member[][], isPassedOver: PassedOver): Sign | undefined {
   for (const { member, name, value } of around.flat())
     if (isDenial(name, value) && !isPassedOver(member)) return { member, value: briefly(value), kind: 'flag' };

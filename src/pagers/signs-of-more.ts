@@ -48,7 +48,7 @@ const DATE = /^(\d{4}-\d\d(-\d\d)?([T ]\d\d:.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}.*|(
 const MOST_QUOTED = 80;
 
 /**
- * Everything in the answer's headers and around its records (`membersAround`) that may say that more records follow. Whether it does depends on where
+ * Finds whatever in the answer's headers and around its records (`membersAround`) may say that more records follow. Whether it does depends on where
  * the page stands (`moreBehind`).
  */
 export function signsOfMore(

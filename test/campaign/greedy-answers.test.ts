@@ -130,7 +130,7 @@ test.runIf(IS_LONG)('eight readers of the feed, of what was rejected and of the 
   const read = async (path: string): Promise<string | null> => {
     const answer = await fetch(`${deployment.url}${path}`, { headers: { authorization: `Bearer ${deployment.adminToken}` } });
     await answer.arrayBuffer();
-    // Whose turn does not come in time asks again.
+    // A reader whose turn does not come in time asks again.
     if (answer.status === 503 && answer.headers.has('retry-after')) return read(path);
     expect(answer.status).toBe(200);
     return answer.headers.get('x-next-after');
