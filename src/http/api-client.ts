@@ -2,6 +2,7 @@ import type { Clock } from '../core/clock.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Logger } from '../observability/logger.js';
+import { registerSecret } from '../observability/secret-registry.js';
 import type { Reservation } from './answer-memory.js';
 import { type Asker, type Permit, type RequestBudget, UNBOUNDED } from './budget/request-budget.js';
 import { describeRequest, type HttpClient, type HttpResponse } from './http-client.js';
@@ -88,8 +89,10 @@ export class ApiClient {
     }
     if (response.status === 401) await tokens.refused(token);
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
-    if (response.status !== 200 && !isNotModified) throw statusError(what, response, this.#parts.clock.now());
-    return response as ApiResponse;
+    if (response.status === 200 || isNotModified) return response as ApiResponse;
+    // An answer may repeat what it was sent.
+    registerSecret(token.reveal());
+    throw statusError(what, response, this.#parts.clock.now());
   }
 
   /** Waits for the budget with the token in hand: whoever has to wait for a token keeps nobody else waiting. */

@@ -1,5 +1,6 @@
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { parseRetryAfter } from './retry-after.js';
+import { serviceSays } from './service-says.js';
 
 type ServiceErrorCode = Extract<
   ErrorCode,
@@ -14,6 +15,8 @@ interface ServiceErrorFacts {
   readonly retryAfterMs?: number | undefined;
   /** Whether the answer is JSON or has no body, as an API answers; a page of a gateway is not. */
   readonly isInOwnWords?: boolean;
+  /** The service's own sentence (serviceSays), for people; `service_says` in the details. */
+  readonly serviceSays?: string | undefined;
   readonly cause?: unknown;
 }
 
@@ -21,13 +24,20 @@ interface ServiceErrorFacts {
 export class ServiceError extends MusterError {
   readonly sent: boolean;
   readonly retryAfterMs: number | undefined;
+  readonly serviceSays: string | undefined;
 
-  constructor(code: ServiceErrorCode, message: string, { sent, status, retryAfterMs, isInOwnWords, cause }: ServiceErrorFacts) {
-    const details = { ...(status !== undefined && { status }), ...(isInOwnWords && { own_words: true }) };
+  constructor(code: ServiceErrorCode, message: string, facts: ServiceErrorFacts) {
+    const { sent, status, retryAfterMs, isInOwnWords, serviceSays: sentence, cause } = facts;
+    const details = {
+      ...(status !== undefined && { status }),
+      ...(isInOwnWords && { own_words: true }),
+      ...(sentence !== undefined && { service_says: sentence }),
+    };
     super(code, message, { ...(cause === undefined ? {} : { cause }), details });
     this.name = 'ServiceError';
     this.sent = sent;
     this.retryAfterMs = retryAfterMs;
+    this.serviceSays = sentence;
   }
 }
 
@@ -43,6 +53,7 @@ export function statusError(
     sent: true,
     status,
     isInOwnWords: speaksForItself(response),
+    serviceSays: serviceSays(response),
     retryAfterMs: parseRetryAfter(response.headers['retry-after'], now),
   });
 }

@@ -246,3 +246,17 @@ describe('the request budget', () => {
     expect(seen).toEqual(['', 200, '', 'unused']);
   });
 });
+
+test('a refusal carries the sentence of the service, without the token that it repeats', async () => {
+  const { api } = await setUp(({ headers }, response) => {
+    const message = `No role for ${headers.authorization?.slice(7)}.`;
+    response.writeHead(403, { 'content-type': 'application/json' }).end(JSON.stringify({ message }));
+  });
+  const tokens = { ...countingTokens(), get: async () => new Secret('opaque-and-never-registered') };
+  const says = 'No role for [redacted].';
+  await expect(api.request({ method: 'GET', path: '/x', tokens })).rejects.toMatchObject({
+    code: 'service_refused',
+    serviceSays: says,
+    details: { status: 403, own_words: true, service_says: says },
+  });
+});
