@@ -106,7 +106,7 @@ export class HttpClient {
         exchange,
       );
       const answer = await exchange.answer;
-      const bytes = await decodeBody(answer.body, answer.headers['content-encoding'], maxBytes, memory);
+      const bytes = await decodeBody(answer, { what: describeRequest(outgoing), maxBytes, memory });
       memory?.settle(bytes.length);
       return { status: answer.status, url: url.href, headers: answer.headers, bytes };
     } catch (error) {

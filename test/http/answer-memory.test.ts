@@ -1,4 +1,4 @@
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { AnswerMemory, defaultBudget, MemoryShort, type Reservation } from '../../src/http/answer-memory.js';
@@ -83,9 +83,9 @@ describe('an answer', () => {
     for (const close of closers.splice(0)) await close();
   });
 
-  async function ask(how: 'measured' | 'chunked' | 'gzip', body: Buffer, memory?: Reservation) {
+  async function ask(how: 'measured' | 'chunked' | 'gzip' | 'br' | 'deflate', body: Buffer, memory?: Reservation) {
     const service = await fakeService((_, response) => {
-      if (how === 'gzip') response.setHeader('content-encoding', 'gzip');
+      if (how !== 'measured' && how !== 'chunked') response.setHeader('content-encoding', how);
       if (how === 'measured') response.setHeader('content-length', body.length);
       response.write(body.subarray(0, 1_000));
       response.end(body.subarray(1_000));
@@ -101,6 +101,9 @@ describe('an answer', () => {
     ['gzip', gzipSync(page)],
     // The end of the last member tells of that alone.
     ['gzip', Buffer.concat([gzipSync(page.subarray(9)), gzipSync('a'.repeat(9))])],
+    // These say nothing of their length.
+    ['br', brotliCompressSync(page)],
+    ['deflate', deflateSync(page)],
   ] as const;
 
   test.each(bodies)('takes what it needs, and keeps that: %s', async (how, body) => {

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
-import { gzipSync } from 'node:zlib';
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync } from 'node:zlib';
 import { afterEach, describe, expect, test } from 'vitest';
 import { HttpClient, type HttpLimits, textOf } from '../../src/http/http-client.js';
 import { waitFor } from '../support/wait-for.js';
@@ -29,9 +29,60 @@ describe('bodies', () => {
     }
   });
 
-  test('a small gzip that grows beyond the limit is response_too_large', async () => {
-    const bomb = gzipSync(Buffer.alloc(20 * 1024 * 1024, 'a'));
-    const { get } = await setUp((_, response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb), {
+  const plain = Buffer.from('{"data":["ü"]}');
+  test.each([
+    ['gzip', gzipSync(plain)],
+    ['X-GZIP', gzipSync(plain)],
+    ['br', brotliCompressSync(plain)],
+    ['deflate', deflateSync(plain)],
+    ['deflate', deflateSync(plain, { level: 1 })],
+    ['deflate', deflateRawSync(plain)],
+    ['deflate', deflateRawSync(plain, { level: 0 })],
+    ['br, gzip', gzipSync(brotliCompressSync(plain))],
+    ['deflate,identity , gzip', gzipSync(deflateRawSync(plain))],
+    ['UTF-8, gzip', gzipSync(plain)],
+    ['UTF-8', plain],
+    ['utf8', plain],
+    ['none', plain],
+    ['identity', plain],
+    ['binary', plain],
+    ['8bit', plain],
+    ['application/json; charset=utf-8', plain],
+    ['', plain],
+    [',', plain],
+  ])('a body in the content-encoding "%s" is read', async (coding, body) => {
+    const { get } = await setUp((_, response) => response.writeHead(200, { 'content-encoding': coding }).end(body));
+    expect(textOf(await get())).toBe('{"data":["ü"]}');
+  });
+
+  test.each(['zstd', 'compress', 'x-compress', 'exi', 'xz', 'gzip, ZSTD'])(
+    'the content-encoding %s is refused by name',
+    async (coding) => {
+      const { get } = await setUp((_, response) => response.writeHead(200, { 'content-encoding': coding }).end(plain));
+      await expect(get()).rejects.toMatchObject({
+        code: 'malformed_response',
+        message: expect.stringMatching(new RegExp(`GET 127.0.0.1.* ${coding.split(', ').at(-1)!.toLowerCase()}.*asks for gzip`)),
+      });
+    },
+  );
+
+  test('more codings in a row than any server applies are refused', async () => {
+    const body = Array.from({ length: 5 }).reduce<Buffer>((inner) => gzipSync(inner), plain);
+    const { get } = await setUp((_, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip, gzip, gzip, gzip, gzip' }).end(body),
+    );
+    await expect(get()).rejects.toMatchObject({ code: 'malformed_response', message: expect.stringContaining('at most 4') });
+  });
+
+  const large = Buffer.alloc(20 * 1024 * 1024, 'a');
+  test.each([
+    ['gzip', gzipSync(large)],
+    ['br', brotliCompressSync(large)],
+    ['deflate', deflateSync(large)],
+    ['deflate', deflateRawSync(large)],
+    ['gzip, br', brotliCompressSync(gzipSync(large))],
+  ])('a small body in %s that grows beyond the limit is response_too_large', async (coding, bomb) => {
+    const { get } = await setUp((_, response) => response.writeHead(200, { 'content-encoding': coding }).end(bomb), {
       maxBytes: 1024 * 1024,
     });
     expect(bomb.length).toBeLessThan(100_000);
@@ -49,7 +100,11 @@ describe('bodies', () => {
   test.each([
     ['half a gzip', { 'content-encoding': 'gzip' }, gzipSync('x'.repeat(1000)).subarray(0, 20)],
     ['no gzip at all', { 'content-encoding': 'gzip' }, Buffer.from('plain')],
-    ['an encoding nobody asked for', { 'content-encoding': 'br' }, Buffer.from('x')],
+    ['half a brotli', { 'content-encoding': 'br' }, brotliCompressSync('x'.repeat(1000)).subarray(0, -1)],
+    ['half a zlib', { 'content-encoding': 'deflate' }, deflateSync('x'.repeat(1000)).subarray(0, -6)],
+    ['half a raw deflate', { 'content-encoding': 'deflate' }, deflateRawSync('x'.repeat(1000)).subarray(0, -1)],
+    ['no brotli at all', { 'content-encoding': 'br' }, Buffer.from('plain')],
+    ['no deflate at all', { 'content-encoding': 'deflate' }, Buffer.from('plain')],
   ])('%s is malformed_response', async (_what, headers, body) => {
     const { get } = await setUp((_, response) => response.writeHead(200, headers).end(body));
     await expect(get()).rejects.toMatchObject({ code: 'malformed_response' });
