@@ -1,33 +1,77 @@
+import { readInstant } from '../read-instant.js';
+
 type Headers = Readonly<Record<string, string>>;
+
+/** Headers that name policies. */
+const POLICIES = ['ratelimit-policy', 'ratelimit', 'ratelimit-limit', 'x-ratelimit-limit'];
+/**
+ * Windows that a header's own name tells, as those of Kong do, in seconds. A limit a day is a quota: spread over the day it would stop a night that
+ * it has room for.
+ */
+const NAMED_WINDOWS = { second: 1, minute: 60, hour: 3_600 } as const;
 
 /**
  * Requests a second that the answer's headers allow: of several policies the strictest one. Read from `RateLimit-Policy` and `RateLimit`
- * (draft-ietf-httpapi-ratelimit-headers: `"burst";q=100;w=10`, before `100;w=10`), and the `RateLimit-Limit` of older drafts. Undefined where none
- * tells a window: a limit alone says nothing of how long it is for.
+ * (draft-ietf-httpapi-ratelimit-headers: `"burst";q=100;w=10`, before `100;w=10`), the `RateLimit-Limit` of older drafts, and
+ * `X-RateLimit-Limit-Second` and its like. Undefined where none tells a window: a limit alone says nothing of how long it is for.
  */
 export function announcedLimit(headers: Headers): number | undefined {
-  let strictest: number | undefined;
-  for (const name of ['ratelimit-policy', 'ratelimit', 'ratelimit-limit', 'x-ratelimit-limit']) {
-    for (const policy of headers[name]?.split(',') ?? []) {
-      const quota = Number(/(?:^|;)\s*q=(\d+)/.exec(policy)?.[1] ?? /^\s*(\d+)\s*;/.exec(policy)?.[1]);
-      const seconds = Number(/;\s*w=(\d+)/.exec(policy)?.[1]);
-      const rate = quota / seconds;
-      if (rate > 0 && Number.isFinite(rate)) strictest = Math.min(strictest ?? rate, rate);
-    }
-  }
-  return strictest;
+  const named = Object.entries(NAMED_WINDOWS).map(([unit, seconds]) => numberIn(headers[`x-ratelimit-limit-${unit}`]) / seconds);
+  const rates = [...POLICIES.flatMap((name) => membersOf(headers[name]).map(rateOf)), ...named];
+  const known = rates.filter((rate) => rate > 0 && Number.isFinite(rate));
+  return known.length === 0 ? undefined : Math.min(...known);
 }
 
-/** An instant rather than a duration: some services give the seconds since 1970. */
-const EPOCH = 1e9;
+/** Requests a second of a policy; NaN where it tells none, or counts something else than requests. */
+function rateOf(policy: string): number {
+  if (!/^(undefined|requests?)$/.test(String(parameter(policy, 'qu')))) return Number.NaN;
+  const quota = parameter(policy, 'q') ?? /^\s*(\d+)\s*;/.exec(policy)?.[1];
+  return Number(quota) / Number(parameter(policy, 'w') ?? parameter(policy, 'window'));
+}
 
 /** Milliseconds until the service's window ends, where the headers say that nothing is left of it; undefined where something is, or none says. */
 export function exhaustedForMs(headers: Headers, now: number): number | undefined {
-  const member = (name: 'r' | 't') => new RegExp(`;\\s*${name}=(\\d+)`).exec(headers['ratelimit'] ?? '')?.[1];
-  const remaining = headers['ratelimit-remaining'] ?? headers['x-ratelimit-remaining'] ?? member('r');
-  const reset = headers['ratelimit-reset'] ?? headers['x-ratelimit-reset'] ?? member('t');
-  if (remaining?.trim() !== '0' || reset === undefined) return undefined;
-  const seconds = Number(reset);
-  if (!Number.isFinite(seconds)) return undefined;
-  return Math.max(0, seconds > EPOCH ? seconds * 1_000 - now : seconds * 1_000);
+  const waits = membersOf(headers['ratelimit']).flatMap((member) => {
+    const isExhausted = (parameter(member, 'r') ?? /\bremaining=(\d+)/.exec(headers['ratelimit']!)?.[1]) === '0';
+    return isExhausted ? [resetMs(parameter(member, 't') ?? /\breset=(\d+)/.exec(headers['ratelimit']!)?.[1], now)] : [];
+  });
+  const remaining = headers['ratelimit-remaining'] ?? headers['x-ratelimit-remaining'] ?? headers['x-rate-limit-remaining'];
+  const reset = headers['ratelimit-reset'] ?? headers['x-ratelimit-reset'] ?? headers['x-rate-limit-reset'];
+  if (numberIn(remaining) === 0) waits.push(resetMs(reset, now));
+  // Of longer windows nobody knows how much has passed.
+  if (numberIn(headers['x-ratelimit-remaining-second']) === 0) waits.push(1_000);
+  const known = waits.filter((wait) => wait !== undefined);
+  return known.length === 0 ? undefined : Math.max(...known);
+}
+
+/** An instant rather than a duration, in seconds or in milliseconds since 1970: as a duration, the one is 30 years, the other as an instant 3,000. */
+const EPOCH_SECONDS = 1e9;
+const EPOCH_MS = 1e11;
+
+/** A reset as milliseconds from now. It is seconds from now, an instant in seconds or milliseconds since 1970, or a date. */
+function resetMs(reset: string | undefined, now: number): number | undefined {
+  if (reset === undefined) return undefined;
+  const number = numberIn(reset);
+  if (number > EPOCH_MS) return Math.max(0, number - now);
+  if (number > EPOCH_SECONDS) return Math.max(0, number * 1_000 - now);
+  if (number >= 0) return number * 1_000;
+  const instant = readInstant(reset);
+  return instant === undefined ? undefined : Math.max(0, instant - now);
+}
+
+/** A number that stands alone, or several times (a header sent twice), or before what it is of (`0/40`); NaN for anything else. */
+function numberIn(value: string | undefined): number {
+  const [, number] = /^\s*(\d+(?:\.\d+)?)\s*(?:\/\s*\d+\s*)?(?:,\s*\1\s*)*$/.exec(value ?? '') ?? [];
+  return Number(number);
+}
+
+/** The members of a structured list; a comma in a quoted text parts none. */
+function membersOf(header: string | undefined): readonly string[] {
+  return header?.match(/(?:"(?:[^"\\]|\\.)*"|[^",])+/g) ?? [];
+}
+
+/** A parameter of a member, without quotes. What stands in a quoted text is none. */
+function parameter(member: string, name: string): string | undefined {
+  const bare = member.replace(/^\s*"(?:[^"\\]|\\.)*"/, '');
+  return new RegExp(`;\\s*${name}="?([^;",\\s]+)"?\\s*(?:;|$)`).exec(bare)?.[1];
 }
