@@ -21,7 +21,7 @@ export interface Endpoint {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: Readonly<Record<string, unknown>>;
   readonly pager: PagerSpec;
-  /** Candidates for the record's id; the first one that the records carry is it. */
+  /** Candidates for the record's id (id-candidate.ts); the first one that the records carry is it. */
   readonly id: readonly string[];
   /** Dot path to the paging envelope in the response; '' = the response itself; 'none' = a bare array. */
   readonly envelope: string;

@@ -1,9 +1,15 @@
 import { z } from 'zod';
+import { faultOfCandidate, idCandidate } from '../pagers/id-candidate.js';
 import { PAGER_STYLES } from '../pagers/registry.js';
 import { must } from '../pagers/spec.js';
 import { RULE_KINDS } from '../privacy/rules.js';
 
-const idCandidate = z.string(must('the name of a record member')).min(1, must('the name of a record member'));
+const ID_CANDIDATE = z.unknown().transform((written, context) => {
+  const fault = faultOfCandidate(written);
+  if (fault === undefined) return idCandidate(written as string | string[]);
+  context.addIssue({ code: 'custom', message: fault });
+  return z.NEVER;
+});
 const share = must('a number from 0 to 1');
 const rows = must('a whole number of 0 or more');
 
@@ -64,7 +70,7 @@ export const ENTRY_SCHEMA = z.strictObject(
           : 'must be a map with style and size',
     }),
     id: z
-      .array(idCandidate, must('a list of record members'))
+      .array(ID_CANDIDATE, must('a list of record members'))
       .min(1, must('a list of one record member or more'))
       .default(['uid', 'id']),
     envelope: z

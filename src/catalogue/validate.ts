@@ -1,6 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
+import { idParts } from '../pagers/id-candidate.js';
 import { type PagerSpec, styleNamed } from '../pagers/registry.js';
 import type { PrivacyKey } from '../privacy/privacy-key.js';
 import { faultsOfRules } from '../privacy/rule-faults.js';
@@ -33,7 +34,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   takeName: 'take',
   tokenName: 'continuationToken',
   sizeName: 'pageSize',
-  id: '[uid, id]',
+  id: '[uid, attributes.id.value, [userId, startDate]]',
   envelope: 'value',
   order: 'stable',
   etag: 'strong',
@@ -217,9 +218,9 @@ function faultsError(source: string, faults: readonly Fault[]): FaultsError {
   );
 }
 
-/** The members that may be the id, as far as they can be told: an entry without any has the defaults. */
+/** The members, or dot paths, of which the id may consist, as far as they can be told: an entry without any has the defaults. */
 function idsOf(raw: RawMap): readonly string[] {
-  return ENTRY_SCHEMA.shape.id.safeParse(raw['id']).data ?? [];
+  return (ENTRY_SCHEMA.shape.id.safeParse(raw['id']).data ?? []).flatMap(idParts);
 }
 
 function isMap(value: unknown): value is RawMap {

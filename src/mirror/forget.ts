@@ -7,6 +7,7 @@ import { fenceList, findIdField, type ListKey, noteMarks } from '../db/tables/li
 import { deleteMarks, insertMarks } from '../db/tables/marks.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
 import type { Transaction } from '../db/transaction.js';
+import { idParts } from '../pagers/id-candidate.js';
 import { type IdValues, type ListMarks, type Marks, newPerson, standIn, withPrefix } from '../privacy/marks.js';
 import { childPrefix } from './child-prefix.js';
 import { mirrorTable } from './mirror-table.js';
@@ -133,6 +134,17 @@ async function eraseRows(
 
 const ROWS_AT_ONCE = 1_000;
 
+/** The candidates for an id: $3, a JSON array of their names and parts. */
+const CANDIDATES = `jsonb_to_recordset($3::jsonb) AS c(name text, parts jsonb)`;
+/** The value of a candidate in the row `t`, as IdReader has it; no row where the record has none. chr(92) is the backslash, whatever the session's settings. */
+const VALUE = `
+  SELECT CASE WHEN count(*) = 1 THEN min(p.text)
+              ELSE string_agg(replace(replace(p.text, chr(92), chr(92) || chr(92)), '/', chr(92) || '/'), '/' ORDER BY p.n) END AS value
+  FROM (SELECT part.n, found.value #>> '{}' AS text, jsonb_typeof(found.value) AS type
+        FROM jsonb_array_elements_text(c.parts) WITH ORDINALITY AS part(path, n),
+        LATERAL (SELECT COALESCE(t.data->part.path, t.data #> string_to_array(part.path, '.')) AS value) found) p
+  HAVING bool_and(COALESCE(p.type, '') IN ('string', 'number')) AND (count(*) = 1 OR bool_and(p.text <> ''))`;
+
 type WhichRows =
   | { readonly ids: readonly string[] }
   /** The next ones in the order of ids. */
@@ -146,12 +158,11 @@ async function readRows(tx: Transaction, { list, endpoint, members }: TakenList,
   const prefixOf = (id: string) => (isChild ? id.slice(0, id.indexOf('/') + 1) : '');
   const [condition, values] = conditionOf(which, prefixOf);
   const rows = await tx.$queryRawUnsafe<{ id: string; values: Record<string, string> }[]>(
-    `SELECT id, (SELECT COALESCE(jsonb_object_agg(m, t.data->>m), '{}') FROM unnest($3::text[]) m
-                 WHERE jsonb_typeof(t.data->m) IN ('string', 'number')) AS values
+    `SELECT id, (SELECT COALESCE(jsonb_object_agg(c.name, v.value), '{}') FROM ${CANDIDATES} JOIN LATERAL (${VALUE}) v ON TRUE) AS values
      FROM ${mirrorTable(resource)} t WHERE environment = $1 AND company_id = $2::uuid AND ${condition}`,
     environment,
     companyId,
-    members,
+    JSON.stringify(members.map((name) => ({ name, parts: idParts(name) }))),
     ...values,
   );
   return rows.map(({ id, values: found }) => ({ id, values: withPrefix(new Map(Object.entries(found)), prefixOf(id)) }));
@@ -162,7 +173,8 @@ function conditionOf(which: WhichRows, prefixOf: (id: string) => string): [strin
   if ('after' in which) return [`id > $4 ORDER BY id LIMIT ${ROWS_AT_ONCE}`, [which.after]];
   const { deletedWith } = which;
   return [
-    'deleted_at IS NOT NULL AND EXISTS (SELECT FROM unnest($4::text[], $5::text[]) AS p(member, value) WHERE t.data->>p.member = p.value)',
+    `deleted_at IS NOT NULL AND EXISTS (SELECT FROM unnest($4::text[], $5::text[]) AS p(name, value)
+       JOIN ${CANDIDATES} USING (name) JOIN LATERAL (${VALUE}) v ON v.value = p.value)`,
     [deletedWith.map(([member]) => member), deletedWith.map(([, value]) => value.slice(prefixOf(value).length))],
   ];
 }

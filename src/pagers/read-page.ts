@@ -4,6 +4,7 @@ import { MusterError } from '../core/errors.js';
 import type { TextSlice } from '../core/text-slice.js';
 import { BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
 import { type Envelope, noArray } from './envelope.js';
+import { IdReader, membersRead } from './id-reader.js';
 import {
   type FitMade,
   recordScanner,
@@ -41,7 +42,7 @@ export interface PageResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** The address that was asked. */
   readonly url: string;
-  /** Where its records stand, and the candidates for their ids in them, where that was found out before. */
+  /** Where its records stand, and in them the members that are read for their ids, where that was found out before. */
   readonly scanned?: ScannedText | undefined;
   /** Called with what its records take in the heap. */
   readonly fit?: FitMade | undefined;
@@ -50,7 +51,7 @@ export interface PageResponse {
 /** How the pages of a list are read. */
 export interface PageFormat {
   readonly resource: string;
-  /** Candidates for the record's id. */
+  /** Candidates for the record's id (id-candidate.ts). */
   readonly id: readonly string[];
   readonly pager: Pick<Pager, 'dataPath' | 'readEnvelope' | 'readsLastRecord'>;
   /** The list was caught contradicting its totals: they are left unread. */
@@ -68,7 +69,7 @@ export interface ReadPage extends Envelope {
   /** Keys of all records: the id; of rejected ones `#` and a hash of the text, which no id looks like. */
   readonly ids: readonly string[];
   readonly keys: KeyHashes;
-  /** The record member taken for the id; absent when no record of the page carries a candidate. */
+  /** The candidate taken for the id; absent when no record of the page carries a candidate. */
   readonly idField?: string;
 }
 
@@ -77,13 +78,11 @@ const MAX_ID_BYTES = 2_000;
 /** Bytes around the records that are parsed at once. */
 const MOST_AROUND = 4 * 1024 * 1024;
 const EMPTY_ARRAY = Buffer.from('[]');
-const QUOTE = 0x22;
 const OPEN_BRACE = 0x7b;
-const NUMBER_STARTS = new Set(Buffer.from('-0123456789'));
 const REJECTED_KEY = /^#[0-9a-f]{32}$/;
 
 /**
- * Reads all of a page, in portions. `idField` fixes the member that is the id; without it, the first candidate that any record carries is taken.
+ * Reads all of a page, in portions. `idField` fixes the candidate that is the id; without it, the first candidate that any record carries is taken.
  *
  * Throws MusterError `malformed_response` (no JSON in UTF-8), `malformed_envelope`, `contradicting_envelope`, `response_too_large`, and what `fit` throws.
  */
@@ -91,11 +90,12 @@ export function* readPage(response: PageResponse, format: PageFormat, idField?: 
   const bytes = withoutMark(response.bytes);
   const known = idField === undefined || format.id.includes(idField) ? response.scanned : undefined;
   const candidates = known || idField === undefined ? format.id : [idField];
-  const { array, isSuspicious } = yield* scanned(bytes, format, candidates, known, response.fit);
+  const { array, isSuspicious } = yield* scanned(bytes, format, membersRead(candidates), known, response.fit);
+  const idReader = new IdReader(bytes, candidates);
   const envelope = readAround(response, bytes, array, format);
   const n =
     idField === undefined
-      ? candidates.findIndex((_, each) => array.records.some((record) => idAt(bytes, record, each)))
+      ? candidates.findIndex((_, each) => array.records.some((record) => idReader.valueAt(record, each) !== undefined))
       : candidates.indexOf(idField);
 
   const records: ReceivedRecord[] = [];
@@ -108,7 +108,7 @@ export function* readPage(response: PageResponse, format: PageFormat, idField?: 
       yield;
       from = end;
     }
-    const id = storableId(bytes, record, n, isSuspicious);
+    const id = storableId(bytes, record, idReader.valueAt(record, n), isSuspicious);
     if (typeof id === 'string') {
       records.push({ id, source: bytes, start, end, position });
       ids.push(id);
@@ -157,11 +157,12 @@ export type ReadAt = (index: number) => { readonly id: string; readonly end: num
 
 /** Reads single records of a page. */
 export function recordReader(bytes: Buffer, { pager }: Pick<PageFormat, 'pager'>, idField: string): ReadAt {
-  const scan = recordScanner(bytes, pager.dataPath, [idField]);
+  const scan = recordScanner(bytes, pager.dataPath, membersRead([idField]));
+  const idReader = new IdReader(bytes, [idField]);
   return (index) => {
     const record = scan(index);
     if (!record || !isUtf8(bytes.subarray(index, record.end))) return undefined;
-    const id = storableId(bytes, record, 0, record.isSuspicious);
+    const id = storableId(bytes, record, idReader.valueAt(record, 0), record.isSuspicious);
     return typeof id === 'string' ? { id, end: record.end } : undefined;
   };
 }
@@ -197,47 +198,32 @@ function* scanned(
   return { array, isSuspicious };
 }
 
-/** Where the value is that may be an id, by the place of its name among those looked for. */
-function idAt(bytes: Buffer, { members }: ScannedRecord, n: number): Span | undefined {
-  const value = members[n];
-  return value && (bytes[value.start] === QUOTE || NUMBER_STARTS.has(bytes[value.start]!)) ? value : undefined;
-}
-
 /** The id of a record that can be kept, or why it cannot. */
 function storableId(
   bytes: Buffer,
   record: ScannedRecord,
-  n: number,
+  id: string | undefined,
   isSuspicious: boolean,
 ): string | { readonly reason: RejectionReason } {
   const reason = isSuspicious ? unstorableReason(bytes.toString('utf8', record.start, record.end)) : undefined;
-  return reason === undefined ? idOf(bytes, record, n) : { reason };
+  return reason === undefined ? idOf(bytes, record, id) : { reason };
 }
 
-/** A number as written, for JSON.parse would round 12345678901234567890. */
-function idOf(bytes: Buffer, record: ScannedRecord, n: number): string | { readonly reason: RejectionReason } {
-  if (bytes[record.start] !== OPEN_BRACE) return { reason: 'not_an_object' };
-  const value = idAt(bytes, record, n);
-  if (!value) return { reason: 'no_id' };
-  const id = textAt(bytes, value);
-  if (id === '') return { reason: 'no_id' };
+function idOf(bytes: Buffer, { start }: Span, id: string | undefined): string | { readonly reason: RejectionReason } {
+  if (bytes[start] !== OPEN_BRACE) return { reason: 'not_an_object' };
+  if (id === undefined || id === '') return { reason: 'no_id' };
   return isUsableId(id) ? id : { reason: 'unusable_id' };
 }
 
-/** A string as decoded; a number as written. */
-function textAt(bytes: Buffer, { start, end }: Span): string {
-  const quotes = bytes[start] === QUOTE ? 1 : 0;
-  const written = bytes.toString('utf8', start + quotes, end - quotes);
-  return written.includes('\\') ? (JSON.parse(`"${written}"`) as string) : written;
-}
-
-/** What a record holds in these members, as far as that may be an id. Of a text that is no record nothing is known. */
-export function idValues({ source, start, end }: TextSlice, members: readonly string[]): Map<string, string> {
-  const record = source[start] === OPEN_BRACE ? recordScanner(source.subarray(0, end), [], members)(start) : undefined;
+/** The values of these candidates that a record has. Of a text that is no record nothing is known. */
+export function idValues({ source, start, end }: TextSlice, candidates: readonly string[]): Map<string, string> {
+  const bytes = source.subarray(0, end);
+  const record = source[start] === OPEN_BRACE ? recordScanner(bytes, [], membersRead(candidates))(start) : undefined;
+  const idReader = new IdReader(bytes, candidates);
   const values = new Map<string, string>();
-  for (const [n, member] of members.entries()) {
-    const value = record && idAt(source, record, n);
-    if (value) values.set(member, textAt(source, value));
+  for (const [n, candidate] of candidates.entries()) {
+    const value = record && idReader.valueAt(record, n);
+    if (value !== undefined) values.set(candidate, value);
   }
   return values;
 }

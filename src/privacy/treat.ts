@@ -23,7 +23,7 @@ export function* treat(bytes: Buffer, dataPath: readonly string[], privacy: Priv
   return (yield* treatAnswer(bytes, dataPath, [], privacy, fit)).bytes;
 }
 
-/** The same, which rules found something, and where `members` of the records stand, which no rule may name. Throws what `fit` throws. */
+/** The same, which rules found something, and where `members` of the records stand, within which rules may name others. Throws what `fit` throws. */
 export function* treatAnswer(
   bytes: Buffer,
   dataPath: readonly string[],
@@ -121,8 +121,10 @@ class Treatment extends JsonScanner {
         return end;
       }
       const n = wanted ? this.whichKey(keyStart, keyEnd) : NONE;
+      // Before anything within the value changes its length.
+      const placed = this.placed(start);
       before = edge ? this.#treated(start, depth, edge) : this.value(start, depth);
-      if (n !== NONE) wanted![n] = { start: this.placed(start), end: this.placed(before) };
+      if (n !== NONE) wanted![n] = { start: placed, end: this.placed(before) };
       return before;
     });
   }

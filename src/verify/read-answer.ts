@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { isMusterError, MusterError } from '../core/errors.js';
 import { atOnce, BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
+import { idParts } from '../pagers/id-candidate.js';
 
 /** A page as the second reader sees it. */
 export interface AnswerRead {
@@ -71,16 +72,33 @@ export function* heapOfParsed(json: Buffer): Generator<void, number> {
 }
 
 /**
- * The id of a record, of the first member of these that it has: a string as decoded, a number with its digits as written. Undefined for whatever
- * is no object or has no id.
+ * The id of a record, by the first of these candidates that it has: a string as decoded, a number with its digits as written, and those of several
+ * members joined by slashes. Undefined for whatever is no object or has no id.
  */
-export function idIn(text: string, members: readonly string[]): string | undefined {
+export function idIn(text: string, candidates: readonly string[]): string | undefined {
   if (text[0] !== '{') return undefined;
-  for (const name of members) {
-    const place = atOnce(memberAt(text, 0, name));
-    const written = place && text.slice(place.start, place.end);
-    if (written?.startsWith('"')) return (JSON.parse(written) as string) || undefined;
-    if (written !== undefined && /^[-\d]/.test(written)) return written;
+  for (const candidate of candidates) {
+    const parts = idParts(candidate).map((path) => valueOf(text, path));
+    if (parts.length === 1 && parts[0] !== undefined) return parts[0] || undefined;
+    if (parts.length > 1 && parts.every(Boolean))
+      return parts.map((part) => part!.replaceAll('\\', '\\\\').replaceAll('/', '\\/')).join('/');
+  }
+  return undefined;
+}
+
+function valueOf(text: string, path: string): string | undefined {
+  const place = placeAt(text, 0, path.split('.'));
+  const written = place && text.slice(place.start, place.end);
+  if (written?.startsWith('"')) return JSON.parse(written) as string;
+  return written !== undefined && /^[-\d]/.test(written) ? written : undefined;
+}
+
+/** The place of the value to which these names lead from the object at `at`. Names that hold dots are tried first where the member is called so as a whole. */
+function placeAt(json: string, at: number, names: readonly string[]): Place | undefined {
+  for (const count of [names.length, ...names.keys()].filter((n) => n > 0)) {
+    const place = atOnce(memberAt(json, at, names.slice(0, count).join('.')));
+    const found = place && count < names.length ? placeAt(json, place.start, names.slice(count)) : place;
+    if (found) return found;
   }
   return undefined;
 }

@@ -274,7 +274,7 @@ function recordOf(text: string, members: readonly string[], prefix: string, isFo
   };
 }
 
-/** The members of which one is the id: the one by which the mirror keeps the list, or else the first that a record of the page has. */
+/** The candidates for the id: the one by which the mirror keeps the list, or else the first that a record of the page has. */
 export function idMembers(kept: string | null, endpoint: Endpoint): readonly string[] {
   return kept === null ? endpoint.id : [kept];
 }

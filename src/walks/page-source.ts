@@ -3,6 +3,7 @@ import { freeBuffers } from '../core/free-buffers.js';
 import { inTurns } from '../core/turns.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { TokenSource } from '../http/token-source.js';
+import { membersRead } from '../pagers/id-reader.js';
 import type { FitMade } from '../pagers/json-scanner.js';
 import type { Pager } from '../pagers/pager.js';
 import type { PageFormat } from '../pagers/read-page.js';
@@ -82,7 +83,7 @@ export function pageSource(
 
 /** From here on nobody sees what the service sent, but what the rules left of it. */
 async function treated(received: Buffer, { id, pager }: PageFormat, privacy: Privacy, fit: FitMade) {
-  const { matched, ...answer } = await inTurns(treatAnswer(received, pager.dataPath, id, privacy, fit));
+  const { matched, ...answer } = await inTurns(treatAnswer(received, pager.dataPath, membersRead(id), privacy, fit));
   if (answer.bytes !== received) freeBuffers([received]);
   return { ...answer, matched: [...matched] };
 }

@@ -131,6 +131,16 @@ describe('a wrong catalogue', () => {
     expect(() => validateCatalogue(input, 'x.yaml')).toThrow(/x\.yaml.*\n {2}Absences\.method: .*for example: GET/);
   });
 
+  test('names the id that cannot work, and what to write', () => {
+    const faults = faultsOf({ absences: { ...ENTRY, id: ['a..b', ['x'], ['x', 'x'], ''] } });
+    expect(faults).toEqual({
+      'absences.id[0]': expect.stringMatching(/^must not be a\.\.b, a dot path with an empty part/),
+      'absences.id[1]': expect.stringContaining('two members or more'),
+      'absences.id[2]': 'must not list x twice',
+      'absences.id[3]': expect.stringContaining('must not be empty'),
+    });
+  });
+
   test('is asked what it meant', () => {
     const faults = faultsOf({ absences: { ...ENTRY, evelope: 'value', pager: { style: 'skip-take', size: 5, takename: 'x' } } });
     expect(faults['absences.evelope']).toContain('did you mean envelope?');
@@ -148,6 +158,33 @@ describe('a wrong catalogue', () => {
     ['an unknown parent', 'absences.parent', { parent: 'employes', path: '/api/{company_id}/{id}' }],
     ['itself as parent', 'absences.parent', { parent: 'absences', path: '/api/{company_id}/{id}' }],
     ['a parent that has one', 'absences.parent', { parent: 'notes', path: '/api/{company_id}/{id}' }],
+    ['an id without a name', 'absences.id[1]', { id: ['uid', ''] }],
+    ['an id of spaces', 'absences.id[0]', { id: ['  '] }],
+    ['an id at a path with an empty part', 'absences.id[0]', { id: ['attributes..id'] }],
+    ['an id at a path that ends in a dot', 'absences.id[0]', { id: ['attributes.'] }],
+    ['an id at an endless path', 'absences.id[0]', { id: ['a.b.c.d.e.f.g.h.i'] }],
+    ['an id that is a number', 'absences.id[0]', { id: [7] }],
+    ['several members that are one', 'absences.id[1]', { id: ['uid', ['userId']] }],
+    ['several members that are none', 'absences.id[0]', { id: [[]] }],
+    ['several members with an empty name', 'absences.id[0]', { id: [['userId', '']] }],
+    ['several members with a broken path', 'absences.id[0]', { id: [['userId', '.date']] }],
+    ['one member twice', 'absences.id[0]', { id: [['userId', 'userId']] }],
+    ['members within members', 'absences.id[0]', { id: [['userId', ['a', 'b']]] }],
+    ['several members as a text', 'absences.id[0]', { id: ['[userId, startDate]'] }],
+    ['a name that objects have by themselves', 'absences.id[0]', { id: ['__proto__.id'] }],
+    ['an id that cannot be stored', 'absences.id[0]', { id: ['a\0'] }],
+    ['an id that is no list', 'absences.id', { id: 'uid' }],
+    [
+      'an id within a member that is dropped',
+      'absences.privacy.attributes',
+      { id: ['attributes.id'], privacy: { attributes: 'drop' } },
+    ],
+    ['a masked part of an id', 'absences.privacy.userId', { id: [['userId', 'start.date']], privacy: { userId: 'mask' } }],
+    [
+      'a masked path of an id',
+      'absences.privacy.start.date',
+      { id: [['userId', 'start.date']], privacy: { 'start.date': 'mask' } },
+    ],
     ['no page size', 'absences.pager.size', { pager: { style: 'odata' } }],
     ['half a record as page size', 'absences.pager.size', { pager: { style: 'odata', size: 1.5 } }],
     ['one name for two parameters', 'absences.pager.takeName', { pager: { style: 'skip-take', takeName: 'skip', size: 5 } }],

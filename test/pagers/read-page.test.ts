@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
+import { idIn } from '../../src/verify/read-answer.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { isMusterError } from '../../src/core/errors.js';
 import { bytesOf, type TextSlice } from '../../src/core/text-slice.js';
@@ -80,6 +81,9 @@ describe('the records of a page', () => {
   });
 });
 
+const byIds = (id: readonly (string | readonly string[])[]) => endpoint({ envelope: 'none', id });
+const like = (text: string | RegExp) => (typeof text === 'string' ? text : expect.stringMatching(text));
+
 describe('the id of a record', () => {
   test.each([
     ['{"id":12345678901234567890}', '12345678901234567890'],
@@ -92,6 +96,59 @@ describe('the id of a record', () => {
   ])('of %s is %j', (text, id) => {
     const source = Buffer.from(`[${text}]`);
     expect(readBytes(source, BARE).records).toEqual([{ id, source, start: 1, end: source.length - 1, position: 0 }]);
+  });
+
+  test.each([
+    ['{"attributes":{"id":{"value":12345678901234567890}}}', '12345678901234567890'],
+    ['{"attributes":{"id":{"value":1,"value":"\\u00e9"}}}', 'é'],
+    ['{"attributes":{"id.value":7},"id":1}', '7'],
+    ['{"attributes.id":{"value":7}}', '7'],
+    ['{"attributes":{"id":{"value":7}},"attributes.id.value":"whole"}', 'whole'],
+    ['{"attributes":{"id":{"value":7}},"attributes":{"id":{"value":8}}}', '8'],
+    ['{"attributes":{"id":{"value":7},"id.value":null}}', undefined],
+    ['{"attributes":{"id":{"value":""}}}', undefined],
+    ['{"attributes":{"id":[{"value":7}]}}', undefined],
+    ['{"attributes":{"id":{"value":{}}}}', undefined],
+    ['{"attributes":[{"id":{"value":7}}]}', undefined],
+    ['{"attributes":"id"}', undefined],
+    ['{"value":7}', undefined],
+  ])('at a dot path of %s is %j', (text, id) => {
+    const source = Buffer.from(`[${text}]`);
+    const { records, rejected } = readBytes(source, byIds(['attributes.id.value']));
+    expect(records.map((record) => record.id)).toEqual(id === undefined ? [] : [id]);
+    expect(rejected).toHaveLength(id === undefined ? 1 : 0);
+    expect(idIn(text, ['attributes.id.value'])).toBe(id);
+  });
+
+  test.each([
+    ['{"userId":7,"start":{"date":"2026-01-31"}}', '7/2026-01-31'],
+    ['{"start.date":1.50,"userId":"u"}', 'u/1.50'],
+    ['{"userId":"a/b","start":{"date":"c"}}', 'a\\/b/c'],
+    ['{"userId":"a","start":{"date":"b/c"}}', 'a/b\\/c'],
+    ['{"userId":"a\\\\","start":{"date":"/b"}}', 'a\\\\/\\/b'],
+    ['{"userId":"\\u002f","start":{"date":"é"}}', '\\//é'],
+    ['{"userId":7,"start":{"date":null}}', undefined],
+    ['{"userId":7,"start":{}}', undefined],
+    ['{"userId":7}', undefined],
+    ['{"userId":"","start":{"date":1}}', undefined],
+    ['{"userId":true,"start":{"date":1}}', undefined],
+    ['{"userId":[7],"start":{"date":1}}', undefined],
+  ])('of several members of %s is %j', (text, id) => {
+    const several = byIds([['userId', 'start.date']]);
+    const { records, rejected } = readBytes(Buffer.from(`[${text}]`), several);
+    expect(records.map((record) => record.id)).toEqual(id === undefined ? [] : [id]);
+    expect(rejected.map(({ reason }) => reason)).toEqual(id === undefined ? ['no_id'] : []);
+    expect(idIn(text, several.id)).toBe(id);
+  });
+
+  test('of several members is a candidate like any other', () => {
+    const page = (text: string) => readBytes(Buffer.from(text), byIds([['a', 'b'], 'c.d', 'e']));
+    expect(page('[{"a":1,"c":{"d":4},"e":5},{"a":1,"b":2}]')).toMatchObject({
+      idField: '["a","b"]',
+      ids: [/^#/, '1/2'].map(like),
+    });
+    expect(page('[{"a":1,"c":{"d":4},"e":5},{"a":1}]')).toMatchObject({ idField: 'c.d', ids: ['4', /^#/].map(like) });
+    expect(page('[{"a":1,"c":{"d":null},"e":5},{"a":1}]')).toMatchObject({ idField: 'e', ids: ['5', /^#/].map(like) });
   });
 
   test('is the first candidate that any record carries', () => {
