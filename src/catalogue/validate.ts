@@ -49,6 +49,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   next: 'paging.next',
   ignore: '[meta.nextRun]',
   constants: 'keep',
+  hosts: '[api-7.example.com]',
   query: '{ expand: department }',
   body: '{ active: true }',
   share: '0.2',

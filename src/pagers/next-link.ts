@@ -2,10 +2,18 @@ import { z } from 'zod';
 import type { MusterError } from '../core/errors.js';
 import { ChainPager, type ChainState } from './chain.js';
 import type { Answer, ListShape } from './envelope.js';
-import { valueAt } from './fields.js';
+import { baseOfLinks, hostNamed, pathOfLink } from './link-address.js';
 import { type Link, parseLinkHeader } from './link-header.js';
 import type { ErrorMeaning, PageInput } from './pager.js';
 import { must, PAGE_SIZE, PARAMETER_NAME, type Placed } from './spec.js';
+
+const host = must('a host name, with a port or without, and nothing else');
+const HOST = z.string(host).transform((written, context) => {
+  const name = hostNamed(written);
+  if (name !== undefined) return name;
+  context.addIssue({ code: 'custom', message: 'must be a host name, with a port or without, and nothing else' });
+  return z.NEVER;
+});
 
 export const NEXT_LINK_SCHEMA = z.strictObject({
   style: z.literal('next-link'),
@@ -13,6 +21,7 @@ export const NEXT_LINK_SCHEMA = z.strictObject({
   sizeName: PARAMETER_NAME.default('$top'),
   size: PAGE_SIZE,
   constants: z.literal('keep', must('keep, or left out')).optional(),
+  hosts: z.array(HOST, must('a list of host names')).min(1, must('a list of host names, or left out')).optional(),
 });
 
 /** The service decides how many records a page has. In OData, $top is the most records of all pages together. */
@@ -30,8 +39,9 @@ const CONSTANTS_REFUSED = new Set([400, 403, 404, 422]);
  *     -> GET …/shifts?$top=2             <- { value: [A, B], "@odata.nextLink": "https://api.example.com/…?$skiptoken=2" }
  *     -> GET …/…?$skiptoken=2            <- { value: [C] }                                                                done
  *
- * A link may be absolute, or relative to the address that was asked, or, in OData, to the answer's context. It is followed on the API's own
- * origin only: whoever can write into an answer must not be sent the access token.
+ * A link may be absolute, or relative to the address that was asked, or, in OData, to the answer's context. It is asked for on the API's own
+ * origin only, whatever scheme and port it has: whoever can write into an answer must not be sent the access token. A link to another host is
+ * refused, unless the entry's `hosts` say that the API calls itself so.
  *
  * Constants of the entry's `query` that a link lacks are added to it: else a filter or an expansion would hold for the first page alone. Where the
  * service refuses that, its links are asked as they came, and the walk proves nothing until the entry says `constants: keep`.
@@ -39,12 +49,14 @@ const CONSTANTS_REFUSED = new Set([400, 403, 404, 422]);
 export class NextLinkPager extends ChainPager {
   readonly #spec: Placed<z.output<typeof NEXT_LINK_SCHEMA>>;
   readonly #readsLinkHeader: boolean;
+  readonly #hosts: readonly string[];
   /** Constants that a link must carry. */
   readonly #constants: readonly (readonly [string, string])[];
 
   constructor(list: ListShape, spec: Placed<z.output<typeof NEXT_LINK_SCHEMA>>) {
     super(list, spec.size, { next: LINK_HEADER });
     this.#spec = spec;
+    this.#hosts = spec.hosts ?? [];
     this.#readsLinkHeader = (list.fields?.next ?? LINK_HEADER).toLowerCase() === LINK_HEADER;
     this.#constants = spec.constants === 'keep' ? [] : Object.entries(list.query ?? {});
   }
@@ -98,7 +110,7 @@ export class NextLinkPager extends ChainPager {
     const header = headers['link'];
     const links = header === undefined ? [] : parseLinkHeader(header);
     if (!links) return this.fields.fail('malformed_envelope', 'the Link header cannot be read as a whole (RFC 8288)');
-    const ofThisAnswer = links.filter(({ anchor }) => anchor === undefined || isSameAddress(anchor, url));
+    const ofThisAnswer = links.filter(({ anchor }) => anchor === undefined || isSameAddress(anchor, url, this.#hosts));
     const targets = [...new Set(ofThisAnswer.filter(isTo('next')).map(({ target }) => target))];
     if (targets.length > 1) return this.fields.fail('malformed_envelope', 'the Link header names several next pages');
     return {
@@ -108,17 +120,17 @@ export class NextLinkPager extends ChainPager {
     };
   }
 
-  #pathOf(link: string | number, answer: Answer): string {
+  #pathOf(link: string | number, { rest, url }: Answer): string {
     const { fields } = this;
-    const base = this.#readsLinkHeader ? answer.url : contextOf(answer);
-    const address = URL.canParse(String(link), base) ? new URL(String(link), base) : undefined;
-    if (!address) return fields.fail('malformed_envelope', 'the link to the next page is no address');
-    if (address.origin !== new URL(answer.url).origin)
-      return fields.fail(
-        'malformed_envelope',
-        `the link to the next page leads to another host (${address.origin}), and links are followed on the API's own only`,
-      );
-    return address.pathname + address.search;
+    const base = this.#readsLinkHeader ? url : baseOfLinks(rest, url, this.#hosts);
+    const path = pathOfLink(String(link), { url, base, hosts: this.#hosts });
+    if (typeof path === 'string') return path;
+    if (path.kind === 'no_address') return fields.fail('malformed_envelope', 'the link to the next page is no http address');
+    return fields.fail(
+      'malformed_envelope',
+      `the link to the next page leads to another host (${path.host}), and links are followed on the API's own only. If the API calls itself so, ` +
+        `write pager: { hosts: [${path.host}] } into the entry: such links are then asked for on the API's own host`,
+    );
   }
 
   /** The constants that a link does not name itself, in whatever case; undefined where it names them all. */
@@ -139,12 +151,7 @@ function isTo(relation: string): (link: Link) => boolean {
   return ({ rel }) => rel.includes(relation);
 }
 
-function isSameAddress(address: string, url: string): boolean {
-  return URL.canParse(address, url) && new URL(address, url).href === new URL(url).href;
-}
-
-/** What links in the members of an answer are relative to (OData JSON Format 4.01, 4.5.1). */
-function contextOf({ rest, url }: Answer): string {
-  const context = valueAt(rest, '@odata.context') ?? valueAt(rest, '@context');
-  return typeof context === 'string' && URL.canParse(context, url) ? new URL(context, url).href : url;
+/** Whether an address of the API is the one that was asked, under whatever scheme and port. */
+function isSameAddress(address: string, url: string, hosts: readonly string[]): boolean {
+  return pathOfLink(address, { url, hosts }) === pathOfLink(url, { url, hosts });
 }

@@ -29,6 +29,12 @@ describe('a link to the next page', () => {
     ['shifts?page=2', '/v1/companies/7/shifts?page=2'],
     ['../other', '/v1/companies/other'],
     ['https://user:secret@api.example.com/x', '/x'],
+    ['http://api.example.com/x?y=1', '/x?y=1'],
+    ['http://api.example.com:80/x', '/x'],
+    ['https://api.example.com:8443/x', '/x'],
+    ['http://API.Example.com.:8080/x', '/x'],
+    ['https:\\\\api.example.com\\x', '/x'],
+    ['https://api.example.com//evil.example.com/x', '//evil.example.com/x'],
   ])('written as %s is followed on the same origin: %s', (link, path) => {
     expect(linkIn(`{"value":[],"next":${JSON.stringify(link)}}`)).toBe(path);
   });
@@ -36,9 +42,22 @@ describe('a link to the next page', () => {
   test.each([
     'https://evil.example.com/x',
     '//evil.example.com/x',
-    'http://api.example.com/x',
-    'https://api.example.com:8443/x',
     'https://api.example.com.evil.com/x',
+    'https://evil-api.example.com/x',
+    'https://api.example.com@evil.example.com/x',
+    'https://api.example.com:443@evil.example.com/x',
+    'https://evil.example.com\\@api.example.com/x',
+    'https://evil.example.com#@api.example.com/x',
+    'https:/\\evil.example.com/x',
+    '/\\evil.example.com/x',
+    '\t//evil.example.com/x',
+    'https://example.com/x',
+    'https://\u0430pi.example.com/x',
+    'https://api.example.com\u3002evil.com/x',
+    'ftp://api.example.com/x',
+    'file://api.example.com/x',
+    'ws://api.example.com/x',
+    'blob:https://api.example.com/x',
     '\\\\evil.example.com/x',
     'javascript:alert(1)',
     'data:text/plain,x',
@@ -53,9 +72,48 @@ describe('a link to the next page', () => {
     expect(context('"../$metadata#Shifts"')).toBe('/v1/companies/Companies(7)/shifts?$skiptoken=2');
     expect(context('"https://api.example.com/odata/v4/$metadata#Shifts"')).toBe('/odata/v4/Companies(7)/shifts?$skiptoken=2');
     expect(context('7')).toBe('/v1/companies/7/Companies(7)/shifts?$skiptoken=2');
-    expect(() => context('"https://evil.example.com/$metadata"')).toThrow(
-      expect.objectContaining({ code: 'malformed_envelope' }),
-    );
+    expect(context('"http://api.example.com:8080/odata/v4/$metadata#Shifts"')).toBe('/odata/v4/Companies(7)/shifts?$skiptoken=2');
+    for (const other of ['https://inner.example.com/odata/$metadata', '//inner.example.com/odata/', 'urn:context', 'https://['])
+      expect(context(JSON.stringify(other))).toBe('/v1/companies/7/Companies(7)/shifts?$skiptoken=2');
+  });
+
+  test('of another host is refused whatever the context says', () => {
+    const body = '{"@odata.context":"https://evil.example.com/$metadata","value":[],"next":"//evil.example.com/x"}';
+    expect(() => linkIn(body)).toThrow(expect.objectContaining({ code: 'malformed_envelope' }));
+  });
+
+  test('of another host is refused with what to write into the entry, and without a password', () => {
+    const read = () => linkIn('{"value":[],"next":"https://user:secret@api-7.example.com:8443/x"}');
+    expect(read).toThrow(/api-7\.example\.com:8443.*pager: \{ hosts: \[api-7\.example\.com:8443\] \}/);
+    expect(read).not.toThrow(/secret/);
+  });
+
+  const inner = (hosts: readonly string[]) => ({
+    pager: { style: 'next-link', size: 2, hosts },
+    fields: { data: 'value', next: 'next' },
+  });
+  test.each([
+    ['https://api-7.example.com/x?y=1', ['api-7.example.com']],
+    ['http://api-7.example.com:8080/x?y=1', ['api-7.example.com']],
+    ['http://API-7.example.com./x?y=1', ['API-7.Example.com.']],
+    ['http://api-7.example.com:8080/x?y=1', ['other', 'api-7.example.com:8080']],
+    ['https://api-7.example.com/x?y=1', ['api-7.example.com:443']],
+    ['http://10.0.0.5/x?y=1', ['10.0.0.5:80']],
+    ['http://[fd00::1]:8080/x?y=1', ['[FD00:0::1]']],
+    ['http://xn--mller-kva.example/x?y=1', ['müller.example']],
+    ['https://api.example.com/x?y=1', ['api-7.example.com']],
+  ])('to %s is followed on the own origin where the entry names %j', (link, hosts) => {
+    expect(linkIn(`{"value":[],"next":${JSON.stringify(link)}}`, {}, inner(hosts))).toBe('/x?y=1');
+  });
+
+  test.each([
+    ['https://api-8.example.com/x', ['api-7.example.com']],
+    ['https://sub.api-7.example.com/x', ['api-7.example.com']],
+    ['http://api-7.example.com/x', ['api-7.example.com:443']],
+    ['https://api-7.example.com:8443/x', ['api-7.example.com:8080']],
+  ])('to %s is refused where the entry names %j', (link, hosts) => {
+    const read = () => linkIn(`{"value":[],"next":${JSON.stringify(link)}}`, {}, inner(hosts));
+    expect(read).toThrow(expect.objectContaining({ code: 'malformed_envelope' }));
   });
 
   test.each([
@@ -67,17 +125,23 @@ describe('a link to the next page', () => {
     ['', undefined],
     ['</app.css>; rel=preload; as=style; nopush, </a?p=2>; rel="next"', '/a?p=2'],
     ['</b>; rel=next; anchor="/other"', undefined],
+    ['<http://api.example.com:8080/a?p=2>; rel="next"', '/a?p=2'],
+    ['</b>; rel=next; anchor="http://api.example.com/v1/companies/7/shifts?$top=2"', '/b'],
+    ['</b>; rel=next; anchor="http://evil.example.com/v1/companies/7/shifts?$top=2"', undefined],
   ])('stands in the Link header where no member is named: %s', (link, path) => {
     expect(linkIn('[]', { link }, { fields: { data: 'none' } })).toBe(path);
   });
 
-  test.each(['nonsense', '</a?p=2; rel="next"', '</a>; rel=next, </b>; rel=next'])(
-    'that cannot be told from the Link header fails the page: %s',
-    (link) => {
-      const read = () => linkIn('[]', { link }, { fields: { data: 'none' } });
-      expect(read).toThrow(expect.objectContaining({ code: 'malformed_envelope' }));
-    },
-  );
+  test.each([
+    'nonsense',
+    '<https://evil.example.com/a>; rel=next',
+    '<//evil.example.com/a>; rel=next',
+    '</a?p=2; rel="next"',
+    '</a>; rel=next, </b>; rel=next',
+  ])('that cannot be told from the Link header fails the page: %s', (link) => {
+    const read = () => linkIn('[]', { link }, { fields: { data: 'none' } });
+    expect(read).toThrow(expect.objectContaining({ code: 'malformed_envelope' }));
+  });
 
   test.each([
     ['null', undefined],
