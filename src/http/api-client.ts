@@ -28,8 +28,11 @@ export interface ApiRequest {
   readonly asker?: Asker | undefined;
 }
 
-/** 304 only where the request had `ifNoneMatch`; its body is empty. */
-export type ApiResponse = HttpResponse & { readonly status: 200 | 304 };
+/** 304 only where the request had `ifNoneMatch`; its body is empty, and so is that of 204. */
+export type ApiResponse = HttpResponse & { readonly status: 200 | 203 | 204 | 206 | 304 };
+
+/** Statuses of answers that are what was asked for. */
+const ANSWERED = new Set([200, 203, 204, 206]);
 
 export interface ApiClientParts {
   readonly http: HttpClient;
@@ -89,7 +92,7 @@ export class ApiClient {
     }
     if (response.status === 401) await tokens.refused(token);
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
-    if (response.status === 200 || isNotModified) return response as ApiResponse;
+    if (ANSWERED.has(response.status) || isNotModified) return response as ApiResponse;
     // An answer may repeat what it was sent.
     registerSecret(token.reveal());
     throw statusError(what, response, this.#parts.clock.now());

@@ -59,8 +59,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseStart(_: unknown, status: number, headers: Readonly<Record<string, string | string[] | undefined>>): void {
     if (status < 200) return;
     this.#head = { status, headers: joinHeaders(headers) };
-    // 304 has none, whatever encoding and length it speaks of (RFC 9110, 8.6); undici takes such a length for a broken connection.
-    if (status === 304) this.#resolve({ body: Buffer.alloc(0), ...this.#head });
+    // These have none, whatever encoding and length they speak of (RFC 9110, 8.6); undici takes such a length for a broken connection.
+    if (status === 204 || status === 304) this.#resolve({ body: Buffer.alloc(0), ...this.#head });
     const length = Number(this.#head.headers['content-length']);
     if (length > 0 && this.#fits(length)) this.#whole = Buffer.allocUnsafe(length);
   }

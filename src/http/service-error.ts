@@ -41,7 +41,7 @@ export class ServiceError extends MusterError {
   }
 }
 
-/** The error that a status other than 200 is. `what` names the request: method, host and path, never the query. */
+/** The error that a status is which is no answer. `what` names the request: method, host and path, never the query. */
 export function statusError(
   what: string,
   response: { status: number; headers: Readonly<Record<string, string>>; bytes: Uint8Array },
@@ -72,5 +72,5 @@ function meaning(status: number): [ServiceErrorCode, string] {
   if (status >= 400) return ['service_refused', 'the request was refused; check the path and parameters in the catalogue'];
   if (status >= 300)
     return ['service_refused', 'a redirect, which is not followed, since it could carry the token elsewhere; check the base URL'];
-  return ['malformed_response', 'only 200 carries a page'];
+  return ['malformed_response', 'only 200, 203, 204 and 206 answer'];
 }

@@ -16,6 +16,8 @@ export type ChainState = {
   readonly barren: number;
   /** Pages in a row that were the first page again. */
   readonly again?: number;
+  /** The total as it was told last; a page may leave it out. */
+  readonly total?: number | undefined;
   /** The service refused what the entry has its links asked with beside their own parameters: they are asked as they came. */
   readonly asGiven?: true | undefined;
 };
@@ -62,20 +64,23 @@ export abstract class ChainPager implements Pager<ChainState> {
   abstract request(state: ChainState): PageInput;
 
   /** What leads to the next page, or what the page says in its place. */
-  protected abstract readNext(answer: Answer): Pick<Envelope, 'nextToken' | 'isEndTold' | 'isSilent'>;
+  protected abstract readNext(answer: Answer): Pick<Envelope, 'nextToken' | 'isEndTold' | 'isSilent' | 'lacks'>;
 
   /** A chain need not say how many records it has; where it does, the number is held against it, whatever else is doubted. */
   readEnvelope(answer: Answer): Envelope {
     const around = this.fields.around(answer);
-    return { total: this.fields.total(answer, false), ...this.readNext(answer), ...around };
+    const total = this.fields.total(answer);
+    const { lacks, ...next } = this.readNext(answer);
+    const lacksTotal = this.fields.isNamed('total') ? this.fields.lacking('total', total) : undefined;
+    return this.fields.judged(answer, { total, ...next, lacks: lacks ?? lacksTotal, ...around });
   }
 
   next(state: ChainState, page: Page, received: Received): Advance<ChainState> {
     const token = page.nextToken;
     const isFirst = state.requests === 0;
-    if (isFirst && page.total === undefined && this.fields.isNamed('total') && !this.fields.isNowhere('total'))
-      this.fields.fail('malformed_envelope', `${this.fields.nameOf('total')} is missing or no whole number of 0 or more`);
-    if (token === undefined) return { kind: 'done', ...this.#judgeEnd(state, page) };
+    const { total = state.total } = page;
+    this.fields.checkFirst(state.requests, page);
+    if (token === undefined) return { kind: 'done', ...this.#judgeEnd(state, { ...page, total }) };
     const requests = state.requests + 1;
     const again = countFirstPages(state, page, received, this.#resource, this.members);
     if (token === state.token || received.hasToken(token)) {
@@ -92,7 +97,7 @@ export abstract class ChainPager implements Pager<ChainState> {
     const barren = received.repeats === page.count ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_PAGES)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
-    return { kind: 'next', state: { token, requests, barren, again, asGiven: state.asGiven } };
+    return { kind: 'next', state: { token, requests, barren, again, total, asGiven: state.asGiven } };
   }
 
   /** Whether the list may go on behind a page that names no other. */
@@ -104,15 +109,16 @@ export abstract class ChainPager implements Pager<ChainState> {
     const overruled = more && { overruled: more };
     if (page.total !== undefined) return { ...overruled };
     // A full page that names no other may be a list of just that length, or a name that is spelt otherwise than the entry says, or was lost on the way.
+    // So may a full page further on that lacks what the pages before it told.
     const isNamed = this.fields.isNamed('next') || this.fields.isNamed('hasNext');
-    const isFull = requests === 0 && page.count >= this.#size;
-    if (!isFull || !(isNamed || page.isSilent)) return { ...overruled };
-    return { doubted: { doubt: 'end_unproved', detail: this.#unproved(page.count) } };
+    const isUntold = requests === 0 ? isNamed || page.isSilent : page.lacks !== undefined && !page.isEndTold;
+    if (page.count < this.#size || !isUntold) return { ...overruled };
+    return { doubted: { doubt: 'end_unproved', detail: this.#unproved(requests, page.count) } };
   }
 
-  #unproved(count: number): string {
+  #unproved(requests: number, count: number): string {
     return (
-      `The first page holds ${count} records, as many as were asked for or more, and says nothing of another page (${this.fields.nameOf('next')}). ` +
+      `${requests === 0 ? 'The first page' : `Page ${requests + 1}`} holds ${count} records, as many as were asked for or more, and says nothing of another page (${this.fields.nameOf('next')}). ` +
       'If that is where another would be named, raise size above the number of records, or name a total (fields: { total: … }), which the records are held against.'
     );
   }
@@ -139,18 +145,5 @@ export abstract class ChainPager implements Pager<ChainState> {
     if (error.code === 'page_token_loop') return { kind: 'token-lost' };
     const isRefused = error.code === 'service_refused' && TOKEN_REFUSED.has(Number(error.details['status']));
     return isRefused && token !== null ? { kind: 'token-lost' } : undefined;
-  }
-
-  /** A token that came: what a checkpoint can keep and a request can carry. '' and null name no page. */
-  protected usableToken(value: unknown): string | number | undefined {
-    if (value === undefined || value === null || value === '') return undefined;
-    const isUsable = typeof value === 'string' || (typeof value === 'number' && Number.isSafeInteger(value));
-    const name = this.fields.nameOf('next');
-    if (!isUsable)
-      return this.fields.fail('malformed_envelope', `${name} is neither a text nor a whole number of at most 15 digits`);
-    // The token becomes a part of the checkpoint, in which PostgreSQL keeps neither.
-    if (/[\0\p{Surrogate}]/u.test(String(value)))
-      return this.fields.fail('malformed_envelope', `${name} holds a NUL or half of a surrogate pair`);
-    return value;
   }
 }

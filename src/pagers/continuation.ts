@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ChainPager, type ChainState } from './chain.js';
 import type { Answer, ListShape } from './envelope.js';
 import type { PageInput } from './pager.js';
+import { TOKEN_MEMBERS } from './spellings.js';
 import { differ, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 export const CONTINUATION_SCHEMA = z
@@ -52,18 +53,20 @@ export class ContinuationPager extends ChainPager {
   protected readNext(answer: Answer): ReturnType<ChainPager['readNext']> {
     const { fields } = this;
     const hasNext = fields.hasNext(answer);
-    const value = fields.value('next', answer);
-    // The envelope of the service's own description is held to it: a member that is missing there is another envelope.
-    if (this.#isStandard && value !== null && typeof value !== 'string')
-      return fields.fail('malformed_envelope', 'nextPageToken is missing or neither a string nor null');
-    const token = this.usableToken(value);
-    const isEndTold = hasNext === false || value === null || value === '';
-    if (hasNext === false || (this.#isStandard && value === null)) return { isEndTold };
-    if (hasNext === true && token === undefined)
+    const next = fields.next(answer, TOKEN_MEMBERS);
+    // The envelope of the service's own description is held to it: a first page that lacks a member of it is another envelope.
+    const lacksNext = this.#isStandard && next.kind === 'silent' ? fields.lacking('next', undefined) : undefined;
+    const lacks = fields.lacking('hasNext', hasNext) ?? lacksNext;
+    const isEndTold = hasNext === false || (next.kind === 'none' && next.spelling !== 'other');
+    // The description has null end the list, whatever else is said.
+    const isEnd = hasNext === false || (this.#isStandard && next.kind === 'none' && next.spelling === 'null');
+    if (isEnd) return { isEndTold, lacks };
+    if (next.kind === 'named') return { nextToken: next.token, lacks };
+    if (hasNext === true)
       return fields.fail(
         'contradicting_envelope',
-        `${fields.nameOf('hasNext')} is true, but ${fields.nameOf('next')} is empty or missing`,
+        `${fields.nameOf('hasNext')} is true, but ${fields.nameOf('next')} names no page, or is missing`,
       );
-    return token === undefined ? { isEndTold, isSilent: value === undefined } : { nextToken: token };
+    return { isEndTold, isSilent: next.kind === 'silent', lacks };
   }
 }

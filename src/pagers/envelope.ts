@@ -1,9 +1,11 @@
 import { type ErrorCode, MusterError } from '../core/errors.js';
-import { type AnswerAround, membersAround, type Sign } from './around.js';
+import { type AnswerAround, isObject, membersAround, type Sign } from './around.js';
 import { denialOfSuccess } from './denial.js';
 import { type FieldNames, NOWHERE, type Place, placeOf, valueAt } from './fields.js';
 import { contradictedEnd, deniedPage, type Doubted } from './doubt.js';
-import { describeSign, signsOfMore } from './signs-of-more.js';
+import { arrayElsewhere, noArrayAt, type NoRecords } from './no-records.js';
+import { deniesMore, describeSign, moreBehind, signsOfMore } from './signs-of-more.js';
+import { flagOf, headerValue, nextOf, nextOfRecord, type Said, type SaidNext, totalOf } from './spellings.js';
 
 /** What a response says around its records. */
 export interface Envelope {
@@ -17,6 +19,8 @@ export interface Envelope {
   readonly isEndTold?: boolean | undefined;
   /** A list whose pages name each other: the page says nothing of another, neither that there is one nor that there is none. */
   readonly isSilent?: boolean | undefined;
+  /** What the page does not tell, though the list's first page must, in a message's words: a wrong place would look like a value that is left out. */
+  readonly lacks?: string | undefined;
   /** Whatever else around the records may say that more follow. */
   readonly signs?: readonly Sign[] | undefined;
   /** The doubt about a page that says itself to be a failure. Such a page without records is an error. */
@@ -24,13 +28,14 @@ export interface Envelope {
 }
 
 /** What a page, or an answer that is kept, says around its records, and nothing else of it. */
-export function envelopeOf({ total, nextToken, hasNext, isEndTold, isSilent, signs, denied }: Envelope): Envelope {
+export function envelopeOf({ total, nextToken, hasNext, isEndTold, isSilent, lacks, signs, denied }: Envelope): Envelope {
   return {
     total,
     nextToken,
     hasNext,
     ...(isEndTold && { isEndTold }),
     ...(isSilent && { isSilent }),
+    ...(lacks !== undefined && { lacks }),
     ...(signs && { signs }),
     ...(denied && { denied }),
   };
@@ -40,6 +45,8 @@ export function envelopeOf({ total, nextToken, hasNext, isEndTold, isSilent, sig
 export interface Answer extends AnswerAround {
   /** Records of the page. */
   readonly count: number;
+  /** What stands in the place of the array of records, where that is none. */
+  readonly noRecords?: NoRecords | undefined;
   /** The last record, parsed; undefined on an empty page. Only for pagers that say that they read it. */
   lastRecord(): unknown;
 }
@@ -55,6 +62,9 @@ export interface ListShape {
 }
 
 type Field = 'total' | 'hasNext' | 'next';
+
+const NO_TOTAL = 'no whole number of 0 or more';
+const NO_NEXT = 'neither a text nor a whole number of at most 15 digits, nor an object that holds one as its link or token';
 
 /**
  * Finds the values of an envelope where the catalogue entry, or else the style, says that they stand. Whatever is missing, of another
@@ -101,14 +111,43 @@ export class EnvelopeFields {
     return this.#places.next.kind === 'last-record';
   }
 
+  envelopeOf({ rest }: Pick<Answer, 'rest'>): unknown {
+    return this.#envelope.reduce(
+      (holder, name) => (isObject(holder) ? (holder as Record<string, unknown>)[name] : undefined),
+      rest,
+    );
+  }
+
+  /** totalRecords, or what the entry names in its place; undefined where the page does not tell it. */
+  total(answer: Answer): number | undefined {
+    return this.#understood('total', totalOf(this.#value('total', answer), this.#places.total.kind === 'header'), NO_TOTAL);
+  }
+
+  /** Whether another page follows; undefined where the page does not tell it. */
+  hasNext(answer: Answer): boolean | undefined {
+    return this.#understood('hasNext', flagOf(this.#value('hasNext', answer)), 'neither true nor false');
+  }
+
+  /** What leads to the next page. `leadsBy`: the members by which an object does. */
+  next(answer: Answer, leadsBy: ReadonlySet<string>): Exclude<SaidNext, { kind: 'unclear' }> {
+    const value = this.#value('next', answer);
+    const next = this.readsLastRecord ? nextOfRecord(value) : nextOf(value, leadsBy);
+    if (next.kind === 'unclear')
+      return this.fail('malformed_envelope', `${this.nameOf('next')} is ${next.found}, and ${NO_NEXT}`);
+    // The token becomes a part of the checkpoint, in which PostgreSQL keeps neither.
+    if (next.kind === 'named' && /[\0\p{Surrogate}]/u.test(String(next.token)))
+      return this.fail('malformed_envelope', `${this.nameOf('next')} holds a NUL or half of a surrogate pair`);
+    return next;
+  }
+
   /** The value as JSON has it; of a header, its text. Undefined where there is none. */
-  value(field: Field, answer: Answer): unknown {
+  #value(field: Field, answer: Answer): unknown {
     const place = this.#places[field];
     switch (place.kind) {
       case 'nowhere':
         return undefined;
       case 'header':
-        return answer.headers[place.name];
+        return headerValue(answer.headers[place.name]);
       case 'last-record':
         return answer.count === 0 ? undefined : valueAt(answer.lastRecord(), place.member);
       case 'member':
@@ -116,28 +155,52 @@ export class EnvelopeFields {
     }
   }
 
-  envelopeOf({ rest }: Answer): Readonly<Record<string, unknown>> {
-    return this.#envelope.reduce((holder, name) => (holder as Record<string, never>)[name]!, rest as Record<string, unknown>);
+  #understood<T>(field: Field, said: Said<T>, wrong: string): T | undefined {
+    if (said.kind === 'unclear') return this.fail('malformed_envelope', `${this.nameOf(field)} is ${said.found}, and ${wrong}`);
+    return said.kind === 'said' ? said.value : undefined;
   }
 
-  /** totalRecords, or what the entry names in its place. `isRequired`: the list must say it, unless it stands nowhere. */
-  total(answer: Answer, isRequired: boolean): number | undefined {
-    const value = this.value('total', answer);
-    const total = this.#places.total.kind === 'header' && /^\d{1,15}$/.test(String(value)) ? Number(value) : value;
-    if (isCount(total)) return total;
-    if (this.isNowhere('total')) return undefined;
-    if (isRequired || (this.isNamed('total') && value !== undefined && value !== null))
-      return this.fail('malformed_envelope', `${this.nameOf('total')} is missing or no whole number of 0 or more`);
-    return undefined;
+  /** What a first page must tell and this one does not, where `value` is undefined. */
+  lacking(field: Field, value: unknown): string | undefined {
+    return value === undefined && !this.isNowhere(field) ? `${this.nameOf(field)} is missing, or tells nothing` : undefined;
   }
 
-  /** Whether another page follows; undefined where the list does not say it. */
-  hasNext(answer: Answer): boolean | undefined {
-    if (this.isNowhere('hasNext')) return undefined;
-    const value = this.value('hasNext', answer);
-    if (typeof value === 'boolean') return value;
-    if (this.#places.hasNext.kind === 'header' && /^(true|false)$/i.test(String(value))) return /^true$/i.test(String(value));
-    return this.fail('malformed_envelope', `${this.nameOf('hasNext')} is missing or neither true nor false`);
+  /** Throws MusterError `malformed_envelope` for a first page that lacks what it must tell. `requests`: those of the pass before it. */
+  checkFirst(requests: number, { lacks }: Envelope): void {
+    if (requests === 0 && lacks !== undefined) this.fail('malformed_envelope', lacks);
+  }
+
+  /**
+   * What an answer says, as far as its array of records does not tell: it may have none only where nothing says that there are records, here or on
+   * a further page. Where its place is missing altogether, a first page must tell in another way that there are none. Throws MusterError
+   * `malformed_envelope`.
+   */
+  judged(answer: Answer, read: Envelope): Envelope {
+    const { noRecords, rest } = answer;
+    if (noRecords === undefined) return read;
+    // Without a body, an answer has no members.
+    if (noRecords === 'no-content') return { ...read, lacks: undefined };
+    const problem = noArrayAt(rest, this.dataPath);
+    const { total, hasNext, nextToken, isEndTold, isSilent, signs } = read;
+    const more = moreBehind(signs, { page: 0, position: 0 });
+    const speaks = [
+      total !== undefined && total > 0 && `${this.nameOf('total')} is ${total}`,
+      hasNext === true && `${this.nameOf('hasNext')} is true`,
+      nextToken !== undefined && `${this.nameOf('next')} names another page`,
+      more && describeSign(more),
+    ].find(Boolean);
+    if (speaks) return this.fail('malformed_envelope', `${problem}, but ${speaks}`);
+    const isPassedOver = (member: string) => this.#isPassedOver(member);
+    const isMissing = noRecords === 'missing';
+    const elsewhere = arrayElsewhere(rest, isMissing && total !== 0, isPassedOver);
+    if (elsewhere !== undefined)
+      return this.fail(
+        'malformed_envelope',
+        `${problem}, but ${elsewhere} is one; check fields.data, or name it in fields.ignore`,
+      );
+    const isTold = total === 0 || hasNext === false || isEndTold === true || isSilent === false;
+    if (!isMissing || isTold || deniesMore(membersAround(rest, this.#envelope))) return read;
+    return { ...read, lacks: `${problem}, and nothing says that there are no records` };
   }
 
   /**
@@ -191,17 +254,19 @@ export class EnvelopeFields {
 export function readTotals(fields: EnvelopeFields, answer: Answer, ignoreTotals: boolean): Envelope {
   const around = fields.around(answer);
   const hasNext = fields.hasNext(answer);
-  if (ignoreTotals || fields.isNowhere('total')) return { hasNext, ...around };
-  const total = fields.total(answer, true)!;
+  const lacksNext = fields.lacking('hasNext', hasNext);
+  if (ignoreTotals || fields.isNowhere('total')) return fields.judged(answer, { hasNext, lacks: lacksNext, ...around });
+  const total = fields.total(answer);
   const { count } = answer;
-  const shown = fields.isNamed('total') ? undefined : fields.envelopeOf(answer)['totalDisplayRecords'];
-  if (shown !== undefined && !isCount(shown))
-    return fields.fail('malformed_envelope', 'totalDisplayRecords is no whole number of 0 or more');
-  if (shown !== undefined && shown !== count)
-    return fields.fail('contradicting_envelope', `totalDisplayRecords is ${shown}, but data holds ${count}`);
-  if (total < count)
+  const shown = fields.isNamed('total') ? undefined : valueAt(fields.envelopeOf(answer), 'totalDisplayRecords');
+  const display = totalOf(shown, false);
+  if (display.kind === 'unclear')
+    return fields.fail('malformed_envelope', `totalDisplayRecords is ${display.found}, and ${NO_TOTAL}`);
+  if (display.kind === 'said' && display.value !== count)
+    return fields.fail('contradicting_envelope', `totalDisplayRecords is ${display.value}, but data holds ${count}`);
+  if (total !== undefined && total < count)
     return fields.fail('contradicting_envelope', `${fields.nameOf('total')} is ${total}, but data alone holds ${count}`);
-  return { total, hasNext, ...around };
+  return fields.judged(answer, { total, hasNext, lacks: fields.lacking('total', total) ?? lacksNext, ...around });
 }
 
 /** An answer of status 200 that is a failure by its own words: the service is asked again, as after any failure of it. */
@@ -218,21 +283,11 @@ function successDenied(resource: string, denial: Sign): MusterError {
 export function noArray(response: unknown, resource: string, path: readonly string[]): MusterError {
   const denial = denialOfSuccess(membersAround(response, path.slice(0, -1)), () => false);
   if (denial) return successDenied(resource, denial);
-  let holder = response;
-  for (const [depth, name] of path.entries()) {
-    if (typeof holder !== 'object' || holder === null || Array.isArray(holder) || !Object.hasOwn(holder, name))
-      return unusablePage(resource, 'malformed_envelope', `${path.slice(0, depth + 1).join('.')} is missing`);
-    holder = (holder as Record<string, unknown>)[name];
-  }
-  return unusablePage(resource, 'malformed_envelope', `${path.join('.') || 'the answer itself'} is not an array`);
+  return unusablePage(resource, 'malformed_envelope', noArrayAt(response, path));
 }
 
 function unusablePage(resource: string, code: ErrorCode, problem: string): MusterError {
   return new MusterError(code, `The answer of the list ${resource} cannot be used as a page: ${problem}.`, {
     details: { resource },
   });
-}
-
-function isCount(value: unknown): value is number {
-  return Number.isSafeInteger(value) && (value as number) >= 0;
 }

@@ -6,6 +6,7 @@ import { baseOfLinks, hostNamed, pathOfLink } from './link-address.js';
 import { type Link, parseLinkHeader } from './link-header.js';
 import type { ErrorMeaning, PageInput } from './pager.js';
 import { must, PAGE_SIZE, PARAMETER_NAME, type Placed } from './spec.js';
+import { LINK_MEMBERS } from './spellings.js';
 
 const host = must('a host name, with a port or without, and nothing else');
 const HOST = z.string(host).transform((written, context) => {
@@ -78,12 +79,13 @@ export class NextLinkPager extends ChainPager {
     const { fields } = this;
     const hasNext = fields.hasNext(answer);
     const { link, isEndTold, isSilent } = this.#readsLinkHeader ? this.#fromLinkHeader(answer) : this.#fromMember(answer);
+    const lacks = fields.lacking('hasNext', hasNext);
     if (hasNext === false) return { isEndTold: true };
     if (link === undefined) {
       if (hasNext === true) fields.fail('contradicting_envelope', `${fields.nameOf('hasNext')} is true, but no page is named`);
-      return { isEndTold, isSilent };
+      return { isEndTold, isSilent, lacks };
     }
-    return { nextToken: this.#pathOf(link, answer) };
+    return { nextToken: this.#pathOf(link, answer), lacks };
   }
 
   override meaningOf(error: MusterError, state: ChainState): ErrorMeaning<ChainState> | undefined {
@@ -102,8 +104,12 @@ export class NextLinkPager extends ChainPager {
   }
 
   #fromMember(answer: Answer): ReadLink {
-    const value = this.fields.value('next', answer);
-    return { link: this.usableToken(value), isEndTold: value === null || value === '', isSilent: value === undefined };
+    const next = this.fields.next(answer, LINK_MEMBERS);
+    return {
+      link: next.kind === 'named' ? next.token : undefined,
+      isEndTold: next.kind === 'none' && next.spelling !== 'other',
+      isSilent: next.kind === 'silent',
+    };
   }
 
   #fromLinkHeader({ headers, url }: Answer): ReadLink {

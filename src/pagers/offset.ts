@@ -123,13 +123,16 @@ export class OffsetPager implements Pager<OffsetState> {
   }
 
   next(state: OffsetState, page: Page, received: Received): Advance<OffsetState> {
-    const { count, total, hasNext } = page;
+    const { count, hasNext } = page;
+    // A page may leave the total out that a page before it told.
+    const { total = state.total } = page;
+    this.#fields.checkFirst(state.requests, page);
     const end = state.offset + count;
     const again = countFirstPages(state, page, received, this.#resource, {
       'pager.skipName': this.#spec.skipName,
       'pager.in': this.#spec.in,
     });
-    this.#refuseContradiction(state, page);
+    this.#refuseContradiction(state, { ...page, total });
 
     const isBarren = received.repeats === count;
     const counts = state.plain || state.end !== undefined || state.offset === 0 || received.repeats > 0;

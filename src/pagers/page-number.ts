@@ -97,7 +97,10 @@ export class PageNumberPager implements Pager<PageNumberState> {
   }
 
   next(state: PageNumberState, page: Page, received: Received): Advance<PageNumberState> {
-    const { count, total, hasNext } = page;
+    const { count, hasNext } = page;
+    // A page may leave the total out that a page before it told.
+    const { total = state.total } = page;
+    this.#fields.checkFirst(state.requests, page);
     const again = countFirstPages(state, page, received, this.#resource, {
       'pager.pageName': this.#spec.pageName,
       'pager.in': this.#spec.in,
@@ -142,7 +145,7 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const barren = isBarren ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_POSITIONS)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
-    const saysMore = more !== undefined;
+    const saysMore = hasNext === true || more !== undefined;
     return {
       kind: 'next',
       state: { page: state.page + 1, requests, offset, step, barren, again, begunTwice, saysMore, total, limit },

@@ -15,6 +15,7 @@ import {
 } from './json-scanner.js';
 import { MAX_DEPTH, type Span } from './json-text.js';
 import { KeyHashes } from './key-hashes.js';
+import { type NoRecords, noRecordsAt } from './no-records.js';
 import type { Pager } from './pager.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
 
@@ -42,6 +43,8 @@ export interface PageResponse {
   readonly headers: Readonly<Record<string, string>>;
   /** The address that was asked. */
   readonly url: string;
+  /** Status 204: there is no body, and so no record. */
+  readonly isNoContent?: boolean | undefined;
   /** Where its records stand, and in them the members that are read for their ids, where that was found out before. */
   readonly scanned?: ScannedText | undefined;
   /** Called with what its records take in the heap. */
@@ -90,9 +93,11 @@ export function* readPage(response: PageResponse, format: PageFormat, idField?: 
   const bytes = withoutMark(response.bytes);
   const known = idField === undefined || format.id.includes(idField) ? response.scanned : undefined;
   const candidates = known || idField === undefined ? format.id : [idField];
-  const { array, isSuspicious } = yield* scanned(bytes, format, membersRead(candidates), known, response.fit);
+  const { array, isSuspicious, noRecords } = response.isNoContent
+    ? nothingIn(bytes, 'no-content')
+    : yield* scanned(bytes, format, membersRead(candidates), known, response.fit);
   const idReader = new IdReader(bytes, candidates);
-  const envelope = readAround(response, bytes, array, format);
+  const envelope = readAround(response, bytes, array, format, noRecords);
   const n =
     idField === undefined
       ? candidates.findIndex((_, each) => array.records.some((record) => idReader.valueAt(record, each) !== undefined))
@@ -131,16 +136,23 @@ export function* readPage(response: PageResponse, format: PageFormat, idField?: 
   };
 }
 
-function readAround(response: PageResponse, bytes: Buffer, array: ScannedArray, format: PageFormat): Envelope {
+function readAround(
+  response: PageResponse,
+  bytes: Buffer,
+  array: ScannedArray,
+  format: PageFormat,
+  noRecords: NoRecords | undefined,
+): Envelope {
   const { headers, url } = response;
   const lastRecord = () => {
     const last = array.records.at(-1)!;
     return JSON.parse(bytes.toString('utf8', last.start, last.end));
   };
-  const text = around(bytes, array);
+  const text = noRecords ? bytes : around(bytes, array);
   if (text.length > MOST_AROUND) throw tooMuchAround(format.resource, text.length);
-  const rest = JSON.parse(text.toString());
-  return format.pager.readEnvelope({ rest, headers, url, count: array.records.length, lastRecord }, format.ignoreTotals);
+  const rest: unknown = noRecords === 'no-content' ? undefined : JSON.parse(text.toString());
+  const answer = { rest, headers, url, count: array.records.length, noRecords, lastRecord };
+  return format.pager.readEnvelope(answer, format.ignoreTotals);
 }
 
 function tooMuchAround(resource: string, length: number): MusterError {
@@ -194,8 +206,16 @@ function* scanned(
     );
   }
   const { array, isSuspicious } = found;
-  if (!array) throw noArray(bytes.length > MOST_AROUND ? undefined : JSON.parse(bytes.toString()), resource, pager.dataPath);
-  return { array, isSuspicious };
+  if (array) return { array, isSuspicious, noRecords: undefined };
+  const answer: unknown = bytes.length > MOST_AROUND ? undefined : JSON.parse(bytes.toString());
+  const noRecords = noRecordsAt(answer, pager.dataPath);
+  if (noRecords === undefined) throw noArray(answer, resource, pager.dataPath);
+  return nothingIn(bytes, noRecords);
+}
+
+/** An answer without an array of records. */
+function nothingIn({ length }: Buffer, noRecords: NoRecords) {
+  return { array: { start: length, end: length, records: [] }, isSuspicious: false, noRecords };
 }
 
 /** The id of a record that can be kept, or why it cannot. */

@@ -11,6 +11,7 @@ import {
   wholeNumber,
 } from './around.js';
 import { parseLinkHeader } from './link-header.js';
+import { flagOf, nextOf } from './spellings.js';
 
 /** Names that lead to the next page, in lower case and without `_` and `-`. */
 const NEXT_NAMES = new Set(
@@ -61,8 +62,18 @@ export function signsOfMore(
     const pages = members.find(({ name, value }) => PAGES_NAMES.has(name) && wholeNumber(value) !== undefined)?.value;
     for (const each of members) signs.push(...signsIn(each), ...pageNumberIn(each, pages));
   }
-  signs.push(...linkToNext(answer));
+  signs.push(...linkToNext(answer), ...partOfMore(answer));
   return signs.filter(({ member, value }) => !isPassedOver(member) && !isHere(value, answer.url));
+}
+
+/** Whether some member around the records (`membersAround`) says that no more follow, be it in a spelling that says little else. */
+export function deniesMore(around: readonly Member[][]): boolean {
+  return around.flat().some(({ name, value }) => {
+    const flag = flagOf(value);
+    if (flag.kind === 'said' && MORE_NAMES.has(name)) return !flag.value;
+    if (flag.kind === 'said' && LAST_NAMES.has(name)) return flag.value;
+    return NEXT_NAMES.has(name) && nextOf(value, LEADS_BY).kind === 'none';
+  });
 }
 
 /** Where a page stands in its pass. */
@@ -139,6 +150,13 @@ function linkToNext({ headers }: Pick<AnswerAround, 'headers'>): Sign[] {
   const links = parseLinkHeader(link);
   const target = links ? links.find(({ rel }) => rel.includes('next'))?.target : /\bnext\b/i.exec(link)?.[0];
   return target === undefined ? [] : [{ member: 'header link', value: target, kind: 'name' }];
+}
+
+/** A Content-Range (RFC 9110, 14.4) that ends before its length. */
+function partOfMore({ headers }: Pick<AnswerAround, 'headers'>): Sign[] {
+  const range = headers['content-range'];
+  const [, last, length] = /-\s*(\d{1,15})\s*\/\s*(\d{1,15})/.exec(range ?? '') ?? [];
+  return Number(last) + 1 < Number(length) ? [{ member: 'header content-range', value: range!, kind: 'flag' }] : [];
 }
 
 /** Whether a value only repeats what was asked: the address, or a value in it. */

@@ -25,7 +25,9 @@ export function ownSignOfMore(
 }
 
 function saysMore(name: string, value: unknown): boolean {
-  if (value === true) return SAYS_MORE.test(name);
+  if (value === true || /^(true|yes)$/i.test(String(value).trim())) return SAYS_MORE.test(name);
+  // A number may count something else where the name does not ask a question.
+  if (String(value).trim() === '1') return /^(has|is)/i.test(name) && SAYS_MORE.test(name);
   if (name === 'link') return /rel\s*=\s*"?[^",;]*\bnext\b/i.test(String(value));
   const link = typeof value === 'object' && value !== null && 'href' in value ? value.href : value;
   return typeof link === 'string' && !NOTHING.test(link.trim()) && LEADS_ON.test(name);

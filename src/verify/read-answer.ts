@@ -2,6 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { isMusterError, MusterError } from '../core/errors.js';
 import { atOnce, BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
 import { idParts } from '../pagers/id-candidate.js';
+import type { NoRecords } from '../pagers/no-records.js';
 
 /** A page as the second reader sees it. */
 export interface AnswerRead {
@@ -9,6 +10,8 @@ export interface AnswerRead {
   readonly rest: unknown;
   /** The text of each record, byte for byte as it was sent. */
   readonly texts: readonly string[];
+  /** What stands in the place of the records, where that is no array and says that there are none. */
+  readonly noRecords?: NoRecords;
 }
 
 /** Where a value stands in a JSON text: `start` is its first character, `end` the one behind it. */
@@ -32,7 +35,9 @@ export function* readAnswer(
     let place: Place | undefined = { start: skipSpace(json, 0), end: json.length };
     for (const name of dataPath) place = place && (yield* memberAt(json, place.start, name));
     if (!place || json[place.start] !== '[') {
-      parseAround(json, resource);
+      const rest = parseAround(json, resource);
+      const noRecords = place ? emptyValue(json.slice(place.start, place.end), dataPath) : missingIn(rest, dataPath);
+      if (noRecords) return { rest, texts: [], noRecords };
       throw unreadable('malformed_envelope', resource, `${dataPath.join('.') || 'the answer itself'} is not an array`);
     }
     const { texts, end } = yield* elementsAt(json, place.start);
@@ -42,6 +47,21 @@ export function* readAnswer(
     // The parser's own message would quote the body.
     throw unreadable('malformed_response', resource, `it is not JSON in UTF-8 (${bytes.length} bytes)`);
   }
+}
+
+/** A value in the place of the records that stands for an empty array, as services write it. */
+function emptyValue(text: string, { length }: readonly string[]): NoRecords | undefined {
+  const value = text.trim();
+  if (value === 'null') return 'null';
+  return length > 0 && /^\{\s*\}$/.test(value) ? 'empty' : undefined;
+}
+
+/** A place that is not there: its path ends at an object that lacks the next name, or at null. Another value on the way is no envelope. */
+function missingIn(rest: unknown, [name, ...further]: readonly string[]): NoRecords | undefined {
+  if (name === undefined || typeof rest !== 'object' || rest === null || Array.isArray(rest)) return undefined;
+  if (!Object.hasOwn(rest, name)) return 'missing';
+  const inner = (rest as Record<string, unknown>)[name];
+  return inner === null ? 'missing' : missingIn(inner, further);
 }
 
 /** So many characters around the records are parsed in one step. */

@@ -13,7 +13,7 @@ import { unstorableReason } from '../pagers/unstorable.js';
 import type { ListMarks } from '../privacy/marks.js';
 import { treat } from '../privacy/treat.js';
 import { ownSignOfMore } from './own-signs.js';
-import { heapOfParsed, idIn, readAnswer } from './read-answer.js';
+import { type AnswerRead, heapOfParsed, idIn, readAnswer } from './read-answer.js';
 
 /** A record as the second reader received it. */
 export interface SecondRecord {
@@ -183,14 +183,18 @@ async function pageBehind(of: Pass, state: JsonObject, count: number): Promise<r
   }
 }
 
+/** What is read of an answer without a body, status 204. */
+const NO_CONTENT: AnswerRead = { rest: undefined, texts: [], noRecords: 'no-content' };
+
 async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass, input: PageInput) {
   const { resource } = endpoint;
   const { response, bytes, memory } = await send({ endpoint, pager, deps, parent }, input);
   try {
     const { headers, url } = response;
-    const { rest, texts } = await inTurns(readAnswer(bytes, { resource, dataPath: pager.dataPath }));
+    const { rest, texts, noRecords } =
+      response.status === 204 ? NO_CONTENT : await inTurns(readAnswer(bytes, { resource, dataPath: pager.dataPath }));
     const lastRecord = () => JSON.parse(texts.at(-1)!) as unknown;
-    const envelope = pager.readEnvelope({ rest, headers, url, count: texts.length, lastRecord }, ignoreTotals);
+    const envelope = pager.readEnvelope({ rest, headers, url, count: texts.length, noRecords, lastRecord }, ignoreTotals);
     const prefix = parent === undefined ? '' : childPrefix(parent);
     const isForgotten = (text: string) => deps.marks !== undefined && isMarked(text, deps.marks, { endpoint, id, prefix });
     const records = await inTurns(recordsOf(texts, (text) => recordOf(text, id, prefix, isForgotten(text))));

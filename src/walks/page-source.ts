@@ -65,13 +65,14 @@ export function pageSource(
         response = await ask();
       }
       const { headers, url } = response;
+      const isNoContent = response.status === 204;
       const fit: FitMade = (heap, growth) => memory.fitMade(heap, growth);
       const { bytes, matched, scanned } = privacy
         ? await treated(response.bytes, format, privacy, fit)
         : { bytes: response.bytes, matched: undefined, scanned: undefined };
       return {
         async read(idField) {
-          const page = await current.read(request, { bytes, headers, url, scanned, fit }, format, idField);
+          const page = await current.read(request, { bytes, headers, url, isNoContent, scanned, fit }, format, idField);
           return withMatches(parent === undefined ? page : await inTurns(childPage(parent, page)), matched);
         },
         drop: () => freeBuffers([bytes]),

@@ -184,9 +184,9 @@ describe('a next-link pager', () => {
   });
 
   test('refuses a first page without the total that the entry names', () => {
-    const { pager } = listOf({ fields: { data: 'value', total: '@odata.count' } });
-    const page = pageOf('A');
-    const first = () => pager.next(pager.first(), page, new ReceivedNames().before(page));
+    const list = listOf({ fields: { data: 'value', total: '@odata.count' } });
+    const page = atOnce(readPage({ bytes: Buffer.from('{"value":[]}'), headers: {}, url: ASKED }, list));
+    const first = () => list.pager.next(list.pager.first(), page, new ReceivedNames().before(pageOf('')));
     expect(first).toThrow(
       expect.objectContaining({ code: 'malformed_envelope', message: expect.stringContaining('@odata.count') }),
     );

@@ -30,9 +30,17 @@ function result(data: string, count: number, total = count): string {
   return `{"totalRecords":${total},"totalDisplayRecords":${count},"data":${data}}`;
 }
 
+/** Reads a list's first page, which must tell more than others. */
+function readFirst(text: string, of: Endpoint, headers?: Record<string, string>) {
+  const page = readBytes(Buffer.from(text), of, undefined, headers);
+  const pager = pagerFor(of);
+  pager.next(pager.first(), page, { repeats: 0, isFirstPage: false, hasToken: () => false });
+  return page;
+}
+
 function codeOf(text: string, of: Endpoint): string {
   try {
-    readPage(text, of);
+    readFirst(text, of);
   } catch (error) {
     if (!isMusterError(error)) throw error;
     expect(`${error.message}${JSON.stringify(error.details)}${String(error.cause)}`).not.toContain(CANARY);
@@ -232,15 +240,10 @@ describe('an envelope', () => {
     ['malformed_envelope', 'null', RESULT],
     ['malformed_envelope', `"${CANARY}"`, RESULT],
     ['malformed_envelope', '[]', RESULT],
-    ['malformed_envelope', '{"totalRecords":0}', RESULT],
-    ['malformed_envelope', '{"totalRecords":0,"data":null}', RESULT],
-    ['malformed_envelope', '{"totalRecords":0,"data":{}}', RESULT],
     ['malformed_envelope', '{"data":[]}', RESULT],
     ['malformed_envelope', '{"totalRecords":null,"data":[]}', RESULT],
-    ['malformed_envelope', '{"totalRecords":"0","data":[]}', RESULT],
     ['malformed_envelope', '{"totalRecords":-1,"data":[]}', RESULT],
     ['malformed_envelope', '{"totalRecords":1.5,"data":[]}', RESULT],
-    ['malformed_envelope', '{"totalRecords":0,"totalDisplayRecords":null,"data":[]}', RESULT],
     ['malformed_envelope', '{"data":[],"totalRecords":0}', endpoint({ envelope: 'value' })],
     ['malformed_envelope', '{"value":[]}', endpoint({ envelope: 'value' })],
     ['malformed_envelope', '{"data":[]}', BARE],
@@ -248,11 +251,28 @@ describe('an envelope', () => {
     ['contradicting_envelope', result('[]', 1, 5), RESULT],
     ['contradicting_envelope', result('[{"id":1},{"id":2}]', 2, 1), RESULT],
     ['malformed_envelope', '{"nextPageToken":null,"data":[]}', TOKENS],
-    ['malformed_envelope', '{"hasNextPage":"false","nextPageToken":null,"data":[]}', TOKENS],
-    ['malformed_envelope', '{"hasNextPage":true,"data":[]}', TOKENS],
-    ['malformed_envelope', '{"hasNextPage":true,"nextPageToken":5,"data":[]}', TOKENS],
+    ['contradicting_envelope', '{"hasNextPage":true,"data":[]}', TOKENS],
+    ['malformed_envelope', '{"hasNextPage":false,"data":[]}', TOKENS],
+    ['malformed_envelope', '{}', RESULT],
+    ['malformed_envelope', '{"totalRecords":"-1","data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":"7 of 9","data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":[7],"data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":true,"data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":0,"totalDisplayRecords":{},"data":[]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":3,"data":null}', RESULT],
+    ['malformed_envelope', '{"totalRecords":0,"data":{"7":{"id":7}}}', RESULT],
+    ['malformed_envelope', '{"totalRecords":0,"data":""}', RESULT],
+    ['malformed_envelope', '{"totalRecords":0,"data":null,"items":[{"id":1}]}', RESULT],
+    ['malformed_envelope', '{"totalRecords":0,"data":false}', RESULT],
+    ['malformed_envelope', '{}', BARE],
+    ['malformed_envelope', '{"hasNextPage":2,"nextPageToken":null,"data":[]}', TOKENS],
+    ['malformed_envelope', '{"hasNextPage":{},"nextPageToken":null,"data":[]}', TOKENS],
+    ['malformed_envelope', '{"hasNextPage":true,"nextPageToken":true,"data":[]}', TOKENS],
+    ['malformed_envelope', `{"hasNextPage":true,"nextPageToken":["${CANARY}"],"data":[]}`, TOKENS],
+    ['malformed_envelope', `{"hasNextPage":true,"nextPageToken":{"page":"${CANARY}"},"data":[]}`, TOKENS],
+    ['malformed_envelope', `{"hasNextPage":true,"nextPageToken":{"token":"${CANARY}","cursor":"b"},"data":[]}`, TOKENS],
+    ['malformed_envelope', '{"hasNextPage":true,"nextPageToken":"t","data":null}', TOKENS],
     ['malformed_envelope', `{"hasNextPage":true,"nextPageToken":"${CANARY}\\u0000","data":[]}`, TOKENS],
-    ['malformed_envelope', '{"hasNextPage":false,"nextPageToken":null}', TOKENS],
     ['contradicting_envelope', '{"hasNextPage":true,"nextPageToken":"","data":[]}', TOKENS],
   ])('that is wrong is an error, never the end: %s %s', (code, text, of) => {
     expect(codeOf(text, of)).toBe(code);
@@ -265,6 +285,12 @@ describe('an envelope', () => {
     [false, 'null', undefined],
   ])('with hasNextPage %s and nextPageToken %s goes on with %s', (hasNextPage, token, next) => {
     expect(readPage(`{"data":[],"hasNextPage":${hasNextPage},"nextPageToken":${token}}`, TOKENS).nextToken).toBe(next);
+  });
+
+  test('without the flag of its first page is no first page', () => {
+    const list = endpoint({ pager: { style: 'continuation', size: 5 }, fields: { next: 'next', hasNext: 'more' } });
+    expect(codeOf('{"data":[],"next":"t"}', list)).toBe('malformed_envelope');
+    expect(codeOf('{"data":[],"next":"t","more":null}', list)).toBe('malformed_envelope');
   });
 
   test('may leave out totalDisplayRecords', () => {
@@ -298,9 +324,10 @@ describe('the places that an entry names', () => {
 
   test('may be response headers', () => {
     const list = endpoint({ pager: { style: 'skip-take', size: 5 }, fields: { data: 'none', total: 'header X-Total-Count' } });
-    const read = (count: string) => readBytes(Buffer.from('[{"id":1}]'), list, undefined, { 'x-total-count': count });
+    const read = (count: string) => readFirst('[{"id":1}]', list, { 'x-total-count': count });
     expect(read('12')).toMatchObject({ total: 12, ids: ['1'] });
-    for (const wrong of ['', '-1', '1.5', 'many', '12, 12']) expect(() => read(wrong)).toThrow(/the header x-total-count/);
+    for (const wrong of ['', '-1', '1.5', 'many', '12, 13', '100,100', 'items 0-2/*', 'items 0-2'])
+      expect(() => read(wrong)).toThrow(/the header x-total-count/);
     expect(cursor({ next: 'header X-Next-Cursor' }, '{"data":[]}', { 'x-next-cursor': 't' }).nextToken).toBe('t');
     expect(cursor({ next: 'header X-Next-Cursor' }, '{"data":[]}').nextToken).toBeUndefined();
     const more = (text: string) =>
@@ -312,7 +339,8 @@ describe('the places that an entry names', () => {
     ['malformed_envelope', { next: 'next' }, '{"data":[],"next":true}'],
     ['malformed_envelope', { next: 'next' }, '{"data":[],"next":12345678901234567890}'],
     ['malformed_envelope', { next: 'next' }, '{"data":[],"next":{"page":2}}'],
-    ['malformed_envelope', { next: 'next', hasNext: 'more' }, '{"data":[],"next":"t"}'],
+    ['malformed_envelope', { next: 'next', hasNext: 'more' }, '{"data":[],"next":"t","more":"maybe"}'],
+    ['malformed_envelope', { next: 'last id' }, '{"data":[{"id":false}]}'],
     ['malformed_envelope', { next: 'last id' }, '{"data":[{"id":"a\\u0000"}]}'],
     ['contradicting_envelope', { next: 'next', hasNext: 'more' }, '{"data":[],"more":true}'],
   ])('that hold no such value are %s: %j of %s', (code, fields, body) => {

@@ -14,6 +14,15 @@ function parsedOf(text: string): unknown {
   }
 }
 
+/** Which spelling of "no records" a parsed answer has. */
+function noRecordsIn(parsed: unknown): string | undefined {
+  if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return undefined;
+  const { data } = parsed as { data?: unknown };
+  if (!Object.hasOwn(parsed, 'data')) return 'missing';
+  if (data === null) return 'null';
+  return JSON.stringify(data) === '{}' ? 'empty' : undefined;
+}
+
 describe('the second reader', () => {
   test.each([
     ['{"data":[{"a":1.00},{"a":12345678901234567890}],"totalRecords":2}', ['data'], ['{"a":1.00}', '{"a":12345678901234567890}']],
@@ -40,10 +49,25 @@ describe('the second reader', () => {
     ['{"data":[1]', ['data'], 'malformed_response'],
     ['', [], 'malformed_response'],
     ['{"data":{"a":1}}', ['data'], 'malformed_envelope'],
-    ['{"items":[]}', ['data'], 'malformed_envelope'],
+    ['{"data":""}', ['data'], 'malformed_envelope'],
+    ['{"value":[]}', ['value', 'items'], 'malformed_envelope'],
+    ['null', ['data'], 'malformed_envelope'],
+    ['{}', [], 'malformed_envelope'],
     ['"[]"', [], 'malformed_envelope'],
   ])('refuses %s', (text, path, code) => {
     expect(() => read(text, ...path)).toThrow(expect.objectContaining({ code }));
+  });
+
+  test.each([
+    ['{"data":null}', ['data'], 'null'],
+    ['{"data": { \n} }', ['data'], 'empty'],
+    ['{"data":[1],"data":null}', ['data'], 'null'],
+    ['{}', ['data'], 'missing'],
+    ['{"value":null}', ['value', 'items'], 'missing'],
+    ['{"value":{"items":null}}', ['value', 'items'], 'null'],
+    [' null ', [], 'null'],
+  ])('takes %s for no records', (text, path, noRecords) => {
+    expect(read(text, ...path)).toMatchObject({ texts: [], noRecords });
   });
 
   test('takes for JSON what JSON.parse does, and finds in it what JSON.parse finds', () => {
@@ -59,6 +83,8 @@ describe('the second reader', () => {
         const parsed = parsedOf(text) as { data?: unknown } | undefined;
         if (parsed === undefined)
           expect(() => read(text, 'data')).toThrow(expect.objectContaining({ code: 'malformed_response' }));
+        else if (noRecordsIn(parsed))
+          expect(read(text, 'data')).toEqual({ rest: parsed, texts: [], noRecords: noRecordsIn(parsed) });
         else if (!Array.isArray(parsed?.data) || Array.isArray(parsed))
           expect(() => read(text, 'data')).toThrow(expect.objectContaining({ code: 'malformed_envelope' }));
         else {
