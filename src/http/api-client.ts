@@ -7,7 +7,7 @@ import type { Reservation } from './answer-memory.js';
 import { type Asker, type Permit, type RequestBudget, UNBOUNDED } from './budget/request-budget.js';
 import { describeRequest, type HttpClient, type HttpResponse } from './http-client.js';
 import { withRetries } from './retry-policy.js';
-import { statusError } from './service-error.js';
+import { mayBeJson, notOfTheApi, statusError } from './service-error.js';
 import type { TokenSource } from './token-source.js';
 
 export interface ApiRequest {
@@ -67,7 +67,8 @@ export class ApiClient {
   /**
    * Throws ServiceError: `access_token_refused` after a second 401 (the token source was told), `service_refused`
    * (403 and other 4xx, a redirect; the status in `details`), `service_throttled`, `service_error`, `service_timeout`,
-   * `service_unreachable` after the last attempt, `response_too_large`, `malformed_response`; MemoryShort; and whatever `tokens` throws.
+   * `service_unreachable`, `response_too_large`, `malformed_response`; MemoryShort; and whatever `tokens` throws. Those that
+   * are retryable after the last attempt.
    */
   request(outgoing: ApiRequest): Promise<ApiResponse> {
     const { clock, logger } = this.#parts;
@@ -92,7 +93,9 @@ export class ApiClient {
     }
     if (response.status === 401) await tokens.refused(token);
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
-    if (ANSWERED.has(response.status) || isNotModified) return response as ApiResponse;
+    const isAnswered = ANSWERED.has(response.status);
+    if (isAnswered && response.status !== 204 && !mayBeJson(response.bytes)) throw notOfTheApi(what, response);
+    if (isAnswered || isNotModified) return response as ApiResponse;
     // An answer may repeat what it was sent.
     registerSecret(token.reveal());
     throw statusError(what, response, this.#parts.clock.now());

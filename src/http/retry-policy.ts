@@ -22,7 +22,7 @@ export interface RetryOptions {
 
 /**
  * Repeats idempotent work, at most five times in all, while it fails with a retryable ServiceError: network errors,
- * timeouts, 408, 429 and 5xx, with a Retry-After of a minute at most. The first refusals by 429 count for nothing. Other errors, a token source's among them, pass through at
+ * timeouts, 408, 425, 429, 499, 5xx and what is no answer of the API, with a Retry-After of a minute at most. The first refusals by 429 count for nothing. Other errors, a token source's among them, pass through at
  * once: whoever raised them has a retry policy of its own. Rejects with the last error, or with the signal's reason as soon as it aborts.
  */
 export function withRetries<T>(

@@ -13,10 +13,12 @@ interface ServiceErrorFacts {
   readonly status?: number;
   /** Milliseconds that the service asked us to stay away. */
   readonly retryAfterMs?: number | undefined;
-  /** Whether the answer is JSON or has no body, as an API answers; a page of a gateway is not. */
+  /** Whether the answer is JSON, whatever it is called, or has no body, as an API answers; a page of a gateway is not. */
   readonly isInOwnWords?: boolean;
   /** The service's own sentence (serviceSays), for people; `service_says` in the details. */
   readonly serviceSays?: string | undefined;
+  /** Whether the same request may succeed later; by the code unless said. */
+  readonly retryable?: boolean;
   readonly cause?: unknown;
 }
 
@@ -27,13 +29,17 @@ export class ServiceError extends MusterError {
   readonly serviceSays: string | undefined;
 
   constructor(code: ServiceErrorCode, message: string, facts: ServiceErrorFacts) {
-    const { sent, status, retryAfterMs, isInOwnWords, serviceSays: sentence, cause } = facts;
+    const { sent, status, retryAfterMs, isInOwnWords, serviceSays: sentence, retryable, cause } = facts;
     const details = {
       ...(status !== undefined && { status }),
       ...(isInOwnWords && { own_words: true }),
       ...(sentence !== undefined && { service_says: sentence }),
     };
-    super(code, message, { ...(cause === undefined ? {} : { cause }), details });
+    super(code, message, {
+      ...(cause === undefined ? {} : { cause }),
+      ...(retryable === undefined ? {} : { retryable }),
+      details,
+    });
     this.name = 'ServiceError';
     this.sent = sent;
     this.retryAfterMs = retryAfterMs;
@@ -41,25 +47,74 @@ export class ServiceError extends MusterError {
   }
 }
 
-/** The error that a status is which is no answer. `what` names the request: method, host and path, never the query. */
-export function statusError(
-  what: string,
-  response: { status: number; headers: Readonly<Record<string, string>>; bytes: Uint8Array },
-  now: number,
-): ServiceError {
-  const { status } = response;
+interface AnswerFacts {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly bytes: Buffer;
+}
+
+/** Statuses that pass, in whatever words: Too Early, and a client that gave up, which is a proxy and not us. */
+const PASSING = new Set([425, 499]);
+
+/**
+ * The error that a status is which is no answer. `what` names the request: method, host and path, never the query. What the API does not say
+ * in its own words, such as the page of a firewall, a gateway or a status site, may pass as a 503 does.
+ */
+export function statusError(what: string, response: AnswerFacts, now: number): ServiceError {
+  const { status, headers } = response;
   const [code, advice] = meaning(status);
-  return new ServiceError(code, `${what} answered ${status}: ${advice}`, {
+  const isInOwnWords = speaksForItself(response);
+  const mayPass = status !== 401 && (!isInOwnWords || (status >= 300 && status < 400) || PASSING.has(status));
+  const strange = isInOwnWords
+    ? ''
+    : `, with ${typeOf(headers)} and not in the words of an API; a gateway or firewall may stand between`;
+  return new ServiceError(code, `${what} answered ${status}: ${advice}${strange}`, {
     sent: true,
     status,
-    isInOwnWords: speaksForItself(response),
+    isInOwnWords,
     serviceSays: serviceSays(response),
-    retryAfterMs: parseRetryAfter(response.headers['retry-after'], now),
+    retryAfterMs: parseRetryAfter(headers['retry-after'], now),
+    ...(mayPass && { retryable: true }),
   });
 }
 
-function speaksForItself({ headers, bytes }: { headers: Readonly<Record<string, string>>; bytes: Uint8Array }): boolean {
-  return bytes.length === 0 || /^application\/([\w.-]+\+)?json\b/i.test(headers['content-type'] ?? '');
+/** First bytes of a JSON value, and of those that an API answers with. */
+const JSON_STARTS = Buffer.from('{["-0123456789tfn');
+const STRUCTURE_STARTS = Buffer.from('{[');
+const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
+const SPACES = Buffer.from(' \t\r\n');
+
+/** Whether the body may be JSON, by its first byte: a page of HTML, a line of text and nothing at all are none. */
+export function mayBeJson(bytes: Buffer): boolean {
+  return startsWithOneOf(JSON_STARTS, bytes);
+}
+
+function startsWithOneOf(starts: Buffer, bytes: Buffer): boolean {
+  let at = bytes.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0;
+  while (at < bytes.length && SPACES.includes(bytes[at]!)) at += 1;
+  return at < bytes.length && starts.includes(bytes[at]!);
+}
+
+/** The error that a successful answer is which holds no JSON: somebody else than the API has answered, and may not do so for long. */
+export function notOfTheApi(what: string, { status, headers, bytes }: AnswerFacts): ServiceError {
+  const held = bytes.length === 0 ? 'an empty body' : `${typeOf(headers)} that is no JSON (${bytes.length} bytes)`;
+  const advice = 'a gateway or a maintenance page may stand between; check the base URL if it stays so';
+  return new ServiceError('malformed_response', `${what} answered ${status} with ${held}: ${advice}`, {
+    sent: true,
+    status,
+    retryable: true,
+  });
+}
+
+/** The content type as the answer names it, for a message; it comes from outside. */
+function typeOf(headers: Readonly<Record<string, string>>): string {
+  const type = headers['content-type']?.split(';', 1)[0]?.trim() ?? '';
+  return /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type) ? type : 'a body';
+}
+
+function speaksForItself({ headers, bytes }: AnswerFacts): boolean {
+  const isNamedJson = /^application\/([\w.-]+\+)?json\b/i.test(headers['content-type'] ?? '');
+  return bytes.length === 0 || startsWithOneOf(isNamedJson ? JSON_STARTS : STRUCTURE_STARTS, bytes);
 }
 
 function meaning(status: number): [ServiceErrorCode, string] {

@@ -11,15 +11,16 @@ import type { AnswerMemory } from '../http/answer-memory.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { Asker } from '../http/budget/request-budget.js';
 import { textOf } from '../http/http-client.js';
-import { ServiceError } from '../http/service-error.js';
 import { type TokenSource, tokensOfGrant } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import { newsOfRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
+import type { OpenWalk } from '../walks/open-walk.js';
 import { pageSource } from '../walks/page-source.js';
 import { SecondReader, type SecondReaderDependencies } from '../verify/second-reader.js';
 import { walkList } from '../walks/walk.js';
 import type { WalkStore } from '../walks/walk-store.js';
+import { endsTheRun, leadsNowhere, mayPass, retryDelay, viewError, type WalkFailure, walksFailed } from './run-failures.js';
 import type { LeasedRun } from './run-leases.js';
 
 export interface ExecutorDependencies extends SecondReaderDependencies {
@@ -35,14 +36,6 @@ export interface ExecutorDependencies extends SecondReaderDependencies {
   readonly logger: Logger;
 }
 
-/**
- * Delays before each new attempt of a run that failed. Their sum is how long an outage may last before a run is given
- * up: the next nightly run starts anew anyway.
- */
-const RETRY_DELAYS_SECONDS = [10, 30, 120, 600, 1_800];
-/** The longest that a service is left alone because it asked for it. */
-const LONGEST_RETRY_AFTER_SECONDS = 86_400;
-
 /** Workers that a run may take along, one after the other, without a page that was committed. */
 const MOST_DEATHS = 3;
 
@@ -56,7 +49,7 @@ interface Attempt {
   readonly log: Logger;
 }
 
-type WalkEnd = 'succeeded' | 'yielded' | { readonly failed: unknown };
+type WalkEnd = 'succeeded' | 'yielded' | WalkFailure;
 
 /** Works on one claimed run: its walks in order, from their checkpoints, until the end or until it must yield. */
 export class RunExecutor {
@@ -95,16 +88,15 @@ export class RunExecutor {
       if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([leased.signal, over.signal]), log);
       // Its failure is seen by whoever waits for it.
       record.catch(() => {});
-      const failures: unknown[] = [];
+      const failures: WalkFailure[] = [];
       for (const walk of walks) {
         const end = await this.#walk(walk, { leased, tokens, record, shouldYield, log });
         if (end === 'yielded') return (await releaseRun(db, run)) ? 'continue' : 'over';
-        if (end !== 'succeeded') failures.push(end.failed);
+        if (end !== 'succeeded') failures.push(end);
       }
       await record;
       if (failures.length > 0) {
-        const message = `${failures.length} of the run's lists could not be walked: the run's walks say why.`;
-        await this.#retryOrFail(run, failures, { code: 'walks_failed', message }, log);
+        await this.#retryOrFail(run, failures, walksFailed(failures), log);
       } else if (await finishRun(db, run, 'succeeded')) {
         log.info('run succeeded');
       } else if (await releaseRun(db, run)) {
@@ -126,6 +118,7 @@ export class RunExecutor {
   async #walk({ id, resource }: WalkToDo, { leased, tokens, record, shouldYield, log }: Attempt): Promise<WalkEnd> {
     const { store, clock, answers, catalogue, apiOf } = this.#deps;
     const { run, signal } = leased;
+    let opened: OpenWalk | undefined;
     try {
       const endpoint = catalogue.get(resource);
       if (!endpoint)
@@ -140,7 +133,7 @@ export class RunExecutor {
         await this.#secondReader.read({ walkId: id, run, endpoint, api, tokens, signal });
         return 'succeeded';
       }
-      const opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
+      opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
       const ofGrant = tokensOfGrant(tokens, opened.grantNumber);
       const fetchFor = pageSource({ api, companyId, tokens: ofGrant }, endpoint);
       const end = await walkList(opened, endpoint, { store, clock, answers, shouldYield, fetchFor }, signal);
@@ -158,7 +151,7 @@ export class RunExecutor {
       const view = viewError(error);
       log.warn({ resource, err: error }, `walk of ${resource} failed: ${view.code}`);
       await store.fail({ id, run }, view, leadsNowhere(error));
-      return { failed: error };
+      return { resource, error, mayPass: mayPass(error, opened) };
     }
   }
 
@@ -190,21 +183,26 @@ export class RunExecutor {
     } else if (isPassingTrouble(error)) {
       log.warn({ err: error }, 'the database interrupted the run; the sweeper puts it before the workers again');
     } else {
-      await this.#retryOrFail(run, [error], viewError(error), log);
+      await this.#retryOrFail(run, [{ error, mayPass: mayPass(error) }], viewError(error), log);
       return 'over';
     }
     await releaseRun(db, run);
     return 'over';
   }
 
-  async #retryOrFail(run: ClaimedRun, failures: readonly unknown[], error: ErrorView, log: Logger): Promise<void> {
+  async #retryOrFail(
+    run: ClaimedRun,
+    failures: readonly Pick<WalkFailure, 'error' | 'mayPass'>[],
+    error: ErrorView,
+    log: Logger,
+  ): Promise<void> {
     const { db } = this.#deps;
-    const delaySeconds = retryDelay(run, failures);
+    const delaySeconds = retryDelay(run.attempts, failures);
     if (delaySeconds === undefined) {
-      log.error({ err: failures[0] }, `run failed: ${error.code}`);
+      log.error({ err: failures[0]?.error }, `run failed: ${error.code}`);
       await finishRun(db, run, 'failed', error);
     } else {
-      log.warn({ err: failures[0], retry_in_seconds: delaySeconds }, `run waits to retry: ${error.code}`);
+      log.warn({ err: failures[0]?.error, retry_in_seconds: delaySeconds }, `run waits to retry: ${error.code}`);
       await postponeRun(db, { ...run, delaySeconds, error });
     }
   }
@@ -232,36 +230,4 @@ function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, asker: Asker
 /** A person waits for what was not asked for by the schedule, or for many companies at once. */
 function askerOf({ company, trigger }: ClaimedRun): Asker {
   return { company: company.companyId, urgent: trigger !== 'nightly' && trigger !== 'resync' && trigger !== 'nightly_verify' };
-}
-
-/** Errors that concern the whole company: going on with its next list would only repeat them. */
-function endsTheRun(error: unknown): boolean {
-  const codes = ['reauthorization_required', 'access_token_refused', 'company_not_found', 'fenced'] as const;
-  return codes.some((code) => isMusterError(error, code));
-}
-
-/** Whether another attempt may fare better: later, or in a worker that has the settings which this one lacks. */
-function mayPass(error: unknown): boolean {
-  return !isMusterError(error) || error.retryable || isMusterError(error, 'environment_not_configured');
-}
-
-/** Seconds until another attempt, not before the service asked for it; undefined when none is worth it, or none is left. */
-function retryDelay({ attempts }: ClaimedRun, failures: readonly unknown[]): number | undefined {
-  const passing = failures.filter(mayPass);
-  const delay = RETRY_DELAYS_SECONDS[attempts];
-  if (passing.length === 0 || delay === undefined) return undefined;
-  const asked = passing.map((error) => (error instanceof ServiceError ? (error.retryAfterMs ?? 0) / 1_000 : 0));
-  return Math.max(delay, Math.min(LONGEST_RETRY_AFTER_SECONDS, Math.ceil(Math.max(...asked))));
-}
-
-/** Errors to which the same checkpoint would only lead again. */
-function leadsNowhere(error: unknown): boolean {
-  const codes = ['page_token_loop', 'page_token_expired', 'pager_misdeclared'] as const;
-  return codes.some((code) => isMusterError(error, code));
-}
-
-function viewError(error: unknown): ErrorView {
-  return isMusterError(error)
-    ? { code: error.code, message: error.message }
-    : { code: 'internal_error', message: 'An unexpected error stopped the walk; the log has the details.' };
 }

@@ -154,7 +154,8 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
       return { isWhole: false, contradiction: `${behind.length} records stand behind the end of the list` };
     } catch (error) {
       if (!isMusterError(error)) throw error;
-      if (of.parent !== undefined && GONE.has(Number(error.details['status']))) return { isWhole: true };
+      const isOwn = error.details['own_words'] === true;
+      if (of.parent !== undefined && isOwn && GONE.has(Number(error.details['status']))) return { isWhole: true };
       failures += 1;
       if (failures <= REPEATS && UNUSABLE.has(error.code)) {
         await deps.clock.sleep(REPEAT_DELAY_MS * failures, deps.signal);

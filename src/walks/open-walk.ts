@@ -16,6 +16,8 @@ export interface OpenWalk extends WalkClaim {
   idField?: string;
   /** The list was seen in another order than in an earlier walk. */
   unstable: boolean;
+  /** An earlier walk has read the list to its end, proved or not. */
+  readonly wasRead: boolean;
   readonly pass: number;
   /** Undefined = from the start. */
   readonly checkpoint?: WalkCheckpoint;

@@ -3,6 +3,7 @@ import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
 import { inTurns } from '../core/turns.js';
 import { type AnswerMemory, MemoryShort } from '../http/answer-memory.js';
+import { ServiceError } from '../http/service-error.js';
 import type { Advance, ErrorMeaning, JsonObject, Pager } from '../pagers/pager.js';
 import { compareEverything } from './comparison.js';
 import type { OpenWalk } from './open-walk.js';
@@ -123,7 +124,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
         window.takeAgain(error);
         continue;
       }
-      if (isMusterError(error) && UNUSABLE.has(error.code) && failures < REPEATS) {
+      if (isUnusable(error) && failures < REPEATS) {
         failures += 1;
         await deps.clock.sleep(REPEAT_DELAY_MS * failures, signal);
         continue;
@@ -197,6 +198,11 @@ function* remember(memory: PassMemory, page: ReceivedPage, repeats: readonly num
   return { duplicates, newFrom: (known.at(-1) ?? -1) + 1 };
 }
 
+/** Whether the page was read and cannot be used. What was no answer of the API was asked for again already, with more patience. */
+function isUnusable(error: unknown): boolean {
+  return isMusterError(error) && UNUSABLE.has(error.code) && !(error instanceof ServiceError && error.retryable);
+}
+
 /** The end that an error puts to the pass without putting one to the walk. */
 function endBecauseOf(
   error: unknown,
@@ -209,6 +215,7 @@ function endBecauseOf(
   if (meaning?.kind === 'token-lost') return { kind: 'token-lost', error };
   if (meaning?.kind === 'ended') return { kind: 'end', checkpoint: checkpointAtEnd(checkpoint, pager, meaning.doubted) };
   if (meaning?.kind === 'contradicted' && !checkpoint.distrustsTotal) return { kind: 'contradicted' };
-  const isRefused = error.code === 'service_refused' && GONE.has(Number(error.details['status']));
+  const { code, details } = error;
+  const isRefused = code === 'service_refused' && details['own_words'] === true && GONE.has(Number(details['status']));
   return isRefused && checkpoint.parent !== undefined ? { kind: 'parent-gone', checkpoint } : undefined;
 }

@@ -99,7 +99,7 @@ export class WalkStore {
       },
       endpoint,
     );
-    const { epoch, pages, pass, baseline, idField, grantNumber } = opened;
+    const { epoch, pages, pass, baseline, idField, grantNumber, wasRead } = opened;
     const checkpoint = (opened.checkpoint ?? undefined) as WalkCheckpoint | undefined;
     if (opened.hasOldLedger) await this.#forgetLedger({ id, list, epoch, pages });
     // Behind the step that took the list: an earlier holder may have filled it until then. Other passes over a parent's list count as one with the first.
@@ -121,6 +121,7 @@ export class WalkStore {
       list,
       epoch,
       grantNumber,
+      wasRead,
       pass,
       pages,
       fillsEmptyList: (isEmpty || opened.startedEmpty) && pass === 1,

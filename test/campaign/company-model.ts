@@ -98,7 +98,7 @@ export class CompanyModel {
     if (encoded === undefined) return undefined;
     const department = decodeURIComponent(encoded);
     if (!this.history('departments').present.has(department))
-      throw new MusterError('service_refused', 'no such department', { details: { status: 404 } });
+      throw new MusterError('service_refused', 'no such department', { details: { status: 404, own_words: true } });
     const tasks = this.#tasks.get(department)!;
     const skip = Number(query!['skip']);
     const data = tasks.slice(skip, skip + Number(query!['take'])).map((task) => taskText(department, task));

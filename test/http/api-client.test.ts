@@ -136,8 +136,10 @@ test.each([
   [403, 'service_refused', 1],
   [400, 'service_refused', 1],
   [410, 'service_refused', 1],
-  [204, 'malformed_response', 1],
-  [307, 'service_refused', 1],
+  [202, 'malformed_response', 1],
+  [307, 'service_refused', 5],
+  [425, 'service_refused', 5],
+  [499, 'service_refused', 5],
   [408, 'service_timeout', 5],
   [429, 'service_throttled', 20],
   [500, 'service_error', 5],
@@ -147,6 +149,46 @@ test.each([
   expect(error).toMatchObject({ code, details: { status } });
   expect(String(error)).not.toMatch(/hush|t1|"a"/);
   expect(received).toHaveLength(requests);
+});
+
+const HTML = '<!doctype html><title>Wartung</title>';
+
+test.each<[string, number, Record<string, string>, string, string]>([
+  ['a page of HTML', 200, { 'content-type': 'text/html' }, HTML, 'malformed_response'],
+  ['a page of HTML under the name of JSON', 200, { 'content-type': 'application/json' }, `\n${HTML}`, 'malformed_response'],
+  ['a line of text', 200, { 'content-type': 'text/plain' }, 'Service Unavailable', 'malformed_response'],
+  ['XML behind a byte order mark', 200, {}, '\uFEFF<?xml version="1.0"?><fault/>', 'malformed_response'],
+  ['nothing', 200, {}, '', 'malformed_response'],
+  ['white space', 200, {}, ' \r\n', 'malformed_response'],
+  ['a way to a status page', 302, { location: '/status' }, '', 'service_refused'],
+  ['a firewall', 403, { 'content-type': 'text/html; charset=utf-8' }, HTML, 'service_refused'],
+  ['a firewall that calls it JSON', 403, { 'content-type': 'application/json' }, HTML, 'service_refused'],
+  ['a gateway without a route', 404, { 'content-type': 'text/html' }, HTML, 'service_refused'],
+  ['a gateway in plain text', 404, { 'content-type': 'text/plain' }, 'no such route', 'service_refused'],
+  ['a challenge', 400, { 'content-type': 'text/html' }, HTML, 'service_refused'],
+])('%s is no answer of the API, and asked for again', async (_, status, headers, body, code) => {
+  let left = 2;
+  const { get, received } = await setUp((_request, response) => {
+    if (left-- > 0) response.writeHead(status, headers).end(body);
+    else response.end('{"a":1}');
+  });
+  expect(await get()).toMatchObject({ status: 200, bytes: Buffer.from('{"a":1}') });
+  expect(received).toHaveLength(3);
+
+  left = Infinity;
+  const error = await get().catch((caught: unknown) => caught);
+  expect(error).toMatchObject({ code, retryable: true, details: { status } });
+  expect(String(error)).not.toContain('Wartung');
+});
+
+test.each<[string, Record<string, string>, string]>([
+  ['JSON', { 'content-type': 'application/problem+json' }, '{"title":"no"}'],
+  ['JSON under another name', { 'content-type': 'text/html' }, ' {"title":"no"}'],
+  ['no body', {}, ''],
+])('a refusal in the words of the API is final: %s', async (_, headers, body) => {
+  const { get, received } = await setUp((_request, response) => void response.writeHead(404, headers).end(body));
+  await expect(get()).rejects.toMatchObject({ code: 'service_refused', retryable: false, details: { own_words: true } });
+  expect(received).toHaveLength(1);
 });
 
 test('a lost connection is service_unreachable', async () => {

@@ -118,6 +118,16 @@ export class Deployment {
     return waitFor(ended, { intervalMs: 100 }); // each look costs the API and PostgreSQL some milliseconds
   }
 
+  /** The end of a run that waits to retry for as long as it may: its last attempt comes now. */
+  async runGivenUp(companyId: string): Promise<RunModel> {
+    await waitFor(async () => (await this.lastRun(companyId)).retry_at !== undefined, { intervalMs: 100 });
+    await this.database.db.pool.query(
+      "UPDATE muster.runs SET attempts = 99, start_after = now() WHERE company_id = $1 AND status = 'queued'",
+      [companyId],
+    );
+    return this.runEnd(companyId);
+  }
+
   /** Every token that is stored now, in plain. */
   async storedTokens(): Promise<string[]> {
     const [id, key] = this.env['MUSTER_ENCRYPTION_KEYS']!.split(':') as [string, string];

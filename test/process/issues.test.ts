@@ -39,7 +39,7 @@ test('a list that fails is an issue, and the call that it names ends it', async 
 
   deployment.sandbox.faults.add({ kind: 'status', status: 403 }, { path: '/departments', times: Number.POSITIVE_INFINITY });
   await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
-  expect((await deployment.runEnd(companyId)).status).toBe('failed');
+  expect((await deployment.runGivenUp(companyId)).status).toBe('failed');
   const [issue] = await waitFor(async () => ((await issues('ongoing')).length > 0 ? issues('ongoing') : undefined));
   expect(issue).toMatchObject({
     cause: 'service_refused',

@@ -88,7 +88,10 @@ test('a run that failed, and deletions that were held back, are told with what t
 
   sandbox.list(companyId, 'employees').remove(0, 1_000);
   sandbox.faults.add({ kind: 'status', status: 403 }, { path: '/departments', times: Infinity });
-  const synced = await operate('sync', '--environment', 'test', '--company', companyId, '--wait');
+  const [synced] = await Promise.all([
+    operate('sync', '--environment', 'test', '--company', companyId, '--wait'),
+    deployment.runGivenUp(companyId),
+  ]);
   expect([synced.code, synced.stderr]).toEqual([1, 'muster: The run failed.\n']);
   const shown = await operate('runs', 'show', /^[0-9a-f-]{36}/m.exec(synced.stdout)![0]);
   for (const { stdout } of [synced, shown]) {

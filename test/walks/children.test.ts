@@ -65,7 +65,7 @@ function tasksPage({ path, query }: ApiRequest): string | undefined {
   if (department === undefined) return undefined;
   const id = decodeURIComponent(department);
   asked.push(id);
-  if (gone.has(id)) throw new MusterError('service_refused', 'no such department', { details: { status: 404 } });
+  if (gone.has(id)) throw new MusterError('service_refused', 'no such department', { details: { status: 404, own_words: true } });
   const left = id === shrinking && asked.indexOf(id) < asked.length - 1 ? 1 : 0;
   const total = tasks.get(id)! - left;
   const [skip, take] = [Number(query!['skip']), Number(query!['take'])];

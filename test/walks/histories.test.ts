@@ -201,10 +201,10 @@ test('a service that is gone for a while costs an attempt and no page; the delay
     walks: [{ status: 'failed', error: { code: 'service_unreachable' }, pages: 2 }],
   });
   const delays = [new Date(run.retry_at!).getTime() - Date.now()];
-  for (let attempt = 2; attempt <= 6; attempt += 1) {
+  for (let attempt = 2; attempt <= 9; attempt += 1) {
     await database.db.prisma.run.update({ where: { id: run.id }, data: { startAfter: new Date(0) } });
     const again = await harness.work(run.id);
-    if (attempt < 6) delays.push(new Date(again.retry_at!).getTime() - Date.now());
+    if (attempt < 9) delays.push(new Date(again.retry_at!).getTime() - Date.now());
     else expect(again).toMatchObject({ status: 'failed', walks: [{ pages: 2 }] });
   }
   expect(delays).toEqual(delays.toSorted((a, b) => a - b));

@@ -79,6 +79,7 @@ export class MemoryMirror implements WalkRecord {
       list: { environment: 'test', companyId: 'company', resource: 'list' },
       epoch: 1n,
       grantNumber: 1,
+      wasRead: false,
       unstable: this.unstable,
       pass: this.#saved?.pass ?? 1,
       memory,

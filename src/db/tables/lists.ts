@@ -22,6 +22,9 @@ export function isOfList({ environment, companyId, resource }: ListKey): Prisma.
   return Prisma.sql`environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
 }
 
+/** Whether a walk has read the list, `l`, to its end, proved or not. */
+const WAS_READ = Prisma.sql`(l.last_verified_at IS NOT NULL OR l.unverified_since IS NOT NULL)`;
+
 /**
  * The parts of a statement that take the list for a walk: from here on every earlier holder's writes fail. A company that was removed has no
  * list to take, so that a slow worker cannot bring it back. A list that is new stands under the privacy rules; `follows_rules` says whether any other does.
@@ -36,7 +39,7 @@ export function takeList({ environment, companyId, resource }: ListKey, runId: s
       SELECT FROM muster.marks m
       WHERE m.environment = connection.environment AND m.company_id = connection.company_id AND m.resource = ${resource}) FROM connection
     ON CONFLICT (environment, company_id, resource) DO UPDATE SET epoch = l.epoch + 1, last_run_id = EXCLUDED.last_run_id
-    RETURNING l.epoch, l.id_field, l.unstable_since, l.verified_walk_id, l.has_marks, ${ETAG_TRUST} AS etag_trust,
+    RETURNING l.epoch, l.id_field, l.unstable_since, l.verified_walk_id, l.has_marks, ${WAS_READ} AS was_read, ${ETAG_TRUST} AS etag_trust,
       l.privacy IS NOT DISTINCT FROM ${rules} AS follows_rules)`;
 }
 
