@@ -4,6 +4,7 @@ import { connectionFailure } from '../core/connection-failure.js';
 import { MemoryShort, type Reservation } from './answer-memory.js';
 import { decodeBody, malformed } from './decode-body.js';
 import { Exchange } from './exchange.js';
+import { MAX_HEADER_BYTES, refusedHttp } from './refused-http.js';
 import { ServiceError } from './service-error.js';
 
 export interface HttpRequest {
@@ -70,6 +71,7 @@ export class HttpClient {
     const options: Agent.Options = {
       // Parts of several responses would share their memory, which an Exchange gives back.
       allowH2: false,
+      maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: silenceTimeoutMs,
       bodyTimeout: silenceTimeoutMs,
       connect: (target, done) =>
@@ -130,6 +132,13 @@ export class HttpClient {
     const code = (error as NodeJS.ErrnoException).code ?? '';
     if (code.startsWith('UND_ERR_') && code.endsWith('_TIMEOUT'))
       return new ServiceError('service_timeout', `${what} got no answer in time (${code})`, { sent, cause: error });
+    const refused = refusedHttp(error);
+    if (refused !== undefined)
+      return new ServiceError(
+        'malformed_response',
+        `${what} gave an answer that cannot be read: ${refused}; ask the operator of the service, or of the proxy before it`,
+        { sent, cause: error, retryable: true },
+      );
     const problem = sent
       ? 'the connection broke before the answer was complete'
       : `no connection: ${connectionFailure(error)}; check the address and the network`;

@@ -13,6 +13,7 @@ import {
   type ScannedText,
   scanJson,
 } from './json-scanner.js';
+import { jsonFault } from './json-fault.js';
 import { MAX_DEPTH, type Span } from './json-text.js';
 import { KeyHashes } from './key-hashes.js';
 import { type NoRecords, noRecordsAt } from './no-records.js';
@@ -199,9 +200,11 @@ function* scanned(
   const found = isUtf8(bytes) ? (known ?? (yield* scanJson(bytes, pager.dataPath, members, fit))) : undefined;
   if (!found) {
     // A parser's own message would quote the body.
+    const fault = isUtf8(bytes) ? jsonFault(bytes) : undefined;
+    const where = fault === undefined ? '' : `, from byte ${fault} on`;
     throw new MusterError(
       'malformed_response',
-      `The answer of the list ${resource} is not JSON in UTF-8, or nested deeper than ${MAX_DEPTH} (${bytes.length} bytes). Check path and base URL of this list.`,
+      `The answer of the list ${resource} is not JSON in UTF-8, or nested deeper than ${MAX_DEPTH}${where} (${bytes.length} bytes). Check path and base URL of this list.`,
       { details: { resource, length: bytes.length } },
     );
   }

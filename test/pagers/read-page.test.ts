@@ -228,6 +228,23 @@ describe('a record that cannot be kept', () => {
 });
 
 describe('an envelope', () => {
+  test.each([
+    [0, '<html>'],
+    [0, ''],
+    [0, 'temporarily unavailable'],
+    [8, '{"data":'],
+    [10, '{"data":[ bad ]}'],
+    [12, '{"data":[{} {}]}'],
+    [14, '{"data":["ü",]}'],
+    [14, '{"data":[{"a" 1}]}'],
+    [16, '{"data":[{"a":1}'],
+    [17, '{"data":[{}],"a":"no end'],
+  ])('that is no JSON names the byte, here %i: %s', (byte, text) => {
+    expect(() => readPage(text, RESULT)).toThrow(
+      expect.objectContaining({ message: expect.stringContaining(`from byte ${byte} on`) }),
+    );
+  });
+
   test('that is not UTF-8 is malformed_response', () => {
     const latin1 = Buffer.from(result('[{"id":"M\xfcller"}]', 1), 'latin1');
     expect(() => readBytes(latin1, RESULT)).toThrow(expect.objectContaining({ code: 'malformed_response' }));
