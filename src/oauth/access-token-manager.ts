@@ -21,6 +21,7 @@ import type { TokenSource } from '../http/token-source.js';
 import type { Dependencies } from './grant-store.js';
 import { adoptSuccessor, RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
+import { answerText } from './token-answer.js';
 
 /** Longer than a lease, so that a caller that waits outlives a lease whose owner crashed. */
 const WAIT_MS = LEASE_MS + 5_000;
@@ -209,13 +210,13 @@ function tokensHeld(company: CompanyKey): MusterError {
 }
 
 /** The error of the last attempt. Retryable even where that error was not: nothing was tried now, and the next attempt is coming. */
-function notYet({ company, lastFailure, transientFailures, refreshAt }: StoredToken): MusterError {
-  const isRefused = lastFailure === 'service_refused';
-  const reason = isRefused ? ': the authorization server refuses it; check client id, client secret and auth URL' : '';
+function notYet({ company, lastFailure, lastStatus, lastError, transientFailures, refreshAt }: StoredToken): MusterError {
+  const answered =
+    lastStatus === null ? '' : `: the token endpoint answered ${answerText({ status: lastStatus, error: lastError })}`;
   const retryAt = refreshAt.toISOString();
   return new MusterError(
     lastFailure ?? 'service_unreachable',
-    `The token of ${describeCompany(company)} could not be refreshed${reason}; the next attempt is made at ${retryAt}`,
+    `The token of ${describeCompany(company)} could not be refreshed${answered}; the next attempt is made at ${retryAt}, or when a sync of the company is asked for`,
     { details: { failures: transientFailures, retry_at: retryAt }, retryable: true },
   );
 }

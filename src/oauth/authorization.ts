@@ -11,7 +11,7 @@ import type { ConnectLinks } from './connect-links.js';
 import { reasonOf, recordFlowEnd, shownText } from './flow-record.js';
 import { type Dependencies, keepAside, saveGrant } from './grant-store.js';
 import { requireOurs } from './installation.js';
-import type { Grant, TokenAnswer } from './token-answer.js';
+import { type Grant, suspectOf, type TokenAnswer } from './token-answer.js';
 
 /** Why a flow did not start, or connected nothing. */
 export type AuthorizationFailure =
@@ -80,6 +80,8 @@ interface AuthorizationDependencies extends Dependencies {
   readonly flows: AuthorizationFlows;
   readonly providers: Partial<Record<Environment, ProviderSettings>>;
 }
+
+const UNEXPLAINED = { token: 'refused_code', client: 'not_configured', service: 'service_down' } as const;
 
 /** A link that somebody came with. Only who has it, or started the flow with it, is shown it again: a state is seen by others, too. */
 type UsedLink = ConnectLinkRow & { readonly isStarter: boolean };
@@ -171,9 +173,10 @@ export class Authorization {
       case 'malformed':
         await this.#setAside(link, nameOf(link, link.companyId), 'unusable_grant', answer.refreshToken);
         return this.#failed('unusable_grant', link);
-      case 'refused':
       case 'unexplained':
-        // The page blames the code. Should our client be at fault, the reason on record alone says so.
+        // A page that blames the code may be wrong: should our client be at fault, the reason on record alone says so.
+        return this.#failed(UNEXPLAINED[suspectOf(answer)], link);
+      case 'refused':
         return this.#failed('refused_code', link);
       case 'client_refused':
         return this.#failed('not_configured', link);

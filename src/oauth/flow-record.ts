@@ -57,7 +57,7 @@ export function reasonOf(answer: TokenAnswer): string | undefined {
     case 'refused':
     case 'unexplained':
     case 'client_refused':
-      return answer.error;
+      return answer.error ?? `status ${answer.status}`;
     case 'malformed':
       return answer.problem;
     case 'transient':

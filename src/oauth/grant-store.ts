@@ -7,6 +7,7 @@ import type { Database } from '../db/database.js';
 import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
 import { authorizeConnection, lockConnection, noteGrant } from '../db/tables/connections.js';
+import { hastenPutOffs } from '../db/tables/put-off-tokens.js';
 import type { NewQuarantinedToken } from '../db/tables/quarantined-tokens.js';
 import { isStored, saveToken } from '../db/tables/tokens.js';
 import { inTransaction, type Transaction } from '../db/transaction.js';
@@ -79,7 +80,10 @@ export async function saveGrant(
       throw error;
     });
     if (outcome === 'overtaken') await setAside('overtaken')();
-    if (typeof outcome !== 'string') logger.info({ ...logFieldsOf(company), ...outcome }, 'company onboarded');
+    if (typeof outcome === 'string') return outcome;
+    logger.info({ ...logFieldsOf(company), ...outcome }, 'company onboarded');
+    // The service grants again, which may help others.
+    await hastenPutOffs(db.prisma, company).catch(() => {});
     return outcome;
   };
   await journal?.append(company, origin.since, grant.refreshToken, { isAuthorization: true });

@@ -9,7 +9,7 @@ import { databaseTime } from '../db/tables/audit.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { type Dependencies, digestOf, keepAside, type Origin, saveGrant } from './grant-store.js';
-import type { Grant, TokenAnswer } from './token-answer.js';
+import { answerText, type Grant, suspectOf, type TokenAnswer } from './token-answer.js';
 
 /** Takes companies in. A refresh token that is given to us is spent to prove it, so everything else is checked before. */
 export class Onboarding {
@@ -90,6 +90,22 @@ function refuseOther(company: CompanyKey, companyId: string): void {
   );
 }
 
+/** The code and the words of a refusal without an explanation, given what was answered. */
+const UNEXPLAINED = {
+  token: (answered: string): [ErrorCode, string] => [
+    'token_refused',
+    `the service refuses the request without a reason (${answered}), as it may for a refresh token that is wrong, spent or revoked; have it authorize again, and if that is refused, too, check client id and client secret`,
+  ],
+  client: (answered: string): [ErrorCode, string] => [
+    'service_refused',
+    `the service refuses our client (${answered}); check client id, client secret and auth URL`,
+  ],
+  service: (answered: string): [ErrorCode, string] => [
+    'service_unreachable',
+    `the token endpoint answered ${answered}; try again`,
+  ],
+};
+
 function granted(company: CompanyKey, answer: TokenAnswer): Grant {
   const refuse = (code: ErrorCode, problem: string, cause?: unknown) => {
     throw new MusterError(code, `${describeCompany(company)} was not onboarded: ${problem}`, { cause });
@@ -103,15 +119,9 @@ function granted(company: CompanyKey, answer: TokenAnswer): Grant {
         'the service refuses the refresh token; have it authorize again, with a connect link for instance',
       );
     case 'unexplained':
-      return refuse(
-        'token_refused',
-        `the service refuses the request without a reason (${answer.error}), as it may for a refresh token that is wrong, spent or revoked; have it authorize again, and if that is refused, too, check client id and client secret`,
-      );
+      return refuse(...UNEXPLAINED[suspectOf(answer)](answerText(answer)));
     case 'client_refused':
-      return refuse(
-        'service_refused',
-        `the service refuses our client (${answer.error}); check client id, client secret and auth URL`,
-      );
+      return refuse(...UNEXPLAINED.client(answerText(answer)));
     case 'unreachable':
       return refuse(
         'service_unreachable',
@@ -119,7 +129,7 @@ function granted(company: CompanyKey, answer: TokenAnswer): Grant {
         answer.cause,
       );
     case 'transient':
-      return refuse('service_unreachable', `the authorization server answered ${answer.status}; try again`);
+      return refuse('service_unreachable', `the token endpoint answered ${answerText(answer)}; try again`);
     case 'malformed':
       return refuse(
         'service_unreachable',

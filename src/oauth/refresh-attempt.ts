@@ -10,29 +10,19 @@ import {
   noteGrant,
   type ReauthorizationReason,
 } from '../db/tables/connections.js';
+import { hastenPutOffs, type RefusingAnswer } from '../db/tables/put-off-tokens.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
-import {
-  abandonAttempt,
-  beginAttempt,
-  findToken,
-  isServiceSilent,
-  postponeRefresh,
-  replaceToken,
-  type StoredToken,
-} from '../db/tables/tokens.js';
+import { abandonAttempt, beginAttempt, findToken, postponeRefresh, replaceToken, type StoredToken } from '../db/tables/tokens.js';
 import { inTransaction, type Transaction, untilCommitted } from '../db/transaction.js';
 import { GrantedToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
 import { requireOurs } from './installation.js';
 import { type Dependencies, digestOf, keepAside, quarantine } from './grant-store.js';
-import { NEEDED_MS, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
-import type { Grant, TokenAnswer } from './token-answer.js';
+import { NEEDED_MS, putOffSeconds, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
+import { answerText, type Grant, type TokenAnswer } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
 import type { TokenPair } from './vault.js';
-
-/** A token whose answer was lost is sent once more, and not a third time. */
-const UNANSWERED_LIMIT = 2;
 
 /**
  * One refresh under a lease: written down, sent once, and its answer stored before anybody uses it. Where the process
@@ -45,8 +35,8 @@ export class RefreshAttempt {
   readonly #state: StoredToken;
   readonly #refreshToken: Secret;
   readonly #sendBefore: number;
-  /** Attempts with this refresh token whose outcome is not known. */
-  #unanswered: number;
+  /** An attempt with this refresh token has no known outcome. */
+  #isUnanswered: boolean;
 
   /** `sendBefore` is a time of the monotonic clock. Throws `environment_not_configured` and `token_unreadable`. */
   constructor(deps: Dependencies, state: StoredToken, sendBefore: number) {
@@ -56,17 +46,16 @@ export class RefreshAttempt {
     this.#state = state;
     this.#refreshToken = deps.vault.openRefresh(state);
     this.#sendBefore = sendBefore;
-    this.#unanswered = state.unanswered;
+    this.#isUnanswered = state.isUnanswered;
   }
 
   async make(): Promise<Secret> {
     const { db, clock } = this.#deps;
-    if (await this.#isGivenUp()) return this.#abandon('refresh_outcome_unknown');
-    const begun = await beginAttempt(db, { ...this.#state, unanswered: this.#counted + 1, neededMs: NEEDED_MS });
+    const begun = await beginAttempt(db, { ...this.#state, neededMs: NEEDED_MS });
     if (!begun) throw tokenBusy(this.#company);
     // The database has just checked the lease by its own clock; this catches a process that was frozen since.
     if (clock.monotonic() > this.#sendBefore) {
-      await this.#postpone('token_busy');
+      await this.#postpone('token_busy', { retryAfterSeconds: this.#retryAfterSeconds() });
       throw tokenBusy(this.#company);
     }
     const sentAt = clock.monotonic();
@@ -78,7 +67,7 @@ export class RefreshAttempt {
       case 'granted':
         return this.#keep(answer, sentAt);
       case 'refused':
-        return this.#abandon(this.#unanswered > 0 ? 'refresh_outcome_unknown' : 'token_refused', { isRefused: true });
+        return this.#abandon(this.#isUnanswered ? 'refresh_outcome_unknown' : 'token_refused', answer);
       case 'malformed':
         await this.#store(
           { accessToken: undefined, refreshToken: answer.refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 60 },
@@ -86,24 +75,15 @@ export class RefreshAttempt {
         );
         throw this.#failed('service_error', 'it granted no usable access token; the refresh token was kept');
       case 'unexplained':
-        return this.#putOff(
-          'service_refused',
-          `it refuses the request without a reason (${answer.error}); have it authorize again if it grants other companies theirs, else check client id, client secret and auth URL`,
-        );
+        return this.#putOff('service_refused', 'which says nothing of the token; it is kept, and sent again later', answer);
       case 'client_refused':
-        return this.#putOff(
-          'service_refused',
-          `it refuses our client (${answer.error}); check client id, client secret and auth URL`,
-        );
-      case 'transient': {
-        const code = answer.status === 429 ? 'service_throttled' : 'service_error';
-        return this.#putOff(code, `it answered ${answer.status}`, { askedMs: answer.retryAfterMs });
-      }
+        return this.#retryLater('service_refused', 'check client id, client secret and auth URL', answer);
+      case 'transient':
+        return this.#retryLater(answer.status === 429 ? 'service_throttled' : 'service_error', 'it is asked again soon', answer);
       case 'unreachable':
-        return this.#putOff('service_unreachable', `it cannot be reached: ${answer.cause.message}`, { cause: answer.cause });
+        return this.#retryLater('service_unreachable', `it cannot be reached: ${answer.cause.message}`, answer);
       case 'ambiguous': {
-        this.#unanswered += 1;
-        if (await this.#isGivenUp()) return this.#abandon('refresh_outcome_unknown');
+        this.#isUnanswered = true;
         const late = answer.cause?.code === 'service_timeout';
         return this.#putOff(late ? 'service_timeout' : 'service_unreachable', 'it gave no readable answer', answer);
       }
@@ -127,6 +107,8 @@ export class RefreshAttempt {
       },
       sentAt,
     );
+    // The service grants again, which may help others.
+    await hastenPutOffs(this.#deps.db.prisma, this.#company).catch(() => {});
     if (!stored) return this.#newest();
     logger.debug({ ...logFieldsOf(this.#company), lifetimeSeconds }, 'token refreshed');
     return new GrantedToken(grant.accessToken.reveal(), stored.grantNumber);
@@ -178,24 +160,24 @@ export class RefreshAttempt {
   }
 
   /**
-   * Ends the authorization, unless a newer pair was stored since this attempt began: then that one is the answer. `isRefused`: by the service, and not for the lack of an
-   * answer. Not given up when the database is away for a moment: a refusal that is not on record would be asked for again.
+   * Ends the authorization, unless a newer pair was stored since this attempt began: then that one is the answer. `answer`: the refusal of the service, if it
+   * refused. Not given up when the database is away for a moment: a refusal that is not on record would be asked for again.
    */
-  async #abandon(reason: ReauthorizationReason, { isRefused = false } = {}): Promise<Secret> {
+  async #abandon(reason: ReauthorizationReason, answer?: RefusingAnswer): Promise<Secret> {
     const { db, connections, logger } = this.#deps;
     let opened = false;
     const abandoned = await untilCommitted(() =>
       inTransaction(db, async (tx) => {
         if (!(await lockConnection(tx, this.#company))) return false;
-        const isExplained = reason !== 'token_refused' && !(isRefused && (await wasAttemptedElsewhere(tx, this.#company)));
-        if (!(await abandonAttempt(tx, this.#state))) return false;
+        const isExplained = reason !== 'token_refused' && !(answer && (await wasAttemptedElsewhere(tx, this.#company)));
+        if (!(await abandonAttempt(tx, { ...this.#state, answer: answer ?? {} }))) return false;
         await connections.requireReauthorization(this.#company, reason, tx);
         opened = !isExplained && (await recordRefusal(tx, this.#state));
         return true;
       }),
     );
     if (!abandoned) return this.#newest();
-    logger.warn({ ...logFieldsOf(this.#company), reason }, 'company must authorize again');
+    logger.warn({ ...logFieldsOf(this.#company), reason, ...answeredFields(answer) }, 'company must authorize again');
     if (opened)
       logger.error(
         { environment: this.#company.environment },
@@ -210,46 +192,63 @@ export class RefreshAttempt {
     return this.#deps.vault.openAccess(state);
   }
 
-  /**
-   * A token that went unanswered twice is given up: it was probably used up. While nobody gets an answer it is the
-   * authorization server that is silent, and its outage must not cost every company its authorization (docs/decisions/0007).
-   */
-  async #isGivenUp(): Promise<boolean> {
-    return this.#unanswered >= UNANSWERED_LIMIT && !(await isServiceSilent(this.#deps.db, this.#company));
+  /** Kept back for longer with each such answer in a row. */
+  async #putOff(code: ErrorCode, problem: string, answer: Failure): Promise<never> {
+    const { random = Math.random } = this.#deps;
+    const putOffs = this.#state.putOffs + 1;
+    const isLost = answer.kind === 'ambiguous';
+    const retryAfterSeconds = putOffSeconds(putOffs, { isLost, askedMs: answer.retryAfterMs, random: random() });
+    await this.#postpone(code, { retryAfterSeconds, putOffs, answer });
+    throw this.#failed(code, problem, answer);
   }
 
-  /** The unanswered attempts that go on record: a token that was not given up may be sent once more. */
-  get #counted(): number {
-    return Math.min(this.#unanswered, UNANSWERED_LIMIT - 1);
+  async #retryLater(code: ErrorCode, problem: string, answer: Failure): Promise<never> {
+    await this.#postpone(code, { retryAfterSeconds: this.#retryAfterSeconds(answer.retryAfterMs), answer });
+    throw this.#failed(code, problem, answer);
   }
 
-  async #putOff(
-    code: ErrorCode,
-    problem: string,
-    { askedMs, cause }: { askedMs?: number | undefined; cause?: unknown } = {},
-  ): Promise<never> {
-    await this.#postpone(code, askedMs);
-    throw this.#failed(code, problem, cause);
+  #retryAfterSeconds(askedMs?: number): number {
+    const { random = Math.random } = this.#deps;
+    return retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random());
   }
 
   /** Written until it is on record: an attempt without an outcome would count against the company. */
-  async #postpone(failure: ErrorCode, askedMs?: number): Promise<void> {
-    const { db, random = Math.random } = this.#deps;
-    const retryAfter = retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random());
-    const outcome = { failure, unanswered: this.#counted, retryAfterSeconds: retryAfter };
-    await untilCommitted(() => postponeRefresh(db, { ...this.#state, ...outcome }));
+  async #postpone(
+    failure: ErrorCode,
+    outcome: { retryAfterSeconds: number; putOffs?: number; answer?: RefusingAnswer },
+  ): Promise<void> {
+    const { putOffs = this.#state.putOffs, answer = {}, retryAfterSeconds } = outcome;
+    const isUnanswered = this.#isUnanswered;
+    await untilCommitted(() =>
+      postponeRefresh(this.#deps.db, { ...this.#state, failure, isUnanswered, putOffs, answer, retryAfterSeconds }),
+    );
   }
 
-  #failed(code: ErrorCode, problem: string, cause?: unknown): MusterError {
+  /** Retryable, whatever the code: the next attempt is coming. */
+  #failed(code: ErrorCode, problem: string, answer: Partial<Failure> = {}): MusterError {
     const failures = this.#state.transientFailures + 1;
-    const error = new MusterError(
+    const { status, error, cause } = answer;
+    const answered = status === undefined ? '' : `The token endpoint answered ${answerText({ status, error })}: `;
+    const failed = new MusterError(
       code,
-      `The authorization server did not refresh the token of ${describeCompany(this.#company)}: ${problem}`,
-      { cause, details: { failures } },
+      `The authorization server did not refresh the token of ${describeCompany(this.#company)}. ${answered}${problem}`,
+      { cause, retryable: true, details: { failures, ...answeredFields(answer) } },
     );
-    this.#deps.logger.warn({ err: error, ...logFieldsOf(this.#company) }, 'token not refreshed');
-    return error;
+    this.#deps.logger.warn({ err: failed, ...logFieldsOf(this.#company), ...answeredFields(answer) }, 'token not refreshed');
+    return failed;
   }
+}
+
+/** An answer that granted nothing, or the lack of one. */
+type Failure = RefusingAnswer & {
+  readonly kind: TokenAnswer['kind'];
+  readonly retryAfterMs?: number | undefined;
+  readonly cause?: unknown;
+};
+
+/** What the service answered, for the log. `answered_error` and not `error`: pino gives that name to errors. */
+function answeredFields({ status, error }: RefusingAnswer = {}) {
+  return { ...(status !== undefined && { answered_status: status }), ...(error !== undefined && { answered_error: error }) };
 }
 
 /**
@@ -257,8 +256,8 @@ export class RefreshAttempt {
  * company's row: then it is moved there, and is to be refreshed at once. Asked only where an attempt has no outcome, which is rare.
  */
 export async function adoptSuccessor({ db, vault, connections }: Dependencies, state: StoredToken): Promise<boolean> {
-  const { company, unanswered } = state;
-  if (unanswered === 0) return false;
+  const { company, isUnanswered } = state;
+  if (!isUnanswered) return false;
   const successorOf = digestOf(vault.openRefresh(state));
   const successor = await findSuccessor(db.prisma, { environment: company.environment, successorOf });
   if (successor?.companyId !== company.companyId) return false;

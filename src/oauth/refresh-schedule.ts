@@ -1,9 +1,13 @@
-import { LONGEST_RETRY_AFTER_SECONDS } from '../db/tables/tokens.js';
+import { LONGEST_PUT_OFF_SECONDS, LONGEST_RETRY_AFTER_SECONDS } from '../db/tables/tokens.js';
 import { TOKEN_DEADLINE_MS } from './token-endpoint.js';
 
 const SHORTEST_MARGIN_SECONDS = 60;
 const FIRST_RETRY_SECONDS = 2;
 const LONGEST_RETRY_SECONDS = 300;
+/** Between answers that are errors without an explanation: the token is as good as before. The last one goes on. */
+const AFTER_ERROR_SECONDS = [10, 60, 300, 1_800, LONGEST_PUT_OFF_SECONDS];
+/** The token of a lost answer may be spent, and a service may take its repetition for theft: it is left alone for longer. */
+const AFTER_LOST_ANSWER_SECONDS = AFTER_ERROR_SECONDS.slice(1);
 /** Until the next look at a token whose key is missing: a person must give the key back. */
 export const UNREADABLE_PAUSE_SECONDS = 300;
 
@@ -25,4 +29,15 @@ export function retryAfterSeconds(failures: number, askedMs: number | undefined,
   const growing = Math.min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** Math.min(failures - 1, 10));
   const asked = Math.min(LONGEST_RETRY_AFTER_SECONDS, (askedMs ?? 0) / 1000);
   return Math.max(growing * (0.5 + random / 2), asked);
+}
+
+/** Seconds until the next attempt after so many lost answers and errors without an explanation in a row, up to a tenth sooner. */
+export function putOffSeconds(
+  putOffs: number,
+  { isLost, askedMs, random }: { isLost: boolean; askedMs?: number | undefined; random: number },
+): number {
+  const delays = isLost ? AFTER_LOST_ANSWER_SECONDS : AFTER_ERROR_SECONDS;
+  const delay = delays[Math.min(putOffs, delays.length) - 1]!;
+  const asked = Math.min(LONGEST_RETRY_AFTER_SECONDS, (askedMs ?? 0) / 1000);
+  return Math.max(delay * Math.min(1, 0.9 + random / 10), asked);
 }

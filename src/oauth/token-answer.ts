@@ -4,6 +4,7 @@ import type { MusterError } from '../core/errors.js';
 import { Secret } from '../core/secret.js';
 import type { HttpResponse } from '../http/http-client.js';
 import { parseRetryAfter } from '../http/retry-after.js';
+import { redactText } from '../observability/redaction.js';
 import { registerSecret } from '../observability/secret-registry.js';
 
 /** A token pair, or an access token alone. */
@@ -17,24 +18,30 @@ export interface Grant {
   readonly companyId?: string;
 }
 
+/** An error as the token endpoint answered it. */
+interface Answered {
+  readonly status: number;
+  /** Its `error`, where that is a code that may be shown. */
+  readonly error?: string | undefined;
+  /** Milliseconds that the service asked us to stay away. */
+  readonly retryAfterMs?: number | undefined;
+}
+
 /** The outcome of one POST to the token endpoint, by its meaning for the token that was sent. */
 export type TokenAnswer =
   | Grant
-  /** The grant is void: a person must authorize again. */
-  | { readonly kind: 'refused'; readonly error: string }
-  /**
-   * A 400 that names no fault, neither the token's nor our client's. A person who has just sent a token of their own is told that it
-   * was refused; a stored authorization must not end by an answer that nobody understands.
-   */
-  | { readonly kind: 'unexplained'; readonly error: string }
+  /** `invalid_grant`: the grant is void, and a person must authorize again. */
+  | (Answered & { readonly kind: 'refused' })
+  /** An error that names no fault of the token or of our client. It ends no stored authorization: the token is as good as before. */
+  | (Answered & { readonly kind: 'unexplained' })
   /** Our client id, secret or address is wrong: nothing is said of the company. */
-  | { readonly kind: 'client_refused'; readonly error: string }
-  /** Answered, nothing granted, worth another try. */
-  | { readonly kind: 'transient'; readonly status: number; readonly retryAfterMs?: number | undefined }
+  | (Answered & { readonly kind: 'client_refused' })
+  /** 408, 429 or 5xx: nothing granted, worth another try soon. */
+  | (Answered & { readonly kind: 'transient' })
   /** Answered with success, but not usable; the refresh token in it replaces the one that was sent. */
   | { readonly kind: 'malformed'; readonly refreshToken: Secret; readonly problem: string }
   /** Sent, and no readable answer: the token may have been used up. */
-  | { readonly kind: 'ambiguous'; readonly cause?: MusterError; readonly problem?: string }
+  | { readonly kind: 'ambiguous'; readonly status?: number; readonly cause?: MusterError; readonly problem?: string }
   /** Never sent. */
   | { readonly kind: 'unreachable'; readonly cause: MusterError };
 
@@ -80,20 +87,15 @@ const TOKEN_RESPONSE = z.object({
     .nullish(),
 });
 
-/** Error codes of RFC 6749, 5.2: only these are repeated in logs and messages. */
-const OAUTH_ERROR = z.object({
-  error: z.enum([
-    'invalid_grant',
-    'invalid_client',
-    'unauthorized_client',
-    'invalid_request',
-    'unsupported_grant_type',
-    'invalid_scope',
-  ]),
-});
+/** An error code as RFC 6749 writes them. Other texts are not repeated in logs and messages: they may hold anything. */
+const ERROR_CODE = /^[a-z_]{1,40}$/;
 
-/** The codes that blame our client, wherever they stand in a 400 of an unknown format. */
-const CLIENT_FAULT = /\b(invalid_client|unauthorized_client|unsupported_grant_type|invalid_scope)\b/i;
+/** The codes that blame our client, alone or in an answer of an unknown format. */
+const CLIENT_FAULTS = ['invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'];
+const CLIENT_FAULT = new RegExp(`\\b(${CLIENT_FAULTS.join('|')})\\b`, 'i');
+
+/** The codes with which a service says that it is in trouble itself. */
+const SERVICE_FAULTS = ['temporarily_unavailable', 'server_error', 'slow_down', 'unknown_error'];
 
 /** Bytes that are not UTF-8 are passed over: tokens and codes are ASCII, and no pair must be lost over a name beside it. */
 export function readTokenAnswer(
@@ -101,34 +103,63 @@ export function readTokenAnswer(
   now: number,
 ): TokenAnswer {
   const text = new TextDecoder().decode(bytes);
-  if (status >= 200 && status < 300) return readGrant(parseJson(text));
-  if (status === 408 || status === 429 || status >= 500) {
-    return { kind: 'transient', status, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };
-  }
-  return readRefusal(status, text);
-}
-
-/** The service does not document its error format. */
-function readRefusal(status: number, text: string): TokenAnswer {
   const body = parseJson(text);
-  const error = OAUTH_ERROR.safeParse(body).data?.error;
-  if (error === 'invalid_grant') return { kind: 'refused', error };
-  // Elsewhere than in a 400 a proxy's page, or a refusal of our client, is as likely: neither must cost a company its authorization.
-  if (status !== 400) return { kind: 'client_refused', error: error ?? `status ${status}` };
-  if (error === 'invalid_request') return { kind: 'unexplained', error };
-  const fault = error ?? CLIENT_FAULT.exec(text)?.[0].toLowerCase();
-  if (fault !== undefined) return { kind: 'client_refused', error: fault };
-  const isJson = typeof body === 'object' && body !== null;
-  return { kind: isJson ? 'refused' : 'unexplained', error: 'status 400' };
+  const isSuccess = status >= 200 && status < 300;
+  const granted = isSuccess ? readGrant(status, body) : undefined;
+  if (granted && granted.kind !== 'ambiguous') return granted;
+  const error = errorCodeOf(body);
+  const answered = { status, error, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };
+  if (error === 'invalid_grant') return { kind: 'refused', ...answered };
+  if (granted) return isErrorTold(body) ? readError(answered, text) : granted;
+  if (status === 408 || status === 429 || status >= 500) return { kind: 'transient', ...answered };
+  return readError(answered, text);
 }
 
-function readGrant(body: unknown): TokenAnswer {
+/** The service does not document its error format. What is not understood must not cost a company its authorization. */
+function readError(answered: Answered, text: string): TokenAnswer {
+  const { status, error = status === 400 ? CLIENT_FAULT.exec(text)?.[0].toLowerCase() : undefined } = answered;
+  const isClientFault = error !== undefined && CLIENT_FAULTS.includes(error);
+  return { ...answered, error, kind: isClientFault ? 'client_refused' : 'unexplained' };
+}
+
+/** What a person who has just given a token or a code is told to suspect after an unexplained error. */
+export function suspectOf({ status, error }: Answered): 'token' | 'client' | 'service' {
+  if (error !== undefined && SERVICE_FAULTS.includes(error)) return 'service';
+  // Elsewhere than in a 400 a proxy's page is likely, or a refusal of our client.
+  return status === 400 || status < 300 ? 'token' : 'client';
+}
+
+/** The status of an answer, and its error code if there is one: "400 access_denied". */
+export function answerText({
+  status,
+  error,
+}: Pick<Answered, 'status' | 'error'> | { status: number; error: string | null }): string {
+  return error == null ? String(status) : `${status} ${error}`;
+}
+
+function errorCodeOf(body: unknown): string | undefined {
+  const error = memberOf(body, 'error');
+  return typeof error === 'string' && ERROR_CODE.test(error) && redactText(error) === error ? error : undefined;
+}
+
+/** Whether `error` is filled, in whatever form. */
+function isErrorTold(body: unknown): boolean {
+  const error = memberOf(body, 'error');
+  return typeof error === 'string' ? error !== '' : typeof error === 'object' && error !== null;
+}
+
+function memberOf(body: unknown, name: string): unknown {
+  const isObject = typeof body === 'object' && body !== null && !Array.isArray(body);
+  return isObject ? (body as Record<string, unknown>)[name] : undefined;
+}
+
+function readGrant(status: number, body: unknown): TokenAnswer {
   const { data, error } = TOKEN_RESPONSE.safeParse(body);
   if (!data) {
     const refreshToken = z.object({ refresh_token: filled }).safeParse(body).data?.refresh_token;
     const problem = problemOf(body, error);
     return refreshToken === undefined
-      ? { kind: 'ambiguous', problem }
+      ? { kind: 'ambiguous', status, problem }
       : { kind: 'malformed', problem, refreshToken: secret(refreshToken) };
   }
   const companyId = parseCompanyId(data.company_id ?? '');

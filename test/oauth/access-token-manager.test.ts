@@ -428,17 +428,6 @@ describe('trouble', () => {
     expect(server.uses(token)).toBe(2);
   });
 
-  test('two lost answers in a row: never a third request', async () => {
-    const { company, token } = await onboarded(room, server);
-    for (const code of ['service_unreachable', 'reauthorization_required']) {
-      await alter(database.db, company, EXPIRED);
-      server.misdeeds.push({ kind: 'drop', rotate: false });
-      await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code });
-    }
-    expect(await status(company)).toEqual(['reauthorization_required', 'refresh_outcome_unknown']);
-    expect(server.uses(token)).toBe(2);
-  });
-
   test('a server that is silent to everybody costs nobody the authorization', async () => {
     const companies = await Promise.all(Array.from({ length: 3 }, () => onboarded(room, server)));
     for (let round = 0; round < 4; round++) {

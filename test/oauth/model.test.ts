@@ -33,8 +33,23 @@ const NO_LEASE = -Infinity;
 /** What the tests' settings make of a lifetime of 1,799 s, of a first failure and of a lease; in seconds. */
 const [REFRESH_AFTER, LEASE] = [1_000, 30];
 
+/** Seconds until the next attempt, after errors without an explanation and after lost answers in a row. */
+const [UNEXPLAINED, LOST] = [
+  [10, 60, 300, 1_800, 3_600],
+  [60, 300, 1_800, 3_600],
+];
+
 /** What becomes of a refresh token that is sent. A crash and a lost answer differ in what is written down afterwards. */
-const FATES = ['answered', 'failed', 'lost', 'lost granted', 'crash unsent', 'crash ungranted', 'crash granted'] as const;
+const FATES = [
+  'answered',
+  'failed',
+  'unexplained',
+  'lost',
+  'lost granted',
+  'crash unsent',
+  'crash ungranted',
+  'crash granted',
+] as const;
 type Fate = (typeof FATES)[number];
 
 /** What an observer expects who knows docs/states.md and what the provider does, but no code of ours. Times in seconds from now. */
@@ -43,7 +58,7 @@ class Model {
   paused = false;
   /** The provider has ended the grant, or used up the token that is stored. */
   dead = false;
-  unanswered = 0;
+  putOffs = 0;
   failures = 0;
   expiresIn = 1_799;
   dueIn = REFRESH_AFTER;
@@ -63,7 +78,7 @@ class Model {
   }
 
   get isDue(): boolean {
-    return this.dueIn <= 0 || (this.failures > 0 && this.dueIn > 900);
+    return this.dueIn <= 0 || (this.failures > 0 && this.dueIn > 3_600);
   }
 
   get isUsable(): boolean {
@@ -77,25 +92,18 @@ class Model {
       this.leaseFor = Math.min(this.leaseFor, LEASE);
       return 0;
     }
-    if (this.unanswered >= 2) {
-      this.leaseFor = NO_LEASE;
-      this.follow('refused');
-      return 0;
-    }
     if (fate.startsWith('crash')) {
-      this.unanswered += 1;
       this.leaseFor = LEASE;
       if (fate === 'crash granted') this.dead = true;
       return fate === 'crash unsent' ? 0 : 1;
     }
     this.leaseFor = NO_LEASE;
-    if (fate === 'failed') this.#putOff();
-    else if (fate === 'answered') this.#answered();
+    if (fate === 'answered') this.#answered();
+    else if (fate === 'failed') this.#putOff(4);
+    else if (fate === 'unexplained') this.#putOff(UNEXPLAINED[Math.min(this.putOffs++, 4)]!);
     else {
-      this.unanswered += 1;
       if (fate === 'lost granted') this.dead = true;
-      if (this.unanswered >= 2) this.follow('refused');
-      else this.#putOff();
+      this.#putOff(LOST[Math.min(this.putOffs++, 3)]!);
     }
     return 1;
   }
@@ -112,12 +120,12 @@ class Model {
   }
 
   #granted(): void {
-    [this.unanswered, this.failures, this.expiresIn, this.dueIn] = [0, 0, 1_799, REFRESH_AFTER];
+    [this.putOffs, this.failures, this.expiresIn, this.dueIn] = [0, 0, 1_799, REFRESH_AFTER];
   }
 
-  #putOff(): void {
+  #putOff(seconds: number): void {
     this.failures += 1;
-    this.dueIn = 4;
+    this.dueIn = seconds;
   }
 }
 
@@ -173,6 +181,7 @@ function managerWith(fate: Fate, { room }: Real): AccessTokenManager {
   const endpoint = {
     refresh: (token: Secret) => {
       if (fate === 'failed') server.misdeeds.push({ kind: 'answer', status: 503 });
+      else if (fate === 'unexplained') server.misdeeds.push({ kind: 'answer', status: 400, body: { error: 'access_denied' } });
       else if (fate !== 'answered') server.misdeeds.push({ kind: 'drop', rotate: fate.endsWith(' granted') });
       dead = fate.startsWith('crash');
       if (fate !== 'crash unsent') return room.endpoint.refresh(token);

@@ -44,27 +44,29 @@ async function companies(count: number): Promise<CompanyKey[]> {
   return Promise.all(Array.from({ length: count }, async () => (await onboarded(room, server)).company));
 }
 
-test('while others are granted theirs, a second lost answer is the company’s own, though a third company waits, too', async () => {
-  const [lost, alsoLost, healthy] = (await companies(3)) as [CompanyKey, CompanyKey, CompanyKey];
-  expect(await goesUnanswered(lost)).toBe('service_unreachable');
-  expect(await goesUnanswered(alsoLost)).toBe('service_unreachable');
-  await alter(database.db, healthy, DUE);
-  await room.manager.refresh(healthy);
-  expect(await goesUnanswered(lost)).toBe('reauthorization_required');
-  expect(await reason(lost)).toBe('refresh_outcome_unknown');
-  expect(await reason(alsoLost)).toBeNull();
+test('lost answers alone end no authorization, however many, and whatever becomes of the others', async () => {
+  const [lost, healthy] = (await companies(2)) as [CompanyKey, CompanyKey];
+  for (let round = 0; round < 5; round++) {
+    expect(await goesUnanswered(lost)).toBe('service_unreachable');
+    await alter(database.db, healthy, DUE);
+    await room.manager.refresh(healthy);
+  }
+  expect(await reason(lost)).toBeNull();
+  await alter(database.db, lost, EXPIRED);
+  await room.manager.sourceFor(lost).get();
+  expect(await reason(lost)).toBeNull();
 });
 
-test('an outage lasts until somebody is answered, and a day at most', async () => {
-  const [first, second] = (await companies(2)) as [CompanyKey, CompanyKey];
-  for (let round = 0; round < 3; round++) {
-    expect(await goesUnanswered(first)).toBe('service_unreachable');
-    expect(await goesUnanswered(second)).toBe('service_unreachable');
-  }
-  await alter(database.db, first, "attempt_started_at = now() - interval '25 hours'");
-  expect(await goesUnanswered(first)).toBe('reauthorization_required');
-  // Now nobody else waits.
-  expect(await goesUnanswered(second)).toBe('reauthorization_required');
+test('a refusal after lost answers ends it, for the reason that an answer was lost', async () => {
+  const [company] = (await companies(1)) as [CompanyKey];
+  expect(await goesUnanswered(company, true)).toBe('service_unreachable');
+  await alter(database.db, company, EXPIRED);
+  server.misdeeds.push({ kind: 'answer', status: 400, body: { error: 'access_denied' } });
+  await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'service_refused' });
+  expect(await reason(company)).toBeNull();
+  await alter(database.db, company, EXPIRED);
+  await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+  expect(await reason(company)).toBe('refresh_outcome_unknown');
 });
 
 test('an answer, a refusal above all, is never asked for again, outage or not', async () => {

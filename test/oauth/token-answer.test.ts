@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { readTokenAnswer } from '../../src/oauth/token-answer.js';
+import { registerSecret } from '../../src/observability/secret-registry.js';
+import { answerText, readTokenAnswer, suspectOf } from '../../src/oauth/token-answer.js';
 
 const read = (status: number, body: unknown, headers: Record<string, string> = {}, encoding: BufferEncoding = 'utf8') =>
   readTokenAnswer({ status, headers, bytes: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body), encoding) }, 0);
@@ -89,7 +90,25 @@ test.each([
   [200, '{"access_token":""}', 'ambiguous'],
   [400, { error: 'invalid_grant' }, 'refused'],
   [401, { error: 'invalid_grant' }, 'refused'],
-  [400, { message: 'in a format of its own' }, 'refused'],
+  [200, { error: 'invalid_grant' }, 'refused'],
+  [408, { error: 'invalid_grant' }, 'refused'],
+  [400, { error: 'invalid_grant', message: 'invalid_client' }, 'refused'],
+  [400, { error: { code: 'invalid_grant' } }, 'unexplained'],
+  [400, { error: ['invalid_grant'] }, 'unexplained'],
+  [400, [{ error: 'invalid_grant' }], 'unexplained'],
+  [400, { error: 'Invalid_Grant' }, 'unexplained'],
+  [400, 'error=invalid_grant', 'unexplained'],
+  [400, { message: 'in a format of its own' }, 'unexplained'],
+  [400, { error: 'access_denied', error_description: 'invalid_client, access_token not expired' }, 'unexplained'],
+  [400, { error: 'unknown_error' }, 'unexplained'],
+  [400, { error: 'temporarily_unavailable' }, 'unexplained'],
+  [200, { error: 'temporarily_unavailable' }, 'unexplained'],
+  [200, { error: { code: 'temporarily_unavailable' } }, 'unexplained'],
+  [200, { error: 'invalid_client' }, 'client_refused'],
+  [200, { error: '' }, 'ambiguous'],
+  [200, { error: null }, 'ambiguous'],
+  [200, { Message: 'An error has occurred.' }, 'ambiguous'],
+  [204, '', 'ambiguous'],
   [400, { error: 'invalid_client' }, 'client_refused'],
   [401, { error: 'invalid_client' }, 'client_refused'],
   [400, { error: 'unsupported_grant_type' }, 'client_refused'],
@@ -101,15 +120,19 @@ test.each([
   [400, '"expired"', 'unexplained'],
   [400, '<html>', 'unexplained'],
   [400, '', 'unexplained'],
-  [401, { error: 'invalid_request' }, 'client_refused'],
-  [401, { message: 'in a format of its own' }, 'client_refused'],
-  [401, '', 'client_refused'],
-  [403, {}, 'client_refused'],
-  [404, '', 'client_refused'],
-  [302, '', 'client_refused'],
+  [401, { error: 'invalid_request' }, 'unexplained'],
+  [401, { message: 'in a format of its own' }, 'unexplained'],
+  [401, '', 'unexplained'],
+  [403, {}, 'unexplained'],
+  [403, '<html>', 'unexplained'],
+  [404, '', 'unexplained'],
+  [302, '', 'unexplained'],
   [408, '', 'transient'],
-  [429, { error: 'invalid_grant' }, 'transient'],
-  [500, { error: 'invalid_grant' }, 'transient'],
+  [429, { error: 'slow_down' }, 'transient'],
+  [429, { error: 'invalid_grant' }, 'refused'],
+  [500, { error: 'invalid_grant' }, 'refused'],
+  [500, { error: 'server_error' }, 'transient'],
+  [503, { error: 'invalid_client' }, 'transient'],
   [503, '', 'transient'],
 ])('%i %j is %s', (status, body, kind) => expect(read(status, body).kind).toBe(kind));
 
@@ -121,7 +144,7 @@ describe('in another encoding than UTF-8', () => {
 
   test.each([
     [503, 'Außer Betrieb', 'transient'],
-    [403, 'Zugriff verweigert für', 'client_refused'],
+    [403, 'Zugriff verweigert für', 'unexplained'],
     [400, 'Das ist ungültig.', 'unexplained'],
     [400, '{"error":"invalid_grant","error_description":"ungültig"}', 'refused'],
   ])('%i %s is %s', (status, body, kind) => expect(read(status, body, {}, 'latin1').kind).toBe(kind));
@@ -130,4 +153,38 @@ describe('in another encoding than UTF-8', () => {
 test('Retry-After is heard, and unknown error texts are not repeated', () => {
   expect(read(503, '', { 'retry-after': '7' })).toMatchObject({ retryAfterMs: 7000 });
   expect(JSON.stringify(read(400, { error: 'secret-1', error_description: 'secret-2' }))).not.toContain('secret');
+});
+
+test.each([
+  ['access_denied', 'access_denied'],
+  ['a'.repeat(40), 'a'.repeat(40)],
+  ['a'.repeat(41), undefined],
+  ['Access_Denied', undefined],
+  ['access denied', undefined],
+  ['access_denied\n', undefined],
+  ['error_1', undefined],
+  ['registered_secret_token', undefined],
+])('the error %j is kept as %j', (told, kept) => {
+  registerSecret('registered_secret_token');
+  const answer = read(400, { error: told });
+  expect(answer.kind === 'unexplained' && answer.error).toBe(kept);
+  expect(answer.kind === 'unexplained' && answerText(answer)).toBe(kept === undefined ? '400' : `400 ${kept}`);
+});
+
+test('a pair is taken even with an error beside it', () => {
+  expect(read(200, { ...GRANT, error: 'invalid_grant' }).kind).toBe('granted');
+  expect(read(200, { refresh_token: 'refresh-2', error: 'invalid_grant' }).kind).toBe('malformed');
+});
+
+test.each([
+  [400, { error: 'access_denied' }, 'token'],
+  [200, { error: 'access_denied' }, 'token'],
+  [400, '<html>', 'token'],
+  [400, { error: 'server_error' }, 'service'],
+  [200, { error: 'temporarily_unavailable' }, 'service'],
+  [401, '', 'client'],
+  [404, '<html>', 'client'],
+])('%i %j makes a person suspect the %s', (status, body, suspect) => {
+  const answer = read(status, body);
+  expect(answer.kind === 'unexplained' && suspectOf(answer)).toBe(suspect);
 });

@@ -8,6 +8,7 @@ import type { Database } from '../database.js';
 import { inTransaction, type Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
 import { IS_OURS } from './installation.js';
+import type { RefusingAnswer } from './put-off-tokens.js';
 import { beginTrial, MAY_GO_SIDE_BY_SIDE, standingBreakers, TURN, type Turn } from './refresh-breakers.js';
 
 /** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer epoch ends both. */
@@ -31,8 +32,17 @@ export interface StoredToken extends Lease {
   readonly transientFailures: number;
   /** The code of the last of them. */
   readonly lastFailure: ErrorCode | null;
-  /** How often this refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
-  readonly unanswered: number;
+  /** Of these, the lost answers and the errors without an explanation. */
+  readonly putOffs: number;
+  /** The status and the error code of the last answer that granted nothing. */
+  readonly lastStatus: number | null;
+  readonly lastError: string | null;
+  /** This refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
+  readonly isUnanswered: boolean;
+  /** Whether the pair was stored less than a minute ago, and its access token has not expired: a 401 to it is no matter of its age. */
+  readonly isJustRenewed: boolean;
+  /** Another process may be refreshing it. */
+  readonly isLeased: boolean;
   readonly reauthorizationReason: string | null;
   /** The grant under which the access token was given. */
   readonly grantNumber: number;
@@ -62,18 +72,21 @@ const LAST_SHARE = 0.4;
 /** However long the service asks us to stay away. */
 export const LONGEST_RETRY_AFTER_SECONDS = 900;
 
+/** The longest that a refresh is ever put off. */
+export const LONGEST_PUT_OFF_SECONDS = 3_600;
+
+/** A pair that is older may have been outdated by the service. */
+const JUST_RENEWED_SECONDS = 60;
+
 /**
  * How long one process may refresh a company's token undisturbed. Too short and two send the same refresh token, which
  * costs the authorization; too long and a company waits after a crash, which costs half a minute.
  */
 export const LEASE_MS = 30_000;
 
-/** The longest outage of an authorization server that is believed. After it, a company that gets no answer is told so. */
-const LONGEST_SILENCE_HOURS = 24;
-
 /** How a pair is stored: no attempt at a refresh of it was made yet. */
 const UNTRIED = Prisma.sql`lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0,
-  transient_failures = 0, last_failure = NULL`;
+  transient_failures = 0, last_failure = NULL, put_offs = 0, hastened_until = NULL, last_status = NULL, last_error = NULL`;
 
 /** Throws `company_not_found`. */
 export async function findToken(tx: Transaction, company: CompanyKey): Promise<StoredToken> {
@@ -84,9 +97,12 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
              AND t.expires_at - LEAST(${LAST_SECONDS} * interval '1 second', (t.expires_at - t.refreshed_at) * ${LAST_SHARE}::float8) > now() AS usable,
            t.refresh_at <= now() OR (
              (t.transient_failures > 0 OR t.access_token IS NULL)
-             AND t.refresh_at > now() + ${LONGEST_RETRY_AFTER_SECONDS} * interval '1 second') AS due,
+             AND t.refresh_at > now() + ${LONGEST_PUT_OFF_SECONDS} * interval '1 second') AS due,
            t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
-           t.ambiguous_attempts AS "unanswered",
+           CASE WHEN t.transient_failures > 0 THEN t.put_offs ELSE 0 END AS "putOffs", t.last_status AS "lastStatus", t.last_error AS "lastError",
+           t.ambiguous_attempts > 0 AS "isUnanswered",
+           t.expires_at > now() AND t.refreshed_at > now() - ${JUST_RENEWED_SECONDS} * interval '1 second' AS "isJustRenewed",
+           t.lease_until IS NOT NULL AND t.lease_until > now() AS "isLeased",
            c.reauthorization_reason AS "reauthorizationReason", c.grant_number AS "grantNumber", ${IS_OURS} AS "isOurs", ${TURN} AS turn,
            now()::text AS "readAt"
     FROM muster.connections c JOIN muster.tokens t USING (environment, company_id)
@@ -207,17 +223,14 @@ export async function shortenLease(db: Database, company: CompanyKey): Promise<v
 }
 
 /**
- * Writes down, right before the refresh token is sent, that it is about to be: until its outcome is written, this attempt is one
- * of the `unanswered` ones, whatever becomes of this process. False when the lease was lost or less than `neededMs` is left of
+ * Writes down, right before the refresh token is sent, that it is about to be: until its outcome is written, the token is
+ * unanswered, whatever becomes of this process. False when the lease was lost or less than `neededMs` is left of
  * it: then the token must not be sent.
  */
-export async function beginAttempt(
-  db: Database,
-  { company, epoch, unanswered, neededMs }: Lease & { unanswered: number; neededMs: number },
-): Promise<boolean> {
+export async function beginAttempt(db: Database, { company, epoch, neededMs }: Lease & { neededMs: number }): Promise<boolean> {
   const begun = await db.prisma.$executeRaw`
     UPDATE muster.tokens
-    SET attempt_started_at = COALESCE(attempt_started_at, clock_timestamp()), ambiguous_attempts = ${unanswered}::int
+    SET attempt_started_at = COALESCE(attempt_started_at, clock_timestamp()), ambiguous_attempts = 1
     WHERE ${isOf(company)} AND epoch = ${epoch}
       AND lease_until > clock_timestamp() + ${neededMs}::float8 * interval '1 millisecond'`;
   return begun > 0;
@@ -237,43 +250,30 @@ export async function releaseLease(
 /** Gives the lease back after an attempt that granted nothing; the next one is made in `retryAfterSeconds`. */
 export async function postponeRefresh(
   db: Database,
-  attempt: Lease & { unanswered: number; failure: ErrorCode; retryAfterSeconds: number },
+  attempt: Lease &
+    Pick<StoredToken, 'isUnanswered' | 'putOffs'> & { failure: ErrorCode; retryAfterSeconds: number; answer: RefusingAnswer },
 ): Promise<void> {
+  const { status, error } = attempt.answer;
   await db.prisma.$executeRaw`
     UPDATE muster.tokens SET
-      lease_owner = NULL, lease_until = NULL, ambiguous_attempts = ${attempt.unanswered}::int,
-      attempt_started_at = CASE WHEN ${attempt.unanswered}::int > 0 THEN attempt_started_at END,
-      transient_failures = transient_failures + 1, last_failure = ${attempt.failure},
+      lease_owner = NULL, lease_until = NULL, ambiguous_attempts = ${attempt.isUnanswered ? 1 : 0}::int,
+      attempt_started_at = CASE WHEN ${attempt.isUnanswered}::boolean THEN attempt_started_at END,
+      transient_failures = transient_failures + 1, last_failure = ${attempt.failure}, put_offs = ${attempt.putOffs}::int,
+      last_status = ${status ?? null}::int, last_error = ${error ?? null},
       refresh_at = now() + ${attempt.retryAfterSeconds}::float8 * interval '1 second'
     WHERE ${isOf(attempt.company)} AND epoch = ${attempt.epoch}`;
 }
 
-/** Gives the lease back for good, for the company must authorize again. False when it was lost, or a newer pair was stored. */
-export async function abandonAttempt(tx: Transaction, { company, epoch }: Lease): Promise<boolean> {
+/** Gives the lease back permanently, for the company must authorize again. False when it was lost, or a newer pair was stored. */
+export async function abandonAttempt(
+  tx: Transaction,
+  { company, epoch, answer }: Lease & { answer: RefusingAnswer },
+): Promise<boolean> {
   const abandoned = await tx.$executeRaw`
-    UPDATE muster.tokens SET lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL
+    UPDATE muster.tokens SET lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL,
+      last_status = ${answer.status ?? null}::int, last_error = ${answer.error ?? null}
     WHERE ${isOf(company)} AND epoch = ${epoch}`;
   return abandoned > 0;
-}
-
-/**
- * Whether it is the authorization server that is silent, and not this company's token that is lost: other companies of the
- * environment lack an answer, too, and nobody else was granted anything since this company's first unanswered attempt, which is
- * not older than the longest outage.
- */
-export async function isServiceSilent(db: Database, company: CompanyKey): Promise<boolean> {
-  const [row] = await db.prisma.$queryRaw<{ silent: boolean | null }[]>`
-    SELECT ours.attempt_started_at > now() - ${LONGEST_SILENCE_HOURS} * interval '1 hour'
-       AND EXISTS (
-         SELECT FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
-         WHERE t.environment = ours.environment AND t.company_id <> ours.company_id
-           AND t.ambiguous_attempts > 0 AND c.reauthorization_reason IS NULL)
-       AND NOT EXISTS (
-         SELECT FROM muster.tokens t
-         WHERE t.environment = ours.environment AND t.company_id <> ours.company_id
-           AND t.refreshed_at > ours.attempt_started_at) AS silent
-    FROM muster.tokens ours WHERE ${isOf(company)}`;
-  return row?.silent ?? false;
 }
 
 /** Whether the company's pair was stored at `since`, a time of the database's, or later. */

@@ -1,0 +1,56 @@
+// muster.tokens, the refreshes that were put off: when they are made sooner than planned, and what the service answered to them.
+import type { CompanyKey, Environment } from '../../core/company.js';
+import type { Transaction } from '../transaction.js';
+import { rowsOf } from './connections.js';
+
+/** A thousand companies that were put off together must not come back together: each grant brings some of them, whose grants bring more. */
+const HASTENED_BY_A_GRANT = 10;
+const HASTENED_WITHIN_SECONDS = 5;
+/** An attempt that comes sooner than this is left as it is. */
+const SOON_SECONDS = 10;
+/** A person who asks for the syncs of many companies has each refresh made within this time. */
+const MANY_WITHIN_SECONDS = 60;
+
+/**
+ * Another company of the environment was granted a token: some of the refreshes that were put off are made now. Each is brought forward once in the time that it was put off
+ * for, so that a company whose own token is at fault is not asked for whenever another one is granted.
+ */
+export async function hastenPutOffs(
+  db: Pick<Transaction, '$executeRaw'>,
+  { environment }: { environment: Environment },
+): Promise<void> {
+  await db.$executeRaw`
+    UPDATE muster.tokens t SET hastened_until = t.refresh_at, refresh_at = now() + random() * ${HASTENED_WITHIN_SECONDS}::float8 * interval '1 second'
+    FROM (
+      SELECT environment, company_id FROM muster.tokens
+      WHERE environment = ${environment} AND put_offs > 0 AND transient_failures > 0
+        AND refresh_at > now() + ${SOON_SECONDS}::float8 * interval '1 second'
+        AND (hastened_until IS NULL OR hastened_until <= now()) AND (lease_until IS NULL OR lease_until <= now())
+      ORDER BY refresh_at LIMIT ${HASTENED_BY_A_GRANT}::int FOR UPDATE SKIP LOCKED) put_off
+    WHERE t.environment = put_off.environment AND t.company_id = put_off.company_id`;
+}
+
+/** A person asks for the syncs of these companies: the refreshes of theirs that were put off are made now, of many spread over a minute. The caller has locked the connections. */
+export async function hastenRefreshes(tx: Transaction, { companies }: { companies: readonly CompanyKey[] }): Promise<void> {
+  const withinSeconds = companies.length > 1 ? MANY_WITHIN_SECONDS : 0;
+  await tx.$executeRaw`
+    UPDATE muster.tokens t SET refresh_at = LEAST(t.refresh_at, now() + random() * ${withinSeconds}::float8 * interval '1 second')
+    FROM ${rowsOf(companies)}
+    WHERE t.environment = asked.environment AND t.company_id = asked.company_id AND t.put_offs > 0 AND t.transient_failures > 0
+      AND (t.lease_until IS NULL OR t.lease_until <= now())`;
+}
+
+/** An answer that granted nothing, as it is kept for people to see. */
+export interface RefusingAnswer {
+  readonly status?: number | undefined;
+  /** Of the form [a-z_]{1,40}. */
+  readonly error?: string | undefined;
+}
+
+/** An answer of the token endpoint that granted nothing, and to how many companies it was the last one. */
+export interface TokenRefusal {
+  readonly environment: Environment;
+  readonly status: number;
+  readonly error: string | null;
+  readonly companies: number;
+}
