@@ -7,7 +7,7 @@ import type { Reservation } from './answer-memory.js';
 import { type Asker, type Permit, type RequestBudget, UNBOUNDED } from './budget/request-budget.js';
 import { describeRequest, type HttpClient, type HttpResponse } from './http-client.js';
 import { withRetries } from './retry-policy.js';
-import { mayBeJson, notOfTheApi, statusError } from './service-error.js';
+import { isWebPage, mayBeJson, notOfTheApi, recordUnread, statusError, tokenRefused } from './service-error.js';
 import type { TokenSource } from './token-source.js';
 
 export interface ApiRequest {
@@ -47,6 +47,15 @@ const NOBODY: Asker = { company: '', urgent: false };
 /** A token that was in hand for longer may have been renewed, or have expired. */
 const TOKEN_KEEPS_MS = 5_000;
 
+/** A new token may take a moment to reach every machine of the service. */
+const NEW_TOKEN_SPREADS_MS = 1_000;
+
+/** A response, and the token that it is the answer to. */
+interface Sent {
+  readonly token: Secret;
+  readonly response: HttpResponse;
+}
+
 /** Reads of the API of one environment: authorized, repeated while that may help, each failure given its code. */
 export class ApiClient {
   readonly #parts: ApiClientParts;
@@ -65,8 +74,8 @@ export class ApiClient {
   }
 
   /**
-   * Throws ServiceError: `access_token_refused` after a second 401 (the token source was told), `service_refused`
-   * (403 and other 4xx, a redirect; the status in `details`), `service_throttled`, `service_error`, `service_timeout`,
+   * Throws ServiceError: `access_token_refused` where the company's own record, too, refuses a token that was just renewed (the token source was told),
+   * `service_refused` (401 to this request alone, 403 and other 4xx, a redirect; the status in `details`), `service_throttled`, `service_error`, `service_timeout`,
    * `service_unreachable`, `response_too_large`, `malformed_response`; MemoryShort; and whatever `tokens` throws. Those that
    * are retryable after the last attempt.
    */
@@ -91,7 +100,7 @@ export class ApiClient {
       renewal.spent = true;
       ({ token, response } = await this.#send(outgoing, url, await tokens.renew(token)));
     }
-    if (response.status === 401) await tokens.refused(token);
+    if (response.status === 401) ({ token, response } = await this.#judge(outgoing, url, what, { token, response }));
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
     const isAnswered = ANSWERED.has(response.status);
     if (isAnswered && response.status !== 204 && !mayBeJson(response.bytes)) throw notOfTheApi(what, response);
@@ -101,8 +110,44 @@ export class ApiClient {
     throw statusError(what, response, this.#parts.clock.now());
   }
 
+  /**
+   * A 401 again, though the token may be long renewed and expired since. The company's own record tells whether this list alone refuses it: then the 401 is
+   * the answer, or what the list answers to a newer token that the record takes. Throws `access_token_refused` where a token that was just renewed is refused everywhere,
+   * twice in a row; the token source was told.
+   */
+  async #judge(outgoing: ApiRequest, url: URL, what: string, refused: Sent): Promise<Sent> {
+    const { tokens, path, link } = outgoing;
+    const { recordPath } = tokens;
+    if (recordPath === undefined || (path === recordPath && link === undefined)) return refused;
+    const asked = await this.#askRecord(outgoing, recordPath, refused.token);
+    if (asked.isTaken) return refused;
+    let newest = await this.#askRecord(outgoing, recordPath, await tokens.renew(asked.token));
+    if (!newest.isTaken) {
+      await this.#parts.clock.sleep(NEW_TOKEN_SPREADS_MS, outgoing.signal);
+      newest = await this.#askRecord(outgoing, recordPath, newest.token);
+    }
+    if (newest.isTaken) return this.#send(outgoing, url, newest.token);
+    await tokens.refused(newest.token);
+    throw tokenRefused(what);
+  }
+
+  /** Whether the company's own record takes the token. Throws ServiceError where that cannot be told now. */
+  async #askRecord(
+    { tokens, asker, signal }: ApiRequest,
+    path: string,
+    presented: Secret,
+  ): Promise<{ readonly token: Secret; readonly isTaken: boolean }> {
+    const url = this.#url({ path });
+    const { token, response } = await this.#send({ method: 'GET', path, tokens, asker, signal }, url, presented);
+    const { status } = response;
+    if (status === 401 && !isWebPage(response)) return { token, isTaken: false };
+    const cannotTell = status === 401 || status === 408 || status === 429 || status >= 500;
+    if (cannotTell) throw recordUnread(describeRequest({ method: 'GET', url }), response, this.#parts.clock.now());
+    return { token, isTaken: true };
+  }
+
   /** Waits for the budget with the token in hand: whoever has to wait for a token keeps nobody else waiting. */
-  async #send(outgoing: ApiRequest, url: URL, token: Secret): Promise<{ token: Secret; response: HttpResponse }> {
+  async #send(outgoing: ApiRequest, url: URL, token: Secret): Promise<Sent> {
     const { asker = NOBODY, tokens, signal } = outgoing;
     const permit = await (this.#parts.budget ?? UNBOUNDED).admit(asker, signal);
     if (permit.waitedMs <= TOKEN_KEEPS_MS) return { token, response: await this.#exchange(outgoing, url, token, permit) };
@@ -146,7 +191,7 @@ export class ApiClient {
    * The path stands behind the base, a link behind the origin, and neither is resolved: no path of a catalogue and no link of an answer can
    * lead to another host with the token. Parsed once: each part that is set takes as long as the whole.
    */
-  #url({ path, query, link }: ApiRequest): URL {
+  #url({ path, query, link }: Pick<ApiRequest, 'path' | 'query' | 'link'>): URL {
     const search = encodeQuery(query ?? {});
     if (link === undefined) return new URL(`${this.#base}${path.replace(/^\//, '')}${search && `?${search}`}`);
     const { origin } = this.#parts.provider.baseUrl;

@@ -117,8 +117,37 @@ function speaksForItself({ headers, bytes }: AnswerFacts): boolean {
   return bytes.length === 0 || startsWithOneOf(isNamedJson ? JSON_STARTS : STRUCTURE_STARTS, bytes);
 }
 
+/** A list answered 401, and so did the company's own record, with a token that was just renewed. */
+export function tokenRefused(what: string): ServiceError {
+  return new ServiceError(
+    'access_token_refused',
+    `${what} answered 401, and so did the company's own record to a token that was just renewed: have the company authorize again`,
+    { sent: true, status: 401 },
+  );
+}
+
+/** A list answered 401, and the company's own record does not tell whether the token is refused: both are asked again. */
+export function recordUnread(what: string, response: AnswerFacts, now: number): ServiceError {
+  const { status } = response;
+  return new ServiceError(
+    status === 429 ? 'service_throttled' : 'service_error',
+    `${what} answered ${status}, so it is not known whether the access token that a list refuses is refused everywhere; it is asked again`,
+    { sent: true, status, retryAfterMs: parseRetryAfter(response.headers['retry-after'], now) },
+  );
+}
+
+/** Whether an answer is a page for people, of a gateway or firewall: the API itself has said nothing. */
+export function isWebPage({ headers, bytes }: AnswerFacts): boolean {
+  const start = new TextDecoder().decode(bytes.subarray(0, 200));
+  return /^(text\/html|application\/xhtml\+xml)\b/i.test(headers['content-type'] ?? '') || /^\s*<(!doctype|html)\b/i.test(start);
+}
+
 function meaning(status: number): [ServiceErrorCode, string] {
-  if (status === 401) return ['access_token_refused', 'the access token is not accepted'];
+  if (status === 401)
+    return [
+      'service_refused',
+      'the access token is not accepted here, though it may be elsewhere; check the scopes and roles that the authorization grants',
+    ];
   if (status === 403)
     return ['service_refused', 'this endpoint is not allowed; check the scopes and roles that the authorization grants'];
   if (status === 408) return ['service_timeout', 'the service gave up waiting'];

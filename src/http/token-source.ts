@@ -1,3 +1,4 @@
+import type { CompanyKey } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { Secret } from '../core/secret.js';
 
@@ -6,6 +7,8 @@ import { Secret } from '../core/secret.js';
  * `get` and `renew` throw MusterError `reauthorization_required` when a person must act first.
  */
 export interface TokenSource {
+  /** Path of the company's own record, which tells whether a token that a list refuses is refused everywhere. Without it, no 401 ends an authorization. */
+  readonly recordPath?: string;
   /** A token that is still valid for a while; renews first when it is about to expire. */
   get(): Promise<Secret>;
   /**
@@ -13,8 +16,15 @@ export interface TokenSource {
    * that all saw the 401 cause one renewal.
    */
   renew(stale: Secret): Promise<Secret>;
-  /** After a 401 to a token that was just renewed: a person must authorize again, unless a newer token was stored since. */
+  /**
+   * After a 401 to a list and to the company's own record with a token that was just renewed: a person must authorize again. Throws `token_busy` where that does not
+   * follow: a newer token was stored since, or is being fetched, or this one is older than a minute or has expired.
+   */
   refused(token: Secret): Promise<void>;
+}
+
+export function recordPathOf({ companyId }: Pick<CompanyKey, 'companyId'>): string {
+  return `/api/companies/${companyId}`;
 }
 
 /** An access token of which it is known under which of its company's grants it was given. */
@@ -41,6 +51,7 @@ export function tokensOfGrant(tokens: TokenSource, grantNumber: number): TokenSo
     return newer;
   };
   return {
+    ...(tokens.recordPath !== undefined && { recordPath: tokens.recordPath }),
     get: async () => require(await tokens.get()),
     renew: async (stale) => require(await tokens.renew(stale)),
     refused: (token) => tokens.refused(token),

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { type CompanyKey, describeCompany, keyText, logFieldsOf } from '../core/company.js';
+import { type CompanyKey, companyNotFound, describeCompany, keyText, logFieldsOf } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
 import { withDatabaseErrors } from '../db/sql-state.js';
@@ -17,7 +17,7 @@ import {
   takeLeaseAlone,
 } from '../db/tables/tokens.js';
 import { inTransaction } from '../db/transaction.js';
-import type { TokenSource } from '../http/token-source.js';
+import { recordPathOf, type TokenSource } from '../http/token-source.js';
 import type { Dependencies } from './grant-store.js';
 import { adoptSuccessor, RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
@@ -33,6 +33,12 @@ const LONGEST_PAUSE_MS = 250;
  */
 const SAME_TOKEN_MS = 500;
 
+/** A refresh under way in this process, and the access token in place of which another one is wanted. */
+interface Flight {
+  readonly stale: string | undefined;
+  readonly token: Promise<Secret>;
+}
+
 /**
  * Gives out every company's access token and refreshes it. However many requests, workers and machines need the same company's token
  * at once, its refresh token is sent by one of them: in this process by sharing one promise, across processes by a lease
@@ -41,7 +47,7 @@ const SAME_TOKEN_MS = 500;
 export class AccessTokenManager {
   readonly #deps: Dependencies;
   readonly #owner = randomUUID();
-  readonly #flights = new Map<string, Promise<Secret>>();
+  readonly #flights = new Map<string, Flight>();
 
   constructor(deps: Dependencies) {
     this.#deps = deps;
@@ -58,6 +64,7 @@ export class AccessTokenManager {
     let recent: { readonly token: Promise<Secret>; readonly readAt: number } | undefined;
     const forget = () => (recent = undefined);
     return {
+      recordPath: recordPathOf(company),
       get: () => {
         if (!recent || clock.monotonic() - recent.readAt >= SAME_TOKEN_MS) {
           const token = withDatabaseErrors(this.#get(company));
@@ -88,7 +95,7 @@ export class AccessTokenManager {
 
   /** Resolves when no refresh is under way in this process; await it before the database is closed. */
   async settle(): Promise<void> {
-    await Promise.allSettled(this.#flights.values());
+    await Promise.allSettled([...this.#flights.values()].map(({ token }) => token));
   }
 
   async #get(company: CompanyKey): Promise<Secret> {
@@ -108,29 +115,37 @@ export class AccessTokenManager {
     return this.#suffices(state, stale) ? this.#deps.vault.openAccess(state) : this.#share(company, stale);
   }
 
-  /** A refused token ends the company's authorization while it is the stored one; a pair that was stored since stands. */
+  /** A token that is not the newest, or is old, may be refused for its age. Throws `token_busy` then. */
   async #refused(company: CompanyKey, token: Secret): Promise<void> {
     const { db, vault, connections, logger } = this.#deps;
-    await inTransaction(db, async (tx) => {
-      if (!(await lockConnection(tx, company))) return;
+    const isEnded = await inTransaction(db, async (tx) => {
+      if (!(await lockConnection(tx, company))) throw companyNotFound(company);
       const state = await findToken(tx, company);
+      if (state.reauthorizationReason !== null) return true;
       const isCurrent = state.accessToken !== null && vault.openAccess(state).reveal() === token.reveal();
-      if (!isCurrent || !(await connections.requireReauthorization(company, 'access_token_refused', tx))) return;
+      if (!isCurrent || !state.isJustRenewed || state.isLeased) return false;
+      await connections.requireReauthorization(company, 'access_token_refused', tx);
       logger.warn({ ...logFieldsOf(company), reason: 'access_token_refused' }, 'company must authorize again');
+      return true;
     });
+    if (!isEnded) throw tokenBusy(company);
   }
 
-  /** One refresh at a time and company in this process. A refresh that was under way may bring the stale token itself. */
+  /**
+   * One refresh at a time and company in this process. A refresh that was under way for another reason may bring the stale token itself; one that was made for this reason
+   * and brings it has the service's last word.
+   */
   async #share(company: CompanyKey, stale: Secret | undefined): Promise<Secret> {
     const name = keyText(company);
     for (;;) {
       let flight = this.#flights.get(name);
       if (!flight) {
-        flight = this.#refresh(company, stale).finally(() => this.#flights.delete(name));
+        const token = this.#refresh(company, stale).finally(() => this.#flights.delete(name));
+        flight = { stale: stale?.reveal(), token };
         this.#flights.set(name, flight);
       }
-      const token = await flight;
-      if (!stale || token.reveal() !== stale.reveal()) return token;
+      const token = await flight.token;
+      if (!stale || token.reveal() !== stale.reveal() || flight.stale === stale.reveal()) return token;
     }
   }
 

@@ -11,7 +11,7 @@ import type { AnswerMemory } from '../http/answer-memory.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { Asker } from '../http/budget/request-budget.js';
 import { textOf } from '../http/http-client.js';
-import { type TokenSource, tokensOfGrant } from '../http/token-source.js';
+import { recordPathOf, type TokenSource, tokensOfGrant } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import { newsOfRunEnd } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
@@ -160,7 +160,7 @@ export class RunExecutor {
     const { company } = run;
     try {
       const api = this.#deps.apiOf(company.environment);
-      const path = `/api/companies/${company.companyId}`;
+      const path = recordPathOf(company);
       const record = await api.request({ method: 'GET', path, tokens, signal, asker: askerOf(run) });
       await writeCompanyRecord(this.#deps.db, { run, company }, textOf(record));
     } catch (error) {

@@ -101,16 +101,94 @@ test('401: one renewal for ten requests side by side', async () => {
   expect(received.length).toBeLessThanOrEqual(20);
 });
 
-test('a second 401 is access_token_refused, whatever happens in between', async () => {
-  const { get, tokens, received } = await setUp(always(401));
-  await expect(get()).rejects.toMatchObject({ code: 'access_token_refused', retryable: false, details: { status: 401 } });
-  expect(tokens.refusals).toEqual(['t2']);
-  expect([received.length, tokens.renewals]).toEqual([2, 1]);
+describe('401 again, to a token that was renewed', () => {
+  /** What lists and the company's own record answer, by the token: the last of each goes on. */
+  const answering = (list: Record<string, number>, record: Record<string, number | string>) => {
+    return ({ url, headers }: Received, response: ServerResponse) => {
+      const token = headers.authorization!.replace('Bearer ', '');
+      const found = (url === '/api/companies/c' ? record : list)[token] ?? 401;
+      const [status, body] = typeof found === 'string' ? [401, found] : [found, '{"message":"No."}'];
+      response.writeHead(status, { 'content-type': 'application/json' }).end(body);
+    };
+  };
+  const recordPath = '/api/companies/c';
+  const askedFor = (received: Received[]) => received.map(({ url, headers }) => `${url} ${headers.authorization}`);
 
-  const script = [401, 503, 401];
-  const flaky = await setUp((_, response) => response.writeHead(script.shift() ?? 200).end('{}'));
-  await expect(flaky.get()).rejects.toMatchObject({ code: 'access_token_refused' });
-  expect([flaky.received.length, flaky.tokens.renewals]).toEqual([3, 1]);
+  test('the company’s own record takes the token: this request alone is refused', async () => {
+    const { api, tokens, received } = await setUp(answering({}, { t2: 200 }));
+    const request = api.request({ method: 'GET', path: '/api/x', tokens: { ...tokens, recordPath } });
+    await expect(request).rejects.toMatchObject({
+      code: 'service_refused',
+      retryable: false,
+      details: { status: 401, service_says: 'No.' },
+    });
+    expect(tokens.refusals).toEqual([]);
+    expect(askedFor(received)).toEqual(['/api/x Bearer t1', '/api/x Bearer t2', '/api/companies/c Bearer t2']);
+  });
+
+  test('the record refuses it, too, and takes a newer one: the list is asked with that', async () => {
+    const { api, tokens, received } = await setUp(answering({ t3: 200 }, { t3: 200 }));
+    expect((await api.request({ method: 'GET', path: '/api/x', tokens: { ...tokens, recordPath } })).status).toBe(200);
+    expect(tokens.refusals).toEqual([]);
+    expect(askedFor(received).slice(2)).toEqual(['/api/companies/c Bearer t2', '/api/companies/c Bearer t3', '/api/x Bearer t3']);
+  });
+
+  test('and refuses the newer one, twice: the token source is told', async () => {
+    const { api, tokens, received } = await setUp(answering({}, {}));
+    const request = api.request({ method: 'GET', path: '/api/x', tokens: { ...tokens, recordPath } });
+    await expect(request).rejects.toMatchObject({ code: 'access_token_refused', retryable: false, details: { status: 401 } });
+    expect([tokens.refusals, tokens.renewals]).toEqual([['t3'], 2]);
+    expect(askedFor(received).slice(3)).toEqual(['/api/companies/c Bearer t3', '/api/companies/c Bearer t3']);
+  });
+
+  test('a new token that takes a moment to be known is not given up', async () => {
+    let early = 1;
+    const { api, tokens } = await setUp((request, response) => {
+      const isEarly = request.headers.authorization === 'Bearer t3' && early-- > 0;
+      answering({ t3: 200 }, { t3: isEarly ? 401 : 200 })(request, response);
+    });
+    expect((await api.request({ method: 'GET', path: '/api/x', tokens: { ...tokens, recordPath } })).status).toBe(200);
+    expect(tokens.refusals).toEqual([]);
+  });
+
+  test.each([
+    ['503', 503],
+    ['408', 408],
+    ['401 with the page of a gateway', '<html><h1>Unauthorized</h1>'],
+  ])('the record answers %s: it is not known, and asked again', async (_what, answer) => {
+    let left = 2;
+    const { api, tokens } = await setUp((request, response) => {
+      answering({}, { t2: request.url === recordPath && left-- > 0 ? answer : 200 })(request, response);
+    });
+    const request = api.request({ method: 'GET', path: '/api/x', tokens: { ...tokens, recordPath } });
+    await expect(request).rejects.toMatchObject({ code: 'service_refused', details: { status: 401 } });
+    expect([tokens.refusals, left]).toEqual([[], -1]);
+    const never = await setUp(answering({}, { t2: answer }));
+    const unknown = never.api.request({ method: 'GET', path: '/api/x', tokens: { ...never.tokens, recordPath } });
+    await expect(unknown).rejects.toMatchObject({ code: 'service_error', retryable: true });
+    expect([never.tokens.refusals, never.tokens.renewals]).toEqual([[], 1]);
+  });
+
+  test.each([403, 404, 302])('the record answers %i: it did not refuse the token', async (status) => {
+    const { api, tokens } = await setUp(answering({}, { t2: status }));
+    const request = api.request({ method: 'GET', path: '/api/x', tokens: { ...tokens, recordPath } });
+    await expect(request).rejects.toMatchObject({ code: 'service_refused', details: { status: 401 } });
+    expect(tokens.refusals).toEqual([]);
+  });
+
+  test('the record itself is what was asked for: that alone ends nothing', async () => {
+    const { api, tokens, received } = await setUp(answering({}, {}));
+    const request = api.request({ method: 'GET', path: recordPath, tokens: { ...tokens, recordPath } });
+    await expect(request).rejects.toMatchObject({ code: 'service_refused', details: { status: 401 } });
+    expect([tokens.refusals, received.length]).toEqual([[], 2]);
+  });
+
+  test('one renewal a request, whatever happens in between', async () => {
+    const script = [401, 503, 401];
+    const flaky = await setUp((_, response) => response.writeHead(script.shift() ?? 200).end('{}'));
+    await expect(flaky.get()).rejects.toMatchObject({ code: 'service_refused' });
+    expect([flaky.received.length, flaky.tokens.renewals]).toEqual([3, 1]);
+  });
 });
 
 test('what the token source throws passes through, and is not repeated', async () => {

@@ -273,7 +273,7 @@ describe('refused', () => {
     const source = room.manager.sourceFor(company);
     const outdated = await source.get();
     await authorizeElsewhere(room, server, company);
-    await source.refused(outdated);
+    await expect(source.refused(outdated)).rejects.toMatchObject({ code: 'token_busy', retryable: true });
     expect(await status(company)).toEqual(['active', null]);
   });
 

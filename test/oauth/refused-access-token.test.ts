@@ -1,0 +1,175 @@
+import type { ServerResponse } from 'node:http';
+import { pino } from 'pino';
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { type Clock, systemClock } from '../../src/core/clock.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import { ApiClient } from '../../src/http/api-client.js';
+import { HttpClient } from '../../src/http/http-client.js';
+import { fakeService, type Received } from '../http/fake-service.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { alter, type OauthRoom, oauthRoom, onboarded } from './fixture.js';
+import { TokenServer } from './token-server.js';
+
+let database: TestDatabase;
+let server: TokenServer;
+let room: OauthRoom;
+let service: Awaited<ReturnType<typeof fakeService>>;
+/** The status of each request to the API. */
+let statusOf: (request: Received & { readonly token: string; readonly isRecord: boolean }) => number;
+
+beforeAll(async () => {
+  database = await testDatabase();
+  server = await TokenServer.start();
+  service = await fakeService((request, response: ServerResponse) => {
+    const token = request.headers.authorization!.replace('Bearer ', '');
+    const isRecord = /^\/api\/companies\/[^/]+$/.test(request.url!);
+    response.writeHead(statusOf({ ...request, token, isRecord }), { 'content-type': 'application/json' }).end('{}');
+  });
+});
+beforeEach(async () => {
+  server.misdeeds.length = 0;
+  server.received.length = 0;
+  service.received.length = 0;
+  await database.db.pool.query('DELETE FROM muster.connections');
+  room = oauthRoom(database.db, server);
+});
+afterAll(async () => {
+  await service.close();
+  await server.stop();
+  await database.close();
+});
+
+/** Reads a list of the company. `sleep` is what a wait for another attempt comes to. */
+async function read(company: CompanyKey, list = '/employees', sleep: Clock['sleep'] = async () => {}) {
+  const clock = { ...systemClock, sleep };
+  const provider = { baseUrl: service.url };
+  const api = new ApiClient({ http: new HttpClient(), provider, clock, logger: pino({ enabled: false }) });
+  const tokens = room.manager.sourceFor(company);
+  return api.request({ method: 'GET', path: `/api/companies/${company.companyId}${list}`, tokens });
+}
+
+const reason = async (company: CompanyKey) => (await room.connections.find(company))?.reauthorizationReason;
+
+test('401 from one list alone: that list fails, with one refresh, and the others go on', async () => {
+  const { company } = await onboarded(room, server);
+  statusOf = ({ url }) => (url!.endsWith('/salaries') ? 401 : 200);
+  for (let night = 1; night <= 3; night++) {
+    expect((await read(company)).status).toBe(200);
+    await expect(read(company, '/salaries')).rejects.toMatchObject({ code: 'service_refused', details: { status: 401 } });
+    expect((await read(company, '/departments')).status).toBe(200);
+    expect(server.received).toHaveLength(1 + night);
+  }
+  expect(await reason(company)).toBeNull();
+});
+
+test('401 from the company’s own record alone ends nothing', async () => {
+  const { company } = await onboarded(room, server);
+  statusOf = ({ isRecord }) => (isRecord ? 401 : 200);
+  expect((await read(company)).status).toBe(200);
+  await expect(read(company, '')).rejects.toMatchObject({ code: 'service_refused' });
+  expect(await reason(company)).toBeNull();
+});
+
+test('401 from lists and record, with a token that was just renewed: the company must authorize again', async () => {
+  const { company } = await onboarded(room, server);
+  statusOf = () => 401;
+  await expect(read(company)).rejects.toMatchObject({ code: 'access_token_refused' });
+  expect(await reason(company)).toBe('access_token_refused');
+  const sent = server.received.length;
+  await expect(read(company)).rejects.toMatchObject({ code: 'reauthorization_required' });
+  expect(server.received).toHaveLength(sent);
+});
+
+test('revoked: the first 401 leads to invalid_grant', async () => {
+  const { company, token } = await onboarded(room, server);
+  statusOf = () => 401;
+  server.revoke(token);
+  await expect(read(company)).rejects.toMatchObject({ code: 'reauthorization_required' });
+  expect([await reason(company), service.received.length]).toEqual(['token_refused', 1]);
+});
+
+test('a 401 long after the renewal, when the token has expired since: it is renewed once more, and the list is read', async () => {
+  const { company } = await onboarded(room, server);
+  let valid = '';
+  const script = [401, 503];
+  statusOf = ({ token }) => script.shift() ?? (token === valid ? 200 : 401);
+  const response = await read(company, '/employees', async () => {
+    // The wait before the next attempt outlasts the token: it is known to be expired, or an earlier end of it is not.
+    valid = '';
+    server.misdeeds.push({ kind: 'change', change: (grant) => ((valid = String(grant['access_token'])), grant) });
+  });
+  expect(response.status).toBe(200);
+  expect(await reason(company)).toBeNull();
+});
+
+test('a token that was renewed more than a minute ago proves nothing', async () => {
+  const { company } = await onboarded(room, server);
+  const source = room.manager.sourceFor(company);
+  const token = await source.get();
+  for (const age of [
+    "refreshed_at = now() - interval '61 seconds'",
+    "refreshed_at = now(), expires_at = now() - interval '1 second'",
+    "expires_at = now() + interval '30 minutes', lease_until = now() + interval '20 seconds'",
+  ]) {
+    await alter(database.db, company, age);
+    await expect(source.refused(token)).rejects.toMatchObject({ code: 'token_busy', retryable: true });
+    expect(await reason(company)).toBeNull();
+  }
+  await alter(database.db, company, 'lease_until = NULL');
+  await source.refused(token);
+  expect(await reason(company)).toBe('access_token_refused');
+});
+
+test('while another worker refreshes, a 401 waits for its token', async () => {
+  const { company } = await onboarded(room, server);
+  const elsewhere = oauthRoom(database.db, server);
+  const stale = await room.manager.sourceFor(company).get();
+  // The service has ended the old token already, and gives the new one out.
+  statusOf = ({ token }) => (token === stale.reveal() ? 401 : 200);
+  let reading: Promise<{ status: number }> | undefined;
+  server.misdeeds.push({ kind: 'after', work: async () => void (await Promise.race([(reading = read(company)), seen401()])) });
+  await elsewhere.manager.sourceFor(company).renew(stale);
+  expect((await reading)?.status).toBe(200);
+  expect(server.received).toHaveLength(2);
+  expect(await reason(company)).toBeNull();
+});
+
+/** Resolves when the API has refused a request. */
+async function seen401(): Promise<void> {
+  while (service.received.length === 0) await systemClock.sleep(5);
+}
+
+test('the service grants the same access token again: each 401 leads to one refresh at most, then the list is judged', async () => {
+  const { company } = await onboarded(room, server);
+  const source = room.manager.sourceFor(company);
+  const stale = await source.get();
+  const same = { access_token: stale.reveal() };
+  for (let i = 0; i < 20; i++) server.misdeeds.push({ kind: 'change', change: (grant) => ({ ...grant, ...same }) });
+  const renewed = await Promise.all(Array.from({ length: 10 }, () => source.renew(stale)));
+  expect(new Set(renewed.map((token) => token.reveal()))).toEqual(new Set([stale.reveal()]));
+  // One each at most: those that asked while a refresh was under way have shared it.
+  expect(server.received.length).toBeLessThan(12);
+
+  server.received.length = 0;
+  statusOf = ({ isRecord }) => (isRecord ? 200 : 401);
+  await expect(read(company)).rejects.toMatchObject({ code: 'service_refused' });
+  expect(server.received).toHaveLength(1);
+  expect(await reason(company)).toBeNull();
+  statusOf = () => 401;
+  await expect(read(company)).rejects.toMatchObject({ code: 'access_token_refused' });
+  expect(server.received).toHaveLength(3);
+  expect(await reason(company)).toBe('access_token_refused');
+});
+
+test('a refresh that was put off: a refused token ends nothing, and the call may be repeated', async () => {
+  const { company } = await onboarded(room, server);
+  statusOf = () => 401;
+  server.misdeeds.push({ kind: 'answer', status: 400, body: { error: 'access_denied' } });
+  for (const message of [/answered 400 access_denied/, /answered 400 access_denied.*next attempt/])
+    await expect(read(company)).rejects.toMatchObject({
+      code: 'service_refused',
+      retryable: true,
+      message: expect.stringMatching(message) as string,
+    });
+  expect([await reason(company), server.received.length]).toEqual([null, 2]);
+});
