@@ -2,6 +2,7 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import { type CompanyKey, describeCompany, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { type LockedConnection, lockConnections, setNextSyncs } from '../db/tables/connections.js';
+import { hastenRefreshes } from '../db/tables/put-off-tokens.js';
 import { takeRunRequests } from '../db/tables/run-requests.js';
 import {
   type ClaimableRun,
@@ -32,6 +33,9 @@ export interface RunOptions {
   /** Only companies for which a request for many waits, which is thereby done. */
   readonly onlyRequested?: boolean;
 }
+
+/** Triggers of a person, who may have mended what refreshes were put off for. */
+const ASKED_FOR: ReadonlySet<SyncTrigger> = new Set(['manual', 'resync']);
 
 interface RequestDependencies {
   readonly catalogue: Catalogue;
@@ -67,6 +71,7 @@ export async function requestRuns(
   const lastRuns = await lastRunsOf(tx, { companies: syncable, kind: 'sync' });
   const active = lastRuns.filter(({ status }) => status === 'queued' || status === 'running');
   await startRunsNow(tx, { ids: active.map(({ id }) => id) });
+  if (ASKED_FOR.has(options.trigger) && syncable.length > 0) await hastenRefreshes(tx, { companies: syncable });
   for (const run of active) answers.set(keyText(run), run);
   const idle = syncable.filter((company) => !answers.has(keyText(company)));
   for (const run of await createRuns(tx, idle, lastRuns, options, deps)) answers.set(keyText(run), run);
