@@ -148,7 +148,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   await requireRuntimeRights(db.pool, mirrorRelations(catalogue));
   await writeWarehouseSettings(db, config);
 
-  const http = new HttpClient({ silenceTimeoutMs: config.requestTimeoutSeconds * 1_000 });
+  const http = new HttpClient({ silenceTimeoutMs: config.requestTimeoutSeconds * 1_000 }, config.proxies);
   stack.push({ name: 'HTTP client', stop: () => http.close() });
   const worker = `${hostname()}/${process.pid}/${randomBytes(4).toString('hex')}`;
   const apiClients = mapEnvironments(providers, (provider, environment) => {
@@ -192,7 +192,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
     { name: 'queue', check: () => backend.ping() },
     { name: 'workers', check: () => requireWorker(db.prisma), isOptional: true },
   ];
-  const webhook = config.webhook && new Webhook(config.webhook, clock);
+  const webhook = config.webhook && new Webhook(config.webhook, clock, { proxies: config.proxies });
   if (webhook) stack.push({ name: 'webhook', stop: () => webhook.close() });
   const authorizeUrl = async (company: CompanyKey) => (await links.reauthorizationLinks([company])).get(keyText(company))?.url;
   const deliverer = new Deliverer({ db, webhook, publicUrl: config.publicUrl, authorizeUrl, logger });
@@ -248,7 +248,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
   };
   const all = recordedSweeps(db, clock, sweeps(work));
   const sweeper = new Sweeper(backend, all, logger);
-  const heartbeat = config.heartbeatUrl && new Heartbeat({ db, url: config.heartbeatUrl, sweeps: all, logger });
+  const heartbeat = config.heartbeatUrl && new Heartbeat({ ...config, db, url: config.heartbeatUrl, sweeps: all, logger });
   const guard = new QueueGuard({ backend, db, logger });
   const presence = new WorkerPresence(db, name, logger);
   const version = new VersionWatch({ db, logger, endProcess: () => process.kill(process.pid, 'SIGTERM') });

@@ -39,10 +39,11 @@ export function registerDoctor(program: Command): void {
         import('../doctor/installation.js'),
         import('../http/http-client.js'),
       ]);
-      const http = new HttpClient(HTTP_LIMITS);
+      const { proxies, ...installation } = await installationOf(process.env);
+      const http = new HttpClient(HTTP_LIMITS, proxies);
       const counts = { ok: 0, warning: 0, problem: 0 };
       try {
-        for await (const finding of examine(checksOf({ ...(await installationOf(process.env)), http }))) {
+        for await (const finding of examine(checksOf({ ...installation, http }))) {
           counts[finding.level] += 1;
           for (const line of json ? [jsonLine(finding)] : textLines(finding)) console.log(line);
         }
@@ -54,7 +55,7 @@ export function registerDoctor(program: Command): void {
     });
 }
 
-async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation, 'http'>> {
+async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation, 'http'> & Pick<Config, 'proxies'>> {
   const { config, faults } = readConfig(env);
   const isWrong = (name: string) => faults.some(({ where }) => where === name || where === `${name}_FILE`);
   for (const { clientSecret } of [...Object.values(config.providers), ...(config.oidc ? [config.oidc] : [])])
@@ -81,6 +82,7 @@ async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation
       return catalogue;
     },
     providers: config.providers,
+    proxies: config.proxies,
     issuer: config.oidc?.issuer,
     hasWebhook: config.webhook !== undefined,
     workerConcurrency: config.workerConcurrency,

@@ -115,9 +115,9 @@ async function run(resource: string, options: ExportCommandOptions): Promise<voi
 
 async function destinationOf(
   { output, mode, manifest }: ExportCommandOptions,
-  { isOtherS3 }: Pick<Config, 'isOtherS3'>,
+  { isOtherS3, proxies }: Pick<Config, 'isOtherS3' | 'proxies'>,
 ): Promise<Destination> {
-  if (output !== STANDARD_OUTPUT) return openDestination(output, { mode, isOtherS3 });
+  if (output !== STANDARD_OUTPUT) return openDestination(output, { mode, isOtherS3, proxies });
   const { streamDestination } = await import('../warehouse/export/stream-destination.js');
   return streamDestination(process.stdout, async ({ text, signed }) => {
     if (manifest === undefined) return console.error(JSON.stringify(JSON.parse(text)));

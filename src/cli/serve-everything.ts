@@ -30,7 +30,9 @@ export function serveEverything(config: Config, { sandboxChanges, json = false }
     if (!json) banner(config, sandbox);
     let app: App | undefined;
     try {
-      const served = sandbox ? { ...config, providers: { test: providerOf(sandbox, config) } } : config;
+      const served = sandbox
+        ? { ...config, providers: { test: providerOf(sandbox, config) }, proxies: config.proxies.except(sandbox.url) }
+        : config;
       app = await startApp(served, new Set(['api', 'worker']), logger, signal);
       const started = app;
       const forget = announceUp(config, started.url ?? '', logger);

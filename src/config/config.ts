@@ -8,12 +8,14 @@ import { ownAddress, withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { EncryptionKey, Secret } from '../core/secret.js';
 import { type OidcSettings, signInCallback } from '../dashboard/oidc-settings.js';
+import { Proxies } from '../http/proxy/proxies.js';
 import type { LogFormat } from '../observability/logger.js';
 import { registerPasswordOf, registerSecret } from '../observability/secret-registry.js';
 import { needsKey } from '../privacy/rules.js';
 import type { ExportSettings } from '../warehouse/export/export-settings.js';
 import { isSafe } from './setting-values.js';
 import { helpOf, SETTING_NAMES, SETTINGS, type SettingName } from './settings.js';
+import { fileOf, textOf } from './variables.js';
 import { type ShownSetting, showSettings } from './shown-settings.js';
 
 export interface Config {
@@ -66,6 +68,8 @@ export interface Config {
   readonly exports?: ExportSettings;
   /** Whether programs for AWS are told of another S3 than Amazon's. */
   readonly isOtherS3: boolean;
+  /** The ways to everything that is asked by HTTP. */
+  readonly proxies: Proxies;
   readonly changeRetentionDays?: number;
   readonly runRetentionDays: number;
   readonly auditRetentionDays: number;
@@ -109,7 +113,8 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
   // What is wrong counts as unset from here on, so that the rules between settings are checked as well.
   const values = read.data ?? SETTINGS.parse({ ...texts, ...Object.fromEntries([...wrong].map((name) => [name, undefined])) });
   for (const secret of [env.AWS_SECRET_ACCESS_KEY, env.AWS_SESSION_TOKEN]) registerSecret(secret ?? '', { lasting: true });
-  for (const url of [values.DATABASE_URL, values.REDIS_URL]) if (url !== undefined) registerPasswordOf(url);
+  for (const url of [values.DATABASE_URL, values.REDIS_URL, texts.HTTPS_PROXY, texts.HTTP_PROXY])
+    if (url !== undefined) registerPasswordOf(url);
   const publicUrl = values.PUBLIC_URL ?? ownAddress(values.HOST, values.PORT);
 
   if (isSet('DATABASE_URL')) {
@@ -182,6 +187,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
     runRetentionDays: values.RUN_RETENTION_DAYS,
     auditRetentionDays: values.AUDIT_RETENTION_DAYS,
     quarantineRetentionDays: values.QUARANTINE_RETENTION_DAYS,
+    proxies: new Proxies({ https: values.HTTPS_PROXY, http: values.HTTP_PROXY, noProxy: values.NO_PROXY }),
     logLevel: values.LOG_LEVEL,
     isOtherS3: Boolean(env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL),
     shown: showSettings(env),
@@ -215,7 +221,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
 function textsOf(env: NodeJS.ProcessEnv, faults: Fault[]): Partial<Record<SettingName, string>> {
   const texts: Partial<Record<SettingName, string>> = {};
   for (const name of SETTING_NAMES) {
-    const [text, file] = [env[name]?.trim(), helpOf(name).secret && env[`${name}_FILE`]?.trim()];
+    const [text, file] = [textOf(env, name), fileOf(env, name)];
     if (text) texts[name] = text;
     if (!file) continue;
     const problem = text ? `is set beside ${name}; set one of them` : readInto(texts, name, file);

@@ -3,6 +3,8 @@ import { CronExpressionParser } from 'cron-parser';
 import { z } from 'zod';
 import { type EncryptionKey, Secret } from '../core/secret.js';
 import { AddressFault, readDatabaseAddress } from '../db/database-address.js';
+import { type NoProxyRule, readNoProxyEntry } from '../http/proxy/no-proxy.js';
+import { readProxyAddress } from '../http/proxy/proxies.js';
 import { LOG_FORMATS } from '../observability/logger.js';
 import { EXPORT_FORMATS } from '../warehouse/export/export-settings.js';
 
@@ -108,6 +110,27 @@ export function isSafe({ protocol, hostname }: URL): boolean {
     protocol === 'https:' || hostname === '[::1]' || /^(.+\.)?localhost$/.test(hostname) || /^127(\.\d{1,3}){3}$/.test(hostname)
   );
 }
+
+export const proxy = z.string().transform((text, context) => {
+  const address = readProxyAddress(text);
+  if (!('problem' in address)) return address;
+  context.addIssue(address.problem);
+  return z.NEVER;
+});
+
+/** NO_PROXY: entries with commas or white space between them. */
+export const noProxy = z.string().transform((text, context) => {
+  const rules: NoProxyRule[] = [];
+  for (const [index, entry] of text
+    .split(/[\s,]+/)
+    .filter(Boolean)
+    .entries()) {
+    const rule = readNoProxyEntry(entry);
+    if (rule) rules.push(rule);
+    else context.addIssue(`entry ${index + 1} must be a host, host:port, .domain, an IP address, a range like 10.0.0.0/8, or *`);
+  }
+  return rules;
+});
 
 /** RFC 6749 (3.3). */
 export const scope = z

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import type { Environment } from '../core/company.js';
 import { defaulted, type Help, HELP, optional, type SettingHelp } from './setting-help.js';
 import * as value from './setting-values.js';
+import { signInSettings } from './sign-in-settings.js';
 
 const path = z.string().transform((text) => resolve(text));
 
@@ -178,6 +179,23 @@ export const SETTINGS = z.object({
     help: 'How long a refresh token that belongs to no onboarded company is kept.',
     example: '90',
   }),
+  HTTPS_PROXY: optional(value.proxy, {
+    help: 'Proxy for every request to an address by https: to the service, its authorization server, the webhook, the heartbeat, the issuer and S3 ([below](#proxies)).',
+    unset: 'they are asked directly',
+    example: 'http://user:password@proxy.example.com:3128',
+    secret: true,
+  }),
+  HTTP_PROXY: optional(value.proxy, {
+    help: 'The same for addresses by http.',
+    unset: 'they are asked directly',
+    example: 'http://proxy.example.com:3128',
+    secret: true,
+  }),
+  NO_PROXY: optional(value.noProxy, {
+    help: 'Hosts that are asked without a proxy, comma separated ([below](#proxies)).',
+    unset: 'none is',
+    example: 'localhost,127.0.0.1,.internal.example.com,10.0.0.0/8',
+  }),
   LOG_LEVEL: defaulted(value.logLevel, 'info', { help: 'Least severe level that is logged.', example: 'debug' }),
   LOG_FORMAT: defaulted(value.logFormat, 'auto', {
     help: 'How the log is written: `json`, an object a line; `pretty`, for people; `auto`, pretty on a terminal and JSON elsewhere.',
@@ -187,50 +205,6 @@ export const SETTINGS = z.object({
   ...prefixed('PRODUCTION', providerSettings('production')),
   ...prefixed('TEST', providerSettings('test')),
 });
-
-/** How people sign in to the control room by OpenID Connect, without the prefix of the variables. */
-function signInSettings() {
-  const unset = 'people sign in with tokens alone';
-  const nobody = 'it is given to nobody';
-  return {
-    ISSUER: optional(value.issuer, {
-      help: 'Issuer by which people sign in to the control room; https unless on loopback.',
-      unset,
-      example: 'https://login.example.com/realms/staff',
-    }),
-    CLIENT_ID: optional(z.string(), { help: 'Client identifier, as registered there.', unset, example: 'muster' }),
-    CLIENT_SECRET: optional(value.secret, {
-      help: 'Secret of the client.',
-      unset,
-      example: 'the-secret-issued-at-registration',
-      secret: true,
-    }),
-    SCOPE: defaulted(value.signInScope, 'openid profile email', {
-      help: 'Scopes that are asked for, with a space between two.',
-      example: 'openid profile email groups',
-    }),
-    ROLE_CLAIM: defaulted(z.string(), 'groups', {
-      help: 'Claim that says which role a person has: its name, or a path with dots.',
-      example: 'realm_access.roles',
-    }),
-    ADMINS: optional(value.list, {
-      help: 'Values of that claim, comma separated, of which one makes a person admin.',
-      unset: nobody,
-      example: 'muster-admins',
-    }),
-    OPERATORS: optional(value.list, {
-      help: 'Values of which one makes a person operator.',
-      unset: nobody,
-      example: 'muster-operators,on-call',
-    }),
-    VIEWERS: optional(value.list, { help: 'Values of which one makes a person viewer.', unset: nobody, example: 'staff' }),
-    NAME_CLAIM: optional(z.string(), {
-      help: 'Claim with the name under which the audit has a person.',
-      unset: 'the first there is of `preferred_username`, `email` and `sub`',
-      example: 'email',
-    }),
-  };
-}
 
 /** The settings of one environment of the service, without the prefix of their variables. */
 function providerSettings(environment: Environment) {

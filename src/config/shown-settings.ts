@@ -1,4 +1,5 @@
 import { helpOf, SETTING_NAMES, type SettingName } from './settings.js';
+import { fileOf, textOf } from './variables.js';
 
 /** A setting as people may be shown it: of a secret only whether it is set. */
 export interface ShownSetting {
@@ -19,8 +20,8 @@ export function settingSources(
 ): { readonly name: SettingName; readonly secret: boolean; readonly file?: string }[] {
   return SETTING_NAMES.flatMap((name) => {
     const { secret } = helpOf(name);
-    const file = secret ? env[`${name}_FILE`]?.trim() : undefined;
-    if (env[name]?.trim()) return [{ name, secret }];
+    const file = fileOf(env, name);
+    if (textOf(env, name)) return [{ name, secret }];
     return file ? [{ name, secret, file }] : [];
   });
 }
@@ -31,6 +32,6 @@ export function showSettings(env: NodeJS.ProcessEnv): ShownSetting[] {
     const { help, unset, secret: isSecret } = helpOf(name);
     const source = sources.get(name);
     const from = source ? (source.file === undefined ? 'environment' : 'file') : 'default';
-    return { name, help, isSecret, unset, from, ...(source && !isSecret && { value: env[name]!.trim() }) };
+    return { name, help, isSecret, unset, from, ...(source && !isSecret && { value: textOf(env, name) }) };
   });
 }

@@ -7,6 +7,7 @@ import type { Database } from '../db/database.js';
 import { serveAssets } from './assets.js';
 import { takeOnlyForms } from './form-checks.js';
 import { type PageContent, renderPage } from './layout.js';
+import type { Proxies } from '../http/proxy/proxies.js';
 import { oidcRoutes } from './oidc-routes.js';
 import type { OidcSettings } from './oidc-settings.js';
 import { pageRoutes } from './page-routes.js';
@@ -23,6 +24,8 @@ export interface ControlRoomDependencies {
   readonly publicUrl: URL;
   /** How people sign in beside tokens; not at all unless given. */
   readonly oidc?: OidcSettings | undefined;
+  /** The ways to its issuer; unset: directly. */
+  readonly proxies?: Proxies | undefined;
   /** As the process was started with them. */
   readonly settings: readonly ShownSetting[];
 }

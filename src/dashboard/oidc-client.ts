@@ -8,12 +8,15 @@ import {
   ClientSecretBasic,
   ClientSecretPost,
   type Configuration,
+  customFetch,
   discovery,
   enableNonRepudiationChecks,
   fetchUserInfo,
   ResponseBodyError,
   WWWAuthenticateChallengeError,
 } from 'openid-client';
+import { fetchThrough } from '../http/proxy/fetch-through.js';
+import type { Proxies } from '../http/proxy/proxies.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { type Claims, isEnough } from './oidc-claims.js';
 import type { OidcSettings } from './oidc-settings.js';
@@ -55,12 +58,17 @@ export class OidcClient {
   readonly #settings: OidcSettings;
   readonly #callback: URL;
   readonly #now: () => number;
+  readonly #proxies: Proxies | undefined;
   #known: { readonly configuration: Promise<Configuration>; readonly until: number } | undefined;
 
-  constructor(settings: OidcSettings, { callback, now }: { readonly callback: URL; readonly now: () => number }) {
+  constructor(
+    settings: OidcSettings,
+    { callback, now, proxies }: { readonly callback: URL; readonly now: () => number; readonly proxies?: Proxies | undefined },
+  ) {
     this.#settings = settings;
     this.#callback = callback;
     this.#now = now;
+    this.#proxies = proxies;
     registerSecret(settings.clientSecret.reveal(), { lasting: true });
   }
 
@@ -122,7 +130,8 @@ export class OidcClient {
       const how = methods.includes('client_secret_basic') ? ClientSecretBasic(secret) : ClientSecretPost(secret);
       return how(server, client, body, headers);
     };
-    return discovery(issuer, clientId, undefined, authenticate, { execute, timeout: TIMEOUT_SECONDS });
+    const through = this.#proxies?.areSet ? { [customFetch]: await fetchThrough(this.#proxies) } : {};
+    return discovery(issuer, clientId, undefined, authenticate, { execute, timeout: TIMEOUT_SECONDS, ...through });
   }
 
   async #asked<T>(work: () => Promise<T>): Promise<T> {

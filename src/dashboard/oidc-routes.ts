@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { recordDone } from '../api/audit.js';
+import type { Proxies } from '../http/proxy/proxies.js';
 import type { PageContent } from './layout.js';
 import { nameOf, roleFor, roleValues } from './oidc-claims.js';
 import { OidcClient, OidcError } from './oidc-client.js';
@@ -12,6 +13,8 @@ import { beginFlow, flowOf } from './sign-in-flow.js';
 
 export interface OidcRoutesDependencies {
   readonly oidc: OidcSettings;
+  /** The ways to the issuer; unset: directly. */
+  readonly proxies?: Proxies | undefined;
   readonly sessions: Sessions;
   readonly publicUrl: URL;
   readonly base: string;
@@ -22,10 +25,13 @@ export interface OidcRoutesDependencies {
 const HIDDEN = { schema: { hide: true }, exposeHeadRoute: false };
 
 /** The pages that make a session out of what an issuer says of a person. */
-export function oidcRoutes(pages: FastifyInstance, { oidc, sessions, publicUrl, base, show }: OidcRoutesDependencies): void {
+export function oidcRoutes(
+  pages: FastifyInstance,
+  { oidc, proxies, sessions, publicUrl, base, show }: OidcRoutesDependencies,
+): void {
   const isSecure = publicUrl.protocol === 'https:';
   const { host } = oidc.issuer;
-  const client = new OidcClient(oidc, { callback: signInCallback(publicUrl), now: Date.now });
+  const client = new OidcClient(oidc, { callback: signInCallback(publicUrl), now: Date.now, proxies });
 
   pages.get('/login/oidc', HIDDEN, async (request, reply) => {
     const next = ownPath((request.query as { next?: unknown }).next);

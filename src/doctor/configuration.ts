@@ -89,8 +89,12 @@ function adminToken({ adminToken: token, isShared }: ConfigurationState): Findin
 function unknownVariables({ variables, knownNames }: ConfigurationState): Finding[] {
   const known = new Set(knownNames.flatMap((name) => [name, `${name}_FILE`]));
   return variables
-    .filter((name) => name.length > 6 && !known.has(name))
+    .filter((name) => name.length > 6 && !known.has(name) && name !== 'FTP_PROXY')
     .flatMap((name) => {
+      if (/^all_proxy$/i.test(name))
+        return [
+          warning(`${name} is set, and Muster does not read it`, 'Set HTTPS_PROXY and HTTP_PROXY where a proxy is to be used.'),
+        ];
       const meant = knownNames.find((one) => one.length > 6 && distance(name, one) <= FEW_LETTERS);
       return meant ? [warning(`${name} is no setting of Muster`, `If ${meant} is meant, rename it.`)] : [];
     });

@@ -12,7 +12,8 @@ async function findingOf(http: HttpClient, issuer: URL): Promise<Finding> {
   const url = new URL(`${withoutSlash(issuer)}/.well-known/openid-configuration`);
   try {
     const answer = await http.send({ method: 'GET', url, freshConnection: true });
-    const found = `${url.href} answers ${answer.status}`;
+    const proxy = http.proxyFor(url);
+    const found = `${url.href} answers ${answer.status}${proxy === undefined ? '' : ` through the proxy ${proxy}`}`;
     if (answer.status >= 500) return problem(found, 'Ask its operator; until then people sign in with tokens.');
     if (answer.status !== 200) return problem(found, 'There is no issuer: check OIDC_ISSUER.');
     const named = issuerIn(textOf(answer));

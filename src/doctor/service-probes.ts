@@ -7,6 +7,8 @@ import type { HttpClient } from '../http/http-client.js';
 export interface Probe {
   readonly url: URL;
   readonly status: number;
+  /** The proxy that it came through, by host, port and variable; undefined where there was none. */
+  readonly proxy: string | undefined;
   readonly ms: number;
   /** The clock of the server minus ours, to a second; undefined where it names no time. */
   readonly aheadMs: number | undefined;
@@ -43,7 +45,7 @@ async function probe(http: HttpClient, url: URL, clock: Clock): Promise<Probe> {
   const date = Date.parse(headers['date'] ?? '');
   // The header leaves the fraction of its second out.
   const aheadMs = Number.isNaN(date) ? undefined : date + 500 - (sentAt + ms / 2);
-  return { url, status, ms: Math.ceil(ms), aheadMs };
+  return { url, status, proxy: http.proxyFor(url), ms: Math.ceil(ms), aheadMs };
 }
 
 function once<T>(work: () => Promise<T>): () => Promise<T> {

@@ -23,7 +23,8 @@ export function checkServices(probes: ByEnvironment<ServiceProbes>, { wrong }: {
 async function findingOf(answer: Promise<Probe>, faultOf: (probe: Probe) => string | undefined): Promise<Finding> {
   try {
     const probe = await answer;
-    const found = `${probe.url.origin}${probe.url.pathname} answers ${probe.status} in ${probe.ms} ms`;
+    const way = probe.proxy === undefined ? '' : `, through the proxy ${probe.proxy}`;
+    const found = `${probe.url.origin}${probe.url.pathname} answers ${probe.status} in ${probe.ms} ms${way}`;
     if (probe.status >= 500) return problem(found, 'Ask its operator; docs/errors.md has service_error.');
     if (probe.status === 429) return warning(found, 'Too many requests: nothing to do, unless it lasts.');
     const fault = faultOf(probe);

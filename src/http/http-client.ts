@@ -1,9 +1,12 @@
 import { isUtf8 } from 'node:buffer';
-import { Agent, buildConnector } from 'undici';
+import { Agent, type Dispatcher } from 'undici';
 import { connectionFailure } from '../core/connection-failure.js';
 import { MemoryShort, type Reservation } from './answer-memory.js';
 import { decodeBody, malformed } from './decode-body.js';
 import { Exchange } from './exchange.js';
+import { nameOfProxy, Proxies } from './proxy/proxies.js';
+import { connectorThrough, throughProxies } from './proxy/through-proxies.js';
+import { authenticationFailure } from './proxy/tunnel.js';
 import { MAX_HEADER_BYTES, refusedHttp } from './refused-http.js';
 import { ServiceError } from './service-error.js';
 
@@ -58,16 +61,18 @@ const SMALL = 8 * MEGABYTE;
  * `service_timeout`, `response_too_large` or `malformed_response`, MemoryShort, and the signal's reason when it aborts.
  */
 export class HttpClient {
-  readonly #kept: Agent;
-  readonly #fresh: Agent;
+  readonly #kept: Dispatcher;
+  readonly #fresh: Dispatcher;
+  readonly #proxies: Proxies;
   readonly #deadlineMs: number;
   readonly #maxBytes: number;
   /** Errors of requests that never left, because there was no connection to send them on. */
   readonly #connectErrors = new WeakSet<Error>();
 
-  constructor(limits: HttpLimits = {}) {
+  /** `proxies`: the ways out; every address is asked directly unless told. */
+  constructor(limits: HttpLimits = {}, proxies = new Proxies()) {
     const { connectTimeoutMs = 5_000, silenceTimeoutMs = 30_000, deadlineMs = 120_000, maxBytes = 64 * MEGABYTE } = limits;
-    const dial = buildConnector({ timeout: connectTimeoutMs });
+    const dial = connectorThrough(proxies, connectTimeoutMs);
     const options: Agent.Options = {
       // Parts of several responses would share their memory, which an Exchange gives back.
       allowH2: false,
@@ -82,8 +87,9 @@ export class HttpClient {
           } else done(null, socket);
         }),
     };
-    this.#kept = new Agent(options);
-    this.#fresh = new Agent({ ...options, pipelining: 0 });
+    this.#proxies = proxies;
+    this.#kept = throughProxies(new Agent(options), proxies);
+    this.#fresh = throughProxies(new Agent({ ...options, pipelining: 0 }), proxies);
     this.#deadlineMs = deadlineMs;
     this.#maxBytes = maxBytes;
   }
@@ -108,6 +114,7 @@ export class HttpClient {
         exchange,
       );
       const answer = await exchange.answer;
+      if (answer.status === 407) this.#requirePassed(outgoing);
       const bytes = await decodeBody(answer, { what: describeRequest(outgoing), maxBytes, memory });
       memory?.settle(bytes.length);
       return { status: answer.status, url: url.href, headers: answer.headers, bytes };
@@ -115,16 +122,36 @@ export class HttpClient {
       signal?.throwIfAborted();
       throw error instanceof ServiceError || error instanceof MemoryShort
         ? error
-        : this.#failure(describeRequest(outgoing), error);
+        : this.#failure(this.#describe(outgoing), error);
     } finally {
       clearTimeout(timer);
       signal?.removeEventListener('abort', onAbort);
     }
   }
 
+  /** The proxy through which this address is asked, as people are told of it; undefined where it is asked directly. */
+  proxyFor(url: URL): string | undefined {
+    const proxy = this.#proxies.proxyFor(url);
+    return proxy && `${nameOfProxy(proxy)} (${proxy.variable})`;
+  }
+
   /** Waits for requests under way. */
   async close(): Promise<void> {
     await Promise.all([this.#kept.close(), this.#fresh.close()]);
+  }
+
+  #describe(outgoing: HttpRequest): string {
+    const proxy = this.proxyFor(outgoing.url);
+    return `${describeRequest(outgoing)}${proxy === undefined ? '' : ` through the proxy ${proxy}`}`;
+  }
+
+  /** Throws where it was a proxy that asked who we are: it has passed nothing on. */
+  #requirePassed(outgoing: HttpRequest): void {
+    const proxy = outgoing.url.protocol === 'http:' ? this.#proxies.proxyFor(outgoing.url) : undefined;
+    if (!proxy) return;
+    const failure = authenticationFailure(proxy);
+    this.#connectErrors.add(failure);
+    throw failure;
   }
 
   #failure(what: string, error: unknown): ServiceError {

@@ -3,6 +3,7 @@ import type { Service } from '../core/service.js';
 import type { Database } from '../db/database.js';
 import { addSweeps, claimHeartbeat } from '../db/tables/sweeps.js';
 import type { Logger } from '../observability/logger.js';
+import type { Proxies } from '../http/proxy/proxies.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { OutgoingRequests } from './outgoing-requests.js';
 
@@ -12,6 +13,8 @@ interface HeartbeatDependencies {
   readonly url: URL;
   /** Every sweep, and how often it is due. */
   readonly sweeps: readonly { readonly name: string; readonly everyMs: number }[];
+  /** The ways out; unset: directly. */
+  readonly proxies?: Proxies;
   readonly logger: Logger;
 }
 
@@ -24,11 +27,12 @@ const LOOK_EVERY_MS = 5_000;
 export class Heartbeat implements Service {
   readonly name = 'heartbeat';
   readonly #deps: HeartbeatDependencies;
-  readonly #requests = new OutgoingRequests();
+  readonly #requests: OutgoingRequests;
   readonly #looks = new Repetition(LOOK_EVERY_MS, () => this.#look());
 
   constructor(deps: HeartbeatDependencies) {
     this.#deps = deps;
+    this.#requests = new OutgoingRequests({ proxies: deps.proxies });
     registerSecret(deps.url.href, { lasting: true });
   }
 

@@ -1,5 +1,7 @@
 import { Agent, type Dispatcher, request } from 'undici';
 import type { DeliveryError } from '../db/tables/notifications.js';
+import { Proxies } from '../http/proxy/proxies.js';
+import { connectorThrough, throughProxies } from '../http/proxy/through-proxies.js';
 
 /** A status and headers, or why there was no answer. */
 export type Outcome =
@@ -20,10 +22,15 @@ const CONNECT_TIMEOUT_MS = 5_000;
 export class OutgoingRequests {
   readonly #deadlineMs: number;
   /** No connection is kept: there are minutes or hours between two requests, and one that hangs holds up nobody else. */
-  readonly #agent = new Agent({ connect: { timeout: CONNECT_TIMEOUT_MS }, pipelining: 0, maxHeaderSize: 16_384 });
+  readonly #agent: Dispatcher;
 
-  constructor(deadlineMs = DEADLINE_MS) {
+  constructor({
+    deadlineMs = DEADLINE_MS,
+    proxies = new Proxies(),
+  }: { deadlineMs?: number | undefined; proxies?: Proxies | undefined } = {}) {
     this.#deadlineMs = deadlineMs;
+    const connect = connectorThrough(proxies, CONNECT_TIMEOUT_MS);
+    this.#agent = throughProxies(new Agent({ connect, pipelining: 0, maxHeaderSize: 16_384 }), proxies);
   }
 
   /** Sends once. Rejects only with the signal's reason. */

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 import type { Secret } from '../core/secret.js';
 import type { DeliveryError } from '../db/tables/notifications.js';
+import type { Proxies } from '../http/proxy/proxies.js';
 import { parseRetryAfter } from '../http/retry-after.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { OutgoingRequests } from './outgoing-requests.js';
@@ -23,10 +24,10 @@ export class Webhook {
   readonly #requests: OutgoingRequests;
 
   /** `deadlineMs`: of one attempt. */
-  constructor(settings: WebhookSettings, clock: Clock, { deadlineMs }: { deadlineMs?: number } = {}) {
+  constructor(settings: WebhookSettings, clock: Clock, options: { deadlineMs?: number; proxies?: Proxies } = {}) {
     this.#settings = settings;
     this.#clock = clock;
-    this.#requests = new OutgoingRequests(deadlineMs);
+    this.#requests = new OutgoingRequests(options);
     // Its address, too, may be all that is needed to write there.
     for (const value of [settings.secret.reveal(), settings.url.href]) registerSecret(value, { lasting: true });
   }

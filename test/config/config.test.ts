@@ -1,6 +1,7 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { nightExportAddress } from '../../src/warehouse/export/export-settings.js';
 import { loadConfig, loadServerConfig } from '../../src/config/config.js';
@@ -265,6 +266,39 @@ describe('loadConfig', () => {
     });
   });
 
+  describe('the way out', () => {
+    const wayTo = (env: NodeJS.ProcessEnv, url: string) => loadConfig(env).proxies.proxyFor(new URL(url))?.hostname;
+
+    test('is direct, or a proxy by the scheme of the target', () => {
+      expect(wayTo({}, 'https://api.example.com')).toBeUndefined();
+      expect(wayTo({ HTTPS_PROXY: ' http://one:1 ' }, 'https://api.example.com')).toBe('one');
+      expect(wayTo({ HTTPS_PROXY: 'http://one:1' }, 'http://api.example.com')).toBeUndefined();
+      expect(wayTo({ HTTP_PROXY: 'two:1', ALL_PROXY: 'three:1' }, 'https://api.example.com')).toBeUndefined();
+      expect(wayTo({ HTTP_PROXY: 'two:1', NO_PROXY: 'localhost, example.com' }, 'http://api.example.com')).toBeUndefined();
+      expect(wayTo({ HTTP_PROXY: 'two:1', NO_PROXY: 'localhost example.com' }, 'http://example.org')).toBe('two');
+    });
+
+    test('is read in lower case first, and an empty variable is none', () => {
+      const env = { HTTPS_PROXY: 'http://upper:1', https_proxy: 'http://lower:1', no_proxy: 'direct.example.com' };
+      expect(wayTo(env, 'https://api.example.com')).toBe('lower');
+      expect(wayTo(env, 'https://direct.example.com')).toBeUndefined();
+      expect(wayTo({ ...env, https_proxy: ' ' }, 'https://api.example.com')).toBe('upper');
+      expect(loadConfig(env).shown.find(({ name }) => name === 'NO_PROXY')).toMatchObject({ value: 'direct.example.com' });
+    });
+
+    test('stops the start where it is wrong, and shows no password', () => {
+      const env = { HTTPS_PROXY: 'socks5://me:c4n4ry@proxy:1080', http_proxy: 'http://me:c4n4ry%@proxy', NO_PROXY: 'a,http://b' };
+      expect(faultsOf(env)).toEqual({
+        HTTPS_PROXY: expect.stringContaining('SOCKS') as string,
+        HTTP_PROXY: expect.stringContaining('%25 for %') as string,
+        NO_PROXY: expect.stringContaining('entry 2') as string,
+      });
+      expect(() => loadConfig(env)).toThrow(expect.not.objectContaining({ message: expect.stringContaining('c4n4ry') }));
+      const right = loadConfig({ HTTPS_PROXY: 'http://me:c4n4ry@proxy:3128' });
+      expect(JSON.stringify([right, right.shown]) + inspect(right, { depth: 9 })).not.toContain('c4n4ry');
+    });
+  });
+
   test('requires encryption keys with a database of its own', () => {
     expect(Object.keys(faultsOf({ DATABASE_URL: 'postgres://db/muster' }))).toEqual(['MUSTER_ENCRYPTION_KEYS']);
   });
@@ -320,6 +354,7 @@ describe('loadConfig', () => {
       'TOKEN_JOURNAL',
       'EXPORT_TO',
       'EXPORT_RESOURCES',
+      'NO_PROXY',
       'PRODUCTION_CLIENT_ID',
       'PRODUCTION_CLIENT_SECRET',
       'TEST_CLIENT_ID',

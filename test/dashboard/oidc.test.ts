@@ -3,8 +3,10 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.js';
 import { OidcClient } from '../../src/dashboard/oidc-client.js';
+import { type ProxyAddress, Proxies, readProxyAddress } from '../../src/http/proxy/proxies.js';
 import { beginFlow } from '../../src/dashboard/sign-in-flow.js';
 import { type AdminFixture, startAdmin, TOKEN } from '../api/admin-fixture.js';
+import { startProxy } from '../support/proxy-server.js';
 import { PageClient } from './page-client.js';
 
 // What the issuer does for Muster, and what Muster makes of it, is tested with a real one: test/machines/sign-in.test.ts.
@@ -134,6 +136,20 @@ test('a browser that began nothing is told to begin, and the issuer is not asked
   expect((await new PageClient(admin.url).open('/login/callback')).status).toBe(403);
   const head = await fetch(`${admin.url}/login/callback?code=a&state=b`, { method: 'HEAD' });
   expect(head.status).toBe(404);
+});
+
+test('the issuer is asked through the proxy', async () => {
+  const proxy = await startProxy({ hosts: { 'login.internal': issuer.host } });
+  const outside = { ...settings(), issuer: new URL('http://login.internal/') };
+  answer = (_request, response) =>
+    void response
+      .setHeader('content-type', 'application/json')
+      .end(JSON.stringify({ ...metadata(), issuer: outside.issuer.href }));
+  const proxies = new Proxies({ http: readProxyAddress(proxy.url) as ProxyAddress });
+  const client = new OidcClient(outside, { callback: new URL('https://muster.example/login/callback'), now: Date.now, proxies });
+  await client.signInUrl(beginFlow('/', 0));
+  expect(proxy.asked).toEqual(['GET http://login.internal/.well-known/openid-configuration']);
+  await proxy.close();
 });
 
 test('an issuer that moved is found again within the hour', async () => {

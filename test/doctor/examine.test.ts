@@ -70,6 +70,11 @@ test.each<[string, Partial<ConfigurationState>, string]>([
     'warning: the admin token is kept in /m/admin-token, and every other machine makes one of its own',
   ],
   ['a typing error', { variables: ['PUBLIC_UR'] }, 'warning: PUBLIC_UR is no setting of Muster'],
+  [
+    'a proxy by a variable that is not read',
+    { variables: ['all_proxy', 'FTP_PROXY'] },
+    'warning: all_proxy is set, and Muster does not read it',
+  ],
   ['no service', { environments: [] }, 'warning: no environment of the service is configured'],
   [
     'links that lead nowhere',

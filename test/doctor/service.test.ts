@@ -12,7 +12,9 @@ import { checkIssuer } from '../../src/doctor/issuer.js';
 import { checkServices } from '../../src/doctor/service.js';
 import { serviceProbes } from '../../src/doctor/service-probes.js';
 import { HttpClient } from '../../src/http/http-client.js';
+import { type ProxyAddress, Proxies, readProxyAddress } from '../../src/http/proxy/proxies.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import { startProxy } from '../support/proxy-server.js';
 import { found } from './findings.js';
 
 const http = new HttpClient();
@@ -97,6 +99,26 @@ test('one that says nothing, and one that is not there, are said to be so within
   );
   servers.pop()!.close().closeAllConnections();
   expect(await look(silent)).toEqual(Array(2).fill(expect.stringMatching(/^problem: .*nothing listens there/)));
+});
+
+test('the proxy on the way is named, and so is the part of the way that fails', async () => {
+  const proxy = await startProxy();
+  const through = (url: string) => new HttpClient({}, new Proxies({ http: readProxyAddress(url) as ProxyAddress }));
+  const way = `127\\.0\\.0\\.1:${proxy.port} \\(HTTP_PROXY\\)`;
+  expect(await look(sandbox.url, through(proxy.url))).toEqual([
+    expect.stringMatching(`^ok: .*/auth/authorize answers 400 in \\d+ ms, through the proxy ${way}$`),
+    expect.stringMatching(`^ok: .* answers 401 in \\d+ ms, through the proxy ${way}$`),
+  ]);
+  expect(proxy.asked).toEqual([expect.stringMatching(/^GET http:.*authorize$/), expect.stringMatching(/^GET http:/)]);
+  expect(await look('http://127.0.0.1:9', through(proxy.url))).toEqual(
+    Array(2).fill(expect.stringMatching(`^problem: .* answers 502 in \\d+ ms, through the proxy ${way}$`)),
+  );
+  await proxy.close();
+  expect(await look(sandbox.url, through(proxy.url.replace('//', '//user:c4n4ry@')))).toEqual(
+    Array(2).fill(
+      expect.stringMatching(/^problem: .*the proxy 127\.0\.0\.1:\d+ of HTTP_PROXY gives no connection: .*nothing listens there/),
+    ),
+  );
 });
 
 test('settings that are wrong leave nobody to ask', async () => {

@@ -14,6 +14,7 @@ import {
   releaseNightExport,
   renewNightExport,
 } from '../../db/tables/night-exports.js';
+import type { Proxies } from '../../http/proxy/proxies.js';
 import type { Logger } from '../../observability/logger.js';
 import type { Manifest } from './export-resource.js';
 import { type ExportSettings, exportedResources, isS3Address, nightExportAddress } from './export-settings.js';
@@ -25,6 +26,8 @@ interface NightExportDependencies {
   readonly exports: ExportSettings;
   /** Whether S3 is another server than Amazon's. */
   readonly isOtherS3: boolean;
+  /** The ways to S3; unset: directly. */
+  readonly proxies?: Proxies | undefined;
   /** Signs the manifests. */
   readonly signManifest: (manifest: string) => Promise<string>;
   readonly logger: Logger;
@@ -71,7 +74,7 @@ export class NightExports {
   }
 
   async #write(claim: NightExportClaim, stopped: AbortSignal): Promise<Manifest & { readonly output: string }> {
-    const { db, exports, isOtherS3, signManifest } = this.#deps;
+    const { db, exports, signManifest } = this.#deps;
     const { environment, resource } = claim;
     const overtaken = new AbortController();
     // A database that does not answer ends the export by itself.
@@ -90,7 +93,7 @@ export class NightExports {
         format: exports.format,
         requiresProofs: exports.requiresProofs,
         sign: signManifest,
-        destination: await openDestination(output, { isOtherS3 }),
+        destination: await openDestination(output, this.#deps),
         signal: AbortSignal.any([stopped, overtaken.signal]),
       });
       return { ...manifest, output };

@@ -2,7 +2,10 @@ import { once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import type { S3Client } from '@aws-sdk/client-s3';
 import { MusterError } from '../../core/errors.js';
+import { Proxies } from '../../http/proxy/proxies.js';
+import { ProxyFailure } from '../../http/proxy/tunnel.js';
 import { type Destination, MANIFEST_SUFFIX, SIGNED_MANIFEST_SUFFIX } from './destination.js';
+import { agentsThrough, useForwardingProxy } from './s3-proxy.js';
 
 const S3_ADDRESS = /^s3:\/\/([^/]+)\/(.+)$/;
 
@@ -12,13 +15,17 @@ const PARTS = { partSize: 8 << 20, queueSize: 2 };
 export interface S3Options {
   /** Servers other than that of Amazon know buckets by the path of an address, and checksums only where they must. */
   readonly isOtherServer: boolean;
+  readonly proxies?: Proxies | undefined;
 }
 
 /**
  * An object that is uploaded in parts, and appears once the last one is there. Who we are, where and which server come from the variables and
  * files that all programs for AWS read. Throws `invalid_configuration` for an address that is none, and where the packages for S3 are missing.
  */
-export async function openS3Destination(output: string, { isOtherServer }: S3Options): Promise<Destination> {
+export async function openS3Destination(
+  output: string,
+  { isOtherServer, proxies = new Proxies() }: S3Options,
+): Promise<Destination> {
   const [, bucket, key] = S3_ADDRESS.exec(output) ?? [];
   if (bucket === undefined || key === undefined || key.endsWith('/')) {
     throw new MusterError(
@@ -27,11 +34,15 @@ export async function openS3Destination(output: string, { isOtherServer }: S3Opt
     );
   }
   const [{ S3Client, PutObjectCommand, DeleteObjectCommand }, { Upload }] = await packages();
-  const client: S3Client = new S3Client(
-    isOtherServer
-      ? { forcePathStyle: true, requestChecksumCalculation: 'WHEN_REQUIRED', responseChecksumValidation: 'WHEN_REQUIRED' }
-      : {},
-  );
+  const client: S3Client = new S3Client({
+    ...(isOtherServer && {
+      forcePathStyle: true,
+      requestChecksumCalculation: 'WHEN_REQUIRED',
+      responseChecksumValidation: 'WHEN_REQUIRED',
+    }),
+    ...(proxies.areSet && { requestHandler: agentsThrough(proxies) }),
+  });
+  if (proxies.areSet) useForwardingProxy(client, proxies);
   const body = new PassThrough();
   const upload = new Upload({ client, params: { Bucket: bucket, Key: key, Body: body }, ...PARTS });
   const uploaded = withS3Errors(output, upload.done());
@@ -92,9 +103,10 @@ async function withS3Errors<T>(output: string, work: Promise<T>): Promise<T> {
     return await work;
   } catch (error) {
     const { name } = error as Error;
+    const why = error instanceof ProxyFailure ? error.message : name;
     throw new MusterError(
       'export_failed',
-      `${output} cannot be written (${name}). ${ADVICE[name] ?? ''}What stood there stays as it was.`,
+      `${output} cannot be written (${why}). ${ADVICE[name] ?? ''}What stood there stays as it was.`,
       {
         cause: error,
       },

@@ -1,0 +1,42 @@
+import { buildConnector, type Dispatcher } from 'undici';
+import { hostAndPort, type Proxies, type Proxy, portOf, withoutBrackets } from './proxies.js';
+import { openTunnel, unreachable } from './tunnel.js';
+
+// A target by https is reached through a tunnel, which the connector opens. One by http is not: the connector leads to the proxy itself, which is
+// sent requests for whole addresses. An agent needs both parts.
+
+/** Opens the connections of an agent. Its error says that nothing was sent; it is a ProxyFailure where a proxy is in the way. */
+export function connectorThrough(proxies: Proxies, timeoutMs: number): buildConnector.connector {
+  const dial = buildConnector({ timeout: timeoutMs });
+  return (target, done) => {
+    const { protocol, hostname, port } = target;
+    const proxy = proxies.proxyFor(target);
+    if (!proxy) return dial(target, done);
+    if (protocol !== 'https:') return dialProxy(dial, proxy, done);
+    const end = { hostname: withoutBrackets(hostname), port: portOf({ protocol, port }) };
+    openTunnel(proxy, end, timeoutMs, (...[error, socket]) =>
+      error ? done(error, null) : dial({ ...target, httpSocket: socket }, done),
+    );
+  };
+}
+
+function dialProxy(dial: buildConnector.connector, proxy: Proxy, done: buildConnector.Callback): void {
+  const { isTls, hostname, port } = proxy;
+  const address = { protocol: isTls ? 'https:' : 'http:', hostname, host: hostAndPort(hostname, port), port: String(port) };
+  dial(address, (...[error, socket]) => (error ? done(unreachable(proxy, error), null) : done(null, socket)));
+}
+
+/** The agent, whose connections `connectorThrough` opens, with requests by http written for their proxy. */
+export function throughProxies(agent: Dispatcher, proxies: Proxies): Dispatcher {
+  if (!proxies.areSet) return agent;
+  return agent.compose((dispatch) => (options, handler) => {
+    const url = new URL(String(options.origin));
+    const proxy = url.protocol === 'http:' ? proxies.proxyFor(url) : undefined;
+    return dispatch(proxy ? { ...options, ...forProxy(proxy, url, options) } : options, handler);
+  });
+}
+
+function forProxy({ authorization }: Proxy, { origin }: URL, { path, headers }: Dispatcher.DispatchOptions) {
+  const credentials = authorization && { 'proxy-authorization': authorization.reveal() };
+  return { path: `${origin}${path}`, headers: { ...(headers as Record<string, string>), ...credentials } };
+}
