@@ -35,7 +35,11 @@ export function sendJson(reply: FastifyReply, status: number, value: object, hea
  * Sends an object whose members are given as JSON texts, so that numbers keep every digit; `wrap` names the member of an outer
  * object in which it stands. An `alter` fault changes the members here.
  */
-export function sendMembers(reply: FastifyReply, members: Readonly<Record<string, string>>, wrap?: string): FastifyReply {
+export function sendMembers(
+  reply: FastifyReply,
+  members: Readonly<Record<string, string | undefined>>,
+  wrap?: string,
+): FastifyReply {
   const { effect } = visitOf(reply.request);
   const all: Record<string, string | undefined> = { ...members };
   const altered = effect?.kind === 'alter' ? (effect.members ?? {}) : {};

@@ -4,6 +4,7 @@ import { Refusal, redirect, sendPage, visitOf } from './answer.js';
 import type { Faults } from './faults.js';
 import type { Grants } from './grants.js';
 import { htmlPage } from './html-page.js';
+import type { Lessons } from './lessons/lessons.js';
 import type { RequestLog } from './request-log.js';
 import type { World } from './world.js';
 
@@ -12,6 +13,7 @@ export interface Controls {
   readonly grants: Grants;
   readonly faults: Faults;
   readonly log: RequestLog;
+  readonly lessons: Lessons;
 }
 
 /** A page for people: who granted access, a button to revoke it, and a way back to the data of the beginning. */
@@ -30,8 +32,9 @@ export function controlRoutes(app: FastifyInstance, controls: Controls): void {
   });
 }
 
-/** Lists as the seed made them, no faults to come, an empty log. What members allowed or revoked stays. */
-export function resetSandbox({ world, faults, log }: Controls): void {
+/** Lists as the seed made them, no lessons, no faults to come, an empty log. What members allowed or revoked stays. */
+export function resetSandbox({ world, faults, log, lessons }: Controls): void {
+  lessons.mend();
   world.reset();
   faults.clear();
   log.clear();

@@ -23,6 +23,10 @@ export type Effect =
   | { readonly kind: 'hold' }
   /** A whole answer of which the second half is missing. */
   | { readonly kind: 'truncate' }
+  /** The body is compressed, and Content-Encoding says so. */
+  | { readonly kind: 'encode'; readonly coding: 'br' | 'deflate' }
+  /** These bytes take the place of a whole HTTP answer, and the connection ends. */
+  | { readonly kind: 'raw'; readonly text: string }
   /** At most `take` records, whatever was asked for. Of a numbered page the rest is lost: the next page begins where it always does. */
   | { readonly kind: 'clamp'; readonly take: number }
   /**

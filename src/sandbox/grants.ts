@@ -43,6 +43,8 @@ export class Grants {
   readonly #persons = new Map<string, Person>();
   /** By the token's hash: the file in which they outlive a restart must be of no use to whoever reads it. */
   readonly #refreshTokens = new Map<string, { readonly grant: Grant; spent: boolean }>();
+  /** Grants that are refused for a while. No restart remembers them. */
+  readonly #suspended = new Set<Grant>();
   readonly #file: string | undefined;
 
   /** `file` remembers who granted access, as a real provider would; without it, a restart forgets every grant. */
@@ -73,7 +75,7 @@ export class Grants {
       this.reusedRefreshTokens++;
       return undefined;
     }
-    if (kept.grant.revoked) return undefined;
+    if (this.#isRevoked(kept.grant)) return undefined;
     kept.spent = true;
     const next = this.#issueRefreshToken(kept.grant);
     this.#save();
@@ -97,7 +99,7 @@ export class Grants {
   check(accessToken: string): { companyId: string; person: Person } | { problem: 'unknown' | 'expired' | 'revoked' } {
     const issued = this.#accessTokens.read(accessToken);
     if (!issued) return { problem: 'unknown' };
-    if (issued.value.revoked) return { problem: 'revoked' };
+    if (this.#isRevoked(issued.value)) return { problem: 'revoked' };
     if (issued.isExpired) return { problem: 'expired' };
     return { companyId: issued.value.companyId, person: issued.value.person };
   }
@@ -108,10 +110,37 @@ export class Grants {
     this.#save();
   }
 
+  /** Refuses the grants that the company has given until now. Returns how to take that back. */
+  suspend(companyId: string): () => void {
+    const suspended = this.#grantsOf(companyId).filter((grant) => !this.#suspended.has(grant));
+    for (const grant of suspended) this.#suspended.add(grant);
+    return () => {
+      for (const grant of suspended) this.#suspended.delete(grant);
+    };
+  }
+
+  /** Access tokens of the company are unknown from now on; its refresh tokens give others. */
+  endAccessTokens(companyId: string): void {
+    this.#accessTokens.deleteOf((grant) => grant.companyId === companyId);
+  }
+
+  /** The company whose refresh token this is or was. */
+  companyOf(refreshToken: string): string | undefined {
+    return this.#refreshTokens.get(digest(refreshToken))?.grant.companyId;
+  }
+
   authorization(companyId: string): 'authorized' | 'revoked' | 'not authorized' {
-    const grants = [...this.#grants.values()].filter((grant) => grant.companyId === companyId);
+    const grants = this.#grantsOf(companyId);
     if (grants.length === 0) return 'not authorized';
-    return grants.some(({ revoked }) => !revoked) ? 'authorized' : 'revoked';
+    return grants.some((grant) => !this.#isRevoked(grant)) ? 'authorized' : 'revoked';
+  }
+
+  #grantsOf(companyId: string): Grant[] {
+    return [...this.#grants.values()].filter((grant) => grant.companyId === companyId);
+  }
+
+  #isRevoked(grant: Grant): boolean {
+    return grant.revoked || this.#suspended.has(grant);
   }
 
   #issueRefreshToken(grant: Grant): string {

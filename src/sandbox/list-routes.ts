@@ -2,6 +2,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { JSON_TYPE, Refusal, sendMembers, visitOf } from './answer.js';
 import type { Resource } from './company-spec.js';
 import type { Grants, Person } from './grants.js';
+import type { AnsweredPage, Members } from './lessons/answered-page.js';
+import type { Lessons } from './lessons/lessons.js';
 import type { Place, RecordList } from './record-list.js';
 import type { Tokens } from './tokens.js';
 import type { World } from './world.js';
@@ -20,6 +22,7 @@ export interface ListOptions {
   readonly maxTake: number;
   /** Lists whose envelope stands in a member `value`. */
   readonly wrapped: readonly Resource[];
+  readonly lessons: Lessons;
 }
 
 const COMPANY = '/api/companies/:company_id';
@@ -42,18 +45,24 @@ const LISTS: readonly (readonly ['GET' | 'POST', string, Resource, (request: Pag
 
 /** {base_url}: each company's own record, and its lists in every style and place of paging. docs/configuration.md shows how to mirror them. */
 export function listRoutes(app: FastifyInstance, options: ListOptions): void {
-  const { world, grants } = options;
+  const { world, grants, lessons } = options;
   const preHandler = async (request: FastifyRequest) => void requireAccess(grants, request);
   app.get(COMPANY, { preHandler }, (request, reply) => reply.type(JSON_TYPE).send(world.companyRecord(companyOf(request))));
   for (const [method, url, resource, read] of LISTS) {
     const handler = (request: FastifyRequest, reply: FastifyReply) => {
-      const { data, members, wrap, headers = {} } = read(new PageRequest(request, resource, options));
-      const records = `[${data.join(',')}]`;
-      reply.headers(headers);
-      return members ? sendMembers(reply, members(records), wrap) : reply.type(JSON_TYPE).send(records);
+      const asked = new PageRequest(request, resource, options);
+      const page = read(asked);
+      return sendAnswer(reply, lessons.change(companyOf(request), asked.answered(page)), page.wrap);
     };
-    app.route({ method, url, preHandler, handler });
+    app.route({ method, url, preHandler, handler, config: { resource } });
   }
+}
+
+function sendAnswer(reply: FastifyReply, { status, headers, records, members }: AnsweredPage, wrap: string | undefined) {
+  reply.code(status).headers(headers);
+  if (status === 204 || status === 304) return reply.send();
+  const data = `[${records.join(',')}]`;
+  return members ? sendMembers(reply, members(data), wrap) : reply.type(JSON_TYPE).send(data);
 }
 
 function companyOf(request: FastifyRequest): string {
@@ -78,7 +87,7 @@ interface Page {
   /** The records as JSON texts. */
   readonly data: readonly string[];
   /** The members of the envelope as JSON texts, given the array of the records; without it the answer is that array alone. */
-  readonly members?: (data: string) => Readonly<Record<string, string>>;
+  readonly members?: (data: string) => Members;
   /** The member of an outer object in which the envelope stands. */
   readonly wrap?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
@@ -95,10 +104,12 @@ class PageRequest {
   readonly #inQuery: boolean;
   readonly #clamp: number;
   readonly #name: string;
+  /** What the page that was answered is within the list. */
+  #place: Pick<AnsweredPage, 'isFirst' | 'isLast' | 'position'> = { isFirst: true, isLast: true, position: undefined };
 
   constructor(
-    request: FastifyRequest,
-    resource: Resource,
+    readonly request: FastifyRequest,
+    readonly resource: Resource,
     readonly options: ListOptions,
   ) {
     const { entry, effect } = visitOf(request);
@@ -107,7 +118,8 @@ class PageRequest {
     if (input === undefined) throw invalid('The body must be a JSON object, and Content-Type application/json.');
     this.input = input as Readonly<Record<string, unknown>>;
     const { hides = [] } = requireAccess(options.grants, request);
-    this.records = options.world.list(companyOf(request), resource).without(new Set(hides));
+    const hidden = new Set([...hides, ...options.lessons.hidden(companyOf(request), resource)]);
+    this.records = options.world.list(companyOf(request), resource).without(hidden);
     this.wrap = options.wrapped.includes(resource) ? 'value' : undefined;
     this.origin = `${request.protocol}://${request.host}`;
     this.path = entry.path;
@@ -132,7 +144,15 @@ class PageRequest {
   }
 
   slice(skip: number, size: number): string[] {
-    return this.records.slice(skip, Math.min(size, this.#clamp));
+    const data = this.records.slice(skip, Math.min(size, this.#clamp));
+    this.#place = { isFirst: skip === 0, isLast: skip + data.length >= this.records.size, position: skip };
+    return data;
+  }
+
+  answered({ data, members, headers = {} }: Page): AnsweredPage {
+    const { resource, request, records } = this;
+    const ifNoneMatch = request.headers['if-none-match'];
+    return { resource, ...this.#place, total: records.size, ifNoneMatch, status: 200, headers, records: data, members };
   }
 
   /** The page that a token of `input` stands for, or the first one, and the token of the page that follows, if any. */
@@ -148,7 +168,10 @@ class PageRequest {
   after(token: unknown, place: Place | undefined, size: number): { texts: string[]; next: Place | undefined } {
     const isKnown = token === undefined || place !== undefined;
     const page = isKnown ? this.records.after(place, Math.min(size, this.#clamp)) : undefined;
-    if (page) return page;
+    if (page) {
+      this.#place = { isFirst: token === undefined, isLast: page.next === undefined, position: undefined };
+      return page;
+    }
     throw new Refusal(400, 'invalid_page_token', 'The continuation token is unknown or expired: begin again without one.');
   }
 }

@@ -1,3 +1,4 @@
+import type { FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from '../core/clock.js';
 import { Secret } from '../core/secret.js';
 import { Authority } from './authority.js';
@@ -6,6 +7,8 @@ import { type CompanySpec, EXAMPLE_COMPANIES, planCompany, type Resource } from 
 import { controlRoutes, resetSandbox } from './control-routes.js';
 import { Faults } from './faults.js';
 import { Grants, type Person } from './grants.js';
+import { lessonRoutes, meetLesson } from './lessons/lesson-routes.js';
+import { Lessons } from './lessons/lessons.js';
 import { listRoutes, type PageStart } from './list-routes.js';
 import { type RateLimitOptions, RateLimiter } from './rate-limiter.js';
 import { RequestLog } from './request-log.js';
@@ -68,13 +71,17 @@ export async function startSandbox(options: SandboxOptions = {}) {
   const tokens = new Tokens<PageStart>(clock, options.pageTokenSeconds ?? 600);
   const faults = new Faults();
   const log = new RequestLog();
-  const controls = { world, grants, faults, log };
+  const lessons = new Lessons(clock, world, grants);
+  const controlToken = new Secret(randomToken());
+  const controls = { world, grants, faults, log, lessons };
   let limiter: RateLimiter | undefined;
 
-  const server = await serve({ host, port, clock, latencyMs, etags, faults, log, limiter: () => limiter }, (app) => {
+  const met = (request: FastifyRequest) => meetLesson(request, lessons, grants);
+  const server = await serve({ host, port, clock, latencyMs, etags, faults, log, limiter: () => limiter, met }, (app) => {
     authorityRoutes(app, authority, world, accessTokenSeconds);
-    listRoutes(app, { world, grants, tokens, maxTake, wrapped });
+    listRoutes(app, { world, grants, tokens, maxTake, wrapped, lessons });
     controlRoutes(app, controls);
+    lessonRoutes(app, lessons, world, controlToken);
   });
 
   const stopping = new AbortController();
@@ -89,6 +96,9 @@ export async function startSandbox(options: SandboxOptions = {}) {
     companies: planned.map((company) => ({ environment: 'test' as const, ...company })),
     requests: log,
     faults,
+    lessons,
+    /** What begins and ends lessons over HTTP. */
+    controlToken,
     /** From now on the API takes so many requests and refuses the others; undefined: all of them, as at the start. */
     limit: (limit: RateLimitOptions | undefined) => {
       limiter = limit && new RateLimiter(limit);
@@ -112,7 +122,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     list: (companyId: string, resource: Resource) => world.list(companyId, resource),
     /** Changes, joins and leavers, `count` in all, spread over all lists; the seed decides which. */
     mutate: (count: number) => world.mutate(count),
-    /** Lists as the seed made them, no faults, an empty log; authorizations stay. */
+    /** Lists as the seed made them, no lessons, no faults, an empty log; authorizations stay. */
     reset: () => resetSandbox(controls),
     async stop() {
       stopping.abort();

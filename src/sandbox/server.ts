@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
 import type { OutgoingHttpHeaders } from 'node:http';
+import { brotliCompressSync, deflateSync } from 'node:zlib';
 import Fastify, { type FastifyError, type FastifyInstance, type FastifyRequest } from 'fastify';
 import { type Clock, systemClock } from '../core/clock.js';
 import { parseCompanyId } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { JSON_TYPE, Refusal, sendJson, type Visit, visitOf } from './answer.js';
-import type { Faults } from './faults.js';
+import type { Effect, Faults } from './faults.js';
 import type { RateLimiter } from './rate-limiter.js';
 import type { RequestLog } from './request-log.js';
 
@@ -18,6 +19,8 @@ export interface ServerOptions {
   readonly etags: boolean;
   readonly faults: Faults;
   readonly log: RequestLog;
+  /** The effect that a lesson has on the request, where no fault has one. */
+  readonly met: (request: FastifyRequest) => Effect | undefined;
   /** The limit of the API's requests at the moment. */
   readonly limiter: () => RateLimiter | undefined;
 }
@@ -89,7 +92,7 @@ function addRoutesAndRefusals(app: FastifyInstance, addRoutes: (app: FastifyInst
 /** Writes the log, and lets the faults happen: some before the request reaches its handler, the others when its answer leaves. */
 function meetFaults(
   app: FastifyInstance,
-  { clock, latencyMs, etags, faults, log, limiter }: ServerOptions,
+  { clock, latencyMs, etags, faults, log, limiter, met }: ServerOptions,
   stopped: AbortSignal,
 ): void {
   app.decorateRequest('visit', null);
@@ -112,7 +115,7 @@ function meetFaults(
     const admission = isApi(visit.entry.path) ? limiter()?.admit(clock.now()) : undefined;
     if (admission) reply.headers(admission.headers);
     if (admission?.isAdmitted === false) return sendJson(reply, 429, { error: 'too_many_requests', message: 'Slow down.' });
-    const effect = faults.meet(visit.entry);
+    const effect = faults.meet(visit.entry) ?? met(request);
     visit.effect = effect;
     if (effect?.kind === 'hold') await faults.cleared(stopped);
     // Real time even under an injected clock: slowness is felt by the client's sockets.
@@ -123,15 +126,21 @@ function meetFaults(
       request.socket.destroy();
       return reply.hijack();
     }
+    if (effect?.kind === 'raw') {
+      request.socket.end(effect.text);
+      return reply.hijack();
+    }
     if (effect?.kind !== 'status') return undefined;
     const { status, headers = {}, body } = effect;
-    if (body === undefined) return sendJson(reply, status, { error: 'fault', message: 'Asked for by a test.' }, headers);
+    if (body === undefined)
+      return sendJson(reply, status, { error: 'fault', message: 'The sandbox was asked to fail.' }, headers);
     return reply.code(status).type(JSON_TYPE).headers(headers).send(body);
   });
 
   app.addHook('onSend', async (request, reply, payload: string | null) => {
     const { entry, effect } = visitOf(request);
-    const whole = Buffer.from(payload ?? '');
+    const plain = Buffer.from(payload ?? '');
+    const whole = effect?.kind === 'encode' ? ENCODERS[effect.coding](plain) : plain;
     const half = whole.subarray(0, whole.length >> 1);
     if (effect?.kind === 'hang') return never();
     if (effect?.kind === 'drop' && effect.when === 'after') request.socket.destroy();
@@ -141,6 +150,7 @@ function meetFaults(
     }
     if (effect?.kind === 'drop') return never();
     if (effect?.kind === 'alter') reply.headers(effect.headers ?? {});
+    if (effect?.kind === 'encode') reply.header('content-encoding', effect.coding);
     const hasEtag = etags && request.method === 'GET' && isApi(entry.path) && reply.statusCode === 200;
     const etag = hasEtag ? `"${createHash('sha256').update(whole).digest('base64url')}"` : undefined;
     if (etag !== undefined) reply.header('etag', etag);
@@ -150,6 +160,8 @@ function meetFaults(
     return isKnown ? null : effect?.kind === 'truncate' ? half : whole;
   });
 }
+
+const ENCODERS = { br: brotliCompressSync, deflate: deflateSync };
 
 /** An answer that waits for it is never sent. */
 const never = () => new Promise<never>(() => {});

@@ -30,6 +30,11 @@ export class Tokens<T> {
   delete(token: string): void {
     this.#issued.delete(token);
   }
+
+  /** Deletes the tokens whose values are meant. */
+  deleteOf(isMeant: (value: T) => boolean): void {
+    for (const [token, { value }] of this.#issued) if (isMeant(value)) this.#issued.delete(token);
+  }
 }
 
 export function randomToken(): string {

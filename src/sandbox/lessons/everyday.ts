@@ -1,0 +1,51 @@
+import { refusal } from './api-answers.js';
+import type { Lesson } from './lesson.js';
+
+/** More rows than the delete guard lets go without a person, ten, are half of this number. */
+const ENOUGH_TO_HOLD = 22;
+
+/** What happens at every service, sooner or later. */
+export const EVERYDAY: readonly Lesson[] = [
+  {
+    name: 'revoke',
+    does: 'The customer takes the authorization back: the service refuses the access token and the refresh token.',
+    see: 'The run fails, and the company is reauthorization_required (token_refused), with a link to authorize again.',
+    then: ['sync', 'companies'],
+    act: { kind: 'revoke' },
+  },
+  {
+    name: 'shrink',
+    does: 'Half of the records vanish, as after a filter or a mistake at the service; the total agrees.',
+    see: 'The list is verified, and no row is deleted: the deletions wait in an open hold until you approve or reject them.',
+    then: ['sync', 'holds'],
+    records: ENOUGH_TO_HOLD,
+    act: { kind: 'hide', hides: (index) => index % 2 === 1 },
+  },
+  {
+    name: 'forbid',
+    does: 'The list is refused with 403 and a sentence in JSON, as where a role lacks it.',
+    see: 'The run fails, and names the list and the cause. Every other list is mirrored.',
+    act: refusal(403, 'forbidden', 'Your role does not include this list.'),
+  },
+  {
+    name: 'unpaid',
+    does: 'The list is refused with 402: the company has not bought this module.',
+    see: 'The run fails, and names the list and the cause. With `optional: true` a list that was never read is unavailable.',
+    entry: 'optional: true',
+    act: refusal(402, 'payment_required', 'This module is not part of your subscription.'),
+  },
+  {
+    name: 'absent',
+    does: 'The list is answered 404 in JSON: this company does not have it.',
+    see: 'The run fails, and names the list and the cause. With `optional: true` a list that was never read is unavailable.',
+    entry: 'optional: true',
+    act: refusal(404, 'not_found', 'This list is not activated for the company.'),
+  },
+  {
+    name: 'unauthorized',
+    does: 'The list alone answers 401, to an access token that every other list takes.',
+    see: 'The list fails, and the company keeps its authorization.',
+    then: ['sync', 'companies'],
+    act: refusal(401, 'unauthorized', 'The access token does not include this list.'),
+  },
+];

@@ -1,0 +1,185 @@
+import type { Clock } from '../../core/clock.js';
+import { MusterError } from '../../core/errors.js';
+import { RESOURCES, type Resource } from '../company-spec.js';
+import type { Effect } from '../faults.js';
+import type { Grants } from '../grants.js';
+import type { World } from '../world.js';
+import type { AnsweredPage } from './answered-page.js';
+import type { Lesson } from './lesson.js';
+import { LESSONS } from './registry.js';
+
+/** What a lesson is about. What is left out is chosen so that the lesson can be seen. */
+export interface LessonTarget {
+  readonly companyId?: string | undefined;
+  readonly resource?: string | undefined;
+  /** How long it lasts; default: the lesson's own time. */
+  readonly seconds?: number | undefined;
+}
+
+/** A lesson that is on. */
+export interface BegunLesson {
+  readonly lesson: Lesson;
+  readonly companyId: string;
+  /** Undefined where it is about the company's tokens. */
+  readonly resource: Resource | undefined;
+  /** Milliseconds since the epoch; undefined: until it is mended. */
+  readonly until: number | undefined;
+}
+
+interface Begun extends BegunLesson {
+  /** Ids of the records that are not shown. */
+  readonly hidden: ReadonlySet<string>;
+  readonly restore: () => void;
+  /** How many requests it met. */
+  count: number;
+}
+
+const NOTHING: ReadonlySet<string> = new Set();
+
+/** The lessons that are on. They are kept in memory alone, so a restart ends them all. */
+export class Lessons {
+  readonly #clock: Clock;
+  readonly #world: World;
+  readonly #grants: Grants;
+  #begun: Begun[] = [];
+
+  constructor(clock: Clock, world: World, grants: Grants) {
+    this.#clock = clock;
+    this.#world = world;
+    this.#grants = grants;
+  }
+
+  /** Those that are on now, the newest last. */
+  get active(): readonly BegunLesson[] {
+    return this.#active();
+  }
+
+  /** Begins a lesson, anew where it is on already. Throws `invalid_request` where the target does not fit, and `company_not_found`. */
+  break(name: string, target: LessonTarget = {}): BegunLesson {
+    const lesson = lessonOf(name);
+    const isOfList = lesson.act.kind !== 'token' && lesson.act.kind !== 'revoke';
+    if (!isOfList && target.resource !== undefined) throw invalid(`${name} is about a company, not about one of its lists.`);
+    const resource = isOfList ? resourceOf(lesson, target.resource) : undefined;
+    const companyId = this.#companyFor(lesson, resource ?? 'employees', target.companyId);
+    const seconds = target.seconds ?? lesson.seconds;
+    this.#end((one) => one.lesson === lesson && one.companyId === companyId && one.resource === resource);
+    const begun: Begun = {
+      lesson,
+      companyId,
+      resource,
+      until: seconds === undefined ? undefined : this.#clock.now() + seconds * 1000,
+      hidden: this.#hiddenBy(lesson, companyId, resource),
+      restore: this.#beginForTokens(lesson, companyId),
+      count: 0,
+    };
+    this.#begun.push(begun);
+    return begun;
+  }
+
+  /** Ends one lesson, wherever it is on, or all of them. Returns those that were on. Throws `invalid_request` for an unknown name. */
+  mend(name?: string): readonly BegunLesson[] {
+    const lesson = name === undefined ? undefined : lessonOf(name);
+    this.#active();
+    return this.#end((one) => lesson === undefined || one.lesson === lesson);
+  }
+
+  /** The effect that a request for a list of the company meets. */
+  meet(companyId: string, resource: Resource): Effect | undefined {
+    for (const one of this.#active()) {
+      if (one.companyId !== companyId || one.resource !== resource || one.lesson.act.kind !== 'request') continue;
+      const { effect } = one.lesson.act;
+      return typeof effect === 'function' ? effect(one.count++, this.#clock.now()) : effect;
+    }
+    return undefined;
+  }
+
+  /** The effect that a refresh of the company meets. */
+  meetRefresh(companyId: string | undefined): Effect | undefined {
+    const acts = this.#active()
+      .filter((one) => one.companyId === companyId)
+      .map(({ lesson }) => lesson.act);
+    return acts.find((act) => act.kind === 'token')?.effect;
+  }
+
+  /** Ids of the records that the list does not show. */
+  hidden(companyId: string, resource: Resource): ReadonlySet<string> {
+    const sets = this.#of(companyId, resource).map(({ hidden }) => hidden);
+    return sets.length === 0 ? NOTHING : new Set(sets.flatMap((set) => [...set]));
+  }
+
+  /** The page as the lessons of its list want it. */
+  change(companyId: string, page: AnsweredPage): AnsweredPage {
+    return this.#of(companyId, page.resource).reduce(
+      (changed, { lesson: { act } }) => (act.kind === 'page' ? act.change(changed) : changed),
+      page,
+    );
+  }
+
+  #of(companyId: string, resource: Resource): Begun[] {
+    return this.#active().filter((one) => one.companyId === companyId && one.resource === resource);
+  }
+
+  #active(): Begun[] {
+    const now = this.#clock.now();
+    this.#end(({ until }) => until !== undefined && until <= now);
+    return this.#begun;
+  }
+
+  #end(isMeant: (one: Begun) => boolean): Begun[] {
+    const ended = this.#begun.filter(isMeant);
+    if (ended.length > 0) this.#begun = this.#begun.filter((one) => !ended.includes(one));
+    for (const { restore } of ended) restore();
+    return ended;
+  }
+
+  #hiddenBy({ act }: Lesson, companyId: string, resource: Resource | undefined): ReadonlySet<string> {
+    if (act.kind !== 'hide' || resource === undefined) return NOTHING;
+    return new Set(
+      this.#world
+        .list(companyId, resource)
+        .ids()
+        .filter((_, index) => act.hides(index)),
+    );
+  }
+
+  #beginForTokens({ act }: Lesson, companyId: string): () => void {
+    if (act.kind === 'token') this.#grants.endAccessTokens(companyId);
+    return act.kind === 'revoke' ? this.#grants.suspend(companyId) : () => {};
+  }
+
+  /** The company that was asked for, if its list fits the lesson; else the first whose list does. */
+  #companyFor(lesson: Lesson, resource: Resource, asked: string | undefined): string {
+    const { records = 1, name } = lesson;
+    const size = (companyId: string) => this.#world.list(companyId, resource).size;
+    const fits = (companyId: string) => (records === 'none' ? size(companyId) === 0 : size(companyId) >= records);
+    const wanted = records === 'none' ? 'a list without records' : `a list of ${records} records or more`;
+    if (asked !== undefined) {
+      const { companyId } = this.#world.company(asked);
+      if (fits(companyId)) return companyId;
+      throw invalid(`${name} needs ${wanted}, and ${resource} of ${companyId} has ${size(companyId)}. Choose another company.`);
+    }
+    const fitting = [...this.#world.companies.keys()].filter(fits);
+    const usual = fitting.find((companyId) => records === 'none' || size(companyId) >= USUAL_SIZE) ?? fitting.at(-1);
+    if (usual === undefined) throw invalid(`${name} needs ${wanted}, and no company has such ${resource}. Choose another list.`);
+    return usual;
+  }
+}
+
+/** Large enough for several pages, and small enough to be read within a second. */
+const USUAL_SIZE = 100;
+
+function lessonOf(name: string): Lesson {
+  const lesson = LESSONS.get(name);
+  if (!lesson) throw invalid(`There is no lesson ${JSON.stringify(name)}: \`muster sandbox lessons\` lists them.`);
+  return lesson;
+}
+
+function resourceOf({ name, lists = RESOURCES }: Lesson, asked: string | undefined): Resource {
+  const resource = asked === undefined ? lists[0] : lists.find((list) => list === asked);
+  if (resource) return resource;
+  throw invalid(`${name} cannot be seen in a list ${JSON.stringify(asked)}: choose ${lists.join(', ')}.`);
+}
+
+function invalid(message: string): MusterError {
+  return new MusterError('invalid_request', message);
+}

@@ -1,0 +1,77 @@
+import { type AnsweredPage, type Members, withHeader, withMembers, withTold } from './answered-page.js';
+import { type Lesson, SEVERAL_PAGES } from './lesson.js';
+
+const UNPROVED = 'The walk succeeds and is not verified';
+const WITH_TOTAL = ['employees', 'departments', 'absences', 'contracts', 'shifts', 'notes'] as const;
+const POSITIONED = ['employees', 'departments', 'absences', 'contracts'] as const;
+
+/** Answers that look well and are wrong. None of them may be verified. */
+export const LIES: readonly Lesson[] = [
+  {
+    name: 'lie',
+    does: 'Every page claims seven records more than the list has.',
+    see: `${UNPROVED}: its unverified_reason says that the total does not fit. Nothing is deleted.`,
+    lists: WITH_TOTAL,
+    act: { kind: 'page', change: (page) => withTold(page, 'total', String(page.total + 7)) },
+  },
+  {
+    name: 'cut',
+    does: 'Every page after the first is empty, although the total says that records follow.',
+    see: `${UNPROVED}, or fails with the cause. The rows that were not received stay.`,
+    lists: ['employees', 'departments', 'absences', 'contracts', 'notes'],
+    records: SEVERAL_PAGES,
+    act: { kind: 'page', change: (page) => (page.isFirst ? page : { ...page, records: [] }) },
+  },
+  {
+    name: 'denied',
+    does: 'The list is answered 200 with "isSuccess": false, no records and a total of 0.',
+    see: 'The walk fails with success_denied: that is no empty list. Every row stays.',
+    lists: POSITIONED,
+    act: { kind: 'page', change: (page) => denied(page, { isSuccess: 'false', httpStatusCode: '403' }) },
+  },
+  {
+    name: 'late-error',
+    does: 'Every page after the first has no records and "errors": [{"code": "TIMEOUT"}].',
+    see: 'The walk fails with success_denied, and goes on from its checkpoint later. Every row stays.',
+    lists: [...POSITIONED, 'documents', 'shifts', 'payslips', 'timesheets'],
+    records: SEVERAL_PAGES,
+    act: { kind: 'page', change: (page) => (page.isFirst ? page : denied(page, { errors: '[{"code":"TIMEOUT"}]' })) },
+  },
+  {
+    name: 'contradict',
+    does: 'No total is told, and the last page has "_links": {"next": "…"} although no record follows.',
+    see: `${UNPROVED}: end_contradicted. What is around the records says that more of them follow.`,
+    lists: POSITIONED,
+    act: { kind: 'page', change: contradicted },
+  },
+  {
+    name: 'no-link',
+    does: 'A gateway strips the Link header, so that the first page is full and names no next one.',
+    see: `${UNPROVED}: end_unproved. No row is deleted.`,
+    lists: ['positions'],
+    records: SEVERAL_PAGES,
+    act: { kind: 'page', change: (page) => withHeader(page, 'link', undefined) },
+  },
+  {
+    name: 'same-etag',
+    does: 'Every page carries the ETag "v1", and a request that names it is answered 304, whatever changed.',
+    see: 'The first sync is right. Muster notices that two texts have one tag, and asks without ETags from then on.',
+    lists: ['employees', 'absences', 'contracts', 'shifts', 'notes', 'positions', 'timesheets'],
+    act: { kind: 'page', change: sameEtag },
+  },
+];
+
+/** A page without records whose members tell of a failure. */
+function denied(page: AnsweredPage, members: Members): AnsweredPage {
+  return withMembers(withTold({ ...page, records: [] }, 'total', '0'), members);
+}
+
+function contradicted(page: AnsweredPage): AnsweredPage {
+  const silent = withMembers(withTold(page, 'total', undefined), { totalDisplayRecords: undefined });
+  return page.isLast ? withMembers(silent, { _links: '{"next":"/next"}' }) : silent;
+}
+
+function sameEtag(page: AnsweredPage): AnsweredPage {
+  const tagged = withHeader(page, 'etag', '"v1"');
+  return page.ifNoneMatch === '"v1"' ? { ...tagged, status: 304 } : tagged;
+}

@@ -1,0 +1,133 @@
+import { Refusal } from '../answer.js';
+import { type AnsweredPage, told, withHeader, withMembers, withTold } from './answered-page.js';
+import { type Lesson, SEVERAL_PAGES } from './lesson.js';
+
+const VERIFIED = 'The list is verified: Muster reads this spelling.';
+
+type Change = (page: AnsweredPage) => AnsweredPage;
+type Rest = Pick<Lesson, 'lists' | 'records' | 'entry'>;
+
+function spelling(name: string, does: string, change: Change, rest: Rest = {}): Lesson {
+  return { name, does, see: VERIFIED, ...rest, act: { kind: 'page', change } };
+}
+
+const EMPTY: Rest = { lists: ['employees', 'departments', 'absences', 'documents', 'contracts', 'shifts'], records: 'none' };
+
+/** A list without records, which says so in another way. */
+const NO_RECORDS: readonly Lesson[] = [
+  spelling('data-null', 'A list without records has null in place of them.', (page) => withTold(page, 'records', 'null'), EMPTY),
+  spelling(
+    'data-missing',
+    'A list without records has no member for them.',
+    (page) => withTold(page, 'records', undefined),
+    EMPTY,
+  ),
+  spelling('data-object', 'A list without records has {} in place of them.', (page) => withTold(page, 'records', '{}'), EMPTY),
+  spelling('no-content', 'A list without records is answered 204.', (page) => ({ ...page, status: 204 }), EMPTY),
+];
+
+const TOTALLED: Rest = { lists: ['employees', 'departments', 'absences', 'contracts', 'shifts'] };
+const IN_BODY: Rest = { lists: ['employees', 'absences', 'contracts', 'shifts'], records: SEVERAL_PAGES };
+const IN_HEADER: Rest = { lists: ['notes'] };
+
+const TOTALS: readonly Lesson[] = [
+  spelling('total-text', 'The total is written as text: "7".', (page) => withTold(page, 'total', `"${page.total}"`), TOTALLED),
+  ...(
+    [
+      ['minus', '-1'],
+      ['null', 'null'],
+      ['missing', undefined],
+    ] as const
+  ).map(([name, text]) =>
+    spelling(
+      `total-${name}`,
+      `The first page tells the total; on later pages it is ${text ?? 'missing'}.`,
+      (page) => (page.isFirst ? page : withTold(page, 'total', text)),
+      IN_BODY,
+    ),
+  ),
+  spelling(
+    'total-range',
+    'The total is told by Content-Range alone: items 0-2/7.',
+    (page) => withHeader(withTold(page, 'total', undefined), 'content-range', rangeOf(page)),
+    { ...IN_HEADER, entry: 'fields: { data: none, total: header Content-Range }' },
+  ),
+  spelling(
+    'total-twice',
+    'The header of the total is sent twice, with one value.',
+    (page) => withHeader(page, 'x-total-count', [String(page.total), String(page.total)]),
+    IN_HEADER,
+  ),
+];
+
+/** RFC 9110, 14.4: of no record there is no range. */
+function rangeOf({ position = 0, records, total }: AnsweredPage): string {
+  return records.length === 0 ? `items */${total}` : `items ${position}-${position + records.length - 1}/${total}`;
+}
+
+const CHAINED: Rest = { lists: ['documents', 'payslips'], records: SEVERAL_PAGES };
+
+const MORE: readonly Lesson[] = [
+  spelling(
+    'more-text',
+    'Whether a page follows is written as text: "true" and "false".',
+    (page) => withTold(page, 'more', `"${!page.isLast}"`),
+    CHAINED,
+  ),
+  spelling(
+    'more-number',
+    'Whether a page follows is written as 1 and 0.',
+    (page) => withTold(page, 'more', page.isLast ? '0' : '1'),
+    CHAINED,
+  ),
+  spelling(
+    'more-missing',
+    'The last page lacks the member that says true on every other page.',
+    (page) => (page.isLast ? withTold(page, 'more', undefined) : page),
+    CHAINED,
+  ),
+];
+
+const TOKENS: Rest = { lists: ['documents', 'shifts'], records: SEVERAL_PAGES };
+const NO_NEXT_PAGE = { false: 'false', zero: '0', minus: '-1', text: '"null"', array: '[]', object: '{}' };
+
+const NEXT: readonly Lesson[] = [
+  ...Object.entries(NO_NEXT_PAGE).map(([name, text]) =>
+    spelling(
+      `next-${name}`,
+      `The last page has ${text} as its next page, and nothing else says that no page follows.`,
+      (page) => withTold(page.isLast ? withTold(page, 'next', text) : page, 'more', undefined),
+      TOKENS,
+    ),
+  ),
+  spelling(
+    'next-href',
+    'The next page is an object: {"href": "…"}.',
+    (page) => withTold(page, 'next', page.isLast ? undefined : `{"href":${told(page, 'next')}}`),
+    { lists: ['shifts'], records: SEVERAL_PAGES },
+  ),
+];
+
+const POSITIONED: Rest = { lists: ['employees', 'departments', 'absences', 'contracts', 'notes'] };
+
+const PAGES: readonly Lesson[] = [
+  spelling('status-203', 'Every page is answered 203.', (page) => ({ ...page, status: 203 })),
+  spelling('status-206', 'Every page is answered 206.', (page) => ({ ...page, status: 206 })),
+  ...[400, 404, 416].map((status) =>
+    spelling(
+      `after-end-${status}`,
+      `No total is told, and a position after the last record is answered ${status} in JSON.`,
+      (page) => endedBy(status, page),
+      POSITIONED,
+    ),
+  ),
+];
+
+function endedBy(status: number, page: AnsweredPage): AnsweredPage {
+  const { position = 0, total } = page;
+  if (position > 0 && position >= total) throw new Refusal(status, 'no_such_page', 'There is no record at this position.');
+  return withMembers(withTold(page, 'total', undefined), { totalDisplayRecords: undefined });
+}
+
+/** One fact in other words. Each of these lists is complete, and Muster has to see that it is. */
+export const SPELLINGS: readonly Lesson[] = [...NO_RECORDS, ...TOTALS, ...MORE, ...NEXT, ...PAGES];
