@@ -257,6 +257,8 @@ export function readTotals(fields: EnvelopeFields, answer: Answer, ignoreTotals:
   const lacksNext = fields.lacking('hasNext', hasNext);
   if (ignoreTotals || fields.isNowhere('total')) return fields.judged(answer, { hasNext, lacks: lacksNext, ...around });
   const total = fields.total(answer);
+  const lacks = fields.lacking('total', total) ?? lacksNext;
+  const read = fields.judged(answer, { total, hasNext, lacks, ...around });
   const { count } = answer;
   const shown = fields.isNamed('total') ? undefined : valueAt(fields.envelopeOf(answer), 'totalDisplayRecords');
   const display = totalOf(shown, false);
@@ -266,7 +268,7 @@ export function readTotals(fields: EnvelopeFields, answer: Answer, ignoreTotals:
     return fields.fail('contradicting_envelope', `totalDisplayRecords is ${display.value}, but data holds ${count}`);
   if (total !== undefined && total < count)
     return fields.fail('contradicting_envelope', `${fields.nameOf('total')} is ${total}, but data alone holds ${count}`);
-  return fields.judged(answer, { total, hasNext, lacks: fields.lacking('total', total) ?? lacksNext, ...around });
+  return read;
 }
 
 /** An answer of status 200 that is a failure by its own words: the service is asked again, as after any failure of it. */

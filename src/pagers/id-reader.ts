@@ -1,3 +1,4 @@
+import { BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
 import { idParts } from './id-candidate.js';
 import { recordScanner, type ScannedRecord } from './json-scanner.js';
 import { OPEN_BRACE, QUOTE, type Span } from './json-text.js';
@@ -32,6 +33,20 @@ export class IdReader {
     if (parts.length === 1) return this.#textOf(parts[0]!.find(members));
     const texts = parts.map((part) => this.#textOf(part.find(members)));
     return texts.every(Boolean) ? texts.map((text) => text!.replace(/[\\/]/g, '\\$&')).join('/') : undefined;
+  }
+
+  /** Which candidate is the first that any of the records carries; -1 for none. In portions: for a dot path, records are read once more. */
+  *firstCarried(records: readonly ScannedRecord[]): Generator<void, number> {
+    for (const n of this.#candidates.keys()) {
+      let from = records[0]?.start ?? 0;
+      for (const [position, record] of records.entries()) {
+        if (this.valueAt(record, n) !== undefined) return n;
+        if (record.end - from < BYTES_A_TURN && position % ITEMS_A_TURN !== ITEMS_A_TURN - 1) continue;
+        yield;
+        from = record.end;
+      }
+    }
+    return -1;
   }
 
   #textOf(value: Span | undefined): string | undefined {

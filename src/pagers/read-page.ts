@@ -99,10 +99,7 @@ export function* readPage(response: PageResponse, format: PageFormat, idField?: 
     : yield* scanned(bytes, format, membersRead(candidates), known, response.fit);
   const idReader = new IdReader(bytes, candidates);
   const envelope = readAround(response, bytes, array, format, noRecords);
-  const n =
-    idField === undefined
-      ? candidates.findIndex((_, each) => array.records.some((record) => idReader.valueAt(record, each) !== undefined))
-      : candidates.indexOf(idField);
+  const n = idField === undefined ? yield* idReader.firstCarried(array.records) : candidates.indexOf(idField);
 
   const records: ReceivedRecord[] = [];
   const rejected: RejectedRecord[] = [];

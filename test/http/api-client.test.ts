@@ -210,6 +210,14 @@ test('what the token source throws passes through, and is not repeated', async (
   expect(received).toHaveLength(3);
 });
 
+test('203, 204 and 206 are answers as 200 is', async () => {
+  for (const status of [203, 204, 206]) {
+    const { get, received } = await setUp(always(status));
+    expect(await get()).toMatchObject({ status });
+    expect(received).toHaveLength(1);
+  }
+});
+
 test.each([
   [403, 'service_refused', 1],
   [400, 'service_refused', 1],

@@ -5,7 +5,7 @@ import { idIn } from '../../src/verify/read-answer.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { isMusterError } from '../../src/core/errors.js';
 import { bytesOf, type TextSlice } from '../../src/core/text-slice.js';
-import { atOnce } from '../../src/core/turns.js';
+import { atOnce, ITEMS_A_TURN } from '../../src/core/turns.js';
 import { type PageFormat, readPage as readResponse } from '../../src/pagers/read-page.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 
@@ -157,6 +157,17 @@ describe('the id of a record', () => {
     });
     expect(page('[{"a":1,"c":{"d":4},"e":5},{"a":1}]')).toMatchObject({ idField: 'c.d', ids: ['4', /^#/].map(like) });
     expect(page('[{"a":1,"c":{"d":null},"e":5},{"a":1}]')).toMatchObject({ idField: 'e', ids: ['5', /^#/].map(like) });
+  });
+
+  test('at a dot path that no record has is looked for in portions', () => {
+    const bytes = Buffer.from(JSON.stringify(Array.from({ length: 8 * ITEMS_A_TURN }, () => ({ attributes: { name: 'x' } }))));
+    const portions = (id: readonly string[]) => {
+      const reading = readResponse({ bytes, headers: {}, url: 'https://api.example.com/x' }, formatOf(byIds(id)));
+      let count = 0;
+      while (reading.next().done !== true) count += 1;
+      return count;
+    };
+    expect(portions(['attributes.id', 'attributes.key', 'uid']) - portions(['uid'])).toBe(16);
   });
 
   test('is the first candidate that any record carries', () => {
