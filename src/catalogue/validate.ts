@@ -146,6 +146,20 @@ function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
       'must not be none: a bare array has no place for the page token, unless fields.next names a header or the last record',
     );
   } else if (isBare && standsInArray) fault('fields', 'must name headers only: a bare array has no members');
+  if (envelope === 'none' && fields['data'] !== undefined && fields['data'] !== 'none')
+    fault('fields.data', 'must be left out: envelope: none says that the answer is a bare array');
+  if (fields['data'] === 'none' && envelope !== undefined && envelope !== 'none')
+    fault(
+      'envelope',
+      'must be left out: fields.data: none says that the answer is a bare array, which stands in nothing',
+      'none',
+    );
+  if (next === 'none' && style?.namesNextPage) fault('fields.next', 'must not be none: the pages of this style name each other');
+  const places = Object.entries(fields).filter(([field, place]) => field !== 'ignore' && place !== 'none');
+  for (const [n, [field, place]] of places.entries()) {
+    const [other] = places.slice(0, n).find(([, each]) => each === place) ?? [];
+    if (other !== undefined) fault(`fields.${field}`, `must not be ${String(place)}, which is the place of fields.${other}`);
+  }
   if (next !== undefined && style && !style.namesNextPage)
     fault('fields.next', 'is not known: the pages of this style do not name each other');
   if (style?.namesNextPage === 'link' && method === 'POST') fault('method', 'must be GET: a link is followed by GET');
@@ -153,11 +167,17 @@ function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
   const spec = style?.schema.safeParse(pager).data ?? {};
   const parameters = new Set<unknown>(Object.entries(spec).flatMap(([member, name]) => (member.endsWith('Name') ? [name] : [])));
   for (const place of ['query', 'body'] as const) {
-    for (const name of Object.keys(isMap(raw[place]) ? raw[place] : {}).filter((each) => parameters.has(each)))
-      fault(`${place}.${name}`, 'is a parameter of the pager, which sets it itself');
+    for (const [name, value] of Object.entries(isMap(raw[place]) ? raw[place] : {})) {
+      if (parameters.has(name)) fault(`${place}.${name}`, 'is a parameter of the pager, which sets it itself');
+      const [placeholder] = /\{(company_id|id)\}/.exec(JSON.stringify(value)) ?? [];
+      if (placeholder !== undefined) fault(`${place}.${name}`, `holds ${placeholder}, which is known in the path only`);
+    }
   }
   if (typeof path === 'string') {
-    const placeholders = new Set(path.match(/\{[^}]*\}?/g) ?? []);
+    const held: string[] = path.match(/\{[^}]*\}?/g) ?? [];
+    const placeholders = new Set(held);
+    for (const each of placeholders)
+      if (held.indexOf(each) !== held.lastIndexOf(each)) fault('path', `must hold ${each} only once`);
     if (!placeholders.has('{company_id}')) fault('path', 'must hold {company_id}');
     if (parent !== undefined && !placeholders.has('{id}')) {
       fault('path', 'must hold {id}, since the list has a parent', '/api/companies/{company_id}/employees/{id}/absences');
