@@ -228,7 +228,7 @@ async function send(
     method: endpoint.method,
     path,
     query: link === undefined ? { ...endpoint.query, ...query } : query,
-    body: body && { ...endpoint.body, ...body },
+    body: (endpoint.body || body) && { ...endpoint.body, ...body },
     link,
     tokens,
     signal,

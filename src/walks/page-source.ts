@@ -45,7 +45,7 @@ export function pageSource(
       const request = JSON.stringify([api.baseUrl, input]);
       const current = comparison();
       const query = input.link === undefined ? { ...endpoint.query, ...input.query } : input.query;
-      const body = input.body && { ...endpoint.body, ...input.body };
+      const body = (endpoint.body || input.body) && { ...endpoint.body, ...input.body };
       const ask = (ifNoneMatch?: string) =>
         api.request({
           method,
