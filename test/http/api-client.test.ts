@@ -292,6 +292,16 @@ test('a page that comes after two failures is a page', async () => {
   expect(received).toHaveLength(3);
 });
 
+test.each([
+  ['90.5', 91_000],
+  ['120, 120', 120_000],
+  ['-1', undefined],
+  ['90.5.1', undefined],
+])('Retry-After: %s is told with the refusal: %j', async (value, retryAfterMs) => {
+  const { get } = await setUp(always(503, { 'retry-after': value }));
+  await expect(get()).rejects.toMatchObject({ code: 'service_error', retryAfterMs });
+});
+
 test('a kept answer that still holds is 304 without a body, whatever encoding it speaks of', async () => {
   const { api, tokens, received } = await setUp(always(304, { etag: '"a"', 'content-encoding': 'gzip' }));
   const answer = await api.request({ method: 'GET', path: '/api/x', tokens, ifNoneMatch: '"a"' });

@@ -102,6 +102,7 @@ describe('in simulated time', () => {
   describe('Retry-After', () => {
     test.each([
       ['seconds', '3'],
+      ['seconds with a fraction', '2.5'],
       // A date has no milliseconds, and neither has the virtual clock's beginning.
       ['a date', new Date(Date.UTC(2026, 0, 15, 0, 0, 3)).toUTCString()],
     ])('keeps every worker away: %s', async (_, retryAfter) => {
