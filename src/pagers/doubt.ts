@@ -27,6 +27,14 @@ export function contradictedEnd(sign: Sign, place: string): Doubted {
   return { doubt: 'end_contradicted', detail };
 }
 
+/** The doubt about an end at which the service refuses to page on, in words that tell of a limit or of its parameters. `index`: how many records stand before it. */
+export function limitedEnd(index: number, status: number): Doubted {
+  const detail =
+    `Behind ${index} records the service refuses the next page with ${status}, and in words that do not tell of the end of the list: it may page through ` +
+    'so many records only. Have the entry of this list page in another style, or ask for less by a filter (query).';
+  return { doubt: 'end_contradicted', detail };
+}
+
 /** The doubt about a page of records that is said to be a failure. */
 export function deniedPage(denial: Sign, place: string): Doubted {
   const detail = `${describeSign(denial)} on a page with records. If it means nothing, write fields: { ignore: [${place}] } into the entry of this list.`;

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
-import { behindEnd, type InferredEnd, isNoSuchPage, refusedEnd } from './inferred-end.js';
+import { limitedEnd } from './doubt.js';
+import { behindEnd, type InferredEnd, isRefusedOtherwise, refusedEnd, refusedPage } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { type Here, moreBehind } from './signs-of-more.js';
@@ -265,12 +266,20 @@ export class OffsetPager implements Pager<OffsetState> {
 
   meaningOf(error: MusterError, state: OffsetState): ErrorMeaning<OffsetState> | undefined {
     if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
-    const { end, requests, total, saysMore, offset, widest } = state;
-    if (!isNoSuchPage(error) || requests === 0 || total !== undefined || saysMore) return undefined;
-    if (end) return { kind: 'ended', doubted: end.doubted };
+    const { end, requests, total, saysMore, offset, widest, plain, back } = state;
+    const refused = refusedPage(error);
+    if (!refused || requests === 0 || total !== undefined || saysMore) return undefined;
+    if (refused.hasOtherReason) return { kind: 'ended', doubted: limitedEnd(end?.index ?? offset, refused.status) };
+    if (end) return isRefusedOtherwise(end, refused) ? undefined : { kind: 'ended', doubted: end.doubted };
     const { size } = this.#spec;
-    const behind = { offset: offset + (widest || size), size, requests: requests + 1, end: refusedEnd(offset) };
+    if (!plain) {
+      // A record stands there, unless the list has become shorter: once, the page is asked for further to the front.
+      if (back > 0) return undefined;
+      const step = Math.max(1, Math.floor(state.size / 2));
+      return { kind: 'again', state: { ...state, offset: Math.max(0, offset - step), back: step, requests: requests + 1 } };
+    }
+    const behind = { offset: offset + (widest || size), size, requests: requests + 1, end: refusedEnd(offset, refused) };
     // What was refused joins nothing.
-    return { kind: 'again', state: { ...state, ...behind, plain: true, hasGap: true } };
+    return { kind: 'again', state: { ...state, ...behind, hasGap: true } };
   }
 }

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import type { MusterError } from '../core/errors.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
-import { behindEnd, type InferredEnd, isNoSuchPage, refusedEnd } from './inferred-end.js';
-import type { Doubted } from './doubt.js';
+import { type Doubted, limitedEnd } from './doubt.js';
+import { behindEnd, type InferredEnd, isRefusedOtherwise, refusedEnd, refusedPage } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { moreBehind } from './signs-of-more.js';
@@ -188,11 +188,19 @@ export class PageNumberPager implements Pager<PageNumberState> {
 
   meaningOf(error: MusterError, state: PageNumberState): ErrorMeaning<PageNumberState> | undefined {
     if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
-    if (!isNoSuchPage(error) || state.requests === 0 || state.total !== undefined || state.saysMore) return undefined;
-    if (state.end) return { ...this.#end(state, 0, state.begunTwice === true, state.end.doubted), kind: 'ended' };
-    return {
-      kind: 'again',
-      state: { ...state, page: state.page + 1, requests: state.requests + 1, end: refusedEnd(state.offset) },
-    };
+    const refused = refusedPage(error);
+    if (!refused || state.requests === 0 || state.total !== undefined || state.saysMore) return undefined;
+    const { end, offset } = state;
+    if (refused.hasOtherReason) return { kind: 'ended', doubted: limitedEnd(end?.index ?? offset, refused.status) };
+    if (end && isRefusedOtherwise(end, refused)) return undefined;
+    if (end) return { ...this.#end(state, 0, state.begunTwice === true, this.#doubtOf(end, state)), kind: 'ended' };
+    const next = { page: state.page + 1, requests: state.requests + 1, end: refusedEnd(offset, refused) };
+    return { kind: 'again', state: { ...state, ...next } };
+  }
+
+  /** A request that the service calls wrong wherever it asks for another page than a full first one may be wrong in its parameters. */
+  #doubtOf({ status, index, doubted }: InferredEnd, { step }: PageNumberState): Doubted | undefined {
+    const isOnlyPage = index === step && step >= this.#spec.size;
+    return doubted ?? (status === 400 && isOnlyPage ? { doubt: 'end_unproved' } : undefined);
   }
 }

@@ -162,7 +162,7 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
         continue;
       }
       const meaning = pager.meaningOf(error, state);
-      if (meaning?.kind === 'ended') return { isWhole: true };
+      if (meaning?.kind === 'ended') return { isWhole: true, contradiction: meaning.doubted?.detail };
       if (meaning?.kind !== 'again') throw meaning === undefined ? error : new LostPlace(meaning.kind, error);
       ({ state } = meaning);
     }

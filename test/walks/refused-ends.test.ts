@@ -1,0 +1,187 @@
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { type Answer, answeringService, type Respond, records } from './answering-service.js';
+
+// Lists that tell neither a total nor whether more follow, and whose service refuses the page behind the last one.
+
+const BARE = { data: 'none' };
+const SKIP = { style: 'skip-take', size: 3 };
+const NUMBERED = { style: 'page-number', size: 3 };
+
+let database: TestDatabase;
+let service: Awaited<ReturnType<typeof answeringService>>;
+const walk: (typeof service)['walk'] = (...of) => service.walk(...of);
+
+beforeAll(async () => {
+  database = await testDatabase();
+  service = await answeringService(database);
+});
+afterAll(async () => {
+  service.close();
+  await database.close();
+});
+
+/** A list of so many records; `refuse` answers what stands at `from` on, behind the end unless said. */
+const list =
+  (length: number, refuse: (query: URLSearchParams) => Answer, from = length): Respond =>
+  (query) => {
+    const start = Number(query.get('skip') ?? 3 * (Number(query.get('page') ?? 1) - 1));
+    const take = Number(query.get('take') ?? 3);
+    return start >= from ? refuse(query) : { body: records(start, Math.min(length, start + take)) };
+  };
+const contradicted = { status: 'succeeded', verified: false, unverified_reason: 'end_contradicted' };
+
+describe('a page behind the last one', () => {
+  const REFUSALS: [string, Answer][] = [
+    ['404', { status: 404, body: { message: 'Invalid page.' } }],
+    ['404 without a body', { status: 404 }],
+    ['400', { status: 400, body: { error: 'There is no page 4.' } }],
+    ['400 without words', { status: 400, body: {} }],
+    ['416', { status: 416, body: { detail: 'The range is not satisfiable' } }],
+    ['404 that counts', { status: 404, body: { message: 'Page 4 exceeds the total number of pages (3).' } }],
+    ['404 that names the end', { status: 404, body: { message: 'Cannot go beyond the last page' } }],
+    ['a problem', { status: 404, headers: { 'content-type': 'application/problem+json' }, body: { title: 'Not Found' } }],
+  ];
+
+  test.each(REFUSALS)('is the end where it is refused by %s', async (_what, refusal) => {
+    for (const length of [7, 6]) {
+      const numbered = await walk(
+        { pager: NUMBERED, fields: BARE },
+        list(length, () => refusal),
+        list(length, () => refusal),
+      );
+      expect(numbered).toMatchObject({ verified: true, proof: 'two-pass', received: length, passes: 2 });
+      expect(numbered.again!.verify).toMatchObject({ missing: 0, compared: length });
+      expect(numbered.again!.verify).not.toHaveProperty('contradiction');
+      expect(
+        await walk(
+          { pager: SKIP, fields: BARE },
+          list(length, () => refusal),
+        ),
+      ).toMatchObject({ verified: true, received: length });
+    }
+    expect(
+      await walk(
+        { pager: { ...SKIP, size: 1 }, fields: BARE },
+        list(4, () => refusal),
+      ),
+    ).toMatchObject({
+      verified: true,
+      proof: 'two-pass',
+      received: 4,
+    });
+  });
+
+  test('is asked for twice, and must be refused alike', async () => {
+    const entry = { pager: NUMBERED, fields: BARE };
+    const found = await walk(
+      entry,
+      list(7, () => ({ status: 404 })),
+    );
+    expect(found.asked.slice(0, 5)).toEqual([1, 2, 3, 4, 5].map((page) => `?page=${page}&pageSize=3`));
+    const other = list(7, (query) => ({ status: query.get('page') === '4' ? 404 : 400, body: {} }));
+    expect(await walk(entry, other)).toMatchObject({ verified: false, status: 'failed' });
+    // A page that the service lacks for a reason of its own.
+    const gap: Respond = (query, body) =>
+      query.get('page') === '2' ? { status: 404 } : list(9, () => ({ status: 404 }))(query, body);
+    expect(await walk(entry, gap)).toMatchObject({ verified: true, received: 6 });
+  });
+
+  test.each<[string, Answer]>([
+    ['HTML', { status: 404, headers: { 'content-type': 'text/html' }, body: '<h1>Not Found</h1>' }],
+    ['plain text', { status: 400, headers: { 'content-type': 'text/plain' }, body: 'Bad Request' }],
+    ['403', { status: 403, body: { message: 'no such page' } }],
+    ['422', { status: 422, body: { message: 'no such page' } }],
+    ['410', { status: 410, body: { message: 'no such page' } }],
+  ])('is no end where %s refuses it', async (_what, refusal) => {
+    for (const pager of [NUMBERED, SKIP]) {
+      const refused = list(pager === SKIP ? 7 : 6, () => refusal, 6);
+      expect(await walk({ pager, fields: BARE }, refused)).toMatchObject({ status: 'failed', verified: false });
+    }
+  });
+
+  test('is never the first one', async () => {
+    for (const status of [404, 400, 416])
+      for (const pager of [NUMBERED, SKIP])
+        expect(await walk({ pager, fields: BARE }, () => ({ status, body: { message: 'no such page' } }))).toMatchObject({
+          status: 'failed',
+        });
+  });
+
+  test('is an error where a total, a flag or a sign says that it is there', async () => {
+    const promises: [object, object][] = [
+      [{ total: 'count' }, { count: 9 }],
+      [{ total: 'count' }, { count: '9' }],
+      [{ total: 'none' }, { meta: { hasMore: true } }],
+      [{ total: 'none' }, { next: '/things?page=3' }],
+      [{ total: 'none', hasNext: 'more' }, { more: 'true' }],
+    ];
+    for (const [fields, around] of promises) {
+      const answers: Respond = (query) => {
+        const page = Number(query.get('page'));
+        return page > 2 ? { status: 404, body: {} } : { body: { items: records(3 * page - 3, 3 * page), ...around } };
+      };
+      expect(await walk({ pager: NUMBERED, fields: { data: 'items', ...fields } }, answers)).toMatchObject({
+        verified: false,
+        status: 'failed',
+      });
+    }
+  });
+});
+
+describe('a refusal for another reason than the end', () => {
+  test.each([
+    'Result window is too large, from + size must be less than or equal to: [6]',
+    'The offset limit is 6.',
+    'offset must be less than 6',
+    'Offset exceeds the maximum',
+    'You cannot page beyond 6 records',
+    'Only the first 6 records can be read',
+    'PAGE_TOO_DEEP',
+    'At most 6 records can be returned',
+    'Your plan does not allow this',
+    'Deep paging is not supported',
+    'skip must be a multiple of take',
+  ])('is no end: %s', async (sentence) => {
+    for (const [status, body] of [
+      [400, { message: sentence }],
+      [416, { error: { code: 'X', reason: sentence } }],
+      [404, { errors: [{ detail: sentence }] }],
+    ] as const)
+      for (const pager of [NUMBERED, SKIP]) {
+        const limited = list(9, () => ({ status, body }), 6);
+        const found = await walk({ pager, fields: BARE }, limited, limited);
+        expect(found).toMatchObject({ ...contradicted, unverified_detail: expect.stringContaining(String(status)) });
+        expect(found.again!.verify).toHaveProperty('contradiction');
+      }
+  });
+
+  test('is no end in a list by position whatever it says, where a record stands there', async () => {
+    for (const body of [{}, undefined]) {
+      const limited: Respond = (query) =>
+        Number(query.get('skip')) + Number(query.get('take')) > 7 ? { status: 400, body } : list(9, () => ({}))(query, {});
+      expect(await walk({ pager: SKIP, fields: BARE }, limited)).toMatchObject({ verified: false });
+      const unaligned: Respond = (query) =>
+        Number(query.get('skip')) % 3 > 0 ? { status: 400, body } : list(9, () => ({}))(query, {});
+      expect(await walk({ pager: SKIP, fields: BARE }, unaligned)).toMatchObject({ verified: false });
+    }
+  });
+
+  test('is no end behind a full first page, where no other page was ever had', async () => {
+    const entry = { pager: NUMBERED, fields: BARE };
+    const refused = list(9, () => ({ status: 400, body: { message: 'bad request' } }), 3);
+    expect(await walk(entry, refused)).toMatchObject({ verified: false, unverified_reason: 'end_unproved', received: 3 });
+    const short = list(2, () => ({ status: 400, body: { message: 'bad request' } }));
+    expect(await walk(entry, short)).toMatchObject({ verified: true, received: 2 });
+  });
+
+  test('ends a list by position that became shorter meanwhile where it ends', async () => {
+    let length = 7;
+    const shrinking: Respond = (query, body) => {
+      const answer = list(length, () => ({ status: 404, body: {} }))(query, body);
+      if (query.get('skip') === '2') length = 4;
+      return answer;
+    };
+    expect(await walk({ pager: SKIP, fields: BARE }, shrinking)).toMatchObject({ status: 'succeeded' });
+  });
+});
