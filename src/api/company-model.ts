@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { ConnectionRow } from '../db/tables/connections.js';
 import type { List } from '../generated/prisma/client.js';
 import { Count, EnvironmentName, presentTime, Time } from './models.js';
+import { describeTokenRefusal } from './token-refusals.js';
 
 export const CompanyStatusName = z.enum(['active', 'reauthorization_required', 'paused']);
 
@@ -19,7 +20,15 @@ export const Company = z
       description:
         'Under which authorization it is read, and since when. Another one by the same person is the same grant where the access tokens show so.',
     }),
-    token: z.object({ expires_at: Time.nullable(), refreshed_at: Time.nullable() }),
+    token: z.object({
+      expires_at: Time.nullable(),
+      refreshed_at: Time.nullable(),
+      problem: z
+        .string()
+        .optional()
+        .meta({ description: 'Why the last refresh was not granted: status and error code that the token endpoint answered.' }),
+      retry_at: Time.optional().meta({ description: 'When the refresh that was not granted is tried again.' }),
+    }),
     resources: z
       .array(
         z.object({
@@ -42,7 +51,8 @@ export function presentCompany(
   { lists, authorizeUrl }: { readonly lists: readonly List[]; readonly authorizeUrl: string | undefined },
 ): CompanyModel {
   const { environment, companyId, name, status, paused, reauthorizationReason, expiresAt, refreshedAt, nextSyncAt } = connection;
-  const { grantNumber, authorizedAt } = connection;
+  const { grantNumber, authorizedAt, retryAt } = connection;
+  const problem = describeTokenRefusal(connection);
   const blocked = status === 'reauthorization_required';
   return {
     environment,
@@ -52,7 +62,12 @@ export function presentCompany(
     paused,
     ...(blocked && reauthorizationReason && { reauthorization_reason: reauthorizationReason }),
     grant: { number: grantNumber, authorized_at: authorizedAt.toISOString() },
-    token: { expires_at: presentTime(expiresAt), refreshed_at: presentTime(refreshedAt) },
+    token: {
+      expires_at: presentTime(expiresAt),
+      refreshed_at: presentTime(refreshedAt),
+      ...(problem !== undefined && { problem }),
+      ...(retryAt !== null && { retry_at: retryAt.toISOString() }),
+    },
     resources: lists.map(({ resource, records, lastVerifiedAt, lastRunId }) => ({
       resource,
       records,

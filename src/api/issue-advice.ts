@@ -91,6 +91,11 @@ const OF_STATES: Readonly<Record<IssueState, Advice>> = {
     text: 'The service refused one refresh token after the other, so the others may have been spent elsewhere, and are kept. Where a backup was restored, run muster restore-tokens with the files of TOKEN_JOURNAL of every host. Where another Muster has the same database, stop one of the two. Then release the tokens; else one of them is tried every five minutes, and the issue ends once two were granted.',
     action: (environment) => ({ method: 'POST', path: '/api/held-tokens/release', body: { environment } }),
   },
+  token_put_off: {
+    title: 'Tokens could not be refreshed',
+    text: 'The companies stay authorized, and go on for as long as their access tokens last. Each refresh is tried again by itself, at last each hour; asking for the sync of a company tries at once. Where the answer blames the client, check client id, client secret and auth URL of the environment; else ask the operator of the service what its answer means. The issue ends once tokens are granted.',
+    action: retryFailed,
+  },
   many_keys: {
     title: 'Records have more keys than a view has columns',
     text: 'Keys that came later have no column: their values stand in the column _rest of the view, and in data. Mostly a member holds others that are called by ids; read it from _rest. The issue ends a week after the last such record.',

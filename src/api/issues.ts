@@ -10,6 +10,7 @@ import { adviceOf } from './issue-advice.js';
 import { ISSUE_GUIDE_PATH } from './issue-guide.js';
 import { answers, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from './models.js';
 import { describeRejected } from './rejected-members.js';
+import { describeTokenRefusals } from './token-refusals.js';
 
 export const IssueStatusName = z.enum(ISSUE_STATUSES);
 
@@ -27,9 +28,10 @@ const Issue = z
     last_seen_at: Time,
     status: IssueStatusName,
     resolved_at: Time.optional(),
-    advice: z
-      .string()
-      .meta({ description: 'What to do. For `never_proved`, too: why records were rejected, and the names of their members.' }),
+    advice: z.string().meta({
+      description:
+        'What to do. Before it, for `never_proved`: why records were rejected, and the names of their members; for `token_put_off` and `reauthorization_required`: status and error code that the token endpoint answered, each with the number of companies.',
+    }),
     docs_url: z.string().meta({ description: 'Where this Muster says more.' }),
     sample: z.array(z.string()).meta({ description: 'Some of the company_ids, five at most.' }),
     samples: z
@@ -94,9 +96,11 @@ export function issueRoutes({ db, publicUrl }: IssueRoutesDependencies): Fastify
 async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl: URL): Promise<IssueModel[]> {
   const keys = rows.flatMap(({ environment, sample }) => sample.map((companyId) => ({ environment, companyId })));
   const names = await findCompanyNames(db, keys);
-  const rejected = await Promise.all(rows.map((row) => describeRejected(db, row)));
+  const findings = await Promise.all(
+    rows.map(async (row) => (await describeRejected(db, row)) ?? (await describeTokenRefusals(db, row))),
+  );
   return rows.map((row, n) => ({
-    ...presentIssue(row, publicUrl, rejected[n]),
+    ...presentIssue(row, publicUrl, findings[n]),
     samples: row.sample.map((companyId) => {
       const name = names.get(keyText({ environment: row.environment, companyId }));
       return { company_id: companyId, ...(name !== undefined && { company_name: name }) };
@@ -104,7 +108,7 @@ async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl:
   }));
 }
 
-function presentIssue(row: IssueRow, publicUrl: URL, rejected: string | undefined): Omit<IssueModel, 'samples'> {
+function presentIssue(row: IssueRow, publicUrl: URL, finding: string | undefined): Omit<IssueModel, 'samples'> {
   const { id, cause, environment, resource, severity, companies, firstSeenAt, lastSeenAt, status, resolvedAt, sample } = row;
   const { text, action, anchor } = adviceOf(cause);
   return {
@@ -118,7 +122,7 @@ function presentIssue(row: IssueRow, publicUrl: URL, rejected: string | undefine
     last_seen_at: lastSeenAt.toISOString(),
     status,
     ...(resolvedAt !== null && { resolved_at: resolvedAt.toISOString() }),
-    advice: rejected === undefined ? text : `${rejected} ${text}`,
+    advice: finding === undefined ? text : `${finding} ${text}`,
     docs_url: `${withoutSlash(publicUrl)}${ISSUE_GUIDE_PATH}#${anchor}`,
     sample,
     action: action(environment),

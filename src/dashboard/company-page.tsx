@@ -73,6 +73,12 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         <Fact name="Token refreshed">
           <When at={company.token.refreshed_at} />
         </Fact>
+        {company.token.problem && (
+          <Fact name="Last refresh">
+            {company.token.problem} {company.token.retry_at && <>Tried again </>}
+            {company.token.retry_at && <When at={company.token.retry_at} />}
+          </Fact>
+        )}
       </dl>
       <h2>Lists</h2>
       <DataTable

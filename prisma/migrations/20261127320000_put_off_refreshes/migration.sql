@@ -14,4 +14,4 @@ UPDATE "muster"."tokens" SET "ambiguous_attempts" = 1 WHERE "ambiguous_attempts"
 ALTER TABLE "muster"."tokens" ADD CONSTRAINT "tokens_last_error_is_a_code" CHECK ("last_error" ~ '^[a-z_]{1,40}$');
 
 -- Each grant looks for the refreshes of its environment that were put off: mostly there are none.
-CREATE INDEX "tokens_put_off" ON "muster"."tokens"("environment", "refresh_at") WHERE "put_offs" > 0;
+CREATE INDEX "tokens_failing" ON "muster"."tokens"("environment", "refresh_at") WHERE "transient_failures" > 0;

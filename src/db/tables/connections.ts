@@ -23,11 +23,21 @@ export type ReauthorizationReason =
   /** It was removed after the backup was taken that this database was restored from. */
   | 'removed_after_backup';
 
+/** The last refresh, if it failed: the code of the failure, and the status and error code of the answer. */
+export interface FailedRefresh {
+  readonly refreshFailure: string | null;
+  readonly lastStatus: number | null;
+  readonly lastError: string | null;
+  /** When it is tried again; null for a company that must authorize again. */
+  readonly retryAt: Date | null;
+}
+
 /** A connection with its company's name and the times of its access token. */
 export interface ConnectionRow
   extends CompanyKey,
     Pick<Connection, 'paused' | 'reauthorizationReason' | 'nextSyncAt' | 'grantNumber' | 'authorizedAt'>,
-    Pick<Token, 'expiresAt' | 'refreshedAt'> {
+    Pick<Token, 'expiresAt' | 'refreshedAt'>,
+    FailedRefresh {
   readonly name: string | null;
   readonly status: ConnectionStatus;
 }
@@ -40,9 +50,13 @@ export function selectFrom(source: Prisma.Sql, more = Prisma.empty): Prisma.Sql 
   return Prisma.sql`
   SELECT environment, company_id::text AS "companyId", m.name, c.status, c.paused, c.reauthorization_reason AS "reauthorizationReason",
          t.expires_at AS "expiresAt", t.refreshed_at AS "refreshedAt", c.next_sync_at AS "nextSyncAt",
-         c.grant_number AS "grantNumber", c.authorized_at AS "authorizedAt"${more}
+         c.grant_number AS "grantNumber", c.authorized_at AS "authorizedAt",
+         CASE WHEN t.transient_failures > 0 THEN t.last_failure END AS "refreshFailure", 
+         CASE WHEN t.transient_failures > 0 OR c.reauthorization_reason IS NOT NULL THEN t.last_status END AS "lastStatus",
+         CASE WHEN t.transient_failures > 0 OR c.reauthorization_reason IS NOT NULL THEN t.last_error END AS "lastError",
+         CASE WHEN t.transient_failures > 0 AND c.reauthorization_reason IS NULL THEN t.refresh_at END AS "retryAt"${more}
   FROM ${source} c
-  LEFT JOIN LATERAL (SELECT expires_at, refreshed_at FROM muster.tokens
+  LEFT JOIN LATERAL (SELECT expires_at, refreshed_at, refresh_at, transient_failures, last_failure, last_status, last_error FROM muster.tokens
     WHERE environment = c.environment AND company_id = c.company_id LIMIT 1) t ON TRUE
   LEFT JOIN LATERAL (SELECT name FROM mirror.companies WHERE environment = c.environment AND company_id = c.company_id LIMIT 1) m ON TRUE`;
 }

@@ -15,6 +15,7 @@ import { IS_OURS } from './installation.js';
 import { isOlderThan } from './lists.js';
 import { failedNightExports } from './night-exports.js';
 import { TELL_OF_ISSUES, WAS_TRIED } from './notifications.js';
+import { REFRESH_FAILS } from './put-off-tokens.js';
 import { A_QUEUE_WAS_STOPPED } from './queue-stops.js';
 import { UNNAMED } from './quarantined-tokens.js';
 import { IS_OLDER_THAN_OPENING } from './refresh-breakers.js';
@@ -39,6 +40,7 @@ export const ISSUE_STATES = [
   'mirror_differs',
   'database_copied',
   'tokens_held',
+  'token_put_off',
   'many_keys',
   'no_worker',
   'webhook_failing',
@@ -65,6 +67,7 @@ const WARNINGS: readonly string[] = [
     'list_late',
     'list_unverified',
     'token_quarantined',
+    'token_put_off',
     'schema_misfit',
     'many_keys',
     'privacy_rewrite_pending',
@@ -156,6 +159,8 @@ function foundBy({ staleAfterHours, exported, resources, environments, isWorker,
     WHERE NOT ${IS_OURS} AND NOT (SELECT is_detached FROM muster.installation)
     UNION ALL SELECT 'tokens_held', environment, NULL, company_id FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
     JOIN muster.refresh_breakers b USING (environment) WHERE ${IS_OLDER_THAN_OPENING} AND c.reauthorization_reason IS NULL
+    UNION ALL SELECT 'token_put_off', environment, NULL, company_id FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
+    WHERE ${REFRESH_FAILS} AND c.reauthorization_reason IS NULL
     UNION ALL SELECT 'deletions_held', environment, resource, company_id FROM muster.holds WHERE status = 'open'
     UNION ALL SELECT 'token_quarantined', environment, NULL, company_id FROM muster.quarantined_tokens
     UNION ALL SELECT 'schema_misfit', environment, resource, company_id FROM muster.schema_misfits

@@ -1,5 +1,7 @@
 // muster.tokens, the refreshes that were put off: when they are made sooner than planned, and what the service answered to them.
 import type { CompanyKey, Environment } from '../../core/company.js';
+import { Prisma } from '../../generated/prisma/client.js';
+import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { rowsOf } from './connections.js';
 
@@ -47,10 +49,30 @@ export interface RefusingAnswer {
   readonly error?: string | undefined;
 }
 
+/** A condition on a row `t` of muster.tokens: its refresh fails for a reason that a person should know. Not after the first failure, which passes mostly. */
+export const REFRESH_FAILS = Prisma.sql`(t.transient_failures > 0 AND (t.put_offs > 0 OR t.last_failure = 'service_refused')
+  AND (t.transient_failures > 1 OR t.expires_at <= now()))`;
+
 /** An answer of the token endpoint that granted nothing, and to how many companies it was the last one. */
 export interface TokenRefusal {
-  readonly environment: Environment;
   readonly status: number;
   readonly error: string | null;
   readonly companies: number;
+}
+
+const MOST_REFUSALS = 3;
+
+/** The most frequent last answers to the companies of an environment whose refresh fails, or that must authorize again for one. */
+export function findTokenRefusals(
+  db: Pick<Database, 'prisma'>,
+  { environment, mustAuthorize }: { environment: Environment; mustAuthorize: boolean },
+): Promise<TokenRefusal[]> {
+  const isMeant = mustAuthorize
+    ? Prisma.sql`c.reauthorization_reason IN ('token_refused', 'refresh_outcome_unknown')`
+    : Prisma.sql`c.reauthorization_reason IS NULL AND ${REFRESH_FAILS}`;
+  return db.prisma.$queryRaw`
+    SELECT t.last_status AS status, t.last_error AS error, count(*)::int AS companies
+    FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
+    WHERE environment = ${environment} AND t.last_status IS NOT NULL AND ${isMeant}
+    GROUP BY t.last_status, t.last_error ORDER BY companies DESC, status, error LIMIT ${MOST_REFUSALS}::int`;
 }

@@ -1,0 +1,20 @@
+import type { Database } from '../db/database.js';
+import type { IssueRow } from '../db/tables/issues.js';
+import { findTokenRefusals } from '../db/tables/put-off-tokens.js';
+import type { FailedRefresh } from '../db/tables/connections.js';
+import { answerText } from '../oauth/token-answer.js';
+
+/** What the token endpoint answered to the companies of an issue that is about their tokens. Undefined for other issues, and where it has answered nothing. */
+export async function describeTokenRefusals(db: Database, { cause, status, environment }: IssueRow): Promise<string | undefined> {
+  if ((cause !== 'token_put_off' && cause !== 'reauthorization_required') || status !== 'ongoing') return undefined;
+  const refusals = await findTokenRefusals(db, { environment, mustAuthorize: cause === 'reauthorization_required' });
+  if (refusals.length === 0) return undefined;
+  const answers = refusals.map((refusal) => `${answerText(refusal)} (to ${refusal.companies})`);
+  return `The token endpoint answered ${answers.join(', ')}.`;
+}
+
+/** The same for one company. Undefined where its last refresh was granted. */
+export function describeTokenRefusal({ refreshFailure, lastStatus, lastError }: FailedRefresh): string | undefined {
+  if (lastStatus !== null) return `The token endpoint answered ${answerText({ status: lastStatus, error: lastError })}.`;
+  return refreshFailure === null ? undefined : `The token endpoint gave no readable answer (${refreshFailure}).`;
+}
