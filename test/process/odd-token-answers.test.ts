@@ -1,0 +1,133 @@
+import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import type { TestProcess } from '../support/process.js';
+import { Deployment } from './deployment.js';
+
+/** How long the companies are synced; 300 is the trial in full, with tokens that live for 40 s. */
+const SECONDS = Number(process.env['ODD_TOKENS_SECONDS'] ?? 25);
+const LIFE_SECONDS = SECONDS >= 300 ? 40 : 6;
+
+interface OddAnswer {
+  readonly status: number;
+  readonly type?: string;
+  readonly body?: string;
+}
+
+const JSON_TYPE = 'application/json';
+/** One for each company; `cut` is no answer at all. */
+const ODD: Readonly<Record<string, OddAnswer | 'cut'>> = {
+  'too early': { status: 400, type: JSON_TYPE, body: '{"error":"access_denied","error_description":"access_token not expired"}' },
+  'another format': { status: 400, type: JSON_TYPE, body: '{"Message":"An error has occurred."}' },
+  unavailable: { status: 200, type: JSON_TYPE, body: '{"error":"temporarily_unavailable"}' },
+  page: { status: 200, type: 'text/html', body: '<html><h1>Maintenance</h1></html>' },
+  nothing: { status: 204 },
+  cut: 'cut',
+};
+
+/** What stands before the sandbox's token endpoint, and knows whose each refresh token is. */
+class TokenGateway {
+  readonly #server: Server;
+  readonly #owners = new Map<string, string>();
+  /** The answer that a company's next refresh gets, instead of reaching the sandbox. */
+  readonly odd = new Map<string, OddAnswer | 'cut'>();
+  sandbox = '';
+
+  constructor() {
+    this.#server = createServer(async (request, response) => {
+      let body = '';
+      for await (const chunk of request) body += String(chunk);
+      const company = this.#owners.get(new URLSearchParams(body).get('refresh_token') ?? '');
+      const odd = company === undefined ? undefined : this.odd.get(company);
+      if (odd !== undefined) {
+        this.odd.delete(company!);
+        if (odd === 'cut') return void request.socket.destroy();
+        return void response.writeHead(odd.status, odd.type === undefined ? {} : { 'content-type': odd.type }).end(odd.body);
+      }
+      const headers = { 'content-type': request.headers['content-type']! };
+      const answer = await fetch(new URL(request.url!, this.sandbox), { method: 'POST', headers, body });
+      const text = await answer.text();
+      const granted = JSON.parse(text) as { company_id?: string; refresh_token?: string };
+      if (granted.company_id && granted.refresh_token) this.#owners.set(granted.refresh_token, granted.company_id.toLowerCase());
+      response.writeHead(answer.status, { 'content-type': JSON_TYPE }).end(text);
+    });
+  }
+
+  async start(): Promise<string> {
+    await new Promise<void>((resolve) => this.#server.listen(0, '127.0.0.1', resolve));
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async stop(): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+const gateway = new TokenGateway();
+let deployment: Deployment;
+let processes: TestProcess[];
+
+beforeAll(async () => {
+  const address = await gateway.start();
+  const companies = [...Object.keys(ODD), 'revoked', 'healthy'].map((name) => ({ name, employees: 120 }));
+  deployment = await Deployment.open({
+    sandbox: { accessTokenSeconds: LIFE_SECONDS, companies },
+    env: { TEST_AUTH_URL: address },
+  });
+  gateway.sandbox = deployment.sandbox.url.href;
+  processes = [await deployment.startApi(), await deployment.startWorker()];
+});
+afterAll(async () => {
+  for (const one of processes) one.kill('SIGTERM');
+  await Promise.all(processes.map(({ exit }) => exit));
+  await deployment.close();
+  await gateway.stop();
+});
+
+const statusOf = async (companyId: string) =>
+  ((await deployment.call('GET', `/api/companies/test/${companyId}`)).body as { status: string }).status;
+
+test(`${Object.keys(ODD).length} companies with one odd answer each are lost to none of them; one that is revoked is noticed`, async () => {
+  const { sandbox } = deployment;
+  const idOf = (name: string) => sandbox.companies.find((company) => company.name === name)!.companyId;
+  for (const { companyId } of sandbox.companies) await deployment.onboard(companyId);
+  for (const { companyId } of sandbox.companies)
+    expect(await deployment.runEnd(companyId)).toMatchObject({ status: 'succeeded' });
+
+  for (const [name, answer] of Object.entries(ODD)) gateway.odd.set(idOf(name), answer);
+  const kept = [...Object.keys(ODD), 'healthy'];
+  const until = performance.now() + SECONDS * 1_000;
+  let noticedAfter: number | undefined;
+  let revokedAt: number | undefined;
+  while (performance.now() < until || noticedAfter === undefined) {
+    for (const name of kept) {
+      expect(await statusOf(idOf(name)), name).toBe('active');
+      await deployment.call('POST', `/api/companies/test/${idOf(name)}/sync`, { mode: 'full' });
+    }
+    if (revokedAt === undefined && performance.now() > until - SECONDS * 500) {
+      sandbox.revoke(idOf('revoked'));
+      revokedAt = performance.now();
+    }
+    if (revokedAt !== undefined && (await statusOf(idOf('revoked'))) === 'reauthorization_required')
+      noticedAfter ??= performance.now() - revokedAt;
+    await systemClock.sleep(1_000);
+  }
+  console.log(
+    `tokens of ${LIFE_SECONDS} s for ${SECONDS} s: the revoked company was noticed after ${Math.round(noticedAfter)} ms`,
+  );
+  expect(noticedAfter).toBeLessThan(60_000);
+
+  expect(gateway.odd.size, 'odd answers that were not given').toBe(0);
+  for (const name of kept) {
+    await deployment.runEnd(idOf(name));
+    await deployment.call('POST', `/api/companies/test/${idOf(name)}/sync`, { mode: 'full' });
+    expect(await deployment.runEnd(idOf(name)), name).toMatchObject({
+      status: 'succeeded',
+      walks: [{ verified: true }, { verified: true }],
+    });
+    expect(await statusOf(idOf(name)), name).toBe('active');
+  }
+  expect(sandbox.reusedRefreshTokens).toBe(0);
+});
