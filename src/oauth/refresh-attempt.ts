@@ -55,7 +55,7 @@ export class RefreshAttempt {
     if (!begun) throw tokenBusy(this.#company);
     // The database has just checked the lease by its own clock; this catches a process that was frozen since.
     if (clock.monotonic() > this.#sendBefore) {
-      await this.#postpone('token_busy', { retryAfterSeconds: this.#retryAfterSeconds() });
+      await this.#postpone('token_busy', { delaySeconds: this.#delaySeconds() });
       throw tokenBusy(this.#company);
     }
     const sentAt = clock.monotonic();
@@ -197,17 +197,17 @@ export class RefreshAttempt {
     const { random = Math.random } = this.#deps;
     const putOffs = this.#state.putOffs + 1;
     const isLost = answer.kind === 'ambiguous';
-    const retryAfterSeconds = putOffSeconds(putOffs, { isLost, askedMs: answer.retryAfterMs, random: random() });
-    await this.#postpone(code, { retryAfterSeconds, putOffs, answer });
+    const delaySeconds = putOffSeconds(putOffs, { isLost, askedMs: answer.retryAfterMs, random: random() });
+    await this.#postpone(code, { delaySeconds, putOffs, answer });
     throw this.#failed(code, problem, answer);
   }
 
   async #retryLater(code: ErrorCode, problem: string, answer: Failure): Promise<never> {
-    await this.#postpone(code, { retryAfterSeconds: this.#retryAfterSeconds(answer.retryAfterMs), answer });
+    await this.#postpone(code, { delaySeconds: this.#delaySeconds(answer.retryAfterMs), answer });
     throw this.#failed(code, problem, answer);
   }
 
-  #retryAfterSeconds(askedMs?: number): number {
+  #delaySeconds(askedMs?: number): number {
     const { random = Math.random } = this.#deps;
     return retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random());
   }
@@ -215,12 +215,12 @@ export class RefreshAttempt {
   /** Written until it is on record: an attempt without an outcome would count against the company. */
   async #postpone(
     failure: ErrorCode,
-    outcome: { retryAfterSeconds: number; putOffs?: number; answer?: RefusingAnswer },
+    outcome: { delaySeconds: number; putOffs?: number; answer?: RefusingAnswer },
   ): Promise<void> {
-    const { putOffs = this.#state.putOffs, answer = {}, retryAfterSeconds } = outcome;
+    const { putOffs = this.#state.putOffs, answer = {}, delaySeconds } = outcome;
     const isUnanswered = this.#isUnanswered;
     await untilCommitted(() =>
-      postponeRefresh(this.#deps.db, { ...this.#state, failure, isUnanswered, putOffs, answer, retryAfterSeconds }),
+      postponeRefresh(this.#deps.db, { ...this.#state, failure, isUnanswered, putOffs, answer, retryAfterSeconds: delaySeconds }),
     );
   }
 

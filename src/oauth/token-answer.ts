@@ -95,7 +95,7 @@ const CLIENT_FAULTS = ['invalid_client', 'unauthorized_client', 'unsupported_gra
 const CLIENT_FAULT = new RegExp(`\\b(${CLIENT_FAULTS.join('|')})\\b`, 'i');
 
 /** The codes with which a service says that it is in trouble itself. */
-const SERVICE_FAULTS = ['temporarily_unavailable', 'server_error', 'slow_down', 'unknown_error'];
+const SERVICE_FAULTS: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error', 'slow_down', 'unknown_error']);
 
 /** Bytes that are not UTF-8 are passed over: tokens and codes are ASCII, and no pair must be lost over a name beside it. */
 export function readTokenAnswer(
@@ -124,7 +124,7 @@ function readError(answered: Answered, text: string): TokenAnswer {
 
 /** What a person who has just given a token or a code is told to suspect after an unexplained error. */
 export function suspectOf({ status, error }: Answered): 'token' | 'client' | 'service' {
-  if (error !== undefined && SERVICE_FAULTS.includes(error)) return 'service';
+  if (error !== undefined && SERVICE_FAULTS.has(error)) return 'service';
   // Elsewhere than in a 400 a proxy's page is likely, or a refusal of our client.
   return status === 400 || status < 300 ? 'token' : 'client';
 }

@@ -7,7 +7,7 @@ import { fillDatabaseDisk } from './full-disk.js';
 export interface ChaosStep {
   readonly name: string;
   /**
-   * The answer to a refresh may be lost: then the token is sent once more (decision 0007), and where the service had spent it the company must
+   * The answer to a refresh may be lost: then the token is sent again (decision 0047), and where the service had spent it the company must
    * authorize again.
    */
   readonly losesAnswers?: boolean;

@@ -22,7 +22,7 @@ beforeAll(async () => {
   server = await TokenServer.start();
   service = await fakeService((request, response: ServerResponse) => {
     const token = request.headers.authorization!.replace('Bearer ', '');
-    const isRecord = /^\/api\/companies\/[^/]+$/.test(request.url!);
+    const isRecord = /^\/api\/companies\/[^/]+$/.test(request.url);
     response.writeHead(statusOf({ ...request, token, isRecord }), { 'content-type': 'application/json' }).end('{}');
   });
 });
@@ -52,7 +52,7 @@ const reason = async (company: CompanyKey) => (await room.connections.find(compa
 
 test('401 from one list alone: that list fails, with one refresh, and the others go on', async () => {
   const { company } = await onboarded(room, server);
-  statusOf = ({ url }) => (url!.endsWith('/salaries') ? 401 : 200);
+  statusOf = ({ url }) => (url.endsWith('/salaries') ? 401 : 200);
   for (let night = 1; night <= 3; night++) {
     expect((await read(company)).status).toBe(200);
     await expect(read(company, '/salaries')).rejects.toMatchObject({ code: 'service_refused', details: { status: 401 } });
