@@ -7,15 +7,14 @@ import { Secret } from '../core/secret.js';
 import type { Database } from '../db/database.js';
 import { explainDatabaseError } from '../db/sql-state.js';
 import type { ConnectionRow } from '../db/tables/connections.js';
-import { findLists } from '../db/tables/lists.js';
-import type { List } from '../generated/prisma/client.js';
+import { findListStates, type ListWithState } from '../db/tables/list-states.js';
 import type { ConnectLinks } from '../oauth/connect-links.js';
 import type { Connections } from '../oauth/connections.js';
 import type { Onboarding } from '../oauth/onboarding.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { Runs } from '../runs/runs.js';
 import { audited, auditedRefusal, recordDone } from './audit.js';
-import { Company, type CompanyModel, CompanyStatusName, presentCompany } from './company-model.js';
+import { Company, type CompanyModel, CompanyStatusName, ListStateName, presentCompany } from './company-model.js';
 import { answers, CompanyId, CompanyParams, EnvironmentName, listQuery, pageOf, ResourceName, SearchText } from './models.js';
 import { presentRun, Run } from './run-model.js';
 import { requestFirstSync } from './runs.js';
@@ -38,6 +37,11 @@ const CompanyQuery = listQuery({
   q: SearchText.exactOptional().meta({
     description: 'Part of the name, or the beginning of the company_id, in any letter case.',
   }),
+  resource: ResourceName.exactOptional().meta({
+    description:
+      'With `state`: companies of which this list is in that state. Alone: those of which it was asked for at least once.',
+  }),
+  state: ListStateName.exactOptional().meta({ description: 'Of the list in `resource`, or of any list of the catalogue.' }),
   sort: z.literal('worst').exactOptional(),
 });
 
@@ -132,9 +136,13 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
           response: answers({ 200: pageOf(Company) }),
         },
       },
-      async ({ query: { q, sort, ...query } }) => {
-        const worst = { resources: catalogue.endpoints.map(({ resource }) => resource), staleAfterHours };
-        const { data, nextCursor } = await connections.list({ ...query, search: q, ...(sort === 'worst' && { worst }) });
+      async ({ query: { q, sort, resource: asked, state, ...query } }) => {
+        const resources = catalogue.endpoints.map(({ resource }) => resource);
+        const worst = { resources, staleAfterHours };
+        const named = resources.filter((resource) => asked === undefined || resource === asked);
+        const list = asked === undefined && state === undefined ? undefined : { resources: named, state, staleAfterHours };
+        const filter = { ...query, search: q, list, ...(sort === 'worst' && { worst }) };
+        const { data, nextCursor } = await connections.list(filter);
         return { data: await presentCompanies(deps, data), next_cursor: nextCursor ?? null };
       },
     );
@@ -260,8 +268,10 @@ export async function presentCompanies(
     db,
     catalogue,
     connectLinks,
+    staleAfterHours,
   }: {
     readonly db: Database;
+    readonly staleAfterHours: number;
     readonly catalogue: Pick<Catalogue, 'endpoints'>;
     readonly connectLinks: Pick<ConnectLinks, 'reauthorizationLinks'>;
   },
@@ -272,10 +282,10 @@ export async function presentCompanies(
   const resources = catalogue.endpoints.map(({ resource }) => resource);
   const blocked = connections.filter(({ status }) => status === 'reauthorization_required');
   const [lists, links] = await Promise.all([
-    findLists(db, { companyIds, resources }),
+    findListStates(db, { companyIds, resources, staleAfterHours }),
     connectLinks.reauthorizationLinks(blocked),
   ]);
-  const listsOf = new Map<string, List[]>();
+  const listsOf = new Map<string, ListWithState[]>();
   for (const list of lists) listsOf.set(keyText(list), [...(listsOf.get(keyText(list)) ?? []), list]);
   return connections.map((connection) => {
     const own = keyText(connection);

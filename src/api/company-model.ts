@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import type { ConnectionRow } from '../db/tables/connections.js';
-import type { List } from '../generated/prisma/client.js';
+import { LIST_STATES, type ListWithState } from '../db/tables/list-states.js';
 import { Count, EnvironmentName, presentTime, Time } from './models.js';
 import { describeTokenRefusal } from './token-refusals.js';
 
 export const CompanyStatusName = z.enum(['active', 'reauthorization_required', 'paused']);
+export const ListStateName = z.enum(LIST_STATES);
 
 export const Company = z
   .object({
@@ -36,6 +37,17 @@ export const Company = z
           records: Count.meta({ description: 'Living records in the mirror.' }),
           last_verified_at: Time.nullable().meta({ description: 'Start of the last pass that was proved complete.' }),
           last_run_id: z.string().nullable(),
+          state: ListStateName.meta({
+            description:
+              'The first that applies: the company does not have the list, its newest walk failed, a hold is open, it was never proved, its last proof is too old, none of these.',
+          }),
+          since: Time.nullable().meta({ description: 'Since when it is in this state; of `on_time`, when it was proved last.' }),
+          reason: z.string().optional().meta({
+            description: 'The code of the error, the cause of the hold, or why the newest walk proved nothing.',
+          }),
+          service_says: z.string().optional().meta({
+            description: "The service's own sentence where it refuses the list: at most 300 characters from outside, as text.",
+          }),
         }),
       )
       .meta({ description: 'The lists of the catalogue that were asked for at least once.' }),
@@ -48,7 +60,7 @@ export type CompanyModel = z.output<typeof Company>;
 /** `lists` are the company's lists of the catalogue; `authorizeUrl` is there where the company must authorize again. */
 export function presentCompany(
   connection: ConnectionRow,
-  { lists, authorizeUrl }: { readonly lists: readonly List[]; readonly authorizeUrl: string | undefined },
+  { lists, authorizeUrl }: { readonly lists: readonly ListWithState[]; readonly authorizeUrl: string | undefined },
 ): CompanyModel {
   const { environment, companyId, name, status, paused, reauthorizationReason, expiresAt, refreshedAt, nextSyncAt } = connection;
   const { grantNumber, authorizedAt, retryAt } = connection;
@@ -68,11 +80,15 @@ export function presentCompany(
       ...(problem !== undefined && { problem }),
       ...(retryAt !== null && { retry_at: retryAt.toISOString() }),
     },
-    resources: lists.map(({ resource, records, lastVerifiedAt, lastRunId }) => ({
+    resources: lists.map(({ resource, records, lastVerifiedAt, lastRunId, state, since, reason, serviceSays }) => ({
       resource,
       records,
       last_verified_at: presentTime(lastVerifiedAt),
       last_run_id: lastRunId,
+      state,
+      since: presentTime(since),
+      ...(reason !== null && { reason }),
+      ...(serviceSays !== null && { service_says: serviceSays }),
     })),
     next_sync_at: status === 'active' ? presentTime(nextSyncAt) : null,
     ...(authorizeUrl && { authorize_url: authorizeUrl }),

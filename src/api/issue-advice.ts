@@ -121,6 +121,11 @@ const OF_STATES: Readonly<Record<IssueState, Advice>> = {
     text: 'These lists have never worked, so nothing of them should be relied on: a walk rejected all of their records, or none was proved within STALE_AFTER_HOURS of the first one. See the unverified_reason of their newest walks and the rejected records, mend the entry in the catalogue (mostly id, pager or envelope) or have the service mend the list, then sync again. The issue ends with the first proof.',
     action: (environment) => ({ method: 'POST', path: '/api/syncs', body: { environment } }),
   },
+  list_unavailable: {
+    title: 'No company has this list',
+    text: 'The catalogue calls the list optional, and the service refuses it for every company of this environment, two at least. Where some should have it, see what the service says on the page of a company, then check the path of the list in the catalogue and the roles of the application. Else take the list out of the catalogue. The issue ends once one company has it.',
+    action: look('/api/companies?state=unavailable&'),
+  },
   mirror_differs: {
     title: 'The mirror differs from what was received',
     text: 'A second reading found rows that are missing, that nobody received, or that hold another text than was received: somebody has written to the mirror, or it was restored. The run of trigger verify or nightly_verify has samples. Find out who writes there, then ask for a full resync of these companies, which compares every record, and verify again: the issue ends once nothing is found.',

@@ -32,6 +32,7 @@ const Overview = z
         }),
         late: Count.meta({ description: 'Their last proof is older than STALE_AFTER_HOURS.' }),
         never: Count.meta({ description: 'They were never proved complete.' }),
+        unavailable: Count.meta({ description: 'Their companies do not have them, as the service says. Not part of total.' }),
         unverified: Count.meta({ description: 'The newest walk that read them to their end proved nothing.' }),
       })
       .meta({ description: "The catalogue's lists of every company: verified, late and never add up to total." }),

@@ -47,6 +47,9 @@ const Walk = z
       .meta({ description: 'join, two-pass or token-chain: docs/verification.md says what each assumes.' }),
     unverified_reason: z.string().optional(),
     unverified_detail: z.string().optional().meta({ description: 'What was seen, and the line for the catalogue.' }),
+    service_says: z.string().optional().meta({
+      description: "The service's own sentence where it refused the list: at most 300 characters from outside, as text.",
+    }),
     pages: Count,
     passes: Count,
     received: Count,
@@ -120,6 +123,7 @@ function presentWalk(walk: ShownWalk): WalkModel {
     ...(walk.proof !== null && { proof: walk.proof }),
     ...(walk.unverifiedReason !== null && { unverified_reason: walk.unverifiedReason }),
     ...(walk.unverifiedDetail !== null && { unverified_detail: walk.unverifiedDetail }),
+    ...(walk.serviceSays !== null && { service_says: walk.serviceSays }),
     pages: walk.pages,
     passes: walk.pass,
     received: walk.received,

@@ -31,6 +31,8 @@ export interface Endpoint {
   /** Which ETags stand for an answer that has not changed in anything, its totals and tokens included. */
   readonly etag: 'strong' | 'weak' | 'ignore';
   readonly parent?: string;
+  /** A company may lack it: a refusal of a list that was never received for a company makes it unavailable there, and fails no run. */
+  readonly optional?: true;
   /** What is done to members of its records before anything else is; undefined where nothing is. */
   readonly privacy?: Privacy;
   readonly deleteGuard: DeleteGuard;

@@ -81,6 +81,7 @@ export const ENTRY_SCHEMA = z.strictObject(
     order: z.enum(['stable', 'unstable'], must('stable or unstable')).default('stable'),
     etag: z.enum(['strong', 'weak', 'ignore'], must('strong, weak or ignore')).default('strong'),
     parent: z.string(must('the name of another list')).optional(),
+    optional: z.boolean(must('true or false')).optional(),
     privacy: z.record(z.string(), z.enum(RULE_KINDS, must('drop, mask or hash')), must('a map of dot paths')).optional(),
     deleteGuard: DELETE_GUARD_SCHEMA.prefault({}),
   },

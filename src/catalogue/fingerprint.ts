@@ -10,7 +10,7 @@ const CHECKPOINT_FORMAT = 4;
 
 /**
  * SHA-256 over what decides the meaning of a checkpoint, of a record's id and of its stored text. A checkpoint of another fingerprint is not
- * gone on with, and no walk goes by the ledger of one. `order`, `etag` and `deleteGuard` are left out: they judge a walk or spare it work, and lead it nowhere else.
+ * gone on with, and no walk goes by the ledger of one. `order`, `etag`, `deleteGuard` and `optional` are left out: they judge a walk or spare it work, and lead it nowhere else.
  */
 export function fingerprint({ privacy, ...endpoint }: Endpoint): string {
   const { resource, method, path, query, body, pager, id, envelope, fields, parent } = endpoint;

@@ -39,6 +39,7 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   order: 'stable',
   etag: 'strong',
   parent: 'employees',
+  optional: 'true',
   deleteGuard: '{ share: 0.2, rows: 10 }',
   pageName: 'page',
   first: '1',
@@ -91,7 +92,7 @@ function catalogueOf(endpoints: readonly Endpoint[]): Catalogue {
 
 function toEndpoint(
   resource: string,
-  { parent, envelope, query, body, fields, privacy: rules, ...entry }: CatalogueEntry,
+  { parent, optional, envelope, query, body, fields, privacy: rules, ...entry }: CatalogueEntry,
   key: PrivacyKey | undefined,
 ): Endpoint {
   const privacy = privacyOf(rules, key);
@@ -105,6 +106,7 @@ function toEndpoint(
     ...(body && { body }),
     ...(fields && { fields }),
     ...(parent === undefined ? {} : { parent }),
+    ...(optional && { optional }),
     ...(privacy && { privacy }),
   };
 }

@@ -1,5 +1,5 @@
 import { type Command, Option } from 'commander';
-import { type CompanyModel, CompanyStatusName } from '../api/company-model.js';
+import { type CompanyModel, CompanyStatusName, ListStateName } from '../api/company-model.js';
 import { openAdminClient } from './admin-client.js';
 import { UsageFailure } from './exit-code.js';
 import {
@@ -15,6 +15,8 @@ import { COMPANY, type Columns, members, print, time } from './table.js';
 
 interface CompanyListOptions extends ListOptions {
   readonly search?: string;
+  readonly resource?: string;
+  readonly state?: string;
   readonly sort?: 'worst';
 }
 
@@ -24,13 +26,15 @@ export function registerCompanies(program: Command): void {
     .addOption(companyOption())
     .addOption(new Option('--status <status>', 'only companies of this status').choices(CompanyStatusName.options))
     .option('--search <text>', 'only companies with this in their name, or whose company_id begins so')
+    .option('--resource <list>', 'only companies with this list in the given state')
+    .addOption(new Option('--state <state>', 'only companies with a list in this state').choices(ListStateName.options))
     .addOption(
       new Option('--sort <order>', 'worst: first those that must authorize again, then those with trouble').choices(['worst']),
     )
-    .action(async ({ environment, company, status, search, sort, ...options }: CompanyListOptions) => {
+    .action(async ({ environment, company, status, search, resource, state, sort, ...options }: CompanyListOptions) => {
       const client = openAdminClient(options);
       if (company === undefined) {
-        const query = { environment, status, q: search, sort };
+        const query = { environment, status, q: search, resource, state, sort };
         print(await client.list<CompanyModel>('/api/companies', query), COMPANY_COLUMNS, options);
         return;
       }
@@ -40,6 +44,8 @@ export function registerCompanies(program: Command): void {
       if (options.json) return;
       console.log();
       print(model.resources, RESOURCE_COLUMNS, options);
+      for (const { resource, service_says: says } of model.resources)
+        if (says !== undefined) console.log(`\n${resource}: the service says: ${says}`);
       if (model.authorize_url) console.log(`\nauthorize again at ${model.authorize_url}`);
     });
 }
@@ -67,12 +73,14 @@ export const COMPANY_COLUMNS: Columns<CompanyModel> = {
 
 const RESOURCE_COLUMNS: Columns<CompanyModel['resources'][number]> = {
   ...members('resource', 'records'),
+  STATE: ({ state, reason }) => (reason ? `${state} (${reason})` : state),
+  SINCE: ({ since }) => time(since),
   'LAST VERIFIED': ({ last_verified_at }) => time(last_verified_at),
   'LAST RUN': ({ last_run_id }) => last_run_id,
 };
 
-/** A company is as fresh as its stalest list; undefined while one of them was never verified. */
+/** A company is as fresh as its stalest list; undefined while one that it has was never verified. */
 function oldestVerified(resources: CompanyModel['resources']): string | undefined {
-  const times = resources.map(({ last_verified_at }) => last_verified_at);
+  const times = resources.filter(({ state }) => state !== 'unavailable').map(({ last_verified_at }) => last_verified_at);
   return times.includes(null) ? undefined : (times as string[]).toSorted()[0];
 }

@@ -51,6 +51,9 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
       // A walk that ended with its run carries the run's error.
       error && error.message !== run.error?.message ? [`${resource}: ${error.message} [${error.code}]`] : [],
     ),
+    ...run.walks.flatMap(({ resource, service_says: says }) =>
+      says === undefined ? [] : [`${resource}: the service says: ${says}`],
+    ),
     ...holds
       .filter(({ run_id }) => run_id === run.id)
       .map(({ resource, count }) => `${resource}: ${count} deletions are held back: see \`muster holds\`.`),

@@ -71,7 +71,7 @@ function textsOf({
   const oldest = time(oldest_verified_at) ?? '-';
   return {
     companies: `${companies.active} active, ${companies.paused} paused, ${companies.reauthorization_required} must authorize again`,
-    lists: `${lists.verified} verified, ${lists.late} late, ${lists.never} never (the oldest proof is of ${oldest})`,
+    lists: `${lists.verified} verified, ${lists.late} late, ${lists.never} never${lists.unavailable > 0 ? `, ${lists.unavailable} unavailable` : ''} (the oldest proof is of ${oldest})`,
     runs: `${runs.running} running, ${runs.queued} queued${left === null ? '' : `, done in about ${Math.ceil(left / 60)} min at this pace`}`,
     workers: workers === 0 ? 'none, so nothing is fetched: start one (`muster worker`), or see its log' : String(workers),
     ...(failingSince && {

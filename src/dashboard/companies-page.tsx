@@ -1,4 +1,4 @@
-import type { CompanyModel } from '../api/company-model.js';
+import { type CompanyModel, ListStateName } from '../api/company-model.js';
 import { AsCommands, FormFields, useMay } from './action-form.js';
 import { ACTIONS } from './actions.js';
 import { type Column, column, DataTable } from './data-table.js';
@@ -10,6 +10,7 @@ import { useAddress, useView } from './view.js';
 
 const PATH = '/companies';
 const STATUSES = ['active', 'reauthorization_required', 'paused'].map((status) => [status, stateText(status)] as const);
+const LIST_STATE_CHOICES = ListStateName.options.map((state) => [state, stateText(state)] as const);
 const LIMIT = '50';
 
 /** What can be done with the companies that are ticked. */
@@ -21,7 +22,7 @@ export const OF_SELECTED = [
 ] as const;
 
 export async function companiesPage({ ask, query }: PageRequest): Promise<PageContent> {
-  const filters = filtersOf(query, ['q', 'status', 'environment', 'sort']);
+  const filters = filtersOf(query, ['q', 'status', 'environment', 'resource', 'state', 'sort']);
   const cursor = filtersOf(query, ['cursor']);
   const list = await ask<ListAnswer<CompanyModel>>(listAddress('/api/companies', { ...filters, ...cursor, limit: LIMIT }));
   return { title: 'Companies', body: <Companies list={list} filters={filters} /> };
@@ -51,6 +52,7 @@ function Companies({ list, filters }: CompaniesProps) {
           <input type="search" name="q" value={filters.q} maxLength={100} />
         </label>
         <Choice name="status" label="Status" chosen={filters.status} options={STATUSES} />
+        <Choice name="state" label="With a list that is" chosen={filters.state} options={LIST_STATE_CHOICES} />
         <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
         <Choice name="sort" label="Order" none="by id" chosen={filters.sort} options={[['worst', 'worst first']]} />
       </Filters>
@@ -125,8 +127,9 @@ const COLUMNS: readonly Column<CompanyModel>[] = [
 
 /** A company is as fresh as the list whose proof is the oldest. */
 function OldestProof({ resources }: Pick<CompanyModel, 'resources'>) {
-  const missing = resources.filter(({ last_verified_at }) => last_verified_at === null);
-  if (resources.length === 0) return <span class="none">not yet</span>;
+  const there = resources.filter(({ state }) => state !== 'unavailable');
+  const missing = there.filter(({ last_verified_at }) => last_verified_at === null);
+  if (there.length === 0) return <span class="none">not yet</span>;
   if (missing.length > 0) return <span class="warn">{missing.map(({ resource }) => resource).join(', ')}: not yet</span>;
-  return <When at={resources.map(({ last_verified_at }) => last_verified_at!).toSorted()[0]} />;
+  return <When at={there.map(({ last_verified_at }) => last_verified_at!).toSorted()[0]} />;
 }

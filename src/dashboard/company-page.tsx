@@ -11,7 +11,7 @@ import { type ListAnswer, listAddress } from './list-page.js';
 import { ListPlots } from './list-plots.js';
 import type { PageRequest } from './page-request.js';
 import { RunTable } from './runs-page.js';
-import { Environment, numberText, State, When } from './shown-values.js';
+import { Environment, numberText, ServiceSays, State, When } from './shown-values.js';
 import { useAddress } from './view.js';
 
 export async function companyPage({ ask, params: { environment = '', company_id = '' } }: PageRequest): Promise<PageContent> {
@@ -135,10 +135,29 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
 
 const LISTS: readonly Column<CompanyModel['resources'][number]>[] = [
   column('List', ({ resource }) => <b>{resource}</b>),
+  column('State', (list) => <ListState list={list} />),
   column('Rows', ({ records }) => numberText(records), { numeric: true }),
   column('Proved complete', ({ last_verified_at }) => <When at={last_verified_at} none="not yet" />),
   column('Last run', ({ resource, last_run_id }) => <LastRun resource={resource} id={last_run_id} />),
 ];
+
+function ListState({ list: { state, since, reason, service_says: says } }: { readonly list: CompanyModel['resources'][number] }) {
+  return (
+    <>
+      <State of={state} />
+      {state !== 'on_time' && since !== null && (
+        <>
+          {' '}
+          <small>
+            since <When at={since} />
+          </small>
+        </>
+      )}
+      {reason !== undefined && <p class="hint">{reason.replaceAll('_', ' ')}</p>}
+      <ServiceSays sentence={says} />
+    </>
+  );
+}
 
 const REJECTED: readonly Column<RejectedRecordModel>[] = [
   column('List', ({ resource }) => <b>{resource}</b>),

@@ -94,6 +94,7 @@ function Verdict({ overview: { lists, companies, stale_after_hours: hours } }: {
       <p class="hint">
         {!isWhole &&
           `${numberText(lists.late)} late, ${numberText(lists.never)} never proved, ${numberText(lists.unverified)} read without a proof. `}
+        {lists.unavailable > 0 && `${numberText(lists.unavailable)} more are unavailable: their companies do not have them. `}
         The deadline of a list is {numberText(hours)} hours after its last proof (STALE_AFTER_HOURS).
       </p>
     </section>

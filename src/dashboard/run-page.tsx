@@ -6,7 +6,7 @@ import { listAddress } from './list-page.js';
 import type { PageRequest } from './page-request.js';
 import { ReadingCard } from './reading-card.js';
 import { Took } from './runs-page.js';
-import { CompanyLink, durationText, Environment, numberText, State, triggerText, When } from './shown-values.js';
+import { CompanyLink, durationText, Environment, numberText, ServiceSays, State, triggerText, When } from './shown-values.js';
 import { useAddress } from './view.js';
 
 export async function runPage({ ask, params: { id = '' } }: PageRequest): Promise<PageContent> {
@@ -185,6 +185,7 @@ function WalkCard({ runId, walk, isSaidAbove }: WalkCardProps) {
       )}
       {resumed && <p class="hint">It went on from a checkpoint: what was received before is counted.</p>}
       {walk.error && !isSaidAbove && <Failure {...walk.error} />}
+      <ServiceSays sentence={walk.service_says} />
     </section>
   );
 }
@@ -194,6 +195,7 @@ function Outcome({ walk }: { readonly walk: WalkModel }) {
   const { status, verified, proof, unverified_reason, unverified_detail } = walk;
   if (status !== 'succeeded') return null;
   if (verified) return <p class="proof good">{proofInWords(proof)}</p>;
+  if (unverified_reason === 'unavailable') return <p class="proof">{unverifiedInWords(unverified_reason)}</p>;
   return (
     <p class="proof warn">
       {unverified_reason === undefined ? 'Not proved complete.' : unverifiedInWords(unverified_reason)} {unverified_detail}

@@ -63,6 +63,11 @@ const STATES: Readonly<Record<string, readonly [text: string, tone: string]>> = 
   succeeded: ['Succeeded', 'good'],
   failed: ['Failed', 'bad'],
   cancelled: ['Cancelled', 'quiet'],
+  unavailable: ['Unavailable', 'quiet'],
+  held: ['Deletions held', 'warn'],
+  never: ['Never proved', 'warn'],
+  late: ['Late', 'bad'],
+  on_time: ['On time', 'good'],
   open: ['Open', 'warn'],
   approved: ['Approved', 'good'],
   rejected: ['Rejected', 'quiet'],
@@ -74,6 +79,16 @@ const STATES: Readonly<Record<string, readonly [text: string, tone: string]>> = 
 /** The words for a state, by which filters name it, too. */
 export function stateText(state: string): string {
   return STATES[state]?.[0] ?? state;
+}
+
+/** The service's own sentence, as text. */
+export function ServiceSays({ sentence }: { readonly sentence: string | undefined }) {
+  if (sentence === undefined) return null;
+  return (
+    <p class="hint">
+      The service says: <q>{sentence}</q>
+    </p>
+  );
 }
 
 export function State({ of: state }: { readonly of: string }) {

@@ -47,6 +47,11 @@ export class ServiceError extends MusterError {
   }
 }
 
+/** The service's own sentence, where an error has one. */
+export function sentenceOf(error: unknown): string | undefined {
+  return error instanceof ServiceError ? error.serviceSays : undefined;
+}
+
 interface AnswerFacts {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;

@@ -11,6 +11,7 @@ import type { AnswerMemory } from '../http/answer-memory.js';
 import type { ApiClient } from '../http/api-client.js';
 import type { Asker } from '../http/budget/request-budget.js';
 import { textOf } from '../http/http-client.js';
+import { sentenceOf } from '../http/service-error.js';
 import { recordPathOf, type TokenSource, tokensOfGrant } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
 import { newsOfRunEnd } from '../notifications/events.js';
@@ -145,12 +146,14 @@ export class RunExecutor {
           { resource, member: overruled.member },
           'its last page says that more follows, which its total or its own words overrule',
         );
+      if (typeof end === 'object')
+        log.info({ resource, service_says: end.serviceSays }, `the company does not have ${resource}: unavailable`);
       return end === 'yielded' ? 'yielded' : 'succeeded';
     } catch (error) {
       if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;
       const view = viewError(error);
       log.warn({ resource, err: error }, `walk of ${resource} failed: ${view.code}`);
-      await store.fail({ id, run }, view, leadsNowhere(error));
+      await store.fail({ id, run }, { error: view, serviceSays: sentenceOf(error) }, leadsNowhere(error));
       return { resource, error, mayPass: mayPass(error, opened) };
     }
   }

@@ -18,6 +18,8 @@ export interface OpenWalk extends WalkClaim {
   unstable: boolean;
   /** An earlier walk has read the list to its end, proved or not. */
   readonly wasRead: boolean;
+  /** The company may lack the list: the catalogue calls it optional, and nothing of it was ever received. */
+  readonly mayBeUnavailable: boolean;
   readonly pass: number;
   /** Undefined = from the start. */
   readonly checkpoint?: WalkCheckpoint;

@@ -39,12 +39,18 @@ export type UnverifiedReason =
   | 'never_ended'
   | EndDoubt
   | 'parent_refused'
+  | 'unavailable'
   | 'parents_unverified';
+
+/** Where a refusal of the service decided. */
+interface RefusedWalk {
+  readonly serviceSays?: string | undefined;
+}
 
 export type Verdict =
   | { readonly kind: 'verified'; readonly proof: Proof }
   | { readonly kind: 'another-pass'; readonly doubt?: UnverifiedReason }
-  | { readonly kind: 'unverified'; readonly reason: UnverifiedReason; readonly detail?: string | undefined };
+  | ({ readonly kind: 'unverified'; readonly reason: UnverifiedReason; readonly detail?: string | undefined } & RefusedWalk);
 
 /** Passes that a walk may take to be verified. */
 const MAX_PASSES = 3;

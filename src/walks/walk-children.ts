@@ -6,6 +6,7 @@ import { PassMemory } from './pass-memory.js';
 import { type Proof, proofOf } from './verification.js';
 import { firstCheckpoint, type ParentPlace, type WalkCheckpoint } from './walk-checkpoint.js';
 import type { WalkOutcome } from './walk-end.js';
+import type { WalkOver } from './walk-over.js';
 import { type WalkDependencies, walkPass } from './walk-pass.js';
 import { carriedOn, judge } from './walk-verdict.js';
 
@@ -19,11 +20,12 @@ export async function walkChildren(
   endpoint: Endpoint,
   deps: WalkDependencies,
   signal: AbortSignal,
-): Promise<'finished' | 'yielded'> {
+): Promise<WalkOver> {
   const pager = pagerFor(endpoint);
   let walk = opened;
   let checkpoint = walk.checkpoint ?? (await firstOfNext(walk, endpoint, pager, deps, undefined));
   let last: ParentPlace | undefined;
+  let serviceSays: string | undefined;
   let matched = checkpoint?.matched;
   while (checkpoint) {
     const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
@@ -39,16 +41,23 @@ export async function walkChildren(
     ({ matched } = read);
     const next = await firstOfNext(walk, endpoint, pager, deps, { ...last, pages: read.pages });
     checkpoint = next && { ...next, matched };
-    walk = { ...walk, memory: new PassMemory() };
+    if (end.kind === 'parent-gone') ({ serviceSays } = end);
+    // No page of it was committed that would keep the place behind it.
+    if (end.kind === 'parent-gone' && checkpoint) walk = await deps.store.beginPass(walk, endpoint, walk.pass, checkpoint);
+    else walk = { ...walk, memory: new PassMemory() };
     // The checkpoint stands behind the parent that was read.
     if (checkpoint && deps.shouldYield()) return 'yielded';
   }
   const proof = last?.proof ?? proofOf(pager.linkage(pager.first()));
-  const outcome: WalkOutcome = last?.reason
-    ? { kind: 'unverified', reason: last.reason, detail: last.reasonDetail }
-    : { kind: 'verified', proof };
+  // The company has parents, and none of them has the list.
+  const isUnavailable = walk.mayBeUnavailable && walk.pages === 0 && last?.reason === 'parent_refused';
+  const outcome: WalkOutcome = isUnavailable
+    ? { kind: 'unverified', reason: 'unavailable', serviceSays }
+    : last?.reason
+      ? { kind: 'unverified', reason: last.reason, detail: last.reasonDetail }
+      : { kind: 'verified', proof };
   await deps.store.finish(walk, { ...outcome, matched }, endpoint);
-  return 'finished';
+  return isUnavailable ? { kind: 'unavailable', serviceSays } : 'finished';
 }
 
 /** The checkpoint at the beginning of the next parent's list; undefined when there is no further parent. */

@@ -37,6 +37,7 @@ export async function endWalk(
     proof: isVerified ? outcome.proof : null,
     unverifiedReason: isVerified ? null : outcome.reason,
     unverifiedDetail: isVerified ? null : (outcome.detail ?? null),
+    serviceSays: isVerified ? null : (outcome.serviceSays ?? null),
     parents: parents ?? null,
     etags: walk.etags,
     unmatchedRules: Object.keys(endpoint.privacy?.rules ?? {}).filter((path) => !matched.includes(path)),

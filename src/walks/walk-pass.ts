@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
 import { inTurns } from '../core/turns.js';
 import { type AnswerMemory, MemoryShort } from '../http/answer-memory.js';
-import { ServiceError } from '../http/service-error.js';
+import { ServiceError, sentenceOf } from '../http/service-error.js';
 import type { Advance, ErrorMeaning, JsonObject, Pager } from '../pagers/pager.js';
 import { compareEverything } from './comparison.js';
 import type { OpenWalk } from './open-walk.js';
@@ -39,10 +39,14 @@ export type PassEnd =
   | { readonly kind: 'false-etags' }
   /** The list did not end within the requests that any list should take. */
   | { readonly kind: 'endless'; readonly checkpoint: WalkCheckpoint }
-  /** The service knows no such parent any more. */
-  | { readonly kind: 'parent-gone'; readonly checkpoint: WalkCheckpoint };
+  /** The service knows no such parent any more, or the parent has no such list. */
+  | { readonly kind: 'parent-gone'; readonly checkpoint: WalkCheckpoint; readonly serviceSays: string | undefined }
+  /** The company does not have the list, as the service says. */
+  | { readonly kind: 'unavailable'; readonly serviceSays: string | undefined };
 
 const GONE = new Set([404, 410]);
+/** What services answer for a list that a company, or a parent, does not have: by its plan, its modules or its rights. */
+const LACKING = new Set([402, 403, 404]);
 /** A page that cannot be used is asked for again: it may have been cut from a list that was changing just then. */
 const UNUSABLE = new Set<string>(['contradicting_envelope', 'malformed_envelope', 'malformed_response', 'success_denied']);
 const REPEATS = 2;
@@ -134,7 +138,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
         checkpoint = withState(checkpoint, meaning.state);
         continue;
       }
-      const end = endBecauseOf(error, meaning, pager, checkpoint);
+      const end = endBecauseOf(error, meaning, pager, checkpoint, walk);
       if (end) return end;
       throw error;
     }
@@ -209,6 +213,7 @@ function endBecauseOf(
   meaning: ErrorMeaning<JsonObject> | undefined,
   pager: Pager,
   checkpoint: WalkCheckpoint,
+  { mayBeUnavailable, pages }: OpenWalk,
 ): PassEnd | undefined {
   if (!isMusterError(error)) return undefined;
   if (error.code === 'walk_limit_exceeded') return { kind: 'endless', checkpoint };
@@ -216,6 +221,11 @@ function endBecauseOf(
   if (meaning?.kind === 'ended') return { kind: 'end', checkpoint: checkpointAtEnd(checkpoint, pager, meaning.doubted) };
   if (meaning?.kind === 'contradicted' && !checkpoint.distrustsTotal) return { kind: 'contradicted' };
   const { code, details } = error;
-  const isRefused = code === 'service_refused' && details['own_words'] === true && GONE.has(Number(details['status']));
-  return isRefused && checkpoint.parent !== undefined ? { kind: 'parent-gone', checkpoint } : undefined;
+  if (code !== 'service_refused' || details['own_words'] !== true) return undefined;
+  const status = Number(details['status']);
+  const isLacking = mayBeUnavailable && LACKING.has(status);
+  const serviceSays = sentenceOf(error);
+  if (checkpoint.parent !== undefined)
+    return isLacking || GONE.has(status) ? { kind: 'parent-gone', checkpoint, serviceSays } : undefined;
+  return isLacking && pages === 0 ? { kind: 'unavailable', serviceSays } : undefined;
 }

@@ -95,6 +95,7 @@ export class WalkStore {
         checkpointSince: new Date(this.#clock.now() - CHECKPOINT_MAX_AGE_MS),
         startedAt: new Date(this.#clock.now()),
         mayGoByAnother: comparisons.goesByAnother,
+        isOptional: endpoint.optional === true,
         countsAsResumed,
       },
       endpoint,
@@ -122,6 +123,7 @@ export class WalkStore {
       epoch,
       grantNumber,
       wasRead,
+      mayBeUnavailable: endpoint.optional === true && !wasRead && opened.records === 0,
       pass,
       pages,
       fillsEmptyList: (isEmpty || opened.startedEmpty) && pass === 1,
@@ -244,10 +246,14 @@ export class WalkStore {
    * The walk stopped at an error. Its checkpoint stays for the next attempt, unless going on from there would only lead to
    * the same error: `anew`.
    */
-  async fail(walk: { readonly id: string; readonly run: RunClaim }, error: ErrorView, anew: boolean): Promise<void> {
+  async fail(
+    walk: { readonly id: string; readonly run: RunClaim },
+    failure: { readonly error: ErrorView; readonly serviceSays?: string | undefined },
+    anew: boolean,
+  ): Promise<void> {
     await inTransaction(this.#db, async (tx) => {
       await lockRun(tx, walk.run);
-      if ((await failWalk(tx, walk.id, error)) && anew) await forgetWalk(tx, walk.id);
+      if ((await failWalk(tx, walk.id, failure)) && anew) await forgetWalk(tx, walk.id);
     });
   }
 }

@@ -19,7 +19,9 @@ export function judge(walk: OpenWalk, endpoint: Endpoint, pager: Pager, from: Wa
     case 'endless':
       return { kind: 'unverified', reason: 'never_ended' };
     case 'parent-gone':
-      return { kind: 'unverified', reason: 'parent_refused' };
+      return { kind: 'unverified', reason: 'parent_refused', serviceSays: end.serviceSays };
+    case 'unavailable':
+      return { kind: 'unverified', reason: 'unavailable', serviceSays: end.serviceSays };
     case 'contradicted':
     case 'false-etags':
       return { kind: 'another-pass' };

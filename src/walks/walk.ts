@@ -3,6 +3,7 @@ import { pagerFor } from '../pagers/registry.js';
 import type { OpenWalk } from './open-walk.js';
 import { firstCheckpoint } from './walk-checkpoint.js';
 import { walkChildren } from './walk-children.js';
+import type { WalkOver } from './walk-over.js';
 import { type WalkDependencies, walkPass } from './walk-pass.js';
 import { carriedOn, judge, linkageOf } from './walk-verdict.js';
 
@@ -15,7 +16,7 @@ export async function walkList(
   endpoint: Endpoint,
   deps: WalkDependencies,
   signal: AbortSignal,
-): Promise<'finished' | 'yielded'> {
+): Promise<WalkOver> {
   if (endpoint.parent !== undefined) return walkChildren(opened, endpoint, deps, signal);
   const pager = pagerFor(endpoint);
   let walk = opened;
@@ -33,7 +34,7 @@ export async function walkList(
           { ...verdict, matched: 'checkpoint' in end ? end.checkpoint.matched : undefined },
           endpoint,
         );
-        return 'finished';
+        return end.kind === 'unavailable' ? end : 'finished';
       }
       checkpoint = { ...firstCheckpoint(pager), ...carriedOn(walk, checkpoint, end, verdict) };
       walk = await deps.store.beginPass(walk, endpoint, walk.pass + 1, checkpoint);

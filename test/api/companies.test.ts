@@ -120,8 +120,22 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
       grant: { number: 1, authorized_at: expect.any(String) },
       token: { expires_at: '2026-01-02T04:00:00.000Z', refreshed_at: '2026-01-02T03:30:00.000Z' },
       resources: [
-        { resource: 'departments', records: 0, last_verified_at: null, last_run_id: null },
-        { resource: 'employees', records: 37, last_verified_at: '2026-01-02T03:04:05.000Z', last_run_id: runId },
+        {
+          resource: 'departments',
+          records: 0,
+          last_verified_at: null,
+          last_run_id: null,
+          state: 'never',
+          since: expect.any(String),
+        },
+        {
+          resource: 'employees',
+          records: 37,
+          last_verified_at: '2026-01-02T03:04:05.000Z',
+          last_run_id: runId,
+          state: 'late',
+          since: '2026-01-03T05:04:05.000Z',
+        },
       ],
       next_sync_at: null,
     });
@@ -138,12 +152,60 @@ describe('GET /api/companies/{environment}/{company_id}', () => {
 
     const endpoints = endpointsOf({ employees: ENTRIES.employees, absences: ENTRIES.absences });
     const connectLinks = { reauthorizationLinks: async () => new Map() };
-    const source = { db: admin.db, catalogue: { endpoints }, connectLinks };
+    const source = { db: admin.db, catalogue: { endpoints }, connectLinks, staleAfterHours: 26 };
     const [model] = await presentCompanies(source, [(await new Connections(admin.db, systemClock).find(company))!]);
     expect(model?.resources).toMatchObject([
       { resource: 'absences', records: 1, last_verified_at: '2026-01-02T03:04:05.000Z' },
       { resource: 'employees' },
     ]);
+  });
+
+  test('says of each list in which state it is, since when, why, and what the service says; companies are found by it', async () => {
+    const company = await admin.addCompany();
+    const ended = (resource: string, hour: number, walk: object) => ({
+      data: {
+        ...company,
+        trigger: 'nightly',
+        mode: 'full',
+        status: 'failed',
+        walks: { create: [{ ...company, resource, position: 0, finishedAt: new Date(Date.UTC(2027, 0, 1, hour)), ...walk }] },
+      },
+    });
+    const failed = { status: 'failed', error: { code: 'service_refused', message: 'x' } };
+    for (const [hour, walk] of [
+      { status: 'succeeded', verified: true },
+      failed,
+      { ...failed, serviceSays: '<b>Not</b> licensed.' },
+    ].entries())
+      await admin.db.prisma.run.create(ended('employees', hour, walk));
+    const unavailable = { status: 'succeeded', unverifiedReason: 'unavailable', serviceSays: 'No departments.' };
+    await admin.db.prisma.run.create(ended('departments', 1, unavailable));
+    await admin.db.prisma.list.createMany({
+      data: [
+        { ...company, resource: 'employees', lastVerifiedAt: new Date(Date.UTC(2027, 0, 1)) },
+        { ...company, resource: 'departments', unavailableSince: new Date(Date.UTC(2026, 5, 1)) },
+      ],
+    });
+    expect((await admin.call('GET', pathOf(company))).json.resources).toMatchObject([
+      { resource: 'departments', state: 'unavailable', since: '2026-06-01T00:00:00.000Z', service_says: 'No departments.' },
+      {
+        resource: 'employees',
+        state: 'failed',
+        since: '2027-01-01T01:00:00.000Z',
+        reason: 'service_refused',
+        service_says: '<b>Not</b> licensed.',
+      },
+    ]);
+    const found = async (query: string) => {
+      const { json } = await admin.call('GET', `/api/companies?${query}`);
+      return json.data.some(({ company_id }: { company_id: string }) => company_id === company.companyId);
+    };
+    expect(await found('resource=employees&state=failed')).toBe(true);
+    expect(await found('state=unavailable&status=active')).toBe(true);
+    expect(await found('resource=employees&sort=worst')).toBe(true);
+    expect(await found('resource=employees&state=unavailable')).toBe(false);
+    expect(await found('resource=nothere&state=never')).toBe(false);
+    expect((await admin.call('GET', '/api/companies?state=wrong')).status).toBe(400);
   });
 
   test('says why and where to authorize again, and only then', async () => {

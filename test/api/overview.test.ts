@@ -17,7 +17,7 @@ const overview = async (query = '') => (await admin.call('GET', `/api/overview${
 const NOTHING = {
   ready: true,
   companies: { active: 0, paused: 0, reauthorization_required: 0 },
-  lists: { total: 0, verified: 0, late: 0, never: 0, unverified: 0 },
+  lists: { total: 0, verified: 0, late: 0, never: 0, unverified: 0, unavailable: 0 },
   stale_after_hours: 26,
   runs: { queued: 0, running: 0 },
   oldest_waiting_seconds: null,
@@ -88,7 +88,7 @@ test('counts what there is, of both environments or one', async () => {
   expect(await overview()).toEqual({
     ready: true,
     companies: { active: 4, paused: 1, reauthorization_required: 1 },
-    lists: { total: 12, verified: 7, late: 2, never: 3, unverified: 1 },
+    lists: { total: 12, verified: 7, late: 2, never: 3, unverified: 1, unavailable: 0 },
     stale_after_hours: 26,
     runs: { queued: 2, running: 1 },
     oldest_waiting_seconds: expect.any(Number),
@@ -104,7 +104,7 @@ test('counts what there is, of both environments or one', async () => {
   expect(await overview('?environment=production')).toEqual({
     ...NOTHING,
     companies: { active: 1, paused: 0, reauthorization_required: 0 },
-    lists: { total: 2, verified: 2, late: 0, never: 0, unverified: 0 },
+    lists: { total: 2, verified: 2, late: 0, never: 0, unverified: 0, unavailable: 0 },
     runs: { queued: 1, running: 0 },
     oldest_waiting_seconds: expect.any(Number),
     last_night: { finished: 1, succeeded: 1, failed: 0, verified_lists: 2 },
@@ -122,7 +122,7 @@ test('a list without its first proof is late once that should be there, and coun
   await addCompany(admin.db, { paused: true, lists: { employees: { ...unproved, begunHoursAgo: 27 } } });
   const after = await lists();
   const added = Object.fromEntries(Object.keys(after).map((name) => [name, after[name]! - before[name]!]));
-  expect(added).toEqual({ total: 4, verified: 1, late: 1, never: 2, unverified: 0 });
+  expect(added).toEqual({ total: 4, verified: 1, late: 1, never: 2, unverified: 0, unavailable: 0 });
 });
 
 test('a run waits from when it is due, and not while its company is paused', async () => {

@@ -22,13 +22,18 @@ export async function addCompany(
     environment?: Environment;
     paused?: boolean;
     reauthorizationReason?: string | null;
-    lists?: Readonly<Record<string, { provedHoursAgo?: number | null; begunHoursAgo?: number; unverifiedHours?: number }>>;
+    lists?: Readonly<
+      Record<
+        string,
+        { provedHoursAgo?: number | null; begunHoursAgo?: number; unverifiedHours?: number; unavailableHours?: number }
+      >
+    >;
   } = {},
 ): Promise<CompanyKey> {
   const company: CompanyKey = { environment, companyId: randomUUID() };
   await db.prisma.connection.create({ data: { ...company, paused, reauthorizationReason, createdAt: hoursAgo(1_000) } });
   for (const resource of RESOURCES) {
-    const { provedHoursAgo = 1, begunHoursAgo = 0, unverifiedHours } = lists[resource] ?? {};
+    const { provedHoursAgo = 1, begunHoursAgo = 0, unverifiedHours, unavailableHours } = lists[resource] ?? {};
     await db.prisma.list.create({
       data: {
         ...company,
@@ -36,6 +41,7 @@ export async function addCompany(
         begunAt: hoursAgo(begunHoursAgo),
         lastVerifiedAt: provedHoursAgo === null ? null : hoursAgo(provedHoursAgo),
         unverifiedSince: unverifiedHours === undefined ? null : hoursAgo(unverifiedHours),
+        unavailableSince: unavailableHours === undefined ? null : hoursAgo(unavailableHours),
       },
     });
   }

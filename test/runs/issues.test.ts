@@ -476,6 +476,7 @@ test('a list says since when its walks prove nothing, until one does', async () 
     const unverifiedReason = proof === null ? 'end_unproved' : null;
     const facts = {
       unverifiedDetail: null,
+      serviceSays: null,
       etags: { isUsed: false, isFalse: false },
       keysDigest: null,
       reusable: false,

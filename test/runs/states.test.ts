@@ -112,7 +112,7 @@ describe('a walk', () => {
     const row = await database.db.prisma.walk.findFirstOrThrow({ where: { runId: id } });
     const walk = { id: row.id, run };
     const opened = status === 'queued' ? undefined : await store.open(walk, endpoint!, true);
-    if (status === 'failed') await store.fail(walk, failure, false);
+    if (status === 'failed') await store.fail(walk, { error: failure }, false);
     return { walk, opened };
   }
 
@@ -124,7 +124,7 @@ describe('a walk', () => {
         checkpoint: firstCheckpoint(pagerFor(endpoint!)),
       }),
     ended: ({ opened }) => store.finish(opened!, { kind: 'verified', proof: 'join' }, endpoint!),
-    failed: ({ walk }) => store.fail(walk, failure, false),
+    failed: ({ walk }) => store.fail(walk, { error: failure }, false),
   };
 
   test.each(transitions('Walk'))('that is %s and is %s is then %s', async (from, event, to) => {
@@ -137,7 +137,7 @@ describe('a walk', () => {
     const { walk, opened } = await walkIn('running', await onboard(database.db));
     await store.finish(opened!, { kind: 'verified', proof: 'join' }, endpoint!);
     await expect(store.open(walk, endpoint!, true)).rejects.toMatchObject({ code: 'fenced' });
-    await store.fail(walk, failure, true);
+    await store.fail(walk, { error: failure }, true);
     expect((await database.db.prisma.walk.findUniqueOrThrow({ where: { id: walk.id } })).status).toBe('succeeded');
   });
 });

@@ -74,11 +74,11 @@ test('a worker that wakes up does not begin a walk that its successor has finish
   const lists = () => database.db.prisma.list.findMany({ where: company });
   const held = await lists();
   await expect(slow.store.open({ id: walkId, run: claim }, ENDPOINTS[0]!, true)).rejects.toMatchObject({ code: 'fenced' });
-  await expect(slow.store.fail({ id: walkId, run: claim }, { code: 'internal_error', message: 'x' }, true)).rejects.toMatchObject(
-    {
-      code: 'fenced',
-    },
-  );
+  await expect(
+    slow.store.fail({ id: walkId, run: claim }, { error: { code: 'internal_error', message: 'x' } }, true),
+  ).rejects.toMatchObject({
+    code: 'fenced',
+  });
   // Nor does it take the list from whoever has it by then.
   expect(await lists()).toEqual(held);
   expect(await quick.read(id)).toEqual(run);

@@ -80,6 +80,7 @@ export class MemoryMirror implements WalkRecord {
       epoch: 1n,
       grantNumber: 1,
       wasRead: false,
+      mayBeUnavailable: false,
       unstable: this.unstable,
       pass: this.#saved?.pass ?? 1,
       memory,

@@ -5,11 +5,15 @@ import { readByIndex } from '../by-index.js';
 import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { type ConnectionRow, selectFrom } from './connections.js';
+import { hasListLike, type ListFilter } from './list-states.js';
+import { UNAVAILABLE } from './lists.js';
 
 export type ConnectionFilter = Partial<Pick<ConnectionRow, 'status' | 'environment'>> &
   PageQuery & {
     /** Part of the name, or the beginning of the company_id, in any letter case. */
     readonly search?: string | undefined;
+    /** Companies that have such a list. */
+    readonly list?: ListFilter | undefined;
     /** With the worst first (`RANKS`); else by environment and company_id. */
     readonly worst?: { readonly resources: readonly string[]; readonly staleAfterHours: number } | undefined;
   };
@@ -35,7 +39,7 @@ export async function listConnections(db: Database, filter: ConnectionFilter): P
     SELECT c.* FROM ${companiesFor(filter)} WHERE ${Prisma.join(conditions, ' AND ')} ORDER BY c.environment, c.company_id LIMIT ${limit + 1}::int)`;
   const read = (by: Pick<Transaction, '$queryRaw'>) =>
     by.$queryRaw<ConnectionRow[]>`${selectFrom(page)} ORDER BY environment, company_id`;
-  const rows = await (filter.search === undefined ? read(db.prisma) : readByIndex(db, read));
+  const rows = await (filter.search === undefined && filter.list === undefined ? read(db.prisma) : readByIndex(db, read));
   return pageOf(rows, limit, (row) => `${row.environment}|${row.companyId}`);
 }
 
@@ -46,11 +50,12 @@ function companiesFor({ search }: Pick<ConnectionFilter, 'search'>): Prisma.Sql 
     LEFT JOIN mirror.companies m ON m.environment = c.environment AND m.company_id = c.company_id`;
 }
 
-function conditionsOf({ status, environment, search }: Omit<ConnectionFilter, 'limit'>): Prisma.Sql[] {
+function conditionsOf({ status, environment, search, list }: Omit<ConnectionFilter, 'limit'>): Prisma.Sql[] {
   return [
     Prisma.sql`TRUE`,
     ...(status ? [Prisma.sql`c.status = ${status}`] : []),
     ...(environment ? [Prisma.sql`c.environment = ${environment}`] : []),
+    ...(list ? [hasListLike(list)] : []),
     ...(search === undefined
       ? []
       : [
@@ -68,8 +73,9 @@ function rankOfList(staleAfterHours: number): Prisma.Sql {
     COALESCE((
       SELECT CASE w.status WHEN 'failed' THEN ${RANKS.failed}::int ELSE ${RANKS.unverified}::int END FROM muster.walks w
       WHERE w.run_id = l.last_run_id AND w.resource = l.resource AND (w.error IS NOT NULL OR w.unverified_reason IS NOT NULL)
+        AND w.unverified_reason IS DISTINCT FROM ${UNAVAILABLE}
         AND (w.status = 'failed' OR (w.status = 'succeeded' AND NOT w.verified)) LIMIT 1), ${RANKS.fine}::int),
-    CASE WHEN l.last_verified_at >= now() - make_interval(hours => ${staleAfterHours}::int) THEN ${RANKS.fine}::int ELSE ${RANKS.late}::int END)`;
+    CASE WHEN l.last_verified_at >= now() - make_interval(hours => ${staleAfterHours}::int) OR l.unavailable_since IS NOT NULL THEN ${RANKS.fine}::int ELSE ${RANKS.late}::int END)`;
 }
 
 /** By rank, environment and company_id. Ranks are made anew for every page, of all lists: 25,000 of them in some 60 ms. */

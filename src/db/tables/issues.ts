@@ -46,6 +46,7 @@ export const ISSUE_STATES = [
   'webhook_failing',
   'queue_stopped',
   'never_proved',
+  'list_unavailable',
 ] as const;
 export type IssueState = (typeof ISSUE_STATES)[number];
 
@@ -66,6 +67,7 @@ const WARNINGS: readonly string[] = [
   ...([
     'list_late',
     'list_unverified',
+    'list_unavailable',
     'token_quarantined',
     'token_put_off',
     'schema_misfit',
@@ -133,7 +135,7 @@ export function reconcileIssues(db: Database, lock: Pick<SweepLock, 'take'>, sea
 /** The lists of active companies, with the error code of those whose newest walk that ended has failed. */
 function listsOf({ resources, staleAfterHours }: IssueSearch): Prisma.Sql {
   return Prisma.sql`
-    SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.unverified_since, ended.code,
+    SELECT c.environment, c.company_id, asked.resource, l.last_verified_at, l.unverified_since, l.unavailable_since, ended.code,
       ${lacksFirstProof(staleAfterHours)} OR ${REJECTS_ALL} AS never_worked
     FROM muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
     LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource
@@ -153,6 +155,9 @@ function foundBy({ staleAfterHours, exported, resources, environments, isWorker,
     UNION ALL SELECT 'never_proved', environment, resource, company_id FROM list WHERE never_worked
     UNION ALL SELECT 'list_unverified', environment, resource, company_id FROM list
     WHERE unverified_since < now() - ${UNVERIFIED_DAYS}::int * interval '1 day'
+    UNION ALL SELECT 'list_unavailable', environment, resource, company_id FROM list JOIN (
+      SELECT environment, resource FROM list GROUP BY environment, resource
+      HAVING count(*) > 1 AND bool_and(unavailable_since IS NOT NULL)) nowhere USING (environment, resource)
     UNION ALL SELECT 'reauthorization_required', environment, NULL, company_id FROM muster.connections
     WHERE status = 'reauthorization_required'
     UNION ALL SELECT 'database_copied', environment, NULL, company_id FROM muster.connections

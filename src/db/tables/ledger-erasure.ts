@@ -51,6 +51,11 @@ export async function dropCheckpointsNaming(tx: Transaction, list: ListKey, name
       AND EXISTS (SELECT FROM unnest(${texts}::text[]) AS t(name) WHERE strpos(checkpoint::text, t.name) > 0)`;
 }
 
+/** Takes away what the service said of the list when it refused it: it may name anybody. */
+export async function eraseServiceSentences(tx: Transaction, list: ListKey): Promise<void> {
+  await tx.$executeRaw`UPDATE muster.walks SET service_says = NULL WHERE ${isOfList(list)} AND service_says IS NOT NULL`;
+}
+
 /** Takes a record out of the paths that error messages of its company's runs and walks name. */
 export async function eraseFromErrors(tx: Transaction, { environment, companyId }: ListKey, name: string): Promise<void> {
   const segment = `/${encodeURIComponent(name)}`;

@@ -2,12 +2,10 @@
 // locks its row here first (lockList), and nothing that this list shares with other lists before it. A company's connection is locked
 // before its lists, a run behind them, a walk behind the run.
 
-import type pg from 'pg';
-import { type CompanyKey, describeCompany, ENVIRONMENTS, type Environment } from '../../core/company.js';
+import { type CompanyKey, describeCompany, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
-import { type List, Prisma } from '../../generated/prisma/client.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import { BY_INDEX } from '../by-index.js';
-import type { Database } from '../database.js';
 import type { Transaction } from '../transaction.js';
 import { ETAG_TRUST, type EtagUse, etagsFalseSince, etagWalksAfter } from './etag-trust.js';
 import { lacksFirstProof } from './unproved-lists.js';
@@ -29,7 +27,10 @@ const WAS_READ = Prisma.sql`(l.last_verified_at IS NOT NULL OR l.unverified_sinc
  * The parts of a statement that take the list for a walk: from here on every earlier holder's writes fail. A company that was removed has no
  * list to take, so that a slow worker cannot bring it back. A list that is new stands under the privacy rules; `follows_rules` says whether any other does.
  */
-export function takeList({ environment, companyId, resource }: ListKey, runId: string, rules: Prisma.Sql): Prisma.Sql {
+export function takeList(
+  { environment, companyId, resource }: ListKey,
+  { runId, rules, isOptional }: { runId: string; rules: Prisma.Sql; isOptional: boolean },
+): Prisma.Sql {
   return Prisma.sql`connection AS (
     SELECT environment, company_id, grant_number FROM muster.connections
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid FOR SHARE
@@ -38,8 +39,9 @@ export function takeList({ environment, companyId, resource }: ListKey, runId: s
     SELECT environment, company_id, ${resource}::text, 1, ${runId}::uuid, ${rules}, EXISTS (
       SELECT FROM muster.marks m
       WHERE m.environment = connection.environment AND m.company_id = connection.company_id AND m.resource = ${resource}) FROM connection
-    ON CONFLICT (environment, company_id, resource) DO UPDATE SET epoch = l.epoch + 1, last_run_id = EXCLUDED.last_run_id
-    RETURNING l.epoch, l.id_field, l.unstable_since, l.verified_walk_id, l.has_marks, ${WAS_READ} AS was_read, ${ETAG_TRUST} AS etag_trust,
+    ON CONFLICT (environment, company_id, resource) DO UPDATE SET epoch = l.epoch + 1, last_run_id = EXCLUDED.last_run_id,
+      unavailable_since = CASE WHEN ${isOptional}::boolean THEN l.unavailable_since END
+    RETURNING l.epoch, l.records, l.id_field, l.unstable_since, l.verified_walk_id, l.has_marks, ${WAS_READ} AS was_read, ${ETAG_TRUST} AS etag_trust,
       l.privacy IS NOT DISTINCT FROM ${rules} AS follows_rules)`;
 }
 
@@ -97,7 +99,7 @@ export function noteVerified(list: ListKey, { parents, unmatchedRules, etags }: 
   const { environment, companyId, resource } = list;
   return Prisma.sql`proved AS (
     UPDATE muster.lists l SET last_verified_at = LEAST(walk.pass_started_at, ${parents}::timestamptz), verified_walk_id = walk.id,
-      grant_number = COALESCE(walk.grant_number, l.grant_number), unverified_since = NULL, privacy_stage = NULLIF(l.privacy_stage, 'walk'),
+      grant_number = COALESCE(walk.grant_number, l.grant_number), unverified_since = NULL, unavailable_since = NULL, privacy_stage = NULLIF(l.privacy_stage, 'walk'),
       unmatched_rules = CASE WHEN walk.records > 0 THEN ${unmatchedRules}::text[] ELSE '{}' END,
       etag_walks = ${etagWalksAfter(etags, [environment, companyId, resource])},
       read_whole_at = CASE WHEN ${etags.isUsed}::boolean THEN l.read_whole_at ELSE walk.pass_started_at END, ${etagsFalseSince(etags)}
@@ -111,7 +113,17 @@ export function noteVerified(list: ListKey, { parents, unmatchedRules, etags }: 
 /** The part of a statement that notes that `walk` read the list to its end and proved nothing. The first of several in a row says since when. */
 export function noteUnverified(list: ListKey, { etags }: VerifiedWalk): Prisma.Sql {
   return Prisma.sql`unproved AS (
-    UPDATE muster.lists l SET unverified_since = COALESCE(l.unverified_since, now()), ${etagsFalseSince(etags)} FROM walk WHERE ${isOfList(list)})`;
+    UPDATE muster.lists l SET unverified_since = COALESCE(l.unverified_since, now()), unavailable_since = NULL, ${etagsFalseSince(etags)}
+    FROM walk WHERE ${isOfList(list)})`;
+}
+
+/** The reason of walks that found that the company does not have the list. */
+export const UNAVAILABLE = 'unavailable';
+
+/** The part of a statement that notes what such a walk found. The first of several in a row says since when. */
+export function noteUnavailable(list: ListKey): Prisma.Sql {
+  return Prisma.sql`lacking AS (
+    UPDATE muster.lists l SET unavailable_since = COALESCE(l.unavailable_since, now()) FROM walk WHERE ${isOfList(list)})`;
 }
 
 /** The newest walk of the list, if it was verified, and under the company's present grant: only then are all of the list's records known. */
@@ -131,7 +143,7 @@ export async function findProof(
 export async function resetList(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
   const lists = await tx.$executeRaw`
     UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL,
-      unverified_since = NULL, etag_walks = 0, read_whole_at = NULL, etags_false_since = NULL, begun_at = now()
+      unverified_since = NULL, unavailable_since = NULL, etag_walks = 0, read_whole_at = NULL, etags_false_since = NULL, begun_at = now()
     WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
   await tx.$executeRaw`
     UPDATE mirror.companies SET verified_at = verified_at - ${resource}::text
@@ -184,7 +196,7 @@ export async function measureProofs(
   { resources }: { resources: readonly string[] },
 ): Promise<{ unverified: number; oldestSeconds: number | null }> {
   const [row] = await db.$queryRaw<{ unverified: number; oldestSeconds: number | null }[]>`
-    SELECT count(*) FILTER (WHERE l.last_verified_at IS NULL)::int AS unverified,
+    SELECT count(*) FILTER (WHERE l.last_verified_at IS NULL AND l.unavailable_since IS NULL)::int AS unverified,
       extract(epoch FROM now() - min(l.last_verified_at))::float8 AS "oldestSeconds"
     FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
     WHERE c.status = 'active' AND l.resource = ANY(${resources}::text[])`;
@@ -201,6 +213,8 @@ export interface ProofCounts {
   readonly never: number;
   /** The newest walk that read them to their end proved nothing, whatever was proved before. */
   readonly unverified: number;
+  /** Their companies do not have them, as the service says: they count nowhere else. */
+  readonly unavailable: number;
   /** They were proved since the night began. */
   readonly ofNight: number;
   /** The oldest last proof, but for paused companies; null where there is none. */
@@ -221,10 +235,11 @@ export async function countProofs(
   const isAsked = Prisma.sql`(${environment}::text IS NULL OR c.environment = ${environment})`;
   const isLate = Prisma.sql`(NOT c.paused AND (${isOlderThan(staleAfterHours)} OR ${lacksFirstProof(staleAfterHours)}))`;
   const [row] = await db.$queryRaw<Omit<ProofCounts, 'never'>[]>`
-    SELECT count(*)::int AS total,
+    SELECT count(*) FILTER (WHERE l.unavailable_since IS NULL)::int AS total,
       count(*) FILTER (WHERE ${isLate})::int AS late,
       count(*) FILTER (WHERE l.last_verified_at IS NOT NULL AND NOT ${isLate})::int AS verified,
       count(l.unverified_since)::int AS unverified,
+      count(l.unavailable_since)::int AS unavailable,
       count(*) FILTER (WHERE l.last_verified_at >= ${nightBeganAt}::timestamptz)::int AS "ofNight",
       min(l.last_verified_at) FILTER (WHERE NOT c.paused) AS "oldestVerifiedAt"
     FROM muster.connections c CROSS JOIN unnest(${resources}::text[]) AS asked(resource)
@@ -237,59 +252,4 @@ export async function countProofs(
 /** The condition that the last proof of a list, `l`, is older than so many hours; null where it has none. */
 export function isOlderThan(hours: number): Prisma.Sql {
   return Prisma.sql`(l.last_verified_at < now() - ${hours}::int * interval '1 hour')`;
-}
-
-/** These resources of these companies, in both environments, by the resource's name. */
-export function findLists(
-  db: Database,
-  { companyIds, resources }: { readonly companyIds: readonly string[]; readonly resources: readonly string[] },
-): Promise<List[]> {
-  return db.prisma.list.findMany({
-    // By environments, too, with which the index begins: without them all lists would be read.
-    where: { environment: { in: [...ENVIRONMENTS] }, companyId: { in: [...companyIds] }, resource: { in: [...resources] } },
-    orderBy: { resource: 'asc' },
-  });
-}
-
-/** What is proved of a list, as a consumer of its records is told. */
-export interface ListProof {
-  readonly environment: string;
-  readonly companyId: string;
-  /** Null where it was never proved complete. */
-  readonly verifiedAt: Date | null;
-  /** As `warehouse.lists` has it; a list that no walk has opened is not late. */
-  readonly isLate: boolean;
-  readonly proof: string | null;
-  readonly records: number;
-  /** The newest that is signed; null where none is. */
-  readonly certificate: string | null;
-}
-
-/** The lists of a resource, of every onboarded company or of those that are asked for, in the snapshot of the caller's transaction. */
-export async function listProofs(
-  client: Pick<pg.ClientBase, 'query'>,
-  asked: {
-    readonly resource: string;
-    readonly environment?: Environment | undefined;
-    readonly companyId?: string | undefined;
-  },
-): Promise<ListProof[]> {
-  const { rows } = await client.query<ListProof>(
-    `SELECT c.environment, c.company_id AS "companyId", l.last_verified_at AS "verifiedAt",
-       l.resource IS NOT NULL AND NOT c.paused AND COALESCE(l.last_verified_at, GREATEST(c.created_at, l.begun_at))
-         < now() - make_interval(hours => s.stale_after_hours) AS "isLate", w.proof, COALESCE(l.records, 0) AS records,
-       newest.jws AS certificate
-     FROM muster.connections c CROSS JOIN muster.warehouse_settings s
-     LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = $1
-     LEFT JOIN muster.walks w ON w.id = l.verified_walk_id
-     LEFT JOIN LATERAL (
-       SELECT n.jws FROM muster.certificates n
-       WHERE n.environment = c.environment AND n.company_id = c.company_id AND n.resource = $1 AND n.jws IS NOT NULL
-       ORDER BY n.id DESC LIMIT 1
-     ) newest ON true
-     WHERE ($2::text IS NULL OR c.environment = $2) AND ($3::uuid IS NULL OR c.company_id = $3)
-     ORDER BY c.environment, c.company_id`,
-    [asked.resource, asked.environment ?? null, asked.companyId ?? null],
-  );
-  return rows;
 }

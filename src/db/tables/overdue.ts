@@ -58,7 +58,7 @@ export function findUnprovedLists(
     db,
     `SELECT count(*)::int AS count, extract(epoch FROM now() - min(GREATEST(c.created_at, l.begun_at)))::float8 AS seconds
      FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
-     WHERE c.status = 'active' AND l.resource = ANY($1::text[]) AND l.last_verified_at IS NULL
+     WHERE c.status = 'active' AND l.resource = ANY($1::text[]) AND l.last_verified_at IS NULL AND l.unavailable_since IS NULL
        AND (GREATEST(c.created_at, l.begun_at) < now() - make_interval(secs => $2) OR l.records = 0 AND (
          SELECT w.rejected > 0 FROM muster.walks w
          WHERE w.environment = l.environment AND w.company_id = l.company_id AND w.resource = l.resource

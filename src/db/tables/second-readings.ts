@@ -41,7 +41,7 @@ export async function beginReading(db: Pick<Database, 'steps'>, { walkId, run }:
       DELETE FROM muster.second_reading_records r USING run WHERE r.walk_id = ${walkId}::uuid
     )
     UPDATE muster.walks w SET status = 'running', started_at = COALESCE(w.started_at, now()), pass_started_at = now(), pass = 1, pages = 0,
-      received = 0, error = NULL
+      received = 0, error = NULL, service_says = NULL
     FROM run WHERE w.id = ${walkId}::uuid AND w.status <> 'succeeded' RETURNING w.id`,
   );
   return rows.length > 0;

@@ -6,10 +6,11 @@ import type { Database } from '../database.js';
 
 /**
  * The condition that a list, `l`, of a company, `c`, was never proved within so many hours of its first walk and of the company's onboarding. A list that
- * no walk has opened has no row, and its company's onboarding counts, unless other lists of it were walked: then the list is new in the catalogue.
+ * no walk has opened has no row, and its company's onboarding counts, unless other lists of it were walked: then the list is new in the catalogue. A list
+ * that its company does not have needs no proof.
  */
 export function lacksFirstProof(hours: number): Prisma.Sql {
-  return Prisma.sql`(l.last_verified_at IS NULL AND GREATEST(c.created_at, l.begun_at) < now() - ${hours}::int * interval '1 hour'
+  return Prisma.sql`(l.last_verified_at IS NULL AND l.unavailable_since IS NULL AND GREATEST(c.created_at, l.begun_at) < now() - ${hours}::int * interval '1 hour'
     AND (l.resource IS NOT NULL OR NOT EXISTS (
       SELECT FROM muster.lists o WHERE o.environment = c.environment AND o.company_id = c.company_id)))`;
 }

@@ -24,12 +24,16 @@ export interface WalkOpening extends Pick<Walk, 'id'> {
   readonly startedAt: Date;
   /** Whether it may go by an earlier walk, unless a person asked for everything anew, who wants every record compared. */
   readonly mayGoByAnother: boolean;
+  /** Whether the catalogue calls the list optional. */
+  readonly isOptional: boolean;
   /** Whether to go on from a checkpoint counts as a resumption that a person wants to hear of. */
   readonly countsAsResumed: boolean;
 }
 
 /** A walk that was opened, and its list as it was found. */
-export interface OpenedWalk extends Pick<Walk, 'pass' | 'pages' | 'startedEmpty'>, Pick<List, 'idField' | 'unstableSince'> {
+export interface OpenedWalk
+  extends Pick<Walk, 'pass' | 'pages' | 'startedEmpty'>,
+    Pick<List, 'idField' | 'unstableSince' | 'records'> {
   readonly epoch: bigint;
   /** The company's grant, under which all of the walk is received. */
   readonly grantNumber: number;
@@ -58,7 +62,7 @@ export interface OpenedWalk extends Pick<Walk, 'pass' | 'pages' | 'startedEmpty'
 export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening): Promise<OpenedWalk | undefined> {
   const { id, list, run, fingerprint, parentsWalkId } = opening;
   const statement = Prisma.sql`
-    WITH ${takeList(list, run.id, asJson(opening.rules))}, run AS (
+    WITH ${takeList(list, { runId: run.id, rules: asJson(opening.rules), isOptional: opening.isOptional })}, run AS (
       SELECT trigger = 'manual' AND mode = 'full' AS compares_all FROM list CROSS JOIN muster.runs
       WHERE runs.id = ${run.id}::uuid AND runs.epoch = ${run.epoch}::bigint AND ${STATUS_OF_ONE} = 'running' FOR SHARE OF runs
     ), stood AS (
@@ -77,7 +81,7 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
     ), opened AS (
       UPDATE muster.walks w SET status = 'running', epoch = list.epoch, fingerprint = ${fingerprint}::text, baseline_walk_id = baseline_id,
         grant_number = connection.grant_number,
-        error = NULL, started_at = COALESCE(w.started_at, ${opening.startedAt}::timestamptz),
+        error = NULL, service_says = NULL, started_at = COALESCE(w.started_at, ${opening.startedAt}::timestamptz),
         resumed = w.resumed OR (stood.resumes AND ${opening.countsAsResumed}::boolean),
         started_empty = stood.resumes AND w.started_empty,
         pass_started_at = CASE WHEN stood.resumes THEN w.pass_started_at ELSE now() END,
@@ -88,7 +92,7 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
       WHERE w.id = stood.id
       RETURNING w.id, w.pass, w.pages, w.started_empty, w.checkpoint, stood.has_ledger AND NOT stood.resumes AS has_old_ledger
     )
-    SELECT list.epoch, connection.grant_number AS "grantNumber", list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks", list.was_read AS "wasRead",
+    SELECT list.epoch, connection.grant_number AS "grantNumber", list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks", list.was_read AS "wasRead", list.records,
       list.etag_trust AS "etagTrust", opened.pass, opened.pages,
       opened.started_empty AS "startedEmpty", opened.checkpoint, opened.has_old_ledger AS "hasOldLedger", baseline.*,
       muster.require(opened.id IS NOT NULL)

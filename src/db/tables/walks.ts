@@ -17,8 +17,10 @@ import {
   isOfList,
   type ListKey,
   lockList,
+  noteUnavailable,
   noteUnverified,
   noteVerified,
+  UNAVAILABLE,
   type VerifiedWalk,
 } from './lists.js';
 
@@ -44,6 +46,7 @@ export type ShownWalk = Pick<
   | 'proof'
   | 'unverifiedReason'
   | 'unverifiedDetail'
+  | 'serviceSays'
   | 'pages'
   | 'pass'
   | 'received'
@@ -67,7 +70,7 @@ export type ShownWalkJson = Omit<ShownWalk, 'startedAt' | 'finishedAt'> & Record
 /** The walks of a row of muster.runs as a JSON array, in order. */
 export const WALKS_OF_RUN = Prisma.sql`COALESCE((
   SELECT jsonb_agg(jsonb_build_object('resource', resource, 'status', w.status, 'verified', verified, 'proof', proof,
-    'unverifiedReason', unverified_reason, 'unverifiedDetail', unverified_detail, 'pages', pages, 'pass', pass, 'received', received, 'inserted', inserted, 'updated', updated,
+    'unverifiedReason', unverified_reason, 'unverifiedDetail', unverified_detail, 'serviceSays', service_says, 'pages', pages, 'pass', pass, 'received', received, 'inserted', inserted, 'updated', updated,
     'unchanged', unchanged, 'deleted', deleted, 'rejected', rejected, 'duplicates', duplicates, 'totalRecords', total_records,
     'resumed', resumed, 'verify', verify, 'startedAt', w.started_at, 'finishedAt', w.finished_at, 'error', w.error) ORDER BY position)
   FROM muster.walks w WHERE w.run_id = runs.id), '[]')`;
@@ -192,16 +195,23 @@ export async function addDeleted(tx: Transaction, id: string, deleted: number): 
 }
 
 /** Marks the walk as failed unless it has succeeded; returns whether it did so. */
-export async function failWalk(tx: Transaction, id: string, error: object): Promise<boolean> {
+export async function failWalk(
+  tx: Transaction,
+  id: string,
+  { error, serviceSays = null }: { readonly error: object; readonly serviceSays?: string | null | undefined },
+): Promise<boolean> {
   const { count } = await tx.walk.updateMany({
     where: { id, status: { not: 'succeeded' } },
-    data: { status: 'failed', error: { ...error } },
+    data: { status: 'failed', error: { ...error }, serviceSays },
   });
   return count > 0;
 }
 
 /** How a walk ended that read its list to the end. `proof` is there where it was verified, or else `unverifiedReason`. */
-export type WalkEnd = Pick<Walk, 'keysDigest' | 'reusable' | 'finishedAt' | 'proof' | 'unverifiedReason' | 'unverifiedDetail'> &
+export type WalkEnd = Pick<
+  Walk,
+  'keysDigest' | 'reusable' | 'finishedAt' | 'proof' | 'unverifiedReason' | 'unverifiedDetail' | 'serviceSays'
+> &
   VerifiedWalk;
 
 /**
@@ -225,11 +235,11 @@ function statementOfSuccess({ id, list, epoch, pages }: WalkClaim, end: WalkEnd)
         w.fingerprint, w.grant_number, list.verified_walk_id, list.records
       FROM list CROSS JOIN muster.walks w
       WHERE w.id = ${id}::uuid AND w.epoch = ${epoch}::bigint AND w.status = 'running' AND w.pages = ${pages}::int FOR UPDATE OF w
-    ), ${isVerified ? proofOf(list, end) : noteUnverified(list, end)},
+    ), ${isVerified ? proofOf(list, end) : end.unverifiedReason === UNAVAILABLE ? noteUnavailable(list) : noteUnverified(list, end)},
     ${clearLedgers(list, keeps)}
     UPDATE muster.walks w SET status = 'succeeded', verified = ${isVerified}, checkpoint = NULL, keys_digest = ${end.keysDigest},
       reusable = ${end.reusable}, finished_at = ${end.finishedAt}, proof = ${end.proof}, unverified_reason = ${end.unverifiedReason},
-      unverified_detail = ${end.unverifiedDetail},
+      unverified_detail = ${end.unverifiedDetail}, service_says = ${end.serviceSays},
       records = walk.records
     FROM walk WHERE w.id = walk.id
     RETURNING w.id`;
@@ -276,10 +286,10 @@ export function estimateNight(db: Pick<Transaction, '$queryRaw'>): Promise<{ env
   return db.$queryRaw`SELECT environment, seconds FROM ${NIGHTS_LEFT} ORDER BY environment`;
 }
 
-/** Ends the walks of a company that is removed, and forgets their checkpoints, which hold the company's data. */
+/** Ends the walks of a company that is removed, and forgets their checkpoints and what the service said, which may hold the company's data. */
 export async function eraseWalksOf(tx: Transaction, company: CompanyKey): Promise<void> {
   await tx.$executeRaw`
-    UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL,
+    UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL, service_says = NULL,
       status = CASE WHEN status IN ('queued', 'running') THEN 'cancelled' ELSE status END, finished_at = COALESCE(finished_at, now())
     WHERE ${isOf(company)}`;
 }

@@ -5,7 +5,7 @@ import { type BinaryRow, copiedRows } from '../../db/binary-rows.js';
 import type { Database } from '../../db/database.js';
 import { sqlState } from '../../db/sql-state.js';
 import { feedSpan, stampChanges } from '../../db/tables/change-batches.js';
-import { listProofs } from '../../db/tables/lists.js';
+import { listProofs } from '../../db/tables/list-proofs.js';
 import type { Destination } from './destination.js';
 import type { ExportFormat } from './export-settings.js';
 import { requireProofs } from './require-proofs.js';

@@ -1,12 +1,12 @@
 import { MusterError } from '../../core/errors.js';
-import type { ListProof } from '../../db/tables/lists.js';
+import type { ListProof } from '../../db/tables/list-proofs.js';
 
 /** Lists that are named; how many more there are is said. */
 const MOST_NAMED = 20;
 
-/** Throws `lists_unproved`, which names them, where any of the lists was never proved complete, or is late. */
+/** Throws `lists_unproved`, which names them, where any of the lists was never proved complete, or is late. A list that its company does not have needs no proof. */
 export function requireProofs(resource: string, lists: readonly ListProof[]): void {
-  const lacking = lists.filter(({ verifiedAt, isLate }) => verifiedAt === null || isLate);
+  const lacking = lists.filter(({ verifiedAt, isLate, isUnavailable }) => (verifiedAt === null && !isUnavailable) || isLate);
   if (lacking.length === 0) return;
   const named = lacking.slice(0, MOST_NAMED).map(({ environment, companyId, verifiedAt }) => {
     const why = verifiedAt === null ? 'never proved' : `late, last proved ${verifiedAt.toISOString()}`;

@@ -1,0 +1,48 @@
+// muster.lists as a consumer of its records is told of them: what is proved of each, and by which walk. It reads, and locks nothing.
+import type pg from 'pg';
+import type { Environment } from '../../core/company.js';
+
+/** What is proved of a list, as a consumer of its records is told. */
+export interface ListProof {
+  readonly environment: string;
+  readonly companyId: string;
+  /** Null where it was never proved complete. */
+  readonly verifiedAt: Date | null;
+  /** As `warehouse.lists` has it; a list that no walk has opened is not late. */
+  readonly isLate: boolean;
+  /** The company does not have the list, as the service says. */
+  readonly isUnavailable: boolean;
+  readonly proof: string | null;
+  readonly records: number;
+  /** The newest that is signed; null where none is. */
+  readonly certificate: string | null;
+}
+
+/** The lists of a resource, of every onboarded company or of those that are asked for, in the snapshot of the caller's transaction. */
+export async function listProofs(
+  client: Pick<pg.ClientBase, 'query'>,
+  asked: {
+    readonly resource: string;
+    readonly environment?: Environment | undefined;
+    readonly companyId?: string | undefined;
+  },
+): Promise<ListProof[]> {
+  const { rows } = await client.query<ListProof>(
+    `SELECT c.environment, c.company_id AS "companyId", l.last_verified_at AS "verifiedAt",
+       l.resource IS NOT NULL AND NOT c.paused AND l.unavailable_since IS NULL AND COALESCE(l.last_verified_at, GREATEST(c.created_at, l.begun_at))
+         < now() - make_interval(hours => s.stale_after_hours) AS "isLate", l.unavailable_since IS NOT NULL AS "isUnavailable", w.proof, COALESCE(l.records, 0) AS records,
+       newest.jws AS certificate
+     FROM muster.connections c CROSS JOIN muster.warehouse_settings s
+     LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = $1
+     LEFT JOIN muster.walks w ON w.id = l.verified_walk_id
+     LEFT JOIN LATERAL (
+       SELECT n.jws FROM muster.certificates n
+       WHERE n.environment = c.environment AND n.company_id = c.company_id AND n.resource = $1 AND n.jws IS NOT NULL
+       ORDER BY n.id DESC LIMIT 1
+     ) newest ON true
+     WHERE ($2::text IS NULL OR c.environment = $2) AND ($3::uuid IS NULL OR c.company_id = $3)
+     ORDER BY c.environment, c.company_id`,
+    [asked.resource, asked.environment ?? null, asked.companyId ?? null],
+  );
+  return rows;
+}

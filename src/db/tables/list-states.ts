@@ -1,0 +1,98 @@
+// The state of a list of a company, as a person is told of it: made of muster.lists, muster.holds and the newest walk that ended. It reads, and locks nothing.
+//
+// The first state that applies counts:
+//   unavailable  the company does not have the list, as its newest walk found
+//   failed       the newest walk failed
+//   held         a hold is open
+//   never        no walk has proved it complete
+//   late         the last proof is too old, and nobody has paused the company
+//   on_time      none of these
+import { ENVIRONMENTS } from '../../core/company.js';
+import { type List, Prisma } from '../../generated/prisma/client.js';
+import { readByIndex } from '../by-index.js';
+import type { Database } from '../database.js';
+import { isOlderThan } from './lists.js';
+
+export const LIST_STATES = ['unavailable', 'failed', 'held', 'never', 'late', 'on_time'] as const;
+export type ListState = (typeof LIST_STATES)[number];
+
+export interface ListWithState
+  extends Pick<List, 'environment' | 'companyId' | 'resource' | 'records' | 'lastVerifiedAt' | 'lastRunId'> {
+  readonly state: ListState;
+  readonly since: Date | null;
+  /** The code of the error, the cause of the hold, or why the newest walk proved nothing. */
+  readonly reason: string | null;
+  /** The service's own sentence, where it refused the list. */
+  readonly serviceSays: string | null;
+}
+
+/** The walks of list `l` of company `c` that ended by themselves, by the index `walks_ended`. */
+const ENDED = Prisma.sql`muster.walks w WHERE w.environment = c.environment AND w.company_id = c.company_id AND w.resource = l.resource
+  AND w.status IN ('succeeded', 'failed') AND w.kind = 'sync' AND w.finished_at >= c.created_at`;
+
+/** The newest of them, and the oldest open hold. By OFFSET 0, so that they are looked up for each list and not joined with all. */
+const NEWEST = Prisma.sql`LATERAL (
+    SELECT w.status, w.error->>'code' AS code, w.unverified_reason, w.service_says FROM ${ENDED} ORDER BY w.finished_at DESC LIMIT 1) ended ON TRUE
+  LEFT JOIN LATERAL (
+    SELECT h.opened_at, h.cause FROM muster.holds h
+    WHERE h.environment = c.environment AND h.company_id = c.company_id AND h.resource = l.resource AND h.status = 'open'
+    ORDER BY h.opened_at LIMIT 1 OFFSET 0) hold ON TRUE`;
+
+function stateOf(staleAfterHours: number): Prisma.Sql {
+  return Prisma.sql`CASE WHEN ended.status = 'failed' THEN 'failed' WHEN l.unavailable_since IS NOT NULL THEN 'unavailable'
+    WHEN hold.opened_at IS NOT NULL THEN 'held' WHEN l.last_verified_at IS NULL THEN 'never'
+    WHEN NOT c.paused AND ${isOlderThan(staleAfterHours)} THEN 'late' ELSE 'on_time' END`;
+}
+
+/** Since when walks of the list fail: the first failure after the last success. */
+const FAILING_SINCE = Prisma.sql`(SELECT min(w.finished_at) FROM ${ENDED} AND w.status = 'failed'
+  AND w.finished_at > COALESCE((SELECT max(w.finished_at) FROM ${ENDED} AND w.status = 'succeeded'), c.created_at))`;
+
+/** These resources of these companies, in both environments, by the resource's name; those alone that were asked for at least once. */
+export function findListStates(
+  db: Pick<Database, 'prisma'>,
+  asked: { readonly companyIds: readonly string[]; readonly resources: readonly string[]; readonly staleAfterHours: number },
+): Promise<ListWithState[]> {
+  const { companyIds, resources, staleAfterHours } = asked;
+  if (companyIds.length === 0) return Promise.resolve([]);
+  return readByIndex(
+    db,
+    (tx) => tx.$queryRaw<ListWithState[]>`
+      SELECT found.environment, found.company_id AS "companyId", found.resource, found.records, found.last_verified_at AS "lastVerifiedAt",
+        found.last_run_id AS "lastRunId", found.state, found.since, found.reason, found.service_says AS "serviceSays"
+      FROM (
+        SELECT l.*, s.state,
+          CASE s.state WHEN 'unavailable' THEN l.unavailable_since WHEN 'failed' THEN ${FAILING_SINCE} WHEN 'held' THEN hold.opened_at
+            WHEN 'never' THEN GREATEST(c.created_at, l.begun_at)
+            WHEN 'late' THEN l.last_verified_at + ${staleAfterHours}::int * interval '1 hour' ELSE l.last_verified_at END AS since,
+          CASE s.state WHEN 'unavailable' THEN NULL WHEN 'failed' THEN COALESCE(ended.code, 'internal_error') WHEN 'held' THEN hold.cause
+            ELSE ended.unverified_reason END AS reason,
+          CASE WHEN s.state IN ('unavailable', 'failed') THEN ended.service_says END AS service_says
+        FROM muster.connections c
+        JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = ANY(${resources}::text[])
+        LEFT JOIN ${NEWEST}
+        CROSS JOIN LATERAL (SELECT ${stateOf(staleAfterHours)} AS state) s
+        WHERE c.environment = ANY(${[...ENVIRONMENTS]}::text[]) AND c.company_id = ANY(${companyIds}::uuid[])
+      ) found ORDER BY found.resource`,
+  );
+}
+
+/** Which lists a company is looked for by: any of these resources, in this state where one is given. */
+export interface ListFilter {
+  readonly resources: readonly string[];
+  readonly state?: ListState | undefined;
+  readonly staleAfterHours: number;
+}
+
+/**
+ * The condition that company `c` has such a list. One that no walk has opened was never proved. By a value and not by EXISTS, for which PostgreSQL may
+ * read all lists instead of looking some up.
+ */
+export function hasListLike({ resources, state, staleAfterHours }: ListFilter): Prisma.Sql {
+  const isLike = state === undefined ? Prisma.sql`l.environment IS NOT NULL` : Prisma.sql`${stateOf(staleAfterHours)} = ${state}`;
+  return Prisma.sql`COALESCE((
+    SELECT TRUE FROM unnest(${resources}::text[]) AS asked(resource)
+    LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = asked.resource
+    LEFT JOIN ${NEWEST}
+    WHERE ${isLike} LIMIT 1), FALSE)`;
+}

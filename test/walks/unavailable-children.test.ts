@@ -1,0 +1,125 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../../src/core/clock.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import type { ApiRequest } from '../../src/http/api-client.js';
+import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
+import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
+import { ENTRIES, endpointsOf } from './company-fixture.js';
+import { type SyncHarness, syncHarness } from './sync-harness.js';
+
+// Optional child lists. The sandbox refuses the tasks of the departments in `refused`; the others have two tasks each.
+
+let sandbox: Sandbox;
+let database: TestDatabase;
+let harness: SyncHarness;
+let company: CompanyKey;
+let next = 0;
+let departments: string[];
+let refused: Set<string>;
+let asked: string[];
+
+beforeAll(async () => {
+  sandbox = await startSandbox({
+    companies: Array.from({ length: 6 }, (_, n) => ({ name: `C${n}`, employees: 0, departments: 6 })),
+  });
+  database = await testDatabase();
+  const endpoints = endpointsOf({
+    departments: ENTRIES.departments,
+    tasks: {
+      method: 'GET',
+      path: '/api/companies/{company_id}/departments/{id}/tasks',
+      parent: 'departments',
+      optional: true,
+      pager: { style: 'skip-take', in: 'query', size: 3 },
+    },
+  });
+  await ensureMirrorTables(database.db, { endpoints, get: () => undefined });
+  const clock = { ...systemClock, sleep: async () => {} };
+  harness = syncHarness(database.db, sandbox, endpoints, { clock, respond: tasksPage });
+});
+afterAll(async () => {
+  await harness.close();
+  await sandbox.stop();
+  await database.close();
+});
+beforeEach(async () => {
+  company = await harness.onboard(sandbox.companies[next++]!.companyId);
+  departments = sandbox
+    .records(company.companyId, 'departments')
+    .map((text) => JSON.parse(text) as { uid?: string; id?: string | number })
+    .map(({ uid, id }) => String(uid ?? id))
+    .toSorted();
+  refused = new Set(departments);
+  asked = [];
+});
+
+function tasksPage({ path, query }: ApiRequest): string | undefined {
+  const department = /\/departments\/([^/]+)\/tasks$/.exec(path)?.[1];
+  if (department === undefined) return undefined;
+  const id = decodeURIComponent(department);
+  asked.push(id);
+  if (refused.has(id)) return undefined;
+  const data = [{ id: 1 }, { id: 2 }].slice(Number(query!['skip']));
+  return JSON.stringify({ totalRecords: 2, totalDisplayRecords: data.length, data });
+}
+
+function refuse(status: number): void {
+  sandbox.faults.clear();
+  const headers = { 'content-type': 'application/json' };
+  sandbox.faults.add({ kind: 'status', status, headers, body: '{"message":"No tasks."}' }, { path: /\/tasks$/, times: Infinity });
+}
+
+const list = () => database.db.prisma.list.findFirst({ where: { companyId: company.companyId, resource: 'tasks' } });
+
+test.each([402, 403, 404])('of which every parent is refused with %i is unavailable', async (status) => {
+  refuse(status);
+  expect(await harness.sync(company)).toMatchObject({
+    status: 'succeeded',
+    walks: [{ verified: true }, { status: 'succeeded', unverified_reason: 'unavailable', service_says: 'No tasks.' }],
+  });
+  expect((await list())!.unavailableSince).not.toBeNull();
+  refused.clear();
+  expect((await harness.sync(company)).walks[1]).toMatchObject({ verified: true, received: 12 });
+  expect((await list())!.unavailableSince).toBeNull();
+});
+
+test('of which some parents are refused is mirrored for the others, and unverified', async () => {
+  refused = new Set(departments.slice(0, 2));
+  refuse(403);
+  expect(await harness.sync(company)).toMatchObject({
+    status: 'succeeded',
+    walks: [{ verified: true }, { unverified_reason: 'parent_refused', received: 8 }],
+  });
+  expect((await list())!.unavailableSince).toBeNull();
+  // The list was read now, so that the company has it: the next such refusal is put off.
+  expect(await harness.sync(company)).toMatchObject({ status: 'queued', walks: [{}, { status: 'failed' }] });
+});
+
+test('goes on behind the parents that were refused when its worker makes room', async () => {
+  refuse(404);
+  await harness.sync(company, { resources: ['departments'] });
+  const { id } = await harness.runs.request({ company, trigger: 'manual', resources: ['tasks'] });
+  let run = await harness.work(id, { stopAfterPages: 1 });
+  for (let slice = 0; run.status === 'running' && slice < 20; slice += 1) run = await harness.work(id, { stopAfterPages: 1 });
+  expect(run.walks.find(({ resource }) => resource === 'tasks')).toMatchObject({ unverified_reason: 'unavailable' });
+  expect(asked).toEqual(departments);
+});
+
+test('goes on behind the parents that were refused after a failure that passes', async () => {
+  await harness.sync(company, { resources: ['departments'] });
+  refused = new Set(departments.slice(0, 4));
+  const { faults } = sandbox;
+  faults.clear();
+  const headers = { 'content-type': 'application/json' };
+  const path = /\/tasks$/;
+  faults.add({ kind: 'status', status: 404, headers, body: '{}' }, { path, times: 3 });
+  faults.add({ kind: 'status', status: 503 }, { path, times: 5 });
+  faults.add({ kind: 'status', status: 404, headers, body: '{}' }, { path, times: Infinity });
+  const run = await harness.sync(company, { resources: ['tasks'] });
+  expect(run).toMatchObject({ status: 'queued', attempts: 1 });
+  asked = [];
+  await database.db.prisma.run.update({ where: { id: run.id }, data: { startAfter: new Date(0) } });
+  expect(await harness.work(run.id)).toMatchObject({ walks: [{ unverified_reason: 'parent_refused', received: 4 }] });
+  expect(new Set(asked)).toEqual(new Set(departments.slice(3)));
+});
