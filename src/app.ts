@@ -225,7 +225,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
     store: new WalkStore(db, clock, skipUnchanged, shared.marks),
     rowHashOf: skipUnchanged.rowHashOf,
     tokensOf: (company) => tokens.sourceFor(company),
-    apiOf: (environment) => ofEnvironment(apiClients, environment),
+    apiOf: (environment, base) => ofEnvironment(apiClients, environment).at(base),
   });
   const worker = new RunWorker({ ...shared, queue: runQueue, executor, leases: new RunLeases(db, name, logger), concurrency });
   const signer = await signerOf(config.signingKey, await encryptionKeys(config));

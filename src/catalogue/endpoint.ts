@@ -15,6 +15,8 @@ export interface Endpoint {
   /** Name of the resource, and of its table in schema mirror. */
   readonly resource: string;
   readonly method: 'GET' | 'POST';
+  /** Name of the further host of the API that has the list; undefined: {base_url} has. */
+  readonly base?: string;
   /** Path on {base_url}; holds `{company_id}`, and `{id}` when it has a parent. */
   readonly path: string;
   /** Constants sent with every request, beside what the pager asks with; not with a link that a page gave. */

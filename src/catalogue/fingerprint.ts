@@ -13,8 +13,8 @@ const CHECKPOINT_FORMAT = 4;
  * gone on with, and no walk goes by the ledger of one. `order`, `etag`, `deleteGuard` and `optional` are left out: they judge a walk or spare it work, and lead it nowhere else.
  */
 export function fingerprint({ privacy, ...endpoint }: Endpoint): string {
-  const { resource, method, path, query, body, pager, id, envelope, fields, parent } = endpoint;
-  const constants = { query, body, fields, privacy: privacy && identityOf(privacy) };
+  const { resource, method, base, path, query, body, pager, id, envelope, fields, parent } = endpoint;
+  const constants = { base, query, body, fields, privacy: privacy && identityOf(privacy) };
   const parts = { format: CHECKPOINT_FORMAT, resource, method, path, pager, id, envelope, parent: parent ?? null, ...constants };
   return createHash('sha256').update(canonical(parts)).digest('hex');
 }

@@ -26,6 +26,7 @@ const RESOURCE = /^[a-z][a-z0-9_]{0,40}$/;
 const EXAMPLES: Readonly<Record<string, string>> = {
   method: 'GET',
   path: '/api/companies/{company_id}/absences',
+  base: 'numbers',
   pager: '{ style: skip-take, in: query, size: 500 }',
   style: 'skip-take',
   in: 'query',
@@ -92,7 +93,7 @@ function catalogueOf(endpoints: readonly Endpoint[]): Catalogue {
 
 function toEndpoint(
   resource: string,
-  { parent, optional, envelope, query, body, fields, privacy: rules, ...entry }: CatalogueEntry,
+  { base, parent, optional, envelope, query, body, fields, privacy: rules, ...entry }: CatalogueEntry,
   key: PrivacyKey | undefined,
 ): Endpoint {
   const privacy = privacyOf(rules, key);
@@ -102,6 +103,7 @@ function toEndpoint(
     ...entry,
     pager,
     envelope: envelope ?? '',
+    ...(base === undefined ? {} : { base }),
     ...(query && { query }),
     ...(body && { body }),
     ...(fields && { fields }),

@@ -1,7 +1,8 @@
 import type { Command } from 'commander';
 import { loadCatalogue } from '../catalogue/load-catalogue.js';
 import { FaultsError } from '../core/errors.js';
-import { type Config, missingPrivacyKey, readConfig } from '../config/config.js';
+import { missingFor } from '../config/catalogue-needs.js';
+import { type Config, readConfig } from '../config/config.js';
 import { adminTokenPath, lookAtKeys } from '../config/kept-secrets.js';
 import { SETTING_NAMES } from '../config/settings.js';
 import { settingSources } from '../config/shown-settings.js';
@@ -77,7 +78,7 @@ async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation
     keys: isWrong('MUSTER_ENCRYPTION_KEYS') ? 'wrong' : ((await lookAtKeys(config)) ?? 'none'),
     loadCatalogue: () => {
       const catalogue = loadCatalogue(config.cataloguePath);
-      const missing = isWrong('MUSTER_PRIVACY_KEY') ? [] : missingPrivacyKey(config, catalogue);
+      const missing = missingFor(config, catalogue).filter(({ where }) => !isWrong(where));
       if (missing.length > 0) throw new FaultsError('invalid_configuration', 'The catalogue needs a setting.', missing);
       return catalogue;
     },

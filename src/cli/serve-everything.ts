@@ -1,6 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type App, startApp } from '../app.js';
+import { loadCatalogue } from '../catalogue/load-catalogue.js';
 import { type Config, callbackUrl } from '../config/config.js';
 import { adminTokenPath } from '../config/kept-secrets.js';
 import { isSafe } from '../config/setting-values.js';
@@ -31,7 +32,11 @@ export function serveEverything(config: Config, { sandboxChanges, json = false }
     let app: App | undefined;
     try {
       const served = sandbox
-        ? { ...config, providers: { test: providerOf(sandbox, config) }, proxies: config.proxies.except(sandbox.url) }
+        ? {
+            ...config,
+            providers: { test: { ...providerOf(sandbox, config), bases: basesAt(sandbox.url, config) } },
+            proxies: config.proxies.except(sandbox.url),
+          }
         : config;
       app = await startApp(served, new Set(['api', 'worker']), logger, signal);
       const started = app;
@@ -70,6 +75,12 @@ async function startOwnSandbox(config: Config, changesPerMinute: number): Promis
 
 function providerOf({ url, clientId, clientSecret }: Sandbox, config: Config) {
   return { baseUrl: url, authUrl: url, clientId, clientSecret, redirectUri: callbackUrl(config) };
+}
+
+/** The sandbox is every host of the API that the catalogue names. */
+function basesAt(url: URL, { cataloguePath }: Config): Record<string, URL> {
+  const { endpoints } = loadCatalogue(cataloguePath);
+  return Object.fromEntries(endpoints.flatMap(({ base }) => (base === undefined ? [] : [[base, url]])));
 }
 
 /**

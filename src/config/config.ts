@@ -1,6 +1,5 @@
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
-import type { Catalogue } from '../catalogue/endpoint.js';
 import { loadCatalogue } from '../catalogue/load-catalogue.js';
 import { ENVIRONMENTS, type Environment } from '../core/company.js';
 import { type Fault, FaultsError } from '../core/errors.js';
@@ -11,8 +10,9 @@ import { type OidcSettings, signInCallback } from '../dashboard/oidc-settings.js
 import { Proxies } from '../http/proxy/proxies.js';
 import type { LogFormat } from '../observability/logger.js';
 import { registerPasswordOf, registerSecret } from '../observability/secret-registry.js';
-import { needsKey } from '../privacy/rules.js';
 import type { ExportSettings } from '../warehouse/export/export-settings.js';
+import { missingFor, unknownResources } from './catalogue-needs.js';
+import { readBases } from './further-bases.js';
 import { isSafe } from './setting-values.js';
 import { helpOf, SETTING_NAMES, SETTINGS, type SettingName } from './settings.js';
 import { fileOf, textOf } from './variables.js';
@@ -131,7 +131,10 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
     const redirect = `${prefix}_REDIRECT_URI` as const;
     const needed = [`${prefix}_BASE_URL`, `${prefix}_AUTH_URL`, `${prefix}_CLIENT_ID`, `${prefix}_CLIENT_SECRET`] as const;
     const optional = [redirect, `${prefix}_SCOPE`, `${prefix}_REQUESTS_PER_SECOND`, `${prefix}_REQUESTS_AT_ONCE`] as const;
-    if (![...needed, ...optional].some(isSet)) return undefined;
+    const { bases, faults: ofBases } = readBases(env, environment);
+    faults.push(...ofBases);
+    const hasBases = ofBases.length > 0 || Object.keys(bases).length > 0;
+    if (!hasBases && ![...needed, ...optional].some(isSet)) return undefined;
     for (const name of needed) {
       missing(name, `; the ${environment} environment is configured by ${needed.join(', ')} together, or by none of them`);
     }
@@ -142,6 +145,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
     const { [optional[1]]: scope, [optional[2]]: requestsPerSecond, [optional[3]]: requestsAtOnce } = values;
     return {
       baseUrl,
+      ...(hasBases && { bases }),
       authUrl,
       clientId,
       clientSecret,
@@ -251,7 +255,7 @@ export function loadServerConfig(env: NodeJS.ProcessEnv): Config {
   try {
     const catalogue = loadCatalogue(config.cataloguePath);
     const isWrong = (name: string) => faults.some(({ where }) => where.replace(/_FILE$/, '') === name);
-    const missing = missingPrivacyKey(config, catalogue).filter(({ where }) => !isWrong(where));
+    const missing = missingFor(config, catalogue).filter(({ where }) => !isWrong(where));
     requireNone([...faults, ...missing, ...unknownResources(config, catalogue)]);
   } catch (error) {
     if (!(error instanceof FaultsError) || error.code !== 'invalid_catalogue' || faults.length === 0) throw error;
@@ -259,23 +263,6 @@ export function loadServerConfig(env: NodeJS.ProcessEnv): Config {
     throw new FaultsError('invalid_configuration', 'Muster cannot start: settings and the catalogue are wrong.', all);
   }
   return config;
-}
-
-/** The fault of a catalogue that hashes, where there is no key to hash with. */
-export function missingPrivacyKey({ privacyKey }: Pick<Config, 'privacyKey'>, { endpoints }: Catalogue): Fault[] {
-  const { resource } = endpoints.find(({ privacy }) => needsKey(privacy?.rules)) ?? {};
-  if (privacyKey || resource === undefined) return [];
-  const problem = `is missing; the list ${resource} has a rule "hash" in the catalogue, and hashes need a key that you keep`;
-  return [{ where: 'MUSTER_PRIVACY_KEY', problem, example: helpOf('MUSTER_PRIVACY_KEY').example }];
-}
-
-function unknownResources({ exports }: Config, { get, endpoints }: Catalogue): Fault[] {
-  const known = endpoints.map(({ resource }) => resource).join(', ');
-  const { example } = helpOf('EXPORT_RESOURCES');
-  const problem = (n: number) => `entry ${n + 1} is not in the catalogue, which has ${known}`;
-  return (exports?.resources ?? []).flatMap((resource, n) =>
-    get(resource) ? [] : [{ where: 'EXPORT_RESOURCES', problem: problem(n), example }],
-  );
 }
 
 /** Without the members that are undefined. */

@@ -1,3 +1,4 @@
+import { baseVariables } from './further-bases.js';
 import { helpOf, SETTING_NAMES, type SettingName } from './settings.js';
 import { fileOf, textOf } from './variables.js';
 
@@ -26,12 +27,23 @@ export function settingSources(
   });
 }
 
+const BASE_HELP = 'Root of a further host of the API, which entries of the catalogue name.';
+
 export function showSettings(env: NodeJS.ProcessEnv): ShownSetting[] {
   const sources = new Map(settingSources(env).map((source) => [source.name, source]));
-  return SETTING_NAMES.map((name) => {
+  const bases = baseVariables(env).map(({ name, value }) => ({
+    name,
+    value,
+    help: BASE_HELP,
+    isSecret: false,
+    from: 'environment' as const,
+    unset: '',
+  }));
+  const settings = SETTING_NAMES.map((name): ShownSetting => {
     const { help, unset, secret: isSecret } = helpOf(name);
     const source = sources.get(name);
     const from = source ? (source.file === undefined ? 'environment' : 'file') : 'default';
     return { name, help, isSecret, unset, from, ...(source && !isSecret && { value: textOf(env, name) }) };
   });
+  return [...settings, ...bases];
 }

@@ -6,6 +6,8 @@ import type { Secret } from './secret.js';
 export interface ProviderSettings {
   /** Root of the API, {base_url}. */
   readonly baseUrl: URL;
+  /** Roots of further hosts of the API, by the names that entries of the catalogue have for them. */
+  readonly bases?: Readonly<Record<string, URL>> | undefined;
   /** Root of the authorization server, {auth_url}. */
   readonly authUrl: URL;
   readonly clientId: string;

@@ -89,7 +89,7 @@ function adminToken({ adminToken: token, isShared }: ConfigurationState): Findin
 function unknownVariables({ variables, knownNames }: ConfigurationState): Finding[] {
   const known = new Set(knownNames.flatMap((name) => [name, `${name}_FILE`]));
   return variables
-    .filter((name) => name.length > 6 && !known.has(name) && name !== 'FTP_PROXY')
+    .filter((name) => name.length > 6 && !known.has(name) && !/^(FTP_PROXY|(PRODUCTION|TEST)_BASE_URL_.+)$/.test(name))
     .flatMap((name) => {
       if (/^all_proxy$/i.test(name))
         return [

@@ -18,6 +18,8 @@ export interface Probe {
 export interface ServiceProbes {
   authority(): Promise<Probe>;
   api(): Promise<Probe>;
+  /** Further hosts of the API, by their names in the catalogue. */
+  readonly bases: Readonly<Record<string, () => Promise<Probe>>>;
 }
 
 /** A company that nobody has. */
@@ -32,9 +34,11 @@ export function serviceProbes(
   providers: ByEnvironment<ProviderSettings>,
   clock: Clock,
 ): ByEnvironment<ServiceProbes> {
-  return mapEnvironments(providers, ({ authUrl, baseUrl }) => ({
+  const api = (root: URL) => once(() => probe(http, new URL(`${withoutSlash(root)}/api/companies/${NOBODY}`), clock));
+  return mapEnvironments(providers, ({ authUrl, baseUrl, bases = {} }) => ({
     authority: once(() => probe(http, new URL(`${withoutSlash(authUrl)}/auth/authorize`), clock)),
-    api: once(() => probe(http, new URL(`${withoutSlash(baseUrl)}/api/companies/${NOBODY}`), clock)),
+    api: api(baseUrl),
+    bases: Object.fromEntries(Object.entries(bases).map(([name, root]) => [name, api(root)])),
   }));
 }
 

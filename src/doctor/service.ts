@@ -8,11 +8,16 @@ const SLOW_MS = 2_000;
 
 /** One check an environment. `wrong`: faults of the settings leave none to ask. */
 export function checkServices(probes: ByEnvironment<ServiceProbes>, { wrong }: { readonly wrong: boolean }): Check[] {
-  const checks = Object.entries(probes).map(([environment, { authority, api }]) => ({
+  const checks = Object.entries(probes).map(([environment, { authority, api, bases }]) => ({
     name: `service ${environment}`,
     look: async () => [
       await findingOf(authority(), ({ status }) => authorityFault(status, environment)),
-      await findingOf(api(), ({ status }) => apiFault(status, environment)),
+      await findingOf(api(), ({ status }) => apiFault(status, `${environment.toUpperCase()}_BASE_URL`)),
+      ...(await Promise.all(
+        Object.entries(bases).map(([name, base]) =>
+          findingOf(base(), ({ status }) => baseFault(status, `${environment.toUpperCase()}_BASE_URL_${name.toUpperCase()}`)),
+        ),
+      )),
     ],
   }));
   if (checks.length > 0 || !wrong) return checks;
@@ -44,7 +49,12 @@ function authorityFault(status: number, environment: string): string | undefined
 }
 
 /** The API refuses who has no access token. */
-function apiFault(status: number, environment: string): string | undefined {
+function apiFault(status: number, variable: string): string | undefined {
   if (status === 401 || status === 403) return undefined;
-  return `An API would refuse a request without a token (401): check ${environment.toUpperCase()}_BASE_URL.`;
+  return `An API would refuse a request without a token (401): check ${variable}.`;
+}
+
+/** A further host may have no companies' records. */
+function baseFault(status: number, variable: string): string | undefined {
+  return status === 404 ? undefined : apiFault(status, variable);
 }

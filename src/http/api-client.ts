@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js';
+import { MusterError } from '../core/errors.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Logger } from '../observability/logger.js';
@@ -36,7 +37,7 @@ const ANSWERED = new Set([200, 203, 204, 206]);
 
 export interface ApiClientParts {
   readonly http: HttpClient;
-  readonly provider: Pick<ProviderSettings, 'baseUrl'>;
+  readonly provider: Pick<ProviderSettings, 'baseUrl' | 'bases'>;
   readonly clock: Clock;
   readonly logger: Logger;
   /** Asked before every attempt; none unless given. */
@@ -71,6 +72,18 @@ export class ApiClient {
   /** {base_url}. */
   get baseUrl(): string {
     return String(this.#parts.provider.baseUrl);
+  }
+
+  /** Reads of another host of the same API, by the same tokens and within the same budget. Throws `environment_not_configured`. */
+  at(base: string | undefined): ApiClient {
+    if (base === undefined) return this;
+    const { provider } = this.#parts;
+    const baseUrl = provider.bases?.[base];
+    if (baseUrl) return new ApiClient({ ...this.#parts, provider: { ...provider, baseUrl } });
+    throw new MusterError(
+      'environment_not_configured',
+      `The catalogue names the base ${base}, which is not set: set …_BASE_URL_${base.toUpperCase()}.`,
+    );
   }
 
   /**

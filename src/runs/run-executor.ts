@@ -30,7 +30,8 @@ export interface ExecutorDependencies extends SecondReaderDependencies {
   readonly store: WalkStore;
   readonly tokensOf: (company: CompanyKey) => TokenSource;
   /** Throws `environment_not_configured`. */
-  readonly apiOf: (environment: Environment) => Pick<ApiClient, 'request' | 'baseUrl'>;
+  /** `base`: a further host of that environment's API. */
+  readonly apiOf: (environment: Environment, base?: string) => Pick<ApiClient, 'request' | 'baseUrl'>;
   readonly clock: Clock;
   /** What all walks of this process share. */
   readonly answers: AnswerMemory;
@@ -128,7 +129,7 @@ export class RunExecutor {
           `The catalogue has no list ${resource} any more: put it back, or ask for a new run.`,
         );
       const { environment, companyId } = run.company;
-      const api = withRecord(apiOf(environment), askerOf(run), record);
+      const api = withRecord(apiOf(environment, endpoint.base), askerOf(run), record);
       if (run.kind === 'verify') {
         if (shouldYield()) return 'yielded';
         await this.#secondReader.read({ walkId: id, run, endpoint, api, tokens, signal });

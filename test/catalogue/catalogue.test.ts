@@ -148,6 +148,8 @@ describe('a wrong catalogue', () => {
   });
 
   test.each<[string, string, object]>([
+    ['a base in capitals', 'absences.base', { base: 'Numbers' }],
+    ['a base that is an address', 'absences.base', { base: 'https://numbers.example.com' }],
     ['a path without company', 'absences.path', { path: '/api/absences' }],
     ['a path to another host', 'absences.path', { path: '//evil.example.com/{company_id}' }],
     ['a path that climbs', 'absences.path', { path: '/api/{company_id}/../x' }],
@@ -252,6 +254,7 @@ describe('fingerprint', () => {
     { resource: 'x' },
     { method: 'POST' },
     { path: '/x/{company_id}' },
+    { base: 'numbers' },
     { id: ['id', 'uid'] },
     { envelope: 'value' },
     { parent: 'x' },

@@ -266,6 +266,64 @@ describe('loadConfig', () => {
     });
   });
 
+  describe('further hosts of the API', () => {
+    test('are read by name, and shown', () => {
+      const config = loadConfig({
+        ...PROVIDER,
+        PRODUCTION_BASE_URL_NUMBERS: ' https://numbers.example.com/v2 ',
+        PRODUCTION_BASE_URL_EMPTY: ' ',
+      });
+      expect(revealed(config.providers.production!.bases)).toEqual({ numbers: 'https://numbers.example.com/v2' });
+      expect(config.shown.at(-1)).toMatchObject({ name: 'PRODUCTION_BASE_URL_NUMBERS', value: 'https://numbers.example.com/v2' });
+    });
+
+    test.each([
+      ['http://numbers.example.com', /must be https/],
+      ['numbers.example.com', /must be a URL/],
+      ['https://me:c4n4ry@numbers.example.com', /must not hold a user/],
+      ['https://numbers.example.com?x=1', /must not hold a query/],
+    ])('%s is refused as another base URL is', (url, problem) => {
+      expect(faultsOf({ ...PROVIDER, PRODUCTION_BASE_URL_NUMBERS: url })).toEqual({
+        PRODUCTION_BASE_URL_NUMBERS: expect.stringMatching(problem) as string,
+      });
+    });
+
+    test('belong to an environment that is whole, and have names in capitals', () => {
+      expect(Object.keys(faultsOf({ ...PROVIDER, TEST_BASE_URL_NUMBERS: 'https://numbers.example.com' }))).toEqual([
+        'TEST_BASE_URL',
+        'TEST_AUTH_URL',
+        'TEST_CLIENT_ID',
+        'TEST_CLIENT_SECRET',
+      ]);
+      expect(Object.keys(faultsOf({ ...PROVIDER, PRODUCTION_BASE_URL_numbers: 'https://numbers.example.com' }))).toEqual([
+        'PRODUCTION_BASE_URL_numbers',
+      ]);
+    });
+
+    test('are needed in every configured environment where the catalogue names them', () => {
+      const folder = mkdtempSync(path.join(tmpdir(), 'muster-bases-'));
+      const file = path.join(folder, 'catalogue.json');
+      const entry = { method: 'GET', path: '/api/companies/{company_id}/x', pager: { style: 'odata', size: 5 }, base: 'numbers' };
+      writeFileSync(file, JSON.stringify({ salaries: entry, rates: { ...entry, base: 'other' } }));
+      const testProvider = Object.fromEntries(
+        Object.entries(PROVIDER).map(([name, text]) => [name.replace('PRODUCTION', 'TEST'), text]),
+      );
+      const env = { ...PROVIDER, ...testProvider, MUSTER_CATALOGUE: file };
+      const set = {
+        PRODUCTION_BASE_URL_NUMBERS: 'https://a.example',
+        PRODUCTION_BASE_URL_OTHER: 'https://b.example',
+        TEST_BASE_URL_OTHER: 'ftp://c',
+      };
+      expect(() => loadServerConfig({ ...env, ...set })).toThrow(
+        /2 settings are wrong or missing[^]*TEST_BASE_URL_OTHER: must begin with https[^]*TEST_BASE_URL_NUMBERS: is missing; the list salaries names "base: numbers" in the catalogue/,
+      );
+      const right = { ...set, TEST_BASE_URL_NUMBERS: 'https://c.example', TEST_BASE_URL_OTHER: 'https://d.example' };
+      expect(loadServerConfig({ ...env, ...right }).providers.test).toBeDefined();
+      expect(loadServerConfig({ MUSTER_CATALOGUE: file }).providers).toEqual({});
+      rmSync(folder, { recursive: true });
+    });
+  });
+
   describe('the way out', () => {
     const wayTo = (env: NodeJS.ProcessEnv, url: string) => loadConfig(env).proxies.proxyFor(new URL(url))?.hostname;
 

@@ -101,6 +101,22 @@ test('one that says nothing, and one that is not there, are said to be so within
   expect(await look(silent)).toEqual(Array(2).fill(expect.stringMatching(/^problem: .*nothing listens there/)));
 });
 
+test('further hosts of the API are looked at, too', async () => {
+  const urls = await Promise.all(
+    [401, 404, 200, 503].map((status) => serve((_request, response) => void response.writeHead(status).end())),
+  );
+  const [one, two, three, four] = urls.map((url) => new URL(url));
+  const provider = { clientId: 'muster', clientSecret: new Secret(CLIENT_SECRET), redirectUri: new URL('http://localhost/') };
+  const bases = { one: one!, two: two!, three: three!, four: four! };
+  const probes = serviceProbes(http, { test: { ...provider, baseUrl: sandbox.url, authUrl: sandbox.url, bases } }, systemClock);
+  const [, , ...lines] = await found(...checkServices(probes, { wrong: false }));
+  expect(lines).toEqual(
+    [/^ok: .* answers 401/, /^ok: .* answers 404/, /^warning: .* answers 200/, /^problem: .* answers 503/].map(
+      (line) => expect.stringMatching(line) as string,
+    ),
+  );
+});
+
 test('the proxy on the way is named, and so is the part of the way that fails', async () => {
   const proxy = await startProxy();
   const through = (url: string) => new HttpClient({}, new Proxies({ http: readProxyAddress(url) as ProxyAddress }));

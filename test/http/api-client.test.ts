@@ -277,6 +277,26 @@ test.each<[string, Record<string, string>, string]>([
   expect(received).toHaveLength(1);
 });
 
+test('a further host of the API is asked with the same token, by its own address alone', async () => {
+  const { api, tokens, received, url } = await setUp(always(200), '/root');
+  const numbers = await fakeService(always(200));
+  closers.push(() => numbers.close());
+  const parts = { provider: { baseUrl: new URL('/root', url), bases: { numbers: new URL('/v2', numbers.url) } } };
+  const further = new ApiClient({ http: new HttpClient(), clock: systemClock, logger: pino({ enabled: false }), ...parts }).at(
+    'numbers',
+  );
+  expect(further.baseUrl).toBe(`${numbers.url.href}v2`);
+  await further.request({ method: 'GET', path: '/api/x', tokens });
+  await further.request({ method: 'GET', path: '/api/x', link: '/v2/api/x?page=2', tokens });
+  expect(numbers.received.map((request) => [request.url, request.headers.authorization])).toEqual([
+    ['/v2/api/x', 'Bearer t1'],
+    ['/v2/api/x?page=2', 'Bearer t1'],
+  ]);
+  expect(received).toEqual([]);
+  expect(api.at(undefined)).toBe(api);
+  expect(() => api.at('numbers')).toThrow(expect.objectContaining({ code: 'environment_not_configured' }));
+});
+
 test('a lost connection is service_unreachable', async () => {
   const { get, received } = await setUp((_, response) => response.socket?.destroy());
   await expect(get()).rejects.toMatchObject({ code: 'service_unreachable' });
