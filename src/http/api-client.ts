@@ -60,11 +60,14 @@ interface Sent {
 /** Reads of the API of one environment: authorized, repeated while that may help, each failure given its code. */
 export class ApiClient {
   readonly #parts: ApiClientParts;
+  readonly #recordHost: ApiClient;
   /** {base_url} without what stands before the host or behind the path, ending with one slash. */
   readonly #base: string;
 
-  constructor(parts: ApiClientParts) {
+  /** `recordHost`: where companies' own records stand, if that is another host of the API. */
+  constructor(parts: ApiClientParts, recordHost?: ApiClient) {
     this.#parts = parts;
+    this.#recordHost = recordHost ?? this;
     const { origin, pathname } = parts.provider.baseUrl;
     this.#base = `${origin}${pathname.replace(/\/*$/, '/')}`;
   }
@@ -79,7 +82,7 @@ export class ApiClient {
     if (base === undefined) return this;
     const { provider } = this.#parts;
     const baseUrl = provider.bases?.[base];
-    if (baseUrl) return new ApiClient({ ...this.#parts, provider: { ...provider, baseUrl } });
+    if (baseUrl) return new ApiClient({ ...this.#parts, provider: { ...provider, baseUrl } }, this);
     throw new MusterError(
       'environment_not_configured',
       `The catalogue names the base ${base}, which is not set: set …_BASE_URL_${base.toUpperCase()}.`,
@@ -132,12 +135,12 @@ export class ApiClient {
     const { tokens, path, link } = outgoing;
     const { recordPath } = tokens;
     if (recordPath === undefined || (path === recordPath && link === undefined)) return refused;
-    const asked = await this.#askRecord(outgoing, recordPath, refused.token);
+    const asked = await this.#recordHost.#askRecord(outgoing, recordPath, refused.token);
     if (asked.isTaken) return refused;
-    let newest = await this.#askRecord(outgoing, recordPath, await tokens.renew(asked.token));
+    let newest = await this.#recordHost.#askRecord(outgoing, recordPath, await tokens.renew(asked.token));
     if (!newest.isTaken) {
       await this.#parts.clock.sleep(NEW_TOKEN_SPREADS_MS, outgoing.signal);
-      newest = await this.#askRecord(outgoing, recordPath, newest.token);
+      newest = await this.#recordHost.#askRecord(outgoing, recordPath, newest.token);
     }
     if (newest.isTaken) return this.#send(outgoing, url, newest.token);
     await tokens.refused(newest.token);

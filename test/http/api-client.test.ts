@@ -183,6 +183,20 @@ describe('401 again, to a token that was renewed', () => {
     expect([tokens.refusals, received.length]).toEqual([[], 2]);
   });
 
+  test('a list of a further host: the record is asked where records stand', async () => {
+    const { tokens, received, url } = await setUp(answering({}, { t2: 200 }));
+    const numbers = await fakeService((_, response) => response.writeHead(401).end());
+    closers.push(() => numbers.close());
+    const provider = { baseUrl: url, bases: { numbers: numbers.url } };
+    const api = new ApiClient({ http: new HttpClient(), clock: systemClock, logger: pino({ enabled: false }), provider });
+    const request = api.at('numbers').request({ method: 'GET', path: '/api/x', tokens: { ...tokens, recordPath } });
+    await expect(request).rejects.toMatchObject({ code: 'service_refused', details: { status: 401 } });
+    expect([askedFor(numbers.received), askedFor(received)]).toEqual([
+      ['/api/x Bearer t1', '/api/x Bearer t2'],
+      ['/api/companies/c Bearer t2'],
+    ]);
+  });
+
   test('one renewal a request, whatever happens in between', async () => {
     const script = [401, 503, 401];
     const flaky = await setUp((_, response) => response.writeHead(script.shift() ?? 200).end('{}'));
