@@ -7,7 +7,10 @@ import { behindEnd, type InferredEnd, isRefusedOtherwise, refusedEnd, refusedPag
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { type Here, moreBehind } from './signs-of-more.js';
-import { differ, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
+import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
+
+/** What the service calls the first position. Without a default: one would be a change of every entry, whose lists are then walked from their beginning. */
+const FIRST = firstNumber('record').optional();
 
 export const SKIP_TAKE_SCHEMA = z
   .strictObject({
@@ -15,6 +18,7 @@ export const SKIP_TAKE_SCHEMA = z
     in: PLACE.optional(),
     skipName: PARAMETER_NAME.default('skip'),
     takeName: PARAMETER_NAME.default('take'),
+    first: FIRST,
     size: PAGE_SIZE,
   })
   .refine((pager) => pager.skipName !== pager.takeName, differ('skipName', 'takeName'));
@@ -25,12 +29,13 @@ export const ODATA_SCHEMA = z
     in: z.literal('query', { error: 'must be query: OData has its parameters nowhere else' }).default('query'),
     skipName: PARAMETER_NAME.default('$skip'),
     takeName: PARAMETER_NAME.default('$top'),
+    first: FIRST,
     size: PAGE_SIZE,
   })
   .refine((pager) => pager.skipName !== pager.takeName, differ('skipName', 'takeName'));
 
 export type OffsetState = {
-  /** Index of the first record to ask for. */
+  /** Index of the first record to ask for, from 0. */
   readonly offset: number;
   /** Records to ask for. */
   readonly size: number;
@@ -61,7 +66,8 @@ export type OffsetState = {
 type OffsetSpec = Placed<z.output<typeof SKIP_TAKE_SCHEMA> | z.output<typeof ODATA_SCHEMA>>;
 
 /**
- * Pages by index: skip-take and OData, which differ only in how the parameters are spelt and where they stand.
+ * Pages by index: skip-take and OData, which differ only in how the parameters are spelt and where they stand. A service may count its
+ * positions from 1, as SCIM's startIndex (RFC 7644, 3.4.2.4): `first: 1`.
  *
  *     -> { skip: 0, take: 3 }    <- { totalRecords: 5, totalDisplayRecords: 3, data: [A, B, C] }
  *     -> { skip: 2, take: 3 }    <- { totalRecords: 5, totalDisplayRecords: 3, data: [C, D, E] }      C joins; 5 of 5: done
@@ -114,9 +120,10 @@ export class OffsetPager implements Pager<OffsetState> {
 
   request({ offset, size }: Pick<OffsetState, 'offset' | 'size'>): PageInput {
     const { skipName, takeName } = this.#spec;
+    const skip = this.#positionOf(offset);
     return this.#spec.in === 'query'
-      ? { query: { [skipName]: String(offset), [takeName]: String(size) } }
-      : { body: { [skipName]: offset, [takeName]: size } };
+      ? { query: { [skipName]: String(skip), [takeName]: String(size) } }
+      : { body: { [skipName]: skip, [takeName]: size } };
   }
 
   readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope {
@@ -193,7 +200,12 @@ export class OffsetPager implements Pager<OffsetState> {
 
   /** Where a page stands. Requests do not count pages: they overlap, and more are asked for where a list has a gap. */
   #placeOf({ offset }: OffsetState): Here {
-    return { page: Math.floor(offset / this.#spec.size), position: offset };
+    return { page: Math.floor(offset / this.#spec.size), position: this.#positionOf(offset) };
+  }
+
+  /** What the service calls the position at an index. */
+  #positionOf(offset: number): number {
+    return offset + (this.#spec.first ?? 0);
   }
 
   /** Behind what looks like the end, records may stand that hidden ones lie before. */

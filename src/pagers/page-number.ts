@@ -7,7 +7,7 @@ import { behindEnd, type InferredEnd, isRefusedOtherwise, refusedEnd, refusedPag
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { moreBehind } from './signs-of-more.js';
-import { differ, must, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
+import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 export const PAGE_NUMBER_SCHEMA = z
   .strictObject({
@@ -15,7 +15,7 @@ export const PAGE_NUMBER_SCHEMA = z
     in: PLACE.optional(),
     pageName: PARAMETER_NAME.default('page'),
     sizeName: PARAMETER_NAME.default('pageSize'),
-    first: z.union([z.literal(0), z.literal(1)], must('0 or 1, the number of the first page')).default(1),
+    first: firstNumber('page').default(1),
     size: PAGE_SIZE,
   })
   .refine((pager) => pager.pageName !== pager.sizeName, differ('pageName', 'sizeName'));

@@ -18,6 +18,11 @@ const sizeRule = must('a whole number from 1 to 10000');
 /** Records a page. */
 export const PAGE_SIZE = z.number(sizeRule).int(sizeRule).min(1, sizeRule).max(10_000, sizeRule);
 
+/** The number of a list's first page or position. */
+export function firstNumber(of: 'page' | 'record') {
+  return z.union([z.literal(0), z.literal(1)], must(`0 or 1, the number of the first ${of}`));
+}
+
 /** Where the parameters stand: by the method unless said. */
 export const PLACE = z.enum(['query', 'body'], must('query or body'));
 

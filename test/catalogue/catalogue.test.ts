@@ -212,6 +212,7 @@ describe('a wrong catalogue', () => {
     ['an unknown style', 'absences.pager.style', { pager: { style: 'pages', size: 5 } }],
     ['a page number in no place', 'absences.pager.in', { pager: { style: 'page-number', in: 'header', size: 5 } }],
     ['a first page that is neither 0 nor 1', 'absences.pager.first', { pager: { style: 'page-number', first: 2, size: 5 } }],
+    ['a first position that is neither 0 nor 1', 'absences.pager.first', { pager: { style: 'skip-take', first: 2, size: 5 } }],
     ['links in a body', 'absences.pager.in', { pager: { style: 'next-link', in: 'body', size: 5 } }],
     ['links that are posted', 'absences.method', { method: 'POST', pager: { style: 'next-link', size: 5 } }],
     ['a body of a GET', 'absences.body', { body: { active: true } }],

@@ -41,14 +41,15 @@ export async function answeringService(database: TestDatabase) {
     get: () => undefined,
   });
 
-  /** Mirrors the list that is declared so, and has it read a second time where `later` answers. */
-  async function walk(entry: object, answers: Respond, later?: Respond) {
+  /** Mirrors the list that is declared so, and has it read a second time where `later` answers. `stopAfterPages`: the walk is interrupted once, behind so many. */
+  async function walk(entry: object, answers: Respond, later?: Respond, work?: { readonly stopAfterPages: number }) {
     const harness = foreignHarness(database.db, url, endpoints(entry));
     [respond, asked] = [answers, []];
     try {
       const company = await harness.connect(randomUUID());
-      const [walked] = (await harness.sync(company)).walks;
-      const searches = asked;
+      const begun = await harness.sync(company, {}, work);
+      const [walked] = (work ? await harness.work(begun.id) : begun).walks;
+      const searches = [...asked];
       respond = later ?? answers;
       const verify = later && (await harness.verify(company)).walks[0];
       return { ...walked!, asked: searches, again: verify };
