@@ -109,7 +109,7 @@ export function readTokenAnswer(
   if (granted && granted.kind !== 'ambiguous') return granted;
   const error = errorCodeOf(body);
   const answered = { status, error, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };
-  if (error === 'invalid_grant') return { kind: 'refused', ...answered };
+  if (memberOf(body, 'error') === 'invalid_grant') return { kind: 'refused', ...answered };
   if (granted) return isErrorTold(body) ? readError(answered, text) : granted;
   if (status === 408 || status === 429 || status >= 500) return { kind: 'transient', ...answered };
   return readError(answered, text);

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { type Database, openDatabase } from '../../src/db/database.js';
 import { migrate } from '../../src/db/migrate.js';
+import { findToken } from '../../src/db/tables/tokens.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { emptyDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
@@ -98,6 +99,16 @@ async function restore(url: string): Promise<void> {
     ]);
   }
   for (const { name, value } of kept.sequences) await client.query('SELECT setval($1::regclass, $2)', [name, value]);
+  // The answer to a refresh of each company was lost; of the second one its process died as well.
+  for (const [{ environment, companyId }, unanswered, failures] of [
+    [kept.settled, 1, 3],
+    [kept.underWay, 2, 0],
+  ] as const)
+    await client.query(
+      `INSERT INTO muster.tokens (environment, company_id, refresh_token, attempt_started_at, ambiguous_attempts, transient_failures)
+       VALUES ($1, $2, 'encrypted', now() - interval '1 minute', $3, $4)`,
+      [environment, companyId, unanswered, failures],
+    );
   await client.query(`UPDATE muster.walks SET checkpoint_at = now() - interval '1 minute' WHERE checkpoint IS NOT NULL`);
   await client.end();
 }
@@ -112,6 +123,15 @@ test('the change feed and the mirror are as they were', async () => {
   const { companyId } = kept.settled;
   for (const resource of ['employees', 'documents'] as const)
     expect(await mirrored(db, resource, companyId)).toEqual(upstream(sandbox, resource, companyId));
+});
+
+test('a refresh token whose answer was lost is sent again, for as long as nothing is known of it', async () => {
+  expect(await findToken(db.prisma, kept.settled)).toMatchObject({ isUnanswered: true, putOffs: 1, transientFailures: 3 });
+  expect(await findToken(db.prisma, kept.underWay)).toMatchObject({ isUnanswered: true, putOffs: 0, transientFailures: 0 });
+  const { rows } = await db.pool.query(
+    'SELECT max(ambiguous_attempts) AS most FROM muster.tokens WHERE attempt_started_at IS NOT NULL',
+  );
+  expect(rows).toEqual([{ most: 1 }]);
 });
 
 test('a run that was under way goes on from its checkpoint, and loses nothing', async () => {
