@@ -10,7 +10,7 @@ import { adviceOf } from './issue-advice.js';
 import { ISSUE_GUIDE_PATH } from './issue-guide.js';
 import { answers, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from './models.js';
 import { describeRejected } from './rejected-members.js';
-import { describeTokenRefusals } from './token-refusals.js';
+import { tokenAnswersOf } from './token-refusals.js';
 
 export const IssueStatusName = z.enum(ISSUE_STATUSES);
 
@@ -30,7 +30,11 @@ const Issue = z
     resolved_at: Time.optional(),
     advice: z.string().meta({
       description:
-        'What to do. Before it, for `never_proved`: why records were rejected, and the names of their members; for `token_put_off` and `reauthorization_required`: status and error code that the token endpoint answered, each with the number of companies.',
+        'What to do. Before it, for `never_proved`: why records were rejected, and the names of their members; and `token_answers`, in a sentence.',
+    }),
+    token_answers: z.string().optional().meta({
+      description:
+        'For `token_put_off` and `reauthorization_required`: status and error code that the token endpoint answered, each with the number of companies.',
     }),
     docs_url: z.string().meta({ description: 'Where this Muster says more.' }),
     sample: z.array(z.string()).meta({ description: 'Some of the company_ids, five at most.' }),
@@ -97,10 +101,10 @@ async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl:
   const keys = rows.flatMap(({ environment, sample }) => sample.map((companyId) => ({ environment, companyId })));
   const names = await findCompanyNames(db, keys);
   const findings = await Promise.all(
-    rows.map(async (row) => (await describeRejected(db, row)) ?? (await describeTokenRefusals(db, row))),
+    rows.map(async (row) => ({ rejected: await describeRejected(db, row), tokenAnswers: await tokenAnswersOf(db, row) })),
   );
   return rows.map((row, n) => ({
-    ...presentIssue(row, publicUrl, findings[n]),
+    ...presentIssue(row, publicUrl, findings[n]!),
     samples: row.sample.map((companyId) => {
       const name = names.get(keyText({ environment: row.environment, companyId }));
       return { company_id: companyId, ...(name !== undefined && { company_name: name }) };
@@ -108,9 +112,17 @@ async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl:
   }));
 }
 
-function presentIssue(row: IssueRow, publicUrl: URL, finding: string | undefined): Omit<IssueModel, 'samples'> {
+/** What is known of an issue beside its row. */
+interface Findings {
+  readonly rejected: string | undefined;
+  readonly tokenAnswers: string | undefined;
+}
+
+function presentIssue(row: IssueRow, publicUrl: URL, findings: Findings): Omit<IssueModel, 'samples'> {
   const { id, cause, environment, resource, severity, companies, firstSeenAt, lastSeenAt, status, resolvedAt, sample } = row;
   const { text, action, anchor } = adviceOf(cause);
+  const { rejected, tokenAnswers } = findings;
+  const finding = rejected ?? (tokenAnswers && `The token endpoint answered ${tokenAnswers}.`);
   return {
     id,
     cause,
@@ -123,6 +135,7 @@ function presentIssue(row: IssueRow, publicUrl: URL, finding: string | undefined
     status,
     ...(resolvedAt !== null && { resolved_at: resolvedAt.toISOString() }),
     advice: finding === undefined ? text : `${finding} ${text}`,
+    ...(tokenAnswers !== undefined && { token_answers: tokenAnswers }),
     docs_url: `${withoutSlash(publicUrl)}${ISSUE_GUIDE_PATH}#${anchor}`,
     sample,
     action: action(environment),

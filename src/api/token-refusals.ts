@@ -4,13 +4,13 @@ import { findTokenRefusals } from '../db/tables/put-off-tokens.js';
 import type { FailedRefresh } from '../db/tables/connections.js';
 import { answerText } from '../oauth/token-answer.js';
 
-/** What the token endpoint answered to the companies of an issue that is about their tokens. Undefined for other issues, and where it has answered nothing. */
-export async function describeTokenRefusals(db: Database, { cause, status, environment }: IssueRow): Promise<string | undefined> {
+/** What the token endpoint answered to the companies of an issue that is about their tokens: "400 access_denied (to 2), 403 (to 1)". Undefined for other issues, and where it has answered nothing. */
+export async function tokenAnswersOf(db: Database, { cause, status, environment }: IssueRow): Promise<string | undefined> {
   if ((cause !== 'token_put_off' && cause !== 'reauthorization_required') || status !== 'ongoing') return undefined;
   const refusals = await findTokenRefusals(db, { environment, mustAuthorize: cause === 'reauthorization_required' });
   if (refusals.length === 0) return undefined;
   const answers = refusals.map((refusal) => `${answerText(refusal)} (to ${refusal.companies})`);
-  return `The token endpoint answered ${answers.join(', ')}.`;
+  return answers.join(', ');
 }
 
 /** The same for one company. Undefined where its last refresh was granted. */

@@ -29,4 +29,5 @@ const COLUMNS: Columns<IssueModel> = {
   SINCE: ({ first_seen_at }) => time(first_seen_at),
   'LAST SEEN': ({ last_seen_at }) => time(last_seen_at),
   ...members('status'),
+  'TOKEN ANSWERS': ({ token_answers }) => token_answers,
 };

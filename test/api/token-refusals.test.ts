@@ -69,7 +69,12 @@ test('an issue says it of all its companies, once a refresh failed twice or the 
   await company({ lastStatus: 400, lastError: 'invalid_grant', transientFailures: 0 }, 'token_refused');
   const found = await issues();
   expect(found).toMatchObject([
-    { cause: 'token_put_off', companies: 3, severity: 'warning' },
+    {
+      cause: 'token_put_off',
+      companies: 3,
+      severity: 'warning',
+      token_answers: '400 access_denied (to 2), 401 invalid_client (to 1)',
+    },
     { cause: 'reauthorization_required', companies: 1, severity: 'action' },
   ]);
   expect(found[0]!.sample).toEqual(expect.arrayContaining([expired.companyId, twice.companyId]));
