@@ -71,3 +71,24 @@ test('nor by anybody but an admin', async () => {
   for (const path of ['forget', 'forget/lift'])
     expect(await call(path, { resource: 'employees', id: ID }, headers)).toMatchObject({ status: 403 });
 });
+
+test('what the service said of a list may name anybody: it goes with a person who is forgotten, and with the company', async () => {
+  const other = await admin.addCompany();
+  const refused = async (of: CompanyKey, resource: string) => {
+    const walk = { ...of, resource, position: 0, status: 'failed', serviceSays: `No rights for ${ID}.` };
+    const run = { ...of, trigger: 'nightly', mode: 'full', status: 'failed', walks: { create: [walk] } };
+    await admin.db.prisma.run.create({ data: run });
+  };
+  for (const of of [other, await admin.addCompany()]) for (const list of ['employees', 'departments']) await refused(of, list);
+  const kept = async () =>
+    (await admin.db.prisma.walk.findMany({ where: { serviceSays: { not: null } } }))
+      .filter(({ companyId }) => companyId === other.companyId)
+      .map(({ resource }) => resource);
+  const path = `/api/companies/${other.environment}/${other.companyId}`;
+  await admin.call('POST', `${path}/forget`, { resource: 'employees', id: ID });
+  expect(await kept()).toEqual(['departments']);
+  expect((await admin.call('DELETE', path)).status).toBe(204);
+  expect(await kept()).toEqual([]);
+  expect(await admin.db.prisma.walk.count({ where: { serviceSays: { not: null } } })).toBe(2);
+  await admin.db.prisma.run.deleteMany();
+});
