@@ -2,6 +2,7 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import { type CompanyKey, describeCompany, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import { type LockedConnection, lockConnections, setNextSyncs } from '../db/tables/connections.js';
+import { findUnavailable } from '../db/tables/lists.js';
 import { hastenRefreshes } from '../db/tables/put-off-tokens.js';
 import { takeRunRequests } from '../db/tables/run-requests.js';
 import {
@@ -137,10 +138,21 @@ export async function requestVerification(
     return last;
   }
   const [run] = await insertRuns(tx, { companies: [company], trigger, mode: 'full' });
-  const walks = planWalks({ catalogue, mode: 'full', lastWalks: [], ...(resources && { resources }) });
+  const walks = planWalks({
+    catalogue,
+    mode: 'full',
+    lastWalks: [],
+    resources: resources ?? (await availableLists(tx, company, catalogue)),
+  });
   const planned = walks.map(({ resource }, position) => ({ ...company, runId: run!.id, resource, position }));
   await insertWalks(tx, { walks: planned, kind: 'verify' });
   return run;
+}
+
+/** The lists that the company has, as far as is known: there is nothing to hold a list against that is not there. */
+async function availableLists(tx: Transaction, company: CompanyKey, { endpoints }: Catalogue): Promise<string[]> {
+  const unavailable = await findUnavailable(tx, company);
+  return endpoints.map(({ resource }) => resource).filter((resource) => !unavailable.includes(resource));
 }
 
 /** The walks of the last runs that may be gone on from: of a run that succeeded, nothing is left to do. */

@@ -1,12 +1,12 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Database } from '../db/database.js';
-import { findProof, type ListKey } from '../db/tables/lists.js';
+import { findProof, findUnavailable, type ListKey } from '../db/tables/lists.js';
 import { lockWalk, succeedWalk, type WalkEnd } from '../db/tables/walks.js';
 import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/events.js';
 import type { OpenWalk } from './open-walk.js';
-import type { Verdict } from './verification.js';
+import type { UnverifiedReason, Verdict } from './verification.js';
 
 export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
 
@@ -27,7 +27,9 @@ export async function endWalk(
   const { list, comparison } = walk;
   const parents = endpoint.parent === undefined ? undefined : await parentsVerifiedAt(db, list, endpoint.parent, now);
   const outcome: WalkOutcome =
-    parents === null && proved.kind === 'verified' ? { kind: 'unverified', reason: 'parents_unverified' } : proved;
+    parents === null && proved.kind === 'verified'
+      ? { kind: 'unverified', reason: await reasonOfParents(db, walk, endpoint.parent!) }
+      : proved;
   const isVerified = outcome.kind === 'verified';
   const keysDigest = walk.memory.digest;
   const end: WalkEnd = {
@@ -52,6 +54,12 @@ export async function endWalk(
     await succeedWalk(tx, walk, end);
   };
   await inTransaction(db, work, { timeoutMs: WHOLE_LIST_MS });
+}
+
+/** A company that does not have the list of the parents has no list of theirs, either. */
+async function reasonOfParents(db: Database, { list, wasRead, pages }: OpenWalk, parent: string): Promise<UnverifiedReason> {
+  const isLacking = !wasRead && pages === 0 && (await findUnavailable(db.prisma, list)).includes(parent);
+  return isLacking ? 'unavailable' : 'parents_unverified';
 }
 
 async function reconcileRows(tx: Transaction, { id, list, runId, pass }: OpenWalk, endpoint: Endpoint): Promise<void> {

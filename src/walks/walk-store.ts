@@ -95,7 +95,8 @@ export class WalkStore {
         checkpointSince: new Date(this.#clock.now() - CHECKPOINT_MAX_AGE_MS),
         startedAt: new Date(this.#clock.now()),
         mayGoByAnother: comparisons.goesByAnother,
-        isOptional: endpoint.optional === true,
+        // A child list lacks with its parents, too.
+        isOptional: endpoint.optional === true || isChild,
         countsAsResumed,
       },
       endpoint,

@@ -10,9 +10,17 @@ import { type SyncHarness, syncHarness } from './sync-harness.js';
 
 // Optional child lists. The sandbox refuses the tasks of the departments in `refused`; the others have two tasks each.
 
+const TASKS = {
+  method: 'GET',
+  path: '/api/companies/{company_id}/departments/{id}/tasks',
+  parent: 'departments',
+  pager: { style: 'skip-take', in: 'query', size: 3 },
+};
+
 let sandbox: Sandbox;
 let database: TestDatabase;
 let harness: SyncHarness;
+let ofOptionalParents: SyncHarness;
 let company: CompanyKey;
 let next = 0;
 let departments: string[];
@@ -21,25 +29,22 @@ let asked: string[];
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 6 }, (_, n) => ({ name: `C${n}`, employees: 0, departments: 6 })),
+    companies: Array.from({ length: 8 }, (_, n) => ({ name: `C${n}`, employees: 0, departments: 6 })),
   });
   database = await testDatabase();
   const endpoints = endpointsOf({
     departments: ENTRIES.departments,
-    tasks: {
-      method: 'GET',
-      path: '/api/companies/{company_id}/departments/{id}/tasks',
-      parent: 'departments',
-      optional: true,
-      pager: { style: 'skip-take', in: 'query', size: 3 },
-    },
+    tasks: { ...TASKS, optional: true },
   });
   await ensureMirrorTables(database.db, { endpoints, get: () => undefined });
   const clock = { ...systemClock, sleep: async () => {} };
   harness = syncHarness(database.db, sandbox, endpoints, { clock, respond: tasksPage });
+  const lacking = endpointsOf({ departments: { ...ENTRIES.departments, optional: true }, tasks: TASKS });
+  ofOptionalParents = syncHarness(database.db, sandbox, lacking, { clock, respond: tasksPage });
 });
 afterAll(async () => {
   await harness.close();
+  await ofOptionalParents.close();
   await sandbox.stop();
   await database.close();
 });
@@ -122,4 +127,22 @@ test('goes on behind the parents that were refused after a failure that passes',
   await database.db.prisma.run.update({ where: { id: run.id }, data: { startAfter: new Date(0) } });
   expect(await harness.work(run.id)).toMatchObject({ walks: [{ unverified_reason: 'parent_refused', received: 4 }] });
   expect(new Set(asked)).toEqual(new Set(departments.slice(3)));
+});
+
+test('of parents that the company does not have is unavailable with them, and neither is read a second time', async () => {
+  sandbox.faults.clear();
+  const headers = { 'content-type': 'application/json' };
+  sandbox.faults.add({ kind: 'status', status: 403, headers, body: '{}' }, { path: '/departments/list', times: Infinity });
+  for (let night = 1; night <= 2; night += 1)
+    expect(await ofOptionalParents.sync(company, { mode: 'full' })).toMatchObject({
+      status: 'succeeded',
+      walks: [{ unverified_reason: 'unavailable' }, { unverified_reason: 'unavailable' }],
+    });
+  expect(await list()).toMatchObject({ unavailableSince: expect.any(Date), unverifiedSince: null });
+  expect(await ofOptionalParents.verify(company)).toMatchObject({ status: 'succeeded', walks: [] });
+  sandbox.faults.clear();
+  refused.clear();
+  expect(await ofOptionalParents.sync(company, { mode: 'full' })).toMatchObject({
+    walks: [{ verified: true }, { verified: true }],
+  });
 });

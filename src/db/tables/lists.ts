@@ -120,6 +120,17 @@ export function noteUnverified(list: ListKey, { etags }: VerifiedWalk): Prisma.S
 /** The reason of walks that found that the company does not have the list. */
 export const UNAVAILABLE = 'unavailable';
 
+/** Which of the company's lists it does not have, by the newest walk of each. */
+export async function findUnavailable(
+  tx: Pick<Transaction, '$queryRaw'>,
+  { environment, companyId }: CompanyKey,
+): Promise<string[]> {
+  const rows = await tx.$queryRaw<{ resource: string }[]>`
+    SELECT resource FROM muster.lists
+    WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND unavailable_since IS NOT NULL`;
+  return rows.map(({ resource }) => resource);
+}
+
 /** The part of a statement that notes what such a walk found. The first of several in a row says since when. */
 export function noteUnavailable(list: ListKey): Prisma.Sql {
   return Prisma.sql`lacking AS (

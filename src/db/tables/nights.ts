@@ -5,6 +5,7 @@ import { Prisma, type Night } from '../../generated/prisma/client.js';
 import { BY_INDEX, readByIndex } from '../by-index.js';
 import type { Database } from '../database.js';
 import { inTransaction } from '../transaction.js';
+import { UNAVAILABLE } from './lists.js';
 import { seqBefore } from './run-list.js';
 
 /** As long as nights are kept, and as far back as anybody is shown them. */
@@ -75,6 +76,7 @@ export async function countNightAnew(
         SELECT w.environment, w.company_id, w.resource, bool_or(w.verified) AS verified, bool_or(w.status = 'succeeded') AS is_read,
           sum(w.inserted) AS inserted, sum(w.updated) AS updated, sum(w.deleted) AS deleted
         FROM run CROSS JOIN LATERAL ${WALKS_OF_RUN} w GROUP BY w.environment, w.company_id, w.resource
+        HAVING NOT bool_and(w.unverified_reason IS NOT DISTINCT FROM ${UNAVAILABLE})
       ), lists AS (
         SELECT environment, count(*) AS lists, count(*) FILTER (WHERE verified) AS verified,
           count(*) FILTER (WHERE is_read AND NOT verified) AS unverified, sum(inserted) AS inserted, sum(updated) AS updated, sum(deleted) AS deleted
