@@ -72,7 +72,8 @@ export class ColumnLog {
       if (!isColumn(row)) continue;
       const misfits = misfitsOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
       const wantsText = misfits > 0 && row.textPosition === null;
-      if (wantsText) this.#misfitting.push(row.name);
+      // A new column has its misfits from the beginning: nothing about it has changed.
+      if (wantsText && !this.#added.includes(row.name)) this.#misfitting.push(row.name);
       if (misfits === row.misfits && !wantsText) continue;
       this.#put(key, { ...row, misfits, ...(wantsText && { textPosition: (this.#lastPosition += 1) }) });
     }
@@ -89,7 +90,7 @@ export class ColumnLog {
     return [...this.#rows.values()].filter(isColumn).filter(({ name }) => names.has(name));
   }
 
-  /** Names of the columns that have their first value that does not fit. */
+  /** Names of the columns, but for new ones, that have their first value that does not fit. */
   get misfitting(): readonly string[] {
     return this.#misfitting;
   }
@@ -104,11 +105,13 @@ export class ColumnLog {
     return this.#leftOut;
   }
 
-  /** What was counted that does not fit its column. */
+  /** What was counted that does not fit its column and is worth an issue: a day or a moment that says "for ever" is not. */
   get misfits(): Misfits[] {
     return [...this.#found].flatMap(([key, found]) => {
       const row = this.#rows.get(key)!;
-      const kinds = isColumn(row) ? misfitsOf(row.type, Object.fromEntries([...found].map((kind) => [kind, 1]))) : [];
+      const kinds = isColumn(row)
+        ? misfitsOf(row.type, Object.fromEntries([...found].filter((kind) => !kind.endsWith('_beyond')).map((kind) => [kind, 1])))
+        : [];
       return kinds.length === 0 ? [] : [{ resource: this.#resource, path: row.path, kinds }];
     });
   }

@@ -5,9 +5,9 @@ const MANY = 100;
 /** So many days or moments do where they are all that a complete list has. */
 const ENOUGH_OF_A_LIST = 20;
 
-/** The kinds of value that a column of the type shows; `jsonb` shows all. The same as muster.fits. */
+/** The kinds of value that a column of the type shows; `jsonb` shows all. */
 const FITTING: Readonly<Record<Exclude<ColumnType, 'jsonb'>, readonly Kind[]>> = {
-  text: ['string', 'date', 'timestamptz', 'number', 'boolean'],
+  text: ['string', 'date', 'date_beyond', 'timestamptz', 'timestamptz_beyond', 'number', 'boolean'],
   boolean: ['boolean'],
   numeric: ['number'],
   date: ['date'],
@@ -33,12 +33,24 @@ export function decideType({ kinds, isKey, isDue, isWhole }: Evidence): ColumnTy
   const seen = Object.entries(kinds).filter(([kind, n]) => n > 0 && kind !== 'null' && !(isKey && kind === 'object'));
   const total = seen.reduce((sum, [, n]) => sum + n, 0);
   if (total === 0 || (total < MANY && !isDue)) return undefined;
-  const only = seen.length === 1 ? (seen[0]![0] as Kind) : undefined;
+  const only = onlyKind(seen.map(([kind]) => kind as Kind));
   if (only === 'boolean') return 'boolean';
   if (only === 'number') return 'numeric';
   if (only === 'date' || only === 'timestamptz') return total >= MANY || (isWhole && total >= ENOUGH_OF_A_LIST) ? only : 'text';
   return seen.some(([kind]) => kind === 'array' || kind === 'object') ? 'jsonb' : 'text';
 }
+
+/**
+ * The kind of every value, if there is one. A day or a moment beyond the years that a column shows is of the kind of the others. Where it has no
+ * others, it is a moment all the same, but no day: codes of digits look like one.
+ */
+function onlyKind(kinds: readonly Kind[]): Kind | undefined {
+  const [kind, ...others] = new Set(kinds.map((each) => SHOWN_KIND[each] ?? each));
+  if (kind === undefined || others.length > 0) return undefined;
+  return kind === 'date' && !kinds.includes('date') ? undefined : kind;
+}
+
+const SHOWN_KIND: Readonly<Partial<Record<Kind, Kind>>> = { date_beyond: 'date', timestamptz_beyond: 'timestamptz' };
 
 /** The kinds of value that a column of the type does not show. */
 export function misfitsOf(type: ColumnType, kinds: Kinds): Kind[] {

@@ -5,7 +5,9 @@ import { type TestDatabase, testDatabase } from '../support/database.js';
 // PostgreSQL has learned to ask whether a text is a day (16) and to take it at once (17). Each server makes the functions that it can; those of the older
 // ones are made here as well, each in a schema of its own.
 
-const MIGRATION = new URL('../../prisma/migrations/20261125180000_schema_log/migration.sql', import.meta.url);
+const MIGRATIONS = ['20261125180000_schema_log', '20261127330000_moments_in_range'].map(
+  (name) => new URL(`../../prisma/migrations/${name}/migration.sql`, import.meta.url),
+);
 const VERSION = "current_setting('server_version_num')::integer";
 
 let database: TestDatabase;
@@ -15,7 +17,7 @@ beforeAll(async () => {
   database = await testDatabase();
   const { rows } = await database.db.pool.query<{ version: number }>(`SELECT ${VERSION} AS version`);
   newest = Math.floor(rows[0]!.version / 10_000);
-  blocks = readFileSync(MIGRATION, 'utf8').match(/^DO \$do\$[^]*?^END \$do\$;/gm) ?? [];
+  blocks = MIGRATIONS.flatMap((file) => readFileSync(file, 'utf8').match(/^DO \$do\$[^]*?^END \$do\$;/gm) ?? []);
   for (const version of servers()) {
     await database.db.pool.query(`CREATE SCHEMA as_of_${version}`);
     for (const block of blocks) {
@@ -36,7 +38,50 @@ const MOMENTS = [
   '2024-05-01T10:00:00.5+01:00',
   '2024-05-01T10:00-05:30',
 ];
+/** Moments with what they are in UTC, where Date does not know or keep it. */
+const EDGES: readonly (readonly [string, string])[] = [
+  ['2024-02-29T24:00:00Z', '2024-03-01 00:00:00'],
+  ['2024-02-29T24:00Z', '2024-03-01 00:00:00'],
+  ['2016-12-31T23:59:60Z', '2017-01-01 00:00:00'],
+  ['2024-02-29T10:00:00+15:59', '2024-02-28 18:01:00'],
+  ['2024-02-29T10:00:00.12345678901234Z', '2024-02-29 10:00:00.123457'],
+  ['0001-01-01T00:00:00Z', '0001-01-01 00:00:00'],
+  ['0001-01-01T01:00:00+01:00', '0001-01-01 00:00:00'],
+  ['0001-01-01T00:00:00-01:00', '0001-01-01 01:00:00'],
+  ['9999-12-31T23:59:59.999999Z', '9999-12-31 23:59:59.999999'],
+  ['9999-12-31T23:59:59.9999994Z', '9999-12-31 23:59:59.999999'],
+  ['9999-12-31T23:59:59.9999999+00:01', '9999-12-31 23:59:00'],
+  ['9999-12-30T24:00:00-12:00', '9999-12-31 12:00:00'],
+];
+/** Written as moments, and beyond the years 1 to 9999 once rounded and moved to UTC. */
+const BEYOND = [
+  '9999-12-31T23:59:59.9999999Z',
+  '9999-12-31T23:59:59.9999995Z',
+  '9999-12-31T23:59:59.9999999-12:00',
+  '9999-12-31T12:00:00-12:00',
+  '9999-12-31T24:00:00Z',
+  '9999-12-31T23:59:60Z',
+  '0001-01-01T00:00:00+01:00',
+  '0001-01-01T15:58:59+15:59',
+  '0000-01-01T00:00:00Z',
+  '0000-00-00T00:00:00Z',
+  '10000-01-01T00:00:00Z',
+  '+010000-01-01T00:00:00.000Z',
+  '-000001-12-31T23:59:59Z',
+];
 const NEITHER = [
+  ...BEYOND,
+  '-infinity',
+  '10000-01-01',
+  '0000-00-00',
+  '   1-01-01',
+  '2024-05-01T10:0Z',
+  '2024-05-01T24:00:01Z',
+  '2024-05-01T24:00:00.5Z',
+  '2024-05-01T23:59:61Z',
+  '2024-05-01T10:00:00+16:00',
+  '0500-01-01T10:00 BC Z',
+  '0500-01-01T10:00 bc+00:00',
   '',
   'now',
   'today',
@@ -78,7 +123,7 @@ async function read(schema: string, text: string) {
 }
 
 test('servers of every version take the same texts for days and moments, and fail on none', async () => {
-  expect(blocks.filter((block) => block.includes(VERSION))).toHaveLength(2);
+  expect(blocks.filter((block) => block.includes(VERSION))).toHaveLength(4);
   for (const schema of ['muster', ...servers().map((version) => `as_of_${version}`)]) {
     for (const text of DAYS)
       expect([schema, text, await read(schema, text)]).toEqual([
@@ -91,6 +136,10 @@ test('servers of every version take the same texts for days and moments, and fai
       expect([schema, text, rest]).toEqual([schema, text, { day: false, moment: true, dayText: null }]);
       expect(Date.parse(`${String(momentText).replace(' ', 'T')}Z`)).toBe(Date.parse(text));
     }
+    for (const [text, momentText] of EDGES) {
+      const shown = { day: false, moment: true, dayText: null, momentText };
+      expect([schema, text, await read(schema, text)]).toEqual([schema, text, shown]);
+    }
     for (const text of NEITHER)
       expect([schema, text, await read(schema, text)]).toEqual([
         schema,
@@ -98,6 +147,19 @@ test('servers of every version take the same texts for days and moments, and fai
         { day: false, moment: false, dayText: null, momentText: null },
       ]);
   }
+});
+
+test('what is beyond the years that are shown has a kind of its own', async () => {
+  const kindOf = async (text: string) =>
+    (await database.db.pool.query<{ kind: string }>('SELECT muster.kind_of(to_jsonb($1::text)) AS kind', [text])).rows[0]!.kind;
+  for (const text of BEYOND) expect([text, await kindOf(text)]).toEqual([text, 'timestamptz_beyond']);
+  for (const text of ['10000-01-01', '0000-00-00', '9999-99-99', '+010000-01-01'])
+    expect([text, await kindOf(text)]).toEqual([text, 'date_beyond']);
+  for (const text of ['', '-infinity', '2024-02-30', '12345-6-7890', 'ABCDE-12-34', '12345-67', '0000-00-00x', '10000-01-01T'])
+    expect([text, await kindOf(text)]).toEqual([text, 'string']);
+  for (const text of DAYS) expect([text, await kindOf(text)]).toEqual([text, 'date']);
+  for (const text of [...MOMENTS, ...EDGES.map(([each]) => each)])
+    expect([text, await kindOf(text)]).toEqual([text, 'timestamptz']);
 });
 
 test('PostgreSQL puts each of them into the query, without a call', async () => {

@@ -12,8 +12,21 @@ import type { Transaction } from '../transaction.js';
 export const COLUMN_TYPES = ['text', 'boolean', 'numeric', 'date', 'timestamptz', 'jsonb'] as const;
 export type ColumnType = (typeof COLUMN_TYPES)[number];
 
-/** What a value is, as muster.kind_of has it: that of JSON, but that texts which are days or moments are told apart. */
-export type Kind = 'null' | 'boolean' | 'number' | 'string' | 'date' | 'timestamptz' | 'array' | 'object';
+/**
+ * What a value is, as muster.kind_of has it: that of JSON, but that texts which are days or moments are told apart. Those written as days or
+ * moments beyond the years 1 to 9999 (`…_beyond`) are shown as texts alone.
+ */
+export type Kind =
+  | 'null'
+  | 'boolean'
+  | 'number'
+  | 'string'
+  | 'date'
+  | 'date_beyond'
+  | 'timestamptz'
+  | 'timestamptz_beyond'
+  | 'array'
+  | 'object';
 export type Kinds = Readonly<Partial<Record<Kind, number>>>;
 
 /** A key of a resource's records. `values` are those that are not null. */
