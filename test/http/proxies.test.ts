@@ -83,6 +83,21 @@ describe('a request', () => {
     },
   );
 
+  test('goes through a proxy that itself speaks TLS', async () => {
+    const server = await proxy({ tls: { key, cert }, credentials: 'muster:secret' });
+    const http = client(through(server.url));
+    await get(http, `https://localhost:${secure}/a`);
+    await get(http, `http://localhost:${plain}/b`);
+    expect(server.asked).toEqual([`CONNECT localhost:${secure}`, `GET http://localhost:${plain}/b`]);
+    expect(heard).toEqual([`GET localhost:${secure} /a`, `GET localhost:${plain} /b`]);
+    await expect(
+      get(client(through(server.url.replace('https:', 'http:'))), `https://localhost:${secure}/`),
+    ).rejects.toMatchObject({
+      sent: false,
+      message: expect.stringContaining(`the proxy 127.0.0.1:${server.port}`) as string,
+    });
+  });
+
   test('by http is sent to the proxy for its whole address', async () => {
     const server = await proxy({ credentials: 'muster:secret' });
     const http = client(through(server.url));

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage, request } from 'node:http';
+import { createServer, type IncomingMessage, request, type RequestListener } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { pipeline } from 'node:stream';
 
@@ -21,15 +22,23 @@ interface ProxyOptions {
   readonly hangs?: boolean;
   /** Hosts that it knows, as those of a network that no name server of ours knows: `api.internal:443` to host and port. */
   readonly hosts?: Readonly<Record<string, string>>;
+  /** Speaks TLS itself. */
+  readonly tls?: { readonly key: string; readonly cert: string };
 }
 
 /** A forward proxy: CONNECT for https, whole addresses for http. */
-export async function startProxy({ credentials, refuses, hangs = false, hosts = {} }: ProxyOptions = {}): Promise<ProxyServer> {
+export async function startProxy({
+  credentials,
+  refuses,
+  hangs = false,
+  hosts = {},
+  tls,
+}: ProxyOptions = {}): Promise<ProxyServer> {
   const asked: string[] = [];
   const sockets = new Set<Socket>();
   const isLetIn = ({ headers }: IncomingMessage) =>
     credentials === undefined || headers['proxy-authorization'] === `Basic ${Buffer.from(credentials).toString('base64')}`;
-  const server = createServer((incoming, response) => {
+  const forward: RequestListener = (incoming, response) => {
     asked.push(`${incoming.method} ${incoming.url}`);
     if (hangs) return;
     if (!isLetIn(incoming)) return void response.writeHead(407, { 'proxy-authenticate': 'Basic realm="proxy"' }).end();
@@ -46,7 +55,8 @@ export async function startProxy({ credentials, refuses, hangs = false, hosts = 
     );
     onward.on('error', () => response.writeHead(502).end());
     pipeline(incoming, onward, () => {});
-  });
+  };
+  const server = tls ? createTlsServer(tls, forward) : createServer(forward);
   server.on('connection', (socket) => sockets.add(socket));
   server.on('connect', (incoming, client: Socket, head) => {
     asked.push(`CONNECT ${incoming.url}`);
@@ -68,7 +78,7 @@ export async function startProxy({ credentials, refuses, hangs = false, hosts = 
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
   return {
-    url: `http://${credentials === undefined ? '' : `${credentials}@`}127.0.0.1:${port}`,
+    url: `http${tls ? 's' : ''}://${credentials === undefined ? '' : `${credentials}@`}127.0.0.1:${port}`,
     port,
     asked,
     close: async () => {
