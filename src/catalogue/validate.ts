@@ -1,7 +1,7 @@
 import { distance } from 'fastest-levenshtein';
 import type { z } from 'zod';
 import { type Fault, FaultsError } from '../core/errors.js';
-import { idParts } from '../pagers/id-candidate.js';
+import { faultOfCandidate } from '../pagers/id-candidate.js';
 import { type PagerSpec, styleNamed } from '../pagers/registry.js';
 import type { PrivacyKey } from '../privacy/privacy-key.js';
 import { faultsOfRules } from '../privacy/rule-faults.js';
@@ -243,9 +243,10 @@ function faultsError(source: string, faults: readonly Fault[]): FaultsError {
   );
 }
 
-/** The members, or dot paths, of which the id may consist, as far as they can be told: an entry without any has the defaults. */
-function idsOf(raw: RawMap): readonly string[] {
-  return (ENTRY_SCHEMA.shape.id.safeParse(raw['id']).data ?? []).flatMap(idParts);
+/** The members, or dot paths, of which the id may consist; those of candidates that are wrong themselves are left out. */
+function idsOf({ id = ENTRY_SCHEMA.shape.id.parse(undefined) }: RawMap): readonly string[] {
+  const candidates: readonly unknown[] = Array.isArray(id) ? id : [];
+  return candidates.filter((each) => faultOfCandidate(each) === undefined).flatMap((each) => each as string | string[]);
 }
 
 function isMap(value: unknown): value is RawMap {

@@ -141,6 +141,16 @@ describe('a wrong catalogue', () => {
     });
   });
 
+  test('is told of rules on its ids beside other faults of them', () => {
+    const change = { id: ['', ['a.b', 'c']], privacy: { 'a.b': 'mask', c: 'drop', d: 'drop' } };
+    expect(Object.keys(faultsOf({ absences: { ...ENTRY, ...change } })).toSorted()).toEqual([
+      'absences.id[0]',
+      'absences.privacy.a.b',
+      'absences.privacy.c',
+    ]);
+    expect(Object.keys(faultsOf({ absences: { ...ENTRY, privacy: { uid: 'mask' } } }))).toEqual(['absences.privacy.uid']);
+  });
+
   test('is asked what it meant', () => {
     const faults = faultsOf({ absences: { ...ENTRY, evelope: 'value', pager: { style: 'skip-take', size: 5, takename: 'x' } } });
     expect(faults['absences.evelope']).toContain('did you mean envelope?');

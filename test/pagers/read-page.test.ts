@@ -6,7 +6,8 @@ import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { isMusterError } from '../../src/core/errors.js';
 import { bytesOf, type TextSlice } from '../../src/core/text-slice.js';
 import { atOnce, ITEMS_A_TURN } from '../../src/core/turns.js';
-import { type PageFormat, readPage as readResponse } from '../../src/pagers/read-page.js';
+import { idValues, type PageFormat, readPage as readResponse } from '../../src/pagers/read-page.js';
+import { valueAt } from '../../src/pagers/fields.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 
 const formatOf = (of: Endpoint): PageFormat => ({ resource: of.resource, id: of.id, pager: pagerFor(of), ignoreTotals: false });
@@ -157,6 +158,32 @@ describe('the id of a record', () => {
     });
     expect(page('[{"a":1,"c":{"d":4},"e":5},{"a":1}]')).toMatchObject({ idField: 'c.d', ids: ['4', /^#/].map(like) });
     expect(page('[{"a":1,"c":{"d":null},"e":5},{"a":1}]')).toMatchObject({ idField: 'e', ids: ['5', /^#/].map(like) });
+  });
+
+  test('at a dot path is found by walks and second readings alike, wherever names hold dots themselves', () => {
+    const names = ['a', 'b', 'c', 'a.b', 'b.c', 'a.b.c', 'x'];
+    const { record } = fc.letrec<{ value: unknown; record: unknown }>((tie) => ({
+      value: fc.oneof({ maxDepth: 4 }, fc.constantFrom('t', 'é/\\"', '', 7, null, true, [{ b: 1 }]), tie('record')),
+      record: fc.dictionary(fc.constantFrom(...names), tie('value'), { maxKeys: 5, noNullPrototype: true }),
+    }));
+    const candidates = [['a.b.c', 'a'], 'a.b.c', 'b.c'] as const;
+    fc.assert(
+      fc.property(record, fc.nat(2), fc.constantFrom(0, 1, 2), (value, indent, n) => {
+        const isId = (each: unknown) => typeof each === 'number' || (typeof each === 'string' && each !== '');
+        const parts = [candidates[n]!].flat().map((path) => valueAt(value, path));
+        const escaped = parts.map((part) => (n === 0 ? String(part).replaceAll(/[\\/]/g, '\\$&') : String(part)));
+        const expected = parts.every(isId) ? [escaped.join('/')] : [];
+        const text = JSON.stringify(value, null, indent);
+        const page = readBytes(Buffer.from(`[${text}]`), byIds([candidates[n]!]));
+        expect(page.records.map(({ id }) => id)).toEqual(expected);
+        expect(idIn(text, byIds([candidates[n]!]).id)).toBe(expected[0]);
+        const values = idValues(
+          { source: Buffer.from(text), start: 0, end: Buffer.byteLength(text) },
+          page.idField ? [page.idField] : [],
+        );
+        expect([...values.values()].filter(Boolean)).toEqual(expected);
+      }),
+    );
   });
 
   test('at a dot path that no record has is looked for in portions', () => {
