@@ -106,10 +106,8 @@ function unclear(value: unknown): { readonly kind: 'unclear'; readonly found: st
 }
 
 /** The kind of a value in a message's words: "an array". */
-export function kindOf(value: unknown): string {
-  if (value === undefined) return 'missing';
-  if (value === null) return 'null';
+function kindOf(value: unknown): string {
   if (Array.isArray(value)) return 'an array';
   if (typeof value === 'number') return Number.isInteger(value) ? 'a whole number' : 'a number with a fraction';
-  return { string: 'a text', boolean: `${String(value)}`, object: 'an object' }[typeof value as 'string' | 'boolean' | 'object'];
+  return { string: 'a text', boolean: String(value), object: 'an object' }[typeof value as 'string' | 'boolean' | 'object'];
 }

@@ -56,5 +56,5 @@ $$ SELECT CASE WHEN jsonb_typeof($1) <> 'string' THEN jsonb_typeof($1)
 
 -- Values that were moments until now and are none any more get their text columns once they are counted again.
 INSERT INTO "muster"."schema_resources" ("resource", "rebuild_asked_at")
-SELECT DISTINCT "resource", now() FROM "muster"."schema_columns" WHERE "type" IN ('date', 'timestamptz')
+SELECT DISTINCT "resource", now() FROM "muster"."schema_columns" WHERE "type" = 'timestamptz'
 ON CONFLICT ("resource") DO UPDATE SET "rebuild_asked_at" = EXCLUDED."rebuild_asked_at";

@@ -55,7 +55,7 @@ const LINKS: readonly Lesson[] = [
     records: SEVERAL_PAGES,
     act: {
       kind: 'page',
-      change: (page) => withHeader(page, 'link', `</app.css>; rel=preload; as=style; nopush, ${page.headers['link']}`),
+      change: (page) => withHeader(page, 'link', `</app.css>; rel=preload; as=style; nopush, ${String(page.headers['link'])}`),
     },
   },
 ];

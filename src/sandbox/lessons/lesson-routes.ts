@@ -51,11 +51,17 @@ export function lessonRoutes(app: FastifyInstance, lessons: Lessons, world: Worl
   );
 }
 
+const LONGEST_SECONDS = 31 * 24 * 3_600;
+
 function targetOf({ company_id: companyId, list: resource, seconds }: NonNullable<Body> = {}): LessonTarget {
   const isText = (value: unknown): value is string | undefined => value === undefined || typeof value === 'string';
-  const isTime = (value: unknown): value is number | undefined => value === undefined || (typeof value === 'number' && value > 0);
+  const isTime = (value: unknown): value is number | undefined =>
+    value === undefined || (typeof value === 'number' && value > 0 && value <= LONGEST_SECONDS);
   if (isText(companyId) && isText(resource) && isTime(seconds)) return { companyId, resource, seconds };
-  throw new MusterError('invalid_request', 'company_id and list must be texts, and seconds a number above 0.');
+  throw new MusterError(
+    'invalid_request',
+    'company_id and list must be texts, and seconds a number above 0, of 31 days at most.',
+  );
 }
 
 function requireToken(request: FastifyRequest, token: Secret): void {

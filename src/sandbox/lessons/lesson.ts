@@ -24,10 +24,10 @@ export interface Lesson {
   readonly name: string;
   /** What the sandbox does while it is on, in a sentence. */
   readonly does: string;
-  /** What Muster shows after the commands of `then`, in a sentence. */
+  /** What Muster shows after the commands of `next`, in a sentence. */
   readonly see: string;
-  /** Commands of `muster` to run next. Default: `sync`. */
-  readonly then?: readonly ('sync' | 'holds' | 'companies' | 'issues')[];
+  /** Commands of `muster` to run next; `start` is a sync that is not waited for, since it may be put off for long. Default: `sync`. */
+  readonly next?: readonly ('sync' | 'start' | 'holds' | 'companies')[];
   /** Lists that it can be about, first the default one. Default: each list, first `employees`. */
   readonly lists?: readonly Resource[];
   /** It concerns a list without any record, or one with at least so many. Default: 1. */
@@ -41,3 +41,6 @@ export interface Lesson {
 
 /** Lists with so many records have several pages, whichever size their entry in examples/catalogue.yaml asks for. */
 export const SEVERAL_PAGES = 101;
+
+/** How long faults last that pass: short enough to see the end of them while a run waits. */
+export const PASSING_SECONDS = 45;

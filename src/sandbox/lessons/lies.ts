@@ -1,5 +1,5 @@
 import { type AnsweredPage, type Members, withHeader, withMembers, withTold } from './answered-page.js';
-import { type Lesson, SEVERAL_PAGES } from './lesson.js';
+import { type Lesson, PASSING_SECONDS, SEVERAL_PAGES } from './lesson.js';
 
 const UNPROVED = 'The walk succeeds and is not verified';
 const WITH_TOTAL = ['employees', 'departments', 'absences', 'contracts', 'shifts', 'notes'] as const;
@@ -10,14 +10,14 @@ export const LIES: readonly Lesson[] = [
   {
     name: 'lie',
     does: 'Every page claims seven records more than the list has.',
-    see: `${UNPROVED}: its unverified_reason says that the total does not fit. Nothing is deleted.`,
+    see: `${UNPROVED}: contradicting_envelope, since the total promises more than there is. Nothing is deleted.`,
     lists: WITH_TOTAL,
     act: { kind: 'page', change: (page) => withTold(page, 'total', String(page.total + 7)) },
   },
   {
     name: 'cut',
     does: 'Every page after the first is empty, although the total says that records follow.',
-    see: `${UNPROVED}, or fails with the cause. The rows that were not received stay.`,
+    see: `${UNPROVED}: never_ended. The rows that were not received stay.`,
     lists: ['employees', 'departments', 'absences', 'contracts', 'notes'],
     records: SEVERAL_PAGES,
     act: { kind: 'page', change: (page) => (page.isFirst ? page : { ...page, records: [] }) },
@@ -25,14 +25,16 @@ export const LIES: readonly Lesson[] = [
   {
     name: 'denied',
     does: 'The list is answered 200 with "isSuccess": false, no records and a total of 0.',
-    see: 'The walk fails with success_denied: that is no empty list. Every row stays.',
+    see: 'That is no empty list: the run waits, and succeeds once the service answers rightly. Every row stays.',
+    seconds: PASSING_SECONDS,
     lists: POSITIONED,
     act: { kind: 'page', change: (page) => denied(page, { isSuccess: 'false', httpStatusCode: '403' }) },
   },
   {
     name: 'late-error',
     does: 'Every page after the first has no records and "errors": [{"code": "TIMEOUT"}].',
-    see: 'The walk fails with success_denied, and goes on from its checkpoint later. Every row stays.',
+    see: 'The run waits, and goes on from its checkpoint once the service answers rightly. Every row stays.',
+    seconds: PASSING_SECONDS,
     lists: [...POSITIONED, 'documents', 'shifts', 'payslips', 'timesheets'],
     records: SEVERAL_PAGES,
     act: { kind: 'page', change: (page) => (page.isFirst ? page : denied(page, { errors: '[{"code":"TIMEOUT"}]' })) },

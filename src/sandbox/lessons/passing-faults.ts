@@ -1,9 +1,6 @@
 import type { Effect } from '../faults.js';
 import { htmlAnswer } from './api-answers.js';
-import type { Lesson, RequestEffect } from './lesson.js';
-
-/** How long these faults last: short enough to see the end of them while a run waits. */
-export const PASSING_SECONDS = 45;
+import { type Lesson, PASSING_SECONDS, type RequestEffect } from './lesson.js';
 
 const PUT_OFF = 'The run waits and tries again, and succeeds once the fault is over.';
 

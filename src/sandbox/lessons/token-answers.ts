@@ -1,14 +1,13 @@
 import type { Effect } from '../faults.js';
 import { htmlAnswer } from './api-answers.js';
-import type { Lesson } from './lesson.js';
-import { PASSING_SECONDS } from './passing-faults.js';
+import { type Lesson, PASSING_SECONDS } from './lesson.js';
 
 function oddAnswer(name: string, answered: string, effect: Effect): Lesson {
   return {
     name,
     does: `The company's access token ends, and its refresh is answered ${answered}.`,
     see: 'The run waits; the refresh is tried again later and granted. The company keeps its authorization.',
-    then: ['sync', 'companies'],
+    next: ['sync', 'companies'],
     seconds: PASSING_SECONDS,
     act: { kind: 'token', effect },
   };
