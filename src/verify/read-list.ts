@@ -119,6 +119,7 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
   let state: JsonObject = pager.first();
   let failures = 0;
   let distinct = 0;
+  let total: number | undefined;
   let firstPage: string | undefined;
   const tokens = new Set<string | number>();
   for (;;) {
@@ -142,12 +143,13 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
       if (records.length > 0) firstPage ??= page;
       if (envelope.nextToken !== undefined) tokens.add(envelope.nextToken);
       distinct += ids.length - known;
+      total = envelope.total ?? total;
       yield { pass, records, etag };
       if (advance.kind !== 'done') continue;
       const behind = await pageBehind(of, state, records.length);
-      const isSaid = envelope.total === undefined && envelope.isEndTold !== true && envelope.hasNext !== false;
+      const isSaid = total === undefined && envelope.isEndTold !== true && envelope.hasNext !== false;
       if (behind.length === 0) {
-        const isWhole = envelope.total === undefined || distinct >= envelope.total;
+        const isWhole = total === undefined || distinct >= total;
         return { isWhole, contradiction: isSaid && sign !== undefined ? `${sign} says that more records follow` : undefined };
       }
       yield { pass, records: behind };

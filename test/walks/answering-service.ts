@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { createServer } from 'node:http';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import type { TestDatabase } from '../support/database.js';
@@ -13,7 +13,14 @@ export interface Answer {
   /** Undefined: no body. A text is sent as it is. */
   readonly body?: unknown;
 }
-export type Respond = (asked: URLSearchParams, body: Record<string, unknown>) => Answer;
+export type Respond = (asked: URLSearchParams, body: Record<string, unknown>, headers: IncomingHttpHeaders) => Answer;
+
+interface Course {
+  /** The walk is interrupted once, behind so many pages. */
+  readonly stopAfterPages?: number;
+  /** Walks of the list, of which the last one counts. */
+  readonly nights?: number;
+}
 
 const PATH = '/api/companies/{company_id}/things';
 
@@ -28,7 +35,7 @@ export async function answeringService(database: TestDatabase) {
       const { pathname, search, searchParams } = new URL(request.url!, 'http://service');
       const sent = parts.length > 0 ? (JSON.parse(Buffer.concat(parts).toString()) as Record<string, unknown>) : {};
       if (pathname.endsWith('/things')) asked.push(search);
-      const { status = 200, headers, body } = respond(searchParams, sent);
+      const { status = 200, headers, body } = respond(searchParams, sent, request.headers);
       response.writeHead(status, { ...(body !== undefined && { 'content-type': 'application/json' }), ...headers });
       response.end(typeof body === 'string' || body === undefined ? body : JSON.stringify(body));
     })();
@@ -41,14 +48,16 @@ export async function answeringService(database: TestDatabase) {
     get: () => undefined,
   });
 
-  /** Mirrors the list that is declared so, and has it read a second time where `later` answers. `stopAfterPages`: the walk is interrupted once, behind so many. */
-  async function walk(entry: object, answers: Respond, later?: Respond, work?: { readonly stopAfterPages: number }) {
+  /** Mirrors the list that is declared so, and has it read a second time where `later` answers. */
+  async function walk(entry: object, answers: Respond, later?: Respond, { stopAfterPages, nights = 1 }: Course = {}) {
     const harness = foreignHarness(database.db, url, endpoints(entry));
     [respond, asked] = [answers, []];
     try {
       const company = await harness.connect(randomUUID());
-      const begun = await harness.sync(company, {}, work);
-      const [walked] = (work ? await harness.work(begun.id) : begun).walks;
+      let { id, walks } = await harness.sync(company, {}, stopAfterPages === undefined ? {} : { stopAfterPages });
+      if (stopAfterPages !== undefined) ({ walks } = await harness.work(id));
+      for (let night = 1; night < nights; night += 1) ({ id, walks } = await harness.sync(company));
+      const [walked] = walks;
       const searches = [...asked];
       respond = later ?? answers;
       const verify = later && (await harness.verify(company)).walks[0];

@@ -84,7 +84,7 @@ describe('a list whose positions begin with 1', () => {
     let gone = 0;
     const moving: Respond = (query, body) => {
       if (query.get('startIndex') === '3') gone = 2;
-      const { Resources, ...around } = scim(() => 8 - gone)(query, body).body as { Resources: { id: number }[] };
+      const { Resources, ...around } = scim(() => 8 - gone)(query, body, {}).body as { Resources: { id: number }[] };
       return { body: { ...around, Resources: Resources.map(({ id }) => ({ id: id + gone })) } };
     };
     const found = await walk({ pager: SCIM, fields: FIELDS }, moving);

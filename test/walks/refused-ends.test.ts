@@ -83,7 +83,7 @@ describe('a page behind the last one', () => {
     expect(await walk(entry, other)).toMatchObject({ verified: false, status: 'failed' });
     // A page that the service lacks for a reason of its own.
     const gap: Respond = (query, body) =>
-      query.get('page') === '2' ? { status: 404 } : list(9, () => ({ status: 404 }))(query, body);
+      query.get('page') === '2' ? { status: 404 } : list(9, () => ({ status: 404 }))(query, body, {});
     expect(await walk(entry, gap)).toMatchObject({ verified: true, received: 6 });
   });
 
@@ -146,11 +146,11 @@ describe('a refusal for another reason than the end', () => {
   test('is no end in a list by position whatever it says, where a record stands there', async () => {
     for (const body of [{}, undefined]) {
       const limited: Respond = (query) =>
-        Number(query.get('skip')) + Number(query.get('take')) > 7 ? { status: 400, body } : list(9, () => ({}))(query, {});
-      expect(await walk({ pager: SKIP, fields: BARE }, limited)).toMatchObject({ verified: false });
+        Number(query.get('skip')) + Number(query.get('take')) > 7 ? { status: 400, body } : list(9, () => ({}))(query, {}, {});
+      expect(await walk({ pager: SKIP, fields: BARE }, limited)).toMatchObject({ status: 'failed', verified: false });
       const unaligned: Respond = (query) =>
-        Number(query.get('skip')) % 3 > 0 ? { status: 400, body } : list(9, () => ({}))(query, {});
-      expect(await walk({ pager: SKIP, fields: BARE }, unaligned)).toMatchObject({ verified: false });
+        Number(query.get('skip')) % 3 > 0 ? { status: 400, body } : list(9, () => ({}))(query, {}, {});
+      expect(await walk({ pager: SKIP, fields: BARE }, unaligned)).toMatchObject({ status: 'failed', verified: false });
     }
   });
 
@@ -165,7 +165,7 @@ describe('a refusal for another reason than the end', () => {
   test('ends a list by position that became shorter meanwhile where it ends', async () => {
     let length = 7;
     const shrinking: Respond = (query, body) => {
-      const answer = list(length, () => ({ status: 404, body: {} }))(query, body);
+      const answer = list(length, () => ({ status: 404, body: {} }))(query, body, {});
       if (query.get('skip') === '2') length = 4;
       return answer;
     };

@@ -103,7 +103,7 @@ describe('no records', () => {
     const cut =
       (around: object): Respond =>
       (query) =>
-        Number(query.get('page') ?? 1) > 1 ? { body: { ...nothing, ...around } } : pages(() => around)(query, {});
+        Number(query.get('page') ?? 1) > 1 ? { body: { ...nothing, ...around } } : pages(() => around)(query, {}, {});
     expect(await walk({ pager: NUMBERED, fields: { data: 'items', total: 'total' } }, cut({ total: 7 }))).toMatchObject({
       verified: false,
     });
@@ -113,6 +113,26 @@ describe('no records', () => {
     expect(
       await walk({ pager: NUMBERED, fields: { data: 'items', total: 'none', hasNext: 'more' } }, cut({ more: true })),
     ).toMatchObject({ verified: false });
+  });
+});
+
+describe('an answer without an array', () => {
+  test.each<[string, object | undefined]>([
+    ['null', { items: null, next: null }],
+    ['an empty object', { items: {}, next: null }],
+    ['a missing member', { next: null }],
+    ['no body', undefined],
+  ])('is the same to privacy rules, and where its ETag confirms it: %s', async (_what, body) => {
+    const asked: (string | undefined)[] = [];
+    const entry = { pager: TOKENS, fields: { data: 'items', next: 'next' }, privacy: { name: 'drop' } };
+    const answers: Respond = (query, _body, headers) => {
+      // The company's own record is asked for, too.
+      if (query.has('pageSize')) asked.push(headers['if-none-match']);
+      if (headers['if-none-match'] === '"e1"') return { status: 304, headers: { etag: '"e1"' } };
+      return { status: body ? 200 : 204, headers: { etag: '"e1"' }, body };
+    };
+    expect(await walk(entry, answers, undefined, { nights: 2 })).toMatchObject(EMPTY);
+    expect(asked).toEqual([undefined, '"e1"']);
   });
 });
 
@@ -256,7 +276,7 @@ describe('more', () => {
         const answers: Respond = (query) =>
           Number(query.get('page')) > 2
             ? { status, body: { message: 'no such page' } }
-            : pages(() => ({ hasMore: more }))(query, {});
+            : pages(() => ({ hasMore: more }))(query, {}, {});
         expect(await walk(flagged, answers)).toMatchObject({ verified: false, status: 'failed' });
       }
   });
@@ -395,7 +415,7 @@ describe('a page', () => {
 
   test.each([203, 206])('is an answer of status %i', async (status) => {
     const entry = { pager: SKIP, fields: { data: 'items', total: 'count' } };
-    const answers: Respond = (query, body) => ({ ...pages(() => ({ count: 7 }))(query, body), status });
+    const answers: Respond = (query, body) => ({ ...pages(() => ({ count: 7 }))(query, body, {}), status });
     const found = await walk(entry, answers, answers);
     expect(found).toMatchObject(WHOLE);
     expect(found.again!.verify).toMatchObject({ compared: 7 });
@@ -441,7 +461,7 @@ describe('a page', () => {
     const cut =
       (around: object): Respond =>
       (query, body) =>
-        Number(query.get('page')) > 1 ? { status: 204 } : pages(() => around)(query, body);
+        Number(query.get('page')) > 1 ? { status: 204 } : pages(() => around)(query, body, {});
     const fields = { data: 'items', total: 'none' };
     expect(await walk({ pager: NUMBERED, fields: { ...fields, total: 'count' } }, cut({ count: 7 }))).toMatchObject({
       verified: false,
@@ -454,7 +474,8 @@ describe('a page', () => {
   });
 
   test('behind an empty first one of status 204 is read', async () => {
-    const late: Respond = (query, body) => (Number(query.get('page')) === 1 ? { status: 204 } : pages(() => ({}))(query, body));
+    const late: Respond = (query, body) =>
+      Number(query.get('page')) === 1 ? { status: 204 } : pages(() => ({}))(query, body, {});
     expect(await walk({ pager: NUMBERED, fields: { data: 'items', total: 'none' } }, late)).toMatchObject({
       verified: true,
       received: 4,
