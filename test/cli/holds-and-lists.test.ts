@@ -71,3 +71,27 @@ test('records that could not be kept are listed without their texts, unless JSON
   ]);
   expect((await operate('rejected', '--resource', 'departments', '--json')).json()).toEqual([]);
 });
+
+test('the state of each list of a company is printed with what the service says, and companies are found by it', async () => {
+  const lacking = await admin.addCompany();
+  const walk = {
+    ...lacking,
+    resource: 'departments',
+    position: 0,
+    status: 'succeeded',
+    finishedAt: new Date(Date.now() + 60_000),
+  };
+  const refused = { ...walk, unverifiedReason: 'unavailable', serviceSays: 'Your plan has no departments.' };
+  const run = { ...lacking, trigger: 'manual', mode: 'full', status: 'succeeded', walks: { create: [refused] } };
+  const { id } = await admin.db.prisma.run.create({ data: run });
+  await admin.db.prisma.list.create({ data: { ...lacking, resource: 'departments', unavailableSince: new Date() } });
+
+  const shown = await operate('companies', '--environment', 'test', '--company', lacking.companyId);
+  expect(shown.stdout).toMatch(/^departments +0 +unavailable +\d{4}-/m);
+  expect(shown.stdout).toMatch(/^departments: the service says: Your plan has no departments\.$/m);
+  expect((await operate('runs', 'show', id)).stdout).toMatch(/^departments: the service says: Your plan has no departments\.$/m);
+  const found = await operate('companies', '--resource', 'departments', '--state', 'unavailable', '--json');
+  expect(found.json()).toMatchObject([{ company_id: lacking.companyId }]);
+  expect((await operate('status')).stdout).toMatch(/^lists +.*, 1 unavailable \(/m);
+  expect((await operate('companies', '--state', 'gone')).code).toBe(2);
+});

@@ -38,8 +38,11 @@ beforeAll(async () => {
       status: 'succeeded',
       verified: false,
       unverifiedReason: HOSTILE,
+      serviceSays: HOSTILE,
+      finishedAt: new Date(Date.now() + 3_600_000),
     },
   });
+  await admin.db.prisma.list.create({ data: { ...company, resource: 'employees', unavailableSince: new Date() } });
   await admin.db.prisma.hold.create({
     data: {
       environment,
@@ -126,6 +129,16 @@ test('page, style and scripts weigh less than 150 kB, and the files are kept for
     weight += text.length;
   }
   expect(weight).toBeLessThan(150_000);
+});
+
+test('what the service says is shown as text, on the page of the company and of the run', async () => {
+  const escaped = 'The service says: <q>&lt;script>alert(1)&lt;/script>';
+  for (const path of [`/companies/${company.environment}/${company.companyId}`, `/runs/${RUN}`]) {
+    const { html } = await page.open(path);
+    expect(html.replaceAll('&gt;', '>')).toContain(escaped);
+  }
+  const { html } = await page.open(`/companies/${company.environment}/${company.companyId}`);
+  expect(html).toContain('Unavailable');
 });
 
 describe('a viewer', () => {
