@@ -188,9 +188,30 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a pair that the database refuses is set aside',
     file: 'src/oauth/refresh-attempt.ts',
-    line: 'if (unanswered === 0) return false;',
-    becomes: 'if (unanswered >= 0) return false;',
+    line: 'if (!isUnanswered) return false;',
+    becomes: 'if (company) return false;',
     tests: ['test/oauth/lost-database.test.ts'],
+  },
+  {
+    promise: 'an error that nobody understands ends no authorization',
+    file: 'src/oauth/token-answer.ts',
+    line: "kind: isClientFault ? 'client_refused' : 'unexplained'",
+    becomes: "kind: isClientFault ? 'client_refused' : 'refused'",
+    tests: ['test/oauth/put-off.test.ts'],
+  },
+  {
+    promise: 'a list that alone refuses the access token ends no authorization',
+    file: 'src/http/api-client.ts',
+    line: 'if (asked.isTaken) return refused;',
+    becomes: '',
+    tests: ['test/http/api-client.test.ts'],
+  },
+  {
+    promise: 'an access token that may be outdated ends no authorization',
+    file: 'src/oauth/access-token-manager.ts',
+    line: 'if (!isCurrent || !state.isJustRenewed || state.isLeased) return false;',
+    becomes: 'if (!isCurrent) return false;',
+    tests: ['test/oauth/refused-access-token.test.ts'],
   },
   {
     promise: 'a state does not give its link away',

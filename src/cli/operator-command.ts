@@ -48,14 +48,16 @@ export function listCommand<T extends object>(
   group: Command,
   description: string,
   filters: readonly Option[],
-  { path, columns }: { readonly path: string; readonly columns: Columns<T> },
+  { path, columns, rare = {} }: { readonly path: string; readonly columns: Columns<T>; readonly rare?: Columns<T> },
 ): void {
   const list = operatorCommand(group, 'list', `${description} (what \`muster ${group.name()}\` does by itself)`, {
     isDefault: true,
   });
   for (const filter of filters) list.addOption(filter);
   list.action(async ({ json, url, company, ...query }: ListOptions) => {
-    print(await openAdminClient({ url }).list<T>(path, { company_id: company, ...query }), columns, { json });
+    const items = await openAdminClient({ url }).list<T>(path, { company_id: company, ...query });
+    const filled = Object.entries(rare).filter(([, cell]) => items.some((item) => cell(item) != null));
+    print(items, { ...columns, ...Object.fromEntries(filled) }, { json });
   });
 }
 

@@ -311,6 +311,22 @@ describe('issues', () => {
       /sync again\.\nhttps:\S+#service_error\n\nPOST \/api\/syncs \{"status":"failed","environment":"test"\}/,
     );
     expect((await operate(['issues', 'show', randomUUID()])).code).toBe(1);
+    // What the token endpoint answered has a column where there is such an answer.
+    const where = { environment_companyId: company };
+    const failing = {
+      transientFailures: 2,
+      putOffs: 2,
+      lastFailure: 'service_refused',
+      lastStatus: 400,
+      lastError: 'access_denied',
+    };
+    await admin.db.prisma.token.update({ where, data: failing });
+    await admin.db.prisma.issue.create({ data: { ...issue, cause: 'token_put_off' } });
+    expect((await operate(['issues'])).stdout).toMatch(
+      /STATUS +TOKEN ANSWERS\n\S+ +token_put_off .* ongoing +400 access_denied \(to 1\)\n/,
+    );
+    await admin.db.prisma.token.update({ where, data: { transientFailures: 0 } });
+    await admin.db.prisma.issue.deleteMany({ where: { cause: 'token_put_off' } });
     // The overview is kept for two seconds.
     await waitFor(async () => /^open issues +1: see `muster issues`$/m.test((await operate(['status'])).stdout));
   });
