@@ -45,6 +45,11 @@ export class Exchange implements Dispatcher.DispatchHandler {
     });
   }
 
+  /** Whether it has had a connection: before, nothing of it was sent. */
+  get hasBegun(): boolean {
+    return this.#controller !== undefined;
+  }
+
   abort(reason: Error): void {
     this.#aborted ??= { reason };
     this.#reject(reason);

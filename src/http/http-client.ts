@@ -99,7 +99,7 @@ export class HttpClient {
     signal?.throwIfAborted();
     const maxBytes = memory ? this.#maxBytes : Math.min(this.#maxBytes, SMALL);
     const exchange = new Exchange(maxBytes, memory);
-    const timer = setTimeout(() => exchange.abort(tooLate(outgoing, deadlineMs)), deadlineMs);
+    const timer = setTimeout(() => exchange.abort(tooLate(outgoing, deadlineMs, exchange.hasBegun)), deadlineMs);
     const onAbort = () => exchange.abort(signal?.reason);
     signal?.addEventListener('abort', onAbort, { once: true });
     try {
@@ -178,6 +178,6 @@ export function describeRequest({ method, url }: Pick<HttpRequest, 'method' | 'u
   return `${method} ${url.host}${url.pathname}`;
 }
 
-function tooLate(outgoing: HttpRequest, deadlineMs: number): ServiceError {
-  return new ServiceError('service_timeout', `${describeRequest(outgoing)} took longer than ${deadlineMs} ms`, { sent: true });
+function tooLate(outgoing: HttpRequest, deadlineMs: number, sent: boolean): ServiceError {
+  return new ServiceError('service_timeout', `${describeRequest(outgoing)} took longer than ${deadlineMs} ms`, { sent });
 }

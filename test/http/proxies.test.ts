@@ -197,6 +197,18 @@ describe('a proxy in the way', () => {
     });
   });
 
+  test('that hangs for longer than the request may take: nothing was sent', async () => {
+    const server = await proxy({ hangs: true });
+    const late = { code: 'service_timeout', sent: false };
+    await expect(get(client(through(server.url)), `https://localhost:${secure}/`, { deadlineMs: 200 })).rejects.toMatchObject(
+      late,
+    );
+    await expect(get(client(through(server.url)), `http://localhost:${plain}/`, { deadlineMs: 200 })).rejects.toMatchObject({
+      ...late,
+      sent: true,
+    });
+  });
+
   test('is not to blame for a target beyond it that speaks no TLS: the message names both', async () => {
     const server = await proxy();
     await expect(get(client(through(server.url)), `https://localhost:${plain}/`)).rejects.toMatchObject({
