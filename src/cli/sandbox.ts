@@ -1,8 +1,12 @@
 import { once } from 'node:events';
 import type { Command } from 'commander';
+import { loadConfig } from '../config/config.js';
+import { isMusterError } from '../core/errors.js';
 import { withoutSlash } from '../core/own-address.js';
 import type { Sandbox } from '../sandbox/sandbox.js';
 import { parseCount, refuse } from './operator-command.js';
+import { announceSandbox } from './sandbox-control.js';
+import { registerLessons } from './sandbox-lessons.js';
 import { type Columns, tableLines } from './table.js';
 
 interface SandboxOptions {
@@ -15,9 +19,10 @@ interface SandboxOptions {
 }
 
 export function registerSandbox(program: Command): void {
-  program
-    .command('sandbox')
-    .description('start the built-in sandbox provider alone, and print what to set so that Muster uses it')
+  const sandbox = program.command('sandbox').description('start the built-in sandbox provider alone, or let it go wrong');
+  sandbox
+    .command('start', { isDefault: true })
+    .description('start it alone, and print what to set so that Muster uses it (what `muster sandbox` does by itself)')
     .option('--host <host>', 'where it listens', '127.0.0.1')
     .option('--port <port>', 'where it listens; 0 is any free port', parsePort, 0)
     .option('--seed <number>', 'the same seed makes the same records', parseCount, 1)
@@ -26,12 +31,26 @@ export function registerSandbox(program: Command): void {
     .option('--json', 'print it all as one JSON object')
     .action(async ({ redirectUri, refreshTokens, json, ...options }: SandboxOptions) => {
       const { startSandbox } = await import('../sandbox/sandbox.js');
-      const sandbox = await startSandbox({ ...options, ...(redirectUri && { redirectUris: redirectUri }) });
-      const lines = json ? [jsonLine(sandbox, refreshTokens)] : textLines(sandbox, refreshTokens);
+      const started = await startSandbox({ ...options, ...(redirectUri && { redirectUris: redirectUri }) });
+      const forget = announce(started);
+      const lines = json ? [jsonLine(started, refreshTokens)] : textLines(started, refreshTokens);
       for (const line of lines) console.log(line);
       await Promise.race([once(process, 'SIGINT'), once(process, 'SIGTERM')]);
-      await sandbox.stop();
+      await started.stop();
+      forget();
     });
+  registerLessons(sandbox);
+}
+
+/** The sandbox serves those, too, whose MUSTER_HOME cannot be used; then no command begins lessons in it. */
+function announce(sandbox: Sandbox): () => void {
+  try {
+    return announceSandbox(loadConfig(process.env), sandbox);
+  } catch (error) {
+    if (!isMusterError(error, 'invalid_configuration')) throw error;
+    console.error(`muster: \`muster sandbox break\` will not find this sandbox. ${error.message}`);
+    return () => {};
+  }
 }
 
 function jsonLine(sandbox: Sandbox, refreshTokens = false): string {

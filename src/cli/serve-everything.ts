@@ -10,6 +10,7 @@ import { withoutSlash } from '../core/own-address.js';
 import { type Sandbox, startSandbox } from '../sandbox/sandbox.js';
 import { showFirstMirror } from './first-mirror.js';
 import { announceUp, refuseSecondUp } from './running-up.js';
+import { announceSandbox } from './sandbox-control.js';
 import { loggerBesideTerminal, serveUntilSignal } from './serve.js';
 
 export interface UpOptions {
@@ -29,6 +30,7 @@ export function serveEverything(config: Config, { sandboxChanges, json = false }
     if (usesSandbox) await refuseSecondUp(config);
     const sandbox = usesSandbox ? await startOwnSandbox(config, sandboxChanges) : undefined;
     if (!json) banner(config, sandbox);
+    const forgetSandbox = sandbox && announceSandbox(config, sandbox);
     let app: App | undefined;
     try {
       const served = sandbox
@@ -49,12 +51,14 @@ export function serveEverything(config: Config, { sandboxChanges, json = false }
         stop: async () => {
           await started.stop();
           await sandbox?.stop();
+          forgetSandbox?.();
           forget();
         },
       };
     } catch (error) {
       await app?.stop();
       await sandbox?.stop();
+      forgetSandbox?.();
       throw error;
     }
   });
@@ -133,6 +137,7 @@ function whatNext(config: Config, app: App, isSandbox: boolean, logFile: string 
   explain('./bin/muster companies', 'the companies, and what is mirrored of each');
   explain(`./bin/muster sync ${company} --wait`, 'mirror one again');
   explain('./bin/muster changes', 'what changed, record by record');
+  if (isSandbox) explain('./bin/muster sandbox lessons', 'what a service can do wrong, and what comes of it');
   console.log('\nCtrl-C stops everything; the next start goes on where this one stopped.');
 }
 

@@ -62,6 +62,23 @@ test('the first command mirrors the sandbox, and the next ones show it', async (
     expect(stdout.length, line).toBeGreaterThan(100);
   }
 
+  // The lessons of the sandbox, in their order. A sync of a company that was revoked fails.
+  const shown = new Map<string, string>();
+  let lesson = '';
+  for (const line of blocks('sh')
+    .find((block) => block.includes('sandbox break'))!
+    .trim()
+    .split('\n')) {
+    unrun.delete(line);
+    lesson = /sandbox (?:break )?(\w+)$/.exec(line)?.[1] ?? lesson;
+    const { stdout } = await promisify(execFile)('sh', ['-c', `${line} || true`], { cwd: ROOT, env: { ...process.env, ...env } });
+    shown.set(lesson, (shown.get(lesson) ?? '') + stdout);
+  }
+  expect(shown.get('shrink')).toMatch(/share +617 +1234 +open/);
+  expect(shown.get('lie')).toMatch(/employees +succeeded .* contradicting_envelope/);
+  expect(shown.get('revoke')).toMatch(/reauthorization_required \(token_refused\)[^]*authorize again at http/);
+  expect(shown.get('mend')).toMatch(/shrink has ended[^]*lie has ended[^]*revoke has ended[^]*connect-link/);
+
   const [query] = blocks('sql');
   const client = new pg.Client(embeddedUrl(readFileSync(join(home, 'pgpass'), 'utf8')));
   await client.connect();
