@@ -44,8 +44,8 @@ export function registerCompanies(program: Command): void {
       if (options.json) return;
       console.log();
       print(model.resources, RESOURCE_COLUMNS, options);
-      for (const { resource, service_says: says } of model.resources)
-        if (says !== undefined) console.log(`\n${resource}: the service says: ${says}`);
+      for (const list of model.resources)
+        if (list.service_says !== undefined) console.log(`\n${list.resource}: the service says: ${list.service_says}`);
       if (model.authorize_url) console.log(`\nauthorize again at ${model.authorize_url}`);
     });
 }

@@ -15,7 +15,7 @@ import {
   ResponseBodyError,
   WWWAuthenticateChallengeError,
 } from 'openid-client';
-import { fetchThrough } from '../http/proxy/fetch-through.js';
+import { fetchThrough } from '../http/proxy/through-proxies.js';
 import type { Proxies } from '../http/proxy/proxies.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { type Claims, isEnough } from './oidc-claims.js';

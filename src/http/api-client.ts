@@ -135,12 +135,13 @@ export class ApiClient {
     const { tokens, path, link } = outgoing;
     const { recordPath } = tokens;
     if (recordPath === undefined || (path === recordPath && link === undefined)) return refused;
-    const asked = await this.#recordHost.#askRecord(outgoing, recordPath, refused.token);
+    const host = this.#recordHost;
+    const asked = await host.#askRecord(outgoing, recordPath, refused.token);
     if (asked.isTaken) return refused;
-    let newest = await this.#recordHost.#askRecord(outgoing, recordPath, await tokens.renew(asked.token));
+    let newest = await host.#askRecord(outgoing, recordPath, await tokens.renew(asked.token));
     if (!newest.isTaken) {
       await this.#parts.clock.sleep(NEW_TOKEN_SPREADS_MS, outgoing.signal);
-      newest = await this.#recordHost.#askRecord(outgoing, recordPath, newest.token);
+      newest = await host.#askRecord(outgoing, recordPath, newest.token);
     }
     if (newest.isTaken) return this.#send(outgoing, url, newest.token);
     await tokens.refused(newest.token);

@@ -1,5 +1,3 @@
-import { readInstant } from './read-instant.js';
-
 const SECONDS = /^\d{1,10}(\.\d*)?$/;
 
 /**
@@ -13,4 +11,27 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
   if (waits.every((wait) => SECONDS.test(wait))) return Math.max(...waits.map((wait) => Math.ceil(Number(wait)) * 1000));
   const instant = readInstant(text);
   return instant === undefined ? undefined : Math.max(0, instant - now);
+}
+
+const TIME = String.raw`\d\d:\d\d:\d\d`;
+const MONTH = '(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)';
+/** The three forms of RFC 9110, 5.6.7: the preferred one, that of RFC 850, and that of asctime, which is in GMT without saying so. */
+const HTTP_DATES = [
+  new RegExp(`^[a-z]{3}, \\d\\d ${MONTH} \\d{4} ${TIME} GMT$`, 'i'),
+  new RegExp(`^[a-z]{6,9}, \\d\\d-${MONTH}-\\d\\d ${TIME} GMT$`, 'i'),
+  new RegExp(`^[a-z]{3} ${MONTH} [ \\d]\\d ${TIME} \\d{4}$`, 'i'),
+];
+/** ISO 8601 with a date, a time and a zone: without a zone it says nothing. */
+const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d)$/i;
+
+/**
+ * Reads a header that holds an instant: an HTTP date, or ISO 8601 with its zone. In milliseconds since 1970; undefined for anything else. `Date.parse` alone reads
+ * numbers and single words as dates, and texts without a zone in that of this machine.
+ */
+export function readInstant(value: string): number | undefined {
+  const text = value.trim();
+  const [, , asctime] = HTTP_DATES;
+  if (!ISO.test(text) && !HTTP_DATES.some((form) => form.test(text))) return undefined;
+  const instant = Date.parse(asctime!.test(text) ? `${text} GMT` : text.toUpperCase());
+  return Number.isNaN(instant) ? undefined : instant;
 }

@@ -1,4 +1,4 @@
-import { readInstant } from '../read-instant.js';
+import { readInstant } from '../retry-after.js';
 
 type Headers = Readonly<Record<string, string>>;
 

@@ -1,6 +1,8 @@
-import { buildConnector, type Dispatcher } from 'undici';
+import { Agent, buildConnector, type Dispatcher } from 'undici';
 import { hostAndPort, type Proxies, type Proxy, portOf, withoutBrackets } from './proxies.js';
 import { openTunnel, unreachable } from './tunnel.js';
+
+const CONNECT_TIMEOUT_MS = 5_000;
 
 // A target by https is reached through a tunnel, which the connector opens. One by http is not: the connector leads to the proxy itself, which is
 // sent requests for whole addresses. An agent needs both parts.
@@ -39,4 +41,11 @@ export function throughProxies(agent: Dispatcher, proxies: Proxies): Dispatcher 
 function forProxy({ authorization }: Proxy, { origin }: URL, { path, headers }: Dispatcher.DispatchOptions) {
   const credentials = authorization && { 'proxy-authorization': authorization.reveal() };
   return { path: `${origin}${path}`, headers: { ...(headers as Record<string, string>), ...credentials } };
+}
+
+/** `fetch`, for libraries that take one, by the ways out that were set. Node's own would not take an agent of another version of undici. */
+export async function fetchThrough(proxies: Proxies): Promise<(url: string, init: object) => Promise<Response>> {
+  const { fetch: undiciFetch } = await import('undici');
+  const dispatcher = throughProxies(new Agent({ connect: connectorThrough(proxies, CONNECT_TIMEOUT_MS) }), proxies);
+  return (url, init) => undiciFetch(url, { ...init, dispatcher }) as unknown as Promise<Response>;
 }
