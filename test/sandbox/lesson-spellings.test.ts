@@ -85,11 +85,9 @@ describe('whether a page follows, and which', () => {
     ['next-array', []],
     ['next-object', {}],
   ])('%s', async (name, next) => {
-    const documents = await ends(name, 'documents');
-    expect(documents.first['nextPageToken']).toEqual(expect.any(String));
-    expect([documents.last['nextPageToken'], documents.last['hasNextPage']]).toEqual([next, undefined]);
-    sandbox.lessons.mend();
-    expect((await ends(name, 'shifts')).last['@odata.nextLink']).toEqual(next);
+    const { first, last } = await ends(name, 'shifts');
+    expect(first['@odata.nextLink']).toMatch(/skiptoken=/);
+    expect(last['@odata.nextLink']).toEqual(next);
   });
 
   test('next-href', async () => {
@@ -111,8 +109,6 @@ describe('whether a page follows, and which', () => {
     expect(Object.keys(await json(ask('employees', 200)))).toEqual(['data']);
     const beyond = await ask('employees', 240);
     expect([beyond.status, await beyond.json()]).toEqual([status, expect.objectContaining({ error: 'no_such_page' })]);
-    begin(`after-end-${status}`, 'notes');
-    expect([(await ask('notes')).headers.get('x-total-count'), (await ask('notes', 80)).status]).toEqual([null, status]);
   });
 });
 

@@ -43,7 +43,8 @@ export const LIES: readonly Lesson[] = [
     name: 'contradict',
     does: 'No total is told, and the last page has "_links": {"next": "…"} although no record follows.',
     see: `${UNPROVED}: end_contradicted. What is around the records says that more of them follow.`,
-    lists: POSITIONED,
+    lists: ['employees', 'departments', 'absences'],
+    entry: 'fields: { total: none }',
     act: { kind: 'page', change: contradicted },
   },
   {

@@ -88,27 +88,30 @@ const MORE: readonly Lesson[] = [
   ),
 ];
 
-const TOKENS: Rest = { lists: ['documents', 'shifts'], records: SEVERAL_PAGES };
+const LINKS: Rest = { lists: ['shifts'], records: SEVERAL_PAGES };
 const NO_NEXT_PAGE = { false: 'false', zero: '0', minus: '-1', text: '"null"', array: '[]', object: '{}' };
 
 const NEXT: readonly Lesson[] = [
   ...Object.entries(NO_NEXT_PAGE).map(([name, text]) =>
     spelling(
       `next-${name}`,
-      `The last page has ${text} as its next page, and nothing else says that no page follows.`,
-      (page) => withTold(page.isLast ? withTold(page, 'next', text) : page, 'more', undefined),
-      TOKENS,
+      `The last page has ${text} as its next page.`,
+      (page) => (page.isLast ? withTold(page, 'next', text) : page),
+      LINKS,
     ),
   ),
   spelling(
     'next-href',
     'The next page is an object: {"href": "…"}.',
     (page) => withTold(page, 'next', page.isLast ? undefined : `{"href":${told(page, 'next')}}`),
-    { lists: ['shifts'], records: SEVERAL_PAGES },
+    LINKS,
   ),
 ];
 
-const POSITIONED: Rest = { lists: ['employees', 'departments', 'absences', 'contracts', 'notes'] };
+const WITHOUT_TOTAL: Rest = {
+  lists: ['employees', 'departments', 'absences'],
+  entry: 'fields: { total: none }',
+};
 
 const PAGES: readonly Lesson[] = [
   spelling('status-203', 'Every page is answered 203.', (page) => ({ ...page, status: 203 })),
@@ -118,7 +121,7 @@ const PAGES: readonly Lesson[] = [
       `after-end-${status}`,
       `No total is told, and a position after the last record is answered ${status} in JSON.`,
       (page) => endedBy(status, page),
-      POSITIONED,
+      WITHOUT_TOTAL,
     ),
   ),
 ];
