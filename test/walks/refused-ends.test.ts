@@ -88,16 +88,26 @@ describe('a page behind the last one', () => {
   });
 
   test.each<[string, Answer]>([
-    ['HTML', { status: 404, headers: { 'content-type': 'text/html' }, body: '<h1>Not Found</h1>' }],
-    ['plain text', { status: 400, headers: { 'content-type': 'text/plain' }, body: 'Bad Request' }],
     ['403', { status: 403, body: { message: 'no such page' } }],
     ['422', { status: 422, body: { message: 'no such page' } }],
     ['410', { status: 410, body: { message: 'no such page' } }],
-  ])('is no end where %s refuses it', async (_what, refusal) => {
+  ])('is no end where it is refused by %s', async (_what, refusal) => {
     for (const pager of [NUMBERED, SKIP]) {
       const refused = list(pager === SKIP ? 7 : 6, () => refusal, 6);
       expect(await walk({ pager, fields: BARE }, refused)).toMatchObject({ status: 'failed', verified: false });
     }
+  });
+
+  test.each<[string, Answer]>([
+    ['HTML', { status: 404, headers: { 'content-type': 'text/html' }, body: '<h1>Not Found</h1>' }],
+    ['plain text', { status: 400, headers: { 'content-type': 'text/plain' }, body: 'Bad Request' }],
+  ])('is no end where a gateway refuses it in %s', async (_what, refusal) => {
+    expect(
+      await walk(
+        { pager: NUMBERED, fields: BARE },
+        list(6, () => refusal),
+      ),
+    ).toMatchObject({ verified: false });
   });
 
   test('is never the first one', async () => {
