@@ -22,6 +22,8 @@ export interface ApiRequest {
   /** The ETag of an answer that is kept: 304 instead of 200 when it is still the answer. */
   readonly ifNoneMatch?: string | undefined;
   readonly tokens: TokenSource;
+  /** A refusal is not asked for again, whoever it is of: others wait, and what is asked for matters less. */
+  readonly takesRefusals?: true;
   readonly signal?: AbortSignal | undefined;
   /** Memory for the answer (HttpRequest). */
   readonly memory?: Reservation | undefined;
@@ -104,6 +106,7 @@ export class ApiClient {
     return withRetries(() => this.#attempt(outgoing, url, what, renewal), {
       clock,
       signal: outgoing.signal,
+      takesRefusals: outgoing.takesRefusals,
       onRetry: (error, delayMs) =>
         logger.debug({ error: error.code, status: error.details['status'], delayMs }, `${what} will be repeated`),
     });

@@ -15,6 +15,8 @@ const FREE_REFUSALS = 15;
 export interface RetryOptions {
   readonly clock: Clock;
   readonly signal?: AbortSignal | undefined;
+  /** `service_refused` is never repeated. */
+  readonly takesRefusals?: true | undefined;
   /** 0 to 1; Math.random unless a test owns it. */
   readonly random?: () => number;
   readonly onRetry?: (error: ServiceError, delayMs: number) => void;
@@ -27,16 +29,18 @@ export interface RetryOptions {
  */
 export function withRetries<T>(
   work: () => Promise<T>,
-  { clock, signal, random = Math.random, onRetry }: RetryOptions,
+  { clock, signal, takesRefusals, random = Math.random, onRetry }: RetryOptions,
 ): Promise<T> {
   let refusals = 0;
+  const isWorth = (error: unknown): error is ServiceError =>
+    isRetryable(error) && !(takesRefusals && error.code === 'service_refused');
   return pRetry(work, {
     retries: ATTEMPTS - 1,
     minTimeout: 0,
     signal,
-    shouldRetry: ({ error }) => isRetryable(error),
+    shouldRetry: ({ error }) => isWorth(error),
     onFailedAttempt: async ({ error, retriesConsumed, retriesLeft }) => {
-      if (retriesLeft === 0 || !isRetryable(error)) return;
+      if (retriesLeft === 0 || !isWorth(error)) return;
       const delay = delayMs(error, retriesConsumed + 1, random());
       onRetry?.(error, delay);
       await clock.sleep(delay, signal);

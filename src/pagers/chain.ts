@@ -5,6 +5,7 @@ import { countFirstPages, pagerMisdeclared } from './first-page-again.js';
 import type { Doubted } from './doubt.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_PAGES, MAX_REQUESTS_WITHOUT_TOTAL, passLimitExceeded } from './pass-limits.js';
+import { isRefusedWith } from './refusal.js';
 import { moreBehind } from './signs-of-more.js';
 
 export type ChainState = {
@@ -143,7 +144,6 @@ export abstract class ChainPager implements Pager<ChainState> {
 
   meaningOf(error: MusterError, { token }: ChainState): ErrorMeaning<ChainState> | undefined {
     if (error.code === 'page_token_loop') return { kind: 'token-lost' };
-    const isRefused = error.code === 'service_refused' && TOKEN_REFUSED.has(Number(error.details['status']));
-    return isRefused && token !== null ? { kind: 'token-lost' } : undefined;
+    return isRefusedWith(error, TOKEN_REFUSED) && token !== null ? { kind: 'token-lost' } : undefined;
   }
 }

@@ -5,6 +5,7 @@ import type { Answer, ListShape } from './envelope.js';
 import { baseOfLinks, hostNamed, pathOfLink } from './link-address.js';
 import { type Link, parseLinkHeader } from './link-header.js';
 import type { ErrorMeaning, PageInput } from './pager.js';
+import { isRefusedWith } from './refusal.js';
 import { must, PAGE_SIZE, PARAMETER_NAME, type Placed } from './spec.js';
 import { LINK_MEMBERS } from './spellings.js';
 
@@ -90,7 +91,7 @@ export class NextLinkPager extends ChainPager {
 
   override meaningOf(error: MusterError, state: ChainState): ErrorMeaning<ChainState> | undefined {
     const { token, asGiven } = state;
-    const isRefused = error.code === 'service_refused' && CONSTANTS_REFUSED.has(Number(error.details['status']));
+    const isRefused = isRefusedWith(error, CONSTANTS_REFUSED);
     const hasAdded = token !== null && !asGiven && this.#constantsLackedBy(String(token)) !== undefined;
     return isRefused && hasAdded ? { kind: 'again', state: { ...state, asGiven: true } } : super.meaningOf(error, state);
   }

@@ -165,7 +165,7 @@ export class RunExecutor {
     try {
       const api = this.#deps.apiOf(company.environment);
       const path = recordPathOf(company);
-      const record = await api.request({ method: 'GET', path, tokens, signal, asker: askerOf(run) });
+      const record = await api.request({ method: 'GET', path, tokens, signal, asker: askerOf(run), takesRefusals: true });
       await writeCompanyRecord(this.#deps.db, { run, company }, textOf(record));
     } catch (error) {
       if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;

@@ -281,6 +281,15 @@ test.each<[string, number, Record<string, string>, string, string]>([
   expect(String(error)).not.toContain('Wartung');
 });
 
+test('what others wait for is not asked for again where it is refused', async () => {
+  const { api, tokens, received } = await setUp((_, response) =>
+    response.writeHead(404, { 'content-type': 'text/html' }).end(HTML),
+  );
+  const asked = api.request({ method: 'GET', path: '/x', tokens, takesRefusals: true });
+  await expect(asked).rejects.toMatchObject({ code: 'service_refused' });
+  expect(received).toHaveLength(1);
+});
+
 test.each<[string, Record<string, string>, string]>([
   ['JSON', { 'content-type': 'application/problem+json' }, '{"title":"no"}'],
   ['JSON under another name', { 'content-type': 'text/html' }, ' {"title":"no"}'],

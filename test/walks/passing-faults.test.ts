@@ -22,7 +22,7 @@ const { employees, departments } = ENTRIES;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 40 }, (_, n) => ({ name: `C${n}`, employees: 35, departments: 12 })),
+    companies: Array.from({ length: 40 }, (_, n) => ({ name: `C${n}`, employees: 35, departments: 12, documents: 35 })),
   });
   database = await testDatabase();
   const endpoints = endpointsOf({ employees, departments });
@@ -163,4 +163,20 @@ test('a walk that is put off keeps its checkpoint, and a person who asks does no
   expect(same).toMatchObject({ id: run.id, status: 'succeeded', walks: [{ verified: true, resumed: true, pages: 4 }, {}] });
   expect(sandbox.requests.all('/employees')).toHaveLength(2);
   await expectEqual();
+});
+
+test('a firewall within a chain of page tokens is no lost token: the walk goes on where it stood', async () => {
+  const documents = syncHarness(database.db, sandbox, endpointsOf({ documents: ENTRIES.documents }), {
+    clock: { ...systemClock, sleep: async () => {} },
+  });
+  await ensureMirrorTables(database.db, { endpoints: endpointsOf({ documents: ENTRIES.documents }), get: () => undefined });
+  sandbox.faults.add(answer(400, 'text/html', HTML), { path: '/documents', skip: 2, times: 5 });
+  const run = await documents.sync(company);
+  expect(run).toMatchObject({ status: 'queued', walks: [{ pages: 2, error: { code: 'service_refused' } }] });
+  await database.db.prisma.run.update({ where: { id: run.id }, data: { startAfter: new Date(0) } });
+  expect(await documents.work(run.id)).toMatchObject({
+    status: 'succeeded',
+    walks: [{ resumed: true, passes: 1, received: 35 }],
+  });
+  await documents.close();
 });

@@ -122,7 +122,8 @@ async function walk(
     const token = (asked['token'] ?? asked['after'] ?? asked['continuationToken']) as string | undefined;
     const expired = token !== undefined && random(100) < forgetful;
     const text = list.answer({ skip: Number(skip), take: Number(take ?? pageSize), token, page: Number(page) });
-    if (expired || text === undefined) throw new MusterError('service_refused', 'expired', { details: { status: 400 } });
+    if (expired || text === undefined)
+      throw new MusterError('service_refused', 'expired', { details: { status: 400, own_words: true } });
     const answer = answerOf(text, etags, { ifNoneMatch });
     // While it comes and is decoded, an answer may be larger than anything has said.
     memory?.fit(answer.bytes.length + random(1_000) * random(3));
