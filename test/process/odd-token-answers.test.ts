@@ -131,3 +131,20 @@ test(`${Object.keys(ODD).length} companies with one odd answer each are lost to 
   }
   expect(sandbox.reusedRefreshTokens).toBe(0);
 });
+
+test('401 to one list alone: that list fails, and the company goes on, however often', async () => {
+  const { sandbox } = deployment;
+  const { companyId } = sandbox.companies.find(({ name }) => name === 'healthy')!;
+  sandbox.faults.add({ kind: 'status', status: 401 }, { path: '/departments', times: Infinity });
+  for (let time = 0; time < 2; time++) {
+    await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
+    const run = await deployment.runEnd(companyId);
+    expect(run.status).toBe('failed');
+    expect(run.walks.find(({ resource }) => resource === 'employees')).toMatchObject({ status: 'succeeded', verified: true });
+    expect(run.walks.find(({ resource }) => resource === 'departments')?.error?.code).toBe('service_refused');
+    expect(await statusOf(companyId)).toBe('active');
+  }
+  sandbox.faults.clear();
+  await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
+  expect(await deployment.runEnd(companyId)).toMatchObject({ status: 'succeeded' });
+});
