@@ -14,7 +14,7 @@ const RANKS = [
   ['http'],
   ['mirror'],
   ['notifications'],
-  ['walks', 'verify', 'oauth', 'warehouse', 'certificates'],
+  ['walks', 'verify', 'oauth', 'warehouse', 'certificates', 'learn'],
   ['unchanged', 'runs'],
   ['api', 'jobs', 'sandbox'],
   ['dashboard', 'doctor'],
@@ -33,6 +33,10 @@ const IMPORTS_ONLY = {
   verify: {
     rooms: ['core', 'observability', 'db', 'db/tables', 'privacy', 'pagers', 'catalogue', 'http', 'mirror'],
     because: 'it looks for faults of walks, and shares none of their reading, comparing and writing',
+  },
+  learn: {
+    rooms: ['core', 'privacy', 'pagers', 'catalogue', 'http'],
+    because: 'it asks a list what it is, and stores nothing',
   },
   unchanged: {
     rooms: ['core', 'generated', 'observability', 'db', 'db/tables', 'catalogue', 'privacy', 'pagers', 'mirror', 'walks'],

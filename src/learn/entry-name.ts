@@ -1,0 +1,22 @@
+import { endpointOf } from './entry.js';
+
+/** Segments of a path that say what is done, and not with what. */
+const VERBS = /^(list|search|query|find|all|index|legacy)$/i;
+const MOST_LENGTH = 36;
+
+/** A name for the list at a path: its last segment that names something, as a table may be called. */
+export function entryNameOf(path: string): string {
+  const segments = path.split('/').filter((segment) => /^[A-Za-z]/.test(segment) && !VERBS.test(segment));
+  const words = (segments.at(-1) ?? 'list')
+    .replace(/\(.*$/, '')
+    .replaceAll(/([a-z\d])([A-Z])/g, '$1_$2')
+    .toLowerCase();
+  const name =
+    words
+      .replaceAll(/[^a-z\d]+/g, '_')
+      .replace(/^_+|_+$/g, '')
+      .slice(0, MOST_LENGTH) || 'list';
+  return Array.isArray(endpointOf(name, { method: 'GET', path: '/{company_id}', pager: { style: 'odata', size: 1 } }))
+    ? `${name}_list`
+    : name;
+}

@@ -1,0 +1,84 @@
+import { findName, type Reaction } from './find-name.js';
+import type { KeyedPage, ListView } from './list-view.js';
+import { namesInOrder } from './parameter-names.js';
+
+/** The parameter by which a later page is asked for. */
+export interface FoundPlace {
+  readonly name: string;
+  /** Whether it counts records or pages. */
+  readonly counts: 'records' | 'pages';
+  /** What the first record, or the first page, is called. */
+  readonly first: 0 | 1;
+  /** Nothing but the name speaks for it: the order of the list changes from one request to the next. */
+  readonly isGuessed?: true;
+  /** The requests that showed it. */
+  readonly requests: readonly number[];
+}
+
+/** The number that pages are asked for with: what it is taken for is seen from where the page begins, for each meaning elsewhere. */
+const VALUE = 2;
+
+/**
+ * Finds the parameter that moves the beginning of a page. Asked with 2 and a size of 3, the page of a service that counts records from 0 begins with the
+ * third record of the list, from 1 with the second; of one that counts pages from 1 with the fourth, from 0 with the seventh.
+ * `size`: the parameter of the size and its value, where there is one.
+ */
+export async function findPlace(
+  view: ListView,
+  size: { readonly name: string; readonly value: number } | undefined,
+  hints: readonly string[],
+): Promise<FoundPlace | undefined> {
+  if (view.order === 'other') return guessedPlace(namesInOrder('place', hints, size?.name)[0]!);
+  const sized = size === undefined ? {} : { [size.name]: size.value };
+  const possible = (page: KeyedPage, value: number) =>
+    MEANINGS.filter((each) => isPossible(view, page, value, each, size?.value));
+  const tryWith = async (names: readonly string[]): Promise<Reaction<KeyedPage>> => {
+    const outcome = await view.ask({ ...sized, ...Object.fromEntries(names.map((name) => [name, VALUE])) });
+    if (outcome.kind !== 'page') return { kind: 'refused' };
+    if (possible(outcome, VALUE).length > 0) return { kind: 'effect', effect: outcome };
+    return { kind: outcome.keys.length === 0 ? 'refused' : 'none' };
+  };
+  const names = namesInOrder('place', hints, size?.name);
+  const found = await findName(names, tryWith, { mayAsk: () => view.mayAsk(), likely: 2 });
+  if (!found) return undefined;
+  const { name, effect: page } = found;
+  const meanings = possible(page, VALUE);
+  if (meanings.length === 1) return { name, ...meanings[0]!, requests: [page.request] };
+  const one = await view.ask({ ...sized, [name]: 1 });
+  if (one.kind !== 'page') return undefined;
+  const meaning = possible(one, 1).find((each) => meanings.includes(each));
+  return meaning && { name, ...meaning, requests: [page.request, one.request] };
+}
+
+function guessedPlace(name: string): FoundPlace {
+  const counts = /page|^p$/i.test(name) ? 'pages' : 'records';
+  const first = counts === 'pages' || /index/i.test(name) ? 1 : 0;
+  return { name, counts, first, isGuessed: true, requests: [] };
+}
+
+type Meaning = Pick<FoundPlace, 'counts' | 'first'>;
+
+const MEANINGS: readonly Meaning[] = [
+  { counts: 'records', first: 0 },
+  { counts: 'pages', first: 1 },
+  { counts: 'records', first: 1 },
+  { counts: 'pages', first: 0 },
+];
+
+/**
+ * Whether a page that was asked for with this value begins where the meaning says. Behind all that is known, any page may begin. `asked`: the size that
+ * was asked for; where the service has one of its own, the second page begins somewhere behind the records that positions would lead to.
+ */
+function isPossible(
+  view: ListView,
+  page: KeyedPage,
+  value: number,
+  { counts, first }: Meaning,
+  asked: number | undefined,
+): boolean {
+  const begin = view.beginOf(page);
+  const isBeyond = begin === -1 || begin === undefined;
+  if (counts === 'pages' && asked === undefined) return value === first ? begin === 0 : isBeyond || begin > VALUE;
+  const expected = counts === 'records' ? value - first : (value - first) * asked!;
+  return expected < view.reference.keys.length ? begin === expected : isBeyond;
+}

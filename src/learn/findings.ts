@@ -1,0 +1,232 @@
+import { plainName } from '../pagers/around.js';
+import type { Draft } from './draft.js';
+import type { Cap } from './find-size.js';
+import type { FoundPaging } from './find-paging.js';
+import type { IdCandidate } from './ids.js';
+import type { Finding } from './learned-list.js';
+import type { ListView } from './list-view.js';
+import type { ListAddress } from './probing.js';
+import type { Rehearsal } from './rehearsal.js';
+import type { TriedEtag } from './try-etag.js';
+
+/** Everything that was seen of a list for which there is an entry. */
+export interface SeenList {
+  readonly address: ListAddress;
+  readonly view: ListView;
+  readonly paging: FoundPaging;
+  /** Where the list's total stands, and what it was. */
+  readonly total: string | undefined;
+  readonly count: number | undefined;
+  readonly cap: Cap | undefined;
+  readonly draft: Draft;
+  readonly rehearsal: Rehearsal;
+  readonly etag: TriedEtag;
+}
+
+/** What was seen, in sentences. They name members and parameters, and no values of records. */
+export function findingsOf(seen: SeenList): readonly Finding[] {
+  return [
+    paging(seen),
+    envelope(seen),
+    total(seen),
+    ids(seen),
+    cap(seen),
+    overlap(seen),
+    order(seen),
+    etag(seen),
+    proof(seen),
+  ].filter((finding): finding is Finding => finding !== undefined);
+}
+
+function paging({ paging: { chain, place, size, isSizeCut }, view }: SeenList): Finding {
+  const sized = size && !isSizeCut ? ` ${size.name} is the size of a page.` : '';
+  const cut =
+    size && isSizeCut
+      ? ` ${size.name} cuts the list itself: asked with it, no page follows, so that it is not the size of a page.`
+      : '';
+  const requests = size ? [size.page.request] : [];
+  const finding = (says: string, more: readonly number[]): Finding => ({
+    about: 'paging',
+    says: says + sized + cut,
+    requests: [...more, ...requests],
+  });
+  if (chain?.kind === 'link')
+    return finding(`Each page names the address of the next one in ${chain.place ?? 'the Link header'}.`, [
+      view.reference.request,
+    ]);
+  if (chain?.kind === 'token')
+    return finding(`Each page names the next one by a token in ${chain.place}, which ${chain.name} takes.`, [chain.request]);
+  if (chain) return finding(`A page begins behind the record whose ${chain.member} ${chain.name} names.`, [chain.request]);
+  if (place?.counts === 'pages')
+    return finding(`${place.name} is the number of a page; the first one is ${place.first}.`, place.requests);
+  if (place)
+    return finding(
+      `${place.name} is the position of a page's first record; the first record has ${place.first}.`,
+      place.requests,
+    );
+  return finding('The whole list came at once, and no known parameter makes its page shorter.', [view.reference.request]);
+}
+
+function envelope({ view: { dataPath, reference } }: SeenList): Finding {
+  const says =
+    dataPath.length === 0 ? 'The answer is the array of records itself.' : `The records stand in ${dataPath.join('.')}.`;
+  return { about: 'envelope', says, requests: [reference.request] };
+}
+
+function total({ total: place, count, paging: { hasNext }, view }: SeenList): Finding {
+  const requests = [view.reference.request];
+  if (place !== undefined)
+    return {
+      about: 'total',
+      says: `${place} tells the total: ${count} while this was asked, whatever the size of the page.`,
+      requests,
+    };
+  const flag = hasNext === undefined ? '' : ` ${hasNext} says whether another page follows.`;
+  return { about: 'total', says: `No total is told.${flag}`, requests };
+}
+
+function ids({ view, rehearsal }: SeenList): Finding {
+  const [first, ...others] = view.ids.map(describeId);
+  if (first === undefined)
+    return {
+      about: 'ids',
+      says: 'No id was found: no member is filled and different in every record.',
+      requests: [view.reference.request],
+    };
+  const also = others.length > 0 ? ` So are ${others.slice(0, 3).join(', ')}.` : '';
+  const rejected = rehearsal.rejected > 0 ? ` ${rehearsal.rejected} records of the rehearsal could not be kept by it.` : '';
+  return {
+    about: 'ids',
+    says: `${first} is filled and different in each of the ${Math.max(view.reference.keys.length, rehearsal.records)} records that were seen.${also}${rejected}`,
+    requests: [view.reference.request, ...rehearsal.requests],
+  };
+}
+
+function describeId(candidate: IdCandidate): string {
+  return typeof candidate === 'string' ? candidate : candidate.join(' with ');
+}
+
+function cap({ cap: found, draft, paging: { size } }: SeenList): Finding | undefined {
+  if (!size || !found)
+    return draft.isSizeRead
+      ? undefined
+      : { about: 'cap', says: 'The size of a page is the service’s own.'.replace('’', "'"), requests: [] };
+  const { seen, asked, isCap, request, refusal } = found;
+  const refused = refusal ? ` ${refusal.size} were refused${refusal.says ? ` ("${refusal.says}")` : ''}.` : '';
+  const requests = [...(refusal ? [refusal.request] : []), request];
+  if (isCap)
+    return { about: 'cap', says: `A page has ${seen} records at most, though ${asked} were asked for.${refused}`, requests };
+  if (seen === asked)
+    return { about: 'cap', says: `A page of ${asked} records came; larger ones were not asked for.${refused}`, requests };
+  return { about: 'cap', says: `Asked for ${asked}, the whole list of ${seen} came: no cap was seen.${refused}`, requests };
+}
+
+function overlap({ paging: { place }, rehearsal: { repeats, requests, pages } }: SeenList): Finding | undefined {
+  if (pages < 2) return undefined;
+  if (place?.counts === 'records')
+    return repeats > 0
+      ? { about: 'overlap', says: 'Pages that begin one record early bring that record again: they join.', requests }
+      : { about: 'overlap', says: 'No page brought a record of the page before, though it was asked for.', requests };
+  return {
+    about: 'overlap',
+    says: repeats === 0 ? 'No record came on two pages.' : `${repeats} records came on two pages.`,
+    requests,
+  };
+}
+
+function order({ view }: SeenList): Finding | undefined {
+  if (view.order === 'unknown') return undefined;
+  const says =
+    view.order === 'same'
+      ? 'The first page came again with the same records in the same order.'
+      : 'The first page came again in another order.';
+  return { about: 'order', says, requests: view.repetitions };
+}
+
+function etag({ etag: { answer, isFalse, requests } }: SeenList): Finding {
+  if (isFalse) return { about: 'etag', says: 'Pages of other records had the same ETag: it says nothing of a page.', requests };
+  if (answer === 'none') return { about: 'etag', says: 'Pages have no ETag.', requests };
+  const says = {
+    'not-modified': ', and 304 answers a request with it',
+    'sent-again': ', but a request with it is answered by the whole page',
+    unknown: '',
+  }[answer];
+  return { about: 'etag', says: `Each page has an ETag of its own${says}.`, requests };
+}
+
+const PROOFS = {
+  join: 'in one pass, since its pages join',
+  'token-chain': 'in one pass, since each page names the next',
+  none: 'by two passes that agree, since nothing joins its pages',
+} as const;
+
+function proof({ rehearsal, total: place }: SeenList): Finding {
+  const { pages, records, hasEnded, linkage, requests, failure, doubted, total: told } = rehearsal;
+  const walked = `A rehearsal of ${pages} ${pages === 1 ? 'page' : 'pages'} by this entry received ${records} records`;
+  if (pages === 0 && failure === undefined) return { about: 'proof', says: 'The entry was not rehearsed.', requests };
+  if (failure !== undefined) return { about: 'proof', says: `${walked}, and failed: ${failure}`, requests };
+  if (doubted)
+    return {
+      about: 'proof',
+      says: `${walked}, and its end is in doubt (${doubted.doubt}). ${withoutQuotes(doubted.detail ?? '')}`.trim(),
+      requests,
+    };
+  const held =
+    place === undefined
+      ? '; no total is held against them'
+      : `; the total is held against them${hasEnded && told !== undefined ? ` (${records} of ${told})` : ''}`;
+  const end = hasEnded ? ' and saw the end of the list' : ' and did not reach the end of the list';
+  return { about: 'proof', says: `${walked}${end}. A walk can prove the list ${PROOFS[linkage]}${held}.`, requests };
+}
+
+/** A detail without the values that it quotes: one may be a page token. */
+function withoutQuotes(detail: string): string {
+  return detail.replaceAll(/"[^"]{5,}"/g, '"…"');
+}
+
+/** What no request can show, for whoever reads the service's documentation. */
+export function lookUpFor({
+  paging: { chain, place, size },
+  total: place_,
+  count,
+  view,
+  cap: found,
+  address,
+}: SeenList): readonly string[] {
+  const isCounted = chain?.kind === 'link' && countsInLink(chain.link);
+  return [
+    ...(place?.counts === 'records'
+      ? [
+          'Is the order of the list fixed? Pages that join prove a list under a stable order only. Where it is not, write order: unstable.',
+        ]
+      : []),
+    ...(isCounted
+      ? [
+          'The links count pages or positions: a list that changes while it is read may shift between two of them, and a walk would not see it. Look up whether the links are stable; else name the parameters in place of the links.',
+        ]
+      : []),
+    ...(view.order === 'other'
+      ? ['The order changed from one request to the next: look up a parameter that sorts by the id, and give it with --query.']
+      : []),
+    ...(place_ === undefined
+      ? ['Can the service tell a total, by a parameter or a header? Without one, an end is only inferred.']
+      : [
+          'Does the total count what this authorization may see, and is it exact? Some services count up to a limit, or estimate.',
+        ]),
+    ...(count === 5_000 || count === 10_000
+      ? [`The total is exactly ${count}: that may be the highest number that the service counts to.`]
+      : []),
+    ...(size && !found?.isCap
+      ? ['What is the largest page that the service takes, and does it cut a larger one short or refuse it?']
+      : []),
+    'Does the list leave records out unless they are asked for: inactive or ended ones, those of other departments, drafts? Look for parameters such as status or includeInactive, and for the rights of whoever authorizes.',
+    ...(address.method === 'POST' ? ['The list was read by POST: see that this call only reads.'] : []),
+  ];
+}
+
+const COUNTING = new Set(['page', 'pagenumber', 'pageno', 'pagenum', 'pageindex', 'p', 'offset', 'skip', 'start', 'startindex']);
+
+function countsInLink(link: string): boolean {
+  const parameters = new URLSearchParams(link.split('?')[1] ?? '');
+  return [...parameters].some(([name, value]) => COUNTING.has(plainName(name.replaceAll(/[[\]$]/g, ''))) && /^\d+$/.test(value));
+}

@@ -1,0 +1,144 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import type { Privacy } from '../privacy/rules.js';
+import { treatRecord } from '../privacy/treat.js';
+import { agreement } from './agreement.js';
+import { type Draft, draftOf } from './draft.js';
+import { endpointOf, type EntryComments, type EntryDraft, entryText } from './entry.js';
+import { type FirstLook, lookFirst } from './first-look.js';
+import { findCap } from './find-size.js';
+import { findPaging } from './find-paging.js';
+import type { Finding, LearnedList, ListToLearn } from './learned-list.js';
+import { nothingFound } from './nothing-found.js';
+import { ListView, type Order } from './list-view.js';
+import { namesAround } from './parameter-names.js';
+import { Probing, type ProbingParts, RequestsSpent } from './probing.js';
+import { findingsOf, lookUpFor } from './findings.js';
+import { NO_REHEARSAL, type Rehearsal, rehearse } from './rehearsal.js';
+import { type TriedEtag, tryEtag } from './try-etag.js';
+import { totalPlaces } from './totals.js';
+
+/** Requests that are kept for what is asked after the rehearsal. */
+const FOR_ETAG = 2;
+
+/**
+ * Looks at the first pages of a list and finds the catalogue entry for it. Sends at most MOST_REQUESTS requests, through the request budget, and keeps
+ * nothing. Throws what tokens and budget throw; what the service answers is a finding, and so is that it does not answer. A TimeoutError of the signal
+ * ends the look with what was seen until then.
+ */
+export async function learnList(list: ListToLearn, parts: ProbingParts): Promise<LearnedList> {
+  const probing = new Probing(parts);
+  try {
+    const first = await lookFirst(probing, list.address, list.isMethodGiven);
+    if ('page' in first && first.page.records.length > 0) return await learnFrom(probing, list, first);
+    if ('page' in first) return nothingFound(probing, { address: first.address, isEmpty: true });
+    return nothingFound(probing, first);
+  } catch (error) {
+    if (!(error instanceof RequestsSpent) && !(error instanceof Error && error.name === 'TimeoutError')) throw error;
+    return nothingFound(probing, { address: list.address, isSpent: true });
+  }
+}
+
+async function learnFrom(probing: Probing, list: ListToLearn, first: FirstLook): Promise<LearnedList> {
+  const view = new ListView(probing, first.address, first, list.name);
+  const asked = Object.entries(first.asked);
+  const sizes = asked.filter(([, value]) => value > 1).map(([name]) => name);
+  await view.repeat(first.asked);
+  view.needed = Object.fromEntries(asked.filter(([, value]) => value === 1));
+  const isOData = typeof first.page.rest === 'object' && first.page.rest !== null && '@odata.context' in first.page.rest;
+  const hints = [...first.hints, ...(isOData ? ['$top', '$skip'] : []), ...namesAround(first.page.numbers.keys())];
+  const paging = await findPaging(view, hints, sizes.length === 1 ? sizes[0] : undefined);
+
+  let [total] = totalPlaces(view.tallies);
+  let constants = first.address.method === 'GET' ? first.address.query : {};
+  if (total === undefined && isOData && view.mayAsk()) {
+    const counted = await view.ask({ $count: 'true' });
+    if (counted.kind === 'page' && view.tallies.at(-1)!.numbers.has('@odata.count')) {
+      total = '@odata.count';
+      constants = { ...constants, $count: 'true' };
+    }
+  }
+  const count = total === undefined ? undefined : view.tallies.findLast(({ numbers }) => numbers.has(total))?.numbers.get(total);
+  const cap = paging.size && !paging.isSizeCut && view.mayAsk() ? await findCap(view, paging.size.name, count) : undefined;
+  const address = first.address.method === 'GET' ? { ...first.address, query: constants } : first.address;
+  const draft = draftOf({ list, address, view, paging, total, cap });
+  if (!draft) return nothingFound(probing, { address, view, paging });
+
+  const whole = cap && !cap.isCap && cap.seen < cap.asked ? cap.seen : undefined;
+  const { faults, endpoint } = judged(list.name, draft.entry);
+  const rehearsal = endpoint
+    ? await rehearse(probing, address, withPages(endpoint, draft, count ?? whole), FOR_ETAG)
+    : NO_REHEARSAL;
+  const etag = await tryEtag(probing, view, paging);
+  const seen = { view, paging, total, count, cap, draft, rehearsal, etag, address };
+  const findings = [...findingsOf(seen), ...agreement(list.known, endpoint, rehearsal)];
+  const doubts = [...faults, ...draft.guesses];
+  const isConfirmed = doubts.length === 0 && wasProved(rehearsal) && view.order !== 'other';
+  return {
+    outcome: isConfirmed ? 'confirmed' : 'unconfirmed',
+    findings,
+    lookUp: [...doubts, ...lookUpFor(seen)],
+    entry: entryText(
+      list.name,
+      asSeen(draft.entry, view.order, etag),
+      commentsOf(draft, findings, doubts, probing.sent.length, isConfirmed),
+    ),
+    samples: list.withSamples ? samplesOf(rehearsal, list.known?.privacy) : [],
+    requests: probing.sent,
+  };
+}
+
+/** The list that the entry describes, and why a catalogue would refuse it. A path without the company's id is refused there, and can be rehearsed all the same. */
+function judged(
+  name: string,
+  entry: EntryDraft,
+): { readonly faults: readonly string[]; readonly endpoint: Endpoint | undefined } {
+  const found = endpointOf(name, entry);
+  if (!isFaults(found)) return { faults: [], endpoint: found };
+  const elsewhere = endpointOf(name, { ...entry, path: '/{company_id}' });
+  const faults = found.map(({ where, problem }) => `A catalogue with this entry is refused: ${where} ${problem}.`);
+  return { faults, endpoint: isFaults(elsewhere) ? undefined : elsewhere };
+}
+
+function isFaults(found: ReturnType<typeof endpointOf>): found is Exclude<ReturnType<typeof endpointOf>, Endpoint> {
+  return Array.isArray(found);
+}
+
+function wasProved({ failure, rejected, pages, doubted, hasEnded, records, total }: Rehearsal): boolean {
+  const isShort = hasEnded && total !== undefined && records !== total;
+  return failure === undefined && rejected === 0 && pages > 0 && doubted === undefined && !isShort;
+}
+
+function asSeen(entry: EntryDraft, order: Order, { isFalse }: TriedEtag): EntryDraft {
+  return { ...entry, ...(order === 'other' && { order: 'unstable' as const }), ...(isFalse && { etag: 'ignore' as const }) };
+}
+
+function samplesOf({ samples }: Rehearsal, privacy: Privacy | undefined): readonly string[] {
+  return samples.map((text) => (privacy ? treatRecord(text, privacy) : text));
+}
+
+/** The list with pages so short that a few of them show how they hang together. */
+function withPages(endpoint: Endpoint, { largest, isSizeRead }: Draft, total: number | undefined): Endpoint {
+  const wanted = total === undefined ? 20 : Math.ceil(total / 3) + 1;
+  const size = isSizeRead ? Math.max(2, Math.min(wanted, largest, 200)) : endpoint.pager.size;
+  return { ...endpoint, pager: { ...endpoint.pager, size } };
+}
+
+function commentsOf(
+  { entry }: Draft,
+  findings: readonly Finding[],
+  doubts: readonly string[],
+  requests: number,
+  isConfirmed: boolean,
+): EntryComments {
+  const says = (...about: Finding['about'][]) => findings.filter((each) => about.includes(each.about)).map((each) => each.says);
+  const head = `${isConfirmed ? 'Found and rehearsed' : 'Found, and not confirmed,'} by muster try with ${requests} requests.`;
+  const around = says('envelope', 'total');
+  return {
+    head: [head, ...doubts, ...says('proof')],
+    pager: says('paging', 'cap'),
+    ...(entry.envelope === undefined ? { fields: around } : { envelope: around }),
+    id: says('ids'),
+    order: says('order'),
+    etag: says('etag'),
+  };
+}

@@ -1,0 +1,117 @@
+import type { Sign } from '../pagers/around.js';
+import { inputOf } from './first-look.js';
+import { type IdCandidate, idCandidates, keysOf, tellsApart } from './ids.js';
+import type { ListAddress, Outcome, Probing } from './probing.js';
+import type { SeenPage } from './seen-page.js';
+import type { Tally } from './totals.js';
+
+/** Requests that are kept for the rehearsal and for what is asked at last. */
+const KEPT_FOR_THE_END = 9;
+
+/** A page by its keys: its records are not kept. */
+export interface KeyedPage {
+  readonly request: number;
+  readonly keys: readonly string[];
+  readonly signs: readonly Sign[];
+  readonly etag: string | undefined;
+}
+
+/** `unknown`: the list changed between the two, or was not asked again. */
+export type Order = 'same' | 'other' | 'unknown';
+
+export type KeyedOutcome = ({ readonly kind: 'page' } & KeyedPage) | Exclude<Outcome, { kind: 'page' }>;
+
+/**
+ * What is known of a list while it is looked at. Pages are compared by the keys of their records, and where a page begins is told by its place
+ * in the reference: the longest first page that has come.
+ */
+export class ListView {
+  readonly address: ListAddress;
+  readonly dataPath: readonly string[];
+  readonly tallies: Tally[] = [];
+  /** By which pages are compared. */
+  readonly key: IdCandidate | undefined;
+  readonly #probing: Probing;
+  #ids: readonly IdCandidate[];
+  /** The pages, each as its keys, that each ETag was given to. */
+  readonly etags = new Map<string, Set<string>>();
+  /** Parameters without which the list answers with no page. */
+  needed: Readonly<Record<string, number>> = {};
+  reference: KeyedPage;
+  #order: Order = 'unknown';
+  #repetitions: readonly number[] = [];
+
+  constructor(
+    probing: Probing,
+    address: ListAddress,
+    first: { readonly page: SeenPage; readonly request: number },
+    list: string,
+  ) {
+    this.#probing = probing;
+    this.address = address;
+    this.dataPath = first.page.dataPath;
+    this.#ids = idCandidates(first.page.records, list);
+    this.key = this.#ids[0];
+    this.reference = this.#keyed(first.page, first.request);
+  }
+
+  /** Candidates for the id that told the records of every page apart. */
+  get ids(): readonly IdCandidate[] {
+    return this.#ids;
+  }
+
+  /** Whether a request is left that need not be kept for the end. */
+  mayAsk(): boolean {
+    return this.#probing.left > KEPT_FOR_THE_END;
+  }
+
+  /** `isSecret`: some of the values come from records or tokens. */
+  async ask(parameters: Readonly<Record<string, number | string>>, isSecret = false): Promise<KeyedOutcome> {
+    const { dataPath } = this;
+    const outcome = await this.#probing.ask(this.address, inputOf(this.address, { ...this.needed, ...parameters }), {
+      dataPath,
+      isSecret,
+    });
+    return outcome.kind === 'page' ? { kind: 'page', ...this.#keyed(outcome.page, outcome.request) } : outcome;
+  }
+
+  /** How the first page came when it was asked for again. */
+  get order(): Order {
+    return this.#order;
+  }
+
+  /** The requests that showed it. */
+  get repetitions(): readonly number[] {
+    return this.#repetitions;
+  }
+
+  /** Asks for the first page again, as it was asked for, and compares the order of its records. */
+  async repeat(asked: Readonly<Record<string, number>>): Promise<void> {
+    const again = await this.ask(asked);
+    if (again.kind !== 'page') return;
+    this.#order = orderOf(this.reference.keys, again.keys);
+    this.#repetitions = [this.reference.request, again.request];
+  }
+
+  /** The place of the page's first record in the reference; -1 where it is not in it, undefined of an empty page. */
+  beginOf({ keys }: KeyedPage): number | undefined {
+    return keys.length === 0 ? undefined : this.reference.keys.indexOf(keys[0]!);
+  }
+
+  #keyed(page: SeenPage, request: number): KeyedPage {
+    this.tallies.push({ numbers: page.numbers, count: page.records.length });
+    this.#ids = this.#ids.filter((candidate) => tellsApart(page.records, candidate));
+    const keys = keysOf(page.records, this.key);
+    const { etag } = page.headers;
+    if (etag !== undefined) this.etags.set(etag, (this.etags.get(etag) ?? new Set()).add(JSON.stringify(keys)));
+    return { request, keys, signs: page.signs, etag };
+  }
+}
+
+/** The same records in another order speak of an unstable one; other records may have joined or left. */
+function orderOf(before: readonly string[], again: readonly string[]): Order {
+  if (before.join('\n') === again.join('\n')) return 'same';
+  const common = before.filter((key) => again.includes(key));
+  const isInOrder = common.join('\n') === again.filter((key) => common.includes(key)).join('\n');
+  return common.length >= before.length / 2 && isInOrder ? 'unknown' : 'other';
+}

@@ -1,0 +1,146 @@
+import type { Endpoint } from '../catalogue/endpoint.js';
+import { isMusterError, MusterError } from '../core/errors.js';
+import { inTurns } from '../core/turns.js';
+import type { Doubted } from '../pagers/doubt.js';
+import type { JsonObject, Linkage, PageInput } from '../pagers/pager.js';
+import { pagerFor } from '../pagers/registry.js';
+import { type ReadPage, readPage } from '../pagers/read-page.js';
+import { type ListAddress, type Probing, RequestsSpent } from './probing.js';
+import { MOST_BYTES } from './seen-page.js';
+
+/** What a walk by the entry found, as far as it went. */
+export interface Rehearsal {
+  readonly requests: readonly number[];
+  readonly pages: number;
+  /** Distinct records. */
+  readonly records: number;
+  /** The list's own count of its records, as its newest page told it. */
+  readonly total: number | undefined;
+  readonly hasEnded: boolean;
+  /** How the pages hang together, where the list has ended or gone on. */
+  readonly linkage: Linkage;
+  /** Records that came on two pages. */
+  readonly repeats: number;
+  readonly rejected: number;
+  readonly idField: ReadPage['idField'];
+  readonly doubted?: Doubted | undefined;
+  /** Why the walk went no further: the error that ended it. */
+  readonly failure?: string | undefined;
+  /** Texts of a few records, as they were sent. */
+  readonly samples: readonly string[];
+}
+
+/** Nothing was walked. */
+export const NO_REHEARSAL: Rehearsal = {
+  requests: [],
+  pages: 0,
+  records: 0,
+  total: undefined,
+  hasEnded: false,
+  linkage: 'none',
+  repeats: 0,
+  rejected: 0,
+  idField: undefined,
+  samples: [],
+};
+
+/** Pages of a rehearsal. */
+const MOST_PAGES = 7;
+const MOST_SAMPLES = 3;
+/** Bytes of heap that the records of a page may take. */
+const MOST_HEAP = 16 * MOST_BYTES;
+/** Characters of a sample. */
+const LONGEST_SAMPLE = 2_000;
+
+/** Walks the first pages of a list with the pager of its entry, as a sync would, and keeps nothing. `keep`: requests that are left over. */
+export async function rehearse(probing: Probing, address: ListAddress, endpoint: Endpoint, keep: number): Promise<Rehearsal> {
+  const pager = pagerFor(endpoint);
+  let state: JsonObject = pager.first();
+  const seen = new Set<string>();
+  const tokens = new Set<string | number>();
+  let firstPage: string | undefined;
+  let found = NO_REHEARSAL;
+  while (found.requests.length < MOST_PAGES && probing.left > keep && !found.hasEnded) {
+    // What asks for a page of a chain is a token, or an id.
+    const isSecret = pager.linkage(state) === 'token-chain';
+    try {
+      const { page, request } = await fetchPage(probing, {
+        address,
+        endpoint,
+        input: pager.request(state),
+        isSecret,
+        idField: found.idField,
+      });
+      const ids = page.ids.join('\n');
+      const repeats = page.ids.filter((id) => seen.has(id)).length;
+      found = changed(found, { requests: [...found.requests, request], idField: found.idField ?? page.idField });
+      const advance = pager.next(state, page, {
+        repeats,
+        isFirstPage: ids === firstPage,
+        hasToken: (token) => tokens.has(token),
+      });
+      if (advance.kind !== 'again') {
+        if (page.count > 0) firstPage ??= ids;
+        if (page.nextToken !== undefined) tokens.add(page.nextToken);
+        for (const id of page.ids) seen.add(id);
+        found = withPage(found, page, repeats, seen.size);
+      }
+      if ('state' in advance) state = advance.state;
+      const linkage = pager.linkage(state);
+      found = changed(found, advance.kind === 'done' ? { linkage, hasEnded: true, doubted: advance.doubted } : { linkage });
+    } catch (error) {
+      if (error instanceof RequestsSpent) break;
+      if (!isMusterError(error)) throw error;
+      const meaning = pager.meaningOf(error, state);
+      found = changed(found, { requests: [...found.requests, probing.sent.at(-1)?.number ?? 0] });
+      if (meaning?.kind === 'again') ({ state } = meaning);
+      else if (meaning?.kind === 'ended') found = changed(found, { hasEnded: true, doubted: meaning.doubted });
+      else return changed(found, { failure: error.message });
+    }
+  }
+  return found;
+}
+
+function changed(found: Rehearsal, changes: Partial<Rehearsal>): Rehearsal {
+  return { ...found, ...changes };
+}
+
+function withPage(found: Rehearsal, page: ReadPage, repeats: number, records: number): Rehearsal {
+  const texts = page.records
+    .slice(0, MOST_SAMPLES - found.samples.length)
+    .map(({ source, start, end }) => source.toString('utf8', start, Math.min(end, start + LONGEST_SAMPLE * 4)));
+  return {
+    ...found,
+    pages: found.pages + 1,
+    records,
+    total: page.total ?? found.total,
+    repeats: found.repeats + repeats,
+    rejected: found.rejected + page.rejected.length,
+    samples: [...found.samples, ...texts],
+  };
+}
+
+interface PageToFetch {
+  readonly address: ListAddress;
+  readonly endpoint: Endpoint;
+  readonly input: PageInput;
+  readonly isSecret: boolean;
+  readonly idField: ReadPage['idField'];
+}
+
+async function fetchPage(
+  probing: Probing,
+  { address, endpoint, input, isSecret, idField }: PageToFetch,
+): Promise<{ readonly page: ReadPage; readonly request: number }> {
+  const { response, request } = await probing.fetch(address, input, () => 'a page of the rehearsal', { isSecret });
+  const { bytes, headers, url } = response;
+  const format = { resource: endpoint.resource, id: endpoint.id, pager: pagerFor(endpoint), ignoreTotals: false };
+  const fit = (heap: number) => {
+    if (heap > MOST_HEAP)
+      throw new MusterError(
+        'response_too_large',
+        `A page of the list ${endpoint.resource} is too dense to be looked into: it has too many records.`,
+      );
+  };
+  return { page: await inTurns(readPage({ bytes, headers, url, fit }, format, idField)), request };
+}

@@ -1,0 +1,136 @@
+import { isUtf8 } from 'node:buffer';
+import type { HttpResponse } from '../http/http-client.js';
+import { membersAround, type Sign, wholeNumber } from '../pagers/around.js';
+import { signsOfMore } from '../pagers/signs-of-more.js';
+
+/** A record, parsed: its numbers may be rounded. */
+export type SeenRecord = Readonly<Record<string, unknown>>;
+
+/** An answer that holds a list of records. */
+export interface SeenPage {
+  /** The members that lead to the array; [] = the answer is the array. */
+  readonly dataPath: readonly string[];
+  readonly records: readonly SeenRecord[];
+  /** The parsed answer with an empty array in the place of its records. */
+  readonly rest: unknown;
+  /** Names in lower case. */
+  readonly headers: Readonly<Record<string, string>>;
+  /** The address that was asked. */
+  readonly url: string;
+  /** Whole numbers around the records, by their places as a catalogue entry names them: dot paths, or `header NAME`. */
+  readonly numbers: ReadonlyMap<string, number>;
+  /** Whatever says that more records follow. */
+  readonly signs: readonly Sign[];
+}
+
+/** What an answer is that holds no list, in a few words. */
+export interface NoPage {
+  readonly problem: string;
+  readonly isTooLarge?: true;
+}
+
+/** Bytes of an answer that is looked into: it is parsed as a whole. */
+export const MOST_BYTES = 4 * 1024 * 1024;
+/** Levels of objects in which a list is looked for. */
+const MOST_DEPTH = 4;
+/** Arrays that are no list, whatever they hold. */
+const NO_LISTS = /^(errors?|warnings?|links|messages|facets|filters|sort|schemas|included)$/i;
+/** Headers that may tell how many records a list has. */
+const COUNT_HEADERS = /^(x-)?(total|count|pagination)[\w-]*$|^x-[\w-]*(total|count)$|^content-range$/;
+/** Names that lists have, the likeliest first. */
+const LIST_NAMES = ['data', 'value', 'items', 'results', 'records', 'resources', 'rows', 'entries', 'content', 'list', 'result'];
+
+/** Finds the list in an answer, at `known` where an array of records stands there, or says what the answer is in its place; never a value of it. */
+export function seePage(
+  { bytes, headers, url }: Pick<HttpResponse, 'bytes' | 'headers' | 'url'>,
+  known?: readonly string[],
+): SeenPage | NoPage {
+  if (bytes.length > MOST_BYTES)
+    return { problem: `an answer of ${Math.ceil(bytes.length / 1024 / 1024)} MB, which is not looked into`, isTooLarge: true };
+  const parsed = parse(bytes);
+  if (parsed === undefined) return { problem: `no JSON in UTF-8 (${bytes.length} bytes, ${kindOfContent(headers)})` };
+  const arrays = arraysIn(parsed.value, [], 0).toSorted((a, b) => likeliness(b) - likeliness(a));
+  const found = arrays.find(({ path }) => path.join('.') === known?.join('.')) ?? arrays[0];
+  if (!found) return { problem: noListIn(parsed.value) };
+  const { path: dataPath, records } = found;
+  const rest = without(parsed.value, dataPath);
+  const numbers = new Map([...numbersIn(rest, '', 0), ...numbersOfHeaders(headers)]);
+  const around = membersAround(rest, dataPath.slice(0, -1));
+  return { dataPath, records, rest, headers, url, numbers, signs: signsOfMore({ headers, url }, around, () => false) };
+}
+
+/** The page's content type, without its parameters. */
+function kindOfContent(headers: Readonly<Record<string, string>>): string {
+  const type = headers['content-type']?.split(';')[0]?.trim();
+  return type ? `content type ${type.slice(0, 60)}` : 'no content type';
+}
+
+function parse(bytes: Buffer): { readonly value: unknown } | undefined {
+  if (!isUtf8(bytes)) return undefined;
+  try {
+    return { value: JSON.parse(new TextDecoder().decode(bytes)) };
+  } catch {
+    return undefined;
+  }
+}
+
+interface FoundArray {
+  readonly path: readonly string[];
+  readonly records: readonly SeenRecord[];
+}
+
+/** The arrays of objects, and the empty arrays, that objects alone lead to. */
+function arraysIn(value: unknown, path: readonly string[], depth: number): FoundArray[] {
+  if (Array.isArray(value)) return value.every(isRecord) ? [{ path, records: value }] : [];
+  if (!isRecord(value) || depth > MOST_DEPTH) return [];
+  return Object.entries(value)
+    .filter(([name]) => !NO_LISTS.test(name) && /^[^.\s]+$/.test(name))
+    .flatMap(([name, inner]) => arraysIn(inner, [...path, name], depth + 1));
+}
+
+/** The longest array is the list; of equal ones, that of a usual name, and then the one that stands further out. */
+function likeliness({ path, records }: FoundArray): number {
+  const place = LIST_NAMES.indexOf((path.at(-1) ?? 'data').toLowerCase());
+  return records.length * 1_000 + (place === -1 ? 0 : 100 - place * 5) - path.length;
+}
+
+function noListIn(value: unknown): string {
+  if (Array.isArray(value)) return 'an array that holds something else than objects';
+  if (!isRecord(value)) return 'JSON that is neither an array nor an object';
+  const names = Object.keys(value).slice(0, 10);
+  return `an object without an array of objects (its members: ${names.map((name) => name.slice(0, 40)).join(', ') || 'none'})`;
+}
+
+function without(value: unknown, [name, ...deeper]: readonly string[]): unknown {
+  if (name === undefined) return [];
+  const holder = value as SeenRecord;
+  return { ...holder, [name]: without(holder[name], deeper) };
+}
+
+function numbersIn(value: unknown, path: string, depth: number): [string, number][] {
+  if (!isRecord(value) || depth > MOST_DEPTH) return [];
+  return Object.entries(value).flatMap(([name, inner]) => {
+    if (/\s/.test(name)) return [];
+    const number = wholeNumber(inner);
+    return number === undefined
+      ? numbersIn(inner, `${path}${name}.`, depth + 1)
+      : [[`${path}${name}`, number] as [string, number]];
+  });
+}
+
+function numbersOfHeaders(headers: Readonly<Record<string, string>>): [string, number][] {
+  return Object.entries(headers).flatMap(([name, value]) => {
+    if (!COUNT_HEADERS.test(name)) return [];
+    const [, digits] = (name === 'content-range' ? /\/(\d{1,15})$/ : /^(\d{1,15})$/).exec(value.trim()) ?? [];
+    return digits === undefined ? [] : [[`header ${inTitleCase(name)}`, Number(digits)] as [string, number]];
+  });
+}
+
+/** A header's name as people write it: `X-Total-Count`. */
+export function inTitleCase(header: string): string {
+  return header.replace(/(^|-)[a-z]/g, (letter) => letter.toUpperCase());
+}
+
+export function isRecord(value: unknown): value is SeenRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,34 @@
+import { isMusterError } from '../core/errors.js';
+import { inputOf } from './first-look.js';
+import type { FoundPaging } from './find-paging.js';
+import type { ListView } from './list-view.js';
+import { type Probing, RequestsSpent } from './probing.js';
+
+/** What the ETags of a list are good for. */
+export interface TriedEtag {
+  /** What came of asking with the ETag of the first page. */
+  readonly answer: 'none' | 'not-modified' | 'sent-again' | 'unknown';
+  /** One ETag was given to pages of other records. */
+  readonly isFalse: boolean;
+  readonly requests: readonly number[];
+}
+
+/** Asks for the short first page with its ETag, where it has one. */
+export async function tryEtag(probing: Probing, view: ListView, { size }: FoundPaging): Promise<TriedEtag> {
+  const before = size?.page ?? view.reference;
+  const isFalse = [...view.etags.values()].some((pages) => pages.size > 1);
+  if (before.etag === undefined) return { answer: 'none', isFalse, requests: [] };
+  const parameters = size ? { ...view.needed, [size.name]: before.keys.length } : view.needed;
+  try {
+    const { response, request } = await probing.fetch(
+      view.address,
+      inputOf(view.address, parameters),
+      ({ status }) => (status === 304 ? 'not modified' : 'the page again, though asked with its ETag'),
+      { ifNoneMatch: before.etag },
+    );
+    return { answer: response.status === 304 ? 'not-modified' : 'sent-again', isFalse, requests: [request] };
+  } catch (error) {
+    if (!(error instanceof RequestsSpent) && !isMusterError(error)) throw error;
+    return { answer: 'unknown', isFalse, requests: [] };
+  }
+}
