@@ -12,7 +12,7 @@ import { manifestSigning } from './certificates/manifest-signing.js';
 import type { Config } from './config/config.js';
 import { adminToken, encryptionKeys } from './config/kept-secrets.js';
 import { systemClock } from './core/clock.js';
-import { type CompanyKey, keyText } from './core/company.js';
+import { type CompanyKey, type Environment, keyText } from './core/company.js';
 import { mapEnvironments, ofEnvironment } from './core/provider-settings.js';
 import { calledOff, type StopStack } from './core/service.js';
 import { type Database, openCheckConnection, openDatabase } from './db/database.js';
@@ -195,6 +195,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const webhook = config.webhook && new Webhook(config.webhook, clock, { proxies: config.proxies });
   if (webhook) stack.push({ name: 'webhook', stop: () => webhook.close() });
   const authorizeUrl = async (company: CompanyKey) => (await links.reauthorizationLinks([company])).get(keyText(company))?.url;
+  const answers = new AnswerMemory(config.answerMemoryBytes);
   const deliverer = new Deliverer({ db, webhook, publicUrl: config.publicUrl, authorizeUrl, logger });
   return {
     ...oauth,
@@ -211,21 +212,21 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
     runs,
     readiness,
     deliverer,
+    answers,
+    tokensOf: (company: CompanyKey) => tokens.sourceFor(company),
+    apiOf: (environment: Environment, base?: string) => ofEnvironment(apiClients, environment).at(base),
   };
 }
 
 type Shared = Awaited<ReturnType<typeof openShared>>;
 
 async function startWorker(config: Config, shared: Shared, stack: StopStack): Promise<void> {
-  const { db, clock, logger, worker: name, apiClients, tokens, backend, runQueue, runs, deliverer } = shared;
+  const { db, clock, logger, worker: name, tokens, backend, runQueue, runs, deliverer } = shared;
   const { schedule, workerConcurrency: concurrency } = config;
   const executor = new RunExecutor({
     ...shared,
-    answers: new AnswerMemory(config.answerMemoryBytes),
     store: new WalkStore(db, clock, skipUnchanged, shared.marks),
     rowHashOf: skipUnchanged.rowHashOf,
-    tokensOf: (company) => tokens.sourceFor(company),
-    apiOf: (environment, base) => ofEnvironment(apiClients, environment).at(base),
   });
   const worker = new RunWorker({ ...shared, queue: runQueue, executor, leases: new RunLeases(db, name, logger), concurrency });
   const signer = await signerOf(config.signingKey, await encryptionKeys(config));

@@ -12,6 +12,7 @@ export type AuditAction =
   | 'company.onboard'
   | 'company.sync'
   | 'company.verify'
+  | 'company.try'
   | 'company.pause'
   | 'company.resume'
   | 'company.remove'

@@ -41,6 +41,8 @@ const MEANINGS = {
   service_refused: 'The service refused our client credentials.',
   token_not_stored: 'The service granted new tokens and the database did not take them; `detail` says where they are kept.',
   mark_key_unreadable: 'The key of the marks cannot be decrypted: its encryption key is missing.',
+  token_busy: 'Another process is renewing the token of the company; ask again.',
+  tokens_held: 'Tokens are not renewed now: see the issue `tokens_held`.',
   token_unreadable: 'A stored token cannot be decrypted: its key is missing.',
   database_unavailable: 'PostgreSQL does not answer.',
   statement_cancelled: 'PostgreSQL cancelled a statement; nothing was changed.',

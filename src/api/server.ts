@@ -51,6 +51,7 @@ import { schemaRoutes } from './schema.js';
 import { addSecurityHeaders } from './security-headers.js';
 import { SERVER_LIMITS, type ServerLimits } from './server-limits.js';
 import { SocketLimit } from './socket-limit.js';
+import { type TryRouteDependencies, tryRoute } from './try.js';
 
 export interface AdminDependencies
   extends CompanyRoutesDependencies,
@@ -61,6 +62,7 @@ export interface AdminDependencies
     OverviewRouteDependencies,
     ForgetDependencies,
     QueueRoutesDependencies,
+    TryRouteDependencies,
     Pick<IdempotencyDependencies, 'vault'> {
   readonly host: string;
   /** 0 = any free one; `url` says which. */
@@ -173,6 +175,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
         heldTokenRoutes,
         rekeyRoutes,
         forgetRoutes,
+        tryRoute,
         changeRoutes,
         barrierRoutes,
         certificateRoutes,

@@ -38,6 +38,7 @@ import { registerSchema } from './schema.js';
 import { registerStatus } from './status.js';
 import { registerSync } from './sync.js';
 import { registerTokens } from './tokens.js';
+import { registerTry } from './try.js';
 import { registerUp } from './up.js';
 import { registerVerify } from './verify.js';
 
@@ -79,7 +80,7 @@ for (const register of [registerStatus, registerIssues, registerCompanies, regis
 for (const register of [registerSync, registerVerify, registerRuns, registerDiff, registerHolds, registerNotifications])
   register(program);
 for (const register of [registerPauseAndResume, registerRemove, registerQuarantinedTokens, registerChanges]) register(program);
-for (const register of [registerBarriers, registerCertificates, registerSchema, registerExport]) register(program);
+for (const register of [registerBarriers, registerCertificates, registerSchema, registerExport, registerTry]) register(program);
 for (const register of [registerRejected, registerQueue]) register(program);
 for (const register of [
   registerTokens,

@@ -7,12 +7,14 @@ import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey, Environment } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
-import type { ProviderSettings } from '../../src/core/provider-settings.js';
+import { ofEnvironment, type ProviderSettings } from '../../src/core/provider-settings.js';
 import { Secret } from '../../src/core/secret.js';
 import { controlRoom } from '../../src/dashboard/control-room.js';
 import type { OidcSettings } from '../../src/dashboard/oidc-settings.js';
 import type { ShownSetting } from '../../src/dashboard/settings-page.js';
 import type { Database } from '../../src/db/database.js';
+import { AnswerMemory } from '../../src/http/answer-memory.js';
+import { ApiClient } from '../../src/http/api-client.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { Authorization } from '../../src/oauth/authorization.js';
 import { AuthorizationFlows } from '../../src/oauth/authorization-flows.js';
@@ -64,7 +66,7 @@ export interface Answer {
 }
 
 /** A provider at which nobody answers. */
-const SILENT: ProviderSettings = {
+export const SILENT: ProviderSettings = {
   baseUrl: new URL('http://127.0.0.1:9'),
   authUrl: new URL('http://127.0.0.1:9'),
   clientId: 'client-1',
@@ -152,6 +154,9 @@ export async function startAdmin(
     connectLinks: links,
     vault: parts.vault,
     queueLook: { look: async () => [] },
+    answers: new AnswerMemory(),
+    apiOf: (environment) => new ApiClient({ http, provider: ofEnvironment(providers, environment), clock, logger }),
+    tokensOf: () => ({ get: async () => new Secret('a.b.c'), renew: async (stale) => stale, refused: async () => {} }),
     authorization: new Authorization({ ...parts, flows: new AuthorizationFlows(db, keyring, clock), links, providers }),
     ...options,
   });

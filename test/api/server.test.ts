@@ -439,7 +439,16 @@ describe('start and stop', () => {
       queueLook: { look: async () => [] },
       ...({} as Pick<
         AdminDependencies,
-        'catalogue' | 'connections' | 'onboarding' | 'connectLinks' | 'authorization' | 'runs' | 'vault'
+        | 'catalogue'
+        | 'connections'
+        | 'onboarding'
+        | 'connectLinks'
+        | 'authorization'
+        | 'runs'
+        | 'vault'
+        | 'answers'
+        | 'apiOf'
+        | 'tokensOf'
       >),
       ...options,
     });

@@ -48,6 +48,7 @@ test('the first command mirrors the sandbox, and the next ones show it', async (
     './bin/muster companies',
     './bin/muster sync',
     './bin/muster verify',
+    './bin/muster try',
     './bin/muster runs',
     './bin/muster changes',
     './bin/muster doctor',
