@@ -52,7 +52,10 @@ function linesOf({ entry, findings, look_up, requests, samples }: TriedListModel
     ...requests.map(({ number, asked, status, saw }) => `  ${number}. ${asked}: ${status ?? 'no answer'}, ${saw}`),
     ...(samples.length > 0 ? ['Samples:', ...samples.map((each) => `  ${each}`)] : []),
   ];
-  return [...comments.map((line) => `# ${line.replaceAll(/\s*[\r\n]+\s*/g, ' ')}`), ...(entry === null ? [] : [entry.trimEnd()])];
+  return [
+    ...comments.map((line) => `# ${line.replaceAll(/\s*[\r\n]+\s*/g, ' ')}`),
+    ...(entry === null ? [] : ['', entry.trimEnd()]),
+  ];
 }
 
 function addConstant(text: string, all: Readonly<Record<string, string>> = {}): Record<string, string> {

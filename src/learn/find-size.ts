@@ -53,7 +53,12 @@ export async function findCap(view: ListView, sizeName: string, total: number | 
     if (outcome.kind === 'page') {
       const seen = outcome.keys.length;
       if (seen > view.reference.keys.length) view.reference = outcome;
-      const isCap = seen < asked && (total === undefined ? outcome.signs.length > 0 : total > seen);
+      // A service that gives just so many may give no more, whatever is asked for.
+      const hasMore = total === undefined ? outcome.signs.length > 0 : total > seen;
+      const more = hasMore && seen === asked && view.mayAsk() ? await view.ask({ [sizeName]: asked + 1 }) : undefined;
+      if (more?.kind === 'page' && more.keys.length === asked)
+        return { seen, asked: asked + 1, isCap: true, request: more.request, ...(refusal && { refusal }) };
+      const isCap = seen < asked && hasMore;
       return { seen, asked, isCap, request: outcome.request, ...(refusal && { refusal }) };
     }
     const says = outcome.kind === 'refused' ? outcome.error.serviceSays : outcome.problem;

@@ -228,3 +228,40 @@ test('a path without the company is looked at, and its entry is said to be refus
   expect(lookUp[0]).toBe('A catalogue with this entry is refused: odd.path must hold {company_id}.');
   expect(entry).toContain('skipName: offset');
 });
+
+test.each([
+  [
+    'cuts larger pages short',
+    (size: number) => ({ size: Math.min(size, 100) }),
+    100,
+    /^A page has 100 records at most, though 1000 were asked for\.$/,
+  ],
+  [
+    'has a cap of just what is asked for',
+    (size: number) => ({ size: Math.min(size, 1_000) }),
+    500,
+    /^A page has 1000 records at most, though 1001 were asked for\.$/,
+  ],
+  [
+    'takes whatever is asked for',
+    (size: number) => ({ size }),
+    500,
+    /^A page of 1000 records came; larger ones were not asked for\.$/,
+  ],
+  [
+    'refuses larger pages',
+    (size: number) => (size > 250 ? { refusal: 'limit must be between 1 and 250' } : { size }),
+    200,
+    /^A page of 200 records came; .* 1000 were refused \("limit must be between 1 and 250"\)\.$/,
+  ],
+] as const)('the cap of a list that %s is told', async (_, served, size, says) => {
+  const all = rows(3_000);
+  const { catalogue, findings } = await lookAt((asked) => {
+    const answered: { size?: number; refusal?: string } = served(number(asked, 'limit', 25));
+    if (answered.refusal !== undefined) return { status: 400, body: { message: answered.refusal } };
+    const offset = number(asked, 'offset', 0);
+    return { body: { total: 3_000, data: all.slice(offset, offset + answered.size!) } };
+  });
+  expect(catalogue!['odd']!['pager']).toMatchObject({ takeName: 'limit', size });
+  expect(findings.find(({ about }) => about === 'cap')!.says).toMatch(says);
+});
