@@ -3,9 +3,10 @@ import type { MusterError } from '../core/errors.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { type Doubted, limitedEnd } from './doubt.js';
-import { behindEnd, type InferredEnd, isRefusedOtherwise, refusedEnd, refusedPage } from './inferred-end.js';
+import { behindEnd, type InferredEnd, isRefusedOtherwise, refusedEnd } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
+import { refusedPage } from './refusal.js';
 import { moreBehind } from './signs-of-more.js';
 import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 

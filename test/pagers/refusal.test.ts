@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { refusedPage } from '../../src/pagers/inferred-end.js';
+import { refusedPage } from '../../src/pagers/refusal.js';
 import { ServiceError } from '../../src/http/service-error.js';
 
 const refusal = (serviceSays: string | undefined, status = 400, isInOwnWords = true) =>
