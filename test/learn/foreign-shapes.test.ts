@@ -14,6 +14,15 @@ const NIGHTLY = { trigger: 'nightly', mode: 'full' } as const;
 
 const SHAPES: readonly (readonly [ShapeName, object, string])[] = [
   [
+    'scim',
+    {
+      pager: { style: 'skip-take', in: 'query', skipName: 'startIndex', takeName: 'count', first: 1, size: 60 },
+      fields: { data: 'Resources', total: 'totalResults' },
+      id: ['id'],
+    },
+    'join',
+  ],
+  [
     'personio',
     {
       pager: { style: 'skip-take', in: 'query', skipName: 'offset', takeName: 'limit', size: 500 },
