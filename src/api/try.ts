@@ -92,7 +92,7 @@ export interface TryRouteDependencies {
   readonly answers: AnswerMemory;
 }
 
-/** How long a look may take: shorter than a caller waits for an answer. */
+/** Milliseconds that a look may take: shorter than a caller waits for an answer. */
 const MOST_MS = 110_000;
 /** Bytes of heap for the pages that are compared, beside the answer that is read. */
 const HEAP = 12 * MOST_BYTES;

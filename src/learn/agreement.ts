@@ -18,7 +18,7 @@ export function agreement(known: Endpoint | undefined, found: Endpoint | undefin
 
 type Members = Readonly<Record<string, string>>;
 
-/** What decides how the list is read, each as a text. */
+/** The members that decide how the list is read, each as a text. */
 function membersOf({ method, path, query, body, pager, envelope, fields }: Endpoint): Members {
   const { size: _, ...paging } = pager;
   const all = { method, path, query, body, envelope, ...prefixed('pager', paging), ...prefixed('fields', fields ?? {}) };

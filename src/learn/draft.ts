@@ -13,7 +13,7 @@ export interface Draft {
   readonly largest: number;
   /** Whether the service reads the size of a page. */
   readonly isSizeRead: boolean;
-  /** What of it is only guessed, in sentences. */
+  /** Sentences that name the parts that are only guessed. */
   readonly guesses: readonly string[];
 }
 

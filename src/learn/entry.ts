@@ -28,7 +28,7 @@ export function endpointOf(name: string, draft: EntryDraft): Endpoint | readonly
   }
 }
 
-/** What stands above the members of an entry, line by line. */
+/** The comments above the members of an entry, line by line. */
 export type EntryComments = Readonly<Partial<Record<keyof EntryDraft | 'head', readonly string[]>>>;
 
 /** The entry as a part of a catalogue file in YAML. */
@@ -49,7 +49,7 @@ export function entryText(name: string, draft: EntryDraft, comments: EntryCommen
 
 const MEMBERS = ['method', 'path', 'query', 'body', 'pager', 'envelope', 'fields', 'id', 'order', 'etag'] as const;
 
-/** Where the values of a page stand: dot paths from the answer's root, or `header NAME`. */
+/** The places of a page's values: dot paths from the answer's root, or `header NAME`. */
 export interface ValuePlaces {
   /** [] = the answer is the array. */
   readonly data: readonly string[];

@@ -4,7 +4,7 @@ import type { KeyedPage, ListView } from './list-view.js';
 import { namesInOrder } from './parameter-names.js';
 import { inTitleCase } from './seen-page.js';
 
-/** How a page leads to the next one. */
+/** A way from a page to the next one. */
 export type FoundChain =
   /** By an address. `place`: where it stands, as a catalogue entry names it; undefined for the Link header. */
   | { readonly kind: 'link'; readonly place: string | undefined; readonly link: string }
@@ -55,7 +55,7 @@ export async function findLastId(
   return found && { kind: 'last-id', member, name: found.name, request: found.effect.request };
 }
 
-/** Whether a page that is asked for with the value begins behind the page that gave it. */
+/** Whether a page that is asked for with the value follows the page that gave it. */
 function leadingOn(view: ListView, page: KeyedPage, size: Readonly<Record<string, number>>, value: string) {
   return async (names: readonly string[]): Promise<Reaction<KeyedPage>> => {
     const outcome = await view.ask({ ...size, ...Object.fromEntries(names.map((name) => [name, value])) }, true);
@@ -67,7 +67,7 @@ function leadingOn(view: ListView, page: KeyedPage, size: Readonly<Record<string
   };
 }
 
-/** How much a parameter's name is like that of the member which gives the token. */
+/** Tells how much a parameter's name is like that of the member which gives the token. */
 function likeness(name: string, own: string): number {
   const plain = plainName(name.replace(/[[\]$]/g, ''));
   const bare = own.replace(/^next/, '');

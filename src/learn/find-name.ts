@@ -1,4 +1,4 @@
-/** What an attempt with some names brought: an effect, none, or a refusal. */
+/** The result of an attempt with some names: an effect, none, or a refusal. */
 export type Reaction<T> =
   | { readonly kind: 'effect'; readonly effect: T }
   | { readonly kind: 'none' }

@@ -3,7 +3,7 @@ import { findPlace, type FoundPlace } from './find-place.js';
 import { type FoundSize, findSize } from './find-size.js';
 import type { ListView } from './list-view.js';
 
-/** How a list is paged, as far as asking has shown. */
+/** The paging of a list, as far as asking has shown it. */
 export interface FoundPaging {
   readonly size: FoundSize | undefined;
   readonly chain: FoundChain | undefined;

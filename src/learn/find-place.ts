@@ -7,7 +7,7 @@ export interface FoundPlace {
   readonly name: string;
   /** Whether it counts records or pages. */
   readonly counts: 'records' | 'pages';
-  /** What the first record, or the first page, is called. */
+  /** The number of the first record, or of the first page. */
   readonly first: 0 | 1;
   /** Nothing but the name speaks for it: the order of the list changes from one request to the next. */
   readonly isGuessed?: true;
@@ -67,7 +67,7 @@ const MEANINGS: readonly Meaning[] = [
 
 /**
  * Whether a page that was asked for with this value begins where the meaning says. Behind all that is known, any page may begin. `asked`: the size that
- * was asked for; where the service has one of its own, the second page begins somewhere behind the records that positions would lead to.
+ * was asked for; where the service has one of its own, the second page begins somewhere after the records that positions would lead to.
  */
 function isPossible(
   view: ListView,

@@ -13,11 +13,11 @@ export interface FoundSize {
   readonly page: KeyedPage;
 }
 
-/** How many records a page may have. */
+/** The most records that a page may have. */
 export interface Cap {
   /** The most records that came at once. */
   readonly seen: number;
-  /** What was asked for then. */
+  /** The size that was asked for then. */
   readonly asked: number;
   /** Whether the service gave fewer than it had and was asked for. */
   readonly isCap: boolean;

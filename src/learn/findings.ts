@@ -14,7 +14,7 @@ export interface SeenList {
   readonly address: ListAddress;
   readonly view: ListView;
   readonly paging: FoundPaging;
-  /** Where the list's total stands, and what it was. */
+  /** The place of the list's total, and its value. */
   readonly total: string | undefined;
   readonly count: number | undefined;
   readonly cap: Cap | undefined;
@@ -23,7 +23,7 @@ export interface SeenList {
   readonly etag: TriedEtag;
 }
 
-/** What was seen, in sentences. They name members and parameters, and no values of records. */
+/** Puts what was seen into sentences. They name members and parameters, and no values of records. */
 export function findingsOf(seen: SeenList): readonly Finding[] {
   return [
     paging(seen),
@@ -56,7 +56,7 @@ function paging({ paging: { chain, place, size, isSizeCut }, view }: SeenList): 
     ]);
   if (chain?.kind === 'token')
     return finding(`Each page names the next one by a token in ${chain.place}, which ${chain.name} takes.`, [chain.request]);
-  if (chain) return finding(`A page begins behind the record whose ${chain.member} ${chain.name} names.`, [chain.request]);
+  if (chain) return finding(`A page begins after the record whose ${chain.member} ${chain.name} names.`, [chain.request]);
   if (place?.counts === 'pages')
     return finding(`${place.name} is the number of a page; the first one is ${place.first}.`, place.requests);
   if (place)
@@ -184,7 +184,7 @@ function withoutQuotes(detail: string): string {
   return detail.replaceAll(/"[^"]{5,}"/g, '"…"');
 }
 
-/** What no request can show, for whoever reads the service's documentation. */
+/** Lists what no request can show, for the reader of the service's documentation. */
 export function lookUpFor({
   paging: { chain, place, size },
   total: place_,

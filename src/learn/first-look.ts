@@ -7,7 +7,7 @@ import type { SeenPage } from './seen-page.js';
 /** Records that are asked for at first: enough to see from them where another page begins. */
 const WIDE = 20;
 
-/** How a list came to answer with a page. */
+/** A first page, and how the list came to answer with it. */
 export interface FirstLook {
   readonly address: ListAddress;
   readonly page: SeenPage;

@@ -19,6 +19,8 @@ import { totalPlaces } from './totals.js';
 
 /** Requests that are kept for what is asked after the rehearsal. */
 const FOR_ETAG = 2;
+/** Characters of a sample that are shown. */
+const LONGEST_SAMPLE = 2_000;
 
 /**
  * Looks at the first pages of a list and finds the catalogue entry for it. Sends at most MOST_REQUESTS requests, through the request budget, and keeps
@@ -112,8 +114,11 @@ function asSeen(entry: EntryDraft, order: Order, { isFalse }: TriedEtag): EntryD
   return { ...entry, ...(order === 'other' && { order: 'unstable' as const }), ...(isFalse && { etag: 'ignore' as const }) };
 }
 
+/** The samples as the mirror would keep them. A long one is cut only after the rules were applied to it as a whole. */
 function samplesOf({ samples }: Rehearsal, privacy: Privacy | undefined): readonly string[] {
-  return samples.map((text) => (privacy ? treatRecord(text, privacy) : text));
+  return samples
+    .map((text) => (privacy ? treatRecord(text, privacy) : text))
+    .map((text) => (text.length > LONGEST_SAMPLE ? `${text.slice(0, LONGEST_SAMPLE).toWellFormed()}…` : text));
 }
 
 /** The list with pages so short that a few of them show how they hang together. */

@@ -10,7 +10,7 @@ export interface ListToLearn {
   readonly path: string;
   /** Whether the method was said; else a list that is read by POST is asked so once GET was refused. */
   readonly isMethodGiven: boolean;
-  /** What the catalogue says of it now. */
+  /** The catalogue's present entry for it. */
   readonly known?: Endpoint | undefined;
   /** Whether a few records are to be shown. */
   readonly withSamples: boolean;
@@ -26,7 +26,7 @@ export interface Finding {
 }
 
 /**
- * What a look at a list has found:
+ * The result of a look at a list. Its `outcome`:
  * - `confirmed`: the entry was walked, and the walk was what a proof needs, as far as it went.
  * - `unconfirmed`: there is an entry, and something in it is only guessed, or spoke against it.
  * - `nothing`: no entry fits.
@@ -34,7 +34,7 @@ export interface Finding {
 export interface LearnedList {
   readonly outcome: 'confirmed' | 'unconfirmed' | 'nothing';
   readonly findings: readonly Finding[];
-  /** What no request shows: what to look up in the service's documentation, and what to try next. */
+  /** Sentences on what no request shows: what to look up in the service's documentation, and what to try next. */
   readonly lookUp: readonly string[];
   /** A part of a catalogue file, in YAML. */
   readonly entry: string | undefined;

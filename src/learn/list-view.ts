@@ -22,7 +22,7 @@ export type Order = 'same' | 'other' | 'unknown';
 export type KeyedOutcome = ({ readonly kind: 'page' } & KeyedPage) | Exclude<Outcome, { kind: 'page' }>;
 
 /**
- * What is known of a list while it is looked at. Pages are compared by the keys of their records, and where a page begins is told by its place
+ * A list while it is looked at. Pages are compared by the keys of their records, and where a page begins is told by its place
  * in the reference: the longest first page that has come.
  */
 export class ListView {
@@ -75,7 +75,7 @@ export class ListView {
     return outcome.kind === 'page' ? { kind: 'page', ...this.#keyed(outcome.page, outcome.request) } : outcome;
   }
 
-  /** How the first page came when it was asked for again. */
+  /** The order in which the first page came when it was asked for again. */
   get order(): Order {
     return this.#order;
   }
@@ -108,7 +108,7 @@ export class ListView {
   }
 }
 
-/** The same records in another order speak of an unstable one; other records may have joined or left. */
+/** Equal records in another order speak of an unstable one; other records may have joined or left. */
 function orderOf(before: readonly string[], again: readonly string[]): Order {
   if (before.join('\n') === again.join('\n')) return 'same';
   const common = before.filter((key) => again.includes(key));

@@ -4,7 +4,7 @@ import type { LearnedList } from './learned-list.js';
 import type { ListView } from './list-view.js';
 import type { ListAddress, Probing } from './probing.js';
 
-/** Why there is no entry. */
+/** The reason why there is no entry. */
 interface Why {
   readonly address: ListAddress;
   /** No request was answered by a page. */
@@ -62,7 +62,7 @@ function adviceFor({ last, address, isEmpty, isSpent, view }: Why): readonly str
     ];
   if (status === 404)
     return [
-      "Look up the path: it stands behind the environment's base URL, and {company_id} in it is replaced by the company's id. Or the company does not have this list.",
+      "Look up the path: it is appended to the environment's base URL, and {company_id} in it is replaced by the company's id. Or the company does not have this list.",
       OPTIONS,
     ];
   if (status === 405) return [`The list is not read by ${address.method}: look up the method.`, OPTIONS];

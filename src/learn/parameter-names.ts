@@ -1,4 +1,4 @@
-/** What a parameter asks for. */
+/** Names of parameters by what they ask for. */
 export interface ParameterNames {
   readonly size: readonly string[];
   /** Positions and page numbers: what the service makes of one is seen from where its page begins. */

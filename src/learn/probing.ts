@@ -31,7 +31,7 @@ export interface SentRequest {
   readonly saw: string;
 }
 
-/** What came of a request that asks for a page. */
+/** The outcome of a request that asks for a page. */
 export type Outcome =
   | { readonly kind: 'page'; readonly page: SeenPage; readonly request: number }
   | {

@@ -1,4 +1,4 @@
-/** What a service's sentence of refusal says of the parameters that it wants. */
+/** The parameters that a service's sentence of refusal asks for. */
 export interface Wanted {
   /** Names that it speaks of. */
   readonly names: readonly string[];

@@ -8,7 +8,7 @@ import { type ReadPage, readPage } from '../pagers/read-page.js';
 import { type ListAddress, type Probing, RequestsSpent } from './probing.js';
 import { MOST_BYTES } from './seen-page.js';
 
-/** What a walk by the entry found, as far as it went. */
+/** The findings of a walk by the entry, as far as it went. */
 export interface Rehearsal {
   readonly requests: readonly number[];
   readonly pages: number;
@@ -17,14 +17,14 @@ export interface Rehearsal {
   /** The list's own count of its records, as its newest page told it. */
   readonly total: number | undefined;
   readonly hasEnded: boolean;
-  /** How the pages hang together, where the list has ended or gone on. */
+  /** The way in which the pages hang together, where the list has ended or gone on. */
   readonly linkage: Linkage;
   /** Records that came on two pages. */
   readonly repeats: number;
   readonly rejected: number;
   readonly idField: ReadPage['idField'];
   readonly doubted?: Doubted | undefined;
-  /** Why the walk went no further: the error that ended it. */
+  /** The message of the error that ended the walk. */
   readonly failure?: string | undefined;
   /** Texts of a few records, as they were sent. */
   readonly samples: readonly string[];
@@ -49,8 +49,6 @@ const MOST_PAGES = 7;
 const MOST_SAMPLES = 3;
 /** Bytes of heap that the records of a page may take. */
 const MOST_HEAP = 16 * MOST_BYTES;
-/** Characters of a sample. */
-const LONGEST_SAMPLE = 2_000;
 
 /** Walks the first pages of a list with the pager of its entry, as a sync would, and keeps nothing. `keep`: requests that are left over. */
 export async function rehearse(probing: Probing, address: ListAddress, endpoint: Endpoint, keep: number): Promise<Rehearsal> {
@@ -61,7 +59,7 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
   let firstPage: string | undefined;
   let found = NO_REHEARSAL;
   while (found.requests.length < MOST_PAGES && probing.left > keep && !found.hasEnded) {
-    // What asks for a page of a chain is a token, or an id.
+    // A page of a chain is asked for by a token or an id.
     const isSecret = pager.linkage(state) === 'token-chain';
     try {
       const { page, request } = await fetchPage(probing, {
@@ -108,7 +106,7 @@ function changed(found: Rehearsal, changes: Partial<Rehearsal>): Rehearsal {
 function withPage(found: Rehearsal, page: ReadPage, repeats: number, records: number): Rehearsal {
   const texts = page.records
     .slice(0, MOST_SAMPLES - found.samples.length)
-    .map(({ source, start, end }) => source.toString('utf8', start, Math.min(end, start + LONGEST_SAMPLE * 4)));
+    .map(({ source, start, end }) => source.toString('utf8', start, end));
   return {
     ...found,
     pages: found.pages + 1,

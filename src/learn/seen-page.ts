@@ -19,11 +19,11 @@ export interface SeenPage {
   readonly url: string;
   /** Whole numbers around the records, by their places as a catalogue entry names them: dot paths, or `header NAME`. */
   readonly numbers: ReadonlyMap<string, number>;
-  /** Whatever says that more records follow. */
+  /** Members and headers that say that more records follow. */
   readonly signs: readonly Sign[];
 }
 
-/** What an answer is that holds no list, in a few words. */
+/** An answer that holds no list, in a few words. */
 export interface NoPage {
   readonly problem: string;
   readonly isTooLarge?: true;

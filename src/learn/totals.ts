@@ -1,4 +1,4 @@
-/** What an answer told of numbers, and how many records it held. */
+/** The numbers that an answer told, and how many records it held. */
 export interface Tally {
   /** Whole numbers around the records, by their places as a catalogue entry names them. */
   readonly numbers: ReadonlyMap<string, number>;
@@ -11,7 +11,7 @@ const TOTAL = /total|count|records|results|resources|elements|items|hits/;
 const UNLIKELY = 10;
 
 /**
- * Where answers tell how many records the list has: a number that was the same on all pages, never smaller than a page, and no page's own length. The
+ * Finds the places where answers tell how many records the list has: a number that was the same on all pages, never smaller than a page, and no page's own length. The
  * likeliest place comes first.
  */
 export function totalPlaces(tallies: readonly Tally[]): readonly string[] {

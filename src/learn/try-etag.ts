@@ -4,9 +4,9 @@ import type { FoundPaging } from './find-paging.js';
 import type { ListView } from './list-view.js';
 import { type Probing, RequestsSpent } from './probing.js';
 
-/** What the ETags of a list are good for. */
+/** The use of a list's ETags. */
 export interface TriedEtag {
-  /** What came of asking with the ETag of the first page. */
+  /** The answer to a request with the ETag of the first page. */
   readonly answer: 'none' | 'not-modified' | 'sent-again' | 'unknown';
   /** One ETag was given to pages of other records. */
   readonly isFalse: boolean;

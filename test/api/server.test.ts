@@ -283,6 +283,7 @@ describe('open pages', () => {
         'get /api/audit',
         'get /api/certificates',
         'get /api/runs/{id}/diff',
+        'post /api/companies/{environment}/{company_id}/try',
         'post /api/companies/{environment}/{company_id}/verify',
         'get /api/barriers',
         'get /api/budget',
@@ -376,6 +377,7 @@ describe('open pages', () => {
       'ReleasedTokens',
       'Run',
       'SchemaColumn',
+      'TriedList',
       'Verify',
       'Walk',
     ]);

@@ -7,9 +7,10 @@ import { ApiClient } from '../../src/http/api-client.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { MOST_REQUESTS, Probing, RequestsSpent } from '../../src/learn/probing.js';
 import { fakeService, type Received } from '../http/fake-service.js';
+import { endpointsOf } from '../walks/company-fixture.js';
 import { ANY_TOKEN, learn, type Lesson } from './learning.js';
 
-// What a look at a list makes of services that answer otherwise than one hopes.
+// A look at a list copes with services that answer otherwise than one hopes.
 
 const companyId = '1f3c9d84-6a2b-4c57-8e19-7d5b3f0a4c02';
 const path = '/api/{company_id}/rows';
@@ -264,4 +265,16 @@ test.each([
   });
   expect(catalogue!['odd']!['pager']).toMatchObject({ takeName: 'limit', size });
   expect(findings.find(({ about }) => about === 'cap')!.says).toMatch(says);
+});
+
+test('long samples are cut after the privacy rules were applied', async () => {
+  const all = rows(60, (n) => ({ id: n + 1, notes: 'n'.repeat(9_000), secret: 'x'.repeat(50) }));
+  const entry = { method: 'GET', path, pager: { style: 'odata', size: 5 }, privacy: { notes: 'mask', secret: 'drop' } };
+  const [known] = endpointsOf({ odd: entry });
+  const answer: Answer = (asked) => ({ body: { total: 60, data: cut(all, asked) } });
+  const { samples } = await lookAt(answer, { known: known!, withSamples: true });
+  expect(samples).toHaveLength(3);
+  for (const sample of samples) expect(sample).toMatch(/^\{"id":\d,"notes":"\*+…?.*$/);
+  const whole = await lookAt(answer, { withSamples: true });
+  for (const sample of whole.samples) expect(sample.length).toBe(2_001);
 });

@@ -9,7 +9,7 @@ export interface ForeignShape {
   readonly url: URL;
   /** With `{company_id}`. */
   readonly path: string;
-  /** What it serves, in order. A test that changes this array changes the list. */
+  /** The records that it serves, in order. A test that changes this array changes the list. */
   readonly records: Record<string, unknown>[];
   /** Requests for the list. */
   readonly requests: string[];
