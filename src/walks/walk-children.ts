@@ -6,8 +6,7 @@ import { PassMemory } from './pass-memory.js';
 import { type Proof, proofOf } from './verification.js';
 import { firstCheckpoint, type ParentPlace, type WalkCheckpoint } from './walk-checkpoint.js';
 import type { WalkOutcome } from './walk-end.js';
-import type { WalkOver } from './walk-over.js';
-import { type WalkDependencies, walkPass } from './walk-pass.js';
+import { type WalkDependencies, type WalkOver, walkPass } from './walk-pass.js';
 import { carriedOn, judge } from './walk-verdict.js';
 
 /**

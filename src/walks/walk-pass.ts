@@ -44,6 +44,9 @@ export type PassEnd =
   /** The company does not have the list, as the service says. */
   | { readonly kind: 'unavailable'; readonly serviceSays: string | undefined };
 
+/** How a walk of a list came to rest: `unavailable` where the company does not have the list, as the service says. */
+export type WalkOver = 'finished' | 'yielded' | { readonly kind: 'unavailable'; readonly serviceSays: string | undefined };
+
 const GONE = new Set([404, 410]);
 /** What services answer for a list that a company, or a parent, does not have: by its plan, its modules or its rights. */
 const LACKING = new Set([402, 403, 404]);

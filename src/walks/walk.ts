@@ -3,8 +3,7 @@ import { pagerFor } from '../pagers/registry.js';
 import type { OpenWalk } from './open-walk.js';
 import { firstCheckpoint } from './walk-checkpoint.js';
 import { walkChildren } from './walk-children.js';
-import type { WalkOver } from './walk-over.js';
-import { type WalkDependencies, walkPass } from './walk-pass.js';
+import { type WalkDependencies, type WalkOver, walkPass } from './walk-pass.js';
 import { carriedOn, judge, linkageOf } from './walk-verdict.js';
 
 /**
