@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Catalogue, Endpoint } from '../catalogue/endpoint.js';
+import { BASE_SCHEMA } from '../catalogue/entry-schema.js';
 import { type CompanyKey, companyNotFound, describeCompany, type Environment, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/database.js';
@@ -38,6 +39,10 @@ const TryList = z
   .strictObject({
     resource: ResourceName.exactOptional().meta({ description: 'A resource of the catalogue; or else `path`.' }),
     path: path.exactOptional(),
+    base: BASE_SCHEMA.exactOptional().meta({
+      description:
+        'Name of the further host of the API that has the list at `path`, as an entry names it; none: the base URL has.',
+    }),
     method: z.enum(['GET', 'POST']).exactOptional(),
     query: constants.exactOptional().meta({ description: 'Constants that every request carries in its query.' }),
     body: constants.exactOptional().meta({ description: 'The same in the body of a POST.' }),
@@ -47,6 +52,7 @@ const TryList = z
       .meta({ description: 'Whether a few records are shown, treated by the privacy rules of the catalogue.' }),
   })
   .refine(({ resource, path: given }) => (resource === undefined) !== (given === undefined), 'must have either resource or path')
+  .refine(({ resource, base }) => resource === undefined || base === undefined, 'must have base beside path alone')
   .refine(
     ({ method, body, resource }) => body === undefined || resource !== undefined || method === 'POST',
     'must have method POST where it has a body',
@@ -87,7 +93,7 @@ export interface TryRouteDependencies {
   readonly catalogue: Catalogue;
   readonly connections: Connections;
   /** The API of an environment. Throws `environment_not_configured`. */
-  readonly apiOf: (environment: Environment) => Pick<ApiClient, 'request'>;
+  readonly apiOf: (environment: Environment, base?: string) => Pick<ApiClient, 'request'>;
   readonly tokensOf: (company: CompanyKey) => TokenSource;
   readonly answers: AnswerMemory;
 }
@@ -148,7 +154,7 @@ export function tryRoute({
         return audited(db, { by: caller, action: 'company.try', company, details }, async () => {
           await requireActive(connections, company);
           const asker = { company: keyText(company), urgent: true };
-          const parts = { api: apiOf(company.environment), tokens: tokensOf(company), asker, signal };
+          const parts = { api: apiOf(company.environment, list.base), tokens: tokensOf(company), asker, signal };
           const reservation = memory.reserve(2 * MOST_BYTES, HEAP);
           try {
             await reservation.granted;
@@ -178,13 +184,15 @@ async function requireActive(connections: TryRouteDependencies['connections'], c
 
 /** The list that is meant. Throws `unknown_resource`, and `invalid_request` for a list that cannot be asked for by itself. */
 function listOf(
-  { resource, path: given, method, query, body, samples }: z.output<typeof TryList>,
+  { resource, path: given, base, method, query, body, samples }: z.output<typeof TryList>,
   { companyId }: CompanyKey,
   catalogue: Catalogue,
 ): ListToLearn {
   const template = given?.replaceAll(new RegExp(companyId, 'gi'), '{company_id}');
   const known =
-    resource === undefined ? catalogue.endpoints.find((endpoint) => endpoint.path === template) : catalogue.get(resource);
+    resource === undefined
+      ? catalogue.endpoints.find((endpoint) => endpoint.path === template && endpoint.base === base)
+      : catalogue.get(resource);
   if (resource !== undefined && !known)
     throw new MusterError(
       'unknown_resource',
@@ -200,6 +208,7 @@ function listOf(
   return {
     name: known?.resource ?? entryNameOf(listPath),
     path: listPath,
+    base: base ?? own.base,
     address: {
       method: method ?? own.method ?? 'GET',
       path: listPath.replaceAll('{company_id}', companyId),

@@ -22,7 +22,9 @@ export const DELETE_GUARD_SCHEMA = z.strictObject(
 const PATH = /^\/(?![/\\])[^\s?#\\]*$/;
 
 /** It names a variable in capitals. */
-const BASE_NAME = /^[a-z][a-z0-9_]{0,40}$/;
+export const BASE_SCHEMA = z
+  .string(must('the name of a base'))
+  .regex(/^[a-z][a-z0-9_]{0,40}$/, must('a name of a-z, 0-9 and _, a letter first'));
 
 type StyleSchema = (typeof PAGER_STYLES)[keyof typeof PAGER_STYLES]['schema'];
 const STYLE_SCHEMAS = Object.values(PAGER_STYLES).map(({ schema }) => schema) as unknown as readonly [
@@ -64,7 +66,7 @@ export const ENTRY_SCHEMA = z.strictObject(
   {
     method: z.enum(['GET', 'POST'], must('GET or POST')),
     path: z.string(must('a path')).regex(PATH, must('a path that begins with one / and has no spaces, ? or #')),
-    base: z.string(must('the name of a base')).regex(BASE_NAME, must('a name of a-z, 0-9 and _, a letter first')).optional(),
+    base: BASE_SCHEMA.optional(),
     query: CONSTANTS.optional(),
     body: z.record(z.string(), z.unknown(), must('a map of constants')).optional(),
     pager: z.discriminatedUnion('style', STYLE_SCHEMAS, {

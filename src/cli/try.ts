@@ -13,6 +13,7 @@ What it prints is YAML: the entry, and all else as comments. No values of record
 Exit code 1: nothing fits, or nothing could be asked.`;
 
 interface TryOptions extends CompanyOptions {
+  readonly base?: string;
   readonly method?: string;
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: Readonly<Record<string, string | number | boolean>>;
@@ -25,13 +26,14 @@ export function registerTry(program: Command): void {
     .addOption(
       new Option('--method <method>', 'how the list is read (default: GET, or what the catalogue says)').choices(['GET', 'POST']),
     )
+    .option('--base <name>', 'the further host of the API that has the list, as an entry names it (…_BASE_URL_<NAME>)')
     .option('--query <name=value>', 'a constant that every request carries; may be given several times', addConstant)
     .option('--body <name=value>', 'the same in the body of a POST', addJsonConstant)
     .option('--samples', 'show a few records, treated by the privacy rules of the catalogue')
     .addHelpText('after', HELP)
-    .action(async (list: string, { method, query, body, samples, json, ...options }: TryOptions) => {
+    .action(async (list: string, { base, method, query, body, samples, json, ...options }: TryOptions) => {
       const named = list.startsWith('/') ? { path: list } : { resource: list };
-      const asked = { ...named, method, query, body, samples };
+      const asked = { ...named, base, method, query, body, samples };
       const tried = await openAdminClient(options).post<TriedListModel>(`${companyPath(options)}/try`, asked);
       for (const line of json ? [JSON.stringify(tried)] : linesOf(tried)) console.log(line);
       if (tried.outcome === 'nothing') throw new CommandFailure('No entry was found for this list.');

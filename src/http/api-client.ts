@@ -87,7 +87,7 @@ export class ApiClient {
     if (baseUrl) return new ApiClient({ ...this.#parts, provider: { ...provider, baseUrl } }, this);
     throw new MusterError(
       'environment_not_configured',
-      `The catalogue names the base ${base}, which is not set: set …_BASE_URL_${base.toUpperCase()}.`,
+      `There is no further host ${base} of this API: set …_BASE_URL_${base.toUpperCase()}.`,
     );
   }
 

@@ -19,9 +19,9 @@ export function agreement(known: Endpoint | undefined, found: Endpoint | undefin
 type Members = Readonly<Record<string, string>>;
 
 /** The members that decide how the list is read, each as a text. */
-function membersOf({ method, path, query, body, pager, envelope, fields }: Endpoint): Members {
+function membersOf({ method, base, path, query, body, pager, envelope, fields }: Endpoint): Members {
   const { size: _, ...paging } = pager;
-  const all = { method, path, query, body, envelope, ...prefixed('pager', paging), ...prefixed('fields', fields ?? {}) };
+  const all = { method, base, path, query, body, envelope, ...prefixed('pager', paging), ...prefixed('fields', fields ?? {}) };
   return Object.fromEntries(
     Object.entries(all).flatMap(([name, value]) => (value === undefined ? [] : [[name, JSON.stringify(value)]])),
   );

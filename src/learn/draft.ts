@@ -18,7 +18,7 @@ export interface Draft {
 }
 
 interface Seen {
-  readonly list: Pick<ListToLearn, 'path'>;
+  readonly list: Pick<ListToLearn, 'path' | 'base'>;
   readonly address: ListAddress;
   readonly view: ListView;
   readonly paging: FoundPaging;
@@ -52,6 +52,7 @@ export function draftOf(seen: Seen): Draft | undefined {
   return {
     entry: {
       method,
+      ...(list.base !== undefined && { base: list.base }),
       path: list.path,
       ...(Object.keys(query).length > 0 && { query: asWritten(query) }),
       ...(Object.keys(body).length > 0 && { body }),

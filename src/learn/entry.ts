@@ -7,6 +7,7 @@ import type { IdCandidate } from './ids.js';
 /** A catalogue entry, as a file would have it. */
 export interface EntryDraft {
   readonly method: 'GET' | 'POST';
+  readonly base?: string;
   readonly path: string;
   readonly query?: Readonly<Record<string, string | boolean>>;
   readonly body?: Readonly<Record<string, unknown>>;
@@ -47,7 +48,7 @@ export function entryText(name: string, draft: EntryDraft, comments: EntryCommen
   return `${lines.join('\n')}\n`;
 }
 
-const MEMBERS = ['method', 'path', 'query', 'body', 'pager', 'envelope', 'fields', 'id', 'order', 'etag'] as const;
+const MEMBERS = ['method', 'base', 'path', 'query', 'body', 'pager', 'envelope', 'fields', 'id', 'order', 'etag'] as const;
 
 /** The places of a page's values: dot paths from the answer's root, or `header NAME`. */
 export interface ValuePlaces {

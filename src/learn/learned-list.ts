@@ -8,6 +8,8 @@ export interface ListToLearn {
   readonly address: ListAddress;
   /** The path as an entry has it, with `{company_id}`. */
   readonly path: string;
+  /** Name of the further host of the API that has the list; undefined: {base_url} has. */
+  readonly base?: string | undefined;
   /** Whether the method was said; else a list that is read by POST is asked so once GET was refused. */
   readonly isMethodGiven: boolean;
   /** The catalogue's present entry for it. */

@@ -155,7 +155,8 @@ export async function startAdmin(
     vault: parts.vault,
     queueLook: { look: async () => [] },
     answers: new AnswerMemory(),
-    apiOf: (environment) => new ApiClient({ http, provider: ofEnvironment(providers, environment), clock, logger }),
+    apiOf: (environment, base) =>
+      new ApiClient({ http, provider: ofEnvironment(providers, environment), clock, logger }).at(base),
     tokensOf: () => ({ get: async () => new Secret('a.b.c'), renew: async (stale) => stale, refused: async () => {} }),
     authorization: new Authorization({ ...parts, flows: new AuthorizationFlows(db, keyring, clock), links, providers }),
     ...options,

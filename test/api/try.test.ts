@@ -6,11 +6,13 @@ import { type ForeignShape, startShape } from '../support/foreign-shapes.js';
 import { type AdminFixture, SILENT, startAdmin } from './admin-fixture.js';
 
 let service: ForeignShape;
+let numbers: ForeignShape;
 let admin: AdminFixture;
 let company: CompanyKey;
 
 beforeAll(async () => {
   service = await startShape('fortnox', { count: 25 });
+  numbers = await startShape('fortnox', { count: 12 });
   const catalogue = validateCatalogue(
     {
       invoices: {
@@ -25,12 +27,12 @@ beforeAll(async () => {
     },
     'test',
   );
-  admin = await startAdmin({ test: { ...SILENT, baseUrl: service.url } }, { catalogue });
+  admin = await startAdmin({ test: { ...SILENT, baseUrl: service.url, bases: { numbers: numbers.url } } }, { catalogue });
   company = await admin.addCompany();
 });
 afterAll(async () => {
   await admin.stop();
-  await service.stop();
+  await Promise.all([service.stop(), numbers.stop()]);
 });
 
 const tryList = (body: object, { companyId, environment }: CompanyKey = company, headers?: Record<string, string>) =>
@@ -75,6 +77,14 @@ test('samples come as the mirror would keep them, by name and by path alike', as
   expect(kept).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
 });
 
+test('a list of a further host of the API is asked there, and its entry names the host', async () => {
+  const before = service.requests.length;
+  const { json } = await tryList({ path: numbers.path, base: 'numbers' });
+  expect(json).toMatchObject({ outcome: 'confirmed' });
+  expect(Object.values(parse(json.entry))[0]).toMatchObject({ base: 'numbers' });
+  expect(service.requests.length).toBe(before);
+});
+
 test('where nothing fits, the report says what was seen, and no entry is given', async () => {
   const { status, json } = await tryList({ path: '/3/{company_id}/nothing' });
   expect([status, json.outcome, json.entry]).toEqual([200, 'nothing', null]);
@@ -92,6 +102,8 @@ test.each([
   ['another placeholder', { path: '/a/{id}' }, 400, 'invalid_request'],
   ['a list with a parent', { resource: 'lines' }, 400, 'invalid_request'],
   ['a body without POST', { path: '/a', body: { b: 1 } }, 400, 'invalid_request'],
+  ['a list of the catalogue on another host', { resource: 'invoices', base: 'numbers' }, 400, 'invalid_request'],
+  ['an unknown host', { path: '/a', base: 'unheard_of' }, 422, 'environment_not_configured'],
   ['an unknown list', { resource: 'unheard_of' }, 422, 'unknown_resource'],
 ])('%s is refused before anything is asked', async (_, body, status, code) => {
   const before = service.requests.length;
