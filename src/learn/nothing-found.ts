@@ -38,7 +38,9 @@ function findingsOf({ last, isEmpty, isSpent, view, paging }: Why): LearnedList[
     const { error, status, request } = last;
     const says = error.serviceSays === undefined ? '' : ` It says: "${error.serviceSays}"`;
     return one(
-      status === null ? `No answer came that could be used: ${error.message}.` : `The service answered ${status}.${says}`,
+      status === null || isSuccess(status)
+        ? `No answer came that could be used: ${error.message}.`
+        : `The service answered ${status}.${says}`,
       [request],
     );
   }
@@ -54,8 +56,7 @@ function findingsOf({ last, isEmpty, isSpent, view, paging }: Why): LearnedList[
 
 function adviceFor({ last, address, isEmpty, isSpent, view }: Why): readonly string[] {
   const status = last?.status ?? 0;
-  if (last?.kind === 'no-list' && status === 200)
-    return ['Look up the address of the list: this one answers with something else.', OPTIONS];
+  if (isSuccess(status)) return ['Look up the address of the list: this one answers with something else.', OPTIONS];
   if (status === 401 || status === 403)
     return [
       'The authorization does not reach this list: look up which scope or role it needs, and have the company authorize again.',
@@ -75,4 +76,9 @@ function adviceFor({ last, address, isEmpty, isSpent, view }: Why): readonly str
     'docs/configuration.md has every style of paging: with the names at hand, write the entry by it.',
     OPTIONS,
   ];
+}
+
+/** A success that carries something else than a list. */
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
 }

@@ -90,11 +90,6 @@ test('a list that the authorization does not reach ends no authorization, and re
 
 test.each([
   [
-    'a page of HTML',
-    { headers: { 'content-type': 'text/html' }, body: '<html>Sign in</html>' },
-    'no JSON in UTF-8 (20 bytes, content type text/html)',
-  ],
-  [
     'an object without a list',
     { body: { name: 'secret name', count: 5 } },
     'an object without an array of objects (its members: name, count)',
@@ -109,6 +104,16 @@ test.each([
   const learned = await lookAt(() => answer);
   expect([learned.outcome, learned.findings[0]!.says]).toEqual(['nothing', `The service answered 200 with ${says}.`]);
   expect(JSON.stringify(learned)).not.toMatch(/secret name/);
+});
+
+test('a page of HTML is no answer of the API, and is told without its words', async () => {
+  const learned = await lookAt(() => ({ headers: { 'content-type': 'text/html' }, body: '<html>Sign in</html>' }));
+  expect([learned.outcome, learned.findings[0]!.says]).toEqual([
+    'nothing',
+    expect.stringMatching(/^No answer came that could be used: .* answered 200 with text\/html that is no JSON \(20 bytes\)/),
+  ]);
+  expect(learned.lookUp[0]).toMatch(/^Look up the address of the list/);
+  expect(JSON.stringify(learned)).not.toContain('Sign in');
 });
 
 test('an answer that is too large is asked for again with a size', async () => {
