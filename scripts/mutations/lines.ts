@@ -32,9 +32,9 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ['test/walks/simulation.test.ts'],
   },
   {
-    promise: 'a link is followed on the same origin only',
-    file: 'src/pagers/next-link.ts',
-    line: 'if (address.origin !== new URL(answer.url).origin)',
+    promise: 'a link is followed to the API and its named hosts only',
+    file: 'src/pagers/link-address.ts',
+    line: 'if (!isOfApi(address, url, hosts))',
     becomes: 'if (address.origin === "null")',
     tests: ['test/pagers/next-link.test.ts'],
   },
@@ -244,7 +244,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a full first page that says nothing of another proves nothing',
     file: 'src/pagers/chain.ts',
-    line: 'if (!isFull || !(isNamed || page.isSilent)) return { ...overruled };',
+    line: 'if (page.count < this.#size || !isUntold) return { ...overruled };',
     becomes: 'return { ...overruled };',
     tests: ['test/walks/judge.test.ts'],
   },

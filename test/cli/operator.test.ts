@@ -107,7 +107,7 @@ describe('companies', () => {
     const list = await operate(['companies', '--json', '--status', 'active']);
     expect(list.json()).toMatchObject([{ company_id: company.companyId, status: 'active' }]);
     const one = await operate(['companies', ...of(company)]);
-    expect(one.stdout).toMatch(/^RESOURCE +RECORDS +LAST VERIFIED/m);
+    expect(one.stdout).toMatch(/^RESOURCE +RECORDS +STATE +SINCE +LAST VERIFIED/m);
     const none = await operate(['companies', '--environment', 'test', '--company', randomUUID()]);
     expect([none.code, none.stdout, none.stderr]).toEqual([1, '', expect.stringMatching(/\[company_not_found\]\n$/)]);
   });
