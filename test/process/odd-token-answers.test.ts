@@ -138,7 +138,7 @@ test('401 to one list alone: that list fails, and the company goes on, however o
   sandbox.faults.add({ kind: 'status', status: 401 }, { path: '/departments', times: Infinity });
   for (let time = 0; time < 2; time++) {
     await deployment.call('POST', `/api/companies/test/${companyId}/sync`, { mode: 'full' });
-    const run = await deployment.runEnd(companyId);
+    const run = await deployment.runGivenUp(companyId);
     expect(run.status).toBe('failed');
     expect(run.walks.find(({ resource }) => resource === 'employees')).toMatchObject({ status: 'succeeded', verified: true });
     expect(run.walks.find(({ resource }) => resource === 'departments')?.error?.code).toBe('service_refused');
