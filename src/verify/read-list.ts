@@ -56,7 +56,9 @@ const MOST_PASSES = 3;
 const REPEATS = 3;
 const REPEAT_DELAY_MS = 300;
 const UNUSABLE = new Set<string>(['contradicting_envelope', 'malformed_envelope', 'malformed_response', 'success_denied']);
+/** What a service answers for a parent that it does not know any more, and for one that lacks the list, where the catalogue calls that optional. */
 const GONE = new Set([404, 410]);
+const LACKING = new Set([402, 403, 404]);
 
 /**
  * Asks for a list from its beginning to its end, one page after the other, without ETags, and gives its pages as they come. What to ask for
@@ -156,8 +158,7 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
       return { isWhole: false, contradiction: `${behind.length} records stand behind the end of the list` };
     } catch (error) {
       if (!isMusterError(error)) throw error;
-      const isOwn = error.details['own_words'] === true;
-      if (of.parent !== undefined && isOwn && GONE.has(Number(error.details['status']))) return { isWhole: true };
+      if (of.parent !== undefined && isLacking(error, of.endpoint)) return { isWhole: true };
       failures += 1;
       if (failures <= REPEATS && UNUSABLE.has(error.code)) {
         await deps.clock.sleep(REPEAT_DELAY_MS * failures, deps.signal);
@@ -171,6 +172,13 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
   }
 }
 
+/** Whether the API itself says that the parent is gone, or has no such list. */
+function isLacking({ code, details }: MusterError, { optional }: Endpoint): boolean {
+  const status = Number(details['status']);
+  const isSaid = code === 'service_refused' && details['own_words'] === true;
+  return isSaid && (GONE.has(status) || (optional === true && LACKING.has(status)));
+}
+
 /** The records behind the page that ended a list by position, and that the pass has not received: the end is seen, and not only concluded. */
 async function pageBehind(of: Pass, state: JsonObject, count: number): Promise<readonly SecondRecord[]> {
   const input = of.pager.behind(state, count);
@@ -180,8 +188,9 @@ async function pageBehind(of: Pass, state: JsonObject, count: number): Promise<r
     const ids = [...new Set(records.map(({ id }) => id))];
     return (await of.deps.countKnown(of.pass, ids)) === ids.length ? [] : records;
   } catch (error) {
-    // Whatever a service says of a page that it does not have.
-    if (isMusterError(error) && (error.code === 'service_refused' || UNUSABLE.has(error.code))) return [];
+    // Whatever a service says of a page that it does not have; a 401 says nothing of the page.
+    const isRefused = isMusterError(error, 'service_refused') && error.details['status'] !== 401;
+    if (isRefused || (isMusterError(error) && UNUSABLE.has(error.code))) return [];
     throw error;
   }
 }

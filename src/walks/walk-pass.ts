@@ -141,7 +141,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
         checkpoint = withState(checkpoint, meaning.state);
         continue;
       }
-      const end = endBecauseOf(error, meaning, pager, checkpoint, walk);
+      const end = endBecauseOf(error, meaning, pager, checkpoint, walk, endpoint);
       if (end) return end;
       throw error;
     }
@@ -217,6 +217,7 @@ function endBecauseOf(
   pager: Pager,
   checkpoint: WalkCheckpoint,
   { mayBeUnavailable, pages }: OpenWalk,
+  { optional }: Endpoint,
 ): PassEnd | undefined {
   if (!isMusterError(error)) return undefined;
   if (error.code === 'walk_limit_exceeded') return { kind: 'endless', checkpoint };
@@ -226,9 +227,10 @@ function endBecauseOf(
   const { code, details } = error;
   if (code !== 'service_refused' || details['own_words'] !== true) return undefined;
   const status = Number(details['status']);
-  const isLacking = mayBeUnavailable && LACKING.has(status);
+  const isLacking = LACKING.has(status);
   const serviceSays = sentenceOf(error);
+  // A parent that is passed over costs the proof, and no row: so whether the list was read before does not matter.
   if (checkpoint.parent !== undefined)
-    return isLacking || GONE.has(status) ? { kind: 'parent-gone', checkpoint, serviceSays } : undefined;
-  return isLacking && pages === 0 ? { kind: 'unavailable', serviceSays } : undefined;
+    return GONE.has(status) || (optional && isLacking) ? { kind: 'parent-gone', checkpoint, serviceSays } : undefined;
+  return isLacking && mayBeUnavailable && pages === 0 ? { kind: 'unavailable', serviceSays } : undefined;
 }

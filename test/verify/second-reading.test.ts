@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { RunModel } from '../../src/api/run-model.js';
 import type { CompanyKey } from '../../src/core/company.js';
+import { MusterError } from '../../src/core/errors.js';
+import type { ApiRequest } from '../../src/http/api-client.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
@@ -8,11 +10,11 @@ import type { Resource } from '../../src/sandbox/company-spec.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
-import { syncHarness } from '../walks/sync-harness.js';
+import { askedFor, syncHarness } from '../walks/sync-harness.js';
 import { FAULTS, seedFault } from './fault-seeds.js';
 
 const SIZES = { employees: 137, departments: 23, absences: 41, documents: 77 };
-const NAMES = ['One', 'Two', 'Changing', 'Held'];
+const NAMES = ['One', 'Two', 'Changing', 'Held', 'Behind 400', 'Behind 401'];
 const NOTHING = { missing: 0, extra: 0, different: 0, changed_since: 0, held: 0, sample: [] };
 
 let sandbox: Sandbox;
@@ -124,7 +126,7 @@ describe('a second reading', () => {
     });
     const company = await harness.onboard(id);
     await harness.sync(company);
-    sandbox.mutate(150);
+    sandbox.mutate(250);
     changes = 3;
     const run = await harness.verify(company);
     for (const walk of run.walks)
@@ -164,6 +166,29 @@ test('compares what privacy rules have left', async () => {
   expect(found(await harness.verify(company), 'employees')).toMatchObject({ different: 1, changed_since: 0 });
   await harness.close();
 });
+
+test.each([
+  [400, 'succeeded'],
+  [401, 'failed'],
+])(
+  'a page behind the last one that is refused with %i is none, unless the token or the role is refused',
+  async (status, ended) => {
+    const refuse = (request: ApiRequest) => {
+      if (askedFor(request).skip >= sandbox.records(company.companyId, 'employees').length)
+        throw new MusterError('service_refused', 'no', { details: { status } });
+    };
+    const harness = harnessOf();
+    const company = await harness.onboard(companyId(`Behind ${status}`));
+    await harness.sync(company, { resources: ['employees'] });
+    const refusing = harnessOf({ beforeRequest: refuse });
+    expect(await refusing.verify(company, { resources: ['employees'] })).toMatchObject({
+      status: ended,
+      walks: [{ status: ended }],
+    });
+    await harness.close();
+    await refusing.close();
+  },
+);
 
 test('reads a list in each paging style, whole, and without asking by ETag', async () => {
   const catalogue = loadCatalogue(new URL('../../examples/catalogue.yaml', import.meta.url).pathname);

@@ -29,7 +29,7 @@ let asked: string[];
 
 beforeAll(async () => {
   sandbox = await startSandbox({
-    companies: Array.from({ length: 8 }, (_, n) => ({ name: `C${n}`, employees: 0, departments: 6 })),
+    companies: Array.from({ length: 16 }, (_, n) => ({ name: `C${n}`, employees: 0, departments: 6 })),
   });
   database = await testDatabase();
   const endpoints = endpointsOf({
@@ -97,8 +97,39 @@ test('of which some parents are refused is mirrored for the others, and unverifi
     walks: [{ verified: true }, { unverified_reason: 'parent_refused', received: 8 }],
   });
   expect((await list())!.unavailableSince).toBeNull();
-  // The list was read now, so that the company has it: the next such refusal is put off.
-  expect(await harness.sync(company)).toMatchObject({ status: 'queued', walks: [{}, { status: 'failed' }] });
+  // So in the nights that follow: what the other parents have is mirrored, and the rows of those that are refused now stay.
+  refused = new Set(departments.slice(1, 3));
+  for (let night = 2; night <= 3; night += 1)
+    expect(await harness.sync(company, { mode: 'full' })).toMatchObject({
+      status: 'succeeded',
+      walks: [{ verified: true }, { unverified_reason: 'parent_refused', received: 8, deleted: 0 }],
+    });
+  expect(await list()).toMatchObject({ unavailableSince: null, records: 10 });
+});
+
+test('of which parents are refused behind a parent that was committed goes on when its worker makes room', async () => {
+  refused = new Set(departments.slice(2, 4));
+  refuse(403);
+  await harness.sync(company, { resources: ['departments'] });
+  const { id } = await harness.runs.request({ company, trigger: 'manual', resources: ['tasks'] });
+  let run = await harness.work(id, { stopAfterPages: 2 });
+  for (let slice = 0; run.status === 'running' && slice < 20; slice += 1) run = await harness.work(id, { stopAfterPages: 2 });
+  expect(run).toMatchObject({ status: 'succeeded', walks: [{ unverified_reason: 'parent_refused', received: 8 }] });
+});
+
+test('of which parents are refused is read a second time for the others', async () => {
+  refused = new Set(departments.slice(0, 2));
+  refuse(403);
+  await harness.sync(company);
+  expect(await harness.verify(company, { resources: ['tasks'] })).toMatchObject({
+    status: 'succeeded',
+    walks: [{ verify: { compared: 8, different: 0 } }],
+  });
+  // A 401 is about the token or the role, and not about the parent.
+  refuse(401);
+  expect(await harness.verify(company, { resources: ['tasks'] })).toMatchObject({
+    walks: [{ status: 'failed', error: { code: 'service_refused' } }],
+  });
 });
 
 test('goes on behind the parents that were refused when its worker makes room', async () => {
