@@ -171,7 +171,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
           operationId: 'syncCompany',
           summary: 'Sync a company now',
           description:
-            'While a run of the company is queued or running, that run is the answer; one that waits to retry starts now, with as many attempts before it as a new one.',
+            'While a run of the company is queued or running, that run is the answer; one that waits to retry starts now, with as many attempts before it as a new one, unless it is older than six hours.',
           params: CompanyParams,
           body: SyncCompany,
           response: answers({ 202: z.object({ run: Run }) }, [

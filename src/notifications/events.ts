@@ -66,5 +66,5 @@ const TOLD_OTHERWISE = new Set(['reauthorization_required', 'access_token_refuse
  */
 export function newsOfRunEnd({ status, reason }: { status: EndStatus; reason?: string | undefined }): RunNews | undefined {
   if (status === 'cancelled' || (reason !== undefined && TOLD_OTHERWISE.has(reason))) return undefined;
-  return { type: status === 'failed' ? 'run_failed' : 'run_recovered', reason };
+  return status === 'failed' ? 'run_failed' : 'run_recovered';
 }

@@ -19,8 +19,9 @@ export interface WalkFailure {
  * up: the next nightly run starts anew anyway.
  */
 const RETRY_DELAYS_SECONDS = [10, 20, 30, 60, 120, 300, 600, 1_800];
-/** The longest that a service is left alone because it asked for it. */
+/** The longest that a service is left alone because it asked for it, and that a list is for which it refused a request: firewalls say a day for a blocked one. */
 const LONGEST_RETRY_AFTER_SECONDS = 86_400;
+const LONGEST_AFTER_REFUSAL_SECONDS = 1_800;
 
 /** Refusals, and answers of another kind than a list gives, which a list that was read before gives for a time only, as far as anybody can know. */
 const REFUSALS = ['service_refused', 'malformed_envelope'] as const;
@@ -46,8 +47,14 @@ export function retryDelay(attempts: number, failures: readonly Pick<WalkFailure
   const passing = failures.filter((failure) => failure.mayPass);
   const delay = RETRY_DELAYS_SECONDS[attempts];
   if (passing.length === 0 || delay === undefined) return undefined;
-  const asked = passing.map(({ error }) => (error instanceof ServiceError ? (error.retryAfterMs ?? 0) / 1_000 : 0));
-  return Math.max(delay, Math.min(LONGEST_RETRY_AFTER_SECONDS, Math.ceil(Math.max(...asked))));
+  return Math.max(delay, ...passing.map(({ error }) => askedSeconds(error)));
+}
+
+/** Seconds for which the service asked to be left alone, as far as it is. */
+function askedSeconds(error: unknown): number {
+  if (!(error instanceof ServiceError)) return 0;
+  const longest = error.code === 'service_refused' ? LONGEST_AFTER_REFUSAL_SECONDS : LONGEST_RETRY_AFTER_SECONDS;
+  return Math.min(longest, Math.ceil((error.retryAfterMs ?? 0) / 1_000));
 }
 
 /** Errors to which the same checkpoint would only lead again. */

@@ -7,6 +7,7 @@ import { hastenRefreshes } from '../db/tables/put-off-tokens.js';
 import { takeRunRequests } from '../db/tables/run-requests.js';
 import {
   type ClaimableRun,
+  failWaitingRuns,
   insertRuns,
   type LastRun,
   lastRunsOf,
@@ -16,7 +17,7 @@ import {
   type VerifyTrigger,
   startRunsNow,
 } from '../db/tables/runs.js';
-import { type EarlierWalk, insertWalks, takeOverCheckpoint, walksOfRuns } from '../db/tables/walks.js';
+import { insertWalks, takeOverCheckpoint, walksOfRuns } from '../db/tables/walks.js';
 import type { Transaction } from '../db/transaction.js';
 import { CHECKPOINT_MAX_AGE_MS } from '../walks/walk-checkpoint.js';
 import { planWalks } from './plan.js';
@@ -49,7 +50,8 @@ interface RequestDependencies {
 export type RequestAnswers = ReadonlyMap<string, ClaimableRun | MusterError>;
 
 /**
- * The queued or running run of each company, or a new one; one that waits to retry starts now. For a company that cannot be synced, the
+ * The queued or running run of each company, or a new one; one that waits to retry starts now, and where the schedule asks it ends, since it would walk
+ * only what it has left: a new one walks every list. For a company that cannot be synced, the
  * error that says why: company_paused, reauthorization_required. A company that is gone, not due or not requested has no answer, and with
  * `skipLocked` neither has one whose connection somebody else has locked just now: who asks for many waits for nobody.
  *
@@ -70,12 +72,17 @@ export async function requestRuns(
     connections.filter(({ status }) => status !== 'active').map((each) => [keyText(each), refusalOf(each)]),
   );
   const lastRuns = await lastRunsOf(tx, { companies: syncable, kind: 'sync' });
-  const active = lastRuns.filter(({ status }) => status === 'queued' || status === 'running');
+  const isReplaced = ({ isWaiting }: LastRun) => options.trigger === 'nightly' && isWaiting;
+  const replaced = await failWaitingRuns(tx, { ids: lastRuns.filter(isReplaced).map(({ id }) => id) });
+  const active = lastRuns.filter(({ id, status }) => (status === 'queued' || status === 'running') && !replaced.includes(id));
   await startRunsNow(tx, { ids: active.map(({ id }) => id) });
   if (ASKED_FOR.has(options.trigger) && syncable.length > 0) await hastenRefreshes(tx, { companies: syncable });
   for (const run of active) answers.set(keyText(run), run);
   const idle = syncable.filter((company) => !answers.has(keyText(company)));
-  for (const run of await createRuns(tx, idle, lastRuns, options, deps)) answers.set(keyText(run), run);
+  const unfinished = lastRuns.filter(
+    (run) => replaced.includes(run.id) || (options.mode !== 'full' && mayGoOnFrom(run, syncable, deps.now)),
+  );
+  for (const run of await createRuns(tx, idle, unfinished, options, deps)) answers.set(keyText(run), run);
   const moved = options.nextSyncOf ? syncable : idle.filter(({ nextSyncAt }) => nextSyncAt === null);
   const nextSyncOf = options.nextSyncOf ?? nextSyncsAfter(deps.schedule, deps.now);
   await setNextSyncs(tx, { syncs: moved.map((company) => ({ ...company, at: nextSyncOf(company) })) });
@@ -100,17 +107,27 @@ async function takeRequested(
 async function createRuns(
   tx: Transaction,
   companies: readonly LockedConnection[],
-  lastRuns: readonly LastRun[],
+  /** Runs that ended, with walks that may be gone on from. */
+  unfinished: readonly LastRun[],
   { trigger, mode = 'resume', resources }: RunOptions,
-  { catalogue, now }: RequestDependencies,
+  { catalogue }: RequestDependencies,
 ): Promise<(CompanyKey & RunClaim)[]> {
   if (companies.length === 0) return [];
-  const lastWalks = mode === 'resume' ? await unfinishedWalks(tx, companies, lastRuns, now) : [];
+  const lastWalks = await walksOfRuns(tx, { runIds: unfinished.map(({ id }) => id) });
   const runs = await insertRuns(tx, { companies, trigger, mode });
   const planned = runs.flatMap(({ id: runId, environment, companyId }) => {
     const earlier = lastWalks.filter((walk) => keyText(walk) === keyText({ environment, companyId }));
     const walks = planWalks({ catalogue, mode, lastWalks: earlier, ...(resources && { resources }) });
-    return walks.map((walk, position) => ({ ...walk, runId, environment, companyId, position }));
+    // A run in whose place this one walks every list leaves its checkpoints to it.
+    const continues = (resource: string) => earlier.find((walk) => walk.resource === resource && !walk.succeeded)?.id;
+    return walks.map(({ resource }, position) => ({
+      resource,
+      continues: continues(resource),
+      runId,
+      environment,
+      companyId,
+      position,
+    }));
   });
   const walks = await insertWalks(tx, { walks: planned, kind: 'sync' });
   for (const { runId, position, continues } of planned) {
@@ -155,21 +172,12 @@ async function availableLists(tx: Transaction, company: CompanyKey, { endpoints 
   return endpoints.map(({ resource }) => resource).filter((resource) => !unavailable.includes(resource));
 }
 
-/** The walks of the last runs that may be gone on from: of a run that succeeded, nothing is left to do. */
-function unfinishedWalks(
-  tx: Transaction,
-  companies: readonly LockedConnection[],
-  lastRuns: readonly LastRun[],
-  now: number,
-): Promise<EarlierWalk[]> {
-  const connectedAt = new Map(companies.map((company) => [keyText(company), company.createdAt]));
-  const resumable = lastRuns.filter((run) => {
-    const since = connectedAt.get(keyText(run));
-    // What was before a company was removed is gone.
-    if (run.status === 'succeeded' || since === undefined || run.createdAt < since) return false;
-    return run.finishedAt !== null && run.finishedAt.getTime() >= now - CHECKPOINT_MAX_AGE_MS;
-  });
-  return walksOfRuns(tx, { runIds: resumable.map(({ id }) => id) });
+/** Whether the walks of a company's last run may be gone on from: of a run that succeeded, nothing is left to do. */
+function mayGoOnFrom(run: LastRun, companies: readonly LockedConnection[], now: number): boolean {
+  const since = companies.find((company) => keyText(company) === keyText(run))?.createdAt;
+  // What was before a company was removed is gone.
+  if (run.status === 'succeeded' || since === undefined || run.createdAt < since) return false;
+  return run.finishedAt !== null && run.finishedAt.getTime() >= now - CHECKPOINT_MAX_AGE_MS;
 }
 
 function refusalOf(connection: LockedConnection): MusterError {

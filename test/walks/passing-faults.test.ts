@@ -153,6 +153,56 @@ describe('a refusal in the words of the API', () => {
   });
 });
 
+describe('a run that is put off', () => {
+  const night = { trigger: 'nightly', mode: 'full' } as const;
+
+  test('ends where the schedule comes to it: the new run walks every list, and goes on from the checkpoint', async () => {
+    await harness.sync(company);
+    fail(answer(403, JSON_TYPE, '{"message":"no"}'), { skip: '18' });
+    const run = await harness.sync(company);
+    expect(run).toMatchObject({ status: 'queued', attempts: 1, walks: [{ status: 'failed' }, { verified: true }] });
+    const next = await harness.sync(company, night);
+    expect(next.id).not.toBe(run.id);
+    expect(next).toMatchObject({
+      status: 'queued',
+      attempts: 1,
+      walks: [{ status: 'failed', resumed: true }, { verified: true }],
+    });
+    expect(await harness.read(run.id)).toMatchObject({
+      status: 'failed',
+      error: { code: 'walks_failed', message: expect.stringContaining('employees (service_refused)') },
+      walks: [{ status: 'failed', error: { code: 'service_refused' } }, { status: 'succeeded' }],
+    });
+    const told = await database.db.prisma.notification.findMany({ where: { companyId: company.companyId } });
+    expect(told).toMatchObject([{ type: 'run_failed', details: { run_id: run.id, reason: 'walks_failed' } }]);
+  });
+
+  test('starts where a person asks, with new attempts while it is young only', async () => {
+    await harness.sync(company);
+    fail(answer(403, JSON_TYPE, '{"message":"no"}'));
+    const run = await harness.sync(company);
+    await later(run);
+    expect(await harness.sync(company)).toMatchObject({ id: run.id, status: 'queued', attempts: 1 });
+    const createdAt = new Date(Date.now() - 7 * 3_600_000);
+    await database.db.prisma.run.update({ where: { id: run.id }, data: { createdAt } });
+    for (let attempts = 2; attempts <= 8; attempts += 1)
+      expect(await harness.sync(company)).toMatchObject({ id: run.id, attempts });
+    expect(await harness.sync(company)).toMatchObject({ id: run.id, status: 'failed' });
+  });
+
+  test.each([
+    ['half an hour by a refusal that says a day', 403, 1_800],
+    ['a day by a service that is away for a day', 503, 86_400],
+  ])('waits %s', async (_, status, seconds) => {
+    await harness.sync(company);
+    const headers = { 'content-type': JSON_TYPE, 'retry-after': '86400' };
+    fail({ kind: 'status', status, headers, body: '{}' });
+    const { id } = await harness.sync(company);
+    const { startAfter } = await database.db.prisma.run.findUniqueOrThrow({ where: { id } });
+    expect(Math.abs(startAfter.getTime() - Date.now() - seconds * 1_000)).toBeLessThan(60_000);
+  });
+});
+
 test('a walk that is put off keeps its checkpoint, and a person who asks does not wait', async () => {
   fail(answer(403, 'text/html', HTML), { skip: '18' });
   const run = await harness.sync(company);

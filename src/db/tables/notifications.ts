@@ -105,18 +105,15 @@ const IS_KNOWN_TO_FAIL = Prisma.sql`COALESCE((
     AND (c.created_at IS NULL OR n.occurred_at >= c.created_at)
   ORDER BY n.seq DESC LIMIT 1), '') = 'run_failed'`;
 
-/** What the end of a run may be news of: that the company's runs fail now, and the error code of the reason, or that they succeed again. */
-export interface RunNews {
-  readonly type: 'run_failed' | 'run_recovered';
-  readonly reason?: string | undefined;
-}
+/** What the end of a run may be news of: that the company's runs fail now, or that they succeed again. */
+export type RunNews = Extract<EventType, 'run_failed' | 'run_recovered'>;
 
-/** The part of a statement that tells of the runs in `ended`, where people do not know it already. */
-export function tellOfEnd({ type, reason }: RunNews): Prisma.Sql {
+/** The part of a statement that tells of the runs in `ended`, with the codes of their errors, where people do not know it already. */
+export function tellOfEnd(type: RunNews): Prisma.Sql {
   return Prisma.sql`told AS (
     INSERT INTO muster.notifications (environment, company_id, type, change, details)
     SELECT environment, company_id, ${type}::text, ${type}::text || ' ' || id,
-      jsonb_strip_nulls(jsonb_build_object('run_id', id, 'reason', ${reason ?? null}::text))
+      jsonb_strip_nulls(jsonb_build_object('run_id', id, 'reason', ended.error->>'code'))
     FROM ended WHERE (${type}::text = 'run_failed') <> (${IS_KNOWN_TO_FAIL})
     ON CONFLICT (change) DO NOTHING)`;
 }

@@ -85,7 +85,10 @@ export async function findRun(db: Database, { id }: { id: string }): Promise<Run
   return ((await db.prisma.run.findUnique({ where: { id }, include: WITH_WALKS })) ?? undefined) as RunRow | undefined;
 }
 
-export type LastRun = CompanyKey & Pick<RunRow, 'id' | 'epoch' | 'status' | 'createdAt' | 'finishedAt'>;
+export interface LastRun extends CompanyKey, Pick<RunRow, 'id' | 'epoch' | 'status' | 'createdAt' | 'finishedAt'> {
+  /** Its last attempt failed, and the next one is not due yet. */
+  readonly isWaiting: boolean;
+}
 
 /** Of each company its active run of a kind or else its last one. By LATERAL, which looks them up, however many runs there are. */
 export async function lastRunsOf(
@@ -95,7 +98,7 @@ export async function lastRunsOf(
   if (companies.length === 0) return [];
   return tx.$queryRaw`
     SELECT last.id, last.epoch, last.environment, last.company_id AS "companyId", last.status, last.created_at AS "createdAt",
-      last.finished_at AS "finishedAt"
+      last.finished_at AS "finishedAt", last.status = 'queued' AND last.start_after > now() AS "isWaiting"
     FROM ${rowsOf(companies)} CROSS JOIN LATERAL (
       (SELECT r.* FROM muster.runs r
        WHERE r.environment = asked.environment AND r.company_id = asked.company_id AND r.kind = ${kind} AND r.status IN ('queued', 'running')
@@ -107,10 +110,29 @@ export async function lastRunsOf(
     ) last`;
 }
 
+/** Age from which a run has only the attempts that it has left: however often it is asked for, it ends within the night. */
+const MOST_HOURS_OF_NEW_ATTEMPTS = 6;
+
 /** Runs that wait to retry start now, with all their attempts before them as new ones would have: who asks again may have mended something. */
 export async function startRunsNow(tx: Transaction, { ids }: { ids: readonly string[] }): Promise<void> {
   if (ids.length === 0) return;
-  await tx.$executeRaw`UPDATE muster.runs SET start_after = now(), attempts = 0 WHERE id = ANY(${ids}::uuid[]) AND start_after > now()`;
+  await tx.$executeRaw`
+    UPDATE muster.runs SET start_after = now(),
+      attempts = CASE WHEN created_at > now() - make_interval(hours => ${MOST_HOURS_OF_NEW_ATTEMPTS}) THEN 0 ELSE attempts END
+    WHERE id = ANY(${ids}::uuid[]) AND start_after > now()`;
+}
+
+/** Ends runs that wait to retry, with the error for which they wait. Returns which: one that began meanwhile goes on. */
+export async function failWaitingRuns(tx: Transaction, { ids }: { ids: readonly string[] }): Promise<string[]> {
+  if (ids.length === 0) return [];
+  const rows = await tx.$queryRaw<{ id: string }[]>`
+    WITH ended AS (
+      UPDATE muster.runs SET status = 'failed', finished_at = now()
+      WHERE id = ANY(${ids}::uuid[]) AND ${STATUS_OF_ONE} = 'queued' AND start_after > now()
+      RETURNING id, environment, company_id, error
+    ), ${tellOfEnd('run_failed')}, ${endWalks('failed')}
+    SELECT id FROM ended`;
+  return rows.map(({ id }) => id);
 }
 
 /** Adds a queued run of each company, without walks. The caller has locked the connections: a company has one active run of a kind. */
@@ -206,9 +228,9 @@ export async function endRun(
       UPDATE muster.runs SET status = ${status}, holder = NULL, finished_at = now(), error = ${error ? JSON.stringify(error) : null}::jsonb
       WHERE id = ${id}::uuid AND epoch = ${epoch}::bigint AND ${STATUS_OF_ONE} = 'running'
         AND (${status} <> 'succeeded' OR NOT EXISTS (SELECT FROM muster.walks w WHERE w.run_id = runs.id AND w.status <> 'succeeded'))
-      RETURNING id, environment, company_id
+      RETURNING id, environment, company_id, error
     ), ${news ? Prisma.sql`${tellOfEnd(news)},` : Prisma.empty}
-    ${endWalks({ status, error })}
+    ${endWalks(status)}
     SELECT id FROM ended`,
   );
   return rows.length > 0;
@@ -227,8 +249,8 @@ export async function cancelRun(db: Pick<Database, 'steps'>, { id }: { id: strin
         status = CASE WHEN status = 'queued' THEN 'cancelled' ELSE status END, finished_at = CASE WHEN status = 'queued' THEN now() END
       WHERE id = ${id}::uuid AND status IN ('queued', 'running') RETURNING id, status
     ), ended AS (
-      SELECT id FROM asked WHERE status = 'cancelled'
-    ), ${endWalks({ status: 'cancelled' })}
+      SELECT id, NULL::jsonb AS error FROM asked WHERE status = 'cancelled'
+    ), ${endWalks('cancelled')}
     SELECT FROM ended`,
   );
 }

@@ -122,11 +122,11 @@ export async function takeOverCheckpoint(tx: Transaction, { from, to }: { from: 
   await moveLedger(tx, { from, to });
 }
 
-/** The part of a statement that ends the walks which have not succeeded of the runs in `ended`. A walk that has failed keeps its own error. */
-export function endWalks({ status, error }: { status: EndStatus; error?: ErrorView | undefined }): Prisma.Sql {
+/** The part of a statement that ends the walks which have not succeeded of the runs in `ended`. A walk that has failed keeps its own error; others get the run's. */
+export function endWalks(status: EndStatus): Prisma.Sql {
   return Prisma.sql`walks AS (
     UPDATE muster.walks w SET status = ${status}, finished_at = COALESCE(w.finished_at, now()),
-      error = COALESCE(w.error, ${error ? JSON.stringify(error) : null}::jsonb)
+      error = COALESCE(w.error, ended.error)
     FROM ended WHERE w.run_id = ended.id AND w.status <> 'succeeded')`;
 }
 
