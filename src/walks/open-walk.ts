@@ -5,6 +5,12 @@ import type { Comparison } from './comparison.js';
 import type { PassMemory } from './pass-memory.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 
+/**
+ * Attempts of a run after which a refusal in HTML or plain text counts for a list that was never received: after some four minutes it is the service that
+ * knows no such path, and hardly a gateway that fails for a moment.
+ */
+export const ATTEMPTS_BEFORE_ANY_WORDS = 5;
+
 /** A walk that this worker has taken: nobody else can write to its list until somebody takes it again. */
 export interface OpenWalk extends WalkClaim {
   readonly runId: string;
@@ -20,6 +26,8 @@ export interface OpenWalk extends WalkClaim {
   readonly wasRead: boolean;
   /** The company may lack the list: the catalogue calls it optional, and nothing of it was ever received. */
   readonly mayBeUnavailable: boolean;
+  /** Whether it does so where the refusal is not in the API's own words, too: the run was put off for it already, or the list was unavailable before. */
+  readonly takesAnyWords: boolean;
   readonly pass: number;
   /** Undefined = from the start. */
   readonly checkpoint?: WalkCheckpoint;

@@ -216,7 +216,7 @@ function endBecauseOf(
   meaning: ErrorMeaning<JsonObject> | undefined,
   pager: Pager,
   checkpoint: WalkCheckpoint,
-  { mayBeUnavailable, pages }: OpenWalk,
+  { mayBeUnavailable, takesAnyWords, pages }: OpenWalk,
   { optional }: Endpoint,
 ): PassEnd | undefined {
   if (!isMusterError(error)) return undefined;
@@ -225,7 +225,8 @@ function endBecauseOf(
   if (meaning?.kind === 'ended') return { kind: 'end', checkpoint: checkpointAtEnd(checkpoint, pager, meaning.doubted) };
   if (meaning?.kind === 'contradicted' && !checkpoint.distrustsTotal) return { kind: 'contradicted' };
   const { code, details } = error;
-  if (code !== 'service_refused' || details['own_words'] !== true) return undefined;
+  if (code !== 'service_refused') return undefined;
+  if (details['own_words'] !== true && !(mayBeUnavailable && takesAnyWords)) return undefined;
   const status = Number(details['status']);
   const isLacking = LACKING.has(status);
   const serviceSays = sentenceOf(error);

@@ -28,7 +28,7 @@ import { storedRules, treatStored } from '../mirror/treat-stored.js';
 import type { Marks } from '../privacy/marks.js';
 import { type Comparisons, compareEverything } from './comparison.js';
 import { leaveOut } from './leave-out.js';
-import type { OpenWalk } from './open-walk.js';
+import { ATTEMPTS_BEFORE_ANY_WORDS, type OpenWalk } from './open-walk.js';
 import { digestToken, PassMemory } from './pass-memory.js';
 import { type ReceivedPage, recordsOf } from './received-page.js';
 import { CHECKPOINT_MAX_AGE_MS, type WalkCheckpoint } from './walk-checkpoint.js';
@@ -71,7 +71,7 @@ export class WalkStore {
    * when the catalogue would name the list's records by another member, `mark_key_unreadable` when nobody can say who was forgotten.
    */
   async open(
-    walk: { readonly id: string; readonly run: RunClaim & { readonly company: CompanyKey } },
+    walk: { readonly id: string; readonly run: RunClaim & { readonly company: CompanyKey; readonly attempts?: number } },
     endpoint: Endpoint,
     countsAsResumed: boolean,
   ): Promise<OpenWalk> {
@@ -125,6 +125,7 @@ export class WalkStore {
       grantNumber,
       wasRead,
       mayBeUnavailable: endpoint.optional === true && !wasRead && opened.records === 0,
+      takesAnyWords: opened.wasUnavailable || (run.attempts ?? 0) >= ATTEMPTS_BEFORE_ANY_WORDS,
       pass,
       pages,
       fillsEmptyList: (isEmpty || opened.startedEmpty) && pass === 1,

@@ -81,6 +81,7 @@ export class MemoryMirror implements WalkRecord {
       grantNumber: 1,
       wasRead: false,
       mayBeUnavailable: false,
+      takesAnyWords: false,
       unstable: this.unstable,
       pass: this.#saved?.pass ?? 1,
       memory,

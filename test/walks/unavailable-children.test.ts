@@ -89,6 +89,17 @@ test.each([402, 403, 404])('of which every parent is refused with %i is unavaila
   expect((await list())!.unavailableSince).toBeNull();
 });
 
+test('of which every parent is refused in HTML is unavailable once it stays so', async () => {
+  sandbox.faults.clear();
+  const headers = { 'content-type': 'text/html' };
+  sandbox.faults.add({ kind: 'status', status: 404, headers, body: '<html></html>' }, { path: /\/tasks$/, times: Infinity });
+  let run = await harness.sync(company);
+  for (; run.status === 'queued'; run = await harness.work(run.id))
+    await database.db.prisma.run.update({ where: { id: run.id }, data: { startAfter: new Date(0) } });
+  expect(run).toMatchObject({ status: 'succeeded', walks: [{ verified: true }, { unverified_reason: 'unavailable' }] });
+  expect(await harness.sync(company)).toMatchObject({ status: 'succeeded', attempts: 0 });
+});
+
 test('of which some parents are refused is mirrored for the others, and unverified', async () => {
   refused = new Set(departments.slice(0, 2));
   refuse(403);

@@ -106,6 +106,26 @@ describe('an optional list that was never received', () => {
     expect((await list())!.unavailableSince).toBeNull();
   });
 
+  test.each([
+    [404, '<html><body>Cannot GET</body></html>', 'text/html'],
+    [403, 'Module not enabled', 'text/plain'],
+  ])(
+    'and refused with %i in other words is unavailable once it stays so, and at once from then on',
+    async (status, body, type) => {
+      refuse(status, body, type);
+      const run = await atLast(await harness.sync(company));
+      expect(run).toMatchObject({ status: 'succeeded', attempts: 5 });
+      expect(absencesOf(run)).toMatchObject({ status: 'succeeded', unverified_reason: 'unavailable' });
+      expect(await list()).toMatchObject({ unavailableSince: expect.any(Date), unverifiedSince: null });
+      expect(await harness.sync(company, { mode: 'full' })).toMatchObject({ status: 'succeeded', attempts: 0 });
+      // Where it was read once, what is no answer of the API says nothing of it.
+      sandbox.faults.clear();
+      expect(absencesOf(await harness.sync(company, { mode: 'full' }))).toMatchObject({ verified: true });
+      refuse(status, body, type);
+      expect(await atLast(await harness.sync(company, { mode: 'full' }))).toMatchObject({ status: 'failed', attempts: 8 });
+    },
+  );
+
   test('but for its first pages, which came, is not unavailable', async () => {
     sandbox.faults.add(
       { kind: 'status', status: 403, body: '{}', headers: { 'content-type': 'application/json' } },

@@ -41,6 +41,8 @@ export interface OpenedWalk
   readonly hasMarks: boolean;
   /** Whether an earlier walk has read the list to its end. */
   readonly wasRead: boolean;
+  /** Whether the newest walk has found that the company does not have the list. */
+  readonly wasUnavailable: boolean;
   readonly etagTrust: EtagTrust;
   /** The checkpoint that it goes on from; null = from the start. */
   readonly checkpoint: object | null;
@@ -92,7 +94,8 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
       WHERE w.id = stood.id
       RETURNING w.id, w.pass, w.pages, w.started_empty, w.checkpoint, stood.has_ledger AND NOT stood.resumes AS has_old_ledger
     )
-    SELECT list.epoch, connection.grant_number AS "grantNumber", list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks", list.was_read AS "wasRead", list.records,
+    SELECT list.epoch, connection.grant_number AS "grantNumber", list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks", list.was_read AS "wasRead",
+      list.was_unavailable AS "wasUnavailable", list.records,
       list.etag_trust AS "etagTrust", opened.pass, opened.pages,
       opened.started_empty AS "startedEmpty", opened.checkpoint, opened.has_old_ledger AS "hasOldLedger", baseline.*,
       muster.require(opened.id IS NOT NULL)
