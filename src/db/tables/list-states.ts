@@ -1,7 +1,7 @@
 // The state of a list of a company, as a person is told of it: made of muster.lists, muster.holds and the newest walk that ended. It reads, and locks nothing.
 //
 // The first state that applies counts:
-//   unavailable  the company does not have the list, as its newest walk found
+//   unavailable  the company does not have the list, as the newest walk found that succeeded
 //   failed       the newest walk failed
 //   held         a hold is open
 //   never        no walk has proved it complete
@@ -39,7 +39,7 @@ const NEWEST = Prisma.sql`LATERAL (
     ORDER BY h.opened_at LIMIT 1 OFFSET 0) hold ON TRUE`;
 
 function stateOf(staleAfterHours: number): Prisma.Sql {
-  return Prisma.sql`CASE WHEN ended.status = 'failed' THEN 'failed' WHEN l.unavailable_since IS NOT NULL THEN 'unavailable'
+  return Prisma.sql`CASE WHEN l.unavailable_since IS NOT NULL THEN 'unavailable' WHEN ended.status = 'failed' THEN 'failed'
     WHEN hold.opened_at IS NOT NULL THEN 'held' WHEN l.last_verified_at IS NULL THEN 'never'
     WHEN NOT c.paused AND ${isOlderThan(staleAfterHours)} THEN 'late' ELSE 'on_time' END`;
 }
