@@ -172,8 +172,8 @@ export class EnvelopeFields {
 
   /**
    * What an answer says, as far as its array of records does not tell: it may have none only where nothing says that there are records, here or on
-   * a further page. Where its place is missing altogether, a first page must tell in another way that there are none. Throws MusterError
-   * `malformed_envelope`.
+   * a further page. Where its place is missing altogether, the page must say in another way that there are none, wherever it stands: an error that a
+   * gateway sends with status 200 lacks it, too. Throws MusterError `malformed_envelope`.
    */
   judged(answer: Answer, read: Envelope): Envelope {
     const { noRecords, rest } = answer;
@@ -200,7 +200,7 @@ export class EnvelopeFields {
       );
     const isTold = total === 0 || hasNext === false || isEndTold === true || isSilent === false;
     if (!isMissing || isTold || deniesMore(membersAround(rest, this.#envelope))) return read;
-    return { ...read, lacks: `${problem}, and nothing says that there are no records` };
+    return this.fail('malformed_envelope', `${problem}, and nothing says that there are no records`);
   }
 
   /**

@@ -88,7 +88,8 @@ describe('no records', () => {
     expect(await walk(entry, () => ({ body }))).toMatchObject(failed('malformed_envelope', words));
   });
 
-  test.each([{ items: null }, { items: {} }, {}, { page: 3 }])('end a list on a later page as %j', async (nothing) => {
+  const LATER = [{ items: null }, { items: {} }, { hasMore: false }, { meta: { hasNextPage: false } }];
+  test.each(LATER)('end a list on a later page as %j', async (nothing) => {
     const ended: Respond = (query) => {
       const from = Number(query.get('c') ?? query.get('skip') ?? 3 * (Number(query.get('page') ?? 1) - 1));
       const next = from < 6 && query.get('skip') === null && query.get('page') === null ? { next: from + 3 } : {};
@@ -97,6 +98,34 @@ describe('no records', () => {
     const chain = { pager: { ...TOKENS, tokenName: 'c' }, fields: { data: 'items', next: 'next' } };
     expect(await walk(chain, ended, ended)).toMatchObject({ verified: true, received: 6 });
     expect(await walk(POSITIONS[1]!, ended, ended)).toMatchObject({ verified: true, received: 6 });
+  });
+
+  test.each<[object]>([
+    [{}],
+    [{ page: 3 }],
+    [{ message: 'Rate limit exceeded' }],
+    [{ requestId: '7f3a' }],
+    [{ fault: { faultstring: 'Spike arrest violation' } }],
+    [{ message: 'Internal server error' }],
+  ])('are not told by %j in the place of a later page, which is asked for again', async (body) => {
+    const described = { pager: { ...TOKENS, tokenName: 'c' } };
+    const chain = { pager: { ...TOKENS, tokenName: 'c' }, fields: { data: 'items', next: 'next' } };
+    const flagged = { ...chain, fields: { ...chain.fields, hasNext: 'more' } };
+    /** `left`: how many times it comes. */
+    const answering = (left: number, entry: object): Respond => {
+      const isChain = !POSITIONS.some((each) => each === entry);
+      return (query, sent) => {
+        const page = Number(query.get('page') ?? Number(query.get('c') ?? query.get('skip') ?? 0) / 3 + 1);
+        if (page > 2 && left-- > 0) return { body };
+        const next = page < 3 ? 3 * page : null;
+        const told = isChain ? { next, more: next !== null, hasNextPage: next !== null, nextPageToken: next } : {};
+        return pages(() => told, 'fields' in entry ? 'items' : 'data')(query, sent, {});
+      };
+    };
+    for (const entry of [chain, flagged, described, ...POSITIONS])
+      expect(await walk(entry, answering(1, entry))).toMatchObject(WHOLE);
+    for (const entry of [described, POSITIONS[1]!])
+      expect(await walk(entry, answering(Infinity, entry))).toMatchObject({ status: 'failed', verified: false });
   });
 
   test.each([{ items: null }, {}])('on a later page contradict a total, a flag and a token: %j', async (nothing) => {
