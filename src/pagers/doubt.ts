@@ -35,6 +35,14 @@ export function limitedEnd(index: number, status: number): Doubted {
   return { doubt: 'end_contradicted', detail };
 }
 
+/** The doubt about a list from which the service refused a page that stands before others. `index`: how many records stand before it. */
+export function skippedPage(index: number, status: number): Doubted {
+  const detail =
+    `Behind ${index} records the service refused a page with ${status}, and gave records on the page after it: what stands on the refused page was not received. ` +
+    'See what the service says of that page; if it stays so, have the entry of this list page in another style.';
+  return { doubt: 'end_contradicted', detail };
+}
+
 /** The doubt about a page of records that is said to be a failure. */
 export function deniedPage(denial: Sign, place: string): Doubted {
   const detail = `${describeSign(denial)} on a page with records. If it means nothing, write fields: { ignore: [${place}] } into the entry of this list.`;

@@ -1,6 +1,7 @@
 import type { Sign } from './around.js';
-import type { Doubted } from './doubt.js';
+import { type Doubted, skippedPage } from './doubt.js';
 import type { EnvelopeFields } from './envelope.js';
+import type { Advance, JsonObject, Page, Received } from './pager.js';
 import type { RefusedPage } from './refusal.js';
 
 /**
@@ -47,4 +48,28 @@ export function refusedEnd(index: number, { status }: RefusedPage): InferredEnd 
 /** Whether a refusal of the page behind such an end is another one than that which made it. */
 export function isRefusedOtherwise({ status }: InferredEnd, refused: RefusedPage): boolean {
   return status !== undefined && status !== refused.status;
+}
+
+/** What a pager's state says of the end of such a list. */
+export type EndState = {
+  /** The list seems to have ended before this page. */
+  readonly end?: InferredEnd | undefined;
+  /** Why not all of the list may have come, wherever it ends. */
+  readonly doubted?: Doubted | undefined;
+};
+
+/**
+ * Adds to what follows from a page the doubt that the pass has from then on: a page that brings new records behind one that was refused shows that the refused one
+ * was not the end, and its records are missing.
+ */
+export function withDoubt<S extends JsonObject & EndState>(
+  { end, doubted: before }: EndState,
+  page: Page,
+  received: Received,
+  advance: Advance<S>,
+): Advance<S> {
+  const isSkipped = end?.status !== undefined && received.repeats < page.count;
+  const doubted = before ?? (isSkipped ? skippedPage(end.index, end.status!) : undefined);
+  if (doubted === undefined) return advance;
+  return advance.kind === 'done' ? { ...advance, doubted } : { ...advance, state: { ...advance.state, doubted } };
 }

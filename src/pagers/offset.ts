@@ -3,7 +3,7 @@ import { MusterError } from '../core/errors.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { limitedEnd } from './doubt.js';
-import { behindEnd, type InferredEnd, isRefusedOtherwise, refusedEnd } from './inferred-end.js';
+import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, withDoubt } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { refusedPage } from './refusal.js';
@@ -35,7 +35,7 @@ export const ODATA_SCHEMA = z
   })
   .refine((pager) => pager.skipName !== pager.takeName, differ('skipName', 'takeName'));
 
-export type OffsetState = {
+export type OffsetState = EndState & {
   /** Index of the first record to ask for, from 0. */
   readonly offset: number;
   /** Records to ask for. */
@@ -54,8 +54,6 @@ export type OffsetState = {
   readonly widest?: number | undefined;
   /** The page before says that more follow, in whatever words. */
   readonly saysMore?: boolean;
-  /** The list seems to have ended before this page. */
-  readonly end?: InferredEnd | undefined;
   /** Records stood behind such an end: positions tell no length of the list any more. */
   readonly hasGap?: true | undefined;
   /** Newest totalRecords. */
@@ -132,6 +130,10 @@ export class OffsetPager implements Pager<OffsetState> {
   }
 
   next(state: OffsetState, page: Page, received: Received): Advance<OffsetState> {
+    return withDoubt(state, page, received, this.#advance(state, page, received));
+  }
+
+  #advance(state: OffsetState, page: Page, received: Received): Advance<OffsetState> {
     const { count, hasNext } = page;
     // A page may leave the total out that a page before it told.
     const { total = state.total } = page;
@@ -223,22 +225,9 @@ export class OffsetPager implements Pager<OffsetState> {
     const widest = Math.max(state.widest ?? 0, count);
     const offset = state.offset + (widest || state.size);
     const { plain, hasGap } = state;
-    const { size } = this.#spec;
-    return {
-      kind: 'next',
-      state: {
-        offset,
-        size,
-        requests,
-        back: 0,
-        barren: state.barren,
-        again,
-        plain,
-        widest,
-        hasGap,
-        end: behind.end,
-      },
-    };
+    const { barren } = state;
+    const next = { offset, size: this.#spec.size, requests, back: 0, barren, again, plain, widest, hasGap, end: behind.end };
+    return { kind: 'next', state: next };
   }
 
   /**
@@ -282,8 +271,9 @@ export class OffsetPager implements Pager<OffsetState> {
     const { end, requests, total, saysMore, offset, widest, plain, back } = state;
     const refused = refusedPage(error);
     if (!refused || requests === 0 || total !== undefined || saysMore) return undefined;
-    if (refused.hasOtherReason) return { kind: 'ended', doubted: limitedEnd(end?.index ?? offset, refused.status) };
-    if (end) return isRefusedOtherwise(end, refused) ? undefined : { kind: 'ended', doubted: end.doubted };
+    if (refused.hasOtherReason)
+      return { kind: 'ended', doubted: state.doubted ?? limitedEnd(end?.index ?? offset, refused.status) };
+    if (end) return isRefusedOtherwise(end, refused) ? undefined : { kind: 'ended', doubted: state.doubted ?? end.doubted };
     const { size } = this.#spec;
     if (!plain) {
       // A record stands there, unless the list has become shorter: once, the page is asked for further to the front.

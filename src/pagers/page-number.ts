@@ -3,7 +3,7 @@ import type { MusterError } from '../core/errors.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { type Doubted, limitedEnd } from './doubt.js';
-import { behindEnd, type InferredEnd, isRefusedOtherwise, refusedEnd } from './inferred-end.js';
+import { behindEnd, type EndState, type InferredEnd, isRefusedOtherwise, refusedEnd, withDoubt } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { refusedPage } from './refusal.js';
@@ -21,7 +21,7 @@ export const PAGE_NUMBER_SCHEMA = z
   })
   .refine((pager) => pager.pageName !== pager.sizeName, differ('pageName', 'sizeName'));
 
-export type PageNumberState = {
+export type PageNumberState = EndState & {
   /** Number of the page to ask for. */
   readonly page: number;
   /** Requests of this pass that were answered so far. */
@@ -38,8 +38,6 @@ export type PageNumberState = {
   readonly begunTwice?: boolean;
   /** The page before says that more follow, in whatever words. */
   readonly saysMore?: boolean;
-  /** The list seems to have ended before this page. */
-  readonly end?: InferredEnd | undefined;
   /** Newest total. */
   readonly total?: number | undefined;
   /** Requests that this pass may take; known after the first page. */
@@ -98,6 +96,10 @@ export class PageNumberPager implements Pager<PageNumberState> {
   }
 
   next(state: PageNumberState, page: Page, received: Received): Advance<PageNumberState> {
+    return withDoubt(state, page, received, this.#advance(state, page, received));
+  }
+
+  #advance(state: PageNumberState, page: Page, received: Received): Advance<PageNumberState> {
     const { count, hasNext } = page;
     // A page may leave the total out that a page before it told.
     const { total = state.total } = page;
@@ -192,7 +194,8 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const refused = refusedPage(error);
     if (!refused || state.requests === 0 || state.total !== undefined || state.saysMore) return undefined;
     const { end, offset } = state;
-    if (refused.hasOtherReason) return { kind: 'ended', doubted: limitedEnd(end?.index ?? offset, refused.status) };
+    if (refused.hasOtherReason)
+      return { kind: 'ended', doubted: state.doubted ?? limitedEnd(end?.index ?? offset, refused.status) };
     if (end && isRefusedOtherwise(end, refused)) return undefined;
     if (end) return { ...this.#end(state, 0, state.begunTwice === true, this.#doubtOf(end, state)), kind: 'ended' };
     const next = { page: state.page + 1, requests: state.requests + 1, end: refusedEnd(offset, refused) };
@@ -200,8 +203,8 @@ export class PageNumberPager implements Pager<PageNumberState> {
   }
 
   /** A request that the service calls wrong wherever it asks for another page than a full first one may be wrong in its parameters. */
-  #doubtOf({ status, index, doubted }: InferredEnd, { step }: PageNumberState): Doubted | undefined {
-    const isOnlyPage = index === step && step >= this.#spec.size;
-    return doubted ?? (status === 400 && isOnlyPage ? { doubt: 'end_unproved' } : undefined);
+  #doubtOf({ status, index, doubted }: InferredEnd, state: PageNumberState): Doubted | undefined {
+    const isOnlyPage = index === state.step && state.step >= this.#spec.size;
+    return state.doubted ?? doubted ?? (status === 400 && isOnlyPage ? { doubt: 'end_unproved' } : undefined);
   }
 }

@@ -81,10 +81,23 @@ describe('a page behind the last one', () => {
     expect(found.asked.slice(0, 5)).toEqual([1, 2, 3, 4, 5].map((page) => `?page=${page}&pageSize=3`));
     const other = list(7, (query) => ({ status: query.get('page') === '4' ? 404 : 400, body: {} }));
     expect(await walk(entry, other)).toMatchObject({ verified: false, status: 'failed' });
-    // A page that the service lacks for a reason of its own.
+  });
+
+  test.each<[string, string, Answer]>([
+    ['page', '2', { status: 400, body: { message: 'Invalid record 17' } }],
+    ['page', '3', { status: 404 }],
+    ['page', '3', { status: 404, body: { message: 'not found' } }],
+  ])('is none where the page behind it brings records: %s %s', async (name, value, refusal) => {
     const gap: Respond = (query, body) =>
-      query.get('page') === '2' ? { status: 404 } : list(9, () => ({ status: 404 }))(query, body, {});
-    expect(await walk(entry, gap)).toMatchObject({ verified: true, received: 6 });
+      query.get(name) === value ? refusal : list(12, () => ({ status: 404 }))(query, body, {});
+    const found = await walk({ pager: NUMBERED, fields: BARE }, gap);
+    expect(found).toMatchObject({ ...contradicted, received: 9, unverified_detail: expect.stringContaining('refused a page') });
+  });
+
+  test('is none in a list by position where the position behind it has a record', async () => {
+    const gap: Respond = (query, body) =>
+      query.get('skip') === '4' ? { status: 404 } : list(9, () => ({ status: 404 }))(query, body, {});
+    expect(await walk({ pager: { ...SKIP, size: 1 }, fields: BARE }, gap)).toMatchObject({ ...contradicted, received: 8 });
   });
 
   test.each<[string, Answer]>([
