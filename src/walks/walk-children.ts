@@ -24,6 +24,8 @@ export async function walkChildren(
   let walk = opened;
   let checkpoint = walk.checkpoint ?? (await firstOfNext(walk, endpoint, pager, deps, undefined));
   let last: ParentPlace | undefined;
+  /** Pages of the walk and of those that it goes on from. */
+  let pages = 0;
   let serviceSays: string | undefined;
   let matched = checkpoint?.matched;
   while (checkpoint) {
@@ -37,7 +39,7 @@ export async function walkChildren(
     }
     const read = 'checkpoint' in end ? end.checkpoint : checkpoint;
     last = settled(walk, read, verdict);
-    ({ matched } = read);
+    ({ matched, pages } = read);
     const next = await firstOfNext(walk, endpoint, pager, deps, { ...last, pages: read.pages });
     checkpoint = next && { ...next, matched };
     if (end.kind === 'parent-gone') ({ serviceSays } = end);
@@ -49,7 +51,7 @@ export async function walkChildren(
   }
   const proof = last?.proof ?? proofOf(pager.linkage(pager.first()));
   // The company has parents, and none of them has the list.
-  const isUnavailable = walk.mayBeUnavailable && walk.pages === 0 && last?.reason === 'parent_refused';
+  const isUnavailable = walk.mayBeUnavailable && walk.pages === 0 && pages === 0 && last?.reason === 'parent_refused';
   const outcome: WalkOutcome = isUnavailable
     ? { kind: 'unverified', reason: 'unavailable', serviceSays }
     : last?.reason

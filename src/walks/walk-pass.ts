@@ -216,7 +216,7 @@ function endBecauseOf(
   meaning: ErrorMeaning<JsonObject> | undefined,
   pager: Pager,
   checkpoint: WalkCheckpoint,
-  { mayBeUnavailable, takesAnyWords, pages }: OpenWalk,
+  { mayBeUnavailable, takesAnyWords, pages, pass }: OpenWalk,
   { optional }: Endpoint,
 ): PassEnd | undefined {
   if (!isMusterError(error)) return undefined;
@@ -233,5 +233,7 @@ function endBecauseOf(
   // A parent that is passed over costs the proof, and no row: so whether the list was read before does not matter.
   if (checkpoint.parent !== undefined)
     return GONE.has(status) || (optional && isLacking) ? { kind: 'parent-gone', checkpoint, serviceSays } : undefined;
-  return isLacking && mayBeUnavailable && pages === 0 ? { kind: 'unavailable', serviceSays } : undefined;
+  // A walk that goes on from another one has pages of that.
+  const hasPages = pages > 0 || checkpoint.pages > 0 || pass > 1;
+  return isLacking && mayBeUnavailable && !hasPages ? { kind: 'unavailable', serviceSays } : undefined;
 }

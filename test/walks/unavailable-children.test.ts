@@ -26,6 +26,8 @@ let next = 0;
 let departments: string[];
 let refused: Set<string>;
 let asked: string[];
+/** Whether the other parents have no task. */
+let empty = false;
 
 beforeAll(async () => {
   sandbox = await startSandbox({
@@ -57,6 +59,7 @@ beforeEach(async () => {
     .toSorted();
   refused = new Set(departments);
   asked = [];
+  empty = false;
 });
 
 function tasksPage({ path, query }: ApiRequest): string | undefined {
@@ -65,8 +68,9 @@ function tasksPage({ path, query }: ApiRequest): string | undefined {
   const id = decodeURIComponent(department);
   asked.push(id);
   if (refused.has(id)) return undefined;
-  const data = [{ id: 1 }, { id: 2 }].slice(Number(query!['skip']));
-  return JSON.stringify({ totalRecords: 2, totalDisplayRecords: data.length, data });
+  const all = empty ? [] : [{ id: 1 }, { id: 2 }];
+  const data = all.slice(Number(query!['skip']));
+  return JSON.stringify({ totalRecords: all.length, totalDisplayRecords: data.length, data });
 }
 
 function refuse(status: number): void {
@@ -169,6 +173,22 @@ test('goes on behind the parents that were refused after a failure that passes',
   await database.db.prisma.run.update({ where: { id: run.id }, data: { startAfter: new Date(0) } });
   expect(await harness.work(run.id)).toMatchObject({ walks: [{ unverified_reason: 'parent_refused', received: 4 }] });
   expect(new Set(asked)).toEqual(new Set(departments.slice(3)));
+});
+
+test('that some parents have is not unavailable where its walk was gone on from by another run', async () => {
+  await harness.sync(company, { resources: ['departments'] });
+  refused = new Set(departments.slice(3));
+  empty = true;
+  refuse(400);
+  expect(await harness.sync(company, { resources: ['tasks'] })).toMatchObject({ status: 'failed' });
+  refuse(403);
+  asked = [];
+  expect(await harness.sync(company, { resources: ['tasks'] })).toMatchObject({
+    status: 'succeeded',
+    walks: [{ unverified_reason: 'parent_refused' }],
+  });
+  expect(asked).toEqual(departments.slice(3));
+  expect((await list())!.unavailableSince).toBeNull();
 });
 
 test('of parents that the company does not have is unavailable with them, and neither is read a second time', async () => {
