@@ -80,8 +80,7 @@ export class WalkStore {
     const isChild = endpoint.parent !== undefined;
     // Child lists are too short for it to be worth their while.
     const comparisons = isChild ? compareEverything : this.#comparisons;
-    const parents =
-      endpoint.parent === undefined ? undefined : await findProof(this.#db.prisma, { ...list, resource: endpoint.parent });
+    const parents = isChild ? await findProof(this.#db.prisma, { ...list, resource: endpoint.parent! }) : undefined;
     const opened = await this.#take(
       {
         id,
@@ -95,8 +94,8 @@ export class WalkStore {
         checkpointSince: new Date(this.#clock.now() - CHECKPOINT_MAX_AGE_MS),
         startedAt: new Date(this.#clock.now()),
         mayGoByAnother: comparisons.goesByAnother,
-        // A child list lacks with its parents, too.
-        isOptional: endpoint.optional === true || isChild,
+        isOptional: endpoint.optional === true,
+        isChild,
         countsAsResumed,
       },
       endpoint,

@@ -191,6 +191,19 @@ test('that some parents have is not unavailable where its walk was gone on from 
   expect((await list())!.unavailableSince).toBeNull();
 });
 
+test('that was proved without parents is unavailable where the first parent refuses it', async () => {
+  sandbox.faults.clear();
+  const texts = sandbox.list(company.companyId, 'departments').texts();
+  sandbox.list(company.companyId, 'departments').remove(0, texts.length);
+  expect(await harness.sync(company)).toMatchObject({ walks: [{ verified: true }, { verified: true, received: 0 }] });
+  for (const text of texts) sandbox.list(company.companyId, 'departments').insert(0, text);
+  refuse(403);
+  expect(await harness.sync(company, { mode: 'full' })).toMatchObject({
+    status: 'succeeded',
+    walks: [{ verified: true }, { unverified_reason: 'unavailable' }],
+  });
+});
+
 test('of parents that the company does not have is unavailable with them, and neither is read a second time', async () => {
   sandbox.faults.clear();
   const headers = { 'content-type': 'application/json' };

@@ -20,16 +20,22 @@ export function isOfList({ environment, companyId, resource }: ListKey): Prisma.
   return Prisma.sql`environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
 }
 
-/** Whether a walk has read the list, `l`, to its end, proved or not. */
-const WAS_READ = Prisma.sql`(l.last_verified_at IS NOT NULL OR l.unverified_since IS NOT NULL)`;
+/**
+ * Whether a walk has read the list, `l`, to its end, proved or not. A child list that was walked while there was no parent was never asked for. By a value
+ * and not by EXISTS, for which PostgreSQL may read all walks.
+ */
+const wasRead = (isChild: boolean) => Prisma.sql`((l.last_verified_at IS NOT NULL OR l.unverified_since IS NOT NULL)
+  AND (NOT ${isChild}::boolean OR COALESCE((
+    SELECT TRUE FROM muster.walks w WHERE w.environment = l.environment AND w.company_id = l.company_id AND w.resource = l.resource
+      AND w.status = 'succeeded' AND w.finished_at IS NOT NULL AND w.kind = 'sync' AND w.pages > 0 LIMIT 1), FALSE)))`;
 
 /**
  * The parts of a statement that take the list for a walk: from here on every earlier holder's writes fail. A company that was removed has no
- * list to take, so that a slow worker cannot bring it back. A list that is new stands under the privacy rules; `follows_rules` says whether any other does.
+ * list to take, so that a slow worker cannot bring it back. A child list lacks with its parents, whether or not the catalogue calls it optional. A list that is new stands under the privacy rules; `follows_rules` says whether any other does.
  */
 export function takeList(
   { environment, companyId, resource }: ListKey,
-  { runId, rules, isOptional }: { runId: string; rules: Prisma.Sql; isOptional: boolean },
+  { runId, rules, isOptional, isChild }: { runId: string; rules: Prisma.Sql; isOptional: boolean; isChild: boolean },
 ): Prisma.Sql {
   return Prisma.sql`connection AS (
     SELECT environment, company_id, grant_number FROM muster.connections
@@ -40,8 +46,8 @@ export function takeList(
       SELECT FROM muster.marks m
       WHERE m.environment = connection.environment AND m.company_id = connection.company_id AND m.resource = ${resource}) FROM connection
     ON CONFLICT (environment, company_id, resource) DO UPDATE SET epoch = l.epoch + 1, last_run_id = EXCLUDED.last_run_id,
-      unavailable_since = CASE WHEN ${isOptional}::boolean THEN l.unavailable_since END
-    RETURNING l.epoch, l.records, l.id_field, l.unstable_since, l.verified_walk_id, l.has_marks, ${WAS_READ} AS was_read,
+      unavailable_since = CASE WHEN ${isOptional || isChild}::boolean THEN l.unavailable_since END
+    RETURNING l.epoch, l.records, l.id_field, l.unstable_since, l.verified_walk_id, l.has_marks, ${wasRead(isChild)} AS was_read,
       l.unavailable_since IS NOT NULL AS was_unavailable, ${ETAG_TRUST} AS etag_trust,
       l.privacy IS NOT DISTINCT FROM ${rules} AS follows_rules)`;
 }

@@ -26,6 +26,8 @@ export interface WalkOpening extends Pick<Walk, 'id'> {
   readonly mayGoByAnother: boolean;
   /** Whether the catalogue calls the list optional. */
   readonly isOptional: boolean;
+  /** Whether the list is read for each record of another one. */
+  readonly isChild: boolean;
   /** Whether to go on from a checkpoint counts as a resumption that a person wants to hear of. */
   readonly countsAsResumed: boolean;
 }
@@ -64,7 +66,7 @@ export interface OpenedWalk
 export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening): Promise<OpenedWalk | undefined> {
   const { id, list, run, fingerprint, parentsWalkId } = opening;
   const statement = Prisma.sql`
-    WITH ${takeList(list, { runId: run.id, rules: asJson(opening.rules), isOptional: opening.isOptional })}, run AS (
+    WITH ${takeList(list, { ...opening, runId: run.id, rules: asJson(opening.rules) })}, run AS (
       SELECT trigger = 'manual' AND mode = 'full' AS compares_all FROM list CROSS JOIN muster.runs
       WHERE runs.id = ${run.id}::uuid AND runs.epoch = ${run.epoch}::bigint AND ${STATUS_OF_ONE} = 'running' FOR SHARE OF runs
     ), stood AS (
