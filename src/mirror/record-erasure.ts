@@ -1,13 +1,7 @@
 import { bidFarewell, eraseChanges, findChangedIds } from '../db/tables/change-erasure.js';
 import { eraseHeldRows } from '../db/tables/held-rows.js';
 import { eraseFromSamples } from '../db/tables/holds.js';
-import {
-  dropCheckpointsNaming,
-  eraseFromErrors,
-  eraseFromLedger,
-  eraseServiceSentences,
-  findLedgerKeys,
-} from '../db/tables/ledger-erasure.js';
+import { dropCheckpointsNaming, eraseFromErrors, eraseFromLedger, findLedgerKeys } from '../db/tables/ledger-erasure.js';
 import { type ListKey, subtractRecords } from '../db/tables/lists.js';
 import { eraseFromReadings } from '../db/tables/second-readings.js';
 import { deleteRejected, findRejected, isCut } from '../db/tables/rejected-records.js';
@@ -50,7 +44,6 @@ export async function eraseRecords(tx: Transaction, list: ListKey, records: Reco
   await eraseHeldRows(tx, list, { ids: [...known], prefix });
   await eraseFromSamples(tx, list, [...known]);
   await eraseFromReadings(tx, list, { ids: [...known], prefix });
-  await eraseServiceSentences(tx, list);
   if (parent !== undefined) await eraseFromErrors(tx, list, parent);
   return gone.length;
 }

@@ -1,8 +1,10 @@
 // The ledger and the checkpoints of walks (ledger.ts, walks.ts): what they say of records that are forgotten is taken out of them. Pages keep their
 // places and their numbers of records, so that what was proved stays proved. Who calls has locked the list and fenced its walks.
+import type { CompanyKey } from '../../core/company.js';
 import { textArray } from '../array-literals.js';
 import type { Transaction } from '../transaction.js';
 import type { StandIns } from './change-erasure.js';
+import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /**
@@ -51,9 +53,9 @@ export async function dropCheckpointsNaming(tx: Transaction, list: ListKey, name
       AND EXISTS (SELECT FROM unnest(${texts}::text[]) AS t(name) WHERE strpos(checkpoint::text, t.name) > 0)`;
 }
 
-/** Takes away what the service said of the list when it refused it: it may name anybody. */
-export async function eraseServiceSentences(tx: Transaction, list: ListKey): Promise<void> {
-  await tx.$executeRaw`UPDATE muster.walks SET service_says = NULL WHERE ${isOfList(list)} AND service_says IS NOT NULL`;
+/** Takes away what the service said when it refused any list of the company: it may name anybody. */
+export async function eraseServiceSentences(tx: Transaction, company: CompanyKey): Promise<void> {
+  await tx.$executeRaw`UPDATE muster.walks SET service_says = NULL WHERE ${isOf(company)} AND service_says IS NOT NULL`;
 }
 
 /** Takes a record out of the paths that error messages of its company's runs and walks name. */
