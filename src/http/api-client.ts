@@ -25,6 +25,8 @@ export interface ApiRequest {
   /** A refusal is not asked for again, whoever it is of: others wait, and what is asked for matters less. */
   readonly takesRefusals?: true;
   readonly signal?: AbortSignal | undefined;
+  /** Its path may be asked again, to tell whether a token that is refused here or there is refused everywhere: it names no person, and is kept. */
+  readonly mayBeWitness?: boolean;
   /** Memory for the answer (HttpRequest). */
   readonly memory?: Reservation | undefined;
   /** For whom the request budget is asked; nobody in particular unless said. */
@@ -57,6 +59,12 @@ const NEW_TOKEN_SPREADS_MS = 1_000;
 interface Sent {
   readonly token: Secret;
   readonly response: HttpResponse;
+}
+
+/** Whether a token that was presented was taken. */
+interface Judged {
+  readonly token: Secret;
+  readonly isTaken: boolean;
 }
 
 /** Reads of the API of one environment: authorized, repeated while that may help, each failure given its code. */
@@ -117,7 +125,7 @@ export class ApiClient {
     let { token, response } = await this.#send(outgoing, url, await tokens.get());
     if (response.status === 401 && !renewal.spent) {
       renewal.spent = true;
-      ({ token, response } = await this.#send(outgoing, url, await tokens.renew(token)));
+      ({ token, response } = await this.#send(outgoing, url, await tokens.renew(token, { unlessNew: true })));
     }
     if (response.status === 401) ({ token, response } = await this.#judge(outgoing, url, what, { token, response }));
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
@@ -130,35 +138,50 @@ export class ApiClient {
   }
 
   /**
-   * A 401 again, though the token may be long renewed and expired since. The company's own record tells whether this list alone refuses it: then the 401 is
-   * the answer, or what the list answers to a newer token that the record takes. Throws `access_token_refused` where a token that was just renewed is refused everywhere,
-   * twice in a row; the token source was told.
+   * A 401 again, though the token may be long renewed and expired since. The company's own record, or else the list that took a token last, tells whether this list
+   * alone refuses it: then the 401 is the answer, or what the list answers to a newer token that they take. Throws `access_token_refused` where a token that was just
+   * renewed is refused everywhere, twice in a row; the token source was told.
    */
   async #judge(outgoing: ApiRequest, url: URL, what: string, refused: Sent): Promise<Sent> {
     const { tokens, path, link } = outgoing;
     const { recordPath } = tokens;
     if (recordPath === undefined || (path === recordPath && link === undefined)) return refused;
-    const host = this.#recordHost;
-    const asked = await host.#askRecord(outgoing, recordPath, refused.token);
+    const record = this.#recordHost.#url({ path: recordPath });
+    let asked = await this.#askElsewhere(outgoing, record, refused.token);
+    tokens.evidence?.noteRefusedAlone(asked.isTaken ? asked.token : undefined);
     if (asked.isTaken) return refused;
-    let newest = await host.#askRecord(outgoing, recordPath, await tokens.renew(asked.token));
-    if (!newest.isTaken) {
+    const renewed = await tokens.renew(asked.token, { unlessNew: tokens.evidence?.isRefused === true });
+    if (renewed.reveal() !== asked.token.reveal()) asked = await this.#askElsewhere(outgoing, record, renewed);
+    if (!asked.isTaken) {
       await this.#parts.clock.sleep(NEW_TOKEN_SPREADS_MS, outgoing.signal);
-      newest = await host.#askRecord(outgoing, recordPath, newest.token);
+      asked = await this.#askElsewhere(outgoing, record, asked.token);
     }
-    if (newest.isTaken) return this.#send(outgoing, url, newest.token);
-    await tokens.refused(newest.token);
+    if (asked.isTaken) return this.#send(outgoing, url, asked.token);
+    await tokens.refused(asked.token);
     throw tokenRefused(what);
   }
 
-  /** Whether the company's own record takes the token. Throws ServiceError where that cannot be told now. */
-  async #askRecord(
-    { tokens, asker, signal }: ApiRequest,
-    path: string,
-    presented: Secret,
-  ): Promise<{ readonly token: Secret; readonly isTaken: boolean }> {
-    const url = this.#url({ path });
-    const { token, response } = await this.#send({ method: 'GET', path, tokens, asker, signal }, url, presented);
+  /** Whether the company's own record takes the token, or the list that took one last. Throws ServiceError where that cannot be told now. */
+  async #askElsewhere(outgoing: ApiRequest, record: URL, presented: Secret): Promise<Judged> {
+    const { evidence } = outgoing.tokens;
+    const asked = await this.#ask(outgoing, record, presented);
+    if (asked.isTaken) await evidence?.taken();
+    const witness = asked.isTaken ? undefined : await evidence?.witness();
+    if (witness === undefined || !this.#isOurs(witness)) return asked;
+    const judged = await this.#ask(outgoing, new URL(witness), asked.token);
+    if (judged.isTaken) await evidence?.keep(witness);
+    return judged;
+  }
+
+  /** An address that was kept must be of the API still: the token goes there. */
+  #isOurs(address: string): boolean {
+    const { baseUrl, bases = {} } = this.#recordHost.#parts.provider;
+    return [baseUrl, ...Object.values(bases)].some(({ origin }) => address.startsWith(`${origin}/`));
+  }
+
+  async #ask({ tokens, asker, signal }: ApiRequest, url: URL, presented: Secret): Promise<Judged> {
+    const request: ApiRequest = { method: 'GET', path: url.pathname, tokens, asker, signal };
+    const { token, response } = await this.#send(request, url, presented);
     const { status } = response;
     if (status === 401 && !isWebPage(response)) return { token, isTaken: false };
     const cannotTell = status === 401 || status === 408 || status === 429 || status >= 500;
@@ -170,12 +193,16 @@ export class ApiClient {
   async #send(outgoing: ApiRequest, url: URL, token: Secret): Promise<Sent> {
     const { asker = NOBODY, tokens, signal } = outgoing;
     const permit = await (this.#parts.budget ?? UNBOUNDED).admit(asker, signal);
-    if (permit.waitedMs <= TOKEN_KEEPS_MS) return { token, response: await this.#exchange(outgoing, url, token, permit) };
-    const newest = await tokens.get().catch((error: unknown) => {
-      permit.unused();
-      throw error;
-    });
-    return { token: newest, response: await this.#exchange(outgoing, url, newest, permit) };
+    let newest = token;
+    if (permit.waitedMs > TOKEN_KEEPS_MS)
+      newest = await tokens.get().catch((error: unknown) => {
+        permit.unused();
+        throw error;
+      });
+    const response = await this.#exchange(outgoing, url, newest, permit);
+    const isTaken = ANSWERED.has(response.status) || response.status === 304;
+    if (isTaken) await tokens.evidence?.taken(outgoing.mayBeWitness ? `${url.origin}${url.pathname}` : undefined);
+    return { token: newest, response };
   }
 
   async #exchange(

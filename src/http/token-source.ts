@@ -13,14 +13,31 @@ export interface TokenSource {
   get(): Promise<Secret>;
   /**
    * After a 401 to `stale`: renews only if `stale` is still the current token, so that many requests side by side
-   * that all saw the 401 cause one renewal.
+   * that all saw the 401 cause one renewal. `unlessNew`: returns `stale` itself where another one would be no better: it was stored
+   * less than a minute ago, or is known to be refused by single lists alone.
    */
-  renew(stale: Secret): Promise<Secret>;
+  renew(stale: Secret, options?: { readonly unlessNew?: boolean }): Promise<Secret>;
   /**
    * After a 401 to a list and to the company's own record with a token that was just renewed: a person must authorize again. Throws `token_busy` where that does not
-   * follow: a newer token was stored since, or is being fetched, or this one is older than a minute or has expired.
+   * follow: it is the first time, or the first was less than 30 seconds ago; or a newer token was stored since, or is being fetched, or this one is older than a minute or has expired.
    */
   refused(token: Secret): Promise<void>;
+  /** Absent: the company's own record alone judges a 401. */
+  readonly evidence?: TokenEvidence;
+}
+
+/** What earlier answers of the API to one company's tokens say of a later 401. */
+export interface TokenEvidence {
+  /** The API took a token. `witness`: the address, if it may be asked again to tell whether a later token is refused everywhere. */
+  taken(witness?: string): Promise<void> | undefined;
+  /** The address that took a token last, as far as this process knows, or as another one has kept it. */
+  witness(): Promise<string | undefined>;
+  /** The company's own record refuses a token that the witness takes: other processes need the witness, too. */
+  keep(witness: string): Promise<void>;
+  /** Whether a token that was just renewed was refused everywhere, as far as this process knows, and none was taken since. */
+  readonly isRefused: boolean;
+  /** Some list alone refuses this token; undefined: no token is known of which that is so. */
+  noteRefusedAlone(token: Secret | undefined): void;
 }
 
 export function recordPathOf({ companyId }: Pick<CompanyKey, 'companyId'>): string {
@@ -53,8 +70,9 @@ export function tokensOfGrant(tokens: TokenSource, grantNumber: number): TokenSo
   return {
     ...(tokens.recordPath !== undefined && { recordPath: tokens.recordPath }),
     get: async () => require(await tokens.get()),
-    renew: async (stale) => require(await tokens.renew(stale)),
+    renew: async (stale, options) => require(await tokens.renew(stale, options)),
     refused: (token) => tokens.refused(token),
+    ...(tokens.evidence && { evidence: tokens.evidence }),
   };
 }
 

@@ -16,12 +16,14 @@ import {
   takeLease,
   takeLeaseAlone,
 } from '../db/tables/tokens.js';
+import { noteRefused } from '../db/tables/refused-tokens.js';
 import { inTransaction } from '../db/transaction.js';
 import { recordPathOf, type TokenSource } from '../http/token-source.js';
 import type { Dependencies } from './grant-store.js';
 import { adoptSuccessor, RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
 import { answerText } from './token-answer.js';
+import { KnownEvidence } from './token-evidence.js';
 
 /** Longer than a lease, so that a caller that waits outlives a lease whose owner crashed. */
 const WAIT_MS = LEASE_MS + 5_000;
@@ -48,9 +50,11 @@ export class AccessTokenManager {
   readonly #deps: Dependencies;
   readonly #owner = randomUUID();
   readonly #flights = new Map<string, Flight>();
+  readonly #evidence: KnownEvidence;
 
   constructor(deps: Dependencies) {
     this.#deps = deps;
+    this.#evidence = new KnownEvidence(deps.db);
   }
 
   /**
@@ -73,8 +77,9 @@ export class AccessTokenManager {
         }
         return recent.token;
       },
-      renew: (stale) => (forget(), withDatabaseErrors(this.#renew(company, stale))),
+      renew: (stale, { unlessNew = false } = {}) => (forget(), withDatabaseErrors(this.#renew(company, stale, unlessNew))),
       refused: (token) => (forget(), withDatabaseErrors(this.#refused(company, token))),
+      evidence: this.#evidence.of(company),
     };
   }
 
@@ -100,6 +105,7 @@ export class AccessTokenManager {
 
   async #get(company: CompanyKey): Promise<Secret> {
     const state = await readToken(this.#deps.db, company);
+    if (state.isRefused) this.#evidence.noteRefused(company);
     if (!state.usable) return this.#share(company, undefined);
     const token = this.#deps.vault.openAccess(state);
     if (!state.due) return token;
@@ -110,25 +116,37 @@ export class AccessTokenManager {
     });
   }
 
-  async #renew(company: CompanyKey, stale: Secret): Promise<Secret> {
+  async #renew(company: CompanyKey, stale: Secret, unlessNew: boolean): Promise<Secret> {
     const state = await readToken(this.#deps.db, company);
+    const mayStay = unlessNew && state.usable && (state.isJustRenewed || this.#evidence.isRefusedAlone(company, stale));
+    if (mayStay) return this.#deps.vault.openAccess(state);
     return this.#suffices(state, stale) ? this.#deps.vault.openAccess(state) : this.#share(company, stale);
   }
 
-  /** A token that is not the newest, or is old, may be refused for its age. Throws `token_busy` then. */
+  /**
+   * A token that is not the newest, or is old, may be refused for its age, and the API may refuse everything for some seconds. Throws `token_busy` then: only a second
+   * refusal half a minute later, with none of the company's tokens taken in between, ends the authorization.
+   */
   async #refused(company: CompanyKey, token: Secret): Promise<void> {
     const { db, vault, connections, logger } = this.#deps;
-    const isEnded = await inTransaction(db, async (tx) => {
+    const outcome = await inTransaction(db, async (tx) => {
       if (!(await lockConnection(tx, company))) throw companyNotFound(company);
       const state = await findToken(tx, company);
-      if (state.reauthorizationReason !== null) return true;
+      if (state.reauthorizationReason !== null) return 'ended';
       const isCurrent = state.accessToken !== null && vault.openAccess(state).reveal() === token.reveal();
-      if (!isCurrent || !state.isJustRenewed || state.isLeased) return false;
+      if (!isCurrent || !state.isJustRenewed || state.isLeased) return 'outdated';
+      if (!state.isRefusedForLong) {
+        await noteRefused(tx, company);
+        return 'noted';
+      }
       await connections.requireReauthorization(company, 'access_token_refused', tx);
       logger.warn({ ...logFieldsOf(company), reason: 'access_token_refused' }, 'company must authorize again');
-      return true;
+      return 'ended';
     });
-    if (!isEnded) throw tokenBusy(company);
+    if (outcome === 'outdated') throw tokenBusy(company);
+    if (outcome === 'ended') return;
+    this.#evidence.noteRefused(company);
+    throw refusedOnce(company);
   }
 
   /**
@@ -221,6 +239,13 @@ function tokensHeld(company: CompanyKey): MusterError {
   return new MusterError(
     'tokens_held',
     `The token of ${describeCompany(company)} is not refreshed now: the service refused those of other companies one after the other, so they may have been spent elsewhere. See the issue tokens_held`,
+  );
+}
+
+function refusedOnce(company: CompanyKey): MusterError {
+  return new MusterError(
+    'token_busy',
+    `The service answers 401 to everything that is asked of ${describeCompany(company)}, though its token was just renewed; it is asked again before the company must authorize again`,
   );
 }
 

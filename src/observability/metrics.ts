@@ -8,7 +8,7 @@ import { countUndelivered } from '../db/tables/notifications.js';
 import { type BudgetUse, readBudgetUse } from '../db/tables/request-budgets.js';
 import { countActiveRuns, countLastRuns } from '../db/tables/run-counts.js';
 import { estimateNight } from '../db/tables/walks.js';
-import { countLateTokens } from '../db/tables/tokens.js';
+import { countLateTokens } from '../db/tables/put-off-tokens.js';
 import { countWorkers, longestDelay } from '../db/tables/workers.js';
 import type { Transaction } from '../db/transaction.js';
 

@@ -57,6 +57,7 @@ export function pageSource(
           signal,
           memory,
           ifNoneMatch,
+          mayBeWitness: method === 'GET' && parent === undefined && input.link === undefined,
         });
       let response = await ask(current.ifNoneMatch(request));
       if (response.status === 304) {

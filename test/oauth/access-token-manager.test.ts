@@ -262,6 +262,9 @@ describe('refused', () => {
   test('an access token that API calls refuse: the company must authorize again, and is asked nothing more', async () => {
     const { company } = await onboarded(room, server);
     const source = room.manager.sourceFor(company);
+    await expect(source.refused(await source.get())).rejects.toMatchObject({ code: 'token_busy', retryable: true });
+    expect(await status(company)).toEqual(['active', null]);
+    await alter(database.db, company, "refused_at = now() - interval '30 seconds', refreshed_at = now() - interval '29 seconds'");
     await source.refused(await source.get());
     expect(await status(company)).toEqual(['reauthorization_required', 'access_token_refused']);
     await expect(source.get()).rejects.toMatchObject({ code: 'reauthorization_required' });

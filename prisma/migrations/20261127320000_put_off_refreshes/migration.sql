@@ -4,6 +4,10 @@ ALTER TABLE "muster"."tokens" ADD COLUMN "hastened_until" TIMESTAMPTZ(6);
 ALTER TABLE "muster"."tokens" ADD COLUMN "last_status" INTEGER;
 ALTER TABLE "muster"."tokens" ADD COLUMN "last_error" TEXT;
 
+-- A token that is refused everywhere is judged a second time before it ends an authorization.
+ALTER TABLE "muster"."tokens" ADD COLUMN "refused_at" TIMESTAMPTZ(6);
+ALTER TABLE "muster"."tokens" ADD COLUMN "witness" TEXT;
+
 -- An answer that the release before has lost is the first of its company's. That release counts to 2 and gives up: it does so no more where a process of it still runs.
 UPDATE "muster"."tokens" SET "put_offs" = 1 WHERE "ambiguous_attempts" > 0 AND "transient_failures" > 0;
 UPDATE "muster"."tokens" SET "ambiguous_attempts" = 1 WHERE "ambiguous_attempts" > 1;

@@ -76,3 +76,12 @@ export function findTokenRefusals(
     WHERE environment = ${environment} AND t.last_status IS NOT NULL AND ${isMeant}
     GROUP BY t.last_status, t.last_error ORDER BY companies DESC, status, error LIMIT ${MOST_REFUSALS}::int`;
 }
+
+/** Tokens that are to be refreshed now, and that expired before they were; without companies that must authorize again. */
+export async function countLateTokens(db: Pick<Transaction, '$queryRaw'>): Promise<{ due: number; overdue: number }> {
+  const [row] = await db.$queryRaw<[{ due: number; overdue: number }]>`
+    SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now())::int AS overdue
+    FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
+    WHERE c.reauthorization_reason IS NULL`;
+  return row;
+}

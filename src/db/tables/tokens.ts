@@ -39,7 +39,13 @@ export interface StoredToken extends Lease {
   readonly lastError: string | null;
   /** This refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
   readonly isUnanswered: boolean;
-  /** Whether the pair was stored less than a minute ago, and its access token has not expired: a 401 to it is no matter of its age. */
+  /** Whether a token that was just renewed was refused everywhere, and none was taken since. */
+  readonly isRefused: boolean;
+  /** Whether that was first so half a minute ago. */
+  readonly isRefusedForLong: boolean;
+  /** Address of a list that takes tokens which the company's own record refuses. */
+  readonly witness: string | null;
+  /** Whether the pair was stored less than a minute ago, and not before one was refused for long, and its access token has not expired: a 401 to it is no matter of its age. */
   readonly isJustRenewed: boolean;
   /** Another process may be refreshing it. */
   readonly isLeased: boolean;
@@ -78,6 +84,9 @@ export const LONGEST_PUT_OFF_SECONDS = 3_600;
 /** A pair that is older may have been outdated by the service. */
 const JUST_RENEWED_SECONDS = 60;
 
+/** An API that refuses everything for some seconds must cost no authorization; a company that was revoked is noticed within a minute. */
+const REFUSED_FOR_LONG = Prisma.sql`t.refused_at <= now() - interval '30 seconds'`;
+
 /**
  * How long one process may refresh a company's token undisturbed. Too short and two send the same refresh token, which
  * costs the authorization; too long and a company waits after a crash, which costs half a minute.
@@ -101,7 +110,9 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
            t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
            CASE WHEN t.transient_failures > 0 THEN t.put_offs ELSE 0 END AS "putOffs", t.last_status AS "lastStatus", t.last_error AS "lastError",
            t.ambiguous_attempts > 0 AS "isUnanswered",
-           t.expires_at > now() AND t.refreshed_at > now() - ${JUST_RENEWED_SECONDS} * interval '1 second' AS "isJustRenewed",
+           t.refused_at IS NOT NULL AS "isRefused", COALESCE(${REFUSED_FOR_LONG}, FALSE) AS "isRefusedForLong", t.witness,
+           t.expires_at > now() AND t.refreshed_at > now() - ${JUST_RENEWED_SECONDS} * interval '1 second'
+             AND NOT COALESCE(${REFUSED_FOR_LONG} AND t.refreshed_at <= t.refused_at, FALSE) AS "isJustRenewed",
            t.lease_until IS NOT NULL AND t.lease_until > now() AS "isLeased",
            c.reauthorization_reason AS "reauthorizationReason", c.grant_number AS "grantNumber", ${IS_OURS} AS "isOurs", ${TURN} AS turn,
            now()::text AS "readAt"
@@ -152,7 +163,8 @@ export async function saveToken(
             now() + ${pair.refreshAfterSeconds}::float8 * interval '1 second')
     ON CONFLICT (environment, company_id) DO UPDATE SET
       access_token = EXCLUDED.access_token, refresh_token = EXCLUDED.refresh_token, expires_at = EXCLUDED.expires_at,
-      refreshed_at = EXCLUDED.refreshed_at, refresh_at = EXCLUDED.refresh_at, epoch = t.epoch + 1, ${UNTRIED}`;
+      refreshed_at = EXCLUDED.refreshed_at, refresh_at = EXCLUDED.refresh_at, epoch = t.epoch + 1,
+      refused_at = NULL, ${UNTRIED}`;
 }
 
 /**
@@ -284,13 +296,4 @@ export async function isStoredSince(
   const rows = await tx.$queryRaw<unknown[]>`
     SELECT FROM muster.tokens WHERE ${isOf(company)} AND refreshed_at >= ${since}::text::timestamptz`;
   return rows.length > 0;
-}
-
-/** Tokens that are to be refreshed now, and that expired before they were; without companies that must authorize again. */
-export async function countLateTokens(db: Pick<Transaction, '$queryRaw'>): Promise<{ due: number; overdue: number }> {
-  const [row] = await db.$queryRaw<[{ due: number; overdue: number }]>`
-    SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now())::int AS overdue
-    FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
-    WHERE c.reauthorization_reason IS NULL`;
-  return row;
 }
