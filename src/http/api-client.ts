@@ -146,7 +146,8 @@ export class ApiClient {
     const { tokens, path, link } = outgoing;
     const { recordPath } = tokens;
     if (recordPath === undefined || (path === recordPath && link === undefined)) return refused;
-    const record = this.#recordHost.#url({ path: recordPath });
+    const host = this.#recordHost;
+    const record = host.#url({ path: recordPath });
     let asked = await this.#askElsewhere(outgoing, record, refused.token);
     tokens.evidence?.noteRefusedAlone(asked.isTaken ? asked.token : undefined);
     if (asked.isTaken) return refused;
@@ -175,7 +176,8 @@ export class ApiClient {
 
   /** An address that was kept must be of the API still: the token goes there. */
   #isOurs(address: string): boolean {
-    const { baseUrl, bases = {} } = this.#recordHost.#parts.provider;
+    const host = this.#recordHost;
+    const { baseUrl, bases = {} } = host.#parts.provider;
     return [baseUrl, ...Object.values(bases)].some(({ origin }) => address.startsWith(`${origin}/`));
   }
 

@@ -69,6 +69,7 @@ export class RefreshAttempt {
       case 'refused':
         return this.#abandon(this.#isUnanswered ? 'refresh_outcome_unknown' : 'token_refused', answer);
       case 'malformed':
+        if (answer.told || answer.refreshToken.reveal() === this.#refreshToken.reveal()) return this.#keepOld(answer, sentAt);
         await this.#store(
           { accessToken: undefined, refreshToken: answer.refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 60 },
           sentAt,
@@ -88,6 +89,14 @@ export class RefreshAttempt {
         return this.#putOff(late ? 'service_timeout' : 'service_unreachable', 'it gave no readable answer', answer);
       }
     }
+  }
+
+  /** What an error brings along as a refresh token may be anything: it must not take the place of one that is good, and a person can find it. */
+  async #keepOld({ told, refreshToken, ...answer }: Answer<'malformed'>, sentAt: number): Promise<Secret> {
+    if (!told) return this.#conclude({ ...answer, kind: 'ambiguous' }, sentAt);
+    const origin = { since: this.#state.readAt };
+    await keepAside(this.#deps, { company: this.#company, reason: 'unusable_grant', refreshToken, origin });
+    return this.#conclude(told, sentAt);
   }
 
   async #keep(grant: Grant, sentAt: number): Promise<Secret> {
@@ -238,6 +247,8 @@ export class RefreshAttempt {
     return failed;
   }
 }
+
+type Answer<Kind extends TokenAnswer['kind']> = Extract<TokenAnswer, { kind: Kind }>;
 
 /** An answer that granted nothing, or the lack of one. */
 type Failure = RefusingAnswer & {

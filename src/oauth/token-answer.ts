@@ -38,8 +38,14 @@ export type TokenAnswer =
   | (Answered & { readonly kind: 'client_refused' })
   /** 408, 429 or 5xx: nothing granted, worth another try soon. */
   | (Answered & { readonly kind: 'transient' })
-  /** Answered with success, but not usable; the refresh token in it replaces the one that was sent. */
-  | { readonly kind: 'malformed'; readonly refreshToken: Secret; readonly problem: string }
+  /** Answered with success, but not usable; the refresh token in it replaces the one that was sent, unless an error was told beside it. */
+  | {
+      readonly kind: 'malformed';
+      readonly status: number;
+      readonly refreshToken: Secret;
+      readonly problem: string;
+      readonly told?: TokenAnswer;
+    }
   /** Sent, and no readable answer: the token may have been used up. */
   | { readonly kind: 'ambiguous'; readonly status?: number; readonly cause?: MusterError; readonly problem?: string }
   /** Never sent. */
@@ -55,6 +61,9 @@ const LONGEST_LIFETIME_SECONDS = 24 * 3600;
 const LONGEST_ACCESS_TOKEN = 16_384;
 
 const filled = z.string().min(1);
+
+/** Without the texts that serializers and templates write for none. */
+const REFRESH_TOKEN = filled.refine((text) => !/^(null|undefined|none)$/i.test(text));
 
 /** It goes into a header: the characters of RFC 6749 (A.12) without the space, which would end it there. */
 const ACCESS_TOKEN = filled.max(LONGEST_ACCESS_TOKEN).regex(/^[\x21-\x7e]*$/);
@@ -80,7 +89,7 @@ const TOKEN_RESPONSE = z.object({
     .pipe(z.number().min(SHORTEST_LIFETIME_SECONDS))
     .transform((seconds) => Math.min(seconds, LONGEST_LIFETIME_SECONDS))
     .catch(ASSUMED_LIFETIME_SECONDS),
-  refresh_token: filled.nullish().catch(null),
+  refresh_token: REFRESH_TOKEN.nullish().catch(null),
   company_id: z
     .string()
     .refine((text) => parseCompanyId(text) !== undefined)
@@ -106,13 +115,16 @@ export function readTokenAnswer(
   const body = parseJson(text);
   const isSuccess = status >= 200 && status < 300;
   const granted = isSuccess ? readGrant(status, body) : undefined;
-  if (granted && granted.kind !== 'ambiguous') return granted;
+  if (granted?.kind === 'granted') return granted;
   const error = errorCodeOf(body);
   const answered = { status, error, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };
-  if (memberOf(body, 'error') === 'invalid_grant') return { kind: 'refused', ...answered };
-  if (granted) return isErrorTold(body) ? readError(answered, text) : granted;
+  const isRefused = memberOf(body, 'error') === 'invalid_grant';
+  const told: TokenAnswer = isRefused ? { kind: 'refused', ...answered } : readError(answered, text);
+  if (granted && !isErrorTold(body)) return granted;
+  if (granted?.kind === 'malformed') return { ...granted, told };
+  if (granted || isRefused) return told;
   if (status === 408 || status === 429 || status >= 500) return { kind: 'transient', ...answered };
-  return readError(answered, text);
+  return told;
 }
 
 /** The service does not document its error format. What is not understood must not cost a company its authorization. */
@@ -156,11 +168,11 @@ function memberOf(body: unknown, name: string): unknown {
 function readGrant(status: number, body: unknown): TokenAnswer {
   const { data, error } = TOKEN_RESPONSE.safeParse(body);
   if (!data) {
-    const refreshToken = z.object({ refresh_token: filled }).safeParse(body).data?.refresh_token;
+    const refreshToken = z.object({ refresh_token: REFRESH_TOKEN }).safeParse(body).data?.refresh_token;
     const problem = problemOf(body, error);
     return refreshToken === undefined
       ? { kind: 'ambiguous', status, problem }
-      : { kind: 'malformed', problem, refreshToken: secret(refreshToken) };
+      : { kind: 'malformed', status, problem, refreshToken: secret(refreshToken) };
   }
   const companyId = parseCompanyId(data.company_id ?? '');
   return {

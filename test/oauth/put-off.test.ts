@@ -6,7 +6,7 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, DUE, EXPIRED, type OauthRoom, oauthRoom, onboarded, trustTokens } from './fixture.js';
+import { alter, DUE, EXPIRED, type OauthRoom, oauthRoom, onboarded, storedRefreshToken, trustTokens } from './fixture.js';
 import { type Misdeed, TokenServer } from './token-server.js';
 
 let database: TestDatabase;
@@ -139,6 +139,49 @@ describe('an error without an explanation', () => {
     await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
     expect(await reason(company)).toBe('token_refused');
     expect(await row(company)).toMatchObject({ last_status: status, last_error: 'invalid_grant' });
+  });
+});
+
+describe('success with an error in it, or with a refresh token that is none', () => {
+  const told = { error: 'temporarily_unavailable' };
+  const quarantined = async () =>
+    (await database.db.pool.query('SELECT reason FROM muster.quarantined_tokens')).rows as { reason: string }[];
+
+  test.each<[string, object, number]>([
+    ['an error and a placeholder', { ...told, refresh_token: 'null' }, 0],
+    ['an error and another placeholder', { ...told, refresh_token: 'undefined' }, 0],
+    ['an error and a text of a template', { ...told, refresh_token: 'string' }, 1],
+  ])('%s: the stored pair stays, and is put off', async (_what, body, kept) => {
+    await database.db.pool.query('DELETE FROM muster.quarantined_tokens');
+    const { company, token } = await onboarded(room, server);
+    for (const wait of [10, 60]) {
+      expect(await refresh(company, json(200, body), DUE)).toBe('granted');
+      expect(await row(company)).toMatchObject({ wait, last_status: 200, last_error: 'temporarily_unavailable' });
+    }
+    expect(await storedRefreshToken(room, company)).toBe(token);
+    // It may be a successor after all: a person can find it.
+    expect(new Set((await quarantined()).map(({ reason: why }) => why)).size).toBe(kept);
+    expect(await refresh(company)).toBe('granted');
+    expect([server.uses(token), await reason(company)]).toEqual([3, null]);
+  });
+
+  test('invalid_grant ends the authorization, whatever stands beside it', async () => {
+    const { company } = await onboarded(room, server);
+    await alter(database.db, company, EXPIRED);
+    server.misdeeds.push(json(200, { error: 'invalid_grant', refresh_token: 'another' }));
+    await expect(room.manager.sourceFor(company).get()).rejects.toMatchObject({ code: 'reauthorization_required' });
+    expect(await reason(company)).toBe('token_refused');
+  });
+
+  test.each(['null', 'undefined', 'NULL'])('the refresh token %j: the one that was sent stays in force', async (text) => {
+    const { company, token } = await onboarded(room, server);
+    const unchanged = { kind: 'change', change: (grant: object) => ({ ...grant, refresh_token: text }) } as const;
+    expect(await refresh(company, unchanged)).toBe('granted');
+    expect(await storedRefreshToken(room, company)).toBe(token);
+    expect(await refresh(company, json(200, { refresh_token: text }))).toBe('service_unreachable');
+    expect(await storedRefreshToken(room, company)).toBe(token);
+    expect(await refresh(company, json(200, { refresh_token: token }))).toBe('service_unreachable');
+    expect(await row(company)).toMatchObject({ ambiguous_attempts: 1, wait: 300 });
   });
 });
 
