@@ -40,6 +40,8 @@ const HOLDERS = new Set(
   [
     ['links', 'paging', 'pagination', 'page', 'meta'],
     ['metadata', 'responsemetadata', 'pageinfo', 'paginginfo', 'paginationinfo', 'cursor', 'cursors'],
+    // Some services have the status of the answer in an object.
+    ['status', 'responsestatus', 'result'],
   ].flat(),
 );
 const MOST_DEPTH = 5;

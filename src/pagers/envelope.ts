@@ -1,11 +1,12 @@
-import { type ErrorCode, MusterError } from '../core/errors.js';
+import type { ErrorCode } from '../core/errors.js';
 import { type AnswerAround, isObject, membersAround, type Sign } from './around.js';
-import { denialOfSuccess } from './denial.js';
+import { denialOfSuccess, sentenceOf } from './denial.js';
 import { type FieldNames, NOWHERE, type Place, placeOf, valueAt } from './fields.js';
 import { contradictedEnd, deniedPage, type Doubted } from './doubt.js';
 import { arrayElsewhere, noArrayAt, type NoRecords } from './no-records.js';
 import { deniesMore, describeSign, moreBehind, signsOfMore } from './signs-of-more.js';
 import { flagOf, headerValue, nextOf, nextOfRecord, type Said, type SaidNext, totalOf } from './spellings.js';
+import { successDenied, unusablePage } from './unusable-page.js';
 
 /** What a response says around its records. */
 export interface Envelope {
@@ -199,8 +200,16 @@ export class EnvelopeFields {
         `${problem}, but ${elsewhere} is one; check fields.data, or name it in fields.ignore`,
       );
     const isTold = total === 0 || hasNext === false || isEndTold === true || isSilent === false;
-    if (!isMissing || isTold || deniesMore(membersAround(rest, this.#envelope))) return read;
-    return this.fail('malformed_envelope', `${problem}, and nothing says that there are no records`);
+    const around = membersAround(rest, this.#envelope);
+    if (isTold || deniesMore(around)) return read;
+    if (isMissing) return this.fail('malformed_envelope', `${problem}, and nothing says that there are no records`);
+    const sentence = sentenceOf(around, isPassedOver);
+    if (sentence === undefined) return read;
+    const { member } = sentence;
+    return this.fail(
+      'malformed_envelope',
+      `${problem}, and beside it ${member} says something, perhaps why there is none; if it means nothing, write fields: { ignore: [${this.#fromEnvelope(member)}] }`,
+    );
   }
 
   /**
@@ -269,27 +278,4 @@ export function readTotals(fields: EnvelopeFields, answer: Answer, ignoreTotals:
   if (total !== undefined && total < count)
     return fields.fail('contradicting_envelope', `${fields.nameOf('total')} is ${total}, but data alone holds ${count}`);
   return read;
-}
-
-/** An answer of status 200 that is a failure by its own words: the service is asked again, as after any failure of it. */
-function successDenied(resource: string, denial: Sign): MusterError {
-  return new MusterError(
-    'success_denied',
-    `The list ${resource} answered without records, and says itself that it failed: ${describeSign(denial)}. ` +
-      `It is asked again later; if this means nothing, write fields: { ignore: [${denial.member}] } into the entry of this list.`,
-    { details: { resource, member: denial.member } },
-  );
-}
-
-/** The error of a parsed response that has no array where the list's entry says. */
-export function noArray(response: unknown, resource: string, path: readonly string[]): MusterError {
-  const denial = denialOfSuccess(membersAround(response, path.slice(0, -1)), () => false);
-  if (denial) return successDenied(resource, denial);
-  return unusablePage(resource, 'malformed_envelope', noArrayAt(response, path));
-}
-
-function unusablePage(resource: string, code: ErrorCode, problem: string): MusterError {
-  return new MusterError(code, `The answer of the list ${resource} cannot be used as a page: ${problem}.`, {
-    details: { resource },
-  });
 }

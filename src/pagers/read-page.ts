@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { MusterError } from '../core/errors.js';
 import type { TextSlice } from '../core/text-slice.js';
 import { BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
-import { type Envelope, noArray } from './envelope.js';
+import type { Envelope } from './envelope.js';
 import { IdReader, membersRead } from './id-reader.js';
 import {
   type FitMade,
@@ -19,6 +19,7 @@ import { KeyHashes } from './key-hashes.js';
 import { type NoRecords, noRecordsAt } from './no-records.js';
 import type { Pager } from './pager.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
+import { noArray } from './unusable-page.js';
 
 /** A record, and exactly the text that was received. */
 export interface ReceivedRecord extends TextSlice {

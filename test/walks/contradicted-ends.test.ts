@@ -288,6 +288,79 @@ describe('success that is denied', () => {
     expect(asked.length).toBeGreaterThan(1);
   });
 
+  const NONE = { totalRecords: 0, totalDisplayRecords: 0, data: [] };
+  const DENIALS: [object][] = [
+    [{ code: 403, message: 'Forbidden' }],
+    [{ code: '500', msg: 'busy' }],
+    [{ resultCode: 503 }],
+    [{ errorCode: 'E17' }],
+    [{ errorCode: 1001, errorMessage: 'Access token is of another company' }],
+    [{ error_description: 'The token is expired' }],
+    [{ exception: 'System.TimeoutException' }],
+    [{ fault: { faultstring: 'Spike arrest' } }],
+    [{ validationErrors: ['companyId'] }],
+    [{ errorList: [{ id: 1 }] }],
+    [{ status: { code: 500, text: 'busy' } }],
+    [{ responseStatus: { errorCode: 'X' } }],
+    [{ meta: { code: 403 } }],
+    [{ result: 'error' }],
+    [{ status: 'timeout' }],
+    [{ status: 'unauthorized' }],
+    [{ status: 'SERVICE_UNAVAILABLE' }],
+    [{ failed: true }],
+  ];
+
+  test.each(DENIALS)('is a failure of the service in other words: %j', async (denial) => {
+    const found = await walk({ pager: SKIP }, () => ({ body: { ...NONE, data: null, ...denial } }));
+    expect(found).toMatchObject({ verified: false, error: { code: 'success_denied' } });
+    let failures = 1;
+    const answers: Respond = (query) => {
+      const token = number(query.get('continuationToken'), 0);
+      if (token === 2 && failures-- > 0) return { body: { items: [], ...denial } };
+      return { body: { items: records(10 * token, 10 * token + 10), ...(token < 3 && { cursor: token + 1 }) } };
+    };
+    const entry = { pager: { style: 'continuation', size: 10 }, fields: { data: 'items', next: 'cursor' } };
+    expect(await walk(entry, answers)).toMatchObject({ verified: true, received: 40 });
+  });
+
+  test.each([
+    [{ code: 200, msg: 'success' }],
+    [{ code: 0, message: 'ok' }],
+    [{ code: 1000 }],
+    [{ errorCode: 0, errorMessage: null }],
+    [{ errorCode: '00000', errorMessage: 'No error' }],
+    [{ errors: [], exception: null, failed: false, fault: {} }],
+    [{ status: { code: 200, text: 'OK' } }],
+    [{ status: 'success', result: 'ok' }],
+    [{ status: 'No errors' }],
+    [{ failed: 0 }],
+  ])('is not said by %j', async (words) => {
+    for (const data of [[], null])
+      expect(await walk({ pager: SKIP }, () => ({ body: { ...NONE, data, ...words } }))).toMatchObject({
+        verified: true,
+        received: 0,
+      });
+    const untold = { pager: NUMBERED, fields: { data: 'items', total: 'none' } };
+    expect(await walk(untold, () => ({ body: { items: null, ...words } }))).toMatchObject({ verified: true, received: 0 });
+  });
+
+  test('may be meant by a sentence beside no array, where nothing says that there are no records', async () => {
+    const sentence = { message: 'No employees found' };
+    const total = { totalRecords: 0, totalDisplayRecords: 0, data: null };
+    expect(await walk({ pager: SKIP }, () => ({ body: { ...total, ...sentence } }))).toMatchObject({ verified: true });
+    const untold = { pager: NUMBERED, fields: { data: 'items', total: 'none' } };
+    const found = await walk(untold, () => ({ body: { items: null, msg: 'Ask Anna Berger.' } }));
+    expect(found).toMatchObject({
+      verified: false,
+      error: { code: 'malformed_envelope', message: expect.stringMatching(/msg says.*ignore: \[msg\]/) },
+    });
+    expect(JSON.stringify(found)).not.toContain('Anna');
+    const flagged = { body: { items: null, ...sentence, hasMore: false } };
+    expect(await walk(untold, () => flagged)).toMatchObject({ verified: true });
+    const ignoring = { ...untold, fields: { ...untold.fields, ignore: ['msg'] } };
+    expect(await walk(ignoring, () => ({ body: { items: null, msg: 'Ask Anna.' } }))).toMatchObject({ verified: true });
+  });
+
   test('in the middle of a chain is asked again, and the list is whole', async () => {
     let failures = 2;
     const answers: Respond = (query) => {
