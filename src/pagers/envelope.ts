@@ -135,6 +135,11 @@ export class EnvelopeFields {
     const next = this.readsLastRecord ? nextOfRecord(value) : nextOf(value, leadsBy);
     if (next.kind === 'unclear')
       return this.fail('malformed_envelope', `${this.nameOf('next')} is ${next.found}, and ${NO_NEXT}`);
+    if (next.kind !== 'named' && this.readsLastRecord && answer.count > 0 && this.hasNext(answer) !== false)
+      return this.fail(
+        'malformed_envelope',
+        `${this.nameOf('next')} tells nothing, and the next page is asked for by it; name a member that each record has`,
+      );
     // The token becomes a part of the checkpoint, in which PostgreSQL keeps neither.
     if (next.kind === 'named' && /[\0\p{Surrogate}]/u.test(String(next.token)))
       return this.fail('malformed_envelope', `${this.nameOf('next')} holds a NUL or half of a surrogate pair`);

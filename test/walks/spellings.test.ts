@@ -402,6 +402,28 @@ describe('no next page', () => {
     },
   );
 
+  test.each([[null], [''], [undefined]])('is not told by %j in the last record of a page', async (none) => {
+    const answers =
+      (more: (end: number) => object, without: number): Respond =>
+      (query) => {
+        const from = Number(query.get('c') ?? 0);
+        const end = Math.min(7, from + 3);
+        const items = records(from, end).map(({ id }) => ({ id, key: { no: id === without ? none : String(id + 1) } }));
+        return { body: { items, ...more(end) } };
+      };
+    const entry = { pager: { ...TOKENS, tokenName: 'c' }, fields: { data: 'items', next: 'last key.no' } };
+    expect(
+      await walk(
+        entry,
+        answers(() => ({}), 5),
+      ),
+    ).toMatchObject(failed('malformed_envelope', /key\.no of the last record tells nothing/));
+    const flagged = { ...entry, fields: { ...entry.fields, hasNext: 'more' } };
+    const told = (end: number) => ({ more: end < 7 });
+    expect(await walk(flagged, answers(told, 5))).toMatchObject({ status: 'failed' });
+    expect(await walk(flagged, answers(told, 6))).toMatchObject(WHOLE);
+  });
+
   test('is no id of 0 of a last record', async () => {
     const ids = [5, 4, 3, 2, 1, 0, -1];
     const answers: Respond = (query) => {
