@@ -63,7 +63,7 @@ export function signsOfMore(
     for (const each of members) signs.push(...signsIn(each), ...pageNumberIn(each, pages));
   }
   signs.push(...linkToNext(answer), ...partOfMore(answer));
-  return signs.filter(({ member, value }) => !isPassedOver(member) && !isHere(value, answer.url));
+  return signs.filter((sign) => !isPassedOver(sign.member) && !isHere(sign, answer.url));
 }
 
 /** Whether some member around the records (`membersAround`) says that no more follow, be it in a spelling that says little else. */
@@ -159,9 +159,9 @@ function partOfMore({ headers }: Pick<AnswerAround, 'headers'>): Sign[] {
   return Number(last) + 1 < Number(length) ? [{ member: 'header content-range', value: range!, kind: 'flag' }] : [];
 }
 
-/** Whether a value only repeats what was asked: the address, or a value in it. */
-function isHere(value: Sign['value'], url: string): boolean {
-  if (typeof value !== 'string' || !URL.canParse(url)) return false;
+/** Whether a token or link only repeats what was asked: the address, or a value in it. The text of a flag may be that of a constant by chance. */
+function isHere({ kind, value }: Sign, url: string): boolean {
+  if (kind !== 'name' || typeof value !== 'string' || flagOf(value).kind === 'said' || !URL.canParse(url)) return false;
   const asked = new URL(url);
   if ([...asked.searchParams.values()].includes(value)) return true;
   return ADDRESS.test(value) && URL.canParse(value, url) && new URL(value, url).href === asked.href;

@@ -268,6 +268,25 @@ describe('a sloppy sign', () => {
   });
 });
 
+describe('a sign of more whose text is also that of a constant', () => {
+  test.each<[object, string]>([
+    [{ hasMore: 'true' }, 'true'],
+    [{ meta: { has_more: 'yes' } }, 'yes'],
+    [{ isLast: 'false' }, 'false'],
+    [{ next: 'true' }, 'true'],
+    [{ more: '1' }, '1'],
+  ])('contradicts the end: %j', async (sign, active) => {
+    const pages: Record<string, object> = {
+      '': { items: records(0, 10), cursor: 'a' },
+      a: { items: records(10, 15), ...sign },
+    };
+    const answers: Respond = (query) => ({ body: pages[query.get('continuationToken') ?? ''] });
+    const pager = { style: 'continuation', size: 10 };
+    const entry = { query: { active }, pager, fields: { data: 'items', next: 'cursor' } };
+    expect(await walk(entry, answers)).toMatchObject({ verified: false, unverified_reason: 'end_contradicted', received: 15 });
+  });
+});
+
 describe('success that is denied', () => {
   const DENIED = { isSuccess: false, httpStatusCode: 403, message: 'No access to Anna Berger.' };
 
