@@ -1,6 +1,7 @@
 import { type ErrorCode, MusterError } from '../core/errors.js';
+import { keepRefusalTexts } from '../core/refusal-texts.js';
 import { parseRetryAfter } from './retry-after.js';
-import { serviceSays } from './service-says.js';
+import { refusalTextsOf, serviceSays } from './service-says.js';
 
 type ServiceErrorCode = Extract<
   ErrorCode,
@@ -17,6 +18,8 @@ interface ServiceErrorFacts {
   readonly isInOwnWords?: boolean;
   /** The service's own sentence (serviceSays), for people; `service_says` in the details. */
   readonly serviceSays?: string | undefined;
+  /** All texts of the body (refusalTextsOf), for the pagers; they are in no member of the error. */
+  readonly texts?: readonly string[] | undefined;
   /** Whether the same request may succeed later; by the code unless said. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
@@ -29,7 +32,7 @@ export class ServiceError extends MusterError {
   readonly serviceSays: string | undefined;
 
   constructor(code: ServiceErrorCode, message: string, facts: ServiceErrorFacts) {
-    const { sent, status, retryAfterMs, isInOwnWords, serviceSays: sentence, retryable, cause } = facts;
+    const { sent, status, retryAfterMs, isInOwnWords, serviceSays: sentence, texts, retryable, cause } = facts;
     const details = {
       ...(status !== undefined && { status }),
       ...(isInOwnWords && { own_words: true }),
@@ -44,6 +47,7 @@ export class ServiceError extends MusterError {
     this.sent = sent;
     this.retryAfterMs = retryAfterMs;
     this.serviceSays = sentence;
+    if (texts) keepRefusalTexts(this, texts);
   }
 }
 
@@ -78,6 +82,7 @@ export function statusError(what: string, response: AnswerFacts, now: number): S
     status,
     isInOwnWords,
     serviceSays: serviceSays(response),
+    texts: refusalTextsOf(response),
     retryAfterMs: parseRetryAfter(headers['retry-after'], now),
     ...(mayPass && { retryable: true }),
   });

@@ -63,6 +63,34 @@ export function serviceSays({
   return found && (cleanSentence(found) || undefined);
 }
 
+/** Texts of a body that are kept, and characters of each. */
+const MOST_TEXTS = 100;
+const MOST_OF_A_TEXT = 500;
+/** Members that repeat the request or name it. */
+const OF_THE_REQUEST =
+  /^(path|instance|timestamp|time|date|(.*[a-z_-])?(id|Id|ID)|url|uri|href|method|documentation_url|stack|trace)$/;
+
+/**
+ * All texts of the JSON body of an error, codes and nested texts included, for the pagers to read: they are not redacted, and must be neither logged nor stored. Without
+ * a body there are none. Undefined where the body is too large, is no JSON, or has too many.
+ */
+export function refusalTextsOf({ bytes }: { readonly bytes: Uint8Array }): readonly string[] | undefined {
+  if (bytes.length > LONGEST_BODY) return undefined;
+  const texts: string[] = [];
+  const visit = (value: unknown, levels: number): void => {
+    if (typeof value === 'string' && value.trim()) texts.push(value.slice(0, MOST_OF_A_TEXT));
+    if (typeof value !== 'object' || value === null) return;
+    if (levels === 0 || texts.length > MOST_TEXTS) throw new RangeError('more than is looked into');
+    for (const [name, member] of Object.entries(value)) if (!OF_THE_REQUEST.test(name)) visit(member, levels - 1);
+  };
+  try {
+    if (bytes.length > 0) visit(JSON.parse(new TextDecoder().decode(bytes)), 2 * DEEPEST);
+    return texts;
+  } catch {
+    return undefined;
+  }
+}
+
 function sentenceIn(value: unknown, levels: number): string | undefined {
   if (typeof value === 'string') return value.trim() ? value : undefined;
   if (typeof value !== 'object' || value === null || levels === 0) return undefined;

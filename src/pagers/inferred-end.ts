@@ -41,8 +41,8 @@ export function behindEnd(
 }
 
 /** The end of a list whose service refuses the page behind the last one: the page behind that must be refused alike. */
-export function refusedEnd(index: number, { status }: RefusedPage): InferredEnd {
-  return { empty: 1, index, status };
+export function refusedEnd(index: number, { status }: RefusedPage, doubted: Doubted | undefined): InferredEnd {
+  return { empty: 1, index, status, doubted };
 }
 
 /** Whether a refusal of the page behind such an end is another one than that which made it. */

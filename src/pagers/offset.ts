@@ -271,9 +271,13 @@ export class OffsetPager implements Pager<OffsetState> {
     const { end, requests, total, saysMore, offset, widest, plain, back } = state;
     const refused = refusedPage(error);
     if (!refused || requests === 0 || total !== undefined || saysMore) return undefined;
-    if (refused.hasOtherReason)
-      return { kind: 'ended', doubted: state.doubted ?? limitedEnd(end?.index ?? offset, refused.status) };
-    if (end) return isRefusedOtherwise(end, refused) ? undefined : { kind: 'ended', doubted: state.doubted ?? end.doubted };
+    const { reason, status } = refused;
+    // A service may cut its pages short where its limit is, so that a short page proves less than among pages by number. Pages of one record are all full.
+    const isUnclear = reason === 'unclear' || (plain && !end && reason === 'nothing');
+    const doubt = reason === 'limit' || (isUnclear && (plain || end)) ? limitedEnd(end?.index ?? offset, status) : undefined;
+    const doubted = state.doubted ?? end?.doubted ?? doubt;
+    if (end && isRefusedOtherwise(end, refused)) return undefined;
+    if (end || reason === 'limit') return { kind: 'ended', doubted };
     const { size } = this.#spec;
     if (!plain) {
       // A record stands there, unless the list has become shorter: once, the page is asked for further to the front.
@@ -281,7 +285,7 @@ export class OffsetPager implements Pager<OffsetState> {
       const step = Math.max(1, Math.floor(state.size / 2));
       return { kind: 'again', state: { ...state, offset: Math.max(0, offset - step), back: step, requests: requests + 1 } };
     }
-    const behind = { offset: offset + (widest || size), size, requests: requests + 1, end: refusedEnd(offset, refused) };
+    const behind = { offset: offset + (widest || size), size, requests: requests + 1, end: refusedEnd(offset, refused, doubted) };
     // What was refused joins nothing.
     return { kind: 'again', state: { ...state, ...behind, hasGap: true } };
   }

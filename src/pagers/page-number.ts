@@ -3,10 +3,10 @@ import type { MusterError } from '../core/errors.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { type Doubted, limitedEnd } from './doubt.js';
-import { behindEnd, type EndState, type InferredEnd, isRefusedOtherwise, refusedEnd, withDoubt } from './inferred-end.js';
+import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, withDoubt } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
-import { refusedPage } from './refusal.js';
+import { type RefusedPage, refusedPage } from './refusal.js';
 import { moreBehind } from './signs-of-more.js';
 import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
@@ -30,6 +30,8 @@ export type PageNumberState = EndState & {
   readonly offset: number;
   /** Records on the first page: how many the service gives at once, whatever it was asked for. */
   readonly step: number;
+  /** Records on the page before. */
+  readonly last?: number;
   /** Pages in a row that brought no new record. */
   readonly barren: number;
   /** Pages in a row that were the first page again. */
@@ -151,7 +153,7 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const saysMore = hasNext === true || more !== undefined;
     return {
       kind: 'next',
-      state: { page: state.page + 1, requests, offset, step, barren, again, begunTwice, saysMore, total, limit },
+      state: { page: state.page + 1, requests, offset, step, last: count, barren, again, begunTwice, saysMore, total, limit },
     };
   }
 
@@ -194,17 +196,25 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const refused = refusedPage(error);
     if (!refused || state.requests === 0 || state.total !== undefined || state.saysMore) return undefined;
     const { end, offset } = state;
-    if (refused.hasOtherReason)
-      return { kind: 'ended', doubted: state.doubted ?? limitedEnd(end?.index ?? offset, refused.status) };
     if (end && isRefusedOtherwise(end, refused)) return undefined;
-    if (end) return { ...this.#end(state, 0, state.begunTwice === true, this.#doubtOf(end, state)), kind: 'ended' };
-    const next = { page: state.page + 1, requests: state.requests + 1, end: refusedEnd(offset, refused) };
+    const doubted = state.doubted ?? end?.doubted ?? this.#doubtOf(refused, state);
+    if (end || (doubted && refused.reason === 'limit')) {
+      return { ...this.#end(state, 0, state.begunTwice === true, doubted), kind: 'ended' };
+    }
+    const next = { page: state.page + 1, requests: state.requests + 1, end: refusedEnd(offset, refused, doubted) };
     return { kind: 'again', state: { ...state, ...next } };
   }
 
-  /** A request that the service calls wrong wherever it asks for another page than a full first one may be wrong in its parameters. */
-  #doubtOf({ status, index, doubted }: InferredEnd, state: PageNumberState): Doubted | undefined {
-    const isOnlyPage = index === state.step && state.step >= this.#spec.size;
-    return state.doubted ?? doubted ?? (status === 400 && isOnlyPage ? { doubt: 'end_unproved' } : undefined);
+  /**
+   * A page shorter than the others is the last one, whatever a service says of the next. Behind a full page, a refusal must say plainly that there is no such page. One that
+   * the service calls wrong wherever it asks for another page than a full first one may be wrong in its parameters.
+   */
+  #doubtOf({ status, reason }: RefusedPage, { end, offset, step, last = step }: PageNumberState): Doubted | undefined {
+    const index = end?.index ?? offset;
+    const isOnlyPage = index === step;
+    const isFull = isOnlyPage ? step >= this.#spec.size : last >= step;
+    if (isOnlyPage && isFull && status === 400 && reason !== 'limit') return { doubt: 'end_unproved' };
+    const isUnproved = isFull ? reason !== 'end' : isOnlyPage && reason === 'limit';
+    return isUnproved && (!end || end.status !== undefined) ? limitedEnd(index, status) : undefined;
   }
 }

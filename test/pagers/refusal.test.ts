@@ -2,8 +2,10 @@ import { describe, expect, test } from 'vitest';
 import { refusedPage } from '../../src/pagers/refusal.js';
 import { ServiceError } from '../../src/http/service-error.js';
 
-const refusal = (serviceSays: string | undefined, status = 400, isInOwnWords = true) =>
-  refusedPage(new ServiceError('service_refused', 'x', { sent: true, status, isInOwnWords, serviceSays }));
+const refusal = (said: string | undefined, status = 400, isInOwnWords = true) =>
+  refusedPage(
+    new ServiceError('service_refused', 'x', { sent: true, status, isInOwnWords, texts: said === undefined ? [] : [said] }),
+  );
 
 describe('the refusal of a page', () => {
   test.each([
@@ -24,17 +26,28 @@ describe('the refusal of a page', () => {
     'Your plan does not allow this; upgrade it',
     'Deep paging is not supported',
     'skip must be a multiple of take',
+    'must be between 1 and 2.',
+    'must be <= 2',
+    'MAX_PAGE_EXCEEDED',
+    'LIMIT_EXCEEDED',
+    'WINDOW',
+    'Pagination is available for the first 20 results',
+    'Use the export endpoint to retrieve more records',
+    'page_not_in_plan',
+    'The 1000 most recent rows can be read',
+    'Result set is capped at 10000',
+    'ensure this value is less than or equal to 2',
     'Unknown parameter: page',
     'unrecognized query parameter skip',
   ])('has another reason than the end: %s', (sentence) => {
-    for (const status of [400, 404, 416]) expect(refusal(sentence, status)).toEqual({ status, hasOtherReason: true });
+    for (const status of [400, 404, 416]) expect(refusal(sentence, status)).toEqual({ status, reason: 'limit' });
   });
 
   test.each([
-    undefined,
     'Invalid page.',
     'Not Found',
-    'Bad Request',
+    'NOT_FOUND',
+    'PageNotFoundException',
     'no such page',
     'There is no page 4.',
     'Page 4 exceeds the total number of pages (3).',
@@ -43,10 +56,37 @@ describe('the refusal of a page', () => {
     'Cannot go beyond the last page',
     'page is past the end of the list',
     'Page out of range',
+    'offset out of bounds',
     'The requested range is not satisfiable',
     'No more records',
-  ])('has no other reason than the end: %s', (sentence) => {
-    for (const status of [400, 404, 416]) expect(refusal(sentence, status)).toEqual({ status, hasOtherReason: false });
+    'That page contains no results',
+    'The page does not exist',
+    'Seite nicht gefunden',
+  ])('says that there is no such page: %s', (sentence) => {
+    for (const status of [400, 404, 416]) expect(refusal(sentence, status)).toEqual({ status, reason: 'end' });
+  });
+
+  test.each([
+    undefined,
+    'Bad Request',
+    'error',
+    'BadRequestException',
+    'E1042',
+    'https://api.example.com/errors/4',
+    'An error has occurred.',
+  ])('says nothing: %s', (sentence) => {
+    expect(refusal(sentence, 400)).toEqual({ status: 400, reason: 'nothing' });
+    for (const status of [404, 416]) expect(refusal(sentence, status)).toEqual({ status, reason: 'end' });
+  });
+
+  test.each([
+    'Es können nur die ersten 20 Datensätze abgerufen werden',
+    'Seules les 20 lignes du début sont lisibles',
+    '最多只能查询前二十条',
+    'Pagination is available for the opening 20 results',
+    'Invalid record 17',
+  ])('is in words that are not known: %s', (sentence) => {
+    for (const status of [400, 404, 416]) expect(refusal(sentence, status)).toEqual({ status, reason: 'unclear' });
   });
 
   test('is one of an API that speaks for itself, with a status that such a page has', () => {

@@ -36,7 +36,6 @@ describe('a page behind the last one', () => {
     ['404', { status: 404, body: { message: 'Invalid page.' } }],
     ['404 without a body', { status: 404 }],
     ['400', { status: 400, body: { error: 'There is no page 4.' } }],
-    ['400 without words', { status: 400, body: {} }],
     ['416', { status: 416, body: { detail: 'The range is not satisfiable' } }],
     ['404 that counts', { status: 404, body: { message: 'Page 4 exceeds the total number of pages (3).' } }],
     ['404 that names the end', { status: 404, body: { message: 'Cannot go beyond the last page' } }],
@@ -70,6 +69,22 @@ describe('a page behind the last one', () => {
       proof: 'two-pass',
       received: 4,
     });
+  });
+
+  test.each<object>([
+    {},
+    { message: 'Bad request' },
+    { message: 'The requested page (4) exceeds the maximum page number (3).' },
+    { message: 'only up to 3 pages' },
+    { title: 'One or more validation errors occurred.', errors: { page: ['must be between 1 and 3.'] } },
+  ])('is the end behind a short page whatever the refusal says: %j', async (body) => {
+    for (const status of [400, 404])
+      expect(
+        await walk(
+          { pager: NUMBERED, fields: BARE },
+          list(7, () => ({ status, body })),
+        ),
+      ).toMatchObject({ verified: true, proof: 'two-pass', received: 7 });
   });
 
   test('is asked for twice, and must be refused alike', async () => {
@@ -164,6 +179,36 @@ describe('a refusal for another reason than the end', () => {
       expect(found).toMatchObject({ ...contradicted, unverified_detail: expect.stringContaining(String(status)) });
       expect(found.again!.verify).toHaveProperty('contradiction');
     }
+  });
+
+  test.each<[number, object]>([
+    [400, { title: 'One or more validation errors occurred.', errors: { page: ['must be between 1 and 2.'] } }],
+    [400, { message: 'Bad request', errors: [{ message: 'must be <= 2' }] }],
+    [400, { code: 'MAX_PAGE_EXCEEDED' }],
+    [404, { error: { code: 'LIMIT_EXCEEDED' } }],
+    [400, { message: 'Es können nur die ersten 6 Datensätze abgerufen werden' }],
+    [404, { title: 'Not Found', detail: 'Seules les six lignes du début sont lisibles' }],
+    [400, { message: 'Pagination is available for the first 6 results' }],
+    [400, { message: 'Use the export endpoint to retrieve more records' }],
+    [404, { error: 'page_not_in_plan' }],
+    [400, {}],
+  ])('is no end behind a full page, where it does not say so: %i %j', async (status, body) => {
+    const limited = list(9, () => ({ status, body }), 6);
+    const found = await walk({ pager: NUMBERED, fields: BARE }, limited, limited);
+    expect(found).toMatchObject({ ...contradicted, received: 6 });
+    expect(found.again!.verify).toHaveProperty('contradiction');
+  });
+
+  test.each<[number, object]>([
+    [400, { code: 'WINDOW' }],
+    [400, { message: 'Es können nur die ersten 6 Datensätze abgerufen werden' }],
+  ])('is no end in a list by position that cuts its pages short at the limit: %i %j', async (status, body) => {
+    const clamped: Respond = (query) => {
+      const skip = Number(query.get('skip'));
+      return skip >= 6 ? { status, body } : { body: records(skip, Math.min(6, skip + Number(query.get('take')))) };
+    };
+    for (const size of [3, 1])
+      expect(await walk({ pager: { ...SKIP, size }, fields: BARE }, clamped)).toMatchObject({ ...contradicted, received: 6 });
   });
 
   test('is no end in a list by position whatever it says, where a record stands there', async () => {
