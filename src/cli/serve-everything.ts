@@ -30,9 +30,10 @@ export function serveEverything(config: Config, { sandboxChanges, json = false }
     if (usesSandbox) await refuseSecondUp(config);
     const sandbox = usesSandbox ? await startOwnSandbox(config, sandboxChanges) : undefined;
     if (!json) banner(config, sandbox);
-    const forgetSandbox = sandbox && announceSandbox(config, sandbox);
+    let forgetSandbox: (() => void) | undefined;
     let app: App | undefined;
     try {
+      forgetSandbox = sandbox && announceSandbox(config, sandbox);
       const served = sandbox
         ? {
             ...config,
