@@ -19,7 +19,7 @@ import { GrantedToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
 import { requireOurs } from './installation.js';
 import { type Dependencies, digestOf, keepAside, quarantine } from './grant-store.js';
-import { NEEDED_MS, putOffSeconds, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
+import { NEEDED_MS, patienceSeconds, putOffSeconds, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
 import { answerText, type Grant, type TokenAnswer } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
 import type { TokenPair } from './vault.js';
@@ -224,12 +224,14 @@ export class RefreshAttempt {
   /** Written until it is on record: an attempt without an outcome would count against the company. */
   async #postpone(
     failure: ErrorCode,
-    outcome: { delaySeconds: number; putOffs?: number; answer?: RefusingAnswer },
+    outcome: { delaySeconds: number; putOffs?: number; answer?: Partial<Failure> },
   ): Promise<void> {
-    const { putOffs = this.#state.putOffs, answer = {}, delaySeconds } = outcome;
+    const { putOffs = this.#state.putOffs, answer = {}, delaySeconds: retryAfterSeconds } = outcome;
     const isUnanswered = this.#isUnanswered;
+    const notBeforeSeconds = patienceSeconds(putOffs, answer.retryAfterMs);
+    const times = { retryAfterSeconds, notBeforeSeconds };
     await untilCommitted(() =>
-      postponeRefresh(this.#deps.db, { ...this.#state, failure, isUnanswered, putOffs, answer, retryAfterSeconds: delaySeconds }),
+      postponeRefresh(this.#deps.db, { ...this.#state, failure, isUnanswered, putOffs, answer, ...times }),
     );
   }
 

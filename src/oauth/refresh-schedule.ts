@@ -8,6 +8,8 @@ const LONGEST_RETRY_SECONDS = 300;
 const AFTER_ERROR_SECONDS = [10, 60, 300, 1_800, LONGEST_PUT_OFF_SECONDS];
 /** The token of a lost answer may be spent, and a service may take its repetition for theft: it is left alone for longer. */
 const AFTER_LOST_ANSWER_SECONDS = AFTER_ERROR_SECONDS.slice(1);
+/** A token that was put off twice is sent once in this time at most, however often a person asks for a sync. */
+const SHORTEST_BETWEEN_PUT_OFFS_SECONDS = 60;
 /** Until the next look at a token whose key is missing: a person must give the key back. */
 export const UNREADABLE_PAUSE_SECONDS = 300;
 
@@ -27,8 +29,7 @@ export function refreshAfterSeconds(lifetime: number, margin: number | undefined
 /** Seconds until the next attempt after so many failures in a row: doubling, up to five minutes, spread by half. */
 export function retryAfterSeconds(failures: number, askedMs: number | undefined, random: number): number {
   const growing = Math.min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** Math.min(failures - 1, 10));
-  const asked = Math.min(LONGEST_RETRY_AFTER_SECONDS, (askedMs ?? 0) / 1000);
-  return Math.max(growing * (0.5 + random / 2), asked);
+  return Math.max(growing * (0.5 + random / 2), askedSeconds(askedMs));
 }
 
 /** Seconds until the next attempt after so many lost answers and errors without an explanation in a row, up to a tenth sooner. */
@@ -38,6 +39,14 @@ export function putOffSeconds(
 ): number {
   const delays = isLost ? AFTER_LOST_ANSWER_SECONDS : AFTER_ERROR_SECONDS;
   const delay = delays[Math.min(putOffs, delays.length) - 1]!;
-  const asked = Math.min(LONGEST_RETRY_AFTER_SECONDS, (askedMs ?? 0) / 1000);
-  return Math.max(delay * Math.min(1, 0.9 + random / 10), asked);
+  return Math.max(delay * Math.min(1, 0.9 + random / 10), askedSeconds(askedMs));
+}
+
+/** Seconds before which nothing brings the next attempt forward: the service asked for them, or somebody asks for attempt after attempt. */
+export function patienceSeconds(putOffs: number, askedMs: number | undefined): number {
+  return Math.max(askedSeconds(askedMs), putOffs > 1 ? SHORTEST_BETWEEN_PUT_OFFS_SECONDS : 0);
+}
+
+function askedSeconds(askedMs = 0): number {
+  return Math.min(LONGEST_RETRY_AFTER_SECONDS, askedMs / 1000);
 }

@@ -3,6 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
+import { hastenRefreshes } from '../../src/db/tables/put-off-tokens.js';
+import { inTransaction } from '../../src/db/transaction.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -111,6 +113,15 @@ describe('an error without an explanation', () => {
     expect(server.uses(token)).toBe(2);
   });
 
+  test('put-offs that the release before left behind a grant count for nothing', async () => {
+    const { company } = await onboarded(room, server);
+    await alter(database.db, company, "put_offs = 5, transient_failures = 0, last_status = 400, last_error = 'access_denied'");
+    expect(await refresh(company, json(503, {}))).toBe('service_error');
+    expect(await row(company)).toMatchObject({ put_offs: 0, last_status: 503, last_error: null });
+    expect(await refresh(company, json(400, {}))).toBe('service_refused');
+    expect((await row(company)).wait).toBe(10);
+  });
+
   test('408, 429 and 5xx between them keep their own times', async () => {
     const { company } = await onboarded(room, server);
     expect(await refresh(company, json(400, { error: 'access_denied' }))).toBe('service_refused');
@@ -206,7 +217,7 @@ describe('a lost answer', () => {
 describe('comes sooner', () => {
   const putOff = (count: number) =>
     database.db.pool.query(
-      `UPDATE muster.tokens SET put_offs = $1, transient_failures = $1, last_failure = 'service_refused', refresh_at = now() + interval '50 minutes', hastened_until = NULL`,
+      `UPDATE muster.tokens SET put_offs = $1, transient_failures = $1, last_failure = 'service_refused', refresh_at = now() + interval '50 minutes', hastened_until = NULL, not_before = NULL`,
       [count],
     );
   const soon = async () =>
@@ -242,6 +253,39 @@ describe('comes sooner', () => {
     await onboarded(room, server);
     expect(await soon()).toBe(1);
     expect((await row(others[2]!.company)).wait).toBeLessThan(6);
+  });
+
+  test.each([
+    ['429 that asks for patience', { kind: 'answer', status: 429, body: '', headers: { 'retry-after': '900' } }],
+    ['503 that asks for patience', { kind: 'answer', status: 503, body: '', headers: { 'retry-after': '900' } }],
+    ['an error that asks for patience', { kind: 'answer', status: 400, body: {}, headers: { 'retry-after': '900' } }],
+  ] as const)('but not before the time that the service asked for: %s', async (_what, answer) => {
+    const { company: healthy } = await onboarded(room, server);
+    const { company } = await onboarded(room, server);
+    await refresh(company, { kind: 'drop', rotate: false });
+    await refresh(company, answer);
+    expect((await row(company)).wait).toBe(900);
+    expect(await refresh(healthy)).toBe('granted');
+    await inTransaction(database.db, (tx) => hastenRefreshes(tx, { companies: [company] }));
+    expect((await row(company)).wait).toBeGreaterThan(890);
+    await alter(database.db, company, "not_before = now() - interval '1 second'");
+    await inTransaction(database.db, (tx) => hastenRefreshes(tx, { companies: [company] }));
+    expect((await row(company)).wait).toBe(0);
+  });
+
+  test('a person who asks again and again has the token of a lost answer sent once a minute', async () => {
+    const { company } = await onboarded(room, server);
+    const ask = () => inTransaction(database.db, (tx) => hastenRefreshes(tx, { companies: [company] }));
+    await refresh(company, { kind: 'drop', rotate: false });
+    await ask();
+    expect((await row(company)).wait).toBe(0);
+    await refresh(company, { kind: 'drop', rotate: false });
+    await ask();
+    expect((await row(company)).wait).toBeGreaterThan(50);
+    expect((await row(company)).wait).toBeLessThan(61);
+    await alter(database.db, company, "not_before = now() - interval '1 second'");
+    await ask();
+    expect((await row(company)).wait).toBe(0);
   });
 
   test('once a person asks for a sync, at once; of many within a minute', async () => {

@@ -1,6 +1,7 @@
 -- A refresh that was answered with an error without an explanation, or whose answer was lost, is put off for longer and longer, and ends no authorization.
 ALTER TABLE "muster"."tokens" ADD COLUMN "put_offs" INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE "muster"."tokens" ADD COLUMN "hastened_until" TIMESTAMPTZ(6);
+ALTER TABLE "muster"."tokens" ADD COLUMN "not_before" TIMESTAMPTZ(6);
 ALTER TABLE "muster"."tokens" ADD COLUMN "last_status" INTEGER;
 ALTER TABLE "muster"."tokens" ADD COLUMN "last_error" TEXT;
 

@@ -15,7 +15,7 @@ const MANY_WITHIN_SECONDS = 60;
 
 /**
  * Another company of the environment was granted a token: some of the refreshes that were put off are made now. Each is brought forward once in the time that it was put off
- * for, so that a company whose own token is at fault is not asked for whenever another one is granted.
+ * for, so that a company whose own token is at fault is not asked for whenever another one is granted. A service that is in trouble, or asked for patience, has it.
  */
 export async function hastenPutOffs(
   db: Pick<Transaction, '$executeRaw'>,
@@ -27,16 +27,18 @@ export async function hastenPutOffs(
       SELECT environment, company_id FROM muster.tokens
       WHERE environment = ${environment} AND put_offs > 0 AND transient_failures > 0
         AND refresh_at > now() + ${SOON_SECONDS}::float8 * interval '1 second'
+        AND (not_before IS NULL OR not_before <= now())
+        AND (last_status IS NULL OR (last_status NOT IN (408, 429) AND last_status < 500))
         AND (hastened_until IS NULL OR hastened_until <= now()) AND (lease_until IS NULL OR lease_until <= now())
       ORDER BY refresh_at LIMIT ${HASTENED_BY_A_GRANT}::int FOR UPDATE SKIP LOCKED) put_off
     WHERE t.environment = put_off.environment AND t.company_id = put_off.company_id`;
 }
 
-/** A person asks for the syncs of these companies: the refreshes of theirs that were put off are made now, of many spread over a minute. The caller has locked the connections. */
+/** A person asks for the syncs of these companies: the refreshes of theirs that were put off are made now, of many spread over a minute; none before its time. The caller has locked the connections. */
 export async function hastenRefreshes(tx: Transaction, { companies }: { companies: readonly CompanyKey[] }): Promise<void> {
   const withinSeconds = companies.length > 1 ? MANY_WITHIN_SECONDS : 0;
   await tx.$executeRaw`
-    UPDATE muster.tokens t SET refresh_at = LEAST(t.refresh_at, now() + random() * ${withinSeconds}::float8 * interval '1 second')
+    UPDATE muster.tokens t SET refresh_at = LEAST(t.refresh_at, GREATEST(t.not_before, now() + random() * ${withinSeconds}::float8 * interval '1 second'))
     FROM ${rowsOf(companies)}
     WHERE t.environment = asked.environment AND t.company_id = asked.company_id AND t.put_offs > 0 AND t.transient_failures > 0
       AND (t.lease_until IS NULL OR t.lease_until <= now())`;

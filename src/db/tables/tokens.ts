@@ -9,6 +9,7 @@ import { inTransaction, type Transaction } from '../transaction.js';
 import { isOf } from './connections.js';
 import { IS_OURS } from './installation.js';
 import type { RefusingAnswer } from './put-off-tokens.js';
+import { IS_JUST_RENEWED, IS_REFUSED_FOR_LONG } from './refused-tokens.js';
 import { beginTrial, MAY_GO_SIDE_BY_SIDE, standingBreakers, TURN, type Turn } from './refresh-breakers.js';
 
 /** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer epoch ends both. */
@@ -81,12 +82,6 @@ export const LONGEST_RETRY_AFTER_SECONDS = 900;
 /** The longest that a refresh is ever put off. */
 export const LONGEST_PUT_OFF_SECONDS = 3_600;
 
-/** A pair that is older may have been outdated by the service. */
-const JUST_RENEWED_SECONDS = 60;
-
-/** An API that refuses everything for some seconds must cost no authorization; a company that was revoked is noticed within a minute. */
-const REFUSED_FOR_LONG = Prisma.sql`t.refused_at <= now() - interval '30 seconds'`;
-
 /**
  * How long one process may refresh a company's token undisturbed. Too short and two send the same refresh token, which
  * costs the authorization; too long and a company waits after a crash, which costs half a minute.
@@ -95,7 +90,7 @@ export const LEASE_MS = 30_000;
 
 /** How a pair is stored: no attempt at a refresh of it was made yet. */
 const UNTRIED = Prisma.sql`lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0,
-  transient_failures = 0, last_failure = NULL, put_offs = 0, hastened_until = NULL, last_status = NULL, last_error = NULL`;
+  transient_failures = 0, last_failure = NULL, put_offs = 0, hastened_until = NULL, not_before = NULL, last_status = NULL, last_error = NULL`;
 
 /** Throws `company_not_found`. */
 export async function findToken(tx: Transaction, company: CompanyKey): Promise<StoredToken> {
@@ -110,9 +105,7 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
            t.refresh_at AS "refreshAt", t.transient_failures AS "transientFailures", t.last_failure AS "lastFailure",
            CASE WHEN t.transient_failures > 0 THEN t.put_offs ELSE 0 END AS "putOffs", t.last_status AS "lastStatus", t.last_error AS "lastError",
            t.ambiguous_attempts > 0 AS "isUnanswered",
-           t.refused_at IS NOT NULL AS "isRefused", COALESCE(${REFUSED_FOR_LONG}, FALSE) AS "isRefusedForLong", t.witness,
-           t.expires_at > now() AND t.refreshed_at > now() - ${JUST_RENEWED_SECONDS} * interval '1 second'
-             AND NOT COALESCE(${REFUSED_FOR_LONG} AND t.refreshed_at <= t.refused_at, FALSE) AS "isJustRenewed",
+           t.refused_at IS NOT NULL AS "isRefused", ${IS_REFUSED_FOR_LONG} AS "isRefusedForLong", t.witness, ${IS_JUST_RENEWED} AS "isJustRenewed",
            t.lease_until IS NOT NULL AND t.lease_until > now() AS "isLeased",
            c.reauthorization_reason AS "reauthorizationReason", c.grant_number AS "grantNumber", ${IS_OURS} AS "isOurs", ${TURN} AS turn,
            now()::text AS "readAt"
@@ -263,7 +256,12 @@ export async function releaseLease(
 export async function postponeRefresh(
   db: Database,
   attempt: Lease &
-    Pick<StoredToken, 'isUnanswered' | 'putOffs'> & { failure: ErrorCode; retryAfterSeconds: number; answer: RefusingAnswer },
+    Pick<StoredToken, 'isUnanswered' | 'putOffs'> & {
+      failure: ErrorCode;
+      retryAfterSeconds: number;
+      notBeforeSeconds: number;
+      answer: RefusingAnswer;
+    },
 ): Promise<void> {
   const { status, error } = attempt.answer;
   await db.prisma.$executeRaw`
@@ -272,7 +270,8 @@ export async function postponeRefresh(
       attempt_started_at = CASE WHEN ${attempt.isUnanswered}::boolean THEN attempt_started_at END,
       transient_failures = transient_failures + 1, last_failure = ${attempt.failure}, put_offs = ${attempt.putOffs}::int,
       last_status = ${status ?? null}::int, last_error = ${error ?? null},
-      refresh_at = now() + ${attempt.retryAfterSeconds}::float8 * interval '1 second'
+      refresh_at = now() + ${attempt.retryAfterSeconds}::float8 * interval '1 second',
+      not_before = now() + ${attempt.notBeforeSeconds}::float8 * interval '1 second'
     WHERE ${isOf(attempt.company)} AND epoch = ${attempt.epoch}`;
 }
 
