@@ -130,7 +130,8 @@ export function readTokenAnswer(
 /** The service does not document its error format. What is not understood must not cost a company its authorization. */
 function readError(answered: Answered, text: string): TokenAnswer {
   const { status, error = status === 400 ? CLIENT_FAULT.exec(text)?.[0].toLowerCase() : undefined } = answered;
-  const isClientFault = error !== undefined && CLIENT_FAULTS.includes(error);
+  // RFC 6749, 5.2: 401 says that the client could not be authenticated.
+  const isClientFault = error === undefined ? status === 401 : CLIENT_FAULTS.includes(error);
   return { ...answered, error, kind: isClientFault ? 'client_refused' : 'unexplained' };
 }
 

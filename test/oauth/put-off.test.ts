@@ -83,7 +83,6 @@ const ERRORS: readonly [string, Misdeed, number, string | null][] = [
   ['a page with 400', html(400), 400, null],
   ['a page with 403', html(403), 403, null],
   ['a page with 404', html(404), 404, null],
-  ['401 and nothing', json(401, {}), 401, null],
 ];
 
 describe('an error without an explanation', () => {
@@ -142,6 +141,21 @@ describe('an error without an explanation', () => {
       expect(await reason(company)).toBeNull();
     },
   );
+
+  test.each<[string, Misdeed]>([
+    ['nothing', { kind: 'answer', status: 401, body: '' }],
+    ['a message', json(401, { message: 'Unauthorized' })],
+    ['a page', html(401)],
+  ])('401 with %s is of our client secret: asked again within minutes', async (_what, misdeed) => {
+    const { company } = await onboarded(room, server);
+    for (const wait of [2, 4, 8]) {
+      expect(await refresh(company, misdeed)).toBe('service_refused');
+      expect(await row(company)).toMatchObject({ wait, last_status: 401, put_offs: 0 });
+    }
+    expect(await refresh(company, json(401, { error: 'access_denied' }))).toBe('service_refused');
+    expect(await row(company)).toMatchObject({ wait: 10, put_offs: 1 });
+    expect(await reason(company)).toBeNull();
+  });
 
   test.each([200, 400, 401, 403, 429, 500, 503])('%i with invalid_grant ends the authorization at once', async (status) => {
     const { company } = await onboarded(room, server);

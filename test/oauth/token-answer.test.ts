@@ -121,8 +121,9 @@ test.each([
   [400, '<html>', 'unexplained'],
   [400, '', 'unexplained'],
   [401, { error: 'invalid_request' }, 'unexplained'],
-  [401, { message: 'in a format of its own' }, 'unexplained'],
-  [401, '', 'unexplained'],
+  [401, { message: 'in a format of its own' }, 'client_refused'],
+  [401, '', 'client_refused'],
+  [401, '<html>', 'client_refused'],
   [403, {}, 'unexplained'],
   [403, '<html>', 'unexplained'],
   [404, '', 'unexplained'],
@@ -182,7 +183,7 @@ test.each([
   [400, '<html>', 'token'],
   [400, { error: 'server_error' }, 'service'],
   [200, { error: 'temporarily_unavailable' }, 'service'],
-  [401, '', 'client'],
+  [401, { error: 'access_denied' }, 'client'],
   [404, '<html>', 'client'],
 ])('%i %j makes a person suspect the %s', (status, body, suspect) => {
   const answer = read(status, body);
