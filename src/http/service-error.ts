@@ -73,7 +73,7 @@ export function statusError(what: string, response: AnswerFacts, now: number): S
   const { status, headers } = response;
   const [code, advice] = meaning(status);
   const isInOwnWords = speaksForItself(response);
-  const mayPass = status !== 401 && (!isInOwnWords || (status >= 300 && status < 400) || PASSING.has(status));
+  const mayPass = !isInOwnWords || (status >= 300 && status < 400) || PASSING.has(status);
   const strange = isInOwnWords
     ? ''
     : `, with ${typeOf(headers)} and not in the words of an API; a gateway or firewall may stand between`;

@@ -265,6 +265,7 @@ test.each<[string, number, Record<string, string>, string, string]>([
   ['a firewall that calls it JSON', 403, { 'content-type': 'application/json' }, HTML, 'service_refused'],
   ['a gateway without a route', 404, { 'content-type': 'text/html' }, HTML, 'service_refused'],
   ['a gateway in plain text', 404, { 'content-type': 'text/plain' }, 'no such route', 'service_refused'],
+  ['a firewall that asks who we are', 401, { 'content-type': 'text/html' }, HTML, 'service_refused'],
   ['a challenge', 400, { 'content-type': 'text/html' }, HTML, 'service_refused'],
 ])('%s is no answer of the API, and asked for again', async (_, status, headers, body, code) => {
   let left = 2;
