@@ -1,4 +1,5 @@
 import { briefly, isObject, type Member, type PassedOver, saysNothing, type Sign, wholeNumber } from './around.js';
+import { flagOf } from './spellings.js';
 
 const SUCCESS_NAMES = new Set(['success', 'issuccess', 'successful', 'issuccessful', 'succeeded', 'ok']);
 /** Names of a status: its number from 400 on, or its word, tells a failure. */
@@ -11,6 +12,13 @@ const ERROR_NAMES = new Set(
     ['errordescription', 'errordetail', 'errordetails', 'errorlist', 'errortype', 'errorinfo', 'validationerrors', 'fielderrors'],
     ['exception', 'exceptions', 'exceptionmessage', 'exceptiontype', 'fault', 'faults', 'faultcode', 'faultstring'],
     ['failed', 'failure', 'failures', 'isfailed', 'isfailure'],
+  ].flat(),
+);
+/** Names of a flag by which a service says that it has not read all that there is. */
+const PARTIAL_NAMES = new Set(
+  [
+    ['incomplete', 'isincomplete', 'incompleteresult', 'incompleteresults', 'incompletedata', 'timedout', 'istimedout'],
+    ['partial', 'ispartial', 'partialresult', 'partialresults', 'ispartialresult', 'partialdata', 'partialcontent'],
   ].flat(),
 );
 /** Names of a sentence about the answer. */
@@ -28,7 +36,7 @@ const NO_ERROR = /^(0+|no[ _-]?errors?|ok(ay)?|success(ful(ly)?)?|succeeded|with
 const SUCCEEDED = /^(ok(ay)?|success(ful(ly)?)?|succeeded|done)[.!]?$/i;
 const [FIRST_ERROR_STATUS, LAST_ERROR_STATUS] = [400, 599];
 
-/** Finds the first member around a page's records (`membersAround`) that denies that the request succeeded, though its status is 200. */
+/** Finds the first member around a page's records (`membersAround`) that denies that the request succeeded, or did so as a whole, though its status is 200. */
 export function denialOfSuccess(around: readonly Member[][], isPassedOver: PassedOver): Sign | undefined {
   return found(around, isPassedOver, ({ name, value }) => isDenial(name, value));
 }
@@ -45,11 +53,17 @@ function found(around: readonly Member[][], isPassedOver: PassedOver, is: (membe
 
 function isDenial(name: string, value: unknown): boolean {
   if (SUCCESS_NAMES.has(name)) return value === false || value === 0 || (typeof value === 'string' && NO.test(value.trim()));
+  if (PARTIAL_NAMES.has(name)) return isTrue(value);
   const status = wholeNumber(value);
   if (CODE_NAMES.has(name) && status !== undefined) return status >= FIRST_ERROR_STATUS && status <= LAST_ERROR_STATUS;
   if (STATUS_NAMES.has(name) && status !== undefined) return status >= FIRST_ERROR_STATUS;
   if (STATUS_NAMES.has(name) || CODE_NAMES.has(name)) return typeof value === 'string' && tellsFailure(value);
   return ERROR_NAMES.has(name) && isFilled(value);
+}
+
+function isTrue(value: unknown): boolean {
+  const flag = flagOf(value);
+  return flag.kind === 'said' && flag.value;
 }
 
 /** Whether a word of a status tells a failure: "error", "SERVICE_UNAVAILABLE", "timeout". */

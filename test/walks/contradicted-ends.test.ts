@@ -363,6 +363,39 @@ describe('success that is denied', () => {
     expect(await walk(untold, () => ({ body: { items: null, ...words } }))).toMatchObject({ verified: true, received: 0 });
   });
 
+  const PARTIAL: [object][] = [
+    [{ incomplete_results: true }],
+    [{ incomplete: 'true' }],
+    [{ partial: true }],
+    [{ meta: { isPartial: 1 } }],
+    [{ timed_out: true }],
+  ];
+
+  test.each(PARTIAL)('of a part proves nothing, whatever the total is: %j', async (sign) => {
+    const whole = { totalRecords: 4, totalDisplayRecords: 4, data: records(0, 4) };
+    const found = await walk({ pager: SKIP }, () => ({ body: { ...whole, ...sign } }));
+    expect(found).toMatchObject({ verified: false, unverified_reason: 'end_contradicted', received: 4 });
+    const none = { totalRecords: 0, totalDisplayRecords: 0, data: [], ...sign };
+    expect(await walk({ pager: SKIP }, () => ({ body: none }))).toMatchObject({ error: { code: 'success_denied' } });
+    const chained = { pager: { style: 'continuation', size: 10 }, fields: { data: 'items', next: 'cursor' } };
+    const answers: Respond = (query) => {
+      const token = number(query.get('continuationToken'), 0);
+      return {
+        body: { items: records(5 * token, 5 * token + 5), cursor: token < 2 ? token + 1 : null, ...(token === 1 && sign) },
+      };
+    };
+    expect(await walk(chained, answers)).toMatchObject({ verified: false, received: 15 });
+  });
+
+  test.each([
+    [{ incomplete_results: false, partial: 0, timed_out: 'false', incomplete: null }],
+    [{ error: { code: 0, message: 'The operation completed.' } }],
+    [{ error: { code: '0', message: 'none' } }],
+  ])('and of the whole is said by %j', async (words) => {
+    const whole = { totalRecords: 4, totalDisplayRecords: 4, data: records(0, 4), ...words };
+    expect(await walk({ pager: SKIP }, () => ({ body: whole }))).toMatchObject({ verified: true, received: 4 });
+  });
+
   test('may be meant by a sentence beside no array, where nothing says that there are no records', async () => {
     const sentence = { message: 'No employees found' };
     const total = { totalRecords: 0, totalDisplayRecords: 0, data: null };
