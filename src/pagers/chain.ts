@@ -2,7 +2,6 @@ import { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape } from './envelope.js';
 import { countFirstPages, pagerMisdeclared } from './first-page-again.js';
-import type { Doubted } from './doubt.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_PAGES, MAX_REQUESTS_WITHOUT_TOTAL, passLimitExceeded } from './pass-limits.js';
 import { isRefusedWith } from './refusal.js';
@@ -21,6 +20,12 @@ export type ChainState = {
   readonly total?: number | undefined;
   /** The service refused what the entry has its links asked with beside their own parameters: they are asked as they came. */
   readonly asGiven?: true | undefined;
+  /** Most records that a page has brought. */
+  readonly widest?: number | undefined;
+  /** How many records the page is asked for, where that is fewer than usual; or that the service refused to give fewer. */
+  readonly fewer?: number | 'refused' | undefined;
+  /** An answer without a body is taken for the page: it has come each time. */
+  readonly takesBlank?: true | undefined;
 };
 
 /** What services answer to a page token that they no longer know: no standard says which one it is. */
@@ -73,7 +78,8 @@ export abstract class ChainPager implements Pager<ChainState> {
     const total = this.fields.total(answer);
     const { lacks, ...next } = this.readNext(answer);
     const lacksTotal = this.fields.isNamed('total') ? this.fields.lacking('total', total) : undefined;
-    return this.fields.judged(answer, { total, ...next, lacks: lacks ?? lacksTotal, ...around });
+    const statedSize = this.fields.statedSize(answer);
+    return this.fields.judged(answer, { total, ...next, statedSize, lacks: lacks ?? lacksTotal, ...around });
   }
 
   next(state: ChainState, page: Page, received: Received): Advance<ChainState> {
@@ -81,7 +87,8 @@ export abstract class ChainPager implements Pager<ChainState> {
     const isFirst = state.requests === 0;
     const { total = state.total } = page;
     this.fields.checkFirst(state.requests, page);
-    if (token === undefined) return { kind: 'done', ...this.#judgeEnd(state, { ...page, total }) };
+    if (page.isBlank && !isFirst && !state.takesBlank) throw blankPage(this.#resource, state.requests);
+    if (token === undefined) return this.#judgeEnd(state, { ...page, total });
     const requests = state.requests + 1;
     const again = countFirstPages(state, page, received, this.#resource, this.members);
     if (token === state.token || received.hasToken(token)) {
@@ -98,30 +105,55 @@ export abstract class ChainPager implements Pager<ChainState> {
     const barren = received.repeats === page.count ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_PAGES)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
-    return { kind: 'next', state: { token, requests, barren, again, total, asGiven: state.asGiven } };
+    const widest = Math.max(state.widest ?? 0, page.count);
+    return { kind: 'next', state: { token, requests, barren, again, total, asGiven: state.asGiven, widest } };
   }
 
   /** Whether the list may go on behind a page that names no other. */
-  #judgeEnd({ token, requests, asGiven }: ChainState, page: Page): { readonly doubted?: Doubted; readonly overruled?: Sign } {
-    if (asGiven) return { doubted: { doubt: 'constants_lost', detail: this.constantsLost } };
+  #judgeEnd(state: ChainState, page: Page): Advance<ChainState> {
+    const { token, requests, asGiven } = state;
+    if (asGiven) return { kind: 'done', doubted: { doubt: 'constants_lost', detail: this.constantsLost } };
     const more = moreBehind(page.signs, { token, page: requests, position: requests });
     // A total is held against what came, and says more than any sign.
-    if (more && page.total === undefined && !page.isEndTold) return { doubted: this.fields.contradictedBy(more) };
-    const overruled = more && { overruled: more };
-    if (page.total !== undefined) return { ...overruled };
-    // A full page that names no other may be a list of just that length, or a name that is spelt otherwise than the entry says, or was lost on the way.
-    // So may a full page further on that lacks what the pages before it told.
-    const isNamed = this.fields.isNamed('next') || this.fields.isNamed('hasNext');
-    const isUntold = requests === 0 ? isNamed || page.isSilent : page.lacks !== undefined && !page.isEndTold;
-    if (page.count < this.#size || !isUntold) return { ...overruled };
-    return { doubted: { doubt: 'end_unproved', detail: this.#unproved(requests, page.count) } };
+    if (more && page.total === undefined && !page.isEndTold) return { kind: 'done', doubted: this.fields.contradictedBy(more) };
+    const isOpen = this.#isFull(state, page) && this.#isUntold(state, page, more);
+    // A total that is the length of a full page may be just that.
+    const isConfirmed =
+      page.total !== undefined && !(requests === 0 && this.fields.isNamed('total') && page.total === page.count);
+    if (!isOpen || isConfirmed) return { kind: 'done', overruled: more };
+    // One that was asked for fewer records must name the page of those that are left.
+    if (this.canAskForFewer && state.fewer === undefined && page.count > 1)
+      return { kind: 'again', state: { ...state, fewer: page.count - 1 } };
+    return { kind: 'done', doubted: { doubt: 'end_unproved', detail: this.#unproved(requests, page.count) } };
+  }
+
+  /** Whether a page holds as many records as one can: as were asked for, as the longest one before it, or as it says itself. */
+  #isFull({ widest, fewer }: ChainState, { count, statedSize }: Page): boolean {
+    const asked = typeof fewer === 'number' ? fewer : this.#size;
+    return count > 0 && count >= Math.min(asked, widest ?? asked, statedSize ?? asked);
+  }
+
+  /**
+   * Whether nobody said that a page is the last. A page that names no other may be so, or the name is spelt otherwise than the entry says, or was lost on
+   * the way. On the first page a place that the entry names wrongly would say the same.
+   */
+  #isUntold({ requests }: ChainState, page: Page, more: Sign | undefined): boolean {
+    if (requests > 0) return !page.isEndTold && (page.isSilent === true || page.lacks !== undefined);
+    const isFlagNamed = this.fields.isNamed('hasNext');
+    const isTold = page.isEndTold && !more && (!isFlagNamed || this.fields.isCalledMore());
+    return !isTold && (isFlagNamed || this.fields.isNamed('next') || page.isSilent === true);
   }
 
   #unproved(requests: number, count: number): string {
     return (
-      `${requests === 0 ? 'The first page' : `Page ${requests + 1}`} holds ${count} records, as many as were asked for or more, and says nothing of another page (${this.fields.nameOf('next')}). ` +
+      `${requests === 0 ? 'The first page' : `Page ${requests + 1}`} holds ${count} records, as many as a page can, and says nothing of another page (${this.fields.nameOf('next')}). ` +
       'If that is where another would be named, raise size above the number of records, or name a total (fields: { total: … }), which the records are held against.'
     );
+  }
+
+  /** Whether a page can be asked for with fewer records. */
+  protected get canAskForFewer(): boolean {
+    return false;
   }
 
   /** Where links were asked without constants of the entry: what to do. */
@@ -142,8 +174,20 @@ export abstract class ChainPager implements Pager<ChainState> {
 
   lengthAtEnd(): undefined {}
 
-  meaningOf(error: MusterError, { token }: ChainState): ErrorMeaning<ChainState> | undefined {
+  meaningOf(error: MusterError, state: ChainState): ErrorMeaning<ChainState> | undefined {
     if (error.code === 'page_token_loop') return { kind: 'token-lost' };
-    return isRefusedWith(error, TOKEN_REFUSED) && token !== null ? { kind: 'token-lost' } : undefined;
+    if (error.details['is_blank'] === true) return { kind: 'again', state: { ...state, takesBlank: true } };
+    if (!isRefusedWith(error, TOKEN_REFUSED)) return undefined;
+    if (typeof state.fewer === 'number') return { kind: 'again', state: { ...state, fewer: 'refused' } };
+    return state.token === null ? undefined : { kind: 'token-lost' };
   }
+}
+
+/** The error of an answer without a body in the place of a page that the page before it has named. */
+function blankPage(resource: string, requests: number): MusterError {
+  return new MusterError(
+    'contradicting_envelope',
+    `The list ${resource} named another page, and gave an answer without a body for it (request ${requests + 1}). It is asked for again.`,
+    { details: { resource, requests, is_blank: true } },
+  );
 }

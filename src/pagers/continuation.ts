@@ -39,10 +39,15 @@ export class ContinuationPager extends ChainPager {
     this.#isStandard = isStandard;
   }
 
-  request({ token }: ChainState): PageInput {
-    const { sizeName, tokenName, size } = this.#spec;
+  request({ token, fewer }: ChainState): PageInput {
+    const { sizeName, tokenName } = this.#spec;
+    const size = typeof fewer === 'number' ? fewer : this.#spec.size;
     if (this.#spec.in === 'body') return { body: { [sizeName]: size, ...(token !== null && { [tokenName]: token }) } };
     return { query: { [sizeName]: String(size), ...(token !== null && { [tokenName]: String(token) }) } };
+  }
+
+  protected override get canAskForFewer(): boolean {
+    return true;
   }
 
   protected get members() {

@@ -1,46 +1,15 @@
 import type { ErrorCode } from '../core/errors.js';
-import { type AnswerAround, isObject, membersAround, type Sign } from './around.js';
+import { type AnswerAround, isObject, membersAround, membersOfHeaders, type Sign, wholeNumber } from './around.js';
 import { denialOfSuccess, sentenceOf } from './denial.js';
 import { type FieldNames, NOWHERE, type Place, placeOf, valueAt } from './fields.js';
 import { contradictedEnd, deniedPage, type Doubted } from './doubt.js';
 import { arrayElsewhere, noArrayAt, type NoRecords } from './no-records.js';
-import { deniesMore, describeSign, moreBehind, signsOfMore } from './signs-of-more.js';
+import { type Envelope, envelopeOf } from './page-envelope.js';
+import { deniesMore, describeSign, isNameOfMore, moreBehind, signsOfMore } from './signs-of-more.js';
 import { flagOf, headerValue, nextOf, nextOfRecord, type Said, type SaidNext, totalOf } from './spellings.js';
 import { successDenied, unusablePage } from './unusable-page.js';
 
-/** What a response says around its records. */
-export interface Envelope {
-  /** Records of the whole list. */
-  readonly total?: number | undefined;
-  /** What leads to the next page of a list whose pages name each other; undefined on the last one. */
-  readonly nextToken?: string | number | undefined;
-  /** Whether another page follows, where the list says so and its pages do not name each other. */
-  readonly hasNext?: boolean | undefined;
-  /** Whether the page says that none follows, where the entry, or else the style, looks for that. Else its end is inferred from what it lacks. */
-  readonly isEndTold?: boolean | undefined;
-  /** A list whose pages name each other: the page says nothing of another, neither that there is one nor that there is none. */
-  readonly isSilent?: boolean | undefined;
-  /** What the page does not tell, though the list's first page must, in a message's words: a wrong place would look like a value that is left out. */
-  readonly lacks?: string | undefined;
-  /** Whatever else around the records may say that more follow. */
-  readonly signs?: readonly Sign[] | undefined;
-  /** The doubt about a page that says itself to be a failure. Such a page without records is an error. */
-  readonly denied?: Doubted | undefined;
-}
-
-/** What a page, or an answer that is kept, says around its records, and nothing else of it. */
-export function envelopeOf({ total, nextToken, hasNext, isEndTold, isSilent, lacks, signs, denied }: Envelope): Envelope {
-  return {
-    total,
-    nextToken,
-    hasNext,
-    ...(isEndTold && { isEndTold }),
-    ...(isSilent && { isSilent }),
-    ...(lacks !== undefined && { lacks }),
-    ...(signs && { signs }),
-    ...(denied && { denied }),
-  };
-}
+export { type Envelope, envelopeOf };
 
 /** A response, as far as its envelope is concerned. */
 export interface Answer extends AnswerAround {
@@ -61,6 +30,9 @@ export interface ListShape {
   /** Constants that the requests carry in their query. */
   readonly query?: Readonly<Record<string, string>> | undefined;
 }
+
+/** Names of how many records a page has at most, as `plainName` has them. */
+const SIZE_NAMES = new Set(['limit', 'perpage', 'pagesize', 'pagelimit', 'recordsperpage', 'resultsperpage']);
 
 type Field = 'total' | 'hasNext' | 'next';
 
@@ -185,7 +157,7 @@ export class EnvelopeFields {
     const { noRecords, rest } = answer;
     if (noRecords === undefined) return read;
     // Without a body, an answer has no members.
-    if (noRecords === 'no-content') return { ...read, lacks: undefined };
+    if (noRecords === 'no-content') return { ...read, lacks: undefined, isBlank: true };
     const problem = noArrayAt(rest, this.dataPath);
     const { total, hasNext, nextToken, isEndTold, isSilent, signs } = read;
     const more = moreBehind(signs, { page: 0, position: 0 });
@@ -209,7 +181,7 @@ export class EnvelopeFields {
     if (isTold || deniesMore(around)) return read;
     if (isMissing) return this.fail('malformed_envelope', `${problem}, and nothing says that there are no records`);
     const sentence = sentenceOf(around, isPassedOver);
-    if (sentence === undefined) return read;
+    if (sentence === undefined) return rest === null ? { ...read, isBlank: true } : read;
     const { member } = sentence;
     return this.fail(
       'malformed_envelope',
@@ -229,6 +201,19 @@ export class EnvelopeFields {
     const signs = signsOfMore(answer, around, isPassedOver);
     const denied = denial && deniedPage(denial, this.#fromEnvelope(denial.member));
     return { ...(signs.length > 0 && { signs }), ...(denied && { denied }) };
+  }
+
+  /** How many records a page of the list has at most, as a member or header says that the entry does not name. */
+  statedSize(answer: Answer): number | undefined {
+    const members = [...membersAround(answer.rest, this.#envelope).flat(), ...membersOfHeaders(answer)];
+    return (
+      wholeNumber(members.find(({ member, name }) => SIZE_NAMES.has(name) && !this.#isPassedOver(member))?.value) || undefined
+    );
+  }
+
+  /** Whether the place is called as such a value is in many services: a member that only happens to be false is not. */
+  isCalledMore(): boolean {
+    return isNameOfMore(this.nameOf('hasNext').replace(/^the header (x-)?|^.*\./, ''));
   }
 
   contradictedBy(sign: Sign): Doubted {

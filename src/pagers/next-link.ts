@@ -119,6 +119,8 @@ export class NextLinkPager extends ChainPager {
     if (!links) return this.fields.fail('malformed_envelope', 'the Link header cannot be read as a whole (RFC 8288)');
     const ofThisAnswer = links.filter(({ anchor }) => anchor === undefined || isSameAddress(anchor, url, this.#hosts));
     const targets = [...new Set(ofThisAnswer.filter(isTo('next')).map(({ target }) => target))];
+    if (targets.length === 0 && links.some(isTo('next')))
+      return this.fields.fail('malformed_envelope', 'the Link header names a next page, but of another address (anchor)');
     if (targets.length > 1) return this.fields.fail('malformed_envelope', 'the Link header names several next pages');
     return {
       link: targets[0],

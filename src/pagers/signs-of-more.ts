@@ -76,6 +76,11 @@ export function deniesMore(around: readonly Member[][]): boolean {
   });
 }
 
+/** Whether a flag of this name says that more follow. */
+export function isNameOfMore(name: string): boolean {
+  return MORE_NAMES.has(plainName(name));
+}
+
 /** Where a page stands in its pass. */
 export interface Here {
   /** What led to the page; null for the first one. */

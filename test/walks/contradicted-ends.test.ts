@@ -109,6 +109,71 @@ describe('a Link header', () => {
     expect(await walk({ pager: { style: 'next-link', size: 10 }, fields: BARE }, short)).toMatchObject({ verified: true });
   });
 
+  const LINKED = { pager: { style: 'next-link', sizeName: 'per_page', size: 10 }, fields: BARE };
+  /** Forty records in pages of ten, and what is lost on its way. */
+  const stripped =
+    (isLost: (page: number) => boolean, all = 40): Respond =>
+    (query) => {
+      const page = number(query.get('page'), 1);
+      const next = 10 * page < all && !isLost(page) ? { link: `</api/things?page=${page + 1}>; rel="next"` } : {};
+      return { headers: next, body: records(10 * (page - 1), Math.min(all, 10 * page)) };
+    };
+
+  test('that is lost behind the first page leaves a full one unproved', async () => {
+    const unproved = { verified: false, unverified_reason: 'end_unproved' };
+    expect(
+      await walk(
+        LINKED,
+        stripped((page) => page === 2),
+      ),
+    ).toMatchObject({ ...unproved, received: 20 });
+    const capped = { ...LINKED, pager: { ...LINKED.pager, size: 500 } };
+    expect(
+      await walk(
+        capped,
+        stripped((page) => page === 2),
+      ),
+    ).toMatchObject({ ...unproved, received: 20 });
+    expect(
+      await walk(
+        capped,
+        stripped(() => false, 33),
+      ),
+    ).toMatchObject({ verified: true, received: 33 });
+    expect(
+      await walk(
+        capped,
+        stripped(() => false, 10),
+      ),
+    ).toMatchObject({ verified: true, received: 10 });
+  });
+
+  test.each(['limit', 'per_page', 'pageSize'])('is missed on a page of as many records as %s says', async (name) => {
+    const entry = { pager: { style: 'next-link', size: 500 }, fields: { data: 'items' } };
+    const answers =
+      (count: number): Respond =>
+      () => ({ body: { items: records(0, count), meta: { [name]: 10 } } });
+    expect(await walk(entry, answers(10))).toMatchObject({ verified: false, unverified_reason: 'end_unproved' });
+    expect(await walk(entry, answers(9))).toMatchObject({ verified: true, received: 9 });
+  });
+
+  test('is not made up for by a total that is the length of the page', async () => {
+    const entry = { pager: { style: 'next-link', size: 10 }, fields: { data: 'items', total: 'count' } };
+    const answers =
+      (count: number): Respond =>
+      () => ({ body: { items: records(0, count), count } });
+    expect(await walk(entry, answers(10))).toMatchObject({ verified: false, unverified_reason: 'end_unproved' });
+    expect(await walk(entry, answers(7))).toMatchObject({ verified: true, received: 7 });
+  });
+
+  test('whose next page is that of another address fails the page', async () => {
+    const link = '</api/things?page=2>; rel="next"; anchor="/api/others"';
+    expect(await walk(LINKED, () => ({ headers: { link }, body: records(0, 3) }))).toMatchObject({
+      status: 'failed',
+      error: { code: 'malformed_envelope', message: expect.stringContaining('anchor') },
+    });
+  });
+
   test('stands where an entry reads another place', async () => {
     const answers: Respond = () => ({ headers: { link: '</api/things?p=2>; rel=next' }, body: { items: records(0, 4) } });
     const entry = { pager: { style: 'next-link', size: 10 }, fields: { data: 'items', next: 'next' } };
@@ -116,6 +181,64 @@ describe('a Link header', () => {
       verified: false,
       unverified_reason: 'end_contradicted',
       unverified_detail: expect.stringContaining('header link is "/api/things?p=2"'),
+    });
+  });
+});
+
+describe('a full page of a chain', () => {
+  const entry = { pager: { style: 'continuation', sizeName: 'limit', size: 10 }, fields: { data: 'items', next: 'cursor' } };
+  /** `isLost`: whether the page from a position on names no other, though more records follow. */
+  const chain =
+    (all: number, isLost: (from: number) => boolean, takes = (limit: number) => limit): Respond =>
+    (query) => {
+      const from = number(query.get('continuationToken'), 0);
+      const end = Math.min(all, from + takes(number(query.get('limit'), 10)));
+      return { body: { items: records(from, end), ...(end < all && !isLost(from) && { cursor: String(end) }) } };
+    };
+  const never = () => false;
+
+  test('that names no other is asked for with one record fewer, and then must', async () => {
+    expect(await walk(entry, chain(40, never))).toMatchObject({ verified: true, received: 40 });
+    expect(asked.slice(-3).map((search) => new URLSearchParams(search).get('limit'))).toEqual(['10', '9', '10']);
+    expect(await walk(entry, chain(10, never))).toMatchObject({ verified: true, received: 10 });
+    expect(await walk(entry, chain(7, never))).toMatchObject({ verified: true, received: 7 });
+  });
+
+  test('is unproved where it still names none, on whichever page', async () => {
+    for (const lost of [0, 10])
+      expect(
+        await walk(
+          entry,
+          chain(40, (from) => from === lost),
+        ),
+      ).toMatchObject({
+        verified: false,
+        unverified_reason: 'end_unproved',
+      });
+    const capped = { ...entry, pager: { ...entry.pager, size: 500 } };
+    const lost = chain(
+      40,
+      (from) => from === 10,
+      () => 10,
+    );
+    expect(await walk(capped, lost)).toMatchObject({ verified: false, unverified_reason: 'end_unproved', received: 20 });
+  });
+
+  test('is unproved where the service refuses to give fewer', async () => {
+    const answers: Respond = (query, body) =>
+      query.get('limit') === '9' ? { status: 400, body: { message: 'limit differs' } } : chain(20, never)(query, body);
+    expect(await walk(entry, answers)).toMatchObject({ verified: false, unverified_reason: 'end_unproved', received: 20 });
+  });
+
+  test('is the last one where it says so, though it is the first', async () => {
+    const fields = { data: 'items', next: 'cursor', hasNext: 'has_more' };
+    const answers: Respond = () => ({ body: { items: records(0, 10), cursor: null, has_more: false } });
+    for (const named of [fields, { ...fields, hasNext: undefined }, { ...fields, next: 'last id' }])
+      expect(await walk({ ...entry, fields: named }, answers)).toMatchObject({ verified: true, received: 10 });
+    expect(asked).toHaveLength(3);
+    const contradicted: Respond = () => ({ body: { items: records(0, 10), previous: null, next: '/api/things?p=2' } });
+    expect(await walk({ ...entry, fields: { data: 'items', next: 'previous' } }, contradicted)).toMatchObject({
+      verified: false,
     });
   });
 });
@@ -336,7 +459,7 @@ describe('success that is denied', () => {
     const answers: Respond = (query) => {
       const token = number(query.get('continuationToken'), 0);
       if (token === 2 && failures-- > 0) return { body: { items: [], ...denial } };
-      return { body: { items: records(10 * token, 10 * token + 10), ...(token < 3 && { cursor: token + 1 }) } };
+      return { body: { items: records(10 * token, 10 * token + 10), cursor: token < 3 ? token + 1 : null } };
     };
     const entry = { pager: { style: 'continuation', size: 10 }, fields: { data: 'items', next: 'cursor' } };
     expect(await walk(entry, answers)).toMatchObject({ verified: true, received: 40 });
@@ -418,7 +541,7 @@ describe('success that is denied', () => {
     const answers: Respond = (query) => {
       const token = number(query.get('continuationToken'), 0);
       if (token === 2 && failures-- > 0) return { body: { items: [], errors: [{ code: 'TIMEOUT' }] } };
-      return { body: { items: records(10 * token, 10 * token + 10), ...(token < 3 && { cursor: token + 1 }) } };
+      return { body: { items: records(10 * token, 10 * token + 10), cursor: token < 3 ? token + 1 : null } };
     };
     const entry = { pager: { style: 'continuation', size: 10 }, fields: { data: 'items', next: 'cursor' } };
     expect(await walk(entry, answers)).toMatchObject({ verified: true, received: 40 });

@@ -518,6 +518,16 @@ describe('a page', () => {
     expect(await walk(BARE, ended, ended)).toMatchObject({ verified: true, received: 6 });
   });
 
+  test('of status 204 that another one has named is asked for again', async () => {
+    let left = 1;
+    const answers: Respond = (query, body) => {
+      const from = Number(query.get('c') ?? 0);
+      if (from === 3 && left-- > 0) return { status: 204 };
+      return pages((_, start) => ({ next: start + 3 < 7 ? start + 3 : null }))(query, body, {});
+    };
+    expect(await walk(chained, answers)).toMatchObject(WHOLE);
+  });
+
   test('of status 204 proves nothing against a total, a promise or a next page', async () => {
     const cut =
       (around: object): Respond =>
