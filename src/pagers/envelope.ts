@@ -193,14 +193,15 @@ export class EnvelopeFields {
    * What else around the records may say that more follow, and what denies that the request succeeded. Throws MusterError `success_denied` where
    * no records came with that: an empty list is another thing.
    */
-  around(answer: Answer): Pick<Envelope, 'signs' | 'denied'> {
+  around(answer: Answer): Pick<Envelope, 'signs' | 'deniesMore' | 'denied'> {
     const isPassedOver = (member: string) => this.#isPassedOver(member);
     const around = membersAround(answer.rest, this.#envelope);
     const denial = denialOfSuccess(around, isPassedOver);
     if (denial && answer.count === 0) throw successDenied(this.#resource, denial);
     const signs = signsOfMore(answer, around, isPassedOver);
     const denied = denial && deniedPage(denial, this.#fromEnvelope(denial.member));
-    return { ...(signs.length > 0 && { signs }), ...(denied && { denied }) };
+    const deniesIt = answer.count === 0 && deniesMore(around, answer);
+    return { ...(signs.length > 0 && { signs }), ...(deniesIt && { deniesMore: true }), ...(denied && { denied }) };
   }
 
   /** How many records a page of the list has at most, as a member or header says that the entry does not name. */

@@ -3,6 +3,7 @@ import { type Doubted, skippedPage } from './doubt.js';
 import type { EnvelopeFields } from './envelope.js';
 import type { Advance, JsonObject, Page, Received } from './pager.js';
 import type { RefusedPage } from './refusal.js';
+import { type Here, moreBehind } from './signs-of-more.js';
 
 /**
  * The end of a list that is asked for by position and tells neither its total nor whether another page follows. It ends where a page brings
@@ -56,20 +57,36 @@ export type EndState = {
   readonly end?: InferredEnd | undefined;
   /** Why not all of the list may have come, wherever it ends. */
   readonly doubted?: Doubted | undefined;
+  /** What the last page that spoke of further ones promised: the doubt about an end that comes before them. */
+  readonly promised?: Doubted | undefined;
 };
 
 /**
- * Adds to what follows from a page the doubt that the pass has from then on: a page that brings new records behind one that was refused shows that the refused one
- * was not the end, and its records are missing.
+ * Adds to what follows from a page the doubts that the pass has from then on:
+ * - A page that brings new records behind one that was refused shows that the refused one was not the end, and its records are missing.
+ * - A page that says that more follow (`more`) is believed until another page denies it, be it by records with nothing more said of further ones. An empty page that says nothing denies nothing.
  */
-export function withDoubt<S extends JsonObject & EndState>(
-  { end, doubted: before }: EndState,
+export function withDoubts<S extends JsonObject & EndState>(
+  state: EndState & { readonly total?: number | undefined },
   page: Page,
   received: Received,
   advance: Advance<S>,
+  { more, fields }: { readonly more: Sign | undefined; readonly fields: EnvelopeFields },
 ): Advance<S> {
+  const { end } = state;
+  if (advance.kind === 'again')
+    return { ...advance, state: { ...advance.state, doubted: state.doubted, promised: state.promised } };
   const isSkipped = end?.status !== undefined && received.repeats < page.count;
-  const doubted = before ?? (isSkipped ? skippedPage(end.index, end.status!) : undefined);
-  if (doubted === undefined) return advance;
-  return advance.kind === 'done' ? { ...advance, doubted } : { ...advance, state: { ...advance.state, doubted } };
+  const doubted = state.doubted ?? (isSkipped ? skippedPage(end.index, end.status!) : undefined);
+  const isTold = (page.total ?? state.total) !== undefined || page.hasNext === false;
+  const isDenied = page.count > 0 || page.deniesMore || page.signs?.some(({ kind }) => kind === 'page');
+  const kept = isDenied ? undefined : state.promised;
+  const promised = isTold ? undefined : more ? fields.contradictedBy(more) : kept;
+  if (advance.kind === 'done') return { ...advance, doubted: doubted ?? advance.doubted ?? promised };
+  return { ...advance, state: { ...advance.state, doubted, promised } };
+}
+
+/** What says that more follow behind a page: the place that the entry names, or something else around the records. */
+export function saidOfMore({ hasNext, signs }: Page, here: Here, fields: EnvelopeFields): Sign | undefined {
+  return hasNext ? { member: fields.nameOf('hasNext'), value: true, kind: 'flag' } : moreBehind(signs, here);
 }

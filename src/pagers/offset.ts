@@ -1,13 +1,14 @@
 import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
+import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { limitedEnd } from './doubt.js';
-import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, withDoubt } from './inferred-end.js';
+import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, saidOfMore, withDoubts } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { refusedPage } from './refusal.js';
-import { type Here, moreBehind } from './signs-of-more.js';
+import type { Here } from './signs-of-more.js';
 import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 /** What the service calls the first position. Without a default: one would be a change of every entry, whose lists are then walked from their beginning. */
@@ -52,8 +53,6 @@ export type OffsetState = EndState & {
   readonly plain: boolean;
   /** Most records that a page has brought; where pages behind the end are asked for, as many lie between two of them. */
   readonly widest?: number | undefined;
-  /** The page before says that more follow, in whatever words. */
-  readonly saysMore?: boolean;
   /** Records stood behind such an end: positions tell no length of the list any more. */
   readonly hasGap?: true | undefined;
   /** Newest totalRecords. */
@@ -130,10 +129,11 @@ export class OffsetPager implements Pager<OffsetState> {
   }
 
   next(state: OffsetState, page: Page, received: Received): Advance<OffsetState> {
-    return withDoubt(state, page, received, this.#advance(state, page, received));
+    const more = saidOfMore(page, this.#placeOf(state), this.#fields);
+    return withDoubts(state, page, received, this.#advance(state, page, received, more), { more, fields: this.#fields });
   }
 
-  #advance(state: OffsetState, page: Page, received: Received): Advance<OffsetState> {
+  #advance(state: OffsetState, page: Page, received: Received, more: Sign | undefined): Advance<OffsetState> {
     const { count, hasNext } = page;
     // A page may leave the total out that a page before it told.
     const { total = state.total } = page;
@@ -148,10 +148,9 @@ export class OffsetPager implements Pager<OffsetState> {
     const isBarren = received.repeats === count;
     const counts = state.plain || state.end !== undefined || state.offset === 0 || received.repeats > 0;
     const isEnd = hasNext === false || (total !== undefined && end >= total);
-    if (counts && isEnd && !this.#needsProof(count))
-      return { kind: 'done', overruled: moreBehind(page.signs, this.#placeOf(state)) };
+    if (counts && isEnd && !this.#needsProof(count)) return { kind: 'done', overruled: more };
     if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren, again))
-      return this.#behindEnd(state, page, isBarren, again);
+      return this.#behindEnd(state, page.count, isBarren, again, more);
 
     // The first page tells how many records the service gives at once, whatever it was asked for.
     const isFirst = state.requests === 0;
@@ -176,9 +175,7 @@ export class OffsetPager implements Pager<OffsetState> {
     const hasGap = state.hasGap ?? (state.end ? true : undefined);
     // A page of one record is all overlap: beginning early again would stand still.
     const plain = state.plain || count === 1 || hasGap === true;
-    const here = this.#placeOf(state);
-    const saysMore = total === undefined && (hasNext === true || moreBehind(page.signs, here) !== undefined);
-    return { kind: 'next', state: { offset: plain ? end : end - 1, back: 0, barren, plain, hasGap, saysMore, ...seen } };
+    return { kind: 'next', state: { offset: plain ? end : end - 1, back: 0, barren, plain, hasGap, ...seen } };
   }
 
   ahead(state: OffsetState, skip: number, count: number): readonly PageInput[] {
@@ -212,15 +209,12 @@ export class OffsetPager implements Pager<OffsetState> {
   }
 
   /** Behind what looks like the end, records may stand that hidden ones lie before. */
-  #behindEnd(state: OffsetState, page: Page, isBarren: boolean, again: number): Advance<OffsetState> {
-    const { count, hasNext, signs } = page;
+  #behindEnd(state: OffsetState, count: number, isBarren: boolean, again: number, more: Sign | undefined): Advance<OffsetState> {
     const requests = state.requests + 1;
-    const here = this.#placeOf(state);
-    const own = hasNext ? ({ member: this.#fields.nameOf('hasNext'), value: true, kind: 'flag' } as const) : undefined;
     const isEmpty = count === 0 || (state.end !== undefined && isBarren);
     // A page without an overlap that repeats others stands nowhere.
     const index = state.offset + (state.plain && isBarren ? 0 : count);
-    const behind = behindEnd(state.end, { index, isEmpty }, own ?? moreBehind(signs, here), this.#fields);
+    const behind = behindEnd(state.end, { index, isEmpty }, more, this.#fields);
     if (behind.kind === 'done') return behind;
     const widest = Math.max(state.widest ?? 0, count);
     const offset = state.offset + (widest || state.size);
@@ -268,14 +262,14 @@ export class OffsetPager implements Pager<OffsetState> {
 
   meaningOf(error: MusterError, state: OffsetState): ErrorMeaning<OffsetState> | undefined {
     if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
-    const { end, requests, total, saysMore, offset, widest, plain, back } = state;
+    const { end, requests, total, promised, offset, widest, plain, back } = state;
     const refused = refusedPage(error);
-    if (!refused || requests === 0 || total !== undefined || saysMore) return undefined;
+    if (!refused || requests === 0 || total !== undefined || (promised && !end)) return undefined;
     const { reason, status } = refused;
     // A service may cut its pages short where its limit is, so that a short page proves less than among pages by number. Pages of one record are all full.
     const isUnclear = reason === 'unclear' || (plain && !end && reason === 'nothing');
     const doubt = reason === 'limit' || (isUnclear && (plain || end)) ? limitedEnd(end?.index ?? offset, status) : undefined;
-    const doubted = state.doubted ?? end?.doubted ?? doubt;
+    const doubted = state.doubted ?? end?.doubted ?? promised ?? doubt;
     if (end && isRefusedOtherwise(end, refused)) return undefined;
     if (end || reason === 'limit') return { kind: 'ended', doubted };
     const { size } = this.#spec;

@@ -21,6 +21,8 @@ export interface Envelope {
   readonly lacks?: string | undefined;
   /** Whatever else around the records may say that more follow. */
   readonly signs?: readonly Sign[] | undefined;
+  /** An empty page: something around its records says that no more follow. */
+  readonly deniesMore?: boolean | undefined;
   /** The doubt about a page that says itself to be a failure. Such a page without records is an error. */
   readonly denied?: Doubted | undefined;
 }
@@ -36,6 +38,7 @@ export function envelopeOf({
   statedSize,
   lacks,
   signs,
+  deniesMore,
   denied,
 }: Envelope): Envelope {
   return {
@@ -48,6 +51,7 @@ export function envelopeOf({
     ...(statedSize !== undefined && { statedSize }),
     ...(lacks !== undefined && { lacks }),
     ...(signs && { signs }),
+    ...(deniesMore && { deniesMore }),
     ...(denied && { denied }),
   };
 }

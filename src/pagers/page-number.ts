@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import type { MusterError } from '../core/errors.js';
+import type { Sign } from './around.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { type Doubted, limitedEnd } from './doubt.js';
-import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, withDoubt } from './inferred-end.js';
+import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, saidOfMore, withDoubts } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { type RefusedPage, refusedPage } from './refusal.js';
-import { moreBehind } from './signs-of-more.js';
 import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 export const PAGE_NUMBER_SCHEMA = z
@@ -38,8 +38,6 @@ export type PageNumberState = EndState & {
   readonly again?: number;
   /** The second page was the first one again. */
   readonly begunTwice?: boolean;
-  /** The page before says that more follow, in whatever words. */
-  readonly saysMore?: boolean;
   /** Newest total. */
   readonly total?: number | undefined;
   /** Requests that this pass may take; known after the first page. */
@@ -98,10 +96,12 @@ export class PageNumberPager implements Pager<PageNumberState> {
   }
 
   next(state: PageNumberState, page: Page, received: Received): Advance<PageNumberState> {
-    return withDoubt(state, page, received, this.#advance(state, page, received));
+    const here = { page: state.page, position: state.page, first: this.#spec.first };
+    const more = saidOfMore(page, here, this.#fields);
+    return withDoubts(state, page, received, this.#advance(state, page, received, more), { more, fields: this.#fields });
   }
 
-  #advance(state: PageNumberState, page: Page, received: Received): Advance<PageNumberState> {
+  #advance(state: PageNumberState, page: Page, received: Received, sign: Sign | undefined): Advance<PageNumberState> {
     const { count, hasNext } = page;
     // A page may leave the total out that a page before it told.
     const { total = state.total } = page;
@@ -115,11 +115,9 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const offset = state.offset + count;
     const isTold = total !== undefined || hasNext !== undefined;
     const isBarren = received.repeats === count;
-    const here = { page: state.page, position: state.page, first: this.#spec.first };
-    const more = isTold ? undefined : moreBehind(page.signs, here);
     // A service may give its last page for whatever is behind it. The first page is given by one that does not read the number, too.
     if (!isTold && isBarren && (count === 0 || state.end !== undefined || (state.requests > 0 && again === 0))) {
-      const behind = behindEnd(state.end, { index: state.offset, isEmpty: true }, more, this.#fields);
+      const behind = behindEnd(state.end, { index: state.offset, isEmpty: true }, sign, this.#fields);
       if (behind.kind === 'done') return this.#end(state, count, begunTwice, behind.doubted);
       return {
         kind: 'next',
@@ -129,7 +127,6 @@ export class PageNumberPager implements Pager<PageNumberState> {
           requests: state.requests + 1,
           again,
           begunTwice,
-          saysMore: false,
           end: behind.end,
         },
       };
@@ -142,7 +139,7 @@ export class PageNumberPager implements Pager<PageNumberState> {
         'contradicting_envelope',
         `${this.#fields.nameOf('total')} is ${total}, but the pages up to number ${state.page} hold ${offset}, and ${isLast ? 'none' : 'another'} follows`,
       );
-    if (isLast) return { ...this.#end(state, count, begunTwice), overruled: moreBehind(page.signs, here) };
+    if (isLast) return { ...this.#end(state, count, begunTwice), overruled: sign };
     const step = state.requests === 0 ? count : state.step;
     const requests = state.requests + 1;
     const limit = state.limit ?? maxRequests(total, step);
@@ -150,10 +147,9 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const barren = isBarren ? state.barren + 1 : 0;
     if (barren > MAX_BARREN_POSITIONS)
       throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
-    const saysMore = hasNext === true || more !== undefined;
     return {
       kind: 'next',
-      state: { page: state.page + 1, requests, offset, step, last: count, barren, again, begunTwice, saysMore, total, limit },
+      state: { page: state.page + 1, requests, offset, step, last: count, barren, again, begunTwice, total, limit },
     };
   }
 
@@ -194,10 +190,10 @@ export class PageNumberPager implements Pager<PageNumberState> {
   meaningOf(error: MusterError, state: PageNumberState): ErrorMeaning<PageNumberState> | undefined {
     if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
     const refused = refusedPage(error);
-    if (!refused || state.requests === 0 || state.total !== undefined || state.saysMore) return undefined;
+    if (!refused || state.requests === 0 || state.total !== undefined || (state.promised && !state.end)) return undefined;
     const { end, offset } = state;
     if (end && isRefusedOtherwise(end, refused)) return undefined;
-    const doubted = state.doubted ?? end?.doubted ?? this.#doubtOf(refused, state);
+    const doubted = state.doubted ?? end?.doubted ?? state.promised ?? this.#doubtOf(refused, state);
     if (end || (doubted && refused.reason === 'limit')) {
       return { ...this.#end(state, 0, state.begunTwice === true, doubted), kind: 'ended' };
     }

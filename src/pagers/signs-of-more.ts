@@ -66,9 +66,11 @@ export function signsOfMore(
   return signs.filter((sign) => !isPassedOver(sign.member) && !isHere(sign, answer.url));
 }
 
-/** Whether some member around the records (`membersAround`) says that no more follow, be it in a spelling that says little else. */
-export function deniesMore(around: readonly Member[][]): boolean {
-  return around.flat().some(({ name, value }) => {
+/** Whether some member around the records (`membersAround`), or a header, says that no more follow, be it in a spelling that says little else. */
+export function deniesMore(around: readonly Member[][], { headers }: Pick<AnswerAround, 'headers'> = { headers: {} }): boolean {
+  const links = headers['link'] === undefined ? undefined : parseLinkHeader(headers['link']);
+  if (links && !links.some(({ rel }) => rel.includes('next'))) return true;
+  return [...around, membersOfHeaders({ headers })].flat().some(({ name, value }) => {
     const flag = flagOf(value);
     if (flag.kind === 'said' && MORE_NAMES.has(name)) return !flag.value;
     if (flag.kind === 'said' && LAST_NAMES.has(name)) return flag.value;

@@ -3,25 +3,44 @@ const LEADS_ON = /(^|[^a-z])next$|next[-_]?(page|cursor|token|link|url|uri|href|
 const SAYS_MORE = /^(has|is)?[-_]?(next|more|truncated|incomplete)/i;
 const NOTHING = /^(|null|none|false|no|0|-?1|\d{4}-\d\d-\d\d.*)$/i;
 
+interface AnswerAround {
+  readonly rest: unknown;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
 /**
  * A member or header that says that more records follow, by rules of the second reader's own: were walks and it to know the same names alone, neither would find
  * what the other overlooks. It knows fewer places, and any name that is like one of these. `ignored`: what the entry says to mean nothing.
  */
-export function ownSignOfMore(
-  { rest, headers }: { readonly rest: unknown; readonly headers: Readonly<Record<string, string>> },
-  ignored: readonly string[],
-): string | undefined {
+export function ownSignOfMore(answer: AnswerAround, ignored: readonly string[]): string | undefined {
+  const found = placesOf(answer).find(([place, value]) => {
+    return !ignored.some((each) => place === each || place.startsWith(`${each}.`)) && saysMore(nameIn(place), value);
+  });
+  return found?.[0];
+}
+
+/** Whether a member or header of such a name is there, and says that none follow; so does a Link header without a next one, and a page number without a later one. */
+export function ownSignOfEnd(answer: AnswerAround): boolean {
+  return placesOf(answer).some(([place, value]) => {
+    const name = nameIn(place);
+    if (name === 'link') return typeof value === 'string' && !saysMore(name, value);
+    const isOfPaging = LEADS_ON.test(name) || SAYS_MORE.test(name) || /^(total[-_]?)?pages$/i.test(name);
+    return isOfPaging && !saysMore(name, value);
+  });
+}
+
+/** The members at the top and one level below, and the headers. */
+function placesOf({ rest, headers }: AnswerAround): readonly [place: string, value: unknown][] {
   const top = members(rest);
-  const all = [
+  return [
     ...Object.entries(headers).map(([name, value]): [string, unknown] => [`header ${name}`, value]),
     ...top,
     ...top.flatMap(([name, value]) => members(value).map(([inner, each]): [string, unknown] => [`${name}.${inner}`, each])),
   ];
-  const found = all.find(([place, value]) => {
-    const name = place.replace(/^header |^.*\./, '');
-    return !ignored.some((each) => place === each || place.startsWith(`${each}.`)) && saysMore(name, value);
-  });
-  return found?.[0];
+}
+
+function nameIn(place: string): string {
+  return place.replace(/^header |^.*\./, '');
 }
 
 function saysMore(name: string, value: unknown): boolean {
@@ -29,8 +48,15 @@ function saysMore(name: string, value: unknown): boolean {
   // A number may count something else where the name does not ask a question.
   if (String(value).trim() === '1') return /^(has|is)/i.test(name) && SAYS_MORE.test(name);
   if (name === 'link') return /rel\s*=\s*"?[^",;]*\bnext\b/i.test(String(value));
+  if (name === 'content-range') return isPart(String(value));
   const link = typeof value === 'object' && value !== null && 'href' in value ? value.href : value;
   return typeof link === 'string' && !NOTHING.test(link.trim()) && LEADS_ON.test(name);
+}
+
+/** Whether `items 10-19/40` ends before its length. */
+function isPart(range: string): boolean {
+  const [, last, length] = /(\d+)\s*\/\s*(\d+)\s*$/.exec(range) ?? [];
+  return Number(last) + 1 < Number(length);
 }
 
 function members(value: unknown): [string, unknown][] {

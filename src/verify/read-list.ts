@@ -12,7 +12,7 @@ import { pagerFor } from '../pagers/registry.js';
 import { unstorableReason } from '../pagers/unstorable.js';
 import type { ListMarks } from '../privacy/marks.js';
 import { treat } from '../privacy/treat.js';
-import { ownSignOfMore } from './own-signs.js';
+import { ownSignOfEnd, ownSignOfMore } from './own-signs.js';
 import { type AnswerRead, heapOfParsed, idIn, readAnswer } from './read-answer.js';
 
 /** A record as the second reader received it. */
@@ -124,9 +124,10 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
   let total: number | undefined;
   let firstPage: string | undefined;
   const tokens = new Set<string | number>();
+  let promise: string | undefined;
   for (;;) {
     try {
-      const { records, envelope, etag, sign } = await askFor(of, pager.request(state));
+      const { records, envelope, etag, sign, isEndSaid } = await askFor(of, pager.request(state));
       const ids = [...new Set(records.map((record) => record.id))];
       const known = await deps.countKnown(pass, ids);
       const page = JSON.stringify(ids);
@@ -142,6 +143,8 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
       failures = 0;
       ({ state } = 'state' in advance ? advance : { state });
       if (advance.kind === 'again') continue;
+      // An empty page that says nothing takes back nothing.
+      if (sign !== undefined || isEndSaid || records.length > 0) promise = sign;
       if (records.length > 0) firstPage ??= page;
       if (envelope.nextToken !== undefined) tokens.add(envelope.nextToken);
       distinct += ids.length - known;
@@ -152,7 +155,10 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
       const isSaid = total === undefined && envelope.isEndTold !== true && envelope.hasNext !== false;
       if (behind.length === 0) {
         const isWhole = total === undefined || distinct >= total;
-        return { isWhole, contradiction: isSaid && sign !== undefined ? `${sign} says that more records follow` : undefined };
+        return {
+          isWhole,
+          contradiction: isSaid && promise !== undefined ? `${promise} says that more records follow` : undefined,
+        };
       }
       yield { pass, records: behind };
       return { isWhole: false, contradiction: `${behind.length} records stand behind the end of the list` };
@@ -211,7 +217,7 @@ async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass,
     const isForgotten = (text: string) => deps.marks !== undefined && isMarked(text, deps.marks, { endpoint, id, prefix });
     const records = await inTurns(recordsOf(texts, (text) => recordOf(text, id, prefix, isForgotten(text))));
     const sign = ownSignOfMore({ rest, headers }, endpoint.fields?.ignore ?? []);
-    return { envelope, etag: headers['etag'], records, sign };
+    return { envelope, etag: headers['etag'], records, sign, isEndSaid: ownSignOfEnd({ rest, headers }) };
   } finally {
     memory.release();
   }

@@ -40,7 +40,7 @@ beforeAll(async () => {
       if (pathname.endsWith('/things')) asked.push(search);
       const answer = respond(searchParams, body);
       response.writeHead(answer.status ?? 200, { 'content-type': 'application/json', ...answer.headers });
-      response.end(JSON.stringify(answer.body));
+      response.end(answer.body === undefined ? undefined : JSON.stringify(answer.body));
     })();
   }).listen(0, '127.0.0.1');
   await new Promise((resolve) => service.once('listening', resolve));
@@ -60,6 +60,20 @@ async function walk(entry: object, answers: Respond) {
     const company = await harness.connect(randomUUID());
     const run = await harness.sync(company);
     return run.walks[0]!;
+  } finally {
+    await harness.close();
+  }
+}
+
+/** Mirrors the list by one entry, and reads it again. */
+async function readAgain(entry: object, answers: Respond, later = answers) {
+  respond = answers;
+  const harness = foreignHarness(database.db, url, endpointsOf({ things: { method: 'GET', path: PATH, ...entry } }));
+  try {
+    const company = await harness.connect(randomUUID());
+    const [walked] = (await harness.sync(company)).walks;
+    respond = later;
+    return { walked, verify: (await harness.verify(company)).walks[0]!.verify };
   } finally {
     await harness.close();
   }
@@ -410,6 +424,85 @@ describe('a sign of more whose text is also that of a constant', () => {
   });
 });
 
+describe('what a page promises of further ones', () => {
+  const ITEMS = { data: 'items', total: 'none' };
+  const OWN = { ...ITEMS, hasNext: 'more' };
+  /** A list of 20 records in pages of 10; `on` is said around the second page, `behind` is what stands behind it. */
+  const promising =
+    (on: Partial<Answer>, ...behind: Answer[]): Respond =>
+    (query) => {
+      const page = number(query.get('page'), 1);
+      if (page > 2) return behind[page - 3] ?? behind.at(-1)!;
+      return {
+        ...(page === 2 && on),
+        body: { items: records(10 * page - 10, 10 * page), ...(page === 2 && (on.body as object)) },
+      };
+    };
+  const RANGE = { status: 206, headers: { 'content-range': 'items 10-19/40' } };
+  const EMPTY: Answer = { body: { items: [] } };
+  const OWN_MORE: Respond = (query) => {
+    const page = number(query.get('page'), 1);
+    return page > 2 ? { status: 204, body: undefined } : { body: { items: records(10 * page - 10, 10 * page), more: true } };
+  };
+
+  test.each<[string, object, Respond]>([
+    ['a Content-Range', ITEMS, promising(RANGE, EMPTY)],
+    ['page numbers and a flag', ITEMS, promising({ body: { page: 2, pages: 4, hasMore: true } }, EMPTY)],
+    ['the own flag, before 204', OWN, OWN_MORE],
+    ['an empty page', ITEMS, promising({}, { body: { items: [], hasMore: true, page: 3, pages: 4 } }, EMPTY)],
+  ])('is not forgotten on an empty page that says nothing: %s', async (_what, fields, answers) => {
+    expect(await walk({ pager: NUMBERED, fields }, answers)).toMatchObject({
+      verified: false,
+      unverified_reason: 'end_contradicted',
+      received: 20,
+    });
+    const { verify } = await readAgain({ pager: NUMBERED, fields }, answers);
+    expect(verify).toHaveProperty('contradiction');
+  });
+
+  test.each<[string, object, object]>([
+    ['hasMore', { style: 'skip-take', size: 10 }, { hasMore: true }],
+    ['@odata.nextLink', { style: 'odata', size: 10 }, { '@odata.nextLink': '/api/things?$skip=20' }],
+  ])('is not forgotten in a list by position: %s', async (_what, pager, around) => {
+    for (const items of [[], null]) {
+      const answers: Respond = (query) => {
+        const skip = number(query.get('skip') ?? query.get('$skip'), 0);
+        return { body: skip > 19 ? { items } : { items: records(skip, Math.min(20, skip + 10)), ...around } };
+      };
+      const found = await walk({ pager, fields: ITEMS }, answers);
+      expect(found).toMatchObject({ verified: false, unverified_reason: 'end_contradicted', received: 20 });
+    }
+  });
+
+  test.each<[string, Respond]>([
+    ['by a flag', promising({ body: { hasMore: true } }, { body: { items: [], hasMore: false } })],
+    ['by a null', promising({ body: { next: '?page=3' } }, { body: { items: [], next: null } })],
+    ['by page numbers', promising({ body: { page: 2, pages: 3 } }, { body: { items: [], page: 3, pages: 3 } })],
+    [
+      'by a Link header',
+      promising({ headers: { link: '<?page=3>; rel=next' } }, { headers: { link: '<?page=1>; rel=first' }, ...EMPTY }),
+    ],
+    ['by records that say nothing', promising({}, EMPTY)],
+  ])('ends where it is taken back: %s', async (_what, answers) => {
+    const { walked, verify } = await readAgain({ pager: NUMBERED, fields: ITEMS }, answers);
+    expect(walked).toMatchObject({ verified: true, received: 20 });
+    expect(verify).not.toHaveProperty('contradiction');
+  });
+
+  test('ends on a page of records that lacks what the pages before it told', async () => {
+    for (const pager of [NUMBERED, SKIP]) {
+      const answers: Respond = (query) => {
+        const skip = number(query.get('skip'), 10 * (number(query.get('page'), 1) - 1));
+        const items = records(skip, Math.min(25, skip + 10));
+        return { body: { items, ...(skip + 10 < 25 && { hasMore: true }) } };
+      };
+      const { walked, verify } = await readAgain({ pager, fields: ITEMS }, answers);
+      expect(walked).toMatchObject({ verified: true, received: 25 });
+      expect(verify).not.toHaveProperty('contradiction');
+    }
+  });
+});
+
 describe('success that is denied', () => {
   const DENIED = { isSuccess: false, httpStatusCode: 403, message: 'No access to Anna Berger.' };
 
@@ -563,19 +656,6 @@ describe('success that is denied', () => {
 });
 
 describe('a second reading', () => {
-  /** Mirrors the list by one entry, and reads it again. */
-  async function readAgain(entry: object, answers: Respond, later = answers) {
-    respond = answers;
-    const harness = foreignHarness(database.db, url, endpointsOf({ things: { method: 'GET', path: PATH, ...entry } }));
-    try {
-      const company = await harness.connect(randomUUID());
-      const [walked] = (await harness.sync(company)).walks;
-      respond = later;
-      return { walked, verify: (await harness.verify(company)).walks[0]!.verify };
-    } finally {
-      await harness.close();
-    }
-  }
   const list =
     (length: number, total = length): Respond =>
     (query) => {
