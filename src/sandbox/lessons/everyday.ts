@@ -4,6 +4,10 @@ import type { Lesson } from './lesson.js';
 /** More rows than the delete guard lets go without a person, ten, are half of this number. */
 const ENOUGH_TO_HOLD = 22;
 
+const REFUSED =
+  'A list that was read before is put off, for an hour at most, and then it fails; one that never was fails at once. `muster runs show RUN` says why.';
+const LACKING = `${REFUSED} With \`optional: true\`, a list that was never read is unavailable instead.`;
+
 /** What happens at every service, sooner or later. */
 export const EVERYDAY: readonly Lesson[] = [
   {
@@ -24,14 +28,14 @@ export const EVERYDAY: readonly Lesson[] = [
   {
     name: 'forbid',
     does: 'The list is refused with 403 and a sentence in JSON, as where a role lacks it.',
-    see: 'The list fails, at once or after it was put off, and the run says why. Every other list is mirrored.',
+    see: `${REFUSED} Every other list is mirrored.`,
     next: ['start', 'companies'],
     act: refusal(403, 'forbidden', 'Your role does not include this list.'),
   },
   {
     name: 'unpaid',
     does: 'The list is refused with 402: the company has not bought this module.',
-    see: 'The list fails, at once or after it was put off. With `optional: true`, a list that was never read is unavailable instead.',
+    see: LACKING,
     next: ['start', 'companies'],
     entry: 'optional: true',
     act: refusal(402, 'payment_required', 'This module is not part of your subscription.'),
@@ -39,7 +43,7 @@ export const EVERYDAY: readonly Lesson[] = [
   {
     name: 'absent',
     does: 'The list is answered 404 in JSON: this company does not have it.',
-    see: 'The list fails, at once or after it was put off. With `optional: true`, a list that was never read is unavailable instead.',
+    see: LACKING,
     next: ['start', 'companies'],
     entry: 'optional: true',
     act: refusal(404, 'not_found', 'This list is not activated for the company.'),

@@ -39,7 +39,7 @@ export interface Lesson {
   readonly act: Act;
 }
 
-/** Lists with so many records have several pages, whichever size their entry in examples/catalogue.yaml asks for. */
+/** The made-up companies have no list of so many records that fits on one page of its entry in examples/catalogue.yaml. */
 export const SEVERAL_PAGES = 101;
 
 /** How long faults last that pass: short enough to see the end of them while a run waits. */

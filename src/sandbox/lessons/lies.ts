@@ -10,14 +10,14 @@ export const LIES: readonly Lesson[] = [
   {
     name: 'lie',
     does: 'Every page claims seven records more than the list has.',
-    see: `${UNPROVED}: contradicting_envelope, since the total promises more than there is. Nothing is deleted.`,
+    see: `${UNPROVED}: contradicting_envelope (shifts: total_mismatch), since the total promises more than there is. Nothing is deleted.`,
     lists: WITH_TOTAL,
     act: { kind: 'page', change: (page) => withTold(page, 'total', String(page.total + 7)) },
   },
   {
     name: 'cut',
     does: 'Every page after the first is empty, although the total says that records follow.',
-    see: `${UNPROVED}: never_ended. The rows that were not received stay.`,
+    see: `${UNPROVED}: never_ended (contracts: contradicting_envelope). The rows that were not received stay.`,
     lists: ['employees', 'departments', 'absences', 'contracts', 'notes'],
     records: SEVERAL_PAGES,
     act: { kind: 'page', change: (page) => (page.isFirst ? page : { ...page, records: [] }) },

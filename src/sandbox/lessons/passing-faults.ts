@@ -3,6 +3,7 @@ import { htmlAnswer } from './api-answers.js';
 import { type Lesson, PASSING_SECONDS, type RequestEffect } from './lesson.js';
 
 const PUT_OFF = 'The run waits and tries again, and succeeds once the fault is over.';
+const UNREADABLE = 'The run waits. Its error says why the answer cannot be read, and does not speak of a broken connection.';
 
 function passing(name: string, does: string, effect: Effect | RequestEffect, see = PUT_OFF): Lesson {
   return { name, does, see, seconds: PASSING_SECONDS, act: { kind: 'request', effect } };
@@ -30,13 +31,13 @@ export const PASSING_FAULTS: readonly Lesson[] = [
     'two-lengths',
     'Answers carry two values of Content-Length, which no HTTP parser takes.',
     raw('HTTP/1.1 200 OK\r', 'Content-Length: 2\r', 'Content-Length: 3\r', 'Connection: close\r', '\r', '[]'),
-    'The error says that the answer cannot be parsed, and does not speak of a broken connection.',
+    UNREADABLE,
   ),
   passing(
     'bare-lf',
     'The header lines of answers end with a line feed alone.',
     raw('HTTP/1.1 200 OK', 'Content-Type: application/json', 'Content-Length: 2', '', '[]'),
-    'The error says that the answer cannot be parsed, and does not speak of a broken connection.',
+    UNREADABLE,
   ),
   passing(
     'long-header',
