@@ -80,7 +80,7 @@ export class WalkStore {
     const isChild = endpoint.parent !== undefined;
     // Child lists are too short for it to be worth their while.
     const comparisons = isChild ? compareEverything : this.#comparisons;
-    const parents = isChild ? await findProof(this.#db.prisma, { ...list, resource: endpoint.parent! }) : undefined;
+    const parents = isChild ? await findProof(this.#db.prisma, { ...list, resource: endpoint.parent }) : undefined;
     const opened = await this.#take(
       {
         id,

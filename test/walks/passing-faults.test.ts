@@ -161,9 +161,9 @@ describe('a run that is put off', () => {
     fail(answer(403, JSON_TYPE, '{"message":"no"}'), { skip: '18' });
     const run = await harness.sync(company);
     expect(run).toMatchObject({ status: 'queued', attempts: 1, walks: [{ status: 'failed' }, { verified: true }] });
-    const next = await harness.sync(company, night);
-    expect(next.id).not.toBe(run.id);
-    expect(next).toMatchObject({
+    const newer = await harness.sync(company, night);
+    expect(newer.id).not.toBe(run.id);
+    expect(newer).toMatchObject({
       status: 'queued',
       attempts: 1,
       walks: [{ status: 'failed', resumed: true }, { verified: true }],
