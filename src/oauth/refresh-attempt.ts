@@ -226,10 +226,10 @@ export class RefreshAttempt {
     failure: ErrorCode,
     outcome: { delaySeconds: number; putOffs?: number; answer?: Partial<Failure> },
   ): Promise<void> {
-    const { putOffs = this.#state.putOffs, answer = {}, delaySeconds: retryAfterSeconds } = outcome;
+    const { putOffs = this.#state.putOffs, answer = {}, delaySeconds } = outcome;
     const isUnanswered = this.#isUnanswered;
     const notBeforeSeconds = patienceSeconds(putOffs, answer.retryAfterMs);
-    const times = { retryAfterSeconds, notBeforeSeconds };
+    const times = { retryAfterSeconds: delaySeconds, notBeforeSeconds };
     await untilCommitted(() =>
       postponeRefresh(this.#deps.db, { ...this.#state, failure, isUnanswered, putOffs, answer, ...times }),
     );
