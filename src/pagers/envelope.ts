@@ -143,9 +143,12 @@ export class EnvelopeFields {
     return value === undefined && !this.isNowhere(field) ? `${this.nameOf(field)} is missing, or tells nothing` : undefined;
   }
 
-  /** Throws MusterError `malformed_envelope` for a first page that lacks what it must tell. `requests`: those of the pass before it. */
-  checkFirst(requests: number, { lacks }: Envelope): void {
-    if (requests === 0 && lacks !== undefined) this.fail('malformed_envelope', lacks);
+  /**
+   * Throws MusterError `malformed_envelope` for a first page that lacks what it must tell. `requests`: those of the pass before it. `full`: a page of
+   * fewer records need not tell it, since the list is read on until nothing comes.
+   */
+  checkFirst(requests: number, { lacks, count }: Envelope & Pick<Answer, 'count'>, full = 0): void {
+    if (requests === 0 && lacks !== undefined && count >= full) this.fail('malformed_envelope', lacks);
   }
 
   /**

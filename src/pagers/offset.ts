@@ -137,7 +137,7 @@ export class OffsetPager implements Pager<OffsetState> {
     const { count, hasNext } = page;
     // A page may leave the total out that a page before it told.
     const { total = state.total } = page;
-    this.#fields.checkFirst(state.requests, page);
+    this.#fields.checkFirst(state.requests, page, this.#spec.size);
     const end = state.offset + count;
     const again = countFirstPages(state, page, received, this.#resource, {
       'pager.skipName': this.#spec.skipName,

@@ -105,7 +105,7 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const { count, hasNext } = page;
     // A page may leave the total out that a page before it told.
     const { total = state.total } = page;
-    this.#fields.checkFirst(state.requests, page);
+    this.#fields.checkFirst(state.requests, page, this.#spec.size);
     const again = countFirstPages(state, page, received, this.#resource, {
       'pager.pageName': this.#spec.pageName,
       'pager.in': this.#spec.in,

@@ -255,6 +255,47 @@ describe('a total', () => {
   });
 });
 
+describe('a first page that is not full', () => {
+  const bySkip =
+    (around: object, all: number): Respond =>
+    (query) => {
+      const start = Number(query.get('skip') ?? 3 * (Number(query.get('page') ?? 1) - 1));
+      return { body: { items: records(start, Math.min(all, start + 3)), ...around } };
+    };
+
+  test.each<[object]>([[{}], [{ count: null }], [{ count: '' }], [{ count: -1 }]])(
+    'may tell no total, and is read on until nothing comes: %j',
+    async (around) => {
+      for (const pager of [SKIP, NUMBERED])
+        for (const all of [0, 1, 2]) {
+          const answers = bySkip(around, all);
+          const found = await walk({ pager, fields: { data: 'items', total: 'count' } }, answers, answers);
+          expect(found).toMatchObject({ status: 'succeeded', verified: true, received: all });
+          expect(found.again!.verify).toMatchObject({ missing: 0, compared: all });
+        }
+    },
+  );
+
+  test('may say nothing of more', async () => {
+    const fields = { data: 'items', total: 'none', hasNext: 'has_more' };
+    for (const pager of [SKIP, NUMBERED])
+      expect(await walk({ pager, fields }, bySkip({}, 2))).toMatchObject({ verified: true, received: 2 });
+    const nothing: Respond = () => ({ body: { items: null, total: null } });
+    const counted = { data: 'items', total: 'total' };
+    expect(await walk({ pager: SKIP, fields: counted }, nothing)).toMatchObject(EMPTY);
+    expect(await walk({ pager: SKIP, fields: counted }, () => ({ body: {} }))).toMatchObject({ status: 'failed' });
+  });
+
+  test('is not the whole list where its records are only cut', async () => {
+    const cut: Respond = (query) => {
+      const start = Number(query.get('skip') ?? 3 * (Number(query.get('page') ?? 1) - 1));
+      return { body: { items: records(start, Math.min(7, start + 3)).filter(({ id }) => id !== 1) } };
+    };
+    for (const pager of [SKIP, NUMBERED])
+      expect(await walk({ pager, fields: { data: 'items', total: 'count' } }, cut)).toMatchObject({ received: 6 });
+  });
+});
+
 describe('more', () => {
   const flagged = { pager: NUMBERED, fields: { data: 'items', total: 'none', hasNext: 'hasMore' } };
   const chained = { pager: { ...TOKENS, tokenName: 'c' }, fields: { data: 'items', next: 'last id', hasNext: 'hasMore' } };
@@ -290,7 +331,7 @@ describe('more', () => {
 
   test('is not told by a first page that lacks it, or by another value', async () => {
     for (const flag of [undefined, null, '', 2, 'maybe', [], {}]) {
-      const answers: Respond = () => ({ body: { items: records(0, 2), hasMore: flag } });
+      const answers: Respond = () => ({ body: { items: records(0, 3), hasMore: flag } });
       expect(await walk(flagged, answers)).toMatchObject(failed('malformed_envelope', /hasMore/));
       expect(await walk(chained, answers)).toMatchObject(failed('malformed_envelope', /hasMore/));
     }
