@@ -147,8 +147,12 @@ export class OffsetPager implements Pager<OffsetState> {
 
     const isBarren = received.repeats === count;
     const counts = state.plain || state.end !== undefined || state.offset === 0 || received.repeats > 0;
-    const isEnd = hasNext === false || (total !== undefined && end >= total);
-    if (counts && isEnd && !this.#needsProof(count)) return { kind: 'done', overruled: more };
+    // The entry's own word that more follow goes before a total, which may be that of the page: until a page brings nothing new.
+    const isTotal = total !== undefined && end >= total && (hasNext !== true || (isBarren && state.requests > 0));
+    const isPageTotal = more !== undefined && state.requests === 0 && total === count && this.#fields.isNamed('total');
+    const isProved = !this.#needsProof(count) && !(count > 0 && isPageTotal);
+    if (counts && (hasNext === false || isTotal) && isProved)
+      return hasNext && more ? { kind: 'done', doubted: this.#fields.contradictedBy(more) } : { kind: 'done', overruled: more };
     if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren, again))
       return this.#behindEnd(state, page.count, isBarren, again, more);
 

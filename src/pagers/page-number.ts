@@ -139,7 +139,9 @@ export class PageNumberPager implements Pager<PageNumberState> {
         'contradicting_envelope',
         `${this.#fields.nameOf('total')} is ${total}, but the pages up to number ${state.page} hold ${offset}, and ${isLast ? 'none' : 'another'} follows`,
       );
-    if (isLast) return { ...this.#end(state, count, begunTwice), overruled: sign };
+    // A total may be that of the page: where something says that more follow, the page behind the first one must bring nothing.
+    const isPageTotal = sign !== undefined && state.requests === 0 && total === count && this.#fields.isNamed('total');
+    if (isLast && !(count > 0 && isPageTotal)) return { ...this.#end(state, count, begunTwice), overruled: sign };
     const step = state.requests === 0 ? count : state.step;
     const requests = state.requests + 1;
     const limit = state.limit ?? maxRequests(total, step);

@@ -489,6 +489,35 @@ describe('what a page promises of further ones', () => {
     expect(verify).not.toHaveProperty('contradiction');
   });
 
+  test.each<[string, object, object]>([
+    ['by the own flag', { total: 'count', hasNext: 'hasMore' }, { hasMore: true }],
+    ['by another flag', { total: 'count' }, { hasMore: true }],
+    ['by a link', { total: 'count' }, { next: '/api/things?page=2' }],
+  ])('goes before a total that only counts the page: %s', async (_what, fields, around) => {
+    // The service gives ten records at once, whatever it is asked for.
+    const answers: Respond = (query) => {
+      const skip = number(query.get('skip'), 10 * (number(query.get('page'), 1) - 1));
+      const items = records(skip, Math.min(40, skip + 10));
+      return { body: { items, count: items.length, ...around } };
+    };
+    for (const style of ['skip-take', 'page-number'])
+      expect(await walk({ pager: { style, size: 500 }, fields: { data: 'items', ...fields } }, answers)).toMatchObject({
+        verified: false,
+      });
+  });
+
+  test('leaves a total that is one of the list as it is', async () => {
+    const answers: Respond = (query) => {
+      const skip = number(query.get('skip'), 500 * (number(query.get('page'), 1) - 1));
+      return { body: { items: records(skip, 10), count: 10, hasMore: skip === 0 } };
+    };
+    for (const style of ['skip-take', 'page-number'])
+      for (const fields of [{ total: 'count' }, { total: 'count', hasNext: 'hasMore' }]) {
+        const found = await walk({ pager: { style, size: 500 }, fields: { data: 'items', ...fields } }, answers);
+        expect(found).toMatchObject({ verified: true, received: 10 });
+      }
+  });
+
   test('ends on a page of records that lacks what the pages before it told', async () => {
     for (const pager of [NUMBERED, SKIP]) {
       const answers: Respond = (query) => {
