@@ -1,4 +1,7 @@
-const SECONDS = /^\d{1,10}(\.\d*)?$/;
+const SECONDS = /^\d{1,13}(\.\d*)?$/;
+/** An instant rather than a duration, in seconds or in milliseconds since 1970: as a duration, the one is 30 years, the other as an instant 3,000. */
+const EPOCH_SECONDS = 1e9;
+const EPOCH_MS = 1e11;
 
 /**
  * Retry-After in both of its forms (RFC 9110, 10.2.3), and with a fraction of a second, as milliseconds from `now`, rounded up to a full second; of
@@ -8,9 +11,16 @@ export function parseRetryAfter(value: string | undefined, now: number): number 
   const text = value?.trim();
   if (!text) return undefined;
   const waits = text.split(/\s*,\s*/);
-  if (waits.every((wait) => SECONDS.test(wait))) return Math.max(...waits.map((wait) => Math.ceil(Number(wait)) * 1000));
+  if (waits.every((wait) => SECONDS.test(wait)))
+    return Math.max(...waits.map((wait) => millisecondsOf(Math.ceil(Number(wait)), now)));
   const instant = readInstant(text);
   return instant === undefined ? undefined : Math.max(0, instant - now);
+}
+
+/** Milliseconds from `now` that a number of seconds tells, or an instant in seconds or milliseconds since 1970. */
+export function millisecondsOf(number: number, now: number): number {
+  if (number > EPOCH_MS) return Math.max(0, number - now);
+  return number > EPOCH_SECONDS ? Math.max(0, number * 1_000 - now) : number * 1_000;
 }
 
 const TIME = String.raw`\d\d:\d\d:\d\d`;

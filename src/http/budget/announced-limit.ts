@@ -1,4 +1,4 @@
-import { readInstant } from '../retry-after.js';
+import { millisecondsOf, readInstant } from '../retry-after.js';
 
 type Headers = Readonly<Record<string, string>>;
 
@@ -22,11 +22,15 @@ export function announcedLimit(headers: Headers): number | undefined {
   return known.length === 0 ? undefined : Math.min(...known);
 }
 
+/** Seconds of a window from which on a limit is a quota. */
+const DAY = 86_400;
+
 /** Requests a second of a policy; NaN where it tells none, or counts something else than requests. */
 function rateOf(policy: string): number {
   if (!/^(undefined|requests?)$/.test(String(parameter(policy, 'qu')))) return Number.NaN;
   const quota = parameter(policy, 'q') ?? /^\s*(\d+)\s*;/.exec(policy)?.[1];
-  return Number(quota) / Number(parameter(policy, 'w') ?? parameter(policy, 'window'));
+  const window = Number(parameter(policy, 'w') ?? parameter(policy, 'window'));
+  return window >= DAY ? Number.NaN : Number(quota) / window;
 }
 
 /** Milliseconds until the service's window ends, where the headers say that nothing is left of it; undefined where something is, or none says. */
@@ -44,17 +48,11 @@ export function exhaustedForMs(headers: Headers, now: number): number | undefine
   return known.length === 0 ? undefined : Math.max(...known);
 }
 
-/** An instant rather than a duration, in seconds or in milliseconds since 1970: as a duration, the one is 30 years, the other as an instant 3,000. */
-const EPOCH_SECONDS = 1e9;
-const EPOCH_MS = 1e11;
-
 /** A reset as milliseconds from now. It is seconds from now, an instant in seconds or milliseconds since 1970, or a date. */
 function resetMs(reset: string | undefined, now: number): number | undefined {
   if (reset === undefined) return undefined;
   const number = numberIn(reset);
-  if (number > EPOCH_MS) return Math.max(0, number - now);
-  if (number > EPOCH_SECONDS) return Math.max(0, number * 1_000 - now);
-  if (number >= 0) return number * 1_000;
+  if (number >= 0) return millisecondsOf(number, now);
   const instant = readInstant(reset);
   return instant === undefined ? undefined : Math.max(0, instant - now);
 }

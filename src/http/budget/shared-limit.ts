@@ -14,8 +14,8 @@ interface SharedLimitDependencies {
   readonly set: number | undefined;
 }
 
-/** The longest that a service is left alone because it asked for it. */
-const MOST_PAUSE_SECONDS = 86_400;
+/** The longest that an environment is left alone because one answer asked for it: then it is asked again, and may say so again. */
+const MOST_PAUSE_SECONDS = 3_600;
 /** Twice as long as it takes until a busy process reads it anyway: what one that was idle knows is older, and read before it asks. */
 const STALE_MS = 1_000;
 

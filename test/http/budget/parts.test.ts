@@ -9,7 +9,8 @@ import { RollingCount } from '../../../src/http/budget/rolling-count.js';
 describe('what the headers announce', () => {
   test.each([
     [{ 'ratelimit-policy': '"default";q=100;w=10' }, 10],
-    [{ 'ratelimit-policy': '"burst";q=50;w=1, "day";q=86400;w=86400' }, 1],
+    [{ 'ratelimit-policy': '"burst";q=50;w=1, "day";q=86400;w=86400' }, 50],
+    [{ 'ratelimit-policy': '"day";q=1000;w=86400' }, undefined],
     [{ 'ratelimit-policy': '20;w=1' }, 20],
     [{ 'ratelimit-limit': '20, 20;w=1' }, 20],
     [{ ratelimit: '"default";r=19;t=1' }, undefined],

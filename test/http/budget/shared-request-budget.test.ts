@@ -103,6 +103,8 @@ describe('in simulated time', () => {
     test.each([
       ['seconds', '3'],
       ['seconds with a fraction', '2.5'],
+      ['an instant in seconds', String(Date.UTC(2026, 0, 15, 0, 0, 3) / 1_000)],
+      ['an instant in milliseconds', String(Date.UTC(2026, 0, 15, 0, 0, 3))],
       // A date has no milliseconds, and neither has the virtual clock's beginning.
       ['a date', new Date(Date.UTC(2026, 0, 15, 0, 0, 3)).toUTCString()],
     ])('keeps every worker away: %s', async (_, retryAfter) => {
@@ -127,6 +129,15 @@ describe('in simulated time', () => {
       await asked(budget, 429, { 'retry-after': '0' });
       expect(await asked(budget)).toBe(0);
     });
+
+    test.each(['86400', new Date(Date.UTC(2099, 0, 1)).toUTCString()])(
+      'of more than an hour is an hour: %s',
+      async (retryAfter) => {
+        const budget = open('a');
+        await asked(budget, 429, { 'retry-after': retryAfter });
+        await expect(asked(budget)).rejects.toMatchObject({ code: 'service_throttled', retryAfterMs: 3_600_000 });
+      },
+    );
 
     test('of minutes is told to whoever waits, with the time that is left', async () => {
       const budget = open('a');
