@@ -11,7 +11,8 @@ export function pathOfLink(
   link: string,
   { url, base = url, hosts }: { readonly url: string; readonly base?: string; readonly hosts: readonly string[] },
 ): string | LinkFault {
-  const address = addressOf(link, base);
+  // A link that is a query alone is of the address that was asked: the context of OData has another path.
+  const address = addressOf(link, link.startsWith('?') ? url : base);
   if (address === undefined) return { kind: 'no_address' };
   if (!isOfApi(address, url, hosts)) return { kind: 'other_host', host: address.host };
   return address.pathname + address.search;

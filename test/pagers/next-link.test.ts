@@ -71,6 +71,8 @@ describe('a link to the next page', () => {
     const context = (text: string) => linkIn(`{"@odata.context":${text},"value":[],"next":"Companies(7)/shifts?$skiptoken=2"}`);
     expect(context('"../$metadata#Shifts"')).toBe('/v1/companies/Companies(7)/shifts?$skiptoken=2');
     expect(context('"https://api.example.com/odata/v4/$metadata#Shifts"')).toBe('/odata/v4/Companies(7)/shifts?$skiptoken=2');
+    const query = linkIn('{"@odata.context":"../$metadata#Shifts","value":[],"next":"?$skiptoken=2"}');
+    expect(query).toBe('/v1/companies/7/shifts?$skiptoken=2');
     expect(context('7')).toBe('/v1/companies/7/Companies(7)/shifts?$skiptoken=2');
     expect(context('"http://api.example.com:8080/odata/v4/$metadata#Shifts"')).toBe('/odata/v4/Companies(7)/shifts?$skiptoken=2');
     for (const other of ['https://inner.example.com/odata/$metadata', '//inner.example.com/odata/', 'urn:context', 'https://['])

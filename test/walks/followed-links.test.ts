@@ -111,3 +111,9 @@ test('links of an answer whose context is of another host are relative to what w
   linkTo = (path) => path.slice(path.indexOf('members'));
   expect(await walk('members')).toMatchObject({ walked: { verified: true, received: RECORDS }, verify: { missing: 0 } });
 });
+
+test('links that are a query alone are of the address that was asked, whatever the context', async () => {
+  context = '../$metadata#Links';
+  linkTo = (path) => path.slice(path.indexOf('?'));
+  expect(await walk('members')).toMatchObject({ walked: { verified: true, received: RECORDS }, verify: { missing: 0 } });
+});
