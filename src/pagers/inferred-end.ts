@@ -77,7 +77,7 @@ export function withDoubts<S extends JsonObject & EndState>(
   if (advance.kind === 'again')
     return { ...advance, state: { ...advance.state, doubted: state.doubted, promised: state.promised } };
   const isSkipped = end?.status !== undefined && received.repeats < page.count;
-  const doubted = state.doubted ?? (isSkipped ? skippedPage(end.index, end.status!) : undefined);
+  const doubted = state.doubted ?? (isSkipped ? skippedPage(end.index, end.status) : undefined);
   const isTold = (page.total ?? state.total) !== undefined || page.hasNext === false;
   const isDenied = page.count > 0 || page.deniesMore || page.signs?.some(({ kind }) => kind === 'page');
   const kept = isDenied ? undefined : state.promised;
