@@ -180,7 +180,7 @@ export class EnvelopeFields {
         `${problem}, but ${elsewhere} is one; check fields.data, or name it in fields.ignore`,
       );
     const isTold = total === 0 || hasNext === false || isEndTold === true || isSilent === false;
-    const around = membersAround(rest, this.#envelope);
+    const around = membersAround(rest, this.dataPath.slice(0, -1));
     if (isTold || deniesMore(around)) return read;
     if (isMissing) return this.fail('malformed_envelope', `${problem}, and nothing says that there are no records`);
     const sentence = sentenceOf(around, isPassedOver);
@@ -198,7 +198,7 @@ export class EnvelopeFields {
    */
   around(answer: Answer): Pick<Envelope, 'signs' | 'deniesMore' | 'denied'> {
     const isPassedOver = (member: string) => this.#isPassedOver(member);
-    const around = membersAround(answer.rest, this.#envelope);
+    const around = membersAround(answer.rest, this.dataPath.slice(0, -1));
     const denial = denialOfSuccess(around, isPassedOver);
     if (denial && answer.count === 0) throw successDenied(this.#resource, denial);
     const signs = signsOfMore(answer, around, isPassedOver);
@@ -209,7 +209,7 @@ export class EnvelopeFields {
 
   /** How many records a page of the list has at most, as a member or header says that the entry does not name. */
   statedSize(answer: Answer): number | undefined {
-    const members = [...membersAround(answer.rest, this.#envelope).flat(), ...membersOfHeaders(answer)];
+    const members = [...membersAround(answer.rest, this.dataPath.slice(0, -1)).flat(), ...membersOfHeaders(answer)];
     return (
       wholeNumber(members.find(({ member, name }) => SIZE_NAMES.has(name) && !this.#isPassedOver(member))?.value) || undefined
     );

@@ -270,9 +270,9 @@ export class OffsetPager implements Pager<OffsetState> {
     const refused = refusedPage(error);
     if (!refused || requests === 0 || total !== undefined || (promised && !end)) return undefined;
     const { reason, status } = refused;
-    // A service may cut its pages short where its limit is, so that a short page proves less than among pages by number. Pages of one record are all full.
-    const isUnclear = reason === 'unclear' || (plain && !end && reason === 'nothing');
-    const doubt = reason === 'limit' || (isUnclear && (plain || end)) ? limitedEnd(end?.index ?? offset, status) : undefined;
+    // A service may cut its pages short where its limit is, so that a short page proves less than among pages by number.
+    const doubt =
+      reason === 'limit' || (reason === 'unclear' && (plain || end)) ? limitedEnd(end?.index ?? offset, status) : undefined;
     const doubted = state.doubted ?? end?.doubted ?? promised ?? doubt;
     if (end && isRefusedOtherwise(end, refused)) return undefined;
     if (end || reason === 'limit') return { kind: 'ended', doubted };

@@ -204,7 +204,7 @@ export class PageNumberPager implements Pager<PageNumberState> {
   }
 
   /**
-   * A page shorter than the others is the last one, whatever a service says of the next. Behind a full page, a refusal must say plainly that there is no such page. One that
+   * A page shorter than the others is the last one, whatever a service says of the next. Behind a full page, a refusal in words that are not known may have another reason. One that
    * the service calls wrong wherever it asks for another page than a full first one may be wrong in its parameters.
    */
   #doubtOf({ status, reason }: RefusedPage, { end, offset, step, last = step }: PageNumberState): Doubted | undefined {
@@ -212,7 +212,7 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const isOnlyPage = index === step;
     const isFull = isOnlyPage ? step >= this.#spec.size : last >= step;
     if (isOnlyPage && isFull && status === 400 && reason !== 'limit') return { doubt: 'end_unproved' };
-    const isUnproved = isFull ? reason !== 'end' : isOnlyPage && reason === 'limit';
+    const isUnproved = reason === 'limit' ? isFull || isOnlyPage : isFull && reason === 'unclear';
     return isUnproved && (!end || end.status !== undefined) ? limitedEnd(index, status) : undefined;
   }
 }

@@ -19,7 +19,7 @@ const BEYOND_THE_END =
 /** Phrases that say that there is no such page. */
 const NO_SUCH_PAGE = [
   /\bnot found\b|out of (range|bounds?)|no (more|further|such|other|additional|results?|records?|items?|data|content|rows|entries)\b/i,
-  /\b(does|do|did) ?(not|n't) exist|not exist|\bnon-?existent|there (is|are) no\b|(no|not|cannot be) satisf|invalid page\b(?! ?size)|page is empty/i,
+  /\b(does|do|did) ?(not|n't) exist|not exist|\bnon-?existent|there (is|are) no\b|(no|not|cannot be) satisf|(invalid|illegal|bad) (page|offset|position|start|index|range)\b(?! ?size)|page is empty/i,
   /nicht gefunden|existiert nicht|introuvable|n.existe pas|no existe\b|no encontrad|não encontrad|non trovat|不存在|未找到|找不到/i,
 ];
 /** The name of a status is no more than the status. */
@@ -43,12 +43,11 @@ const SAYS_NOTHING =
 
 /**
  * What the texts of a refusal say:
- * - `end`: there is no such page.
+ * - `end`: there is no such page, or nothing but that the request was wrong.
  * - `limit`: it has another reason.
  * - `unclear`: they are in words that are not known.
- * - `nothing`: there are none, or they say that the request was wrong.
  */
-export type RefusalReason = 'end' | 'limit' | 'unclear' | 'nothing';
+export type RefusalReason = 'end' | 'limit' | 'unclear';
 
 /** A refusal of a page that may stand behind the end of a list. */
 export interface RefusedPage {
@@ -60,26 +59,24 @@ export interface RefusedPage {
 export function refusedPage(error: MusterError): RefusedPage | undefined {
   const status = Number(error.details['status']);
   if (error.code !== 'service_refused' || error.details['own_words'] !== true || !NOTHING_BEHIND.has(status)) return undefined;
-  return { status, reason: reasonOf(refusalTexts(error), status) };
+  return { status, reason: reasonOf(refusalTexts(error)) };
 }
 
-function reasonOf(texts: readonly string[] | undefined, status: number): RefusalReason {
+function reasonOf(texts: readonly string[] | undefined): RefusalReason {
   if (texts === undefined) return 'unclear';
   const said = new Set(texts.map(saidBy));
   if (said.has('limit')) return 'limit';
-  if (said.has('end')) return 'end';
-  if (said.has('unclear')) return 'unclear';
-  // A 400 without words may be for anything.
-  return said.has('status') || status !== 400 ? 'end' : 'nothing';
+  return said.has('end') || !said.has('unclear') ? 'end' : 'unclear';
 }
 
-function saidBy(text: string): RefusalReason | 'status' {
+/** What one of the texts says; undefined where it says no more than the status does. */
+function saidBy(text: string): RefusalReason | undefined {
   const words = text.replaceAll(/(?<=[a-z\d])(?=[A-Z])|[_-]+/g, ' ');
   const rest = words.replaceAll(BEYOND_THE_END, '');
   if (OTHER_REASON.some((pattern) => pattern.test(rest))) return 'limit';
-  if (STATUS_NAME.test(words)) return 'status';
+  if (STATUS_NAME.test(words)) return undefined;
   if (rest !== words || NO_SUCH_PAGE.some((pattern) => pattern.test(words))) return 'end';
-  return isClear(text, words) ? 'nothing' : 'unclear';
+  return isClear(text, words) ? undefined : 'unclear';
 }
 
 /** Whether a text is known to tell no reason: an address, a number, an identifier, one word, or words that say nothing. */

@@ -93,7 +93,7 @@ describe('lies', () => {
   );
 
   const failing = eachList([named('denied'), named('late-error')]);
-  test.each(failing.filter(([, resource]) => resource !== 'contracts'))(
+  test.each(failing)(
     '%s: %s waits for a right answer',
     async (name, resource) => {
       expect(named(name).see).toMatch(/\bthe run waits, and .* once the service answers rightly\. Every row stays\.$/i);
