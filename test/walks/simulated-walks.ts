@@ -218,10 +218,9 @@ export async function simulate(
     if (reorders) continue;
     here.stir = () => {};
     await walk(mirror, { ...here, forgetful: 0 });
-    // A list whose only page is full and names no other may be one whose pages name each other by another name.
+    // A list whose last page is full, or as long as the longest, and names no other may go on: its name may have been lost.
     if (style === 'link' && mirror.outcome?.kind === 'unverified') {
       expect(mirror.outcome.reason).toBe('end_unproved');
-      expect(here.list.ids.length).toBe(here.endpoint.pager.size);
       continue;
     }
     expect(mirror.outcome, `seed ${seed}, quiet: ${JSON.stringify(here.endpoint)}`).toMatchObject({ kind: 'verified' });
