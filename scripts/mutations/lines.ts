@@ -209,8 +209,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'an access token that may be outdated ends no authorization',
     file: 'src/oauth/access-token-manager.ts',
-    line: 'if (!isCurrent || !state.isJustRenewed || state.isLeased) return false;',
-    becomes: 'if (!isCurrent) return false;',
+    line: "if (!isCurrent || !state.isJustRenewed || state.isLeased) return 'outdated';",
+    becomes: "if (!isCurrent) return 'outdated';",
     tests: ['test/oauth/refused-access-token.test.ts'],
   },
   {
@@ -244,8 +244,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a full first page that says nothing of another proves nothing',
     file: 'src/pagers/chain.ts',
-    line: 'if (page.count < this.#size || !isUntold) return { ...overruled };',
-    becomes: 'return { ...overruled };',
+    line: "if (!isOpen || page.total !== undefined) return { kind: 'done', overruled: more };",
+    becomes: "return { kind: 'done', overruled: more };",
     tests: ['test/walks/judge.test.ts'],
   },
   {

@@ -117,10 +117,7 @@ export abstract class ChainPager implements Pager<ChainState> {
     // A total is held against what came, and says more than any sign.
     if (more && page.total === undefined && !page.isEndTold) return { kind: 'done', doubted: this.fields.contradictedBy(more) };
     const isOpen = this.#isFull(state, page) && this.#isUntold(state, page, more);
-    // A total that is the length of a full page may be just that.
-    const isConfirmed =
-      page.total !== undefined && !(requests === 0 && this.fields.isNamed('total') && page.total === page.count);
-    if (!isOpen || isConfirmed) return { kind: 'done', overruled: more };
+    if (!isOpen || page.total !== undefined) return { kind: 'done', overruled: more };
     // One that was asked for fewer records must name the page of those that are left.
     if (this.canAskForFewer && state.fewer === undefined && page.count > 1)
       return { kind: 'again', state: { ...state, fewer: page.count - 1 } };
@@ -138,7 +135,7 @@ export abstract class ChainPager implements Pager<ChainState> {
    * the way. On the first page a place that the entry names wrongly would say the same.
    */
   #isUntold({ requests }: ChainState, page: Page, more: Sign | undefined): boolean {
-    if (requests > 0) return !page.isEndTold && (page.isSilent === true || page.lacks !== undefined);
+    if (requests > 0) return !page.isEndTold && page.lacks !== undefined;
     const isFlagNamed = this.fields.isNamed('hasNext');
     const isTold = page.isEndTold && !more && (!isFlagNamed || this.fields.isCalledMore());
     return !isTold && (isFlagNamed || this.fields.isNamed('next') || page.isSilent === true);

@@ -14,6 +14,9 @@ export interface AnswerRead {
   readonly noRecords?: NoRecords;
 }
 
+/** A page without a body (status 204). */
+export const NO_CONTENT: AnswerRead = { rest: undefined, texts: [], noRecords: 'no-content' };
+
 /** Where a value stands in a JSON text: `start` is its first character, `end` the one behind it. */
 interface Place {
   readonly start: number;

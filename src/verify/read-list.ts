@@ -13,7 +13,7 @@ import { unstorableReason } from '../pagers/unstorable.js';
 import type { ListMarks } from '../privacy/marks.js';
 import { treat } from '../privacy/treat.js';
 import { ownSignOfEnd, ownSignOfMore } from './own-signs.js';
-import { type AnswerRead, heapOfParsed, idIn, readAnswer } from './read-answer.js';
+import { heapOfParsed, idIn, NO_CONTENT, readAnswer } from './read-answer.js';
 
 /** A record as the second reader received it. */
 export interface SecondRecord {
@@ -200,9 +200,6 @@ async function pageBehind(of: Pass, state: JsonObject, count: number): Promise<r
     throw error;
   }
 }
-
-/** What is read of an answer without a body, status 204. */
-const NO_CONTENT: AnswerRead = { rest: undefined, texts: [], noRecords: 'no-content' };
 
 async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass, input: PageInput) {
   const { resource } = endpoint;

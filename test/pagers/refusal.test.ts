@@ -74,9 +74,8 @@ describe('the refusal of a page', () => {
     'E1042',
     'https://api.example.com/errors/4',
     'An error has occurred.',
-  ])('says nothing: %s', (sentence) => {
-    expect(refusal(sentence, 400)).toEqual({ status: 400, reason: 'nothing' });
-    for (const status of [404, 416]) expect(refusal(sentence, status)).toEqual({ status, reason: 'end' });
+  ])('says nothing but that there is no page: %s', (sentence) => {
+    for (const status of [400, 404, 416]) expect(refusal(sentence, status)).toEqual({ status, reason: 'end' });
   });
 
   test.each([

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import type { Clock } from '../../src/core/clock.js';
 import { isMusterError, MusterError } from '../../src/core/errors.js';
+import { keepRefusalTexts } from '../../src/core/refusal-texts.js';
 import { AnswerMemory } from '../../src/http/answer-memory.js';
 import type { ApiRequest, ApiResponse } from '../../src/http/api-client.js';
 import type { TokenSource } from '../../src/http/token-source.js';
@@ -25,7 +26,11 @@ async function walked(service: LyingService, mirror: MemoryMirror): Promise<{ ve
   const endpoint = validateCatalogue({ list: service.entry }, 'test').endpoints[0]!;
   const request = async ({ path, query = {}, link, memory }: ApiRequest): Promise<ApiResponse> => {
     const { status, headers, body } = service.answer({ path: link ?? path, query });
-    if (status !== 200) throw new MusterError('service_refused', 'refused', { details: { status, own_words: true } });
+    if (status !== 200) {
+      const refusal = new MusterError('service_refused', 'refused', { details: { status, own_words: true } });
+      keepRefusalTexts(refusal, []);
+      throw refusal;
+    }
     const bytes = ownBytes(JSON.stringify(body));
     memory?.fit(bytes.length);
     memory?.settle(bytes.length);

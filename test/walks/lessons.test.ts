@@ -93,22 +93,19 @@ describe('lies', () => {
   );
 
   const failing = eachList([named('denied'), named('late-error')]);
-  test.each(failing)(
-    '%s: %s waits for a right answer',
-    async (name, resource) => {
-      expect(named(name).see).toMatch(/\bthe run waits, and .* once the service answers rightly\. Every row stays\.$/i);
-      const seen = await world.meet(name, resource, { isKnown: true });
-      expect(seen.run).toMatchObject({ status: 'queued', attempts: 1 });
-      expect(await world.atLast(seen)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, deleted: 0 }] });
-      await expectMirrored(seen.company, resource);
-      await world.begin();
-      expect((await world.meet(name, resource)).run).toMatchObject({
-        status: 'queued',
-        attempts: 1,
-        walks: [{ verified: false }],
-      });
-    },
-  );
+  test.each(failing)('%s: %s waits for a right answer', async (name, resource) => {
+    expect(named(name).see).toMatch(/\bthe run waits, and .* once the service answers rightly\. Every row stays\.$/i);
+    const seen = await world.meet(name, resource, { isKnown: true });
+    expect(seen.run).toMatchObject({ status: 'queued', attempts: 1 });
+    expect(await world.atLast(seen)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, deleted: 0 }] });
+    await expectMirrored(seen.company, resource);
+    await world.begin();
+    expect((await world.meet(name, resource)).run).toMatchObject({
+      status: 'queued',
+      attempts: 1,
+      walks: [{ verified: false }],
+    });
+  });
 
   test.each(named('same-etag').lists!)('same-etag: %s follows what changes', async (resource) => {
     const { walk, company, again } = await world.meet('same-etag', resource);

@@ -191,8 +191,7 @@ describe('a refusal for another reason than the end', () => {
     [400, { message: 'Pagination is available for the first 6 results' }],
     [400, { message: 'Use the export endpoint to retrieve more records' }],
     [404, { error: 'page_not_in_plan' }],
-    [400, {}],
-  ])('is no end behind a full page, where it does not say so: %i %j', async (status, body) => {
+  ])('is no end behind a full page, where it says something else: %i %j', async (status, body) => {
     const limited = list(9, () => ({ status, body }), 6);
     const found = await walk({ pager: NUMBERED, fields: BARE }, limited, limited);
     expect(found).toMatchObject({ ...contradicted, received: 6 });
