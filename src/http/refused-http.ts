@@ -4,7 +4,7 @@ import { errors } from 'undici';
 export const MAX_HEADER_BYTES = 65_536;
 
 /**
- * What is wrong with an answer that came and is no HTTP as RFC 9112 has it; undefined where the error is another. The parser's words are fixed
+ * The fault of an answer that came and is no HTTP as RFC 9112 has it; undefined where the error is another. The parser's words are fixed
  * texts and quote nothing of the answer.
  */
 export function refusedHttp(error: unknown): string | undefined {

@@ -26,7 +26,7 @@ export interface TokenSource {
   readonly evidence?: TokenEvidence;
 }
 
-/** What earlier answers of the API to one company's tokens say of a later 401. */
+/** The evidence that earlier answers of the API to one company's tokens are for a later 401. */
 export interface TokenEvidence {
   /** The API took a token. `witness`: the address, if it may be asked again to tell whether a later token is refused everywhere. */
   taken(witness?: string): Promise<void> | undefined;

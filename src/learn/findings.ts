@@ -9,7 +9,7 @@ import type { ListAddress } from './probing.js';
 import type { Rehearsal } from './rehearsal.js';
 import type { TriedEtag } from './try-etag.js';
 
-/** Everything that was seen of a list for which there is an entry. */
+/** All that was seen of a list for which there is an entry. */
 export interface SeenList {
   readonly address: ListAddress;
   readonly view: ListView;

@@ -91,7 +91,7 @@ export class RefreshAttempt {
     }
   }
 
-  /** What an error brings along as a refresh token may be anything: it must not take the place of one that is good, and a person can find it. */
+  /** A refresh token that comes with an error may be anything: it must not take the place of one that is good, and a person can find it. */
   async #keepOld({ told, refreshToken, ...answer }: Answer<'malformed'>, sentAt: number): Promise<Secret> {
     if (!told) return this.#conclude({ ...answer, kind: 'ambiguous' }, sentAt);
     const origin = { since: this.#state.readAt };
@@ -259,7 +259,7 @@ type Failure = RefusingAnswer & {
   readonly cause?: unknown;
 };
 
-/** What the service answered, for the log. `answered_error` and not `error`: pino gives that name to errors. */
+/** The service's answer, for the log. `answered_error` and not `error`: pino gives that name to errors. */
 function answeredFields({ status, error }: RefusingAnswer = {}) {
   return { ...(status !== undefined && { answered_status: status }), ...(error !== undefined && { answered_error: error }) };
 }

@@ -135,7 +135,7 @@ function readError(answered: Answered, text: string): TokenAnswer {
   return { ...answered, error, kind: isClientFault ? 'client_refused' : 'unexplained' };
 }
 
-/** What a person who has just given a token or a code is told to suspect after an unexplained error. */
+/** The cause that a person who has just given a token or a code is told to suspect after an unexplained error. */
 export function suspectOf({ status, error }: Answered): 'token' | 'client' | 'service' {
   if (error !== undefined && SERVICE_FAULTS.has(error)) return 'service';
   // Elsewhere than in a 400 a proxy's page is likely, or a refusal of our client.

@@ -6,7 +6,7 @@ import { noteTaken } from '../db/tables/refused-tokens.js';
 import { findToken } from '../db/tables/tokens.js';
 import type { TokenEvidence } from '../http/token-source.js';
 
-/** What is known of one company. */
+/** The evidence of one company. */
 interface Known {
   /** Address that took a token last. */
   witness?: string;
@@ -17,7 +17,7 @@ interface Known {
 }
 
 /**
- * What this process has seen the API answer to each company's tokens. The database is told of it only where a token was refused: by all that
+ * The answers of the API to each company's tokens, as far as this process has seen them. The database is told of it only where a token was refused: by all that
  * was asked, or by the company's own record alone.
  */
 export class KnownEvidence {

@@ -15,7 +15,7 @@ export { type Envelope, envelopeOf };
 export interface Answer extends AnswerAround {
   /** Records of the page. */
   readonly count: number;
-  /** What stands in the place of the array of records, where that is none. */
+  /** The value in the place of the array of records, where that is none. */
   readonly noRecords?: NoRecords | undefined;
   /** The last record, parsed; undefined on an empty page. Only for pagers that say that they read it. */
   lastRecord(): unknown;
@@ -101,7 +101,7 @@ export class EnvelopeFields {
     return this.#understood('hasNext', flagOf(this.#value('hasNext', answer)), 'neither true nor false');
   }
 
-  /** What leads to the next page. `leadsBy`: the members by which an object does. */
+  /** The value that leads to the next page. `leadsBy`: the members by which an object does. */
   next(answer: Answer, leadsBy: ReadonlySet<string>): Exclude<SaidNext, { kind: 'unclear' }> {
     const value = this.#value('next', answer);
     const next = this.readsLastRecord ? nextOfRecord(value) : nextOf(value, leadsBy);
@@ -138,7 +138,7 @@ export class EnvelopeFields {
     return said.kind === 'said' ? said.value : undefined;
   }
 
-  /** What a first page must tell and this one does not, where `value` is undefined. */
+  /** The value that a first page must tell and this one does not, where `value` is undefined. */
   lacking(field: Field, value: unknown): string | undefined {
     return value === undefined && !this.isNowhere(field) ? `${this.nameOf(field)} is missing, or tells nothing` : undefined;
   }
@@ -152,7 +152,7 @@ export class EnvelopeFields {
   }
 
   /**
-   * What an answer says, as far as its array of records does not tell: it may have none only where nothing says that there are records, here or on
+   * The envelope, as far as the array of records does not tell it: an answer may have none only where nothing says that there are records, here or on
    * a further page. Where its place is missing altogether, the page must say in another way that there are none, wherever it stands: an error that a
    * gateway sends with status 200 lacks it, too. Throws MusterError `malformed_envelope`.
    */

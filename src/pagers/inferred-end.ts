@@ -51,13 +51,13 @@ export function isRefusedOtherwise({ status }: InferredEnd, refused: RefusedPage
   return status !== undefined && status !== refused.status;
 }
 
-/** What a pager's state says of the end of such a list. */
+/** The part of a pager's state that speaks of the end of such a list. */
 export type EndState = {
   /** The list seems to have ended before this page. */
   readonly end?: InferredEnd | undefined;
   /** Why not all of the list may have come, wherever it ends. */
   readonly doubted?: Doubted | undefined;
-  /** What the last page that spoke of further ones promised: the doubt about an end that comes before them. */
+  /** The promise of the last page that spoke of further ones: the doubt about an end that comes before them. */
   readonly promised?: Doubted | undefined;
 };
 
@@ -86,7 +86,7 @@ export function withDoubts<S extends JsonObject & EndState>(
   return { ...advance, state: { ...advance.state, doubted, promised } };
 }
 
-/** What says that more follow behind a page: the place that the entry names, or something else around the records. */
+/** The sign that more follow behind a page: the place that the entry names, or something else around the records. */
 export function saidOfMore({ hasNext, signs }: Page, here: Here, fields: EnvelopeFields): Sign | undefined {
   return hasNext ? { member: fields.nameOf('hasNext'), value: true, kind: 'flag' } : moreBehind(signs, here);
 }

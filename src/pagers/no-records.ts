@@ -1,14 +1,14 @@
 import { isObject, plainName } from './around.js';
 
 /**
- * What an answer has in the place of its array of records, where that is a spelling of "no records":
+ * The value that an answer has in the place of its array of records, where that is a spelling of "no records":
  * - `no-content`: it has no body and says so (status 204).
  * - `null`, `empty`: null, or an object without a member.
  * - `missing`: the place is not there.
  */
 export type NoRecords = 'no-content' | 'null' | 'empty' | 'missing';
 
-/** What stands in the place of the records of an answer that has no array there; undefined where that is no spelling of "no records". */
+/** The value in the place of the records of an answer that has no array there; undefined where that is no spelling of "no records". */
 export function noRecordsAt(answer: unknown, path: readonly string[]): NoRecords | undefined {
   let holder = answer;
   for (const [depth, name] of path.entries()) {
@@ -22,7 +22,7 @@ export function noRecordsAt(answer: unknown, path: readonly string[]): NoRecords
   return path.length > 0 && isObject(holder) && Object.keys(holder).length === 0 ? 'empty' : undefined;
 }
 
-/** What is wrong with the place of the records of an answer without an array there, in a message's words. */
+/** The fault of the place of the records of an answer without an array there, in a message's words. */
 export function noArrayAt(answer: unknown, path: readonly string[]): string {
   let holder = answer;
   for (const [depth, name] of path.entries()) {

@@ -11,7 +11,7 @@ import { refusedPage } from './refusal.js';
 import type { Here } from './signs-of-more.js';
 import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
-/** What the service calls the first position. Without a default: one would be a change of every entry, whose lists are then walked from their beginning. */
+/** The number of the first position. It has no default: one would be a change of every entry, whose lists are then walked from their beginning. */
 const FIRST = firstNumber('record').optional();
 
 export const SKIP_TAKE_SCHEMA = z
@@ -207,7 +207,7 @@ export class OffsetPager implements Pager<OffsetState> {
     return { page: Math.floor(offset / this.#spec.size), position: this.#positionOf(offset) };
   }
 
-  /** What the service calls the position at an index. */
+  /** The service's number of the position at an index. */
   #positionOf(offset: number): number {
     return offset + (this.#spec.first ?? 0);
   }

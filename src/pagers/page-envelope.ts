@@ -1,11 +1,11 @@
 import type { Sign } from './around.js';
 import type { Doubted } from './doubt.js';
 
-/** What a response says around its records. */
+/** The values around the records of a response. */
 export interface Envelope {
   /** Records of the whole list. */
   readonly total?: number | undefined;
-  /** What leads to the next page of a list whose pages name each other; undefined on the last one. */
+  /** The value that leads to the next page of a list whose pages name each other; undefined on the last one. */
   readonly nextToken?: string | number | undefined;
   /** Whether another page follows, where the list says so and its pages do not name each other. */
   readonly hasNext?: boolean | undefined;
@@ -17,9 +17,9 @@ export interface Envelope {
   readonly isBlank?: boolean | undefined;
   /** How many records a page has at most, where a member around them says so. */
   readonly statedSize?: number | undefined;
-  /** What the page does not tell, though the list's first page must, in a message's words: a wrong place would look like a value that is left out. */
+  /** The value that the page does not tell, though the list's first page must, in a message's words: a wrong place would look like a value that is left out. */
   readonly lacks?: string | undefined;
-  /** Whatever else around the records may say that more follow. */
+  /** All else around the records that may say that more follow. */
   readonly signs?: readonly Sign[] | undefined;
   /** An empty page: something around its records says that no more follow. */
   readonly deniesMore?: boolean | undefined;
@@ -27,7 +27,7 @@ export interface Envelope {
   readonly denied?: Doubted | undefined;
 }
 
-/** What a page, or an answer that is kept, says around its records, and nothing else of it. */
+/** The envelope of a page, or of an answer that is kept, and nothing else of it. */
 export function envelopeOf({
   total,
   nextToken,

@@ -10,7 +10,7 @@ export function isRefusedWith({ code, details }: MusterError, statuses: Readonly
   return code === 'service_refused' && isOfTheApi && statuses.has(Number(details['status']));
 }
 
-/** What services answer to a position behind the end of a list. */
+/** Statuses that services answer to a position behind the end of a list. */
 const NOTHING_BEHIND = new Set([400, 404, 416]);
 
 /** Phrases in which words of a limit speak of the end of the list. */
@@ -42,7 +42,7 @@ const SAYS_NOTHING =
   /^(an?|the|is|was|has|occurred|one|or|more|http|api|rest|bad|invalid|illegal|wrong|client|user|server|request|response|error|errors|exception|status|code|fail|failed|failure|refused|validation|value|argument|parameter|query)$/i;
 
 /**
- * What the texts of a refusal say:
+ * The reason that the texts of a refusal give:
  * - `end`: there is no such page, or nothing but that the request was wrong.
  * - `limit`: it has another reason.
  * - `unclear`: they are in words that are not known.
@@ -69,7 +69,7 @@ function reasonOf(texts: readonly string[] | undefined): RefusalReason {
   return said.has('end') || !said.has('unclear') ? 'end' : 'unclear';
 }
 
-/** What one of the texts says; undefined where it says no more than the status does. */
+/** The reason that one of the texts gives; undefined where it says no more than the status does. */
 function saidBy(text: string): RefusalReason | undefined {
   const words = text.replaceAll(/(?<=[a-z\d])(?=[A-Z])|[_-]+/g, ' ');
   const rest = words.replaceAll(BEYOND_THE_END, '');

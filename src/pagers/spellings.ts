@@ -2,14 +2,14 @@ import { isObject, plainName, saysNothing } from './around.js';
 
 // The spellings in which services write the values of an envelope; docs/configuration.md has the table.
 
-/** What a value says: nothing, something, or something that is not understood and fails the page. `found`: its kind, for a message, and nothing of what it holds. */
+/** The meaning of a value: nothing, something, or something that is not understood and fails the page. `found`: its kind, for a message, and nothing of what it holds. */
 export type Said<T> =
   | { readonly kind: 'absent' }
   | { readonly kind: 'said'; readonly value: T }
   | { readonly kind: 'unclear'; readonly found: string };
 
 /**
- * What the place of the next page says:
+ * The meaning of the place of the next page:
  * - `silent`: nothing, since it is missing.
  * - `none`: there is no next page. `spelling`: null and an empty text mean nothing else, unlike 0 or "none".
  * - `named`: this token or link leads to it.
@@ -63,7 +63,7 @@ export function flagOf(value: unknown): Said<boolean> {
 export const LINK_MEMBERS: ReadonlySet<string> = new Set(['href', 'url', 'uri', 'link']);
 export const TOKEN_MEMBERS: ReadonlySet<string> = new Set(['token', 'cursor', 'after', 'value', 'continuationtoken']);
 
-/** What leads to the next page. `leadsBy`: the members by which an object does. */
+/** The value that leads to the next page. `leadsBy`: the members by which an object does. */
 export function nextOf(value: unknown, leadsBy: ReadonlySet<string>): SaidNext {
   if (value === undefined) return { kind: 'silent' };
   const plain = plainNone(value);
@@ -74,7 +74,7 @@ export function nextOf(value: unknown, leadsBy: ReadonlySet<string>): SaidNext {
   return ownToken(value);
 }
 
-/** The same of a member of the last record, which may hold anything: 0 and "none" are ids as others are. */
+/** The value that leads to the next page, of a member of the last record, which may hold anything: 0 and "none" are ids as others are. */
 export function nextOfRecord(value: unknown): SaidNext {
   if (value === undefined) return { kind: 'silent' };
   return plainNone(value) ?? ownToken(value);

@@ -1,4 +1,4 @@
-// What follows from the failures of a run's walks:
+// The consequences of the failures of a run's walks:
 //
 //   ends the run    the whole company has the trouble: its next list would only repeat it
 //   may pass        the run waits and tries again from its checkpoints, until no delay is left; then it fails with the cause

@@ -104,7 +104,7 @@ class PageRequest {
   readonly #inQuery: boolean;
   readonly #clamp: number;
   readonly #name: string;
-  /** What the page that was answered is within the list. */
+  /** The place of the page that was answered within the list. */
   #place: Pick<AnsweredPage, 'isFirst' | 'isLast' | 'position'> = { isFirst: true, isLast: true, position: undefined };
 
   constructor(

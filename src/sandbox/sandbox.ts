@@ -97,7 +97,7 @@ export async function startSandbox(options: SandboxOptions = {}) {
     requests: log,
     faults,
     lessons,
-    /** What begins and ends lessons over HTTP. */
+    /** The token that begins and ends lessons over HTTP. */
     controlToken,
     /** From now on the API takes so many requests and refuses the others; undefined: all of them, as at the start. */
     limit: (limit: RateLimitOptions | undefined) => {

@@ -10,7 +10,7 @@ export interface AnswerRead {
   readonly rest: unknown;
   /** The text of each record, byte for byte as it was sent. */
   readonly texts: readonly string[];
-  /** What stands in the place of the records, where that is no array and says that there are none. */
+  /** The value in the place of the records, where that is no array and says that there are none. */
   readonly noRecords?: NoRecords;
 }
 

@@ -56,7 +56,7 @@ const MOST_PASSES = 3;
 const REPEATS = 3;
 const REPEAT_DELAY_MS = 300;
 const UNUSABLE = new Set<string>(['contradicting_envelope', 'malformed_envelope', 'malformed_response', 'success_denied']);
-/** What a service answers for a parent that it does not know any more, and for one that lacks the list, where the catalogue calls that optional. */
+/** Statuses that a service answers for a parent that it does not know any more, and for one that lacks the list, where the catalogue calls that optional. */
 const GONE = new Set([404, 410]);
 const LACKING = new Set([402, 403, 404]);
 
@@ -194,7 +194,7 @@ async function pageBehind(of: Pass, state: JsonObject, count: number): Promise<r
     const ids = [...new Set(records.map(({ id }) => id))];
     return (await of.deps.countKnown(of.pass, ids)) === ids.length ? [] : records;
   } catch (error) {
-    // Whatever a service says of a page that it does not have; a 401 says nothing of the page.
+    // Any refusal says that there is no such page, but a 401, which says nothing of the page.
     const isRefused = isMusterError(error, 'service_refused') && error.details['status'] !== 401;
     if (isRefused || (isMusterError(error) && UNUSABLE.has(error.code))) return [];
     throw error;

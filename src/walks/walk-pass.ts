@@ -48,7 +48,7 @@ export type PassEnd =
 export type WalkOver = 'finished' | 'yielded' | { readonly kind: 'unavailable'; readonly serviceSays: string | undefined };
 
 const GONE = new Set([404, 410]);
-/** What services answer for a list that a company, or a parent, does not have: by its plan, its modules or its rights. */
+/** Statuses that services answer for a list that a company, or a parent, does not have: by its plan, its modules or its rights. */
 const LACKING = new Set([402, 403, 404]);
 /** A page that cannot be used is asked for again: it may have been cut from a list that was changing just then. */
 const UNUSABLE = new Set<string>(['contradicting_envelope', 'malformed_envelope', 'malformed_response', 'success_denied']);

@@ -105,7 +105,7 @@ export class ColumnLog {
     return this.#leftOut;
   }
 
-  /** What was counted that does not fit its column and is worth an issue: a day or a moment that says "for ever" is not. */
+  /** Counts of values that do not fit their column and are worth an issue: a day or a moment that says "for ever" is not. */
   get misfits(): Misfits[] {
     return [...this.#found].flatMap(([key, found]) => {
       const row = this.#rows.get(key)!;

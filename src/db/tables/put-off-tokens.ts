@@ -47,7 +47,7 @@ export async function hastenRefreshes(tx: Transaction, { companies }: { companie
 /** An answer that granted nothing, as it is kept for people to see. */
 export interface RefusingAnswer {
   readonly status?: number | undefined;
-  /** Of the form [a-z_]{1,40}. */
+  /** It has the form [a-z_]{1,40}. */
   readonly error?: string | undefined;
 }
 

@@ -13,7 +13,7 @@ export const COLUMN_TYPES = ['text', 'boolean', 'numeric', 'date', 'timestamptz'
 export type ColumnType = (typeof COLUMN_TYPES)[number];
 
 /**
- * What a value is, as muster.kind_of has it: that of JSON, but that texts which are days or moments are told apart. Those written as days or
+ * The kind of a value, as muster.kind_of has it: that of JSON, but that texts which are days or moments are told apart. Those written as days or
  * moments beyond the years 1 to 9999 (`…_beyond`) are shown as texts alone.
  */
 export type Kind =

@@ -33,7 +33,7 @@ export interface StoredToken extends Lease {
   readonly transientFailures: number;
   /** The code of the last of them. */
   readonly lastFailure: ErrorCode | null;
-  /** Of these, the lost answers and the errors without an explanation. */
+  /** How many of these were lost answers and the errors without an explanation. */
   readonly putOffs: number;
   /** The status and the error code of the last answer that granted nothing. */
   readonly lastStatus: number | null;

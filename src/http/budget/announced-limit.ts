@@ -42,7 +42,7 @@ export function exhaustedForMs(headers: Headers, now: number): number | undefine
   const remaining = headers['ratelimit-remaining'] ?? headers['x-ratelimit-remaining'] ?? headers['x-rate-limit-remaining'];
   const reset = headers['ratelimit-reset'] ?? headers['x-ratelimit-reset'] ?? headers['x-rate-limit-reset'];
   if (numberIn(remaining) === 0) waits.push(resetMs(reset, now));
-  // Of longer windows nobody knows how much has passed.
+  // Nobody knows how much of a longer window has passed.
   if (numberIn(headers['x-ratelimit-remaining-second']) === 0) waits.push(1_000);
   const known = waits.filter((wait) => wait !== undefined);
   return known.length === 0 ? undefined : Math.max(...known);

@@ -1,7 +1,7 @@
 import { Secret } from '../../core/secret.js';
 import type { NoProxyRule } from './no-proxy.js';
 
-/** What HTTPS_PROXY or HTTP_PROXY says. */
+/** A proxy, as HTTPS_PROXY or HTTP_PROXY names it. */
 export interface ProxyAddress {
   /** Whether the proxy itself is spoken to by TLS. */
   readonly isTls: boolean;

@@ -8,7 +8,7 @@ const REFUSED =
   'A list that was read before is put off, for an hour at most, and then it fails; one that never was fails at once. `muster runs show RUN` says why.';
 const LACKING = `${REFUSED} With \`optional: true\`, a list that was never read is unavailable instead.`;
 
-/** What happens at every service, sooner or later. */
+/** Lessons of things that happen at every service, sooner or later. */
 export const EVERYDAY: readonly Lesson[] = [
   {
     name: 'revoke',

@@ -28,7 +28,7 @@ export function meetLesson(request: FastifyRequest, lessons: Lessons, grants: Gr
   return typeof token === 'string' ? lessons.meetRefresh(grants.companyOf(token)) : undefined;
 }
 
-/** What `muster sandbox break` and `mend` ask for. Only the holder of the control token may: other programs on this machine reach the port, too. */
+/** The routes that `muster sandbox break` and `mend` ask for. Only the holder of the control token may: other programs on this machine reach the port, too. */
 export function lessonRoutes(app: FastifyInstance, lessons: Lessons, world: World, token: Secret): void {
   const preHandler = async (request: FastifyRequest) => requireToken(request, token);
   const model = ({ lesson, companyId, resource, until }: BegunLesson) => ({

@@ -20,11 +20,11 @@ export type Act =
 
 /** Something that real services do, for a person to see what Muster makes of it. */
 export interface Lesson {
-  /** What the command takes, such as `total-text`. */
+  /** The word that the command takes, such as `total-text`. */
   readonly name: string;
-  /** What the sandbox does while it is on, in a sentence. */
+  /** The sandbox's doings while the lesson is on, in a sentence. */
   readonly does: string;
-  /** What Muster shows after the commands of `next`, in a sentence. */
+  /** The outcome that Muster shows after the commands of `next`, in a sentence. */
   readonly see: string;
   /** Commands of `muster` to run next; `start` is a sync that is not waited for, since it may be put off for long. Default: `sync`. */
   readonly next?: readonly ('sync' | 'start' | 'holds' | 'companies')[];
@@ -34,7 +34,7 @@ export interface Lesson {
   readonly records?: 'none' | number;
   /** How long it lasts where nothing else is said. Default: until it is mended. */
   readonly seconds?: number;
-  /** What the list's entry in the catalogue must have besides, as YAML. */
+  /** Members that the list's entry in the catalogue must have besides, as YAML. */
   readonly entry?: string;
   readonly act: Act;
 }

@@ -8,7 +8,7 @@ import type { AnsweredPage } from './answered-page.js';
 import type { Lesson } from './lesson.js';
 import { LESSONS } from './registry.js';
 
-/** What a lesson is about. What is left out is chosen so that the lesson can be seen. */
+/** The company and list that a lesson is about. Either that is left out is chosen so that the lesson can be seen. */
 export interface LessonTarget {
   readonly companyId?: string | undefined;
   readonly resource?: string | undefined;
