@@ -101,6 +101,9 @@ afterAll(async () => {
 });
 
 const greedy = (n: number) => deployment.sandbox.companies[n]!.companyId;
+/** The end of a run. An answer that is no JSON is asked for again: such a run waits, and is given up here. */
+const greedyEnd = (n: number) =>
+  ANSWERS[n]![2] === 'malformed_response' ? deployment.runGivenUp(greedy(n)) : deployment.runEnd(greedy(n));
 const ordinary = (n: number) => deployment.sandbox.companies[ANSWERS.length + n]!.companyId;
 
 test.each(ANSWERS.map(([what, , code], n) => [what, code, n] as const))(
@@ -109,7 +112,7 @@ test.each(ANSWERS.map(([what, , code], n) => [what, code, n] as const))(
     await deployment.onboard(greedy(n));
     await deployment.onboard(ordinary(n));
     expect(await deployment.runEnd(ordinary(n))).toMatchObject({ status: 'succeeded', walks: [{ verified: true }] });
-    const { walks } = await deployment.runEnd(greedy(n));
+    const { walks } = await greedyEnd(n);
     expect(walks[0]!.error?.code).toBe(code);
   },
 );
@@ -117,7 +120,7 @@ test.each(ANSWERS.map(([what, , code], n) => [what, code, n] as const))(
 test('all of them at once, and nobody has died', async () => {
   const ids = ANSWERS.map((_, n) => greedy(n));
   for (const id of ids) await deployment.call('POST', `/api/companies/test/${id}/sync`, { mode: 'full' });
-  for (const id of ids) expect(['succeeded', 'failed']).toContain((await deployment.runEnd(id)).status);
+  for (const n of ids.keys()) expect(['succeeded', 'failed']).toContain((await greedyEnd(n)).status);
   expect([api.stderr, worker.stderr].join('')).not.toMatch(/heap out of memory/);
   const { rows } = await deployment.database.db.pool.query('SELECT count(*)::int AS count FROM muster.rejected_records');
   expect((rows[0] as { count: number }).count).toBeLessThanOrEqual(ANSWERS.length * 1_000);
@@ -148,7 +151,7 @@ test.runIf(IS_LONG)('eight readers of the feed, of what was rejected and of the 
 test.runIf(IS_LONG)('a second reading of each ends, too', async () => {
   for (const [n] of ANSWERS.entries()) await deployment.call('POST', `/api/companies/test/${greedy(n)}/verify`, {});
   for (const [n, [what, , code]] of ANSWERS.entries()) {
-    const { walks } = await deployment.runEnd(greedy(n));
+    const { walks } = await greedyEnd(n);
     if (code === undefined) expect([what, walks[0]!.verify]).toEqual([what, expect.objectContaining({ missing: 0, extra: 0 })]);
     else expect([what, walks[0]!.status]).toEqual([what, 'failed']);
   }
