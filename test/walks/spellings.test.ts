@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { answeringService, type Respond, records } from './answering-service.js';
 
@@ -161,7 +161,7 @@ describe('an answer without an array', () => {
       return { status: body ? 200 : 204, headers: { etag: '"e1"' }, body };
     };
     expect(await walk(entry, answers, undefined, { nights: 2 })).toMatchObject(EMPTY);
-    expect(asked).toEqual([undefined, '"e1"']);
+    expect(asked).toEqual([undefined, inject('comparesEverything') ? undefined : '"e1"']);
   });
 });
 
