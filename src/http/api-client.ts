@@ -149,8 +149,10 @@ export class ApiClient {
     const host = this.#recordHost;
     const record = host.#url({ path: recordPath });
     let asked = await this.#askElsewhere(outgoing, record, refused.token);
-    tokens.evidence?.noteRefusedAlone(asked.isTaken ? asked.token : undefined);
-    if (asked.isTaken) return refused;
+    // Whoever waited for the budget asked with a newer token.
+    const isSame = asked.token.reveal() === refused.token.reveal();
+    tokens.evidence?.noteRefusedAlone(asked.isTaken && isSame ? asked.token : undefined);
+    if (asked.isTaken) return isSame ? refused : this.#send(outgoing, url, asked.token);
     const renewed = await tokens.renew(asked.token, { unlessNew: tokens.evidence?.isRefused === true });
     if (renewed.reveal() !== asked.token.reveal()) asked = await this.#askElsewhere(outgoing, record, renewed);
     if (!asked.isTaken) {

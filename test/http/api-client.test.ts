@@ -183,6 +183,20 @@ describe('401 again, to a token that was renewed', () => {
     expect([tokens.refusals, received.length]).toEqual([[], 2]);
   });
 
+  test('the record waits for the budget and is asked with a token that came meanwhile: so is the list', async () => {
+    let asked = 0;
+    const permit = { answered: () => {}, failed: () => {}, unused: () => {} };
+    // Another request renews the token while the record waits.
+    const admit = async () => {
+      asked += 1;
+      if (asked === 3) await tokens.renew(new Secret('t2'));
+      return { ...permit, waitedMs: asked === 3 ? 6_000 : 0 };
+    };
+    const { api, tokens, received } = await setUp(answering({ t3: 200 }, { t3: 200 }), '', { admit });
+    expect((await api.request({ method: 'GET', path: '/api/x', tokens: { ...tokens, recordPath } })).status).toBe(200);
+    expect(askedFor(received).slice(1)).toEqual(['/api/x Bearer t2', '/api/companies/c Bearer t3', '/api/x Bearer t3']);
+  });
+
   test('a list of a further host: the record is asked where records stand', async () => {
     const { tokens, received, url } = await setUp(answering({}, { t2: 200 }));
     const numbers = await fakeService((_, response) => response.writeHead(401).end());
