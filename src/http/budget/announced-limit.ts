@@ -33,18 +33,15 @@ function rateOf(policy: string): number {
   return window >= DAY ? Number.NaN : Number(quota) / window;
 }
 
-/**
- * Milliseconds until the service's window ends, where the headers say that nothing is left of it; undefined where something is, or none says.
- * `isRefused`: the answer is 429, by which nothing is left unless a header says otherwise.
- */
-export function exhaustedForMs(headers: Headers, now: number, isRefused = false): number | undefined {
+/** Milliseconds until the service's window ends, where the headers say that nothing is left of it; undefined where something is, or none says. */
+export function exhaustedForMs(headers: Headers, now: number): number | undefined {
   const waits = membersOf(headers['ratelimit']).flatMap((member) => {
     const isExhausted = (parameter(member, 'r') ?? /\bremaining=(\d+)/.exec(headers['ratelimit']!)?.[1]) === '0';
     return isExhausted ? [resetMs(parameter(member, 't') ?? /\breset=(\d+)/.exec(headers['ratelimit']!)?.[1], now)] : [];
   });
   const remaining = headers['ratelimit-remaining'] ?? headers['x-ratelimit-remaining'] ?? headers['x-rate-limit-remaining'];
   const reset = headers['ratelimit-reset'] ?? headers['x-ratelimit-reset'] ?? headers['x-rate-limit-reset'];
-  if (remaining === undefined ? isRefused : numberIn(remaining) === 0) waits.push(resetMs(reset, now));
+  if (numberIn(remaining) === 0) waits.push(resetMs(reset, now));
   // Nobody knows how much of a longer window has passed.
   if (numberIn(headers['x-ratelimit-remaining-second']) === 0) waits.push(1_000);
   const known = waits.filter((wait) => wait !== undefined);

@@ -185,8 +185,7 @@ export class SharedRequestBudget implements RequestBudget {
     if (announced !== undefined && this.#limit.isNews(announced)) this.#learn(() => this.#limit.announce(announced));
     if (status === 429 || status === 503) {
       this.#window.narrow(sentAt, now);
-      const resetMs = status === 429 ? exhaustedForMs(headers, clock.now(), true) || undefined : undefined;
-      const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now()) ?? resetMs;
+      const retryAfterMs = parseRetryAfter(headers['retry-after'], clock.now());
       if (status === 429) this.#refused.add(now);
       if (status === 429 && version === this.#limit.version) this.#refusedAt(version, retryAfterMs);
       else if (retryAfterMs !== undefined && now + retryAfterMs > this.#limit.resumesAt + ONE_EPISODE_MS)

@@ -57,15 +57,6 @@ describe('what the headers announce', () => {
   ])('nothing is left by %j', (headers, ms) =>
     expect(exhaustedForMs(headers as Record<string, string>, 1_800_000_000_000)).toBe(ms),
   );
-
-  test.each([
-    [{ 'x-ratelimit-reset': 'Fri, 15 Jan 2027 08:00:06 GMT' }, 6_000],
-    [{ 'x-ratelimit-reset': '1800000005' }, 5_000],
-    [{ 'x-ratelimit-remaining': '3', 'x-ratelimit-reset': '1800000005' }, undefined],
-    [{}, undefined],
-  ])('nothing is left by a refusal with %j', (headers, ms) =>
-    expect(exhaustedForMs(headers as Record<string, string>, 1_800_000_000_000, true)).toBe(ms),
-  );
 });
 
 describe('whose turn it is', () => {

@@ -179,18 +179,6 @@ describe('in simulated time', () => {
       await asked(budget, 200, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1' });
       expect(await asked(budget)).toBe(1_000);
     });
-
-    test.each([
-      [{ 'x-ratelimit-reset': '3' }, 3_000],
-      [{ 'ratelimit-reset': '4', 'ratelimit-remaining': '0' }, 4_000],
-      [{ 'x-ratelimit-reset': '3', 'retry-after': '2' }, 2_000],
-    ])('a refusal without Retry-After: nobody asks until the window ends: %j', async (headers: Record<string, string>, ms) => {
-      const budget = open('a');
-      await asked(budget, 429, headers);
-      const waited = await asked(budget);
-      expect(waited).toBeGreaterThanOrEqual(ms);
-      expect(waited).toBeLessThan(1.2 * ms);
-    });
   });
 
   test('a request that is given up leaves the queue, and its place to another', async () => {
