@@ -125,7 +125,7 @@ export class ApiClient {
     let { token, response } = await this.#send(outgoing, url, await tokens.get());
     if (response.status === 401 && !renewal.spent) {
       renewal.spent = true;
-      ({ token, response } = await this.#send(outgoing, url, await tokens.renew(token, { unlessNew: true })));
+      ({ token, response } = await this.#send(outgoing, url, await tokens.renew(token, 'refused-alone')));
     }
     if (response.status === 401) ({ token, response } = await this.#judge(outgoing, url, what, { token, response }));
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
@@ -153,7 +153,7 @@ export class ApiClient {
     const isSame = asked.token.reveal() === refused.token.reveal();
     tokens.evidence?.noteRefusedAlone(asked.isTaken && isSame ? asked.token : undefined);
     if (asked.isTaken) return isSame ? refused : this.#send(outgoing, url, asked.token);
-    const renewed = await tokens.renew(asked.token, { unlessNew: tokens.evidence?.isRefused === true });
+    const renewed = await tokens.renew(asked.token, tokens.evidence?.isRefused ? 'new' : undefined);
     if (renewed.reveal() !== asked.token.reveal()) asked = await this.#askElsewhere(outgoing, record, renewed);
     if (!asked.isTaken) {
       await this.#parts.clock.sleep(NEW_TOKEN_SPREADS_MS, outgoing.signal);

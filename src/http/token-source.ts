@@ -13,10 +13,10 @@ export interface TokenSource {
   get(): Promise<Secret>;
   /**
    * After a 401 to `stale`: renews only if `stale` is still the current token, so that many requests side by side
-   * that all saw the 401 cause one renewal. `unlessNew`: returns `stale` itself where another one would be no better: it was stored
-   * less than a minute ago, or is known to be refused by single lists alone.
+   * that all saw the 401 cause one renewal. `unless`: returns `stale` itself where another one would be no better, since it was
+   * stored less than a minute ago (`new`), or is known to be refused by single lists alone (`refused-alone`).
    */
-  renew(stale: Secret, options?: { readonly unlessNew?: boolean }): Promise<Secret>;
+  renew(stale: Secret, unless?: 'new' | 'refused-alone'): Promise<Secret>;
   /**
    * After a 401 to a list and to the company's own record with a token that was just renewed: a person must authorize again. Throws `token_busy` where that does not
    * follow: it is the first time, or the first was less than 30 seconds ago; or a newer token was stored since, or is being fetched, or this one is older than a minute or has expired.

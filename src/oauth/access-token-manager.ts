@@ -77,7 +77,7 @@ export class AccessTokenManager {
         }
         return recent.token;
       },
-      renew: (stale, { unlessNew = false } = {}) => (forget(), withDatabaseErrors(this.#renew(company, stale, unlessNew))),
+      renew: (stale, unless) => (forget(), withDatabaseErrors(this.#renew(company, stale, unless))),
       refused: (token) => (forget(), withDatabaseErrors(this.#refused(company, token))),
       evidence: this.#evidence.of(company),
     };
@@ -116,9 +116,10 @@ export class AccessTokenManager {
     });
   }
 
-  async #renew(company: CompanyKey, stale: Secret, unlessNew: boolean): Promise<Secret> {
+  async #renew(company: CompanyKey, stale: Secret, unless: Parameters<TokenSource['renew']>[1]): Promise<Secret> {
     const state = await readToken(this.#deps.db, company);
-    const mayStay = unlessNew && state.usable && (state.isJustRenewed || this.#evidence.isRefusedAlone(company, stale));
+    const isKnown = unless === 'refused-alone' && this.#evidence.isRefusedAlone(company, stale);
+    const mayStay = state.usable && (isKnown || (unless === 'new' && state.isJustRenewed));
     if (mayStay) return this.#deps.vault.openAccess(state);
     return this.#suffices(state, stale) ? this.#deps.vault.openAccess(state) : this.#share(company, stale);
   }

@@ -88,12 +88,12 @@ test('401 from lists and record, now and half a minute later, with tokens that w
   statusOf = () => 401;
   for (const list of ['/employees', '/departments', '/employees'])
     await expect(read(company, list)).rejects.toMatchObject({ code: 'token_busy', retryable: true });
-  expect([await reason(company), server.received.length]).toEqual([null, 3]);
+  expect([await reason(company), server.received.length]).toEqual([null, 5]);
   await alter(database.db, company, `${AGO}, refreshed_at = refused_at - interval '31 seconds'`);
   await expect(read(company)).rejects.toMatchObject({ code: 'access_token_refused' });
   expect(await reason(company)).toBe('access_token_refused');
   const sent = server.received.length;
-  expect(sent).toBe(4);
+  expect(sent).toBe(6);
   await expect(read(company)).rejects.toMatchObject({ code: 'reauthorization_required' });
   expect(server.received).toHaveLength(sent);
 });
@@ -250,16 +250,16 @@ test('the service grants the same access token again: each 401 leads to one refr
   server.received.length = 0;
   statusOf = ({ isRecord }) => (isRecord ? 200 : 401);
   await expect(read(company)).rejects.toMatchObject({ code: 'service_refused' });
-  expect(server.received).toHaveLength(0);
+  expect(server.received).toHaveLength(1);
   expect(await reason(company)).toBeNull();
   statusOf = () => 401;
-  for (const refreshes of [1, 1]) {
+  for (const refreshes of [2, 3]) {
     await expect(read(company)).rejects.toMatchObject({ code: 'token_busy' });
     expect(server.received).toHaveLength(refreshes);
   }
   await alter(database.db, company, `${AGO}, ${OLD}`);
   await expect(read(company)).rejects.toMatchObject({ code: 'access_token_refused' });
-  expect(server.received).toHaveLength(2);
+  expect(server.received).toHaveLength(4);
   expect(await reason(company)).toBe('access_token_refused');
 });
 
