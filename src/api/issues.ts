@@ -112,7 +112,7 @@ async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl:
   }));
 }
 
-/** What is known of an issue beside its row. */
+/** The facts about an issue beside its row. */
 interface Findings {
   readonly rejected: string | undefined;
   readonly tokenAnswers: string | undefined;

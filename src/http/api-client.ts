@@ -149,7 +149,7 @@ export class ApiClient {
     const host = this.#recordHost;
     const record = host.#url({ path: recordPath });
     let asked = await this.#askElsewhere(outgoing, record, refused.token);
-    // Whoever waited for the budget asked with a newer token.
+    // A request that waited for the budget was sent with a newer token.
     const isSame = asked.token.reveal() === refused.token.reveal();
     tokens.evidence?.noteRefusedAlone(asked.isTaken && isSame ? asked.token : undefined);
     if (asked.isTaken) return isSame ? refused : this.#send(outgoing, url, asked.token);

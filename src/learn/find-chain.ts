@@ -6,9 +6,9 @@ import { inTitleCase } from './seen-page.js';
 
 /** A way from a page to the next one. */
 export type FoundChain =
-  /** By an address. `place`: where it stands, as a catalogue entry names it; undefined for the Link header. */
+  /** An address leads on. `place`: where it stands, as a catalogue entry names it; undefined for the Link header. */
   | { readonly kind: 'link'; readonly place: string | undefined; readonly link: string }
-  /** By a token, which the parameter `name` takes. */
+  /** A token leads on, which the parameter `name` takes. */
   | { readonly kind: 'token'; readonly place: string; readonly name: string; readonly request: number }
   /** By the id of the last record, which the parameter `name` takes. */
   | { readonly kind: 'last-id'; readonly member: string; readonly name: string; readonly request: number };

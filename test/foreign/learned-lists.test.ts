@@ -1,30 +1,14 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { MOST_REQUESTS } from '../../src/learn/probing.js';
-import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { learn } from '../learn/learning.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
-import { endpointsOf } from '../walks/company-fixture.js';
-import { foreignHarness } from '../walks/sync-harness.js';
-import type { ForeignService } from './foreign-service.js';
-import { startJsonServer } from './json-server.js';
-import { startODataServer } from './odata-server.js';
+import { foreignLists } from './foreign-lists.js';
 
 // Lists of servers that others wrote are found without a hint, and their entries give verified walks.
 
 const COMPANY = '1f3c9d84-6a2b-4c57-8e19-7d5b3f0a4c02';
 const NIGHTLY = { trigger: 'nightly', mode: 'full' } as const;
 
-let database: TestDatabase;
-let services: Record<'odata' | 'json', ForeignService>;
-beforeAll(async () => {
-  database = await testDatabase();
-  services = { odata: await startODataServer(), json: await startJsonServer() };
-});
-afterAll(async () => {
-  await services.odata.stop();
-  await services.json.stop();
-  await database.close();
-});
+const lists = foreignLists();
 
 test.each([
   [
@@ -51,15 +35,13 @@ test.each([
     },
   ],
 ] as const)('%s: %s', async (service, name, path, proof, entry) => {
-  const { url, records } = services[service];
+  const { url, records } = lists.service(service);
   const learned = await learn({ url, companyId: COMPANY, path, name });
   expect(learned.catalogue?.[name], learned.requests.map(({ asked, saw }) => `${asked}: ${saw}`).join('\n')).toMatchObject(entry);
   expect(learned.outcome).toBe('confirmed');
   expect(learned.sent.length).toBeLessThanOrEqual(MOST_REQUESTS);
 
-  const endpoints = endpointsOf(learned.catalogue!);
-  await ensureMirrorTables(database.db, { endpoints, get: () => undefined });
-  const harness = foreignHarness(database.db, url, endpoints);
+  const harness = await lists.harness(service, learned.catalogue!);
   const company = await harness.connect(COMPANY);
   const [walk] = (await harness.sync(company, NIGHTLY)).walks;
   expect(walk).toMatchObject({ verified: true, proof, received: records.length, total_records: records.length });

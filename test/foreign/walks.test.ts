@@ -1,11 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
-import { endpointsOf } from '../walks/company-fixture.js';
-import { foreignHarness } from '../walks/sync-harness.js';
-import type { ForeignService } from './foreign-service.js';
-import { startJsonServer } from './json-server.js';
-import { startODataServer } from './odata-server.js';
+import { describe, expect, test } from 'vitest';
+import { foreignLists } from './foreign-lists.js';
 
 // Lists of servers that others wrote are mirrored whole, and what changes there is followed.
 
@@ -30,18 +24,7 @@ const json = (pager: object, more: object = {}) => ({
   ...more,
 });
 
-let database: TestDatabase;
-let services: Record<'odata' | 'json', ForeignService>;
-
-beforeAll(async () => {
-  database = await testDatabase();
-  services = { odata: await startODataServer(), json: await startJsonServer() };
-});
-afterAll(async () => {
-  await services.odata.stop();
-  await services.json.stop();
-  await database.close();
-});
+const lists = foreignLists();
 
 describe.each([
   ['odata', 'shifts_by_company', 'token-chain', odata('/odata/v4/roster/Companies({company_id})/shifts')],
@@ -50,13 +33,11 @@ describe.each([
   ['json', 'cut', 'join', json({ style: 'skip-take', skipName: '_start', takeName: '_limit', size: 60 })],
 ] as const)('%s, walked as %s', (name, resource, proof, entry) => {
   test('is mirrored whole, and follows what changes', async () => {
-    const { url, records } = services[name];
-    const endpoints = endpointsOf({ [resource]: entry });
-    await ensureMirrorTables(database.db, { endpoints, get: () => undefined });
-    const harness = foreignHarness(database.db, url, endpoints);
+    const { records } = lists.service(name);
+    const harness = await lists.harness(name, { [resource]: entry });
     const company = await harness.connect(COMPANY);
     const ids = async () => {
-      const { rows } = await database.db.pool.query<{ data: object }>(
+      const { rows } = await lists.database.db.pool.query<{ data: object }>(
         `SELECT data FROM mirror."${resource}" WHERE deleted_at IS NULL ORDER BY id::int`,
       );
       return rows.map(({ data }) => data);
@@ -76,20 +57,18 @@ describe.each([
 });
 
 test('$top cuts an OData list short, which is told from a whole one', async () => {
-  const endpoints = endpointsOf({
+  const harness = await lists.harness('odata', {
     topped: odata('/odata/v4/roster/Companies({company_id})/shifts', {
       pager: { style: 'next-link', sizeName: '$top', size: 60 },
     }),
   });
-  await ensureMirrorTables(database.db, { endpoints, get: () => undefined });
-  const harness = foreignHarness(database.db, services.odata.url, endpoints);
   const company = await harness.connect(COMPANY);
   const [walk] = (await harness.sync(company, NIGHTLY)).walks;
   expect(walk).toMatchObject({
     verified: false,
     unverified_reason: 'total_mismatch',
     received: 60,
-    total_records: services.odata.records.length,
+    total_records: lists.service('odata').records.length,
   });
   await harness.close();
 });

@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { afterAll, beforeAll } from 'vitest';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
-import type { TestDatabase } from '../support/database.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
 import { endpointsOf } from './company-fixture.js';
 import { foreignHarness } from './sync-harness.js';
 
@@ -25,7 +26,7 @@ interface Course {
 const PATH = '/api/companies/{company_id}/things';
 
 /** A service with one list, `things`, that answers as a test says, and walks over that list with a new company each. */
-export async function answeringService(database: TestDatabase) {
+async function answeringService(database: TestDatabase) {
   let respond: Respond = () => ({ status: 500 });
   let asked: string[] = [];
   const service = createServer((request, response) => {
@@ -73,4 +74,21 @@ export async function answeringService(database: TestDatabase) {
 /** Records with the ids from `from` on, up to `to`. */
 export function records(from: number, to: number) {
   return Array.from({ length: Math.max(0, to - from) }, (_, n) => ({ id: from + n }));
+}
+
+type Walk = Awaited<ReturnType<typeof answeringService>>['walk'];
+
+/** The service for the tests of one file, in a database of its own: its `walk`. */
+export function walksOverAnswers(): Walk {
+  let database: TestDatabase;
+  let service: Awaited<ReturnType<typeof answeringService>>;
+  beforeAll(async () => {
+    database = await testDatabase();
+    service = await answeringService(database);
+  });
+  afterAll(async () => {
+    service.close();
+    await database.close();
+  });
+  return (...of) => service.walk(...of);
 }

@@ -1,24 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../support/database.js';
-import { answeringService, type Respond, records } from './answering-service.js';
+import { describe, expect, test } from 'vitest';
+import { type Respond, records, walksOverAnswers } from './answering-service.js';
 
 // Services that count positions from 1, as SCIM does (RFC 7644, 3.4.2.4).
 
 const SCIM = { style: 'skip-take', skipName: 'startIndex', takeName: 'count', first: 1, size: 3 };
 const FIELDS = { data: 'Resources', total: 'totalResults' };
 
-let database: TestDatabase;
-let service: Awaited<ReturnType<typeof answeringService>>;
-const walk: (typeof service)['walk'] = (...of) => service.walk(...of);
-
-beforeAll(async () => {
-  database = await testDatabase();
-  service = await answeringService(database);
-});
-afterAll(async () => {
-  service.close();
-  await database.close();
-});
+const walk = walksOverAnswers();
 
 /** A SCIM list: less than 1 is 1, and whatever is behind the end is empty. */
 const scim =

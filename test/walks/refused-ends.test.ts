@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../support/database.js';
-import { type Answer, answeringService, type Respond, records } from './answering-service.js';
+import { describe, expect, test } from 'vitest';
+import { type Answer, type Respond, records, walksOverAnswers } from './answering-service.js';
 
 // Lists that tell neither a total nor whether more follow, and whose service refuses the page behind the last one.
 
@@ -8,18 +7,7 @@ const BARE = { data: 'none' };
 const SKIP = { style: 'skip-take', size: 3 };
 const NUMBERED = { style: 'page-number', size: 3 };
 
-let database: TestDatabase;
-let service: Awaited<ReturnType<typeof answeringService>>;
-const walk: (typeof service)['walk'] = (...of) => service.walk(...of);
-
-beforeAll(async () => {
-  database = await testDatabase();
-  service = await answeringService(database);
-});
-afterAll(async () => {
-  service.close();
-  await database.close();
-});
+const walk = walksOverAnswers();
 
 /** A list of so many records; `refuse` answers what stands at `from` on, behind the end unless said. */
 const list =

@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
-import { type TestDatabase, testDatabase } from '../support/database.js';
-import { answeringService, type Respond, records } from './answering-service.js';
+import { describe, expect, inject, test } from 'vitest';
+import { type Respond, records, walksOverAnswers } from './answering-service.js';
 
 // The spellings in which services write the values of an envelope: each has the walk proved that the usual one has, and a lie in it proves nothing.
 
@@ -11,18 +10,7 @@ const LINKS = { style: 'next-link', size: 3 };
 const EMPTY = { status: 'succeeded', verified: true, received: 0 };
 const WHOLE = { status: 'succeeded', verified: true, received: 7 };
 
-let database: TestDatabase;
-let service: Awaited<ReturnType<typeof answeringService>>;
-const walk: (typeof service)['walk'] = (...of) => service.walk(...of);
-
-beforeAll(async () => {
-  database = await testDatabase();
-  service = await answeringService(database);
-});
-afterAll(async () => {
-  service.close();
-  await database.close();
-});
+const walk = walksOverAnswers();
 
 /** Seven records by position, number or token, three a page, with what `around` says of each page; it may replace the records. */
 const pages =

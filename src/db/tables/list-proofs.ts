@@ -2,13 +2,13 @@
 import type pg from 'pg';
 import type { Environment } from '../../core/company.js';
 
-/** What is proved of a list, as a consumer of its records is told. */
+/** The proof of a list, as a consumer of its records is told. */
 export interface ListProof {
   readonly environment: string;
   readonly companyId: string;
   /** Null where it was never proved complete. */
   readonly verifiedAt: Date | null;
-  /** As `warehouse.lists` has it; a list that no walk has opened is not late. */
+  /** The value that `warehouse.lists` has; a list that no walk has opened is not late. */
   readonly isLate: boolean;
   /** The company does not have the list, as the service says. */
   readonly isUnavailable: boolean;

@@ -105,7 +105,7 @@ const IS_KNOWN_TO_FAIL = Prisma.sql`COALESCE((
     AND (c.created_at IS NULL OR n.occurred_at >= c.created_at)
   ORDER BY n.seq DESC LIMIT 1), '') = 'run_failed'`;
 
-/** What the end of a run may be news of: that the company's runs fail now, or that they succeed again. */
+/** The news that the end of a run may be: that the company's runs fail now, or that they succeed again. */
 export type RunNews = Extract<EventType, 'run_failed' | 'run_recovered'>;
 
 /** The part of a statement that tells of the runs in `ended`, with the codes of their errors, where people do not know it already. */

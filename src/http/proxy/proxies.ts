@@ -79,7 +79,7 @@ export function nameOfProxy({ hostname, port }: ProxyAddress): string {
   return hostAndPort(hostname, port);
 }
 
-/** As it is asked for by CONNECT and written in the header Host. */
+/** The address as CONNECT asks for it and the header Host has it. */
 export function hostAndPort(hostname: string, port: number): string {
   return `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`;
 }
