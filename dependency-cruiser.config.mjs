@@ -1,37 +1,58 @@
 /**
  * The rooms of src/ from the bottom up. A room imports itself and the rooms of lower ranks, never one of its own rank or above: so every
- * room can be replaced, and no cycle between rooms is possible. `app` are the files src/app.ts and src/maintenance.ts. CONTRIBUTING.md says what each is for.
- * Rooms that have no folder yet stand where they will be built.
+ * room can be replaced, and no cycle between rooms is possible. A room `api/runs` is that folder. A room `api` beside it is only the files
+ * directly in src/api. `app` is src/app.ts and src/maintenance.ts, `main` is src/cli/main.ts. CONTRIBUTING.md says what each room is for.
  */
 const RANKS = [
   ['core', 'generated'],
-  ['db'],
-  ['db/tables'],
+  ['db/connection'],
+  ['db/statements'],
+  ['db/schema', 'db/tables'],
   ['observability'],
   ['pagers', 'embedded'],
   ['privacy'],
   ['catalogue'],
   ['http'],
   ['mirror'],
-  ['notifications'],
+  ['erasure', 'notifications'],
   ['walks', 'verify', 'oauth', 'warehouse', 'certificates', 'learn'],
   ['unchanged', 'runs'],
-  ['api', 'jobs', 'sandbox'],
-  ['dashboard', 'doctor'],
+  ['api/plumbing', 'jobs', 'sandbox'],
+  ['api/runs', 'api/feed'],
+  ['api/companies'],
+  ['api/operation'],
+  ['api'],
+  ['dashboard/parts', 'doctor'],
+  ['dashboard/pages', 'dashboard/sign-in'],
+  ['dashboard'],
   ['config'],
   ['app'],
   ['cli'],
+  ['cli/operate'],
+  ['cli/serve', 'cli/local', 'cli/completion'],
+  ['main'],
 ];
 
 /** Rooms that import less than their rank allows. */
 const IMPORTS_ONLY = {
   sandbox: { rooms: ['core'], because: 'were it to share a name with the client side, one typo would satisfy both sides' },
   'db/tables': {
-    rooms: ['core', 'generated', 'db'],
+    rooms: ['core', 'generated', 'db/connection', 'db/statements'],
     because: 'a statement knows its table, and nothing of what is done with the rows',
   },
   verify: {
-    rooms: ['core', 'observability', 'db', 'db/tables', 'privacy', 'pagers', 'catalogue', 'http', 'mirror'],
+    rooms: [
+      'core',
+      'observability',
+      'db/connection',
+      'db/statements',
+      'db/tables',
+      'privacy',
+      'pagers',
+      'catalogue',
+      'http',
+      'mirror',
+    ],
     because: 'it looks for faults of walks, and shares none of their reading, comparing and writing',
   },
   learn: {
@@ -39,16 +60,46 @@ const IMPORTS_ONLY = {
     because: 'it asks a list what it is, and stores nothing',
   },
   unchanged: {
-    rooms: ['core', 'generated', 'observability', 'db', 'db/tables', 'catalogue', 'privacy', 'pagers', 'mirror', 'walks'],
+    rooms: [
+      'core',
+      'generated',
+      'observability',
+      'db/connection',
+      'db/statements',
+      'db/tables',
+      'catalogue',
+      'privacy',
+      'pagers',
+      'mirror',
+      'walks',
+    ],
     because: 'it makes walks faster, and knows neither who asks for them nor how requests are sent',
   },
 };
 
 /** Rooms that fewer may import than the ranks allow. */
 const IMPORTED_ONLY_BY = {
-  config: { rooms: ['app', 'cli'], because: 'rooms are handed their settings, so that each can be built without an environment' },
+  config: {
+    rooms: ['app', 'cli', 'cli/operate', 'cli/serve', 'cli/local', 'main'],
+    because: 'rooms are handed their settings, so that each can be built without an environment',
+  },
   generated: {
-    rooms: ['db', 'db/tables', 'mirror', 'walks', 'unchanged', 'oauth', 'runs', 'warehouse', 'api'],
+    rooms: [
+      'db/connection',
+      'db/statements',
+      'db/tables',
+      'mirror',
+      'erasure',
+      'walks',
+      'unchanged',
+      'oauth',
+      'runs',
+      'warehouse',
+      'api/plumbing',
+      'api/runs',
+      'api/companies',
+      'api/operation',
+    ],
     because: 'the rooms that have no business with the database cannot depend on its shape',
   },
   unchanged: {
@@ -59,9 +110,14 @@ const IMPORTED_ONLY_BY = {
 
 const HOMELESS = 'Give the folder a rank in dependency-cruiser.config.mjs and a line in CONTRIBUTING.md, or move the file.';
 
-/** A pattern of the paths of rooms; `db` is what lies in src/db without its tables. */
+/** A pattern of the paths of rooms. A room that has sub-rooms is only its own files. */
 function paths(...rooms) {
-  const path = (room) => (room === 'app' ? '(?:app|maintenance)\\.tsx?$' : room === 'db' ? 'db/(?!tables/)' : `${room}/`);
+  const path = (room) => {
+    if (room === 'app') return '(?:app|maintenance)\\.tsx?$';
+    if (room === 'main') return 'cli/main\\.ts$';
+    if (room === 'cli') return 'cli/(?!main\\.ts)[^/]+$';
+    return RANKS.flat().some((other) => other.startsWith(`${room}/`)) ? `${room}/[^/]+$` : `${room}/`;
+  };
   return `^src/(${rooms.map(path).join('|')})`;
 }
 

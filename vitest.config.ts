@@ -17,7 +17,7 @@ const OWN_PROCESS = [
  * Walks have to be right whatever need not be compared. These files ask the project how to compare (test/walks/comparisons.ts), and
  * `npm run test:comparing` runs them with everything compared.
  */
-const COMPARING = ['test/walks/**/*.test.ts', 'test/mirror/forget-children.test.ts', 'test/runs/takeover.test.ts'];
+const COMPARING = ['test/walks/**/*.test.ts', 'test/erasure/forget-children.test.ts', 'test/runs/takeover.test.ts'];
 /** Files of test/walks that ask nothing of the kind. */
 const NOT_COMPARING = ['answer-memory', 'judge', 'pass-memory', 'simulation', 'verification', 'walk-store'];
 

@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 import { pino } from 'pino';
 import { PAGES } from '../src/dashboard/page-routes.js';
-import { migrate } from '../src/db/migrate.js';
+import { migrate } from '../src/db/schema/migrate.js';
 import { startEmbeddedServer } from '../src/embedded/embedded-server.js';
 import { everyAddress, everyPage, nextCursor, withQuery } from '../test/support/every-address.js';
 import { fillLarge, LARGE, largeValues } from '../test/support/large-database.js';

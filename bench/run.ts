@@ -12,8 +12,8 @@ import {
 } from './measures.js';
 import { measureNight } from './night.js';
 import { measurePages } from './pages.js';
-import { markdown, ratiosPicture, scalePicture } from './report.js';
 import { measurePrivacy } from './privacy.js';
+import { markdown, ratiosPicture, scalePicture } from './report.js';
 import { measureSchemaLog } from './schema-log.js';
 import { measureStock } from './stock.js';
 import { measureTokens } from './token-refresh.js';

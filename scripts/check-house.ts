@@ -16,12 +16,12 @@ const FEW_LINES = 20;
 const FEWER_SMALL_FILES_THAN = 30;
 
 /** Where SQL may stand: its home, the tables and views that are named after resources, and the server that is made ready before Prisma can reach it. */
-const SQL_ROOMS = /^src\/(db|mirror|warehouse|embedded)\//;
+const SQL_ROOMS = /^src\/(db|mirror|erasure|warehouse|embedded)\//;
 /** `SELECT 1` asks whether a database answers, and so has no table to be at home with. */
 const SQL_TEXT =
   /^\s*(?:SELECT(?!\s1$)|INSERT\s+INTO|UPDATE|DELETE\s+FROM|WITH|LOCK\s+TABLE|TRUNCATE|CREATE|ALTER|DROP|NOTIFY|LISTEN)\s/;
 /** They share a lock with Prisma's engine, and with BullMQ. */
-const ADVISORY_FILES = new Set(['src/db/migration-lock.ts', 'src/db/queue-tables.ts']);
+const ADVISORY_FILES = new Set(['src/db/schema/migration-lock.ts', 'src/db/schema/queue-tables.ts']);
 const SQL_MEMBERS = /^\$(?:query|execute)Raw/;
 const PRISMA_SQL = new Set(['sql', 'raw', 'join', 'empty']);
 

@@ -1,7 +1,7 @@
 import { readdirSync, writeFileSync } from 'node:fs';
 import { WebSocket } from 'undici';
 import { type Bench, openBench } from '../bench/bench-setup.js';
-import { openDatabase } from '../src/db/database.js';
+import { openDatabase } from '../src/db/connection/database.js';
 import { removeOldChanges } from '../src/db/tables/change-batches.js';
 import { removeOldRecords } from '../src/jobs/retention.js';
 import { anyPort } from '../test/support/port.js';

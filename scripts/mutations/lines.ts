@@ -194,7 +194,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: 'an error that nobody understands ends no authorization',
-    file: 'src/oauth/token-answer.ts',
+    file: 'src/oauth/token-response.ts',
     line: "kind: isClientFault ? 'client_refused' : 'unexplained'",
     becomes: "kind: isClientFault ? 'client_refused' : 'refused'",
     tests: ['test/oauth/put-off.test.ts'],

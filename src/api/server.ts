@@ -1,57 +1,56 @@
-import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import Fastify, { type FastifyBaseLogger, type FastifyInstance, type FastifyPluginAsync, LogController } from 'fastify';
+import type { FastifyInstance, FastifyPluginAsync } from 'fastify';
 import type { Clock } from '../core/clock.js';
 import { MusterError } from '../core/errors.js';
 import { ownAddress } from '../core/own-address.js';
 import type { Secret } from '../core/secret.js';
 import type { Service } from '../core/service.js';
+import type { ForgetDependencies } from '../erasure/forget.js';
 import type { Authorization } from '../oauth/authorization.js';
-import type { ForgetDependencies } from '../mirror/forget.js';
 import type { Logger } from '../observability/logger.js';
 import { countRefusedTokens } from '../observability/metrics.js';
-import { type AccessRules, requireRoles, requireToken } from './access.js';
-import { auditRoutes } from './audit-entries.js';
-import { type Authenticator, isToken } from './authenticator.js';
-import { type BudgetRoutesDependencies, budgetRoutes } from './budget.js';
-import { barrierRoutes } from './barriers.js';
-import { certificateRoutes, signingKeyRoutes } from './certificates.js';
-import { changeRoutes } from './changes.js';
-import type { Caller } from './caller.js';
-import { type CompanyRoutesDependencies, companyRoutes } from './companies.js';
-import { connectPages, mendConnectAddress } from './connect.js';
-import { connectLinkRoutes } from './connect-links.js';
-import { type HealthRoutesDependencies, healthRoutes } from './health.js';
-import { forgetRoutes } from './forget.js';
-import { heldTokenRoutes } from './held-tokens.js';
-import { holdRoutes } from './holds.js';
-import { type AnswerUnknown, type ApiForPages, InnerCalls } from './inner-calls.js';
-import { issueGuide } from './issue-guide.js';
-import { issueRoutes } from './issues.js';
-import { LargeAnswers } from './large-answers.js';
-import { type IdempotencyDependencies, takeIdempotencyKeys } from './idempotency.js';
-import { type MetricsRouteDependencies, metricsRoute } from './metrics.js';
-import { namedTokenRoutes } from './named-tokens.js';
-import { nightRoutes } from './nights.js';
-import { type NotificationRoutesDependencies, notificationRoutes } from './notifications.js';
-import { describeApi } from './openapi.js';
-import { type OverviewRouteDependencies, overviewRoute } from './overview.js';
-import { answerError, answerForNode, answerNotFound, answerUnreadable, asksForPage, refuseOnceStopping } from './problem.js';
-import { quarantinedTokenRoutes } from './quarantined-tokens.js';
-import { type QueueRoutesDependencies, queueRoutes } from './queue.js';
-import { RefusedTokens } from './refused-tokens.js';
-import { rejectedRecordRoutes } from './rejected-records.js';
-import { installationRoutes } from './installation.js';
-import { rekeyRoutes } from './rekey.js';
-import { compileValidator, refuseUnknownQueries, takeOnlyJson, watchMethods } from './request-checks.js';
-import { runEventRoutes } from './run-events.js';
-import { runDiffRoutes } from './run-diff.js';
-import { runRoutes } from './runs.js';
-import { schemaRoutes } from './schema.js';
-import { addSecurityHeaders } from './security-headers.js';
-import { SERVER_LIMITS, type ServerLimits } from './server-limits.js';
-import { SocketLimit } from './socket-limit.js';
-import { type TryRouteDependencies, tryRoute } from './try.js';
+import { type CompanyRoutesDependencies, companyRoutes } from './companies/companies.js';
+import { connectPages, mendConnectAddress } from './companies/connect.js';
+import { connectLinkRoutes } from './companies/connect-links.js';
+import { forgetRoutes } from './companies/forget.js';
+import { heldTokenRoutes } from './companies/held-tokens.js';
+import { quarantinedTokenRoutes } from './companies/quarantined-tokens.js';
+import { RefusedTokens } from './companies/refused-tokens.js';
+import { type TryRouteDependencies, tryRoute } from './companies/try.js';
+import { barrierRoutes } from './feed/barriers.js';
+import { certificateRoutes, signingKeyRoutes } from './feed/certificates.js';
+import { changeRoutes } from './feed/changes.js';
+import { schemaRoutes } from './feed/schema.js';
+import { auditRoutes } from './operation/audit-entries.js';
+import { type BudgetRoutesDependencies, budgetRoutes } from './operation/budget.js';
+import { type HealthRoutesDependencies, healthRoutes } from './operation/health.js';
+import { installationRoutes } from './operation/installation.js';
+import { issueGuide } from './operation/issue-guide.js';
+import { issueRoutes } from './operation/issues.js';
+import { type MetricsRouteDependencies, metricsRoute } from './operation/metrics.js';
+import { namedTokenRoutes } from './operation/named-tokens.js';
+import { nightRoutes } from './operation/nights.js';
+import { type NotificationRoutesDependencies, notificationRoutes } from './operation/notifications.js';
+import { type OverviewRouteDependencies, overviewRoute } from './operation/overview.js';
+import { type QueueRoutesDependencies, queueRoutes } from './operation/queue.js';
+import { rekeyRoutes } from './operation/rekey.js';
+import { type AccessRules, requireRoles, requireToken } from './plumbing/access.js';
+import { type Authenticator, isToken } from './plumbing/authenticator.js';
+import type { Caller } from './plumbing/caller.js';
+import { type IdempotencyDependencies, takeIdempotencyKeys } from './plumbing/idempotency.js';
+import { type AnswerUnknown, type ApiForPages, InnerCalls } from './plumbing/in-process-api.js';
+import { LargeAnswers } from './plumbing/large-responses.js';
+import { openServer } from './plumbing/open-server.js';
+import { describeApi } from './plumbing/openapi.js';
+import { answerNotFound, asksForPage, refuseOnceStopping } from './plumbing/problem.js';
+import { refuseUnknownQueries, watchMethods } from './plumbing/request-checks.js';
+import { SERVER_LIMITS, type ServerLimits } from './plumbing/server-limits.js';
+import { SocketLimit } from './plumbing/socket-limit.js';
+import { holdRoutes } from './runs/holds.js';
+import { rejectedRecordRoutes } from './runs/rejected-records.js';
+import { runDiffRoutes } from './runs/run-diff.js';
+import { runEventRoutes } from './runs/run-events.js';
+import { runRoutes } from './runs/runs.js';
 
 export interface AdminDependencies
   extends CompanyRoutesDependencies,
@@ -85,9 +84,6 @@ export interface AdminServer extends Service {
   /** Where it listens, without a slash at the end; known once started. */
   readonly url: string;
 }
-
-/** Longer than proxies keep an idle connection: whoever ends it first must not be the one who is about to be asked. */
-const KEEP_ALIVE_MS = 72_000;
 
 /** How long a stop waits for the rest of a request, and how often it looks for connections that nobody uses any more. */
 const UNSENT_MS = 1_000;
@@ -128,9 +124,14 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
   const limits = deps.limits ?? SERVER_LIMITS;
   const sockets = new SocketLimit(limits);
   let showUnknown: AnswerUnknown | undefined;
-  const app = openServer(deps.logger, limits, sockets, (request, reply) =>
-    showUnknown && asksForPage(request) ? showUnknown(request, reply) : answerNotFound(request, reply),
-  );
+  const app = openServer({
+    logger: deps.logger,
+    limits,
+    sockets,
+    rewriteAddress: mendConnectAddress,
+    answerUnknown: (request, reply) =>
+      showUnknown && asksForPage(request) ? showUnknown(request, reply) : answerNotFound(request, reply),
+  });
   const closing = new AbortController();
   app.addHook('preClose', async () => closing.abort());
   refuseOnceStopping(app, closing.signal);
@@ -215,70 +216,6 @@ function orScraper(access: AccessRules, metricsToken: Secret): AccessRules {
     ...access,
     authenticate: async (token) => (isMetricsToken(token) ? scraper : access.authenticate(token)),
   };
-}
-
-/** A server without routes: what it takes for a request, and how it answers what is none. */
-function openServer(
-  logger: FastifyBaseLogger,
-  limits: ServerLimits,
-  sockets: SocketLimit,
-  answerUnknown: AnswerUnknown,
-): FastifyInstance {
-  const { headersMs: headersTimeout, requestMs: requestTimeout, checkMs: connectionsCheckingInterval } = limits;
-  const app = Fastify({
-    loggerInstance: logger,
-    // Fastify's own lines hold the address with its query, in which people put tokens.
-    logController: new LogController({ disableRequestLogging: true }),
-    bodyLimit: limits.bodyBytes,
-    serverFactory: (handler) => {
-      // `answerForNode` answers an absent host, with a problem.
-      const options = {
-        requireHostHeader: false,
-        headersTimeout,
-        requestTimeout,
-        connectionsCheckingInterval,
-        keepAliveTimeout: KEEP_ALIVE_MS,
-      };
-      const server = createServer(options, (request, response) => {
-        if (sockets.admit(request, response)) handler(request, response);
-      });
-      sockets.guard(server);
-      return server.setTimeout(limits.silenceMs);
-    },
-    clientErrorHandler: (error, socket) => answerUnreadable(error, socket, sockets.lastResponseOn(socket)),
-    // `refuseOnceStopping` does it, with a problem.
-    return503OnClosing: false,
-    rewriteUrl: ({ url = '/' }) => mendConnectAddress(url),
-    routerOptions: { ignoreTrailingSlash: true },
-    // An address that no router takes: people see the page of an unknown one.
-    frameworkErrors: async (error, request, reply) => {
-      try {
-        await (asksForPage(request) ? answerUnknown(request, reply) : answerError(error, request, reply));
-      } catch (failure) {
-        answerError(failure, request, reply);
-      }
-    },
-  });
-  app.setValidatorCompiler(compileValidator);
-  // Answers are typed by their models already.
-  app.setSerializerCompiler(() => JSON.stringify);
-  app.decorateRequest('caller');
-  app.setErrorHandler(answerError);
-  app.setNotFoundHandler(answerUnknown);
-  // After the hooks that ask for a token, and before the body is read.
-  app.addHook('preParsing', async (request, reply) => {
-    if (request.is404) await answerUnknown(request, reply);
-  });
-  app.addHook('onResponse', async (request, reply) => {
-    request.log.debug(
-      { method: request.method, route: request.routeOptions.url, status: reply.statusCode, ms: reply.elapsedTime },
-      'Answered',
-    );
-  });
-  answerForNode(app);
-  takeOnlyJson(app);
-  addSecurityHeaders(app);
-  return app;
 }
 
 /** The outside address, unless it is where the server listens: others may reach that by another name. */

@@ -1,8 +1,8 @@
-import { type UnsignedCertificate, addSigningKey, findUnsigned, hasUnsigned, writeSigned } from '../db/tables/certificates.js';
-import { SweepLock } from '../db/tables/sweep-lock.js';
 import type { Clock } from '../core/clock.js';
-import type { Database } from '../db/database.js';
-import { inTransaction } from '../db/transaction.js';
+import type { Database } from '../db/connection/database.js';
+import { inTransaction } from '../db/connection/transaction.js';
+import { addSigningKey, findUnsigned, hasUnsigned, type UnsignedCertificate, writeSigned } from '../db/tables/certificates.js';
+import { SweepLock } from '../db/tables/sweep-lock.js';
 import type { Logger } from '../observability/logger.js';
 import { digestOf, readCertificate, type Signer } from './certificate.js';
 import { Statement } from './statement.js';

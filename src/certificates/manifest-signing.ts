@@ -1,7 +1,7 @@
-import type { Database } from '../db/database.js';
-import { sqlState } from '../db/sql-state.js';
+import type { Database } from '../db/connection/database.js';
+import { sqlState } from '../db/connection/sql-state.js';
+import { inTransaction } from '../db/connection/transaction.js';
 import { addSigningKey } from '../db/tables/certificates.js';
-import { inTransaction } from '../db/transaction.js';
 import type { Signer } from './certificate.js';
 
 /**

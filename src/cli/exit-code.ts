@@ -1,6 +1,6 @@
 import { CommanderError } from 'commander';
 import { isMusterError } from '../core/errors.js';
-import { explainDatabaseError } from '../db/sql-state.js';
+import { explainDatabaseError } from '../db/connection/sql-state.js';
 import { errorText } from '../observability/error-view.js';
 import { redactText } from '../observability/redaction.js';
 

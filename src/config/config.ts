@@ -6,7 +6,7 @@ import { type Fault, FaultsError } from '../core/errors.js';
 import { ownAddress, withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { EncryptionKey, Secret } from '../core/secret.js';
-import { type OidcSettings, signInCallback } from '../dashboard/oidc-settings.js';
+import { type OidcSettings, signInCallback } from '../dashboard/sign-in/oidc-settings.js';
 import { Proxies } from '../http/proxy/proxies.js';
 import type { LogFormat } from '../observability/logger.js';
 import { registerPasswordOf, registerSecret } from '../observability/secret-registry.js';
@@ -15,8 +15,8 @@ import { missingFor, unknownResources } from './catalogue-needs.js';
 import { readBases } from './further-bases.js';
 import { isSafe } from './setting-values.js';
 import { helpOf, SETTING_NAMES, SETTINGS, type SettingName } from './settings.js';
-import { fileOf, textOf } from './variables.js';
 import { type ShownSetting, showSettings } from './shown-settings.js';
+import { fileOf, textOf } from './variables.js';
 
 export interface Config {
   /** Folder of what Muster keeps beside the database: embedded server, generated keys and token. */

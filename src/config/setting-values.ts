@@ -2,7 +2,7 @@ import { resolve } from 'node:path';
 import { CronExpressionParser } from 'cron-parser';
 import { z } from 'zod';
 import { type EncryptionKey, Secret } from '../core/secret.js';
-import { AddressFault, readDatabaseAddress } from '../db/database-address.js';
+import { AddressFault, readDatabaseAddress } from '../db/connection/database-address.js';
 import { type NoProxyRule, readNoProxyEntry } from '../http/proxy/no-proxy.js';
 import { readProxyAddress } from '../http/proxy/proxies.js';
 import { LOG_FORMATS } from '../observability/logger.js';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { z } from 'zod';
 import type { Environment } from '../core/company.js';
-import { defaulted, type Help, HELP, optional, type SettingHelp } from './setting-help.js';
+import { defaulted, HELP, type Help, optional, type SettingHelp } from './setting-help.js';
 import * as value from './setting-values.js';
 import { signInSettings } from './sign-in-settings.js';
 

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { FastifyInstance } from 'fastify';
-import type { PageAssets } from './view.js';
+import type { PageAssets } from './parts/view.js';
 
 /** A year: the address of a file changes with what is in it. */
 const FOR_EVER = 'public, max-age=31536000, immutable';

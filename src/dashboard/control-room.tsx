@@ -1,22 +1,22 @@
 import type { FastifyInstance, FastifyPluginAsync, FastifyReply, FastifyRequest } from 'fastify';
-import type { ApiForPages } from '../api/inner-calls.js';
-import { problemOf } from '../api/problem.js';
+import type { ApiForPages } from '../api/plumbing/in-process-api.js';
+import { problemOf } from '../api/plumbing/problem.js';
 import { withoutSlash } from '../core/own-address.js';
 import type { Secret } from '../core/secret.js';
-import type { Database } from '../db/database.js';
-import { serveAssets } from './assets.js';
-import { takeOnlyForms } from './form-checks.js';
-import { type PageContent, renderPage } from './layout.js';
+import type { Database } from '../db/connection/database.js';
 import type { Proxies } from '../http/proxy/proxies.js';
-import { oidcRoutes } from './oidc-routes.js';
-import type { OidcSettings } from './oidc-settings.js';
+import { serveAssets } from './assets.js';
 import { pageRoutes } from './page-routes.js';
-import { problemPage } from './problem-page.js';
-import { sessionKeyOf } from './session-cookie.js';
-import { type Session, Sessions } from './sessions.js';
-import { signInRoutes } from './sign-in.js';
-import type { ShownSetting } from './settings-page.js';
-import type { View } from './view.js';
+import { problemPage } from './pages/problem-page.js';
+import type { ShownSetting } from './pages/settings-page.js';
+import { type PageContent, renderPage } from './parts/layout.js';
+import type { View } from './parts/view.js';
+import { takeOnlyForms } from './sign-in/form-checks.js';
+import { oidcRoutes } from './sign-in/oidc-routes.js';
+import type { OidcSettings } from './sign-in/oidc-settings.js';
+import { sessionKeyOf } from './sign-in/session-cookie.js';
+import { type Session, Sessions } from './sign-in/sessions.js';
+import { signInRoutes } from './sign-in/sign-in.js';
 
 export interface ControlRoomDependencies {
   readonly db: Database;

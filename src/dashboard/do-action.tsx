@@ -1,20 +1,20 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { type ReauthorizationLinkModel, reauthorizationLinksCsv } from '../api/connect-links.js';
-import { CSV } from '../api/csv.js';
-import type { ApiAnswer, ApiForPages } from '../api/inner-calls.js';
+import { type ReauthorizationLinkModel, reauthorizationLinksCsv } from '../api/companies/connect-links.js';
+import { CSV } from '../api/plumbing/csv.js';
+import type { ApiAnswer, ApiForPages } from '../api/plumbing/in-process-api.js';
 import { MusterError } from '../core/errors.js';
-import { type Action, ACTIONS, findAction } from './actions.js';
-import { OF_SELECTED } from './companies-page.js';
-import { connectLinksPage } from './connect-links-page.js';
-import { connectLinkPage } from './connect-company-page.js';
-import { fieldsOf, refuseOtherSites, requireOwnForm } from './form-checks.js';
-import type { PageContent } from './layout.js';
-import type { ListAnswer } from './list-page.js';
-import { problemIn, problemPage } from './problem-page.js';
-import { type Refused, selectionPage } from './selection-page.js';
-import type { Session } from './sessions.js';
-import { ownPath } from './own-path.js';
-import { tokenPage } from './tokens-page.js';
+import { OF_SELECTED } from './pages/companies-page.js';
+import { connectLinkPage } from './pages/connect-company-page.js';
+import { connectLinksPage } from './pages/connect-links-page.js';
+import { problemIn, problemPage } from './pages/problem-page.js';
+import { type Refused, selectionPage } from './pages/selection-page.js';
+import { tokenPage } from './pages/tokens-page.js';
+import { ACTIONS, type Action, findAction } from './parts/actions.js';
+import type { PageContent } from './parts/layout.js';
+import type { ListAnswer } from './parts/list-page.js';
+import { fieldsOf, refuseOtherSites, requireOwnForm } from './sign-in/form-checks.js';
+import { ownPath } from './sign-in/safe-redirect-path.js';
+import type { Session } from './sign-in/sessions.js';
 
 interface ActionDependencies {
   readonly api: ApiForPages;

@@ -1,4 +1,4 @@
-import type { Reader } from '../db/read-only.js';
+import type { Reader } from '../db/connection/read-only.js';
 import {
   countReauthorizations,
   findAbandonedRuns,

@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { ByEnvironment } from '../core/provider-settings.js';
-import { readServerClock } from '../db/server-state.js';
+import { readServerClock } from '../db/connection/server-state.js';
 import { type Check, type Finding, NotLookedAt, ok, problem, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 import type { ServiceProbes } from './service-probes.js';

@@ -1,8 +1,8 @@
 import { isMusterError } from '../core/errors.js';
-import { poolsTransactions } from '../db/pooling.js';
-import { type Reader, readOnly } from '../db/read-only.js';
-import { hasTables } from '../db/server-state.js';
-import type { Session } from '../db/session.js';
+import { poolsTransactions } from '../db/connection/pooling.js';
+import { type Reader, readOnly } from '../db/connection/read-only.js';
+import { hasTables } from '../db/connection/server-state.js';
+import type { Session } from '../db/connection/session.js';
 import { type Finding, NotLookedAt, ok, warning } from './check.js';
 
 /** What stands between: nothing, or a pooler that gives each session or each transaction a connection of the server. */

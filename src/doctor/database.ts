@@ -1,8 +1,8 @@
-import { type MigrationState, readMigrationState } from '../db/migrate.js';
-import { requireRuntimeRights } from '../db/runtime-rights.js';
-import { requireUsableServer } from '../db/server-check.js';
-import { readServerState, type ServerSetting, type ServerState } from '../db/server-state.js';
 import { isMusterError } from '../core/errors.js';
+import { requireUsableServer } from '../db/connection/server-check.js';
+import { readServerState, type ServerSetting, type ServerState } from '../db/connection/server-state.js';
+import { type MigrationState, readMigrationState } from '../db/schema/migrate.js';
+import { requireRuntimeRights } from '../db/schema/runtime-rights.js';
 import { type Check, counted, type Finding, ok, problem, warning } from './check.js';
 import type { DatabaseAccess, Pooling } from './database-access.js';
 

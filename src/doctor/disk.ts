@@ -1,5 +1,5 @@
 import { statfs } from 'node:fs/promises';
-import { readServerState } from '../db/server-state.js';
+import { readServerState } from '../db/connection/server-state.js';
 import { measureFeed } from '../db/tables/overdue.js';
 import { type Check, duration, type Finding, ok, problem, size, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isMusterError } from '../core/errors.js';
-import { sqlState } from '../db/sql-state.js';
+import { sqlState } from '../db/connection/sql-state.js';
 import { redactText } from '../observability/redaction.js';
 import { type Check, type Finding, NotLookedAt, problem, warning } from './check.js';
 

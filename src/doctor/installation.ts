@@ -7,7 +7,7 @@ import { checkAge } from './age.js';
 import { checkCatalogue } from './catalogue.js';
 import type { Check } from './check.js';
 import { checkClock } from './clock.js';
-import { checkConfiguration, type ConfigurationState } from './configuration.js';
+import { type ConfigurationState, checkConfiguration } from './configuration.js';
 import { checkDatabase } from './database.js';
 import { DatabaseAccess, type DatabasePlace } from './database-access.js';
 import { checkDisk } from './disk.js';

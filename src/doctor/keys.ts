@@ -1,5 +1,5 @@
-import type { EncryptionKey } from '../core/secret.js';
 import { isMusterError } from '../core/errors.js';
+import type { EncryptionKey } from '../core/secret.js';
 import { readCiphertexts, SEALED_COLUMNS } from '../db/tables/ciphertexts.js';
 import { readMarkKey } from '../db/tables/marks.js';
 import { Cipher, Keyring } from '../oauth/cipher.js';

@@ -1,7 +1,7 @@
-import { readWaitingJobs, type WaitingJobs } from '../db/queue-tables.js';
+import type { Clock } from '../core/clock.js';
+import { readWaitingJobs, type WaitingJobs } from '../db/schema/queue-tables.js';
 import { QUEUES } from '../jobs/queue-backend.js';
 import { lookIntoRedisQueues } from '../jobs/redis-queue.js';
-import type { Clock } from '../core/clock.js';
 import { type Check, counted, duration, type Finding, NotLookedAt, ok, problem, size, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 

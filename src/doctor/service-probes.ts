@@ -1,6 +1,6 @@
 import type { Clock } from '../core/clock.js';
-import { mapEnvironments, type ByEnvironment, type ProviderSettings } from '../core/provider-settings.js';
 import { withoutSlash } from '../core/own-address.js';
+import { type ByEnvironment, mapEnvironments, type ProviderSettings } from '../core/provider-settings.js';
 import type { HttpClient } from '../http/http-client.js';
 
 /** What came back from one request without a token. */

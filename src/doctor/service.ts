@@ -1,5 +1,5 @@
-import type { ByEnvironment } from '../core/provider-settings.js';
 import { isMusterError } from '../core/errors.js';
+import type { ByEnvironment } from '../core/provider-settings.js';
 import { type Check, type Finding, NotLookedAt, ok, problem, warning } from './check.js';
 import type { Probe, ServiceProbes } from './service-probes.js';
 

@@ -1,4 +1,4 @@
-import { findLongTransactions, type LongTransaction, readServerState } from '../db/server-state.js';
+import { findLongTransactions, type LongTransaction, readServerState } from '../db/connection/server-state.js';
 import { type Check, duration, type Finding, ok, problem, size, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 

@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import type { Logger } from 'pino';
 import { isProcessAlive } from '../core/home.js';
-import { sqlState } from '../db/sql-state.js';
+import { sqlState } from '../db/connection/sql-state.js';
 import { embeddedDatabaseFailed } from './embedded-account.js';
 import { type Cluster, NAME, prepareCluster, readPassword } from './embedded-cluster.js';
 import { type Guard, isGuarded, isInUse, joinUsers, type PipeEnd, startGuarded } from './embedded-guard.js';

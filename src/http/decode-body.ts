@@ -1,7 +1,7 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
-import type { Reservation } from './answer-memory.js';
 import { type Answer, tooLarge } from './exchange.js';
+import type { Reservation } from './response-memory.js';
 import { ServiceError } from './service-error.js';
 
 type Undo = (body: Buffer, limit: { readonly maxOutputLength: number }) => Promise<Buffer>;

@@ -1,6 +1,6 @@
 import type { Dispatcher } from 'undici';
 import { freeMemory } from '../core/free-buffers.js';
-import type { Reservation } from './answer-memory.js';
+import type { Reservation } from './response-memory.js';
 import { ServiceError } from './service-error.js';
 
 /** What was received, the body still encoded. */

@@ -1,13 +1,13 @@
 import { isUtf8 } from 'node:buffer';
 import { Agent, type Dispatcher } from 'undici';
 import { connectionFailure } from '../core/connection-failure.js';
-import { MemoryShort, type Reservation } from './answer-memory.js';
 import { decodeBody, malformed } from './decode-body.js';
 import { Exchange } from './exchange.js';
 import { nameOfProxy, Proxies } from './proxy/proxies.js';
 import { connectorThrough, throughProxies } from './proxy/through-proxies.js';
 import { authenticationFailure } from './proxy/tunnel.js';
 import { MAX_HEADER_BYTES, refusedHttp } from './refused-http.js';
+import { MemoryShort, type Reservation } from './response-memory.js';
 import { ServiceError } from './service-error.js';
 
 export interface HttpRequest {

@@ -15,13 +15,13 @@ import {
 } from 'bullmq';
 import pg from 'pg';
 import { MusterError } from '../core/errors.js';
-import { explainConnectFailure } from '../db/connect-failure.js';
-import { connectionOptions, sessionOptions } from '../db/connection-options.js';
-import { DatabaseClient } from '../db/database-client.js';
-import { poolsTransactions } from '../db/pooling.js';
-import { foreignObject } from '../db/foreign-objects.js';
-import { dropEmptied, makeJobSequences, QUEUE_SCHEMA } from '../db/queue-tables.js';
-import { prepareSession, setSearchPath } from '../db/session.js';
+import { explainConnectFailure } from '../db/connection/connect-failure.js';
+import { connectionOptions, sessionOptions } from '../db/connection/connection-options.js';
+import { DatabaseClient } from '../db/connection/database-client.js';
+import { poolsTransactions } from '../db/connection/pooling.js';
+import { prepareSession, setSearchPath } from '../db/connection/session.js';
+import { foreignObject } from '../db/schema/foreign-objects.js';
+import { dropEmptied, makeJobSequences, QUEUE_SCHEMA } from '../db/schema/queue-tables.js';
 import type { Logger } from '../observability/logger.js';
 import { ANSWER_TO_STOP_MS, QUEUE_OPTIONS, QUEUES, type QueueBackend, QueueOutage, WORKER_OPTIONS } from './queue-backend.js';
 

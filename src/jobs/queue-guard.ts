@@ -1,7 +1,7 @@
 import type { Queue } from 'bullmq';
-import { Repetition } from '../core/repetition.js';
+import { Repetition } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { recordQueueStop } from '../db/tables/queue-stops.js';
 import type { Logger } from '../observability/logger.js';
 import { QUEUES, type QueueBackend, type QueueName } from './queue-backend.js';

@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js';
 import { ENVIRONMENTS, type Environment } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import type { Service } from '../core/service.js';
-import { sharedWork } from '../core/shared-work.js';
+import { sharedWork } from '../core/single-flight.js';
 import { QUEUES, type QueueBackend, type QueueName, runQueueOf } from './queue-backend.js';
 
 /** What one queue holds. */

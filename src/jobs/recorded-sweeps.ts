@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { recordSweep } from '../db/tables/sweeps.js';
 import type { Sweep } from './sweeper.js';
 

@@ -1,6 +1,6 @@
 import { Queue, Worker } from 'bullmq';
 import { Redis, type RedisOptions } from 'ioredis';
-import type { WaitingJobs } from '../db/queue-tables.js';
+import type { WaitingJobs } from '../db/schema/queue-tables.js';
 import type { Logger } from '../observability/logger.js';
 import { ANSWER_TO_STOP_MS, QUEUE_OPTIONS, QUEUES, type QueueBackend, QueueOutage, WORKER_OPTIONS } from './queue-backend.js';
 import { lookIntoRedis, requireRedis, tryRedis, unusable } from './redis-server.js';

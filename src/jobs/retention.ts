@@ -1,13 +1,13 @@
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { removeOldAuditEntries } from '../db/tables/audit.js';
 import { removeOldBarriers } from '../db/tables/barriers.js';
 import { removeOldCertificates } from '../db/tables/certificates.js';
 import { endFarewells } from '../db/tables/change-erasure.js';
 import { removeOldConnectLinks } from '../db/tables/connect-links.js';
 import { removeOldHolds } from '../db/tables/holds.js';
+import { removeOldKeys } from '../db/tables/idempotency-keys.js';
 import { removeOldIssues } from '../db/tables/issues.js';
 import { removeOldNamedTokens } from '../db/tables/named-tokens.js';
-import { removeOldKeys } from '../db/tables/idempotency-keys.js';
 import { removeOldNights } from '../db/tables/nights.js';
 import { removeOldRejectedRecords } from '../db/tables/rejected-records.js';
 import { removeOldRuns } from '../db/tables/runs.js';

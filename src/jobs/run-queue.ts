@@ -1,7 +1,7 @@
 import type { Queue } from 'bullmq';
 import type { Clock } from '../core/clock.js';
 import { ENVIRONMENTS, type Environment } from '../core/company.js';
-import { Repetition } from '../core/repetition.js';
+import { Repetition } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
 import type { ClaimableRun } from '../db/tables/runs.js';
 import type { Logger } from '../observability/logger.js';

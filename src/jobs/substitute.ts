@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
-import { Repetition } from '../core/repetition.js';
+import { Repetition } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { countWorkers } from '../db/tables/workers.js';
 import type { Deliverer } from '../notifications/deliverer.js';
 import type { Logger } from '../observability/logger.js';

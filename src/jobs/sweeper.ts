@@ -1,8 +1,8 @@
 import type { Queue } from 'bullmq';
 import { systemClock } from '../core/clock.js';
-import { Repetition } from '../core/repetition.js';
+import { Repetition } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
-import { isPassingTrouble } from '../db/sql-state.js';
+import { isPassingTrouble } from '../db/connection/sql-state.js';
 import type { Logger } from '../observability/logger.js';
 import { type QueueBackend, QueueWorker } from './queue-backend.js';
 

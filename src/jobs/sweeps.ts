@@ -1,4 +1,4 @@
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { removeOldAuthorizationFlows } from '../db/tables/authorization-flows.js';
 import { removeOldChanges, stampChanges } from '../db/tables/change-batches.js';
 import { removeOldQuarantinedTokens } from '../db/tables/quarantined-tokens.js';
@@ -8,8 +8,8 @@ import { removeDeadWorkers } from '../db/tables/workers.js';
 import type { Deliverer } from '../notifications/deliverer.js';
 import type { Runs } from '../runs/runs.js';
 import type { DueQueue } from './due-queues.js';
-import type { RunQueue } from './run-queue.js';
 import { type Retention, removeOldRecords } from './retention.js';
+import type { RunQueue } from './run-queue.js';
 import type { Sweep } from './sweeper.js';
 
 interface SweepDependencies {

@@ -1,8 +1,8 @@
 import { isMusterError } from '../core/errors.js';
-import { Repetition } from '../core/repetition.js';
+import { Repetition } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
-import { requireCompatible } from '../db/compatibility.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
+import { requireCompatible } from '../db/schema/compatibility.js';
 import type { Logger } from '../observability/logger.js';
 
 const LOOK_EVERY_MS = 5_000;

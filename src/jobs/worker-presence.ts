@@ -1,8 +1,8 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Repetition } from '../core/repetition.js';
+import { Repetition } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { noteWorker, removeWorker } from '../db/tables/workers.js';
 import type { Logger } from '../observability/logger.js';
 

@@ -1,6 +1,6 @@
-import type { Cap } from './find-size.js';
-import type { FoundPaging } from './find-paging.js';
 import { type EntryDraft, placesOf } from './entry.js';
+import type { FoundPaging } from './find-paging.js';
+import type { Cap } from './find-size.js';
 import type { ListToLearn } from './learned-list.js';
 import type { ListView } from './list-view.js';
 import type { ListAddress } from './probing.js';

@@ -1,5 +1,5 @@
 import { type FoundChain, findLastId, findToken, linkOf } from './find-chain.js';
-import { findPlace, type FoundPlace } from './find-place.js';
+import { type FoundPlace, findPlace } from './find-place.js';
 import { type FoundSize, findSize } from './find-size.js';
 import type { ListView } from './list-view.js';
 

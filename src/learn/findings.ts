@@ -1,7 +1,7 @@
 import { plainName } from '../pagers/around.js';
 import type { Draft } from './draft.js';
-import type { Cap } from './find-size.js';
 import type { FoundPaging } from './find-paging.js';
+import type { Cap } from './find-size.js';
 import type { IdCandidate } from './ids.js';
 import type { Finding } from './learned-list.js';
 import type { ListView } from './list-view.js';

@@ -1,21 +1,21 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
+import { treatRecord } from '../privacy/redact.js';
 import type { Privacy } from '../privacy/rules.js';
-import { treatRecord } from '../privacy/treat.js';
 import { agreement } from './agreement.js';
 import { type Draft, draftOf } from './draft.js';
-import { endpointOf, type EntryComments, type EntryDraft, entryText } from './entry.js';
-import { type FirstLook, lookFirst } from './first-look.js';
-import { findCap } from './find-size.js';
+import { type EntryComments, type EntryDraft, endpointOf, entryText } from './entry.js';
 import { findPaging } from './find-paging.js';
+import { findCap } from './find-size.js';
+import { findingsOf, lookUpFor } from './findings.js';
+import { type FirstLook, lookFirst } from './first-look.js';
 import type { Finding, LearnedList, ListToLearn } from './learned-list.js';
-import { nothingFound } from './nothing-found.js';
 import { ListView, type Order } from './list-view.js';
+import { nothingFound } from './nothing-found.js';
 import { namesAround } from './parameter-names.js';
 import { Probing, type ProbingParts, RequestsSpent } from './probing.js';
-import { findingsOf, lookUpFor } from './findings.js';
 import { NO_REHEARSAL, type Rehearsal, rehearse } from './rehearsal.js';
-import { type TriedEtag, tryEtag } from './try-etag.js';
 import { totalPlaces } from './totals.js';
+import { type TriedEtag, tryEtag } from './try-etag.js';
 
 /** Requests that are kept for what is asked after the rehearsal. */
 const FOR_ETAG = 2;

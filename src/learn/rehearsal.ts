@@ -3,8 +3,8 @@ import { isMusterError, MusterError } from '../core/errors.js';
 import { inTurns } from '../core/turns.js';
 import type { Doubted } from '../pagers/doubt.js';
 import type { JsonObject, Linkage, PageInput } from '../pagers/pager.js';
-import { pagerFor } from '../pagers/registry.js';
 import { type ReadPage, readPage } from '../pagers/read-page.js';
+import { pagerFor } from '../pagers/registry.js';
 import { type ListAddress, type Probing, RequestsSpent } from './probing.js';
 import { MOST_BYTES } from './seen-page.js';
 

@@ -1,6 +1,6 @@
 import { isMusterError } from '../core/errors.js';
-import { inputOf } from './first-look.js';
 import type { FoundPaging } from './find-paging.js';
+import { inputOf } from './first-look.js';
 import type { ListView } from './list-view.js';
 import { type Probing, RequestsSpent } from './probing.js';
 

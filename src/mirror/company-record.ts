@@ -1,8 +1,8 @@
 import type { CompanyKey } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
-import type { Database } from '../db/database.js';
-import { sqlState } from '../db/sql-state.js';
-import { takeStep } from '../db/step.js';
+import type { Database } from '../db/connection/database.js';
+import { sqlState } from '../db/connection/sql-state.js';
+import { takeStep } from '../db/connection/step.js';
 import { lockedRun, type RunClaim } from '../db/tables/runs.js';
 import { Prisma } from '../generated/prisma/client.js';
 

@@ -1,8 +1,8 @@
 import { MusterError } from '../core/errors.js';
-import { goByIndex } from '../db/in-pieces.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/connection/transaction.js';
+import { goByIndex } from '../db/statements/in-pieces.js';
 import { closeHolds, findHold, lockOpenHold } from '../db/tables/holds.js';
-import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { deleteGoneRows, deleteHeldRows } from './reconcile.js';
 
 /**

@@ -1,11 +1,11 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
-import { lackingRights } from '../db/connect-failure.js';
-import type { Database } from '../db/database.js';
-import { sqlState, withDatabaseErrors } from '../db/sql-state.js';
-import { takeStep } from '../db/step.js';
+import { lackingRights } from '../db/connection/connect-failure.js';
+import type { Database } from '../db/connection/database.js';
+import { sqlState, withDatabaseErrors } from '../db/connection/sql-state.js';
+import { takeStep } from '../db/connection/step.js';
+import { inTransaction } from '../db/connection/transaction.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { takeLock } from '../db/tables/locks.js';
-import { inTransaction } from '../db/transaction.js';
 
 const RESOURCE = /^[a-z][a-z0-9_]*$/;
 

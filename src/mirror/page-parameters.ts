@@ -1,5 +1,5 @@
 import { bytesOf } from '../core/text-slice.js';
-import { numberArray, numberArrayInPortions, textArray, textArrayInPortions } from '../db/array-literals.js';
+import { numberArray, numberArrayInPortions, textArray, textArrayInPortions } from '../db/statements/array-literals.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { keptText, MOST_KEPT } from '../db/tables/rejected-records.js';
 import { joinTexts } from './joined-texts.js';

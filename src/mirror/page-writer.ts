@@ -1,7 +1,7 @@
 import { inTurns } from '../core/turns.js';
-import type { Database } from '../db/database.js';
-import { type NamedStatement, named } from '../db/named-parameters.js';
-import { takeStep, wasTakenBack } from '../db/step.js';
+import type { Database } from '../db/connection/database.js';
+import { takeStep, wasTakenBack } from '../db/connection/step.js';
+import { type NamedStatement, named } from '../db/statements/named-parameters.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
 import { MOST_KEPT } from '../db/tables/rejected-records.js';
 import { mirrorTable } from './mirror-table.js';

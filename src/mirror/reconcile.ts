@@ -1,12 +1,12 @@
 import type { DeleteGuard } from '../catalogue/endpoint.js';
-import { textArray } from '../db/array-literals.js';
-import { inPieces } from '../db/in-pieces.js';
+import type { Transaction } from '../db/connection/transaction.js';
+import { textArray } from '../db/statements/array-literals.js';
+import { inPieces } from '../db/statements/in-pieces.js';
 import { isOf } from '../db/tables/connections.js';
 import { findWalkGrant, heldRows, insertHeldRows, keepHeldRows, removeHeldRows } from '../db/tables/held-rows.js';
 import { closeHolds, renewGrantHold } from '../db/tables/holds.js';
 import { type ListKey, setRecords, subtractRecords } from '../db/tables/lists.js';
 import { addDeleted } from '../db/tables/walks.js';
-import type { Transaction } from '../db/transaction.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable } from './mirror-table.js';
 

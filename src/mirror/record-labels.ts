@@ -1,5 +1,5 @@
 import type { CompanyKey } from '../core/company.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { mirrorTable } from './mirror-table.js';
 
 /** A record of a company's list. */

@@ -1,11 +1,11 @@
 import { describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
-import type { Database } from '../db/database.js';
-import { goByIndex } from '../db/in-pieces.js';
+import type { Database } from '../db/connection/database.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/connection/transaction.js';
+import { goByIndex } from '../db/statements/in-pieces.js';
 import { closeHolds } from '../db/tables/holds.js';
 import { type ListKey, resetList } from '../db/tables/lists.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
-import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { deleteAllRows } from './reconcile.js';
 
 /**

@@ -1,6 +1,6 @@
 import type { CompanyKey } from '../core/company.js';
 import { withoutSlash } from '../core/own-address.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import {
   type ClaimedNotification,
   claimNotification,
@@ -10,8 +10,8 @@ import {
   findDueNotifications,
   markDelivered,
   markRefused,
-  removeOldNotifications,
   releaseNotification,
+  removeOldNotifications,
 } from '../db/tables/notifications.js';
 import { recordNotTaken, recordTaken } from '../db/tables/webhook.js';
 import type { Logger } from '../observability/logger.js';

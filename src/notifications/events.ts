@@ -1,8 +1,8 @@
 import type { CompanyKey, Environment } from '../core/company.js';
+import type { Transaction } from '../db/connection/transaction.js';
 import { authorizationOf } from '../db/tables/connections.js';
 import { type EventDetails, type EventType, insertNotification, lastEventOf, type RunNews } from '../db/tables/notifications.js';
 import type { EndStatus } from '../db/tables/walks.js';
-import type { Transaction } from '../db/transaction.js';
 
 export interface NotificationEvent {
   readonly type: EventType;

@@ -1,9 +1,9 @@
-import { Repetition } from '../core/repetition.js';
+import { Repetition } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { addSweeps, claimHeartbeat } from '../db/tables/sweeps.js';
-import type { Logger } from '../observability/logger.js';
 import type { Proxies } from '../http/proxy/proxies.js';
+import type { Logger } from '../observability/logger.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { OutgoingRequests } from './outgoing-requests.js';
 

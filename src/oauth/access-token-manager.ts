@@ -2,9 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { type CompanyKey, companyNotFound, describeCompany, keyText, logFieldsOf } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
-import { withDatabaseErrors } from '../db/sql-state.js';
+import { withDatabaseErrors } from '../db/connection/sql-state.js';
+import { inTransaction } from '../db/connection/transaction.js';
 import { lockConnection } from '../db/tables/connections.js';
 import { endTrial } from '../db/tables/refresh-breakers.js';
+import { noteRefused } from '../db/tables/refused-tokens.js';
 import {
   findDueTokens,
   findToken,
@@ -16,14 +18,12 @@ import {
   takeLease,
   takeLeaseAlone,
 } from '../db/tables/tokens.js';
-import { noteRefused } from '../db/tables/refused-tokens.js';
-import { inTransaction } from '../db/transaction.js';
 import { recordPathOf, type TokenSource } from '../http/token-source.js';
 import type { Dependencies } from './grant-store.js';
 import { adoptSuccessor, RefreshAttempt, readToken, tokenBusy } from './refresh-attempt.js';
 import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
-import { answerText } from './token-answer.js';
 import { KnownEvidence } from './token-evidence.js';
+import { answerText } from './token-response.js';
 
 /** Longer than a lease, so that a caller that waits outlives a lease whose owner crashed. */
 const WAIT_MS = LEASE_MS + 5_000;

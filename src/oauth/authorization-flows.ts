@@ -2,7 +2,7 @@ import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from '
 import type { Clock } from '../core/clock.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import { Secret } from '../core/secret.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import {
   type AuthorizationFlowRow,
   endAuthorizationFlow,

@@ -1,17 +1,17 @@
 import type { CompanyKey, Environment } from '../core/company.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import { Secret } from '../core/secret.js';
+import type { Transaction } from '../db/connection/transaction.js';
 import { databaseTime } from '../db/tables/audit.js';
 import { advanceConnectLink, type ConnectLinkRow, completeConnectLink, findConnectLink } from '../db/tables/connect-links.js';
 import { type QuarantineReason, UNNAMED } from '../db/tables/quarantined-tokens.js';
-import type { Transaction } from '../db/transaction.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { AuthorizationFlows, ReturnedFlow } from './authorization-flows.js';
 import type { ConnectLinks } from './connect-links.js';
 import { reasonOf, recordFlowEnd, shownText } from './flow-record.js';
 import { type Dependencies, keepAside, saveGrant } from './grant-store.js';
 import { requireOurs } from './installation.js';
-import { type Grant, suspectOf, type TokenAnswer } from './token-answer.js';
+import { type Grant, suspectOf, type TokenAnswer } from './token-response.js';
 
 /** Why a flow did not start, or connected nothing. */
 export type AuthorizationFailure =

@@ -1,10 +1,11 @@
 import type { Clock } from '../core/clock.js';
 import { type CompanyKey, companyNotFound, describeCompany } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
-import type { Page } from '../db/cursor.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
+import { withDatabaseErrors } from '../db/connection/sql-state.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/connection/transaction.js';
+import type { Page } from '../db/statements/cursor.js';
 import type { Actor } from '../db/tables/audit.js';
-import { withDatabaseErrors } from '../db/sql-state.js';
 import { type ConnectionFilter, listConnections } from '../db/tables/connection-list.js';
 import {
   type ConnectionRow,
@@ -13,9 +14,8 @@ import {
   type ReauthorizationReason,
   setPaused,
 } from '../db/tables/connections.js';
-import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
+import { removeCompany } from '../erasure/company-removal.js';
 import { recordAuthorizationRestored, recordReauthorizationRequired } from '../notifications/events.js';
-import { removeCompany } from './company-removal.js';
 import type { TokenJournal } from './token-journal.js';
 
 /** The onboarded companies and what they may do; the state table is in docs/states.md. */

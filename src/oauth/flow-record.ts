@@ -1,9 +1,9 @@
 import type { CompanyKey, Environment } from '../core/company.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { type Actor, insertAuditEntry } from '../db/tables/audit.js';
 import type { Logger } from '../observability/logger.js';
 import { redactText } from '../observability/redaction.js';
-import type { TokenAnswer } from './token-answer.js';
+import type { TokenAnswer } from './token-response.js';
 
 /** How a flow ended, for the operator: the customer's page says only what the customer can do. */
 export interface FlowEnd {

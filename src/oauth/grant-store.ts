@@ -3,22 +3,22 @@ import type { Clock } from '../core/clock.js';
 import { type CompanyKey, logFieldsOf } from '../core/company.js';
 import type { ByEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
+import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
 import { authorizeConnection, lockConnection, noteGrant } from '../db/tables/connections.js';
 import { hastenPutOffs } from '../db/tables/put-off-tokens.js';
 import type { NewQuarantinedToken } from '../db/tables/quarantined-tokens.js';
 import { isStored, saveToken } from '../db/tables/tokens.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
 import { recordAuthorizationRestored } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
 import type { Connections } from './connections.js';
-import type { ReceivedPairs } from './received-pairs.js';
 import { refreshAfterSeconds } from './refresh-schedule.js';
-import type { Grant } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
 import type { TokenJournal } from './token-journal.js';
+import type { Grant } from './token-response.js';
+import type { ReceivedPairs } from './unsaved-token-pairs.js';
 import type { Vault } from './vault.js';
 
 /** The parts that everything that receives tokens is built from. */

@@ -1,5 +1,5 @@
 import { MusterError } from '../core/errors.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { readStanding, type Standing } from '../db/tables/installation.js';
 
 /** Throws `database_copied` or `installation_detached` where nothing may be asked of the service from this database. */

@@ -1,7 +1,7 @@
 import type { CompanyKey } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
-import type { Database } from '../db/database.js';
-import { withDatabaseErrors } from '../db/sql-state.js';
+import type { Database } from '../db/connection/database.js';
+import { withDatabaseErrors } from '../db/connection/sql-state.js';
 import {
   countCiphertextsByKey,
   findCiphertexts,
@@ -9,10 +9,10 @@ import {
   SEALED_COLUMNS,
   type SealedColumn,
 } from '../db/tables/ciphertexts.js';
+import { findOldClaims, replaceClaims } from '../db/tables/connections.js';
 import { forgetOtherFingerprints } from '../db/tables/encryption-keys.js';
 import { findAnswers, replaceAnswer } from '../db/tables/idempotency-keys.js';
 import { findMarkKey, replaceMarkKey } from '../db/tables/marks.js';
-import { findOldClaims, replaceClaims } from '../db/tables/connections.js';
 import type { Logger } from '../observability/logger.js';
 import type { Cipher, Keyring } from './cipher.js';
 import { readClaims } from './grant-claims.js';

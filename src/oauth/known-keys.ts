@@ -1,6 +1,6 @@
 import { isMusterError, MusterError } from '../core/errors.js';
-import type { Database } from '../db/database.js';
-import { withDatabaseErrors } from '../db/sql-state.js';
+import type { Database } from '../db/connection/database.js';
+import { withDatabaseErrors } from '../db/connection/sql-state.js';
 import { findSomeCiphertexts } from '../db/tables/ciphertexts.js';
 import { findFingerprints, keepFingerprints } from '../db/tables/encryption-keys.js';
 import { findMarkKey } from '../db/tables/marks.js';

@@ -2,14 +2,14 @@ import { type CompanyKey, describeCompany } from '../core/company.js';
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
-import { NamedLocks } from '../db/tables/named-locks.js';
-import { requireOurs } from './installation.js';
-import { withDatabaseErrors } from '../db/sql-state.js';
+import { withDatabaseErrors } from '../db/connection/sql-state.js';
 import { databaseTime } from '../db/tables/audit.js';
+import { NamedLocks } from '../db/tables/named-locks.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { type Dependencies, digestOf, keepAside, type Origin, saveGrant } from './grant-store.js';
-import { answerText, type Grant, suspectOf, type TokenAnswer } from './token-answer.js';
+import { requireOurs } from './installation.js';
+import { answerText, type Grant, suspectOf, type TokenAnswer } from './token-response.js';
 
 /** Takes companies in. A refresh token that is given to us is spent to prove it, so everything else is checked before. */
 export class Onboarding {

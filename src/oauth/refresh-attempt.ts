@@ -2,7 +2,8 @@ import { type CompanyKey, describeCompany, logFieldsOf } from '../core/company.j
 import { type ErrorCode, MusterError } from '../core/errors.js';
 import { ofEnvironment } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
+import { inTransaction, type Transaction, untilCommitted } from '../db/connection/transaction.js';
 import {
   type ConnectionGrant,
   lockConnection,
@@ -14,14 +15,13 @@ import { hastenPutOffs, type RefusingAnswer } from '../db/tables/put-off-tokens.
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/refresh-breakers.js';
 import { abandonAttempt, beginAttempt, findToken, postponeRefresh, replaceToken, type StoredToken } from '../db/tables/tokens.js';
-import { inTransaction, type Transaction, untilCommitted } from '../db/transaction.js';
 import { GrantedToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
-import { requireOurs } from './installation.js';
 import { type Dependencies, digestOf, keepAside, quarantine } from './grant-store.js';
+import { requireOurs } from './installation.js';
 import { NEEDED_MS, patienceSeconds, putOffSeconds, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
-import { answerText, type Grant, type TokenAnswer } from './token-answer.js';
 import type { TokenEndpoint } from './token-endpoint.js';
+import { answerText, type Grant, type TokenAnswer } from './token-response.js';
 import type { TokenPair } from './vault.js';
 
 /**

@@ -1,13 +1,13 @@
-import { isMusterError } from '../core/errors.js';
 import type { CompanyKey } from '../core/company.js';
-import type { Database } from '../db/database.js';
+import { isMusterError } from '../core/errors.js';
+import type { Database } from '../db/connection/database.js';
+import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
 import { authorizeConnection, type ConnectionGrant, lockConnection, noteGrant } from '../db/tables/connections.js';
 import { readStanding } from '../db/tables/installation.js';
 import { closeBreakers, openBreakers } from '../db/tables/refresh-breakers.js';
 import { isStoredSince, saveToken } from '../db/tables/tokens.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
 import { recordAuthorizationRestored } from '../notifications/events.js';
 import type { Connections } from './connections.js';
 import { notOurs } from './installation.js';

@@ -4,7 +4,7 @@ import type { Secret } from '../core/secret.js';
 import type { HttpClient } from '../http/http-client.js';
 import { ServiceError } from '../http/service-error.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { readTokenAnswer, type TokenAnswer } from './token-answer.js';
+import { readTokenAnswer, type TokenAnswer } from './token-response.js';
 
 /** Milliseconds for one exchange, all in all: shorter than the lease under which it is made, and than a shutdown may take. */
 export const TOKEN_DEADLINE_MS = 10_000;

@@ -1,7 +1,7 @@
 import { type CompanyKey, keyText } from '../core/company.js';
 import type { Secret } from '../core/secret.js';
-import type { Database } from '../db/database.js';
-import { withDatabaseErrors } from '../db/sql-state.js';
+import type { Database } from '../db/connection/database.js';
+import { withDatabaseErrors } from '../db/connection/sql-state.js';
 import { noteTaken } from '../db/tables/refused-tokens.js';
 import { findToken } from '../db/tables/tokens.js';
 import type { TokenEvidence } from '../http/token-source.js';

@@ -1,10 +1,10 @@
 import { type CompanyKey, describeCompany } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import type { Secret } from '../core/secret.js';
+import type { Transaction } from '../db/connection/transaction.js';
 import type { KeyOwner } from '../db/tables/idempotency-keys.js';
 import { insertQuarantinedToken, type NewQuarantinedToken, type Successor } from '../db/tables/quarantined-tokens.js';
 import type { SealedPair, StoredToken } from '../db/tables/tokens.js';
-import type { Transaction } from '../db/transaction.js';
 import { GrantedToken } from '../http/token-source.js';
 import type { Cipher } from './cipher.js';
 import { readClaims } from './grant-claims.js';

@@ -1,16 +1,16 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
-import type { Database } from '../db/database.js';
-import { readByIndex } from '../db/by-index.js';
+import type { Database } from '../db/connection/database.js';
+import type { Transaction } from '../db/connection/transaction.js';
+import { readByIndex } from '../db/statements/by-index.js';
 import { countCompanies } from '../db/tables/connections.js';
 import { countIssuesByCause } from '../db/tables/issues.js';
 import { measureProofs } from '../db/tables/lists.js';
 import { countUndelivered } from '../db/tables/notifications.js';
+import { countLateTokens } from '../db/tables/put-off-tokens.js';
 import { type BudgetUse, readBudgetUse } from '../db/tables/request-budgets.js';
 import { countActiveRuns, countLastRuns } from '../db/tables/run-counts.js';
 import { estimateNight } from '../db/tables/walks.js';
-import { countLateTokens } from '../db/tables/put-off-tokens.js';
 import { countWorkers, longestDelay } from '../db/tables/workers.js';
-import type { Transaction } from '../db/transaction.js';
 
 interface MetricsDependencies {
   /** The numbers of workers come from the database: a worker serves no metrics. */

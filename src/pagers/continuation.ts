@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { ChainPager, type ChainState } from './chain.js';
 import type { Answer, ListShape } from './envelope.js';
 import type { PageInput } from './pager.js';
-import { TOKEN_MEMBERS } from './spellings.js';
 import { differ, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
+import { TOKEN_MEMBERS } from './spellings.js';
 
 export const CONTINUATION_SCHEMA = z
   .strictObject({

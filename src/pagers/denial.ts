@@ -1,4 +1,4 @@
-import { briefly, isObject, type Member, type PassedOver, saysNothing, type Sign, wholeNumber } from './around.js';
+import { briefly, isObject, type Member, type PassedOver, type Sign, saysNothing, wholeNumber } from './around.js';
 import { flagOf } from './spellings.js';
 
 const SUCCESS_NAMES = new Set(['success', 'issuccess', 'successful', 'issuccessful', 'succeeded', 'ok']);

@@ -1,9 +1,9 @@
 import type { ErrorCode } from '../core/errors.js';
 import { type AnswerAround, isObject, membersAround, membersOfHeaders, type Sign, wholeNumber } from './around.js';
 import { denialOfSuccess, sentenceOf } from './denial.js';
+import { contradictedEnd, type Doubted, deniedPage } from './doubt.js';
 import { type FieldNames, NOWHERE, type Place, placeOf, valueAt } from './fields.js';
-import { contradictedEnd, deniedPage, type Doubted } from './doubt.js';
-import { arrayElsewhere, noArrayAt, type NoRecords } from './no-records.js';
+import { arrayElsewhere, type NoRecords, noArrayAt } from './no-records.js';
 import { type Envelope, envelopeOf } from './page-envelope.js';
 import { deniesMore, describeSign, isNameOfMore, moreBehind, signsOfMore } from './signs-of-more.js';
 import { flagOf, headerValue, nextOf, nextOfRecord, type Said, type SaidNext, totalOf } from './spellings.js';

@@ -68,7 +68,7 @@ export function arrayStart(text: Buffer, path: readonly string[]): number | unde
   return text[start] === OPEN_BRACKET ? start : undefined;
 }
 
-/** Notes where records and the values of these of their members stand. Whoever extends it may change the text as it reads (src/privacy/treat.ts). */
+/** Notes where records and the values of these of their members stand. Whoever extends it may change the text as it reads (src/privacy/redact.ts). */
 export class JsonScanner extends JsonText {
   readonly #names: readonly Buffer[];
   readonly #fit: FitMade | undefined;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
+import { limitedEnd } from './doubt.js';
 import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
-import { limitedEnd } from './doubt.js';
 import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, saidOfMore, withDoubts } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';

@@ -5,6 +5,7 @@ import type { TextSlice } from '../core/text-slice.js';
 import { BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
 import type { Envelope } from './envelope.js';
 import { IdReader, membersRead } from './id-reader.js';
+import { jsonFault } from './json-fault.js';
 import {
   type FitMade,
   recordScanner,
@@ -13,7 +14,6 @@ import {
   type ScannedText,
   scanJson,
 } from './json-scanner.js';
-import { jsonFault } from './json-fault.js';
 import { MAX_DEPTH, type Span } from './json-text.js';
 import { KeyHashes } from './key-hashes.js';
 import { type NoRecords, noRecordsAt } from './no-records.js';

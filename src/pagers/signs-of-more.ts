@@ -6,8 +6,8 @@ import {
   membersOfHeaders,
   type PassedOver,
   plainName,
-  saysNothing,
   type Sign,
+  saysNothing,
   wholeNumber,
 } from './around.js';
 import { parseLinkHeader } from './link-header.js';

@@ -1,9 +1,9 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { Secret } from '../core/secret.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
+import type { Transaction } from '../db/connection/transaction.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { findMarkKey, findMarks, insertMarkKey, type MarkRow } from '../db/tables/marks.js';
-import type { Transaction } from '../db/transaction.js';
 
 const KEY_BYTES = 32;
 

@@ -1,9 +1,9 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { ENVIRONMENTS } from '../core/company.js';
+import { withRests } from '../core/duty-cycle.js';
 import type { ByEnvironment } from '../core/provider-settings.js';
-import { withRests } from '../core/rests.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { reconcileIssues } from '../db/tables/issues.js';
 import { SweepLock } from '../db/tables/sweep-lock.js';
 import type { Logger } from '../observability/logger.js';

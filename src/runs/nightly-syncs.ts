@@ -1,4 +1,4 @@
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { findDueSyncs, findPlannedSyncs, movePlannedSyncs, setFirstSync } from '../db/tables/connections.js';
 import { readStanding } from '../db/tables/installation.js';
 import type { Logger } from '../observability/logger.js';

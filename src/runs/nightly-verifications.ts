@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import { ENVIRONMENTS } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { readStanding } from '../db/tables/installation.js';
 import { findVerifyTurns, noteVerifyTurns } from '../db/tables/second-readings.js';
 import type { Logger } from '../observability/logger.js';

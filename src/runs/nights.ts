@@ -1,7 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
-import { withRests } from '../core/rests.js';
-import type { Database } from '../db/database.js';
+import { withRests } from '../core/duty-cycle.js';
+import type { Database } from '../db/connection/database.js';
 import { addNightExports } from '../db/tables/night-exports.js';
 import {
   countNightAnew,

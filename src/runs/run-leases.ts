@@ -1,5 +1,5 @@
-import { Repetition } from '../core/repetition.js';
-import type { Database } from '../db/database.js';
+import { Repetition } from '../core/periodic-task.js';
+import type { Database } from '../db/connection/database.js';
 import { type ClaimedRun, claimRun, renewClaims } from '../db/tables/runs.js';
 import type { Logger } from '../observability/logger.js';
 

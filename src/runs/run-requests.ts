@@ -1,6 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import { type CompanyKey, describeCompany, keyText } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
+import type { Transaction } from '../db/connection/transaction.js';
 import { type LockedConnection, lockConnections, setNextSyncs } from '../db/tables/connections.js';
 import { findUnavailable } from '../db/tables/lists.js';
 import { hastenRefreshes } from '../db/tables/put-off-tokens.js';
@@ -14,11 +15,10 @@ import {
   type RunClaim,
   type RunMode,
   type SyncTrigger,
-  type VerifyTrigger,
   startRunsNow,
+  type VerifyTrigger,
 } from '../db/tables/runs.js';
 import { insertWalks, takeOverCheckpoint, walksOfRuns } from '../db/tables/walks.js';
-import type { Transaction } from '../db/transaction.js';
 import { CHECKPOINT_MAX_AGE_MS } from '../walks/walk-checkpoint.js';
 import { planWalks } from './plan.js';
 import { nextSyncsAfter, type Schedule } from './schedule.js';

@@ -10,7 +10,7 @@ import { Grants, type Person } from './grants.js';
 import { lessonRoutes, meetLesson } from './lessons/lesson-routes.js';
 import { Lessons } from './lessons/lessons.js';
 import { listRoutes, type PageStart } from './list-routes.js';
-import { type RateLimitOptions, RateLimiter } from './rate-limiter.js';
+import { RateLimiter, type RateLimitOptions } from './rate-limiter.js';
 import { RequestLog } from './request-log.js';
 import { serve } from './server.js';
 import { randomToken, Tokens } from './tokens.js';

@@ -1,6 +1,6 @@
 import { freeBuffers } from '../core/free-buffers.js';
 import { eachInPortions, ITEMS_A_TURN } from '../core/turns.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { type BaselineRow, type BaselineWalk, type KeptPage, readBaseline, readRowHashes } from '../db/tables/ledger.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
 import { KeyHashes } from '../pagers/key-hashes.js';

@@ -3,15 +3,15 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
 import { eachInPortions, inTurns } from '../core/turns.js';
-import { type AnswerMemory, MemoryShort, type Reservation } from '../http/answer-memory.js';
 import type { ApiClient, ApiResponse } from '../http/api-client.js';
+import { type AnswerMemory, MemoryShort, type Reservation } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
 import { childPrefix } from '../mirror/child-prefix.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import { pagerFor } from '../pagers/registry.js';
 import { unstorableReason } from '../pagers/unstorable.js';
 import type { ListMarks } from '../privacy/marks.js';
-import { treat } from '../privacy/treat.js';
+import { treat } from '../privacy/redact.js';
 import { ownSignOfEnd, ownSignOfMore } from './own-signs.js';
 import { heapOfParsed, idIn, NO_CONTENT, readAnswer } from './read-answer.js';
 

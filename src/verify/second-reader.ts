@@ -2,19 +2,19 @@ import type { Catalogue, Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import { portionsOf } from '../core/turns.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import { ETAGS, falseEtags } from '../db/tables/etag-trust.js';
 import { noteFalseEtag } from '../db/tables/ledger.js';
 import { fenced, findIdField, type ListKey } from '../db/tables/lists.js';
 import type { RunClaim } from '../db/tables/runs.js';
 import { beginReading, countReceived, endReading, type VerifyResult } from '../db/tables/second-readings.js';
-import type { AnswerMemory } from '../http/answer-memory.js';
 import type { ApiClient } from '../http/api-client.js';
+import type { AnswerMemory } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
+import { compareRecords, type Findings, judgeReading } from '../mirror/verification-read.js';
 import type { Logger } from '../observability/logger.js';
-import { compareRecords, type Findings, judgeReading } from '../mirror/second-reading.js';
 import type { ListMarks, Marks } from '../privacy/marks.js';
-import { idMembers, type PageOfRecords, readList, type ReadListDependencies } from './read-list.js';
+import { idMembers, type PageOfRecords, type ReadListDependencies, readList } from './read-list.js';
 
 export interface SecondReaderDependencies {
   readonly db: Database;
@@ -43,7 +43,7 @@ export interface ReadingRequest {
  * them how the service is asked: client, tokens, budget, and the pagers, which are the protocol of each paging style.
  *
  * A reading that is interrupted, or restarted because a person was forgotten, begins the list again. What a fault is, and why the age of the mirror is
- * none, says src/mirror/second-reading.ts.
+ * none, says src/mirror/verification-read.ts.
  */
 export class SecondReader {
   readonly #deps: SecondReaderDependencies;

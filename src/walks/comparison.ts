@@ -1,5 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import type { EtagTrust } from '../db/tables/etag-trust.js';
 import type { BaselineWalk } from '../db/tables/ledger.js';
 import type { ListKey } from '../db/tables/lists.js';

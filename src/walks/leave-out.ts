@@ -1,10 +1,10 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { TextSlice } from '../core/text-slice.js';
 import { eachInPortions, inTurns } from '../core/turns.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
+import { inTransaction } from '../db/connection/transaction.js';
 import { lockList } from '../db/tables/lists.js';
 import { insertMarks, type MarkRow } from '../db/tables/marks.js';
-import { inTransaction } from '../db/transaction.js';
 import { childPrefix } from '../mirror/child-prefix.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { idValues } from '../pagers/read-page.js';

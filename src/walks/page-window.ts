@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type AnswerMemory, MemoryShort, type Reservation } from '../http/answer-memory.js';
+import { type AnswerMemory, MemoryShort, type Reservation } from '../http/response-memory.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import type { ReceivedPage } from './received-page.js';
 

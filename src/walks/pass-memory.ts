@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { inTurns, ITEMS_A_TURN } from '../core/turns.js';
+import { ITEMS_A_TURN, inTurns } from '../core/turns.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { KeyTable } from './key-table.js';
 

@@ -1,8 +1,8 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/connection/transaction.js';
 import { findProof, findUnavailable, type ListKey } from '../db/tables/lists.js';
 import { lockWalk, succeedWalk, type WalkEnd } from '../db/tables/walks.js';
-import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/transaction.js';
 import { reconcile } from '../mirror/reconcile.js';
 import { recordEvent } from '../notifications/events.js';
 import type { OpenWalk } from './open-walk.js';

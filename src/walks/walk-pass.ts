@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
 import { inTurns } from '../core/turns.js';
-import { type AnswerMemory, MemoryShort } from '../http/answer-memory.js';
+import { type AnswerMemory, MemoryShort } from '../http/response-memory.js';
 import { ServiceError, sentenceOf } from '../http/service-error.js';
 import type { Advance, ErrorMeaning, JsonObject, Pager } from '../pagers/pager.js';
 import { compareEverything } from './comparison.js';

@@ -3,12 +3,14 @@ import { fingerprint } from '../catalogue/fingerprint.js';
 import type { Clock } from '../core/clock.js';
 import type { CompanyKey } from '../core/company.js';
 import { type ErrorView, MusterError } from '../core/errors.js';
-import type { Database } from '../db/database.js';
-import { sqlState } from '../db/sql-state.js';
-import { wasTakenBack } from '../db/step.js';
+import type { Database } from '../db/connection/database.js';
+import { sqlState } from '../db/connection/sql-state.js';
+import { wasTakenBack } from '../db/connection/step.js';
+import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { forgetPages, hasMovedRecords, readReceived } from '../db/tables/ledger.js';
 import { fenced, findIdField, findProof, type ListKey, noteUnstable } from '../db/tables/lists.js';
 import { lockRun, type RunClaim } from '../db/tables/runs.js';
+import { type OpenedWalk, openWalk, type WalkOpening } from '../db/tables/walk-opening.js';
 import {
   failWalk,
   lockWalk,
@@ -18,13 +20,11 @@ import {
   startPass,
   type WalkClaim,
 } from '../db/tables/walks.js';
-import { type OpenedWalk, openWalk, type WalkOpening } from '../db/tables/walk-opening.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
+import { storedRules, treatStored } from '../erasure/redact-stored.js';
 import { firstVisibleId, isEmptyList } from '../mirror/mirror-table.js';
 import type { WalkWrite } from '../mirror/page-parameters.js';
 import type { PageToWrite } from '../mirror/page-values.js';
 import { writePages } from '../mirror/page-writer.js';
-import { storedRules, treatStored } from '../mirror/treat-stored.js';
 import type { Marks } from '../privacy/marks.js';
 import { type Comparisons, compareEverything } from './comparison.js';
 import { leaveOut } from './leave-out.js';

@@ -4,13 +4,13 @@ import {
   isColumn,
   type KeyRow,
   type Kind,
+  type Misfits,
   MOST_COLUMNS,
   MOST_KEYS,
-  type Misfits,
   type Sighting,
 } from '../db/tables/schema-columns.js';
-import { decideType, misfitsOf } from './column-types.js';
 import { nameColumn } from './column-names.js';
+import { decideType, misfitsOf } from './column-types.js';
 
 /** The keys of one resource, as the log has them and as sightings and decisions change them. */
 export class ColumnLog {

@@ -1,6 +1,6 @@
 import pg from 'pg';
-import type { Reader } from '../db/read-only.js';
-import { withDatabaseErrors } from '../db/sql-state.js';
+import type { Reader } from '../db/connection/read-only.js';
+import { withDatabaseErrors } from '../db/connection/sql-state.js';
 
 /** What a package for dbt is written from. */
 export interface DbtList {

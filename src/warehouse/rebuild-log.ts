@@ -1,4 +1,4 @@
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
 import * as log from '../db/tables/schema-columns.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable } from '../mirror/mirror-table.js';

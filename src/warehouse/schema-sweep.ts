@@ -1,8 +1,8 @@
 import type { Clock } from '../core/clock.js';
 import type { Environment } from '../core/company.js';
-import type { Database } from '../db/database.js';
+import type { Database } from '../db/connection/database.js';
+import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import * as log from '../db/tables/schema-columns.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
 import { recordSchemaChange } from '../notifications/events.js';
 import type { Logger } from '../observability/logger.js';
 import { ColumnLog } from './column-log.js';

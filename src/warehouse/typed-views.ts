@@ -1,11 +1,11 @@
 import pg from 'pg';
 import type { Catalogue } from '../catalogue/endpoint.js';
-import { lackingRights } from '../db/connect-failure.js';
-import type { Database } from '../db/database.js';
-import { isPassingTrouble, sqlState, withDatabaseErrors } from '../db/sql-state.js';
+import { lackingRights } from '../db/connection/connect-failure.js';
+import type { Database } from '../db/connection/database.js';
+import { isPassingTrouble, sqlState, withDatabaseErrors } from '../db/connection/sql-state.js';
+import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { takeLock } from '../db/tables/locks.js';
 import { type ColumnRow, isColumn, readKeys } from '../db/tables/schema-columns.js';
-import { inTransaction, type Transaction } from '../db/transaction.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
 import type { Logger } from '../observability/logger.js';
 import { asOfFunction, asOfText, historyView, typedView, versionsQuery } from './history.js';

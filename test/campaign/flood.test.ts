@@ -3,7 +3,7 @@ import { Agent, request } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { RunModel } from '../../src/api/run-model.js';
+import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
 import { startNode, type TestProcess } from '../support/process.js';
 

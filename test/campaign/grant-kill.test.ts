@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { HoldModel } from '../../src/api/holds.js';
-import type { RunModel } from '../../src/api/run-model.js';
+import type { HoldModel } from '../../src/api/runs/holds.js';
+import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
 import { authorizeByLink, CALLBACK, PUBLIC_URL } from '../support/consent.js';
 import type { TestProcess } from '../support/process.js';

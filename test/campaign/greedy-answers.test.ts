@@ -3,8 +3,8 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { TestProcess } from '../support/process.js';
 import { Deployment } from '../process/deployment.js';
+import type { TestProcess } from '../support/process.js';
 import { shareOf } from './share.js';
 
 // A worker and an API with 512 MB of heap each, and a service whose answers become more than they can hold. The last two take minutes: a gate goes without.

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { QueryResultRow } from 'pg';
 import type { CompanyKey } from '../../src/core/company.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { type CompanyModel, type ListHistory, type ModelResource, RESOURCES } from './company-model.js';
 

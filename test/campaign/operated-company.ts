@@ -1,14 +1,14 @@
-import type { RunModel } from '../../src/api/run-model.js';
+import type { RunModel } from '../../src/api/runs/run-model.js';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { isMusterError, MusterError } from '../../src/core/errors.js';
-import type { Database } from '../../src/db/database.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import type { Database } from '../../src/db/connection/database.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
+import { removeCompany } from '../../src/erasure/company-removal.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { approveHold, rejectHold } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
-import { removeCompany } from '../../src/oauth/company-removal.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { randomOf } from '../pagers/shifting-list.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';

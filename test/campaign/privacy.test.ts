@@ -9,8 +9,8 @@ import { PostgresServer } from '../support/postgres-server.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
-import { type Duck, openDuck } from '../warehouse/duck.js';
 import { dump, KEY } from '../walks/privacy-list.js';
+import { type Duck, openDuck } from '../warehouse/duck.js';
 
 // Members of people that rules forbid are looked for wherever anything is written, before and after the rules were changed in the middle of a walk, with
 // workers killed in the walk and in the rewrite.

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { Deployment } from '../process/deployment.js';
 import { randomOf } from '../pagers/shifting-list.js';
+import { Deployment } from '../process/deployment.js';
 import { PostgresServer } from '../support/postgres-server.js';
 import type { TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import type { Resource } from '../../src/sandbox/company-spec.js';
 import type { Deployment } from '../process/deployment.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';

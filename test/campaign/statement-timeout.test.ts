@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { PIECE_ROWS } from '../../src/db/in-pieces.js';
+import { PIECE_ROWS } from '../../src/db/statements/in-pieces.js';
 import { Prisma } from '../../src/generated/prisma/client.js';
 import { runMuster } from '../cli/run-muster.js';
 import { Deployment } from '../process/deployment.js';

@@ -1,6 +1,6 @@
 import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { Keyring } from '../../src/oauth/cipher.js';
 import { type OauthRoom, oauthRoom } from '../oauth/fixture.js';
 

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import type { RunModel } from '../../src/api/run-model.js';
+import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import type { TestProcess } from '../support/process.js';

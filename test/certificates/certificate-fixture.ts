@@ -1,10 +1,10 @@
 import { generateKeyPairSync, randomUUID } from 'node:crypto';
 import { pino } from 'pino';
-import { systemClock } from '../../src/core/clock.js';
-import { certificateSweep } from '../../src/certificates/certificate-sweep.js';
 import { digestOf, type Signer, signerOfSeed } from '../../src/certificates/certificate.js';
+import { certificateSweep } from '../../src/certificates/certificate-sweep.js';
 import type { Statement } from '../../src/certificates/statement.js';
-import type { Database } from '../../src/db/database.js';
+import { systemClock } from '../../src/core/clock.js';
+import type { Database } from '../../src/db/connection/database.js';
 
 const COMPANY_ID = '9a27e5b0-7c63-4a4e-8d9f-0c1f6f1d2b3a';
 

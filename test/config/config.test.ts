@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { inspect } from 'node:util';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { nightExportAddress } from '../../src/warehouse/export/export-settings.js';
 import { loadConfig, loadServerConfig } from '../../src/config/config.js';
 import { helpOf, SETTING_NAMES } from '../../src/config/settings.js';
 import { FaultsError } from '../../src/core/errors.js';
 import { Secret } from '../../src/core/secret.js';
+import { nightExportAddress } from '../../src/warehouse/export/export-settings.js';
 
 const ROWS = SETTING_NAMES.map((name) => ({ name, ...helpOf(name) }));
 const KEY = Buffer.alloc(32, 7).toString('base64');

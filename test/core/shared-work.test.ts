@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sharedWork } from '../../src/core/shared-work.js';
+import { sharedWork } from '../../src/core/single-flight.js';
 
 test('work under way is shared, its answer is kept for a while, and its failure is not', async () => {
   let now = 0;

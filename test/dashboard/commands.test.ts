@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { ACTIONS, type ActionName } from '../../src/dashboard/actions.js';
+import { ACTIONS, type ActionName } from '../../src/dashboard/parts/actions.js';
 import { type AdminFixture, startAdmin } from '../api/admin-fixture.js';
 import { PageClient } from './page-client.js';
 

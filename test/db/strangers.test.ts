@@ -3,14 +3,14 @@ import pg from 'pg';
 import { pino } from 'pino';
 import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import { grantReading } from '../../src/db/reader-rights.js';
-import { grantRuntime } from '../../src/db/runtime-rights.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
+import { grantReading } from '../../src/db/schema/reader-rights.js';
+import { grantRuntime } from '../../src/db/schema/runtime-rights.js';
 import { removeOldChanges } from '../../src/db/tables/change-batches.js';
 import { NamedLocks } from '../../src/db/tables/named-locks.js';
 import { SweepLock } from '../../src/db/tables/sweep-lock.js';
-import { inTransaction } from '../../src/db/transaction.js';
 import { onboard } from '../mirror/mirror-fixture.js';
-import { testDatabase, type TestDatabase } from '../support/database.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
 import { learn, mirrorRecords } from '../warehouse/warehouse-fixture.js';
 
 // Roles with every right that Muster gives, and one with none, try to have something done by the owner of the database, and to stop Muster.

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { readOnly } from '../../src/db/read-only.js';
+import { readOnly } from '../../src/db/connection/read-only.js';
 import { checkAge } from '../../src/doctor/age.js';
 import { checkDatabase } from '../../src/doctor/database.js';
 import { DatabaseAccess } from '../../src/doctor/database-access.js';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { MusterError } from '../../src/core/errors.js';
 import { type Check, ok } from '../../src/doctor/check.js';
-import { checkConfiguration, type ConfigurationState } from '../../src/doctor/configuration.js';
+import { type ConfigurationState, checkConfiguration } from '../../src/doctor/configuration.js';
 import { type Examined, examine } from '../../src/doctor/examine.js';
 import { registerSecret } from '../../src/observability/secret-registry.js';
 import { found } from './findings.js';

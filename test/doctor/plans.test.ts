@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Reader } from '../../src/db/read-only.js';
+import type { Reader } from '../../src/db/connection/read-only.js';
 import { findAbandonedRuns, findForgottenRuns, findMissedSyncs, findOverdueTokens } from '../../src/db/tables/overdue.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 

@@ -12,7 +12,7 @@ import { checkIssuer } from '../../src/doctor/issuer.js';
 import { checkServices } from '../../src/doctor/service.js';
 import { serviceProbes } from '../../src/doctor/service-probes.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import { type ProxyAddress, Proxies, readProxyAddress } from '../../src/http/proxy/proxies.js';
+import { Proxies, type ProxyAddress, readProxyAddress } from '../../src/http/proxy/proxies.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { startProxy } from '../support/proxy-server.js';
 import { found } from './findings.js';

@@ -1,8 +1,8 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
-import { AnswerMemory, defaultBudget, MemoryShort, type Reservation } from '../../src/http/answer-memory.js';
 import { HttpClient } from '../../src/http/http-client.js';
+import { AnswerMemory, defaultBudget, MemoryShort, type Reservation } from '../../src/http/response-memory.js';
 import { fakeService } from './fake-service.js';
 
 const MB = 1024 * 1024;

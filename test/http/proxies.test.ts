@@ -8,7 +8,7 @@ import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
 import { HttpClient, textOf } from '../../src/http/http-client.js';
 import { type NoProxyRule, readNoProxyEntry } from '../../src/http/proxy/no-proxy.js';
-import { type ProxyAddress, Proxies, readProxyAddress } from '../../src/http/proxy/proxies.js';
+import { Proxies, type ProxyAddress, readProxyAddress } from '../../src/http/proxy/proxies.js';
 import { Webhook } from '../../src/notifications/webhook.js';
 import { anyPort } from '../support/port.js';
 import { type ProxyServer, startProxy } from '../support/proxy-server.js';

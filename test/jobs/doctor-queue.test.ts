@@ -1,5 +1,5 @@
-import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { pino } from 'pino';
+import { afterAll, afterEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { DatabaseAccess } from '../../src/doctor/database-access.js';
 import { checkQueue, type QueuePlace } from '../../src/doctor/queue.js';
@@ -9,8 +9,8 @@ import { redisBackend } from '../../src/jobs/redis-queue.js';
 import { found } from '../doctor/findings.js';
 import { testDatabase } from '../support/database.js';
 import { anyPort } from '../support/port.js';
-import { RedisServer } from '../support/redis-server.js';
 import { redisUrl } from '../support/redis.js';
+import { RedisServer } from '../support/redis-server.js';
 
 const database = await testDatabase();
 const logger = pino({ level: 'silent' });

@@ -1,5 +1,5 @@
-import { afterEach, beforeEach, expect, test } from 'vitest';
 import { pino } from 'pino';
+import { afterEach, beforeEach, expect, test } from 'vitest';
 import { migrateQueue, postgresBackend } from '../../src/jobs/postgres-queue.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 

@@ -17,7 +17,7 @@ import { type TestDatabase, testDatabase } from '../support/database.js';
 import { redisUrl } from '../support/redis.js';
 import { waitFor } from '../support/wait-for.js';
 
-// Every service on a queue (core/service.ts), stopped at every moment. The admin API has its own such test in test/api/server.test.ts.
+// Every service on a queue (core/service.ts), stopped at every moment. The admin API has its own such test in test/api/plumbing/server.test.ts.
 
 const logger = pino({ level: 'silent' });
 

@@ -2,11 +2,11 @@ import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { PAGES } from '../../src/dashboard/page-routes.js';
 import { PageClient } from '../dashboard/page-client.js';
+import { Deployment } from '../process/deployment.js';
 import { testDatabase } from '../support/database.js';
 import { everyAddress, everyPage, nextCursor, withQuery } from '../support/every-address.js';
 import { fillLarge, largeValues } from '../support/large-database.js';
 import { type StatementTap, type TappedStatement, tapStatements } from '../support/statement-tap.js';
-import { Deployment } from '../process/deployment.js';
 
 // Every statement that the API sends for any list, call or page is planned once more, in the order and under the settings in which it was sent. The
 // addresses are made of the OpenAPI document and of the pages themselves, so that none is forgotten.

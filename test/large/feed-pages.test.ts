@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Environment } from '../../src/core/company.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { removeOldChanges, stampChanges } from '../../src/db/tables/change-batches.js';
 import { type ChangePage, type ChangeQuery, readChanges } from '../../src/db/tables/feed.js';
 import { Prisma } from '../../src/generated/prisma/client.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { onboard, openWalk, records, verifiedWalk, write } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
-import { onboard, openWalk, records, verifiedWalk, write } from '../mirror/mirror-fixture.js';
 
 let database: TestDatabase;
 /** A table has the same oid in every database that is a clone of one template, and pg_locks shows those of all. */

@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { readByIndex } from '../../src/db/by-index.js';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
+import { readByIndex } from '../../src/db/statements/by-index.js';
 import { countCompanies } from '../../src/db/tables/connections.js';
 import { countOngoingIssues, reconcileIssues } from '../../src/db/tables/issues.js';
-import { tryLock } from '../../src/db/tables/locks.js';
 import { countProofs } from '../../src/db/tables/lists.js';
-import { countNightAnew, findFirstRunTime, listNights, readListNights } from '../../src/db/tables/nights.js';
+import { tryLock } from '../../src/db/tables/locks.js';
 import { addNightExports, findDueNightExports, findLastExport } from '../../src/db/tables/night-exports.js';
+import { countNightAnew, findFirstRunTime, listNights, readListNights } from '../../src/db/tables/nights.js';
 import { countActiveRuns, countNight, measureWait } from '../../src/db/tables/run-counts.js';
 import { claimRun, endRun, renewClaims } from '../../src/db/tables/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

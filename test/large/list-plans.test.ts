@@ -1,19 +1,19 @@
 import { createHash } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
+import type { Transaction } from '../../src/db/connection/transaction.js';
 import { listAuditEntries } from '../../src/db/tables/audit.js';
 import { listCertificates } from '../../src/db/tables/certificates.js';
-import { findLivingTokens, listNamedTokens } from '../../src/db/tables/named-tokens.js';
 import { listConnections } from '../../src/db/tables/connection-list.js';
+import { listHolds } from '../../src/db/tables/holds.js';
 import { listIssues } from '../../src/db/tables/issues.js';
 import { findListToRewrite } from '../../src/db/tables/list-privacy.js';
 import { findListStates } from '../../src/db/tables/list-states.js';
-import { listRuns } from '../../src/db/tables/run-list.js';
-import { listHolds } from '../../src/db/tables/holds.js';
+import { findLivingTokens, listNamedTokens } from '../../src/db/tables/named-tokens.js';
 import { listNotifications } from '../../src/db/tables/notifications.js';
-import { listColumns } from '../../src/db/tables/schema-columns.js';
 import { listRejectedRecords } from '../../src/db/tables/rejected-records.js';
-import type { Transaction } from '../../src/db/transaction.js';
+import { listRuns } from '../../src/db/tables/run-list.js';
+import { listColumns } from '../../src/db/tables/schema-columns.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 
 // What a page of a list reads, whichever filters are given, told by the counters of PostgreSQL: they see a sequential scan and a sort of all that an

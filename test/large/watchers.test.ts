@@ -1,10 +1,10 @@
 import { Agent, get } from 'node:http';
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Deployment } from '../process/deployment.js';
 import { testDatabase } from '../support/database.js';
 import { type StatementTap, tapStatements } from '../support/statement-tap.js';
 import { waitFor } from '../support/wait-for.js';
-import { Deployment } from '../process/deployment.js';
 
 /** As many as one process follows at once. */
 const WATCHERS = 1_000;

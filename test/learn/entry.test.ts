@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { entryNameOf } from '../../src/learn/entry-name.js';
 import { placesOf } from '../../src/learn/entry.js';
+import { entryNameOf } from '../../src/learn/entry-name.js';
 import { wantedBy } from '../../src/learn/refusal-words.js';
 import { totalPlaces } from '../../src/learn/totals.js';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { MOST_REQUESTS } from '../../src/learn/probing.js';
+import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { type ShapeName, startShape } from '../support/foreign-shapes.js';
 import { endpointsOf } from '../walks/company-fixture.js';

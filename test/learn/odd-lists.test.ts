@@ -8,7 +8,7 @@ import { HttpClient } from '../../src/http/http-client.js';
 import { MOST_REQUESTS, Probing, RequestsSpent } from '../../src/learn/probing.js';
 import { fakeService, type Received } from '../http/fake-service.js';
 import { endpointsOf } from '../walks/company-fixture.js';
-import { ANY_TOKEN, learn, type Lesson } from './learning.js';
+import { ANY_TOKEN, type Lesson, learn } from './learning.js';
 
 // A look at a list copes with services that answer otherwise than one hopes.
 

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { Secret } from '../../src/core/secret.js';
-import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { MOST_REQUESTS } from '../../src/learn/probing.js';
+import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { GetObjectCommand, ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { OverviewModel } from '../../src/api/overview.js';
+import type { OverviewModel } from '../../src/api/operation/overview.js';
 import { Deployment } from '../process/deployment.js';
 import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';

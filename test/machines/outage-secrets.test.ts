@@ -2,12 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { Secret } from '../../src/core/secret.js';
+import { Deployment } from '../process/deployment.js';
 import { anyPort } from '../support/port.js';
 import { startMuster, type TestProcess } from '../support/process.js';
 import { redisUrl } from '../support/redis.js';
 import { RedisServer } from '../support/redis-server.js';
 import { waitFor } from '../support/wait-for.js';
-import { Deployment } from '../process/deployment.js';
 
 // Characters that a URL encodes, so that the plain and the encoded form differ.
 const CANARIES = {

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { afterEach, describe, expect, test } from 'vitest';
-import { openDatabase } from '../../src/db/database.js';
-import { takeStep } from '../../src/db/step.js';
+import { openDatabase } from '../../src/db/connection/database.js';
+import { takeStep } from '../../src/db/connection/step.js';
 import { cancelRun } from '../../src/db/tables/runs.js';
 import { checkDatabase } from '../../src/doctor/database.js';
 import { DatabaseAccess } from '../../src/doctor/database-access.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { afterEach, describe, expect, inject, test } from 'vitest';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { Deployment } from '../process/deployment.js';
 import { emptyDatabase } from '../support/database.js';

@@ -6,7 +6,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type App, startApp } from '../../src/app.js';
 import { loadConfig } from '../../src/config/config.js';
-import { beginFlow } from '../../src/dashboard/sign-in-flow.js';
+import { beginFlow } from '../../src/dashboard/sign-in/sign-in-flow.js';
 import { createLogger } from '../../src/observability/logger.js';
 import { hasBrowser, useBrowser } from '../pages/browser.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

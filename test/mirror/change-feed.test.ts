@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { removeOldChanges, stampChanges } from '../../src/db/tables/change-batches.js';
-import { inTransaction } from '../../src/db/transaction.js';
-import { eraseCompany } from '../../src/mirror/company-erasure.js';
+import { eraseCompany } from '../../src/erasure/company-erasure.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { tapStatements } from '../support/statement-tap.js';
 import { waitFor } from '../support/wait-for.js';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { claimRun, type RunClaim } from '../../src/db/tables/runs.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { removeCompany } from '../../src/erasure/company-removal.js';
 import { writeCompanyRecord } from '../../src/mirror/company-record.js';
-import { removeCompany } from '../../src/oauth/company-removal.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
 import { onboard } from './mirror-fixture.js';

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
+import { removeCompany } from '../../src/erasure/company-removal.js';
+import { eraseRecords, newStandIn } from '../../src/erasure/record-erasure.js';
 import { approveHold, rejectHold } from '../../src/mirror/holds.js';
-import { eraseRecords, newStandIn } from '../../src/mirror/record-erasure.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
-import { removeCompany } from '../../src/oauth/company-removal.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { newGrant, onboard, openWalk, records, verifiedWalk, write } from './mirror-fixture.js';
 

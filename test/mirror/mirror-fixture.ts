@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type { CompanyKey, Environment } from '../../src/core/company.js';
 import type { TextSlice } from '../../src/core/text-slice.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { type ListKey, lockList } from '../../src/db/tables/lists.js';
-import { inTransaction } from '../../src/db/transaction.js';
 import type { WalkWrite } from '../../src/mirror/page-parameters.js';
 import type { PageToWrite } from '../../src/mirror/page-values.js';
 import { writePages } from '../../src/mirror/page-writer.js';

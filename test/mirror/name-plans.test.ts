@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import { findCompanyNames } from '../../src/db/tables/companies.js';
 import { Prisma } from '../../src/generated/prisma/client.js';
 import { labelRecords } from '../../src/mirror/record-labels.js';

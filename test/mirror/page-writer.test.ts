@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { sqlState } from '../../src/db/sql-state.js';
+import { sqlState } from '../../src/db/connection/sql-state.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { PIECE_ROWS } from '../../src/db/in-pieces.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
+import { PIECE_ROWS } from '../../src/db/statements/in-pieces.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { removeCompany } from '../../src/erasure/company-removal.js';
 import { approveHold } from '../../src/mirror/holds.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
-import { removeCompany } from '../../src/oauth/company-removal.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { onboard, openWalk } from './mirror-fixture.js';
 

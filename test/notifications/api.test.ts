@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { recordEvent } from '../../src/notifications/events.js';
 import { type AdminFixture, startAdmin, TOKEN } from '../api/admin-fixture.js';
 import { runMuster } from '../cli/run-muster.js';

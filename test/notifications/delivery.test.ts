@@ -8,6 +8,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import {
   claimNotification,
   type EventDetails,
@@ -17,13 +18,12 @@ import {
   releaseNotification,
   resetNotification,
 } from '../../src/db/tables/notifications.js';
-import { inTransaction } from '../../src/db/transaction.js';
 import { Deliverer, type DelivererDependencies } from '../../src/notifications/deliverer.js';
-import { createLogger } from '../../src/observability/logger.js';
 import { recordEvent } from '../../src/notifications/events.js';
 import { Webhook } from '../../src/notifications/webhook.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
+import { createLogger } from '../../src/observability/logger.js';
 import { addCompany, sweepOf } from '../runs/issue-world.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
 import { answer, expectedSignature, hang, Receiver } from './receiver.js';
 
 const SECRET = 'canary-signing-secret-77';

@@ -2,9 +2,9 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import type { CompanyKey } from '../../src/core/company.js';
 import type { ErrorCode } from '../../src/core/errors.js';
 import { Secret } from '../../src/core/secret.js';
-import { type Database, openDatabase } from '../../src/db/database.js';
+import { type Database, openDatabase } from '../../src/db/connection/database.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { claimRun, postponeRun } from '../../src/db/tables/runs.js';
-import { inTransaction } from '../../src/db/transaction.js';
 import { finishRun } from '../../src/runs/run-executor.js';
 import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom, onboarded } from '../oauth/fixture.js';
 import { TokenServer } from '../oauth/token-server.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { findToken } from '../../src/db/tables/tokens.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';

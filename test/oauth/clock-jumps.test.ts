@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import { openDatabase } from '../../src/db/database.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { systemClock } from '../../src/core/clock.js';
+import { openDatabase } from '../../src/db/connection/database.js';
+import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, EXPIRED, type OauthRoom, oauthRoom, onboarded, patient } from './fixture.js';
 import { TokenServer } from './token-server.js';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { rotateKeys } from '../../src/oauth/key-rotation.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { newCompany, type OauthRoom, oauthRoom, onboarded, TESTER } from './fixture.js';

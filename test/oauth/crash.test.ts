@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import { findToken } from '../../src/db/tables/tokens.js';
 import { RefreshAttempt } from '../../src/oauth/refresh-attempt.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

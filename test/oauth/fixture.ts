@@ -3,7 +3,7 @@ import { pino } from 'pino';
 import { type Clock, systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import { findToken, saveToken } from '../../src/db/tables/tokens.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
@@ -14,8 +14,8 @@ import { ConnectLinkSigner } from '../../src/oauth/connect-link-signer.js';
 import { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { Connections } from '../../src/oauth/connections.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
-import { ReceivedPairs } from '../../src/oauth/received-pairs.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
+import { ReceivedPairs } from '../../src/oauth/unsaved-token-pairs.js';
 import { type TokenPair, Vault } from '../../src/oauth/vault.js';
 import type { TokenServer } from './token-server.js';
 

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { rotateKeys, warnOfMissingKeys } from '../../src/oauth/key-rotation.js';
 import { createLogger } from '../../src/observability/logger.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import { type ProxyAddress, Proxies, readProxyAddress } from '../../src/http/proxy/proxies.js';
+import { Proxies, type ProxyAddress, readProxyAddress } from '../../src/http/proxy/proxies.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
 import { anyPort } from '../support/port.js';
 import { type ProxyServer, startProxy } from '../support/proxy-server.js';

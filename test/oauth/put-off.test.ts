@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { hastenRefreshes } from '../../src/db/tables/put-off-tokens.js';
-import { inTransaction } from '../../src/db/transaction.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

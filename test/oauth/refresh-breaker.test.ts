@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { beginTrial, closeBreakers } from '../../src/db/tables/refresh-breakers.js';
-import { inTransaction } from '../../src/db/transaction.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, authorizeElsewhere, EXPIRED, type OauthRoom, oauthRoom, onboarded, trustTokens } from './fixture.js';
 import { TokenServer } from './token-server.js';

@@ -4,7 +4,7 @@ import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

@@ -1,3 +1,4 @@
+import { randomBytes, randomUUID } from 'node:crypto';
 import {
   lstatSync,
   mkdtempSync,
@@ -10,16 +11,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { link, open, rename } from 'node:fs/promises';
-import { randomBytes, randomUUID } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import { pino } from 'pino';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { databaseTime } from '../../src/db/tables/audit.js';
+import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { Connections } from '../../src/oauth/connections.js';
-import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
 import { restoreTokens } from '../../src/oauth/restored-tokens.js';
 import { readJournal, readJournalFile, TokenJournal } from '../../src/oauth/token-journal.js';

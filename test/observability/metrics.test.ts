@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { countRefusedTokens, createMetrics } from '../../src/observability/metrics.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
-import { idIn } from '../../src/verify/read-answer.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { isMusterError } from '../../src/core/errors.js';
 import { bytesOf, type TextSlice } from '../../src/core/text-slice.js';
 import { atOnce, ITEMS_A_TURN } from '../../src/core/turns.js';
-import { idValues, type PageFormat, readPage as readResponse } from '../../src/pagers/read-page.js';
 import { valueAt } from '../../src/pagers/fields.js';
+import { idValues, type PageFormat, readPage as readResponse } from '../../src/pagers/read-page.js';
 import { pagerFor } from '../../src/pagers/registry.js';
+import { idIn } from '../../src/verify/read-answer.js';
 
 const formatOf = (of: Endpoint): PageFormat => ({ resource: of.resource, id: of.id, pager: pagerFor(of), ignoreTotals: false });
 const readBytes = (bytes: Buffer, of: Endpoint, idField?: string, headers: Record<string, string> = {}) =>

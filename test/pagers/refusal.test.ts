@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { refusedPage } from '../../src/pagers/refusal.js';
 import { ServiceError } from '../../src/http/service-error.js';
+import { refusedPage } from '../../src/pagers/refusal.js';
 
 const refusal = (said: string | undefined, status = 400, isInOwnWords = true) =>
   refusedPage(

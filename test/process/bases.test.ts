@@ -1,6 +1,6 @@
+import { once } from 'node:events';
 import { createServer, request, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { once } from 'node:events';
 import { pipeline } from 'node:stream';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { mirrored, upstream } from '../support/mirror-comparison.js';

@@ -1,9 +1,9 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
-import { Deployment } from './deployment.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
 import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
+import { Deployment } from './deployment.js';
 
 let deployment: Deployment;
 let api: TestProcess;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { NotificationModel } from '../../src/api/notifications.js';
+import type { NotificationModel } from '../../src/api/operation/notifications.js';
 import { answer } from '../notifications/receiver.js';
 import { waitFor } from '../support/wait-for.js';
 import { WatchedDeployment } from './watched-deployment.js';

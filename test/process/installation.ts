@@ -4,7 +4,7 @@ import { pino } from 'pino';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Keyring } from '../../src/oauth/cipher.js';
 import { TokenJournal } from '../../src/oauth/token-journal.js';

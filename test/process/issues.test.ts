@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { IssueModel } from '../../src/api/issues.js';
-import type { OverviewModel } from '../../src/api/overview.js';
+import type { IssueModel } from '../../src/api/operation/issues.js';
+import type { OverviewModel } from '../../src/api/operation/overview.js';
 import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';

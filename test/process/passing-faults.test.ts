@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { CompanyModel } from '../../src/api/company-model.js';
+import type { CompanyModel } from '../../src/api/companies/company-model.js';
 import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 import { ENTRIES } from '../walks/company-fixture.js';

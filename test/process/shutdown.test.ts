@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Deployment } from './deployment.js';
 import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
+import { Deployment } from './deployment.js';
 
 let deployment: Deployment;
 let api: TestProcess;

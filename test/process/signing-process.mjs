@@ -1,7 +1,8 @@
 /** Signs certificates as a worker does, and hangs for ever at the one whose number is the argument. The build must be fresh. */
-import { certificateSweep } from '../../dist/certificates/certificate-sweep.js';
+
 import { signerOfSeed } from '../../dist/certificates/certificate.js';
-import { openDatabase } from '../../dist/db/database.js';
+import { certificateSweep } from '../../dist/certificates/certificate-sweep.js';
+import { openDatabase } from '../../dist/db/connection/database.js';
 
 const hangsAt = Number(process.argv[2]);
 const signer = await signerOfSeed(Buffer.alloc(32, 9));

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { RunModel } from '../../src/api/run-model.js';
+import type { RunModel } from '../../src/api/runs/run-model.js';
 import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';

@@ -1,4 +1,4 @@
-import type { IssueModel } from '../../src/api/issues.js';
+import type { IssueModel } from '../../src/api/operation/issues.js';
 import { type Outcome, runMuster } from '../cli/run-muster.js';
 import { Receiver } from '../notifications/receiver.js';
 import type { TestProcess } from '../support/process.js';

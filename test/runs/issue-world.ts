@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { pino } from 'pino';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey, Environment } from '../../src/core/company.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import { issueSweep } from '../../src/runs/issues.js';
 
 const RESOURCES = ['employees', 'departments'];

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { removeOldIssues } from '../../src/db/tables/issues.js';
 import { resetUndelivered } from '../../src/db/tables/notifications.js';
 import { recordQueueStop } from '../../src/db/tables/queue-stops.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { describeRejected } from '../../src/api/rejected-members.js';
+import { describeRejected } from '../../src/api/runs/rejected-members.js';
 import type { IssueRow } from '../../src/db/tables/issues.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

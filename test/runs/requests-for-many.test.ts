@@ -3,10 +3,10 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock as clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
-import { type Database, openDatabase } from '../../src/db/database.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { type Database, openDatabase } from '../../src/db/connection/database.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
+import { removeCompany } from '../../src/erasure/company-removal.js';
 import { sweeps } from '../../src/jobs/sweeps.js';
-import { removeCompany } from '../../src/oauth/company-removal.js';
 import { Runs } from '../../src/runs/runs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import { listConnections } from '../../src/db/tables/connection-list.js';
 import type { IssueRow } from '../../src/db/tables/issues.js';
 import { countProofs, measureProofs } from '../../src/db/tables/lists.js';

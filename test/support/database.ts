@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { type Database, openDatabase } from '../../src/db/database.js';
+import { type Database, openDatabase } from '../../src/db/connection/database.js';
 import { waitFor } from './wait-for.js';
 
 export interface TestDatabase {

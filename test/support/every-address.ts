@@ -19,7 +19,7 @@ export interface AddressValues {
 
 /** Not filters: the first two say which page of a list, and a walk along the list gives them. */
 const NO_FILTERS = ['cursor', 'limit'];
-/** A stream goes on for as long as its run does; a diff is of two runs of one list, and test/api/run-diff.test.ts has the plans of its statements. */
+/** A stream goes on for as long as its run does; a diff is of two runs of one list, and test/api/runs/run-diff.test.ts has the plans of its statements. */
 const LEFT_OUT = /\/(events|diff)$/;
 
 /**

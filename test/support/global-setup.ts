@@ -8,7 +8,7 @@ import { Redis } from 'ioredis';
 import pg from 'pg';
 import { pino } from 'pino';
 import type { TestProject } from 'vitest/node';
-import { migrate } from '../../src/db/migrate.js';
+import { migrate } from '../../src/db/schema/migrate.js';
 import { startEmbeddedServer } from '../../src/embedded/embedded-server.js';
 import { PostgresServer } from './postgres-server.js';
 

@@ -1,4 +1,4 @@
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { type TestDatabase, testDatabase } from './database.js';
 
 export interface ManualDatabase extends TestDatabase {

@@ -1,4 +1,4 @@
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import type { Resource } from '../../src/sandbox/company-spec.js';
 import type { Sandbox } from '../../src/sandbox/sandbox.js';
 

@@ -1,4 +1,4 @@
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 
 /** Where a text occurs in the database: as `table.column`, of every table and view of every schema that is not PostgreSQL's own, bytes and base64 included. */
 export async function occurrencesOf({ pool }: Pick<Database, 'pool'>, text: string): Promise<string[]> {

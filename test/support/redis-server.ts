@@ -4,8 +4,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Redis } from 'ioredis';
-import { waitFor } from './wait-for.js';
 import { anyPort } from './port.js';
+import { waitFor } from './wait-for.js';
 
 /** Starts the server, says its process id, and ends it with standard input: not even a killed test run leaves it behind. */
 const GUARDED = '"$@" </dev/null >/dev/null 2>&1 & echo $!; cat >/dev/null; kill -9 $!; wait';

@@ -1,4 +1,4 @@
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
 
 export interface ReplayedRow {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
+import { removeCompany } from '../../src/erasure/company-removal.js';
 import { approveHold } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
-import { removeCompany } from '../../src/oauth/company-removal.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { Baseline } from '../../src/unchanged/baseline.js';
 import { skipUnchanged } from '../../src/unchanged/skip-unchanged.js';

@@ -1,5 +1,5 @@
 import type { CompanyKey } from '../../src/core/company.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 
 /** Ways in which somebody may damage the mirror behind Muster's back, and what a second reading must call each. */
 export const FAULTS = ['edited', 'digits', 'renamed-member', 'removed', 'marked-deleted', 'added', 'revived', 'swapped'] as const;

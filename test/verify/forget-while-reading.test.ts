@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Catalogue } from '../../src/catalogue/endpoint.js';
-import type { Database } from '../../src/db/database.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import type { Database } from '../../src/db/connection/database.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
+import { forgetRecord } from '../../src/erasure/forget.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
-import { forgetRecord } from '../../src/mirror/forget.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { testMarks } from '../support/marks.js';

@@ -3,13 +3,13 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
-import { removeCompany } from '../../src/oauth/company-removal.js';
-import { findClaimableRuns } from '../../src/db/tables/runs.js';
-import { eraseFromReadings, removeOldNotes } from '../../src/db/tables/second-readings.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { reconcileIssues } from '../../src/db/tables/issues.js';
 import { tryLock } from '../../src/db/tables/locks.js';
-import { forgetRecord } from '../../src/mirror/forget.js';
+import { findClaimableRuns } from '../../src/db/tables/runs.js';
+import { eraseFromReadings, removeOldNotes } from '../../src/db/tables/second-readings.js';
+import { removeCompany } from '../../src/erasure/company-removal.js';
+import { forgetRecord } from '../../src/erasure/forget.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { nightlyVerifications } from '../../src/runs/nightly-verifications.js';
 import { nightSweep } from '../../src/runs/nights.js';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { RunModel } from '../../src/api/run-model.js';
+import type { RunModel } from '../../src/api/runs/run-model.js';
+import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
+import { validateCatalogue } from '../../src/catalogue/validate.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
-import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
-import { validateCatalogue } from '../../src/catalogue/validate.js';
 import type { Resource } from '../../src/sandbox/company-spec.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

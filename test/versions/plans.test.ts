@@ -6,7 +6,7 @@ import { pino } from 'pino';
 import { describe, expect, test } from 'vitest';
 import { startApp } from '../../src/app.js';
 import { loadConfig } from '../../src/config/config.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import { startSandbox } from '../../src/sandbox/sandbox.js';
 import { waitFor } from '../support/wait-for.js';
 import { type ExecutedPlan, ExplainedServer } from './explained-server.js';

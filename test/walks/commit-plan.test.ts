@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { openDatabase } from '../../src/db/database.js';
+import { openDatabase } from '../../src/db/connection/database.js';
 import { startSandbox } from '../../src/sandbox/sandbox.js';
 import { testDatabase } from '../support/database.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';

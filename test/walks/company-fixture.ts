@@ -1,6 +1,6 @@
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 
 /** Entries for the sandbox's lists, as a catalogue file would say them. */
 export const ENTRIES = {

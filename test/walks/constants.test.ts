@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import type { AddressInfo } from 'node:net';
 import { createServer, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { validateCatalogue } from '../../src/catalogue/validate.js';
 import { Secret } from '../../src/core/secret.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
+import { listRejectedRecords } from '../../src/db/tables/rejected-records.js';
+import { eraseRecords } from '../../src/erasure/record-erasure.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import type { TokenSource } from '../../src/http/token-source.js';
-import { listRejectedRecords } from '../../src/db/tables/rejected-records.js';
-import { inTransaction } from '../../src/db/transaction.js';
-import { eraseRecords } from '../../src/mirror/record-erasure.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { privacyKey } from './privacy-list.js';
 import { syncHarness } from './sync-harness.js';

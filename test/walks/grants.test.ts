@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, inject, test } from 'vitest';
-import type { RunModel } from '../../src/api/run-model.js';
+import type { RunModel } from '../../src/api/runs/run-model.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { GrantedToken, type TokenSource } from '../../src/http/token-source.js';

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { MusterError } from '../../src/core/errors.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { removeCompany } from '../../src/erasure/company-removal.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { approveHold } from '../../src/mirror/holds.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
-import { removeCompany } from '../../src/oauth/company-removal.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';

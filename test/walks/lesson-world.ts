@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, beforeEach } from 'vitest';
 import { parse } from 'yaml';
-import type { RunModel } from '../../src/api/run-model.js';
+import type { RunModel } from '../../src/api/runs/run-model.js';
 import type { Clock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';

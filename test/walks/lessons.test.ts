@@ -4,8 +4,8 @@ import type { Resource } from '../../src/sandbox/company-spec.js';
 import type { Lesson } from '../../src/sandbox/lessons/lesson.js';
 import { LESSON_GROUPS, LESSONS } from '../../src/sandbox/lessons/registry.js';
 import { alter, EXPIRED } from '../oauth/fixture.js';
-import { learn } from '../warehouse/warehouse-fixture.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
+import { learn } from '../warehouse/warehouse-fixture.js';
 import { LessonWorld } from './lesson-world.js';
 
 // Each lesson of the sandbox shows what its text says: it is begun as by `muster sandbox break`, the list is mirrored by its entry of

@@ -1,11 +1,11 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Endpoint } from '../../src/catalogue/endpoint.js';
 import { bytesOf } from '../../src/core/text-slice.js';
+import { atOnce } from '../../src/core/turns.js';
 import type { LedgerEntry } from '../../src/mirror/ledger-entry.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { type Comparison, compareEverything } from '../../src/walks/comparison.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
-import { atOnce } from '../../src/core/turns.js';
 import { digestToken, PassMemory } from '../../src/walks/pass-memory.js';
 import { type KeptAnswer, type ReceivedPage, recordsOf } from '../../src/walks/received-page.js';
 import type { WalkCheckpoint } from '../../src/walks/walk-checkpoint.js';

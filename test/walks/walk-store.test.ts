@@ -5,8 +5,8 @@ import { claimRun } from '../../src/db/tables/runs.js';
 import { compareEverything } from '../../src/walks/comparison.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 import { onboard, openWalk, records, write } from '../mirror/mirror-fixture.js';
-import { testMarks } from '../support/marks.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
+import { testMarks } from '../support/marks.js';
 import { ENTRIES, endpointsOf } from './company-fixture.js';
 
 const [endpoint] = endpointsOf({ employees: ENTRIES.employees });

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { type BarrierRow, readBarriers, removeOldBarriers } from '../../src/db/tables/barriers.js';
 import { removeOldChanges, stampChanges } from '../../src/db/tables/change-batches.js';
 import { readChanges } from '../../src/db/tables/feed.js';
-import { inTransaction } from '../../src/db/transaction.js';
+import { removeCompany } from '../../src/erasure/company-removal.js';
 import { approveHold } from '../../src/mirror/holds.js';
-import { removeCompany } from '../../src/oauth/company-removal.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import type { Catalogue } from '../../src/catalogue/endpoint.js';
-import { grantReading } from '../../src/db/reader-rights.js';
+import { grantReading } from '../../src/db/schema/reader-rights.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard } from '../mirror/mirror-fixture.js';

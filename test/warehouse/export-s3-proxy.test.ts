@@ -4,8 +4,8 @@ import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { generate } from 'selfsigned';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type ProxyAddress, Proxies, readProxyAddress } from '../../src/http/proxy/proxies.js';
-import { openS3Destination } from '../../src/warehouse/export/s3-destination.js';
+import { Proxies, type ProxyAddress, readProxyAddress } from '../../src/http/proxy/proxies.js';
+import { openS3Destination } from '../../src/warehouse/export/destinations/s3-destination.js';
 import { anyPort } from '../support/port.js';
 import { type ProxyServer, startProxy } from '../support/proxy-server.js';
 

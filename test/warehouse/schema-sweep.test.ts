@@ -1,13 +1,13 @@
 import pg from 'pg';
 import { pino } from 'pino';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { CompanyKey } from '../../src/core/company.js';
 import { systemClock } from '../../src/core/clock.js';
-import { openDatabase } from '../../src/db/database.js';
+import type { CompanyKey } from '../../src/core/company.js';
+import { openDatabase } from '../../src/db/connection/database.js';
+import { inTransaction } from '../../src/db/connection/transaction.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { askForRebuild } from '../../src/db/tables/schema-columns.js';
-import { inTransaction } from '../../src/db/transaction.js';
-import { eraseCompany } from '../../src/mirror/company-erasure.js';
+import { eraseCompany } from '../../src/erasure/company-erasure.js';
 import { learnPiece, schemaSweep } from '../../src/warehouse/schema-sweep.js';
 import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard, openWalk, write } from '../mirror/mirror-fixture.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { CompanyKey } from '../../src/core/company.js';
 import type { Catalogue } from '../../src/catalogue/endpoint.js';
+import type { CompanyKey } from '../../src/core/company.js';
 import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import type { CompanyKey } from '../../src/core/company.js';
-import type { Database } from '../../src/db/database.js';
+import type { Database } from '../../src/db/connection/database.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { learnPiece } from '../../src/warehouse/schema-sweep.js';
 import { extendViews } from '../../src/warehouse/typed-views.js';

@@ -1,9 +1,9 @@
 // muster.audit: who did what. Rows are never changed, outlive the company that they are about, and go by age alone. No other lock is taken after one.
 import { type CompanyKey, type Environment, keyText } from '../../core/company.js';
 import { type AuditEntry, Prisma } from '../../generated/prisma/client.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 import { isOf } from './connections.js';
 
 /** Who did something; without a role, it was not asked for with a token. */

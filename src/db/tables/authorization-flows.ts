@@ -1,7 +1,7 @@
 // muster.authorization_flows: the flows that connect links have started. A state is random, and kept as a hash. A flow goes with its link,
 // and a day after its start. Rows are inserted, ended once, and deleted; no lock is taken behind one.
 import type { AuthorizationFlow } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
+import type { Database } from '../connection/database.js';
 
 export type AuthorizationFlowRow = Omit<AuthorizationFlow, 'endedAt'>;
 

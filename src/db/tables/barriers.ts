@@ -3,8 +3,8 @@
 // it. Locked behind the list, and behind batches.
 import type { Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /**

@@ -5,9 +5,9 @@
 //   facts -> jws   signed; never changed again, and removed by age alone
 import { type CompanyKey, ENVIRONMENTS } from '../../core/company.js';
 import { type Certificate, Prisma, type SigningKey } from '../../generated/prisma/client.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 

@@ -4,10 +4,10 @@
 import pg from 'pg';
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import { inPieces, PIECE_ROWS } from '../in-pieces.js';
-import { sqlState } from '../sql-state.js';
-import { inTransaction, type Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import { sqlState } from '../connection/sql-state.js';
+import { inTransaction, type Transaction } from '../connection/transaction.js';
+import { inPieces, PIECE_ROWS } from '../statements/in-pieces.js';
 import { FIRST_WAITING_BARRIER, numberBarriers, removeOldBarriers } from './barriers.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';

@@ -2,10 +2,11 @@
 // entry becomes a deletion, without data, of something that never was. Who calls has locked the list; batches are locked by id, before their
 // changes (change-batches.ts).
 // muster.farewells: the batches by which readers learn that such records are gone. Their ids are replaced, too, once readers had time.
-import { numberArray, textArray } from '../array-literals.js';
+
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import { inTransaction, type Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import { inTransaction, type Transaction } from '../connection/transaction.js';
+import { numberArray, textArray } from '../statements/array-literals.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /** What stands from now on in the place of an id, by the id. */

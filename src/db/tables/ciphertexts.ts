@@ -2,8 +2,8 @@
 // time, replaced only if it has not changed meanwhile. No lock is held between two of them.
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Reader } from '../read-only.js';
+import type { Database } from '../connection/database.js';
+import type { Reader } from '../connection/read-only.js';
 import { isOf } from './connections.js';
 
 /** A column that holds ciphertexts. */

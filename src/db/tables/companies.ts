@@ -1,8 +1,8 @@
 // mirror.companies: the onboarded companies, and the record that the service gives of each. Onboarding inserts a row behind the
 // company's connection, the sync of a company writes it.
 import { type CompanyKey, keyText } from '../../core/company.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 import { rowsOf } from './connections.js';
 
 /** A company that was there, and removed by the service, is living again. */

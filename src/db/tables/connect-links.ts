@@ -2,8 +2,8 @@
 // codes move the epoch and complete the link. Lock order: a link is locked behind its company's connection and token.
 import type { Environment } from '../../core/company.js';
 import type { ConnectLink } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 
 export interface ConnectLinkRow extends Omit<ConnectLink, 'environment' | 'createdAt'> {
   readonly environment: Environment;

@@ -1,9 +1,9 @@
 // muster.connections as people look through them: by their keys or with the worst first, and by what they remember of a name. Reads alone, and locks nothing.
 import { Prisma } from '../../generated/prisma/client.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
-import { readByIndex } from '../by-index.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { readByIndex } from '../statements/by-index.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 import { type ConnectionRow, selectFrom } from './connections.js';
 import { hasListLike, type ListFilter } from './list-states.js';
 import { UNAVAILABLE } from './lists.js';

@@ -3,8 +3,8 @@
 // A writer of several connections locks them in the order of their keys, or passes over the ones that are locked.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type Connection, Prisma, type Token } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 
 export type ConnectionStatus = 'active' | 'reauthorization_required' | 'paused';
 

@@ -1,6 +1,6 @@
 // muster.encryption_keys: fingerprints of the keys of MUSTER_ENCRYPTION_KEYS, by their ids. A row is written when a process first starts with the key, and goes
 // when `muster rotate-keys` has left nothing that needs it.
-import type { Database } from '../database.js';
+import type { Database } from '../connection/database.js';
 
 /** Keeps the fingerprints of ids that are new, and returns those of all. Concurrent calls agree: the first fingerprint of an id stays. */
 export async function keepFingerprints(

@@ -2,9 +2,9 @@
 import type pg from 'pg';
 import type { Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
-import type { Database } from '../database.js';
-import { inPassingTransaction } from '../passing-transaction.js';
-import { READ_TIMEOUT } from '../session.js';
+import type { Database } from '../connection/database.js';
+import { inPassingTransaction } from '../connection/passing-transaction.js';
+import { READ_TIMEOUT } from '../connection/session.js';
 
 export interface ChangeRow {
   /** A bigint in decimal. */

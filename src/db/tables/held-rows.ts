@@ -7,7 +7,7 @@
 // So every other living row of the list was received under that grant, and nothing is written of it night by night.
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Transaction } from '../transaction.js';
+import type { Transaction } from '../connection/transaction.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 

@@ -7,10 +7,10 @@
 import { ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { type Hold, Prisma } from '../../generated/prisma/client.js';
-import { type Page, type PageQuery, pageBySeq } from '../cursor.js';
-import type { Database } from '../database.js';
-import { isGiven, newestRows } from '../newest-page.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
+import { isGiven, newestRows } from '../statements/newest-page.js';
 import type { WalkGrant } from './held-rows.js';
 import { isOfList, type ListKey } from './lists.js';
 

@@ -2,7 +2,7 @@
 // writes the answer; each write names the epoch under which the key was taken. One statement at a time, and no other lock with it. All times are the
 // database's.
 import type { IdempotencyKey } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
+import type { Database } from '../connection/database.js';
 
 /** Names a row. */
 export type KeyOwner = Pick<IdempotencyKey, 'owner' | 'keyHash'>;

@@ -1,8 +1,8 @@
 // muster.installation: one row, which says in which database tokens are refreshed: the server's system identifier and the database's number, and the name of INSTALLATION.
 // A copy has the row, too, and differs from it. The first start writes it; `adopt` and `detach` change it.
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 
 /**
  * `ours`: tokens may be refreshed here. `copied`: it is a copy of another database, or a backup that was restored elsewhere, and nobody has said yet what it is.

@@ -1,8 +1,8 @@
 // The ledger and the checkpoints of walks (ledger.ts, walks.ts): what they say of records that are forgotten is taken out of them. Pages keep their
 // places and their numbers of records, so that what was proved stays proved. Who calls has locked the list and fenced its walks.
 import type { CompanyKey } from '../../core/company.js';
-import { textArray } from '../array-literals.js';
-import type { Transaction } from '../transaction.js';
+import type { Transaction } from '../connection/transaction.js';
+import { textArray } from '../statements/array-literals.js';
 import type { StandIns } from './change-erasure.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';

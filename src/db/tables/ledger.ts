@@ -4,12 +4,12 @@
 // by these statements, under the lock of the list (lists.ts).
 import pg from 'pg';
 import type { CompanyKey } from '../../core/company.js';
-import { binaryRows } from '../binary-rows.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import { inPieces } from '../in-pieces.js';
-import { takeStep } from '../step.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import { takeStep } from '../connection/step.js';
+import type { Transaction } from '../connection/transaction.js';
+import { binaryRows } from '../statements/binary-rows.js';
+import { inPieces } from '../statements/in-pieces.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 

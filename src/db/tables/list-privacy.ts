@@ -5,9 +5,9 @@
 //   rewrite -> walk      what is stored was treated by the new rules, in one transaction: nothing of the old text is left
 //   walk    -> none      a verified walk has made each row what the new rules make of the service's record (lists.ts)
 import { Prisma } from '../../generated/prisma/client.js';
-import { BY_INDEX } from '../by-index.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { BY_INDEX } from '../statements/by-index.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /** Rules and the key's id, as src/privacy has them; null = none. */

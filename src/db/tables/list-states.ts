@@ -9,8 +9,8 @@
 //   on_time      none of these
 import { ENVIRONMENTS } from '../../core/company.js';
 import { type List, Prisma } from '../../generated/prisma/client.js';
-import { readByIndex } from '../by-index.js';
-import type { Database } from '../database.js';
+import type { Database } from '../connection/database.js';
+import { readByIndex } from '../statements/by-index.js';
 import { isOlderThan } from './lists.js';
 
 export const LIST_STATES = ['unavailable', 'failed', 'held', 'never', 'late', 'on_time'] as const;

@@ -5,8 +5,8 @@
 import { type CompanyKey, describeCompany, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import { BY_INDEX } from '../by-index.js';
-import type { Transaction } from '../transaction.js';
+import type { Transaction } from '../connection/transaction.js';
+import { BY_INDEX } from '../statements/by-index.js';
 import { ETAG_TRUST, type EtagUse, etagsFalseSince, etagWalksAfter } from './etag-trust.js';
 import { lacksFirstProof } from './unproved-lists.js';
 

@@ -1,7 +1,7 @@
 // muster.locks: work that one process does at a time, a row each, locked until the transaction of the work ends. Advisory locks would do the same, were
 // they not everybody's: any role that may connect to the database can take one.
 import type pg from 'pg';
-import type { Transaction } from '../transaction.js';
+import type { Transaction } from '../connection/transaction.js';
 
 export type LockName = 'issues' | 'certificates' | 'mirror_tables' | 'typed_views';
 

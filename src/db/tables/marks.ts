@@ -3,9 +3,9 @@
 // muster.mark_key: the key of these hashes, encrypted. Made once, and replaced when the encryption key changes.
 import type { CompanyKey } from '../../core/company.js';
 import type { Mark } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Reader } from '../read-only.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Reader } from '../connection/read-only.js';
+import type { Transaction } from '../connection/transaction.js';
 import type { ListKey } from './lists.js';
 
 /** A mark as walks need it. */

@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { inPassingTransaction } from '../passing-transaction.js';
-import { sqlState } from '../sql-state.js';
+import { inPassingTransaction } from '../connection/passing-transaction.js';
+import { sqlState } from '../connection/sql-state.js';
 import { addName } from './locks.js';
 
 /**

@@ -2,9 +2,9 @@
 // living token, so that the audit tells them apart. No other lock is taken after one.
 import { MusterError } from '../../core/errors.js';
 import type { NamedToken } from '../../generated/prisma/client.js';
-import { newestFirst, type Page, pageBySeq, type PageQuery } from '../cursor.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { newestFirst, type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
 
 /** From the least right to the most. */
 export const ROLES = ['viewer', 'operator', 'admin'] as const;

@@ -9,9 +9,9 @@
 import type { Environment } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import { BY_INDEX } from '../by-index.js';
-import type { Database } from '../database.js';
-import { inTransaction, type Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import { inTransaction, type Transaction } from '../connection/transaction.js';
+import { BY_INDEX } from '../statements/by-index.js';
 
 /** `night` is the day, as 2026-11-24. */
 export interface NightExportKey {

@@ -1,10 +1,10 @@
 // muster.nights: how each night went, of which there is a row an environment. Written by the sweep for nights alone, a night a statement, and never
 // locked: what two sweeps count at the same time is the same night. A night that is settled is not counted again.
 import { ENVIRONMENTS, type Environment } from '../../core/company.js';
-import { Prisma, type Night } from '../../generated/prisma/client.js';
-import { BY_INDEX, readByIndex } from '../by-index.js';
-import type { Database } from '../database.js';
-import { inTransaction } from '../transaction.js';
+import { type Night, Prisma } from '../../generated/prisma/client.js';
+import type { Database } from '../connection/database.js';
+import { inTransaction } from '../connection/transaction.js';
+import { BY_INDEX, readByIndex } from '../statements/by-index.js';
 import { UNAVAILABLE } from './lists.js';
 import { seqBefore } from './run-list.js';
 

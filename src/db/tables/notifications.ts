@@ -3,10 +3,10 @@
 import { type CompanyKey, ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { type Notification, Prisma } from '../../generated/prisma/client.js';
-import { type Page, type PageQuery, pageBySeq } from '../cursor.js';
-import type { Database } from '../database.js';
-import { isGiven, newestRows } from '../newest-page.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
+import { isGiven, newestRows } from '../statements/newest-page.js';
 
 /** docs/notifications.md says when each is told. The names are kept for good: rename none. */
 export const EVENT_TYPES = [

@@ -1,6 +1,6 @@
 // What in several tables of Muster is older than it should be, as an examination of an installation sees it. It looks and locks nothing. By
 // the clock of the database, as everything that is due.
-import type { Reader } from '../read-only.js';
+import type { Reader } from '../connection/read-only.js';
 
 /** How many there are, and how old the oldest is. */
 export interface Overdue {

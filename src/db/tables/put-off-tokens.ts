@@ -1,8 +1,8 @@
 // muster.tokens, the refreshes that were put off: when they are made sooner than planned, and what the service answered to them.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 import { rowsOf } from './connections.js';
 
 /** A thousand companies that were put off together must not come back together: each grant brings some of them, whose grants bring more. */

@@ -3,9 +3,9 @@
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { Prisma, type QuarantinedToken } from '../../generated/prisma/client.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 import { isOf } from './connections.js';
 
 /** Why a token could not be stored with a connection. */

@@ -1,6 +1,6 @@
 // muster.queue_stops: when each queue was last found stopped. Whichever worker finds it writes the row, one statement at a time. All times are the database's.
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
+import type { Database } from '../connection/database.js';
 
 /** A queue that is stopped again and again within this time is one issue. */
 const SHOWN_MINUTES = 10;

@@ -10,7 +10,7 @@
 // due company whose pair is newest; the other companies are *held*, except those whose pair is newer than the opening. Lock order: the token, then the breaker.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Transaction } from '../transaction.js';
+import type { Transaction } from '../connection/transaction.js';
 
 /** Refusals that open a breaker. */
 const REFUSALS = 3;

@@ -1,8 +1,8 @@
 // muster.tokens, the access tokens that are refused everywhere: since when, and which list says otherwise.
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 import { isOf } from './connections.js';
 
 /**

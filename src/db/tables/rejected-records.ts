@@ -2,10 +2,10 @@
 // list; they go with their walk, or move with its ledger (ledger.ts), and by age.
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma, type RejectedRecord } from '../../generated/prisma/client.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
-import type { Database } from '../database.js';
-import { inPieces } from '../in-pieces.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
+import { inPieces } from '../statements/in-pieces.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 

@@ -3,8 +3,8 @@
 // muster.request_shares. Its times are those of the database's clock, and come out as durations.
 import type { Environment } from '../../core/company.js';
 import type { RequestBudget } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 
 export interface BudgetRow
   extends Pick<RequestBudget, 'version' | 'rate' | 'fallback' | 'seeking' | 'progress' | 'announced' | 'atOnce'> {

@@ -2,8 +2,8 @@
 // does so under the lock of the environment's budget (lockBudget), so that the shares never exceed it.
 import type { Environment } from '../../core/company.js';
 import type { RequestShare } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 
 type Client = Pick<Database['prisma'] | Transaction, '$executeRaw' | '$queryRaw'>;
 

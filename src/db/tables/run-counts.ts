@@ -1,6 +1,6 @@
 // muster.runs, counted for metrics and the overview; all else that is done to the table stands in runs.ts.
 import type { Environment } from '../../core/company.js';
-import type { Transaction } from '../transaction.js';
+import type { Transaction } from '../connection/transaction.js';
 import { IS_PAUSED, WAITS_FOR_SYNC } from './runs.js';
 import type { EndStatus } from './walks.js';
 

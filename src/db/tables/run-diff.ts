@@ -1,10 +1,10 @@
 // What changed in a list between two of its runs, read from muster.change_batches. It looks and locks nothing.
 import type { CompanyKey } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
-import { cursorAt, readCursor } from '../cursor.js';
-import type { Database } from '../database.js';
-import { inPassingTransaction } from '../passing-transaction.js';
-import { READ_TIMEOUT } from '../session.js';
+import type { Database } from '../connection/database.js';
+import { inPassingTransaction } from '../connection/passing-transaction.js';
+import { READ_TIMEOUT } from '../connection/session.js';
+import { cursorAt, readCursor } from '../statements/cursor.js';
 import { LargerPage, PAGE_BYTES } from './feed.js';
 
 /** A run, as far as it says where in the feed it stands. */

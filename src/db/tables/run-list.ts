@@ -1,9 +1,9 @@
 // muster.runs as people are shown them: some by their ids, or newest first, page by page. Reads alone, and locks nothing.
 import { ENVIRONMENTS } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import { cursorAt, type Page, type PageQuery, pageBySeq } from '../cursor.js';
-import type { Database } from '../database.js';
-import { isGiven, newestRows } from '../newest-page.js';
+import type { Database } from '../connection/database.js';
+import { cursorAt, type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
+import { isGiven, newestRows } from '../statements/newest-page.js';
 import { RUN_TRIGGERS, type RunRow } from './runs.js';
 import { readShownWalk, type ShownWalk, type ShownWalkJson, WALK_STATUSES, WALKS_OF_RUN } from './walks.js';
 

@@ -2,8 +2,8 @@
 // whoever makes the run, or finds that it cannot be made, deletes its company's in the same transaction. No foreign key: it would lock every
 // connection for as long as the request takes, and with it the opening of walks. Lock order: connections, run_requests.
 import type { CompanyKey, Environment } from '../../core/company.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 import { rowsOf } from './connections.js';
 
 /**

@@ -4,9 +4,9 @@
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type ErrorView, MusterError } from '../../core/errors.js';
 import { Prisma, type Run } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import { takeStep } from '../step.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import { takeStep } from '../connection/step.js';
+import type { Transaction } from '../connection/transaction.js';
 import { isOf, rowsOf } from './connections.js';
 import { type RunNews, tellOfEnd } from './notifications.js';
 import { type EndStatus, endWalks, type RunKind, type WalkRow, type WalkStatus } from './walks.js';

@@ -4,10 +4,10 @@
 //   unnamed -> column    the type is decided: name, type and position stay as they are for good
 //   column  -> with text the first value came that does not fit: a second column was added beside it
 import { Prisma, type SchemaColumn } from '../../generated/prisma/client.js';
-import { BY_INDEX } from '../by-index.js';
-import { type Page, type PageQuery, pageOf, readCursor } from '../cursor.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
+import { BY_INDEX } from '../statements/by-index.js';
+import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 
 export const COLUMN_TYPES = ['text', 'boolean', 'numeric', 'date', 'timestamptz', 'jsonb'] as const;
 export type ColumnType = (typeof COLUMN_TYPES)[number];

@@ -1,14 +1,14 @@
 // muster.second_readings: the newest second reading of each list, and muster.second_reading_records, what one that is under way has received (its
-// notes; src/mirror/second-reading.ts makes them). A second reading has a row of muster.walks, as a walk has, and writes it here: begun, counted
+// notes; src/mirror/verification-read.ts makes them). A second reading has a row of muster.walks, as a walk has, and writes it here: begun, counted
 // and ended under the claim of its run. It locks no list, and nothing that a walk locks but its own run and its own row.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { inTurns } from '../../core/turns.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import { textArray, textArrayInPortions } from '../array-literals.js';
-import type { Database } from '../database.js';
-import { inPieces } from '../in-pieces.js';
-import { takeStep } from '../step.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import { takeStep } from '../connection/step.js';
+import type { Transaction } from '../connection/transaction.js';
+import { textArray, textArrayInPortions } from '../statements/array-literals.js';
+import { inPieces } from '../statements/in-pieces.js';
 import { isOf, rowsOf } from './connections.js';
 import type { ListKey } from './lists.js';
 import { lockedRun, type RunClaim } from './runs.js';

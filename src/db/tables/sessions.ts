@@ -1,8 +1,8 @@
 // muster.sessions: who is signed in to the control room. Signing in inserts a row, requests move `seen_at`, signing out deletes it. All times are
 // the database's. No other lock is taken with one.
 import { Prisma, type Session } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Transaction } from '../connection/transaction.js';
 
 export type SessionRow = Pick<Session, 'name' | 'role' | 'tokenId' | 'tokenProof'>;
 

@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import type { Clock } from '../../core/clock.js';
+import type { Transaction } from '../connection/transaction.js';
 import { type LockName, readHeldLock, tryLock } from './locks.js';
-import type { Transaction } from '../transaction.js';
 
 /** Longer than any sweep takes. */
 const LONG_SECONDS = 60;

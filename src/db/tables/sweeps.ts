@@ -1,6 +1,6 @@
 // muster.sweeps: when each sweep last ended, in whichever worker, and the row `heartbeat` of muster.locks, whose `taken_at` says when the heartbeat was
 // last sent. Each is written by one statement at a time. All times are the database's.
-import type { Database } from '../database.js';
+import type { Database } from '../connection/database.js';
 
 /** A sweep that takes long or fails once makes no heartbeat stop: it may miss two of its turns, and then two minutes more. */
 const TURNS = 3;

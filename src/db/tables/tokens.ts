@@ -4,13 +4,13 @@
 import { type CompanyKey, companyNotFound } from '../../core/company.js';
 import type { ErrorCode } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import { inTransaction, type Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import { inTransaction, type Transaction } from '../connection/transaction.js';
 import { isOf } from './connections.js';
 import { IS_OURS } from './installation.js';
 import type { RefusingAnswer } from './put-off-tokens.js';
-import { IS_JUST_RENEWED, IS_REFUSED_FOR_LONG } from './refused-tokens.js';
 import { beginTrial, MAY_GO_SIDE_BY_SIDE, standingBreakers, TURN, type Turn } from './refresh-breakers.js';
+import { IS_JUST_RENEWED, IS_REFUSED_FOR_LONG } from './refused-tokens.js';
 
 /** Names one state of a company's token and, when it was just taken, the right to refresh it; a newer epoch ends both. */
 export interface Lease {

@@ -2,7 +2,7 @@
 // muster.rejected_records, and locks nothing.
 import type { Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
+import type { Database } from '../connection/database.js';
 
 /**
  * The condition that a list, `l`, of a company, `c`, was never proved within so many hours of its first walk and of the company's onboarding. A list that

@@ -1,10 +1,10 @@
 // muster.walks: how a walk is opened; all else that is done to its row stands in walks.ts. Locked behind connection, list and run.
 import { type List, Prisma, type Run, type Walk } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import { takeStep } from '../step.js';
+import type { Database } from '../connection/database.js';
+import { takeStep } from '../connection/step.js';
+import type { EtagTrust } from './etag-trust.js';
 import { type BaselineColumns, type BaselineWalk, baselineColumns, readBaselineColumns } from './ledger.js';
 import { asJson, type StoredRules } from './list-privacy.js';
-import type { EtagTrust } from './etag-trust.js';
 import { type ListKey, takeList } from './lists.js';
 import { STATUS_OF_ONE } from './runs.js';
 

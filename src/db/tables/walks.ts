@@ -3,9 +3,9 @@
 import type { CompanyKey } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
 import { Prisma, type Walk } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import { takeStep } from '../step.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import { takeStep } from '../connection/step.js';
+import type { Transaction } from '../connection/transaction.js';
 import { noteBarrier } from './barriers.js';
 import { noteCertificate } from './certificates.js';
 import { isOf } from './connections.js';

@@ -1,5 +1,5 @@
 // muster.warehouse_settings: one row, by which the views of schema warehouse know settings that stand in the environment.
-import type { Database } from '../database.js';
+import type { Database } from '../connection/database.js';
 
 /** Of processes with different settings the one that was started last is believed. */
 export async function writeWarehouseSettings(

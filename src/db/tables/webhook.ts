@@ -1,9 +1,9 @@
 // muster.webhook: one row, since when the webhook has taken nothing. Whoever delivers writes it after the notification, one statement at a time. All times
 // are the database's.
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Reader } from '../read-only.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Reader } from '../connection/read-only.js';
+import type { Transaction } from '../connection/transaction.js';
 import type { DeliveryError } from './notifications.js';
 
 /** Three attempts fall into this time: a receiver that was just restarted is no news. */

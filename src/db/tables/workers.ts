@@ -2,9 +2,9 @@
 // are the database's.
 import { MusterError } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
-import type { Database } from '../database.js';
-import type { Reader } from '../read-only.js';
-import type { Transaction } from '../transaction.js';
+import type { Database } from '../connection/database.js';
+import type { Reader } from '../connection/read-only.js';
+import type { Transaction } from '../connection/transaction.js';
 
 /** Three beats: one that is late makes no worker look dead. */
 const TIMEOUT_SECONDS = 15;

@@ -1,5 +1,6 @@
 import type { Environment } from '../../core/company.js';
-import type { Database } from '../../db/database.js';
+import type { Database } from '../../db/connection/database.js';
+import { inTransaction } from '../../db/connection/transaction.js';
 import {
   addBudget,
   announceLimit,
@@ -12,7 +13,6 @@ import {
   rememberAtOnce,
 } from '../../db/tables/request-budgets.js';
 import { readShares, removeOldShares, reportShare, type Share } from '../../db/tables/request-shares.js';
-import { inTransaction } from '../../db/transaction.js';
 
 type Shares = Awaited<ReturnType<typeof readShares>>;
 type Named<Arguments> = Omit<Arguments, 'environment'>;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { Environment } from '../../core/company.js';
 import { isMusterError, MusterError } from '../../core/errors.js';
-import { translateDatabaseError } from '../../db/sql-state.js';
+import { translateDatabaseError } from '../../db/connection/sql-state.js';
 import type { Logger } from '../../observability/logger.js';
 import type { HttpResponse } from '../http-client.js';
 import { parseRetryAfter } from '../retry-after.js';
@@ -12,8 +12,8 @@ import { FairQueue } from './fair-queue.js';
 import { InFlightWindow } from './in-flight-window.js';
 import type { Asker, Permit, RequestBudget } from './request-budget.js';
 import { RollingCount } from './rolling-count.js';
-import { SharedLimit } from './shared-limit.js';
 import { ShareReport } from './share-report.js';
+import { SharedLimit } from './shared-limit.js';
 import { SlotSchedule } from './slot-schedule.js';
 
 /** The most that all workers together ask of an environment's API; found where it is not set. */

@@ -1,9 +1,9 @@
 import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Catalogue } from '../../catalogue/endpoint.js';
-import { MusterError, isMusterError } from '../../core/errors.js';
-import { Repetition } from '../../core/repetition.js';
-import type { Database } from '../../db/database.js';
+import { isMusterError, MusterError } from '../../core/errors.js';
+import { Repetition } from '../../core/periodic-task.js';
+import type { Database } from '../../db/connection/database.js';
 import {
   claimNightExport,
   failNightExport,
@@ -16,9 +16,9 @@ import {
 } from '../../db/tables/night-exports.js';
 import type { Proxies } from '../../http/proxy/proxies.js';
 import type { Logger } from '../../observability/logger.js';
+import { openDestination } from './destinations/open-destination.js';
 import type { Manifest } from './export-resource.js';
 import { type ExportSettings, exportedResources, isS3Address, nightExportAddress } from './export-settings.js';
-import { openDestination } from './open-destination.js';
 
 interface NightExportDependencies {
   readonly db: Database;

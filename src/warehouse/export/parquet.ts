@@ -1,6 +1,6 @@
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import pg from 'pg';
-import type { BinaryRow } from '../../db/binary-rows.js';
+import type { BinaryRow } from '../../db/statements/binary-rows.js';
 import type { Column, Source } from './source.js';
 import type { StoredType } from './stored-types.js';
 import type { Encoding } from './text-lines.js';

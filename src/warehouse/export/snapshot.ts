@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { MusterError } from '../../core/errors.js';
-import { withDatabaseErrors } from '../../db/sql-state.js';
+import { withDatabaseErrors } from '../../db/connection/sql-state.js';
 
 /**
  * The time limits are for statements that nobody waits for. A COPY may take hours, and while a destination is slow the server waits for us

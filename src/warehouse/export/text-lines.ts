@@ -1,6 +1,6 @@
-import pg from 'pg';
 import { stringify } from 'csv-stringify/sync';
-import type { BinaryRow } from '../../db/binary-rows.js';
+import pg from 'pg';
+import type { BinaryRow } from '../../db/statements/binary-rows.js';
 import type { Column, Source } from './source.js';
 
 /** A file format: the query whose rows it takes, and what it makes of them. The bytes are good until the next are asked for. */

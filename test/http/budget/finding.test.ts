@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { FREE, rateOf, refused } from '../../../src/http/budget/finding.js';
 import type { RateLimitOptions } from '../../../src/sandbox/rate-limiter.js';
-import { mostInSecond, type Outcome, shares, type Simulation, simulate } from './simulated-service.js';
+import { mostInSecond, type Outcome, type Simulation, shares, simulate } from './simulated-service.js';
 
 /** `BUDGET_SEEDS=1000 npx vitest run test/http/budget/finding.test.ts` for a real campaign. */
 const SEEDS = Number(process.env.BUDGET_SEEDS ?? 5);

@@ -10,7 +10,7 @@ import { type ManualDatabase, manualDatabase } from '../../support/manual-databa
 import { VirtualClock, VirtualTime } from '../../support/virtual-time.js';
 import { waitFor } from '../../support/wait-for.js';
 import { MemoryBudget } from './memory-budget.js';
-import { shares, type Simulation, simulate } from './simulated-service.js';
+import { type Simulation, shares, simulate } from './simulated-service.js';
 
 const logger = pino({ level: 'silent' });
 const ANYBODY = { company: 'a', urgent: false };

@@ -1,0 +1,270 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Catalogue } from '../../catalogue/endpoint.js';
+import { type CompanyKey, companyNotFound, describeCompany } from '../../core/company.js';
+import { isMusterError, MusterError } from '../../core/errors.js';
+import { Secret } from '../../core/secret.js';
+import type { Database } from '../../db/connection/database.js';
+import { explainDatabaseError } from '../../db/connection/sql-state.js';
+import type { ConnectLinks } from '../../oauth/connect-links.js';
+import type { Connections } from '../../oauth/connections.js';
+import type { Onboarding } from '../../oauth/onboarding.js';
+import { registerSecret } from '../../observability/secret-registry.js';
+import type { Runs } from '../../runs/runs.js';
+import { audited, auditedRefusal, recordDone } from '../plumbing/audit.js';
+import {
+  answers,
+  CompanyId,
+  CompanyParams,
+  EnvironmentName,
+  listQuery,
+  pageOf,
+  ResourceName,
+  SearchText,
+} from '../plumbing/models.js';
+import { presentRun, Run } from '../runs/run-model.js';
+import { requestFirstSync } from '../runs/runs.js';
+import { verifyRoute } from '../runs/verify.js';
+import { Company, CompanyStatusName, ListStateName, presentCompanies } from './company-model.js';
+
+export interface CompanyRoutesDependencies {
+  readonly db: Database;
+  readonly catalogue: Catalogue;
+  readonly connectLinks: ConnectLinks;
+  readonly connections: Connections;
+  readonly onboarding: Onboarding;
+  readonly runs: Runs;
+  /** Age of a list's last proof from which on it is late. */
+  readonly staleAfterHours: number;
+}
+
+const CompanyQuery = listQuery({
+  status: CompanyStatusName.exactOptional(),
+  environment: EnvironmentName.exactOptional(),
+  q: SearchText.exactOptional().meta({
+    description: 'Part of the name, or the beginning of the company_id, in any letter case.',
+  }),
+  resource: ResourceName.exactOptional().meta({
+    description:
+      'With `state`: companies of which this list is in that state. Alone: those of which it was asked for at least once.',
+  }),
+  state: ListStateName.exactOptional().meta({ description: 'Of the list in `resource`, or of any list of the catalogue.' }),
+  sort: z.literal('worst').exactOptional(),
+});
+
+const Onboard = z.strictObject({
+  environment: EnvironmentName,
+  company_id: CompanyId,
+  refresh_token: z
+    .string()
+    .min(1, 'must not be empty')
+    .regex(/^[\x20-\x7e]*$/, 'must be printable ASCII without line breaks')
+    .meta({ format: 'password', description: 'Spent at once to prove it; the new pair is kept encrypted.' }),
+});
+
+/** A request without a body asks for the defaults. */
+const SyncCompany = z
+  .strictObject({
+    resources: z
+      .array(ResourceName)
+      .min(1)
+      .max(200)
+      .exactOptional()
+      .meta({ description: 'Resources of the catalogue; all of them if left out.' }),
+    mode: z
+      .enum(['resume', 'full'])
+      .exactOptional()
+      .meta({ description: 'Go on from the last checkpoints (the default), or read everything anew.' }),
+  })
+  .nullish();
+
+const ONBOARDING_PROBLEMS = [
+  'company_not_found',
+  'already_onboarded',
+  'onboarding_in_progress',
+  'environment_not_configured',
+  'token_refused',
+  'token_for_another_company',
+  'token_unreadable',
+  'service_unreachable',
+  'service_refused',
+  'token_not_stored',
+] as const;
+
+const tags = ['companies'];
+const ADDRESS = '/companies/:environment/:company_id';
+
+export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsyncZod {
+  const { db, catalogue, connections, onboarding, runs, staleAfterHours } = deps;
+
+  return async (api) => {
+    api.post(
+      '/companies',
+      {
+        config: { role: 'admin' },
+        schema: {
+          tags,
+          operationId: 'onboardCompany',
+          summary: 'Onboard a company, or give it a new token',
+          description:
+            'The refresh token is proved by a refresh before it is stored, and the first sync starts at once. 201 for a new company, 200 for one that had to authorize again.',
+          body: Onboard,
+          response: answers({ 200: Company, 201: Company }, ONBOARDING_PROBLEMS),
+        },
+      },
+      async ({ body, caller, log }, reply) => {
+        registerSecret(body.refresh_token);
+        const company = keyOf(body);
+        const entry = { by: caller, action: 'company.onboard', company } as const;
+        const { created } = await auditedRefusal(db, entry, () =>
+          onboarding.onboard({ ...company, refreshToken: new Secret(body.refresh_token) }),
+        );
+        try {
+          await recordDone(db.prisma, entry);
+          await requestFirstSync(runs, company, created, log);
+          return reply.code(created ? 201 : 200).send(await show(company));
+        } catch (error) {
+          throw isOnboarded(company, error);
+        }
+      },
+    );
+
+    api.get(
+      '/companies',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags,
+          operationId: 'listCompanies',
+          summary: 'List the companies',
+          description:
+            'By environment and company_id. `sort=worst`: first those that must authorize again, then those with a list whose newest walk failed, that is late or was never proved, whose newest walk proved nothing; last those that are paused.',
+          querystring: CompanyQuery,
+          response: answers({ 200: pageOf(Company) }),
+        },
+      },
+      async ({ query: { q, sort, resource: asked, state, ...query } }) => {
+        const resources = catalogue.endpoints.map(({ resource }) => resource);
+        const worst = { resources, staleAfterHours };
+        const named = resources.filter((resource) => asked === undefined || resource === asked);
+        const list = asked === undefined && state === undefined ? undefined : { resources: named, state, staleAfterHours };
+        const filter = { ...query, search: q, list, ...(sort === 'worst' && { worst }) };
+        const { data, nextCursor } = await connections.list(filter);
+        return { data: await presentCompanies(deps, data), next_cursor: nextCursor ?? null };
+      },
+    );
+
+    api.get(
+      ADDRESS,
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags,
+          operationId: 'showCompany',
+          summary: 'Show a company',
+          params: CompanyParams,
+          response: answers({ 200: Company }, ['company_not_found']),
+        },
+      },
+      async ({ params }) => show(keyOf(params)),
+    );
+
+    api.post(
+      `${ADDRESS}/sync`,
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'syncCompany',
+          summary: 'Sync a company now',
+          description:
+            'While a run of the company is queued or running, that run is the answer; one that waits to retry starts now, with as many attempts before it as a new one, unless it is older than six hours.',
+          params: CompanyParams,
+          body: SyncCompany,
+          response: answers({ 202: z.object({ run: Run }) }, [
+            'company_not_found',
+            'company_paused',
+            'reauthorization_required',
+            'unknown_resource',
+          ]),
+        },
+      },
+      async ({ params, body, caller }, reply) => {
+        const company = keyOf(params);
+        const options = body ?? {};
+        const run = await audited(db, { by: caller, action: 'company.sync', company, details: options }, () =>
+          runs.request({ company, trigger: 'manual', ...options }),
+        );
+        return reply.code(202).send({ run: presentRun(run) });
+      },
+    );
+
+    await api.register(verifyRoute(deps));
+
+    for (const verb of ['pause', 'resume'] as const) {
+      api.post(
+        `${ADDRESS}/${verb}`,
+        {
+          config: { role: 'operator' },
+          schema: {
+            tags,
+            operationId: `${verb}Company`,
+            summary: verb === 'pause' ? 'Stop syncing a company until it is resumed' : 'Sync a paused company again',
+            params: CompanyParams,
+            response: answers(
+              { 200: Company },
+              verb === 'pause' ? ['company_not_found'] : ['company_not_found', 'reauthorization_required'],
+            ),
+          },
+        },
+        async ({ params, caller }) => {
+          const company = keyOf(params);
+          await audited(db, { by: caller, action: `company.${verb}`, company }, () => connections[verb](company));
+          return show(company);
+        },
+      );
+    }
+
+    api.delete(
+      ADDRESS,
+      {
+        config: { role: 'admin' },
+        schema: {
+          tags,
+          operationId: 'removeCompany',
+          summary: 'Remove a company',
+          description: 'Its tokens and mirrored rows go; the audit stays.',
+          params: CompanyParams,
+          response: answers({ 204: z.undefined() }, ['company_not_found']),
+        },
+      },
+      async ({ params, caller }, reply) => {
+        const company = keyOf(params);
+        await auditedRefusal(db, { by: caller, action: 'company.remove', company }, () => connections.remove(company, caller));
+        return reply.code(204).send();
+      },
+    );
+  };
+
+  async function show(company: CompanyKey) {
+    const connection = await connections.find(company);
+    if (!connection) throw companyNotFound(company);
+    const [model] = await presentCompanies(deps, [connection]);
+    return model!;
+  }
+}
+
+/** What failed behind an onboarding. Without it nobody could say whether the token was spent for nothing. */
+function isOnboarded(company: CompanyKey, cause: unknown): MusterError {
+  const error = explainDatabaseError(cause);
+  const [code, why] = isMusterError(error) ? [error.code, error.message] : (['internal_error', 'the log says why'] as const);
+  return new MusterError(
+    code,
+    `${describeCompany(company)} is onboarded and its tokens are stored; what comes after it failed: ${why}. Do not onboard it again, look at the company`,
+    { cause, details: { stored: true } },
+  );
+}
+
+function keyOf({ environment, company_id }: z.output<typeof CompanyParams>): CompanyKey {
+  return { environment, companyId: company_id };
+}

@@ -1,0 +1,155 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { type CompanyKey, keyText } from '../../core/company.js';
+import type { Database } from '../../db/connection/database.js';
+import type { PageQuery } from '../../db/statements/cursor.js';
+import type { ConnectLinks } from '../../oauth/connect-links.js';
+import type { Connections } from '../../oauth/connections.js';
+import { audited, auditedRefusal, recordDone } from '../plumbing/audit.js';
+import type { Caller } from '../plumbing/caller.js';
+import { CompanyName } from '../plumbing/company-names.js';
+import { csvOf } from '../plumbing/csv.js';
+import { answers, CompanyId, CompanyParams, EnvironmentName, pageOf, Time } from '../plumbing/models.js';
+
+const CreateConnectLink = z.strictObject({ environment: EnvironmentName, company_id: CompanyId.exactOptional() });
+
+export const ConnectLink = z
+  .object({
+    url: z.string().meta({ format: 'uri', description: 'Shown this once: only its hash is kept.' }),
+    expires_at: Time,
+  })
+  .meta({ id: 'ConnectLink', description: 'An address that starts the authorization flow.' });
+
+/** The most that one call makes, so that its answer and its page stay light. */
+const MOST = 500;
+
+const CreateReauthorizationLinks = z.strictObject({
+  environment: EnvironmentName,
+  limit: z
+    .int()
+    .min(1)
+    .max(MOST)
+    .default(MOST)
+    .meta({ description: `${MOST} unless said, and at most.` }),
+  cursor: z.string().exactOptional().meta({ description: 'next_cursor of the previous answer.' }),
+});
+
+const ReauthorizationLink = z
+  .object({
+    environment: EnvironmentName,
+    company_id: z.string(),
+    company_name: CompanyName,
+    url: z.string().meta({ format: 'uri', description: 'Whoever has it may authorize for the company.' }),
+    expires_at: Time,
+  })
+  .meta({ id: 'ReauthorizationLink', description: 'An address at which a company authorizes again.' });
+export type ReauthorizationLinkModel = z.output<typeof ReauthorizationLink>;
+
+const tags = ['companies'];
+const description =
+  'Send it to an administrator of the company: it needs no token, starts the authorization flow, and is good for one company.';
+
+export function connectLinkRoutes({
+  db,
+  connectLinks,
+  connections,
+}: {
+  readonly db: Database;
+  readonly connectLinks: ConnectLinks;
+  readonly connections: Connections;
+}): FastifyPluginAsyncZod {
+  async function create(by: Caller, { environment, companyId }: Pick<CompanyKey, 'environment'> & Partial<CompanyKey>) {
+    const entry = {
+      by,
+      action: 'connect_link.create',
+      environment,
+      details: { environment },
+      ...(companyId && { company: { environment, companyId } }),
+    } as const;
+    const { url, expiresAt } = await audited(db, entry, () => connectLinks.create({ environment, companyId }));
+    return { url, expires_at: expiresAt.toISOString() };
+  }
+
+  return async (api) => {
+    api.post(
+      '/companies/:environment/:company_id/connect-link',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'createCompanyConnectLink',
+          summary: 'Make a link with which this company authorizes, for the first time or again',
+          description,
+          params: CompanyParams,
+          response: answers({ 201: ConnectLink }, ['environment_not_configured']),
+        },
+      },
+      async ({ caller, params: { environment, company_id } }, reply) =>
+        reply.code(201).send(await create(caller, { environment, companyId: company_id })),
+    );
+
+    api.post(
+      '/connect-links',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'createConnectLink',
+          summary: 'Make a link with which a company authorizes',
+          description: `${description} Without company_id, it connects the one that is chosen on the consent screen.`,
+          body: CreateConnectLink,
+          response: answers({ 201: ConnectLink }, ['environment_not_configured']),
+        },
+      },
+      async ({ caller, body: { environment, company_id } }, reply) =>
+        reply.code(201).send(await create(caller, { environment, ...(company_id && { companyId: company_id }) })),
+    );
+
+    api.post(
+      '/connect-links/reauthorization',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'createReauthorizationLinks',
+          summary: 'Make a link for every company that must authorize again',
+          description: `By company_id, at most ${MOST} a call; pass back next_cursor for the next ones. A link is that of authorize_url: the same one however often it is asked for, until the company has authorized or it has expired.`,
+          body: CreateReauthorizationLinks,
+          response: answers({ 201: pageOf(ReauthorizationLink) }, ['environment_not_configured']),
+        },
+      },
+      async ({ caller: by, body: { environment, ...page } }, reply) => {
+        const entry = { by, action: 'connect_links.create', environment } as const;
+        const answer = await auditedRefusal(db, entry, () => createForAll(environment, page));
+        await recordDone(db.prisma, { ...entry, details: { links: answer.data.length } });
+        return reply.code(201).send(answer);
+      },
+    );
+  };
+
+  async function createForAll(environment: CompanyKey['environment'], page: PageQuery) {
+    connectLinks.requireConfigured(environment);
+    const { data, nextCursor } = await connections.list({ environment, status: 'reauthorization_required', ...page });
+    const links = await connectLinks.reauthorizationLinks(data);
+    // One that has authorized meanwhile needs none.
+    const made = data.flatMap(({ companyId, name }): ReauthorizationLinkModel[] => {
+      const link = links.get(keyText({ environment, companyId }));
+      if (!link) return [];
+      const { url, expiresAt } = link;
+      return [
+        {
+          environment,
+          company_id: companyId,
+          ...(name !== null && { company_name: name }),
+          url,
+          expires_at: expiresAt.toISOString(),
+        },
+      ];
+    });
+    return { data: made, next_cursor: nextCursor ?? null };
+  }
+}
+
+export function reauthorizationLinksCsv(links: readonly ReauthorizationLinkModel[]): string {
+  return csvOf(links, ['environment', 'company_id', 'company_name', 'url', 'expires_at']);
+}

@@ -1,0 +1,92 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Database } from '../../db/connection/database.js';
+import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../../db/connection/transaction.js';
+import { type ForgetDependencies, forgetRecord, liftMarks, type RecordToForget } from '../../erasure/forget.js';
+import { registerSecret } from '../../observability/secret-registry.js';
+import type { AuditAction } from '../plumbing/audit.js';
+import { auditedRefusal, recordDone } from '../plumbing/audit.js';
+import type { Caller } from '../plumbing/caller.js';
+import { answers, CompanyParams, Count, ResourceName } from '../plumbing/models.js';
+
+const ForgetBody = z.strictObject({
+  resource: ResourceName,
+  id: z
+    .string()
+    .min(1, 'must not be empty')
+    .max(2_000, 'is longer than any id')
+    // oxlint-disable-next-line no-control-regex
+    .regex(/^[^\u0000]*$/, 'holds what no id holds')
+    .meta({ description: 'The id under which the mirror has the record: of a child list, with its parent’s.' }),
+});
+const Forgotten = z.object({ erased: Count.meta({ description: 'Rows of the mirror that went.' }) });
+const Lifted = z.object({ lifted: z.boolean().meta({ description: 'Whether the record was marked.' }) });
+export type ForgottenModel = z.output<typeof Forgotten>;
+export type LiftedModel = z.output<typeof Lifted>;
+
+const PROBLEMS = ['company_not_found', 'unknown_resource', 'mark_key_unreadable'] as const;
+
+/** Forgets a record, and lets it in again. The audit says that somebody was forgotten, and never whom. */
+export function forgetRoutes({ db, ...deps }: { readonly db: Database } & ForgetDependencies): FastifyPluginAsyncZod {
+  /** What is done and its entry in the audit are one transaction. */
+  function asAudited<T>(
+    action: AuditAction,
+    { caller, params, body }: { caller: Caller; params: z.output<typeof CompanyParams>; body: z.output<typeof ForgetBody> },
+    work: (tx: Transaction, record: RecordToForget) => Promise<T>,
+  ): Promise<T> {
+    const { resource, id } = body;
+    // No log line of this process shows it from here on.
+    registerSecret(id);
+    const company = { environment: params.environment, companyId: params.company_id };
+    const entry = { by: caller, action, company, details: { resource } };
+    const recorded = async (tx: Transaction) => {
+      const result = await work(tx, { list: { ...company, resource }, id });
+      await recordDone(tx, entry);
+      return result;
+    };
+    return auditedRefusal(db, entry, () => inTransaction(db, recorded, { timeoutMs: WHOLE_LIST_MS }));
+  }
+
+  return async (api) => {
+    api.post(
+      '/companies/:environment/:company_id/forget',
+      {
+        config: { role: 'admin' },
+        schema: {
+          tags: ['companies'],
+          operationId: 'forgetRecord',
+          summary: 'Forget a person',
+          description:
+            'Erases one record from mirror, feed, history, rejected records and, where it is a parent, child lists, and keeps it out of every walk to come. An id that nobody knows is kept out, too.',
+          params: CompanyParams,
+          body: ForgetBody,
+          response: answers({ 200: Forgotten }, PROBLEMS),
+        },
+      },
+      async ({ caller, params, body }) => {
+        const erased = await asAudited('record.forget', { caller, params, body }, (tx, record) => forgetRecord(tx, deps, record));
+        return { erased };
+      },
+    );
+
+    api.post(
+      '/companies/:environment/:company_id/forget/lift',
+      {
+        config: { role: 'admin' },
+        schema: {
+          tags: ['companies'],
+          operationId: 'liftMarks',
+          summary: 'Let a forgotten person in again',
+          description: 'The next walk of the list writes the record again, if the service still has it.',
+          params: CompanyParams,
+          body: ForgetBody,
+          response: answers({ 200: Lifted }, PROBLEMS),
+        },
+      },
+      async ({ caller, params, body }) => {
+        const lifted = await asAudited('record.lift', { caller, params, body }, (tx, record) => liftMarks(tx, deps, record));
+        return { lifted };
+      },
+    );
+  };
+}

@@ -1,0 +1,88 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Database } from '../../db/connection/database.js';
+import { inTransaction } from '../../db/connection/transaction.js';
+import {
+  deleteQuarantinedToken,
+  listQuarantinedTokens,
+  QUARANTINE_REASONS,
+  type QuarantinedTokenRow,
+  UNNAMED,
+} from '../../db/tables/quarantined-tokens.js';
+import { audited } from '../plumbing/audit.js';
+import { answers, CompanyId, EnvironmentName, listQuery, pageOf, presentPage, Time } from '../plumbing/models.js';
+
+const QuarantinedToken = z
+  .object({
+    id: z.string(),
+    environment: EnvironmentName,
+    company_id: z.string().nullable().meta({ description: 'null where the service did not say for which company it is.' }),
+    reason: z.enum(QUARANTINE_REASONS).meta({ description: 'docs/authorization.md says what each means.' }),
+    link_id: z.string().nullable().meta({ description: 'The connect link that brought it; the audit names links by this id.' }),
+    received_at: Time,
+  })
+  .meta({ id: 'QuarantinedToken', description: 'A refresh token that belongs to no onboarded company; never the token itself.' });
+export type QuarantinedTokenModel = z.output<typeof QuarantinedToken>;
+
+const IdParams = z.object({ id: z.string().regex(/^\d{1,18}$/, 'must be the id of a quarantined token') });
+
+const tags = ['companies'];
+
+export function quarantinedTokenRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/quarantined-tokens',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags,
+          operationId: 'listQuarantinedTokens',
+          summary: 'List the refresh tokens that are kept aside, newest first',
+          querystring: listQuery({ environment: EnvironmentName.exactOptional(), company_id: CompanyId.exactOptional() }),
+          response: answers({ 200: pageOf(QuarantinedToken) }),
+        },
+      },
+      async ({ query: { company_id, ...query } }) => {
+        const filter = { ...query, ...(company_id && { companyId: company_id }) };
+        return presentPage(await listQuarantinedTokens(db, filter), presentQuarantinedToken);
+      },
+    );
+
+    api.delete(
+      '/quarantined-tokens/:id',
+      {
+        config: { role: 'admin' },
+        schema: {
+          tags,
+          operationId: 'deleteQuarantinedToken',
+          summary: 'Delete a refresh token that is kept aside',
+          description: 'For good: where it was the only way back to its company, that company must authorize again.',
+          params: IdParams,
+          response: answers({ 204: z.undefined() }, ['quarantined_token_not_found']),
+        },
+      },
+      async ({ caller, params: { id } }, reply) => {
+        const entry = { by: caller, action: 'quarantined_token.delete', details: { quarantined_token_id: id } } as const;
+        await audited(
+          db,
+          entry,
+          () => inTransaction(db, (tx) => deleteQuarantinedToken(tx, BigInt(id))),
+          (company) => (company.companyId === UNNAMED ? undefined : company),
+        );
+        return reply.code(204).send();
+      },
+    );
+  };
+}
+
+function presentQuarantinedToken(row: QuarantinedTokenRow): QuarantinedTokenModel {
+  const { id, environment, companyId, reason, linkId, receivedAt } = row;
+  return {
+    id: String(id),
+    environment,
+    company_id: companyId === UNNAMED ? null : companyId,
+    reason,
+    link_id: linkId,
+    received_at: receivedAt.toISOString(),
+  };
+}

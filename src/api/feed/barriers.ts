@@ -1,0 +1,70 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Database } from '../../db/connection/database.js';
+import { type BarrierRow, readBarriers } from '../../db/tables/barriers.js';
+import { stampChanges } from '../../db/tables/change-batches.js';
+import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from '../plumbing/models.js';
+
+const BarrierQuery = queryOf({
+  after: SequenceAfter.meta({ description: 'next_after of the previous answer; 0 begins at the oldest that is kept.' }),
+  resource: ResourceName.exactOptional(),
+  environment: EnvironmentName.exactOptional(),
+  limit: limit(1000, 10_000),
+});
+
+export const Barrier = z
+  .object({
+    number: Sequence,
+    environment: z.string(),
+    company_id: z.string(),
+    resource: z.string(),
+    seq: Sequence,
+    verified_at: Time,
+    records: z.int(),
+    run_id: z.string(),
+    grant_number: z.int().nullable().meta({ description: 'The grant of the company under which the list was proved.' }),
+  })
+  .meta({
+    id: 'Barrier',
+    description:
+      'Whoever has loaded all changes of this list up to and including seq, and none behind it, has the list as a verified walk received it: complete as of verified_at.',
+  });
+
+export function barrierRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/barriers',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags: ['changes'],
+          operationId: 'listBarriers',
+          summary: 'Read up to where in the change feed lists are complete',
+          description:
+            'Always pass back next_after: each barrier then comes once, in the order in which they became known. With a filter an answer may be empty though more follow; at the end next_after is what was given.',
+          querystring: BarrierQuery,
+          response: answers({ 200: z.object({ data: z.array(Barrier), next_after: Sequence }) }),
+        },
+      },
+      async ({ query }) => {
+        await stampChanges(db);
+        const { rows, nextAfter } = await readBarriers(db, query);
+        return { data: rows.map(presentBarrier), next_after: Number(nextAfter) };
+      },
+    );
+  };
+}
+
+function presentBarrier({ number, environment, companyId, resource, seq, verifiedAt, records, runId, grantNumber }: BarrierRow) {
+  return {
+    number: Number(number),
+    environment,
+    company_id: companyId,
+    resource,
+    seq: Number(seq),
+    verified_at: verifiedAt.toISOString(),
+    records,
+    run_id: runId,
+    grant_number: grantNumber,
+  };
+}

@@ -1,0 +1,98 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Catalogue } from '../../catalogue/endpoint.js';
+import { MusterError } from '../../core/errors.js';
+import type { Database } from '../../db/connection/database.js';
+import { askForRebuild, COLUMN_TYPES, type ColumnRow, listColumns } from '../../db/tables/schema-columns.js';
+import { textColumn } from '../../warehouse/column-names.js';
+import { audited } from '../plumbing/audit.js';
+import { answers, Count, listQuery, pageOf, presentPage, ResourceName, Time } from '../plumbing/models.js';
+
+const SchemaColumn = z
+  .object({
+    resource: z.string(),
+    column: z.string().meta({ description: 'Its name in the view warehouse.<resource>, for good.' }),
+    path: z
+      .array(z.string())
+      .readonly()
+      .meta({ description: 'The key of the record, or that of an object and one inside it. Keys are any text.' }),
+    type: z.enum(COLUMN_TYPES),
+    first_seen_at: Time.meta({ description: 'Of the first change with the key.' }),
+    last_seen_at: Time.meta({ description: 'Of the last change with the key.' }),
+    values: Count.meta({ description: 'Values other than null in the changes that were counted.' }),
+    nulls: Count,
+    misfits: Count.meta({ description: 'Values that do not fit the type: null in the column, and in text_column.' }),
+    text_column: z.string().nullable().meta({ description: 'The column for values that do not fit; null until there was one.' }),
+  })
+  .meta({ id: 'SchemaColumn', description: 'A column of a typed view.' });
+export type SchemaColumnModel = z.output<typeof SchemaColumn>;
+
+const Rebuild = z.strictObject({ resource: ResourceName.exactOptional() }).nullish();
+const Asked = z.object({ resources: z.array(z.string()) });
+export type RebuildModel = z.output<typeof Asked>;
+
+const tags = ['schema'];
+
+export function schemaRoutes({ db, catalogue }: { readonly db: Database; readonly catalogue: Catalogue }): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/schema',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags,
+          operationId: 'listColumns',
+          summary: 'List the columns of the typed views',
+          description: 'By resource, then in the order in which they were added.',
+          querystring: listQuery({ resource: ResourceName.exactOptional() }),
+          response: answers({ 200: pageOf(SchemaColumn) }),
+        },
+      },
+      async ({ query }) => presentPage(await listColumns(db, query), presentColumn),
+    );
+
+    api.post(
+      '/schema/rebuild',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'rebuildSchema',
+          summary: 'Count the columns anew',
+          description:
+            'Of one list, or of all: a worker takes the counts from the living records of the mirror. Names, types and order of columns stay.',
+          body: Rebuild,
+          response: answers({ 202: Asked }, ['unknown_resource']),
+        },
+      },
+      async ({ caller, body }, reply) => {
+        const resources = resourcesOf(catalogue, body?.resource);
+        await audited(db, { by: caller, action: 'schema.rebuild', details: { resources } }, () => askForRebuild(db, resources));
+        return reply.code(202).send({ resources });
+      },
+    );
+  };
+}
+
+function resourcesOf({ endpoints }: Catalogue, resource: string | undefined): string[] {
+  const all = endpoints.map((endpoint) => endpoint.resource);
+  if (resource === undefined) return all;
+  if (all.includes(resource)) return [resource];
+  throw new MusterError('unknown_resource', `No such resource in the catalogue: ${resource}. There are: ${all.join(', ')}.`);
+}
+
+function presentColumn(row: ColumnRow): SchemaColumnModel {
+  const { resource, name: column, path, type, firstSeenAt, lastSeenAt, values, nulls, misfits, textPosition } = row;
+  return {
+    resource,
+    column,
+    path,
+    type,
+    first_seen_at: firstSeenAt.toISOString(),
+    last_seen_at: lastSeenAt.toISOString(),
+    values,
+    nulls,
+    misfits,
+    text_column: textPosition === null ? null : textColumn(column),
+  };
+}

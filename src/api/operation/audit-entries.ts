@@ -1,0 +1,63 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Database } from '../../db/connection/database.js';
+import { listAuditEntries } from '../../db/tables/audit.js';
+import { namedPage } from '../plumbing/company-names.js';
+import { CSV } from '../plumbing/csv.js';
+import { answers, CompanyId, EnvironmentName, listQuery, pageOf, presentPage } from '../plumbing/models.js';
+import { auditCsv } from './audit-csv.js';
+import { AuditEntry, presentEntry } from './audit-model.js';
+
+/** As names of tokens and actions are; a NUL or a lone surrogate would reach PostgreSQL, which refuses both. */
+const Name = z
+  .string()
+  .max(100, 'must not have more than 100 characters')
+  .refine((name) => /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u.test(name), 'must be a name as the answers have it');
+
+/** CSV has no other place for it. */
+const NEXT_CURSOR = 'X-Next-Cursor';
+
+const AuditQuery = listQuery({
+  actor: Name.exactOptional(),
+  action: Name.exactOptional(),
+  environment: EnvironmentName.exactOptional(),
+  company_id: CompanyId.exactOptional(),
+});
+
+export function auditRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/audit',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags: ['audit'],
+          operationId: 'listAudit',
+          summary: 'List who did what, newest first',
+          description: `With Accept: ${CSV} the answer is a page of CSV, and next_cursor is in the header ${NEXT_CURSOR}.`,
+          querystring: AuditQuery,
+          response: answers({
+            200: {
+              description: 'A page of the audit',
+              headers: {
+                [NEXT_CURSOR]: { description: 'next_cursor, where the answer is CSV; absent at the end.', type: 'string' },
+              },
+              content: {
+                'application/json': { schema: pageOf(AuditEntry) },
+                [CSV]: { schema: z.string().meta({ description: 'RFC 4180, with a line of names; details are JSON.' }) },
+              },
+            },
+          }),
+        },
+      },
+      async ({ query: { company_id, ...query }, headers }, reply) => {
+        const filter = { ...query, ...(company_id && { companyId: company_id }) };
+        const page = await namedPage(db, presentPage(await listAuditEntries(db, filter), presentEntry));
+        if (!headers.accept?.includes(CSV)) return page;
+        if (page.next_cursor !== null) reply.header(NEXT_CURSOR, page.next_cursor);
+        const csv = auditCsv(page.data);
+        return reply.type(`${CSV}; charset=utf-8; header=present`).serializer(String).send(csv) as never;
+      },
+    );
+  };
+}

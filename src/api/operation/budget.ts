@@ -1,0 +1,66 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { ENVIRONMENTS } from '../../core/company.js';
+import type { ByEnvironment, ProviderSettings } from '../../core/provider-settings.js';
+import type { Database } from '../../db/connection/database.js';
+import { type BudgetUse, readBudgetUse } from '../../db/tables/request-budgets.js';
+import { answers, Count, EnvironmentName } from '../plumbing/models.js';
+
+const Budget = z
+  .object({
+    environment: EnvironmentName,
+    limit_per_second: z.number().nullable().meta({ description: 'Requests a second; null while nothing limits them.' }),
+    in_flight_limit: Count.nullable().meta({
+      description: 'Requests at once; null while it is not set and no worker asks for anything.',
+    }),
+    source: z.enum(['set', 'found']).meta({ description: 'Whether the settings say a limit, or it was found by asking.' }),
+    used_last_minute: Count.meta({ description: 'Requests that left, refused ones included.' }),
+    refused_last_minute: Count.meta({ description: 'Those that were answered 429.' }),
+  })
+  .meta({ id: 'Budget', description: 'What all workers together ask of the API of an environment.' });
+export type BudgetModel = z.output<typeof Budget>;
+
+export interface BudgetRoutesDependencies {
+  readonly db: Database;
+  readonly providers: ByEnvironment<ProviderSettings>;
+}
+
+export function budgetRoutes({ db, providers }: BudgetRoutesDependencies): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/budget',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags: ['operation'],
+          operationId: 'showBudget',
+          summary: "Show what each environment's API is asked for",
+          response: answers({ 200: z.object({ data: z.array(Budget) }) }),
+        },
+      },
+      async () => {
+        const uses = new Map((await readBudgetUse(db)).map((use) => [use.environment, use]));
+        const environments = ENVIRONMENTS.filter((environment) => providers[environment]);
+        return {
+          data: environments.map((environment) => presentBudget(environment, providers[environment]!, uses.get(environment))),
+        };
+      },
+    );
+  };
+}
+
+function presentBudget(
+  environment: BudgetModel['environment'],
+  { requestsPerSecond, requestsAtOnce }: ProviderSettings,
+  use: BudgetUse | undefined,
+): BudgetModel {
+  const limits = [requestsPerSecond, use?.announced, use?.rate].filter((limit) => typeof limit === 'number');
+  return {
+    environment,
+    limit_per_second: limits.length === 0 ? null : Math.round(Math.min(...limits) * 100) / 100,
+    in_flight_limit: requestsAtOnce ?? use?.held ?? null,
+    source: requestsPerSecond === undefined && requestsAtOnce === undefined ? 'found' : 'set',
+    used_last_minute: use?.used ?? 0,
+    refused_last_minute: use?.refused ?? 0,
+  };
+}

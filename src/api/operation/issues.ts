@@ -1,0 +1,143 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { keyText } from '../../core/company.js';
+import { withoutSlash } from '../../core/own-address.js';
+import type { Database } from '../../db/connection/database.js';
+import { findCompanyNames } from '../../db/tables/companies.js';
+import { findIssue, ISSUE_SEVERITIES, ISSUE_STATUSES, type IssueRow, listIssues } from '../../db/tables/issues.js';
+import { tokenAnswersOf } from '../companies/token-refusals.js';
+import { CompanyName } from '../plumbing/company-names.js';
+import { answers, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
+import { describeRejected } from '../runs/rejected-members.js';
+import { adviceOf } from './issue-advice.js';
+import { ISSUE_GUIDE_PATH } from './issue-guide.js';
+
+export const IssueStatusName = z.enum(ISSUE_STATUSES);
+
+const Issue = z
+  .object({
+    id: z.string(),
+    cause: z.string().meta({ description: 'The error code with which lists fail, or a state: docs/admin-api.md lists them.' }),
+    environment: EnvironmentName,
+    resource: z.string().optional().meta({ description: 'Absent where the cause is of whole companies.' }),
+    severity: z
+      .enum(ISSUE_SEVERITIES)
+      .meta({ description: 'action: it stays until a person acts. warning: it may pass by itself.' }),
+    companies: Count.meta({ description: 'How many have it; of a resolved one, how many had it last.' }),
+    first_seen_at: Time,
+    last_seen_at: Time,
+    status: IssueStatusName,
+    resolved_at: Time.optional(),
+    advice: z.string().meta({
+      description:
+        'What to do. Before it, for `never_proved`: why records were rejected, and the names of their members; and `token_answers`, in a sentence.',
+    }),
+    token_answers: z.string().optional().meta({
+      description:
+        'For `token_put_off` and `reauthorization_required`: status and error code that the token endpoint answered, each with the number of companies.',
+    }),
+    docs_url: z.string().meta({ description: 'Where this Muster says more.' }),
+    sample: z.array(z.string()).meta({ description: 'Some of the company_ids, five at most.' }),
+    samples: z
+      .array(z.object({ company_id: z.string(), company_name: CompanyName }))
+      .meta({ description: 'The same companies by name.' }),
+    action: z
+      .object({ method: z.enum(['GET', 'POST']), path: z.string(), body: z.record(z.string(), z.string()).readonly().optional() })
+      .readonly()
+      .meta({ description: 'For all of them: a POST goes about it, a GET lists what a person decides one by one.' }),
+  })
+  .meta({ id: 'Issue', description: 'What a person should see: all companies of an environment with the same trouble.' });
+export type IssueModel = z.output<typeof Issue>;
+
+export interface IssueRoutesDependencies {
+  readonly db: Database;
+  readonly publicUrl: URL;
+}
+
+const tags = ['issues'];
+
+export function issueRoutes({ db, publicUrl }: IssueRoutesDependencies): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/issues',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags,
+          operationId: 'listIssues',
+          summary: 'List the issues, newest first',
+          querystring: listQuery({ status: IssueStatusName.exactOptional(), environment: EnvironmentName.exactOptional() }),
+          response: answers({ 200: pageOf(Issue) }),
+        },
+      },
+      async ({ query }) => {
+        const { data, nextCursor } = await listIssues(db, query);
+        return { data: await presentIssues(db, data, publicUrl), next_cursor: nextCursor ?? null };
+      },
+    );
+
+    api.get(
+      '/issues/:id',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags,
+          operationId: 'showIssue',
+          summary: 'Show an issue',
+          params: IdParams,
+          response: answers({ 200: Issue }, ['issue_not_found']),
+        },
+      },
+      async ({ params: { id } }) => {
+        const [issue] = await presentIssues(db, [await findIssue(db, { id })], publicUrl);
+        return issue!;
+      },
+    );
+  };
+}
+
+/** The issues as the API shows them; the companies of all samples are named in one statement. */
+async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl: URL): Promise<IssueModel[]> {
+  const keys = rows.flatMap(({ environment, sample }) => sample.map((companyId) => ({ environment, companyId })));
+  const names = await findCompanyNames(db, keys);
+  const findings = await Promise.all(
+    rows.map(async (row) => ({ rejected: await describeRejected(db, row), tokenAnswers: await tokenAnswersOf(db, row) })),
+  );
+  return rows.map((row, n) => ({
+    ...presentIssue(row, publicUrl, findings[n]!),
+    samples: row.sample.map((companyId) => {
+      const name = names.get(keyText({ environment: row.environment, companyId }));
+      return { company_id: companyId, ...(name !== undefined && { company_name: name }) };
+    }),
+  }));
+}
+
+/** The facts about an issue beside its row. */
+interface Findings {
+  readonly rejected: string | undefined;
+  readonly tokenAnswers: string | undefined;
+}
+
+function presentIssue(row: IssueRow, publicUrl: URL, findings: Findings): Omit<IssueModel, 'samples'> {
+  const { id, cause, environment, resource, severity, companies, firstSeenAt, lastSeenAt, status, resolvedAt, sample } = row;
+  const { text, action, anchor } = adviceOf(cause);
+  const { rejected, tokenAnswers } = findings;
+  const finding = rejected ?? (tokenAnswers && `The token endpoint answered ${tokenAnswers}.`);
+  return {
+    id,
+    cause,
+    environment,
+    ...(resource !== null && { resource }),
+    severity,
+    companies,
+    first_seen_at: firstSeenAt.toISOString(),
+    last_seen_at: lastSeenAt.toISOString(),
+    status,
+    ...(resolvedAt !== null && { resolved_at: resolvedAt.toISOString() }),
+    advice: finding === undefined ? text : `${finding} ${text}`,
+    ...(tokenAnswers !== undefined && { token_answers: tokenAnswers }),
+    docs_url: `${withoutSlash(publicUrl)}${ISSUE_GUIDE_PATH}#${anchor}`,
+    sample,
+    action: action(environment),
+  };
+}

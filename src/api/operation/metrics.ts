@@ -1,0 +1,48 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import type { Registry } from 'prom-client';
+import { z } from 'zod';
+import type { Clock } from '../../core/clock.js';
+import { sharedWork } from '../../core/single-flight.js';
+import { type AccessRules, requireToken } from '../plumbing/access.js';
+import { answers } from '../plumbing/models.js';
+import { watchMethods } from '../plumbing/request-checks.js';
+
+/** How long an answer serves every scraper. Prometheus asks each 15 s or so; whoever asks faster learns nothing new. */
+const KEEP_MS = 5_000;
+
+export interface MetricsRouteDependencies {
+  readonly clock: Clock;
+  readonly metrics: Registry;
+}
+
+/**
+ * Metrics for scrapers. However many ask, the database is read once at a time, and they are sent the same bytes. Without `access`, which a
+ * setting gives, they are open: nothing secret is in them.
+ */
+export function metricsRoute(
+  { clock, metrics }: MetricsRouteDependencies,
+  access: AccessRules | undefined,
+): FastifyPluginAsyncZod {
+  const scrape = sharedWork(async () => Buffer.from(await metrics.metrics()), { clock, keepMs: KEEP_MS });
+
+  return async (app) => {
+    if (access) requireToken(app, access);
+    const refuseOtherMethods = watchMethods(app);
+    app.get(
+      '/metrics',
+      {
+        schema: {
+          tags: ['operation'],
+          ...(!access && { security: [] }),
+          operationId: 'showMetrics',
+          summary: 'Metrics in the text format of Prometheus',
+          response: answers({ 200: { description: 'Metrics', content: { 'text/plain': { schema: z.string() } } } }, [
+            'database_unavailable',
+          ]),
+        },
+      },
+      async (_request, reply) => reply.type(metrics.contentType).send((await scrape()) as never),
+    );
+    refuseOtherMethods();
+  };
+}

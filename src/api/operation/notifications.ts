@@ -1,0 +1,208 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import { MusterError } from '../../core/errors.js';
+import type { Database } from '../../db/connection/database.js';
+import {
+  EVENT_TYPES,
+  insertTestNotification,
+  listNotifications,
+  NOTIFICATION_STATUSES,
+  type NotificationRow,
+  resetNotification,
+  resetUndelivered,
+} from '../../db/tables/notifications.js';
+import { audited } from '../plumbing/audit.js';
+import { CompanyName, namedPage } from '../plumbing/company-names.js';
+import {
+  answers,
+  CompanyId,
+  Count,
+  EnvironmentName,
+  IdParams,
+  listQuery,
+  pageOf,
+  presentPage,
+  presentTime,
+  Time,
+} from '../plumbing/models.js';
+
+export const EventTypeName = z.enum(EVENT_TYPES);
+export const NotificationStatusName = z.enum(NOTIFICATION_STATUSES);
+
+const NotificationQuery = listQuery({
+  status: NotificationStatusName.exactOptional(),
+  type: EventTypeName.exactOptional(),
+  environment: EnvironmentName.exactOptional(),
+  company_id: CompanyId.exactOptional(),
+});
+
+const Notification = z
+  .object({
+    id: z.string().meta({ description: 'The same at every attempt: Muster-Event-Id.' }),
+    type: EventTypeName,
+    occurred_at: Time,
+    environment: z.string(),
+    company_id: z
+      .string()
+      .nullable()
+      .meta({ description: 'null where it is of many companies, and then has an issue_id, and of a test.' }),
+    company_name: CompanyName,
+    reason: z.string().optional(),
+    run_id: z.string().optional(),
+    resource: z.string().optional(),
+    count: Count.optional(),
+    issue_id: z.string().optional(),
+    issue_status: z.enum(['ongoing', 'resolved']).optional(),
+    cause: z.string().optional().meta({ description: 'The cause of the issue.' }),
+    columns_added: Count.optional(),
+    columns_with_misfits: Count.optional(),
+    status: NotificationStatusName,
+    attempts: Count,
+    next_attempt_at: Time.nullable(),
+    delivered_at: Time.nullable(),
+    last_error: z
+      .object({ code: z.string(), status: z.int().optional(), cause: z.string().optional() })
+      .readonly()
+      .nullable()
+      .meta({ description: 'Why the last attempt was not taken: docs/notifications.md lists the codes.' }),
+  })
+  .meta({ id: 'Notification', description: 'A state change that was, or is to be, told to the webhook.' });
+export type NotificationModel = z.output<typeof Notification>;
+
+/** A request without a body is for the test environment, of which nobody is woken. */
+const SendTest = z.strictObject({ environment: EnvironmentName.default('test') }).nullish();
+
+const RedeliverAll = z.strictObject({ environment: EnvironmentName.exactOptional() }).nullish();
+const Redelivered = z
+  .object({ queued: Count.meta({ description: 'How many are sent once more.' }) })
+  .meta({ id: 'RedeliveredNotifications', description: 'What was not delivered is due now.' });
+export type RedeliveredModel = z.output<typeof Redelivered>;
+
+export interface NotificationRoutesDependencies {
+  readonly db: Database;
+  /** Whom this process, and so the workers of the same environment, are set to tell. */
+  readonly webhook?: object | undefined;
+}
+
+const tags = ['notifications'];
+
+export function notificationRoutes({ db, webhook }: NotificationRoutesDependencies): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/notifications',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags,
+          operationId: 'listNotifications',
+          summary: 'List the notifications and what became of them, newest first',
+          querystring: NotificationQuery,
+          response: answers({ 200: pageOf(Notification) }),
+        },
+      },
+      async ({ query: { company_id, ...query } }) => {
+        const filter = { ...query, ...(company_id && { companyId: company_id }) };
+        return namedPage(db, presentPage(await listNotifications(db, filter), presentNotification));
+      },
+    );
+
+    api.post(
+      '/notifications/test',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'testNotifications',
+          summary: 'Send a test to the webhook',
+          description:
+            'An event of the type `test`, which goes the way of every other: signed, by a worker, with all its attempts. It is of the environment test unless said.',
+          body: SendTest,
+          response: answers({ 201: Notification }, ['webhook_not_configured']),
+        },
+      },
+      async ({ caller, body }, reply) => {
+        const environment = body?.environment ?? 'test';
+        const entry = { by: caller, action: 'notification.test', environment } as const;
+        const row = await audited(db, entry, async () => {
+          if (!webhook) throw noWebhook();
+          return insertTestNotification(db, { environment });
+        });
+        return reply.code(201).send(presentNotification(row));
+      },
+    );
+
+    api.post(
+      '/notifications/redeliver',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'redeliverNotifications',
+          summary: 'Send all notifications once more that were not delivered',
+          description:
+            'Those that were given up, and those that wait for another attempt; each with the same id and all its attempts. Not those that nobody tried for a day.',
+          body: RedeliverAll,
+          response: answers({ 202: Redelivered }, ['webhook_not_configured']),
+        },
+      },
+      async ({ caller, body }, reply) => {
+        const environment = body?.environment;
+        const entry = { by: caller, action: 'notifications.redeliver', ...(environment && { environment }) } as const;
+        const queued = await audited(db, entry, async () => {
+          if (!webhook) throw noWebhook();
+          return resetUndelivered(db, { environment });
+        });
+        return reply.code(202).send({ queued });
+      },
+    );
+
+    api.post(
+      '/notifications/:id/redeliver',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'redeliverNotification',
+          summary: 'Send a notification once more',
+          description: 'With the same id and all its attempts, whatever became of it.',
+          params: IdParams,
+          response: answers({ 200: Notification }, ['notification_not_found']),
+        },
+      },
+      async ({ caller, params: { id } }) => {
+        const entry = { by: caller, action: 'notification.redeliver', details: { notification_id: id } } as const;
+        return presentNotification(
+          await audited(
+            db,
+            entry,
+            () => resetNotification(db, { id }),
+            ({ environment, companyId }) => (companyId === null ? undefined : { environment, companyId }),
+          ),
+        );
+      },
+    );
+  };
+}
+
+function noWebhook(): MusterError {
+  return new MusterError(
+    'webhook_not_configured',
+    'Nobody is told of anything: set NOTIFY_WEBHOOK_URL and NOTIFY_WEBHOOK_SECRET for the API and the workers, and start them again.',
+  );
+}
+
+function presentNotification(row: NotificationRow): NotificationModel {
+  return {
+    id: row.id,
+    type: row.type,
+    occurred_at: row.occurredAt.toISOString(),
+    environment: row.environment,
+    company_id: row.companyId,
+    ...row.details,
+    status: row.status,
+    attempts: row.attempts,
+    next_attempt_at: presentTime(row.nextAttemptAt),
+    delivered_at: presentTime(row.deliveredAt),
+    last_error: row.lastError,
+  };
+}

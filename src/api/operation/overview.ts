@@ -1,0 +1,156 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Catalogue } from '../../catalogue/endpoint.js';
+import type { Clock } from '../../core/clock.js';
+import { ENVIRONMENTS, type Environment } from '../../core/company.js';
+import { sharedWork } from '../../core/single-flight.js';
+import type { Database } from '../../db/connection/database.js';
+import { readByIndex } from '../../db/statements/by-index.js';
+import { countCompanies } from '../../db/tables/connections.js';
+import { countOpenHolds } from '../../db/tables/holds.js';
+import { countOngoingIssues } from '../../db/tables/issues.js';
+import { countProofs } from '../../db/tables/lists.js';
+import { findLastExport, type LastExport } from '../../db/tables/night-exports.js';
+import { countActiveRuns, countNight, measureWait } from '../../db/tables/run-counts.js';
+import { readFailingSince } from '../../db/tables/webhook.js';
+import { countWorkers } from '../../db/tables/workers.js';
+import { nightsAround, type Schedule } from '../../runs/schedule.js';
+import { answers, Count, EnvironmentName, presentTime, queryOf, Time } from '../plumbing/models.js';
+import { readinessOf } from '../plumbing/readiness.js';
+import type { HealthRoutesDependencies } from './health.js';
+
+const Overview = z
+  .object({
+    ready: z.boolean().meta({ description: 'Whether every part is there: GET /readyz says which is missing.' }),
+    companies: z.object({ active: Count, paused: Count, reauthorization_required: Count }),
+    lists: z
+      .object({
+        total: Count,
+        verified: Count.meta({
+          description:
+            'Their last proof is no older than STALE_AFTER_HOURS, which is their deadline, or their company is paused.',
+        }),
+        late: Count.meta({ description: 'Their last proof is older than STALE_AFTER_HOURS.' }),
+        never: Count.meta({ description: 'They were never proved complete.' }),
+        unavailable: Count.meta({ description: 'Their companies do not have them, as the service says. Not part of total.' }),
+        unverified: Count.meta({ description: 'The newest walk that read them to their end proved nothing.' }),
+      })
+      .meta({ description: "The catalogue's lists of every company: verified, late and never add up to total." }),
+    stale_after_hours: Count.meta({
+      description: 'STALE_AFTER_HOURS: so long after its last proof a list must be proved again.',
+    }),
+    runs: z.object({ queued: Count, running: Count }),
+    oldest_waiting_seconds: Count.nullable().meta({
+      description: 'How long the run that is first in line has been due; null where none waits.',
+    }),
+    last_night: z
+      .object({
+        finished: Count.meta({ description: 'Nightly runs that have ended, cancelled ones included.' }),
+        succeeded: Count,
+        failed: Count,
+        verified_lists: Count.meta({ description: 'Lists that were proved complete since the night began, by whatever run.' }),
+      })
+      .meta({ description: 'The newest night that has begun by SYNC_CRON.' }),
+    last_export: z
+      .object({
+        night: z.iso.date(),
+        written: Count.meta({ description: 'Files of the night that are there.' }),
+        waiting: Count.meta({ description: 'Files that are to be written, and did not fail so far.' }),
+        failed: Count.meta({ description: 'Files whose last attempt has failed.' }),
+        finished_at: Time.nullable().meta({ description: 'When the last file was written; null until all are.' }),
+        problem: z.string().nullable().meta({ description: 'Why a file is not there.' }),
+      })
+      .nullable()
+      .meta({ description: 'The newest night that was exported, or is to be: EXPORT_TO. Null where there is none.' }),
+    holds_open: Count,
+    issues_open: Count,
+    oldest_verified_at: Time.nullable().meta({ description: 'The oldest last proof, but for paused companies.' }),
+    webhook_failing_since: Time.nullable().meta({
+      description: 'Since when the webhook has taken nothing; null where it takes what it is sent.',
+    }),
+    workers: Count.meta({ description: 'Workers that live, whatever the environment.' }),
+  })
+  .meta({ id: 'Overview', description: 'Who must act, what is late, and whether the last night is complete.' });
+export type OverviewModel = z.output<typeof Overview>;
+
+/** How long an answer serves everybody. */
+const KEEP_MS = 2_000;
+
+export interface OverviewRouteDependencies extends HealthRoutesDependencies {
+  readonly db: Database;
+  readonly clock: Clock;
+  readonly catalogue: Catalogue;
+  readonly schedule: Schedule;
+  readonly staleAfterHours: number;
+}
+
+/** However many look, each environment and the whole are counted once at a time. */
+export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsyncZod {
+  const shared = (environment?: Environment) => sharedWork(() => overlook(deps, environment), { ...deps, keepMs: KEEP_MS });
+  const overlookAll = shared();
+  const overlookOne = new Map(ENVIRONMENTS.map((environment) => [environment, shared(environment)]));
+
+  return async (api) => {
+    api.get(
+      '/overview',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags: ['operation'],
+          operationId: 'showOverview',
+          summary: 'Show who must act, what is late, and whether the last night is complete',
+          querystring: queryOf({ environment: EnvironmentName.exactOptional() }),
+          response: answers({ 200: Overview }),
+        },
+      },
+      ({ query: { environment } }) => (environment ? overlookOne.get(environment)! : overlookAll)(),
+    );
+  };
+}
+
+async function overlook(
+  { db, clock, catalogue, schedule, staleAfterHours, readiness }: OverviewRouteDependencies,
+  environment: Environment | undefined,
+): Promise<OverviewModel> {
+  const nightBeganAt = new Date(nightsAround(schedule, clock.now()).began);
+  const resources = catalogue.endpoints.map(({ resource }) => resource);
+  const counting = readByIndex(db, async (tx) => {
+    const companies = await countCompanies(tx, { environment });
+    const { ofNight, oldestVerifiedAt, ...lists } = await countProofs(tx, {
+      resources,
+      environment,
+      staleAfterHours,
+      nightBeganAt,
+    });
+    const runs = await countActiveRuns(tx, { environment });
+    const night = await countNight(tx, { since: nightBeganAt, environment });
+    return {
+      companies: { active: 0, paused: 0, reauthorization_required: 0, ...byStatus(companies) },
+      lists,
+      stale_after_hours: staleAfterHours,
+      oldest_waiting_seconds: await measureWait(tx, { environment }),
+      runs: { queued: 0, running: 0, ...byStatus(runs) },
+      last_night: { ...night, verified_lists: ofNight },
+      last_export: presentExport(await findLastExport(tx, { environment })),
+      holds_open: await countOpenHolds(tx, { environment }),
+      issues_open: await countOngoingIssues(tx, { environment }),
+      oldest_verified_at: presentTime(oldestVerifiedAt),
+      webhook_failing_since: presentTime(await readFailingSince(tx)),
+      workers: await countWorkers(tx),
+    };
+  });
+  const [counts, { ready }] = await Promise.all([counting, readinessOf(readiness)]);
+  return { ready, ...counts };
+}
+
+function presentExport(last: LastExport | undefined): OverviewModel['last_export'] {
+  if (!last) return null;
+  const { finishedAt, ...counts } = last;
+  return { ...counts, finished_at: presentTime(finishedAt) };
+}
+
+function byStatus<Status extends string>(
+  counts: readonly { readonly status: Status; readonly count: number }[],
+): Partial<Record<Status, number>> {
+  return Object.fromEntries(counts.map(({ status, count }) => [status, count])) as Partial<Record<Status, number>>;
+}

@@ -1,0 +1,71 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Environment } from '../../core/company.js';
+import { answers, Count, EnvironmentName, presentTime, Time } from '../plumbing/models.js';
+
+const Queue = z
+  .object({
+    queue: z.string(),
+    environment: EnvironmentName.nullable().meta({ description: 'null for a queue that serves both.' }),
+    waiting: Count,
+    active: Count,
+    delayed: Count.meta({ description: 'Put off: runs that wait to retry, repeatable jobs until they are due.' }),
+    failed: Count.meta({ description: 'In the last day. A run that failed is no failed job.' }),
+    oldest_waiting_seconds: Count.nullable().meta({ description: 'How long the job that waits for longest has been due.' }),
+    repeatable: z
+      .array(z.object({ name: z.string(), every_seconds: z.number(), next_at: Time.nullable() }))
+      .meta({ description: 'The next one first.' }),
+  })
+  .meta({
+    id: 'Queue',
+    description: 'What a queue holds. Jobs are wake-up calls: runs and what becomes of them are in /api/runs.',
+  });
+export type QueueModel = z.output<typeof Queue>;
+
+/** A queue as whoever keeps it sees it. */
+interface QueueState {
+  readonly queue: string;
+  readonly environment: Environment | null;
+  readonly waiting: number;
+  readonly active: number;
+  readonly delayed: number;
+  readonly failed: number;
+  readonly oldestWaitingSeconds: number | null;
+  readonly repeatable: readonly { readonly name: string; readonly everySeconds: number; readonly nextAt: Date | null }[];
+}
+
+export interface QueueRoutesDependencies {
+  /** Looks at all queues; throws `queue_unavailable` within seconds. */
+  readonly queueLook: { look(): Promise<readonly QueueState[]> };
+}
+
+export function queueRoutes({ queueLook }: QueueRoutesDependencies): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/queue',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags: ['operation'],
+          operationId: 'showQueue',
+          summary: 'Show what the queues hold',
+          description: 'Within three seconds: 503 where the queue does not answer.',
+          response: answers({ 200: z.object({ data: z.array(Queue) }) }, ['queue_unavailable']),
+        },
+      },
+      async () => ({ data: (await queueLook.look()).map(presentQueue) }),
+    );
+  };
+}
+
+function presentQueue({ oldestWaitingSeconds, repeatable, ...counts }: QueueState): QueueModel {
+  return {
+    ...counts,
+    oldest_waiting_seconds: oldestWaitingSeconds,
+    repeatable: repeatable.map(({ name, everySeconds, nextAt }) => ({
+      name,
+      every_seconds: everySeconds,
+      next_at: presentTime(nextAt),
+    })),
+  };
+}

@@ -1,0 +1,100 @@
+import type { Clock } from '../../core/clock.js';
+import type { Database } from '../../db/connection/database.js';
+import { findLivingTokenIds } from '../../db/tables/named-tokens.js';
+import { findLivingSessionIds } from '../../db/tables/sessions.js';
+import type { Logger } from '../../observability/logger.js';
+import type { Caller } from './caller.js';
+
+/** How often it is asked whose token or session has ended. */
+const ASK_MS = 1_000;
+
+/** Ids of named tokens, or of sessions. */
+type Ids = readonly string[];
+
+interface LivingReadersDependencies {
+  readonly clock: Pick<Clock, 'sleep'>;
+  readonly logger: Logger;
+  /** Those of them that live. */
+  readonly findLiving: { readonly tokens: (ids: Ids) => Promise<Ids>; readonly sessions: (ids: Ids) => Promise<Ids> };
+}
+
+interface Reader {
+  readonly caller: Caller;
+  readonly end: () => void;
+}
+
+/**
+ * Whoever reads an answer that goes on, for as long as they may: a token that is deleted or expires, and a session that ends, end the answer, too.
+ * The database is asked about all of them together, however many read. While it does not answer nobody knows, and nobody is ended.
+ */
+export class LivingReaders {
+  readonly #deps: LivingReadersDependencies;
+  readonly #readers = new Set<Reader>();
+  #asking: AbortController | undefined;
+
+  constructor(deps: LivingReadersDependencies) {
+    this.#deps = deps;
+  }
+
+  /** `end` is called once, when the caller may read no more. Returns a function for when the answer has ended by itself; it may be called twice. */
+  add(caller: Caller, end: () => void): () => void {
+    // The token of the administrator lasts as long as the process.
+    if (caller.tokenId === undefined && caller.sessionId === undefined) return () => undefined;
+    const reader = { caller, end };
+    this.#readers.add(reader);
+    if (!this.#asking) {
+      this.#asking = new AbortController();
+      void this.#ask(this.#asking.signal);
+    }
+    return () => this.#remove(reader);
+  }
+
+  #remove(reader: Reader): void {
+    this.#readers.delete(reader);
+    if (this.#readers.size > 0) return;
+    this.#asking?.abort();
+    this.#asking = undefined;
+  }
+
+  async #ask(signal: AbortSignal): Promise<void> {
+    const { clock, logger } = this.#deps;
+    for (;;) {
+      await clock.sleep(ASK_MS, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        for (const reader of await this.#ended([...this.#readers])) {
+          this.#remove(reader);
+          reader.end();
+        }
+      } catch (error) {
+        logger.debug({ err: error }, 'Whether the readers of event streams may go on could not be read');
+      }
+    }
+  }
+
+  async #ended(readers: readonly Reader[]): Promise<readonly Reader[]> {
+    const { tokens, sessions } = this.#deps.findLiving;
+    const living = new Set([
+      ...(await ofAny(tokens, readers.map(tokenOf))),
+      ...(await ofAny(
+        sessions,
+        readers.map(({ caller }) => caller.sessionId),
+      )),
+    ]);
+    return readers.filter((reader) => !living.has((reader.caller.sessionId ?? tokenOf(reader))!));
+  }
+}
+
+export function findLivingIn(db: Database): LivingReadersDependencies['findLiving'] {
+  return { tokens: (ids) => findLivingTokenIds(db, ids), sessions: (ids) => findLivingSessionIds(db, ids) };
+}
+
+/** A session lives no longer than its token: of a caller with both the session alone is asked about. */
+function tokenOf({ caller: { sessionId, tokenId } }: Reader): string | undefined {
+  return sessionId === undefined ? tokenId : undefined;
+}
+
+async function ofAny(find: (ids: Ids) => Promise<Ids>, ids: readonly (string | undefined)[]): Promise<Ids> {
+  const given = [...new Set(ids.filter((id) => id !== undefined))];
+  return given.length > 0 ? find(given) : [];
+}

@@ -1,0 +1,70 @@
+import type { Clock } from '../../core/clock.js';
+import type { Database } from '../../db/connection/database.js';
+import { withDatabaseErrors } from '../../db/connection/sql-state.js';
+import { findLivingTokens, type LivingToken, markUse } from '../../db/tables/named-tokens.js';
+import type { Caller } from './caller.js';
+
+/** How long an answer is kept: so long a token may go on that another process deleted, or that has expired. */
+const KEEP_MS = 1_000;
+
+interface Batch {
+  readonly hashes: Set<string>;
+  readonly answer: Promise<ReadonlyMap<string, Caller>>;
+}
+
+/**
+ * Named tokens by their hashes. The database is asked one question at a time, for all tokens that came up since the last one: a flood of wrong
+ * tokens holds one connection at most. Only right tokens are remembered.
+ */
+export class LivingTokens {
+  readonly #deps: { readonly db: Database; readonly clock: Pick<Clock, 'monotonic'> };
+  #known = new Map<string, { readonly caller: Caller; readonly until: number }>();
+  #next: Batch | undefined;
+  #last: Promise<unknown> = Promise.resolve();
+
+  constructor(deps: { readonly db: Database; readonly clock: Pick<Clock, 'monotonic'> }) {
+    this.#deps = deps;
+  }
+
+  /** Throws `database_unavailable`, too: then nobody knows. */
+  async find(hash: string): Promise<Caller | undefined> {
+    const known = this.#known.get(hash);
+    if (known && this.#deps.clock.monotonic() < known.until) return known.caller;
+    this.#next ??= this.#openBatch();
+    this.#next.hashes.add(hash);
+    return (await this.#next.answer).get(hash);
+  }
+
+  /** Remembers nothing of before, not even what is being asked for: a token was deleted. */
+  forget(): void {
+    this.#known = new Map();
+  }
+
+  #openBatch(): Batch {
+    const hashes = new Set<string>();
+    const answer = this.#last.then(() => {
+      this.#next = undefined;
+      return this.#ask([...hashes]);
+    });
+    this.#last = answer.catch(() => undefined);
+    return { hashes, answer };
+  }
+
+  async #ask(hashes: readonly string[]): Promise<ReadonlyMap<string, Caller>> {
+    const known = this.#known;
+    // What is true when the question is put may no longer be when the answer comes.
+    const until = this.#deps.clock.monotonic() + KEEP_MS;
+    const living = await withDatabaseErrors(findLivingTokens(this.#deps.db, hashes));
+    const unmarked = living.filter(({ isMarked }) => !isMarked).map(({ id }) => id);
+    // A right token is right, whether or not its use could be written down.
+    await markUse(this.#deps.db, unmarked).catch(() => undefined);
+    const callers = new Map(living.map((token) => [token.tokenHash, callerOf(token)]));
+    for (const hash of hashes) known.delete(hash);
+    for (const [hash, caller] of callers) known.set(hash, { caller, until });
+    return callers;
+  }
+}
+
+function callerOf({ id, name, role }: LivingToken): Caller {
+  return { name, role, tokenId: id };
+}

@@ -1,0 +1,31 @@
+import { ROLES, type Role } from '../../db/tables/named-tokens.js';
+
+/** Who asks, as their token or their session says. */
+export interface Caller {
+  /** `admin` for the token of MUSTER_ADMIN_TOKEN, else the name of the named token, or of the person who signed in by OpenID Connect. */
+  readonly name: string;
+  readonly role: Role;
+  /** The named token's id; absent for the token of MUSTER_ADMIN_TOKEN. */
+  readonly tokenId?: string;
+  /** The hash under which the session is kept; absent where a token was borne. */
+  readonly sessionId?: string;
+}
+
+/** Whoever bears the token of MUSTER_ADMIN_TOKEN. */
+export const ADMIN: Caller = { name: 'admin', role: 'admin' };
+
+/** Whether the caller may do what needs this role. */
+export function mayAct({ role }: Pick<Caller, 'role'>, needed: Role): boolean {
+  return ROLES.indexOf(role) >= ROLES.indexOf(needed);
+}
+
+declare module 'fastify' {
+  interface FastifyRequest {
+    /** Set in every route that asks for a token, before its handler is called. */
+    caller: Caller;
+  }
+  interface FastifyContextConfig {
+    /** The least role that may call the route. Every route that asks for a token declares one. */
+    readonly role?: Role;
+  }
+}

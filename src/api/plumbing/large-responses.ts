@@ -1,0 +1,110 @@
+import type { FastifyReply } from 'fastify';
+import type { Clock } from '../../core/clock.js';
+import { MusterError } from '../../core/errors.js';
+import { LargerPage, PAGE_BYTES } from '../../db/tables/feed.js';
+
+/** How many times the bytes of a page stand in memory: as the rows of the driver, as the texts that are sent, and in the socket. */
+const COPIES = 3;
+/** After so many seconds a reader who was refused asks again. */
+const RETRY_SECONDS = 5;
+
+export interface LargeAnswerLimits {
+  /** Bytes that all large answers of the process take together, from the query until the last byte is sent. */
+  readonly largeAnswerBytes: number;
+  /** How long a reader waits for its turn. */
+  readonly largeAnswerMs: number;
+}
+
+/** A reader that waits for `bytes` of memory. `begin` says that it has them. */
+interface Turn {
+  readonly bytes: number;
+  readonly begin: () => void;
+}
+
+/**
+ * Bounds the memory of the large answers that one process has under way. Each is bounded by itself (`PAGE_BYTES`), but a reader may take minutes to receive
+ * it. A reader waits for its turn, in the order of arrival, before anything is read for it and without a connection to the database.
+ */
+export class LargeAnswers {
+  readonly #clock: Pick<Clock, 'sleep'>;
+  readonly #limits: LargeAnswerLimits;
+  #used = 0;
+  readonly #waiting: Turn[] = [];
+
+  constructor(clock: Pick<Clock, 'sleep'>, limits: LargeAnswerLimits) {
+    this.#clock = clock;
+    this.#limits = limits;
+  }
+
+  /**
+   * Reads the page of an answer once there is memory for it, which is free again when the answer has been sent or its connection has ended. `read` is told
+   * for how many bytes there is memory; it throws `LargerPage` where a single record has more, and is called again once there is memory for that.
+   * `sizeOf`: bytes of the page. Throws `overloaded` where its turn does not come in time.
+   */
+  async read<Page>(
+    reply: FastifyReply,
+    read: (mostBytes: number) => Promise<Page>,
+    sizeOf: (page: Page) => number,
+  ): Promise<Page> {
+    const over = new AbortController();
+    // A call from within the process has no connection that closes.
+    for (const event of ['finish', 'close'] as const) reply.raw.once(event, () => over.abort());
+    for (let mostBytes = PAGE_BYTES; ; ) {
+      const reserved = this.#costOf(mostBytes);
+      await this.#take(reserved, reply, over.signal);
+      try {
+        const page = await read(mostBytes);
+        this.#keep(Math.min(reserved, this.#costOf(sizeOf(page))), reserved, over.signal);
+        return page;
+      } catch (error) {
+        this.#give(reserved);
+        if (!(error instanceof LargerPage)) throw error;
+        mostBytes = error.bytes;
+      }
+    }
+  }
+
+  /** A page that needs more than there is for all gets all of it. */
+  #costOf(bytes: number): number {
+    return Math.min(bytes * COPIES, this.#limits.largeAnswerBytes);
+  }
+
+  async #take(bytes: number, reply: FastifyReply, over: AbortSignal): Promise<void> {
+    const granted = new AbortController();
+    const turn: Turn = { bytes, begin: () => granted.abort() };
+    this.#waiting.push(turn);
+    this.#grant();
+    if (granted.signal.aborted) return;
+    await this.#clock.sleep(this.#limits.largeAnswerMs, AbortSignal.any([granted.signal, over])).catch(() => {});
+    if (granted.signal.aborted) return;
+    this.#waiting.splice(this.#waiting.indexOf(turn), 1);
+    this.#grant();
+    reply.header('retry-after', RETRY_SECONDS);
+    throw new MusterError(
+      'overloaded',
+      'This process has as many large answers under way as it has memory for: try again soon, or ask for fewer records (limit).',
+    );
+  }
+
+  /** Keeps so many of the reserved bytes until the answer is over. */
+  #keep(bytes: number, reserved: number, over: AbortSignal): void {
+    this.#give(reserved - bytes);
+    if (over.aborted) this.#give(bytes);
+    else over.addEventListener('abort', () => this.#give(bytes), { once: true });
+  }
+
+  #give(bytes: number): void {
+    this.#used -= bytes;
+    this.#grant();
+  }
+
+  #grant(): void {
+    for (;;) {
+      const next = this.#waiting[0];
+      if (!next || this.#used + next.bytes > this.#limits.largeAnswerBytes) return;
+      this.#waiting.shift();
+      this.#used += next.bytes;
+      next.begin();
+    }
+  }
+}

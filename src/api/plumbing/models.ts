@@ -1,0 +1,98 @@
+import { z } from 'zod';
+import { ENVIRONMENTS, parseCompanyId } from '../../core/company.js';
+import { type OwnProblem, problemAnswers } from './problem-model.js';
+
+// The models of several route groups: scalars, parameters of paths and queries, and pages. Models are the only definition of what
+// the API takes and gives: inputs are checked against them, answers are typed and described by them, and presenters map rows to them.
+
+export const EnvironmentName = z.enum(ENVIRONMENTS);
+export const CompanyId = z
+  .string()
+  .refine((text) => parseCompanyId(text) !== undefined, 'must be a GUID, for example 5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10')
+  .transform((text) => text.trim().toLowerCase())
+  .meta({ format: 'uuid', description: 'A GUID; compared case-insensitively, kept in lower case.' });
+/** A number of the feed: 64 bits, of which 18 digits are used, more than a float of JavaScript holds. */
+export const Sequence = z.number().meta({ type: 'integer', format: 'int64', minimum: 0 });
+/** Such a number in a query, from which to read on. */
+export const SequenceAfter = z
+  .string()
+  .regex(/^\d{1,18}$/, 'must be the next_after of an earlier answer, or 0')
+  .default('0');
+/** The form of every name that a catalogue may give. Without it a NUL or a lone surrogate would reach PostgreSQL, which refuses both. */
+export const ResourceName = z.string().regex(/^[a-z][a-z0-9_]*$/, 'must be the name of a resource, for example employees');
+/** ISO 8601 in UTC. */
+export const Time = z.string().meta({ format: 'date-time' });
+export const Count = z.int().min(0);
+/** The error that ended a run or a walk; `code` is one of docs/errors.md. */
+export const Failure = z.object({ code: z.string(), message: z.string() }).readonly();
+
+export const CompanyParams = z.object({ environment: EnvironmentName, company_id: CompanyId });
+export const IdParams = z.object({ id: z.uuid('must be a GUID').transform((id) => id.toLowerCase()) });
+
+/** A moment as a person or a program may write it; PostgreSQL takes no year of more digits. */
+export const Moment = z.iso
+  .datetime({ offset: true, error: 'must be a time with its zone, for example 2026-11-24T00:00:00Z' })
+  .transform((text) => new Date(text))
+  .refine((time) => time.getTime() >= 0, 'must be a time after 1970, for example 2026-11-24T00:00:00Z')
+  .meta({ type: 'string', format: 'date-time' });
+
+/** What a person remembers of a name. */
+export const SearchText = z
+  .string()
+  .regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, 'must be 1 to 100 characters')
+  .transform((text) => text.trim());
+
+/** The model of a query. A parameter without a value counts as absent: addresses are built by filling in a template. */
+export function queryOf<T extends z.ZodRawShape>(shape: T) {
+  return z.preprocess(withoutEmpty, z.strictObject(shape));
+}
+
+function withoutEmpty(query: unknown): unknown {
+  if (typeof query !== 'object' || query === null) return query;
+  return Object.fromEntries(Object.entries(query).filter(([, value]) => value !== ''));
+}
+
+/** The length of a page: `standard` unless given. More than `most` counts as `most`, since the answer says where the list goes on. */
+export function limit(standard: number, most: number) {
+  return z
+    .string()
+    .refine((text) => /^0*[1-9]\d*$/.test(text), 'must be a whole number above 0')
+    .transform((text) => Math.min(Number(text), most))
+    .default(standard)
+    .meta({ type: 'integer', minimum: 1, description: `${standard} unless said; more than ${most} counts as ${most}.` });
+}
+
+/** The query of a list that is given page by page. */
+export function listQuery<T extends z.ZodRawShape>(filters: T) {
+  const cursor = z.string().exactOptional().meta({ description: 'next_cursor of the previous answer.' });
+  return queryOf({ ...filters, limit: limit(100, 500), cursor });
+}
+
+/** A page of a list; a `next_cursor` of null marks the last one. */
+export function pageOf<T extends z.ZodType>(item: T) {
+  return z.object({ data: z.array(item), next_cursor: z.string().nullable() });
+}
+
+/** The answer for a page of rows. */
+export function presentPage<Row, Model>(
+  { data, nextCursor }: { readonly data: readonly Row[]; readonly nextCursor?: string },
+  present: (row: Row) => Model,
+): { data: Model[]; next_cursor: string | null } {
+  return { data: data.map(present), next_cursor: nextCursor ?? null };
+}
+
+export function presentTime(time: Date | null | undefined): string | null {
+  return time?.toISOString() ?? null;
+}
+
+/** An answer in one of several content types. */
+interface Described {
+  readonly description: string;
+  readonly headers?: Readonly<Record<string, { readonly description: string; readonly type: 'integer' | 'string' }>>;
+  readonly content: Readonly<Record<string, { readonly schema: z.ZodType }>>;
+}
+
+/** The answers of a route: `right` by status, and the problems that are its own (docs/errors.md). */
+export function answers<T extends Record<number, z.ZodType | Described>>(right: T, problems: readonly OwnProblem[] = []): T {
+  return { ...problemAnswers(problems), ...right };
+}

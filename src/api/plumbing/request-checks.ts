@@ -1,0 +1,106 @@
+import type { FastifyInstance, FastifySchemaCompiler, HTTPMethods } from 'fastify';
+import type { z } from 'zod';
+import { MusterError } from '../../core/errors.js';
+import { queryOf } from './models.js';
+import { sendProblem } from './problem.js';
+
+// Which requests the routes take: their content type, their method, and what their models say of path, query and body.
+
+/** JSON alone is taken. An empty body that calls itself JSON counts as no body. */
+export function takeOnlyJson(app: FastifyInstance): void {
+  const parse = app.getDefaultJsonParser('error', 'error');
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('application/json', { parseAs: 'string' }, (request, body, done) => {
+    if (body === '') done(null, undefined);
+    else void parse(request, body as string, done);
+  });
+}
+
+/** Watches the routes of a scope. The returned function makes each of their addresses answer 405 to the methods that it does not take. */
+export function watchMethods(api: FastifyInstance): () => void {
+  const taken = new Map<string, Set<HTTPMethods>>();
+  api.addHook('onRoute', ({ method, url }) => {
+    const methods = taken.get(url) ?? new Set();
+    for (const each of [method].flat()) methods.add(each);
+    taken.set(url, methods);
+  });
+
+  return () => {
+    for (const [url, methods] of taken) {
+      const allow = [...methods].join(', ');
+      api.route({
+        method: api.supportedMethods.filter((method) => !methods.has(method)),
+        url: url.slice(api.prefix.length),
+        schema: { hide: true },
+        config: { role: 'viewer' },
+        onRequest: async (_request, reply) =>
+          sendProblem(reply.header('allow', allow), {
+            status: 405,
+            code: 'invalid_request',
+            detail: `This address takes ${allow} only.`,
+          }),
+        handler: () => undefined,
+      });
+    }
+  };
+}
+
+/** A route of this scope without a model of its query takes no parameter: `POST /api/syncs?environment=test` must not sync everything. */
+export function refuseUnknownQueries(api: FastifyInstance): void {
+  api.addHook('onRoute', (route) => {
+    route.schema = { querystring: queryOf({}), ...route.schema };
+  });
+}
+
+/** Checks a part of a request against its model. A sentence of the model stands, else one of `SENTENCES`; no sentence repeats a value. */
+export const compileValidator: FastifySchemaCompiler<z.ZodType> =
+  ({ schema, httpPart }) =>
+  (value: unknown) => {
+    // No body at all arrives as null.
+    const { success, data, error } = schema.safeParse(value ?? undefined, {
+      error: httpPart === 'querystring' ? sayOfQuery : sayOf,
+    });
+    if (success) return { value: data };
+    const whole = httpPart === 'querystring' ? 'query' : 'body';
+    const errors = error.issues.map(({ path, message }) => ({ path: path.join('.') || whole, message }));
+    const faults = errors.map(({ path, message }) => `${path}: ${message}`).join('; ');
+    return { error: new MusterError('invalid_request', `The request is not valid: ${faults}`, { details: { errors } }) };
+  };
+
+type Issue = z.core.$ZodRawIssue;
+
+/** Fastify gives the values of a parameter that is there twice as a list. */
+function sayOfQuery(issue: Issue): string {
+  if (issue.code === 'unrecognized_keys') return sayUnknown('parameters', issue.keys);
+  return Array.isArray(issue.input) ? 'given twice' : sayOf(issue);
+}
+
+function sayOf(issue: Issue): string {
+  if (issue.input === undefined) return 'is missing';
+  const say = SENTENCES[issue.code] as ((issue: Issue) => string | undefined) | undefined;
+  return say?.(issue) ?? 'is not valid';
+}
+
+const SENTENCES: { readonly [Code in Issue['code']]?: (issue: Extract<Issue, { code: Code }>) => string | undefined } = {
+  invalid_type: ({ expected }) => TYPES[expected],
+  invalid_value: ({ values }) => `must be ${ANY_OF.format(values.map(String))}`,
+  too_small: ({ minimum }) => (minimum === 1 ? 'must not be empty' : 'is too small'),
+  too_big: () => 'is too large',
+  unrecognized_keys: ({ keys }) => sayUnknown('members', keys),
+};
+
+function sayUnknown(what: 'members' | 'parameters', keys: readonly string[]): string {
+  const names = keys.filter((key) => /^\w{1,40}$/.test(key));
+  return `has ${what} that this call does not know${names.length > 0 ? `: ${names.join(', ')}` : ''}`;
+}
+
+const ANY_OF = new Intl.ListFormat('en-GB', { type: 'disjunction' });
+
+const TYPES: Readonly<Record<string, string>> = {
+  string: 'must be a text',
+  object: 'must be an object',
+  array: 'must be a list',
+  number: 'must be a number',
+  int: 'must be a whole number',
+  boolean: 'must be true or false',
+};

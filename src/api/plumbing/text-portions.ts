@@ -1,0 +1,43 @@
+import { Readable } from 'node:stream';
+import { nextTurn, portionsOf } from '../../core/turns.js';
+
+/** Rows that are sent as one text. */
+interface RowsAsText<Row> {
+  readonly rows: readonly Row[];
+  readonly present: (row: Row) => string;
+  /** About how many bytes the text of a row has. */
+  readonly sizeOf: (row: Row) => number;
+  readonly before?: string;
+  readonly between?: string;
+  readonly after?: string;
+}
+
+/** The text, in parts of one portion of work each. */
+export function* textParts<Row>({
+  rows,
+  present,
+  sizeOf,
+  before = '',
+  between = '',
+  after = '',
+}: RowsAsText<Row>): Generator<string, void> {
+  const portions = [...portionsOf(rows, sizeOf)];
+  for (const [n, portion] of portions.entries())
+    yield `${n === 0 ? before : between}${portion.map(present).join(between)}${n === portions.length - 1 ? after : ''}`;
+}
+
+/** The text as a reply sends it: whole where it has one part, as most answers do, otherwise as a stream in which others have a turn after each part. */
+export function textOf<Row>(texts: RowsAsText<Row>): string | Readable {
+  const parts = textParts(texts);
+  const first = parts.next().value ?? '';
+  const second = parts.next();
+  return second.done ? first : Readable.from(inTurn([first, second.value], parts));
+}
+
+async function* inTurn(begun: readonly string[], rest: Iterable<string>): AsyncGenerator<string> {
+  for (const parts of [begun, rest])
+    for (const part of parts) {
+      yield part;
+      await nextTurn();
+    }
+}

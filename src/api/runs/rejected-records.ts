@@ -1,0 +1,81 @@
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { Database } from '../../db/connection/database.js';
+import { isCut, listRejectedRecords, type RejectedRecordRow } from '../../db/tables/rejected-records.js';
+import { CompanyName, namedPage } from '../plumbing/company-names.js';
+import type { LargeAnswers } from '../plumbing/large-responses.js';
+import { answers, CompanyId, Count, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+
+const RejectedQuery = listQuery({
+  environment: EnvironmentName.exactOptional(),
+  company_id: CompanyId.exactOptional(),
+  resource: ResourceName.exactOptional(),
+});
+
+const RejectedRecord = z
+  .object({
+    environment: EnvironmentName,
+    company_id: z.string(),
+    company_name: CompanyName,
+    resource: z.string(),
+    run_id: z.string(),
+    page: Count.meta({ description: 'Pages of a walk count from 0.' }),
+    position: Count.meta({ description: 'Within the page, from 0.' }),
+    reason: z.string().meta({ description: 'docs/verification.md says what each means.' }),
+    text: z.string().meta({
+      description:
+        'The record as it was received, of a long one the beginning and …; bytes that are no UTF-8 are shown as U+FFFD.',
+    }),
+  })
+  .meta({ id: 'RejectedRecord', description: 'A record that could not be kept.' });
+export type RejectedRecordModel = z.output<typeof RejectedRecord>;
+
+export function rejectedRecordRoutes({
+  db,
+  largeAnswers,
+}: {
+  readonly db: Database;
+  readonly largeAnswers: LargeAnswers;
+}): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/rejected',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags: ['runs'],
+          operationId: 'listRejectedRecords',
+          summary: 'List what the newest walk of each list could not keep',
+          description:
+            'By environment, company and resource, then as it came. Of a walk 1,000 are kept at most; the run says how many there were.',
+          querystring: RejectedQuery,
+          response: answers({ 200: pageOf(RejectedRecord) }, ['overloaded']),
+        },
+      },
+      async ({ query: { company_id, ...query } }, reply) => {
+        const filter = { ...query, ...(company_id && { companyId: company_id }) };
+        const page = await largeAnswers.read(
+          reply,
+          () => listRejectedRecords(db, filter),
+          ({ data }) => data.reduce((bytes, { text }) => bytes + text.length, 0),
+        );
+        return namedPage(db, presentPage(page, presentRejectedRecord));
+      },
+    );
+  };
+}
+
+function presentRejectedRecord(row: RejectedRecordRow): RejectedRecordModel {
+  const { environment, companyId: company_id, resource, runId: run_id, page, position, reason } = row;
+  const text = Buffer.from(row.text, 'base64');
+  return {
+    environment,
+    company_id,
+    resource,
+    run_id,
+    page,
+    position,
+    reason,
+    text: `${text.toString('utf8')}${isCut(text) ? '…' : ''}`,
+  };
+}

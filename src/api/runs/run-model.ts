@@ -1,0 +1,143 @@
+import { z } from 'zod';
+import type { ShownRun } from '../../db/tables/run-list.js';
+import type { ShownWalk } from '../../db/tables/walks.js';
+import { CompanyName } from '../plumbing/company-names.js';
+import { Count, Failure, presentTime, Time } from '../plumbing/models.js';
+
+const Verify = z
+  .object({
+    missing: Count.meta({
+      description: 'Records that the service has and the last verified walk received, without a living row.',
+    }),
+    extra: Count.meta({ description: 'Living rows of records that the last verified walk did not receive.' }),
+    different: Count.meta({ description: 'Rows with another text than the walk received.' }),
+    changed_since: Count.meta({ description: 'Records that changed upstream after the walk: no fault of the mirror.' }),
+    held: Count.meta({ description: 'Rows that a hold keeps from being deleted.' }),
+    compared: Count.meta({ description: 'Records that were received.' }),
+    as_of: Time.nullable().meta({
+      description: 'The proof by which was judged. Null where the list was never verified: then nothing is a fault.',
+    }),
+    sample: z
+      .array(
+        z.object({
+          id: z.string(),
+          kind: z.enum(['missing', 'extra', 'different']),
+          members: z.array(z.string()).optional().meta({ description: 'Names of the members that differ.' }),
+        }),
+      )
+      .meta({ description: 'At most ten of each kind.' }),
+    contradiction: z
+      .string()
+      .optional()
+      .meta({ description: 'What speaks against the end at which the list was taken to be read.' }),
+  })
+  .meta({ id: 'Verify', description: 'What a second reading of the list found. The mirror is left as it is.' });
+export type VerifyModel = z.output<typeof Verify>;
+
+export const RunStatusName = z.enum(['queued', 'running', 'succeeded', 'failed', 'cancelled']);
+
+const Walk = z
+  .object({
+    resource: z.string(),
+    status: RunStatusName,
+    verified: z.boolean().meta({ description: 'Whether the mirror of this list was proved complete.' }),
+    proof: z
+      .string()
+      .optional()
+      .meta({ description: 'join, two-pass or token-chain: docs/verification.md says what each assumes.' }),
+    unverified_reason: z.string().optional(),
+    unverified_detail: z.string().optional().meta({ description: 'What was seen, and the line for the catalogue.' }),
+    service_says: z.string().optional().meta({
+      description: "The service's own sentence where it refused the list: at most 300 characters from outside, as text.",
+    }),
+    pages: Count,
+    passes: Count,
+    received: Count,
+    inserted: Count,
+    updated: Count,
+    unchanged: Count,
+    deleted: Count,
+    rejected: Count,
+    duplicates: Count,
+    total_records: Count.nullable(),
+    resumed: z.boolean(),
+    started_at: Time.nullable(),
+    finished_at: Time.nullable(),
+    verify: Verify.optional().meta({ description: 'In a run of kind `verify` that has read the list.' }),
+    error: Failure.optional(),
+  })
+  .meta({ id: 'Walk', description: 'One list of the company read once.' });
+export type WalkModel = z.output<typeof Walk>;
+
+export const Run = z
+  .object({
+    id: z.string(),
+    environment: z.string(),
+    company_id: z.string(),
+    company_name: CompanyName,
+    trigger: z.string(),
+    kind: z
+      .enum(['sync', 'verify'])
+      .meta({ description: '`verify`: a second reading, which compares the service with the mirror and changes nothing.' }),
+    mode: z.enum(['resume', 'full']),
+    status: RunStatusName,
+    attempts: Count,
+    created_at: Time,
+    started_at: Time.nullable(),
+    finished_at: Time.nullable(),
+    estimated_seconds_left: Count.nullable()
+      .optional()
+      .meta({ description: 'How long it still takes at the pace that it has; null where that is not known.' }),
+    retry_at: Time.optional().meta({ description: 'When a run that waits to retry starts.' }),
+    error: Failure.optional(),
+    walks: z.array(Walk).readonly(),
+  })
+  .meta({ id: 'Run', description: 'One sync of one company, a walk a resource; or one second reading of its lists.' });
+export type RunModel = z.output<typeof Run>;
+
+/** A run as the API shows it. */
+export function presentRun(run: ShownRun): RunModel {
+  return {
+    id: run.id,
+    environment: run.environment,
+    company_id: run.companyId,
+    trigger: run.trigger,
+    kind: run.kind,
+    mode: run.mode,
+    status: run.status,
+    attempts: run.attempts,
+    created_at: run.createdAt.toISOString(),
+    started_at: presentTime(run.startedAt),
+    finished_at: presentTime(run.finishedAt),
+    ...(run.status === 'queued' && run.attempts > 0 && { retry_at: run.startAfter.toISOString() }),
+    ...(run.error !== null && { error: run.error }),
+    walks: run.walks.map(presentWalk),
+  };
+}
+
+function presentWalk(walk: ShownWalk): WalkModel {
+  return {
+    resource: walk.resource,
+    status: walk.status,
+    verified: walk.verified,
+    ...(walk.proof !== null && { proof: walk.proof }),
+    ...(walk.unverifiedReason !== null && { unverified_reason: walk.unverifiedReason }),
+    ...(walk.unverifiedDetail !== null && { unverified_detail: walk.unverifiedDetail }),
+    ...(walk.serviceSays !== null && { service_says: walk.serviceSays }),
+    pages: walk.pages,
+    passes: walk.pass,
+    received: walk.received,
+    inserted: walk.inserted,
+    updated: walk.updated,
+    unchanged: walk.unchanged,
+    deleted: walk.deleted,
+    rejected: walk.rejected,
+    duplicates: walk.duplicates,
+    total_records: walk.totalRecords,
+    resumed: walk.resumed,
+    started_at: presentTime(walk.startedAt),
+    finished_at: presentTime(walk.finishedAt),
+    ...(walk.verify !== null && { verify: walk.verify as VerifyModel }),
+    ...(walk.error !== null && { error: walk.error }),
+  };
+}

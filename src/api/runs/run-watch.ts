@@ -1,0 +1,106 @@
+import type { Clock } from '../../core/clock.js';
+import type { ShownRun } from '../../db/tables/run-list.js';
+import type { Logger } from '../../observability/logger.js';
+import { presentRun } from './run-model.js';
+
+/** Any worker may move a run, in the database: the watched ones are read that often. */
+const READ_MS = 500;
+
+/** A run as it was read, for everybody who watches it. */
+export interface RunSight {
+  /** The run as the API shows it, as JSON. */
+  readonly text: string;
+  readonly isOver: boolean;
+}
+
+/** Told of the run at every reading; of undefined when there is no such run any more. */
+type Watcher = (sight: RunSight | undefined) => void;
+
+interface RunWatchDependencies {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The runs with these ids, in any order. */
+  readonly findRuns: (ids: readonly string[]) => Promise<readonly ShownRun[]>;
+}
+
+interface Watched {
+  readonly watchers: Set<Watcher>;
+  /** What was read last. */
+  newest: RunSight;
+}
+
+/**
+ * Reads the runs that somebody watches: all of them together, however many watch however many. Nothing is read while nobody watches. A reading
+ * that fails is made up for by the next one.
+ */
+export class RunWatch {
+  readonly #deps: RunWatchDependencies;
+  readonly #watched = new Map<string, Watched>();
+  /** First readings that are under way, by run. */
+  readonly #looks = new Map<string, Promise<RunSight | undefined>>();
+  #reading: AbortController | undefined;
+
+  constructor(deps: RunWatchDependencies) {
+    this.#deps = deps;
+  }
+
+  /** The run as it is now, or as it was at the last reading if it is watched; undefined where there is none. Many that ask at once read it once. */
+  async see(id: string): Promise<RunSight | undefined> {
+    const watched = this.#watched.get(id);
+    if (watched) return watched.newest;
+    let look = this.#looks.get(id);
+    if (!look) {
+      look = this.#look(id).finally(() => this.#looks.delete(id));
+      this.#looks.set(id, look);
+    }
+    return look;
+  }
+
+  /** `seen` is what `see` gave. Returns a function that ends the watch; it may be called twice. */
+  watch(id: string, seen: RunSight, watcher: Watcher): () => void {
+    const watched = this.#watched.get(id) ?? { watchers: new Set(), newest: seen };
+    this.#watched.set(id, watched);
+    watched.watchers.add(watcher);
+    if (!this.#reading) {
+      this.#reading = new AbortController();
+      void this.#read(this.#reading.signal);
+    }
+    return () => {
+      if (!watched.watchers.delete(watcher) || watched.watchers.size > 0) return;
+      this.#watched.delete(id);
+      if (this.#watched.size > 0) return;
+      this.#reading?.abort();
+      this.#reading = undefined;
+    };
+  }
+
+  async #look(id: string): Promise<RunSight | undefined> {
+    const [run] = await this.#deps.findRuns([id]);
+    return run && sightOf(run);
+  }
+
+  async #read(signal: AbortSignal): Promise<void> {
+    const { clock, logger, findRuns } = this.#deps;
+    for (;;) {
+      await clock.sleep(READ_MS, signal).catch(() => undefined);
+      if (signal.aborted) return;
+      try {
+        const ids = [...this.#watched.keys()];
+        const sights = new Map((await findRuns(ids)).map((run) => [run.id, sightOf(run)]));
+        for (const id of ids) {
+          const watched = this.#watched.get(id);
+          if (!watched) continue;
+          const sight = sights.get(id);
+          if (sight) watched.newest = sight;
+          for (const tell of watched.watchers) tell(sight);
+        }
+      } catch (error) {
+        logger.debug({ err: error }, 'The watched runs could not be read');
+      }
+    }
+  }
+}
+
+function sightOf(run: ShownRun): RunSight {
+  return { text: JSON.stringify(presentRun(run)), isOver: run.status !== 'queued' && run.status !== 'running' };
+}

@@ -1,0 +1,164 @@
+import type { FastifyBaseLogger } from 'fastify';
+import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
+import { z } from 'zod';
+import type { CompanyKey } from '../../core/company.js';
+import { isMusterError, MusterError } from '../../core/errors.js';
+import type { Database } from '../../db/connection/database.js';
+import { RUN_TRIGGERS } from '../../db/tables/runs.js';
+import { estimateRuns } from '../../db/tables/walks.js';
+import type { Runs } from '../../runs/runs.js';
+import { audited } from '../plumbing/audit.js';
+import { namedPage, withCompanyNames } from '../plumbing/company-names.js';
+import {
+  answers,
+  CompanyId,
+  EnvironmentName,
+  IdParams,
+  listQuery,
+  Moment,
+  pageOf,
+  presentPage,
+  ResourceName,
+} from '../plumbing/models.js';
+import { presentRun, Run, type RunModel, RunStatusName } from './run-model.js';
+
+const RunQuery = listQuery({
+  company_id: CompanyId.exactOptional(),
+  environment: EnvironmentName.exactOptional(),
+  status: RunStatusName.exactOptional(),
+  trigger: z.enum(RUN_TRIGGERS).exactOptional(),
+  resource: ResourceName.exactOptional().meta({
+    description: 'Runs with a walk of this list. A page may then be shorter than `limit`, or empty, and go on all the same.',
+  }),
+  since: Moment.exactOptional().meta({ description: 'Runs with this `created_at` or a later one.' }),
+  until: Moment.exactOptional().meta({ description: 'Runs with an earlier `created_at`.' }),
+});
+
+/** A request without a body asks for a run of every active company. */
+const SyncMany = z
+  .strictObject({
+    status: z.literal('failed').exactOptional().meta({ description: 'Only companies whose last run failed.' }),
+    environment: EnvironmentName.exactOptional(),
+  })
+  .nullish();
+
+const tags = ['runs'];
+
+export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: Runs }): FastifyPluginAsyncZod {
+  return async (api) => {
+    api.get(
+      '/runs',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags,
+          operationId: 'listRuns',
+          summary: 'List the runs, newest first',
+          querystring: RunQuery,
+          response: answers({ 200: pageOf(Run) }),
+        },
+      },
+      async ({ query: { company_id, ...filter } }) => {
+        const page = await runs.list({ ...filter, ...(company_id && { companyId: company_id }) });
+        const estimates = await estimateRuns(db.prisma, {
+          ids: page.data.filter(({ status }) => status === 'running').map(({ id }) => id),
+        });
+        return namedPage(
+          db,
+          presentPage(page, (run) => withEstimate(presentRun(run), estimates)),
+        );
+      },
+    );
+
+    api.get(
+      '/runs/:id',
+      {
+        config: { role: 'viewer' },
+        schema: {
+          tags,
+          operationId: 'showRun',
+          summary: 'Show a run',
+          params: IdParams,
+          response: answers({ 200: Run }, ['run_not_found']),
+        },
+      },
+      async ({ params: { id } }) => {
+        const run = await runs.find(id);
+        if (!run) throw new MusterError('run_not_found', `There is no run ${id}: GET /api/runs lists them.`);
+        const [named] = await withCompanyNames(db, [withEstimate(presentRun(run), await estimateRuns(db.prisma, { ids: [id] }))]);
+        return named!;
+      },
+    );
+
+    api.post(
+      '/runs/:id/cancel',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'cancelRun',
+          summary: 'Cancel a run',
+          description: 'A queued run ends at once, a running one before its next page; one that has ended stays as it is.',
+          params: IdParams,
+          response: answers({ 200: Run }, ['run_not_found']),
+        },
+      },
+      async ({ caller, params: { id } }) =>
+        presentRun(
+          await audited(
+            db,
+            { by: caller, action: 'run.cancel', details: { run_id: id } },
+            () => runs.cancel(id),
+            (run) => run,
+          ),
+        ),
+    );
+
+    api.post(
+      '/syncs',
+      {
+        config: { role: 'operator' },
+        schema: {
+          tags,
+          operationId: 'syncCompanies',
+          summary: 'Sync many companies now',
+          description:
+            'Every active company, or only those whose last run failed, or only those of one environment. The first runs are made at once, the others by a worker.',
+          body: SyncMany,
+          response: answers({ 202: z.object({ queued: z.int().meta({ description: 'Companies whose runs were asked for.' }) }) }),
+        },
+      },
+      async ({ caller, body }, reply) => {
+        const filter = body ?? {};
+        const { environment } = filter;
+        const entry = { by: caller, action: 'companies.sync', ...(environment && { environment }), details: filter } as const;
+        const queued = await audited(db, entry, () => runs.requestMany(filter));
+        return reply.code(202).send({ queued });
+      },
+    );
+  };
+}
+
+function withEstimate(run: RunModel, estimates: ReadonlyMap<string, number>): RunModel {
+  return { ...run, estimated_seconds_left: estimates.get(run.id) ?? null };
+}
+
+/**
+ * Asks for the sync of a company that has just been authorized. Returns false when no sync starts now. It never throws: the token is
+ * stored already, and a sync that cannot start must not look like a refused authorization.
+ */
+export async function requestFirstSync(
+  runs: Runs,
+  company: CompanyKey,
+  created: boolean,
+  log: FastifyBaseLogger,
+): Promise<boolean> {
+  try {
+    await runs.request({ company, trigger: created ? 'onboarding' : 'reauthorization' });
+    return true;
+  } catch (error) {
+    if (!isMusterError(error, 'company_paused'))
+      log.error({ err: error }, 'The first sync could not be asked for; the schedule will');
+    return false;
+  }
+}

@@ -1,0 +1,49 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import type { Command } from 'commander';
+import { loadCatalogue } from '../../catalogue/load-catalogue.js';
+import { loadConfig } from '../../config/config.js';
+import { UsageFailure } from '../exit-code.js';
+import { readingUrl } from './reading-url.js';
+
+const HELP = `
+Reads the database of DATABASE_URL, or the embedded one while Muster runs, and writes nothing to it. The package holds the typed views as
+sources with their freshness, a staging model of each list with tests, and a model of its history. Run it again with --force after lists
+or columns were added.
+
+  cd DIR && dbt source freshness && dbt build
+
+takes PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE; DBT_SCHEMA is where models are made (analytics unless set).`;
+
+export function registerDbt(program: Command): void {
+  const dbt = program.command('dbt').description('a package for dbt over the typed views');
+  dbt
+    .command('init <dir>')
+    .description('write the package')
+    .option('--force', 'write over the files of an earlier one')
+    .option('--json', 'print one JSON object a line')
+    .addHelpText('after', HELP)
+    .action(async (dir: string, { force, json }: { force?: boolean; json?: boolean }) => {
+      if (!force && existsSync(dir) && readdirSync(dir).length > 0)
+        throw new UsageFailure(
+          `${dir} is not empty: name another folder, or write over the files of an earlier package by --force.`,
+        );
+      const config = loadConfig(process.env);
+      const { endpoints } = loadCatalogue(config.cataloguePath);
+      const [{ readOnly }, { readDbtLists }, { dbtPackage }] = await Promise.all([
+        import('../../db/connection/read-only.js'),
+        import('../../warehouse/dbt-lists.js'),
+        import('../../warehouse/dbt-package.js'),
+      ]);
+      const resources = endpoints.map(({ resource }) => resource);
+      const lists = await readOnly(await readingUrl(config), (db) => readDbtLists(db, resources));
+      const files = dbtPackage(lists, config);
+      for (const [path, text] of files) {
+        mkdirSync(dirname(join(dir, path)), { recursive: true });
+        writeFileSync(join(dir, path), text);
+      }
+      for (const path of files.keys()) if (json) console.log(JSON.stringify({ file: join(dir, path) }));
+      if (!json)
+        console.log(`Wrote ${files.size} files of ${lists.length} lists. Next: cd ${dir} && dbt source freshness && dbt build`);
+    });
+}

@@ -1,0 +1,141 @@
+import { writeFile } from 'node:fs/promises';
+import { type Command, Option } from 'commander';
+import { type Config, loadConfig } from '../../config/config.js';
+import { lookAtKeys } from '../../config/kept-secrets.js';
+import type { Environment } from '../../core/company.js';
+import { isMusterError } from '../../core/errors.js';
+import type { Destination } from '../../warehouse/export/destinations/destination.js';
+import { openDestination } from '../../warehouse/export/destinations/open-destination.js';
+import type { Manifest } from '../../warehouse/export/export-resource.js';
+import { EXPORT_FORMATS, type ExportFormat } from '../../warehouse/export/export-settings.js';
+import { CommandFailure, UsageFailure } from '../exit-code.js';
+import { companyOption, environmentOption, refuse } from '../operate/operator-command.js';
+import { ProgressBar } from './export-progress.js';
+import { readingUrl } from './reading-url.js';
+
+interface ExportCommandOptions {
+  readonly format: ExportFormat;
+  readonly output: string;
+  readonly environment?: Environment;
+  readonly company?: string;
+  readonly raw?: boolean;
+  readonly since?: string;
+  readonly requireVerified?: boolean;
+  readonly manifest?: string;
+  readonly mode?: number;
+  readonly json?: boolean;
+}
+
+const HELP = `
+Run it with DATABASE_URL as the workers have it, or where the embedded PostgreSQL runs; the admin API is not needed. Rows, proofs and place in the feed are
+of one snapshot. PATH.manifest.json says what is in the file: {file, resource, format, raw, rows, sha256, columns, lists, seq}. PATH.manifest.jws is the same,
+signed by the key of the certificates: muster certificate check PATH.manifest.jws.
+
+--output - writes to standard output, and the manifest to standard error as one line, or to --manifest, with the signed one beside it. --output s3://bucket/key
+writes to S3, by the variables that programs for AWS read (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, …).
+
+Nothing bears the final name before it is whole. Only you can read the file, unless --mode says otherwise: there are personal data in it.`;
+
+const STANDARD_OUTPUT = '-';
+const STOPPING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
+
+export function registerExport(program: Command): void {
+  program
+    .command('export')
+    .description('write a resource to a file, to standard output or to S3, with a manifest beside it')
+    .argument('<resource>', 'what to export, for example employees')
+    .addOption(new Option('--format <format>', 'format of the file').choices(EXPORT_FORMATS).makeOptionMandatory())
+    .requiredOption('--output <path>', 'file, s3://bucket/key, or - for standard output')
+    .addOption(environmentOption())
+    .addOption(companyOption())
+    .option('--raw', 'the records as sent (environment, company_id, id, data, …) instead of typed columns')
+    .option(
+      '--since <seq>',
+      'only what changed behind this seq, that of the last manifest: each record once, with op and seq',
+      parseSeq,
+    )
+    .option('--require-verified', 'write nothing where a list has no proof, or a late one (exit code 1)')
+    .option('--manifest <path>', 'with --output -: file for the manifest')
+    .option('--mode <octal>', 'who may read the file (default: 600)', parseMode)
+    .option('--json', 'print the outcome as one JSON object a line')
+    .addHelpText('after', HELP)
+    .action(run);
+}
+
+async function run(resource: string, options: ExportCommandOptions): Promise<void> {
+  const { format, output, json } = options;
+  if (options.manifest !== undefined && output !== STANDARD_OUTPUT)
+    throw new UsageFailure('--manifest goes with --output - alone: a file has its manifest beside it.');
+  const isTerminal = output === STANDARD_OUTPUT && process.stdout.isTTY;
+  if (isTerminal && format === 'parquet')
+    throw new UsageFailure('Parquet is nothing for a terminal: send it on (| or >), or name a file.');
+  const config = loadConfig(process.env);
+  const [{ openDatabase }, { exportResource }, { signerOf }, { manifestSigning }] = await Promise.all([
+    import('../../db/connection/database.js'),
+    import('../../warehouse/export/export-resource.js'),
+    import('../../certificates/certificate.js'),
+    import('../../certificates/manifest-signing.js'),
+  ]);
+  const keys = await lookAtKeys(config);
+  const db = openDatabase({ url: await readingUrl(config), poolSize: 2, applicationName: 'muster export' });
+  const stopping = new AbortController();
+  const stop = () => stopping.abort();
+  for (const signal of STOPPING_SIGNALS) process.once(signal, stop);
+  const progress = process.stderr.isTTY && !json && !isTerminal ? new ProgressBar(process.stderr, resource) : undefined;
+  try {
+    const manifest = await exportResource({
+      db,
+      request: {
+        resource,
+        environment: options.environment,
+        companyId: options.company,
+        isRaw: options.raw,
+        since: options.since,
+      },
+      format,
+      requiresProofs: options.requireVerified,
+      ...((config.signingKey || keys) && { sign: manifestSigning(db, await signerOf(config.signingKey, keys ?? [])) }),
+      destination: await destinationOf(options, config),
+      signal: stopping.signal,
+      ...(progress && { onProgress: (state) => progress.show(state) }),
+    });
+    progress?.end();
+    if (output !== STANDARD_OUTPUT) console.log(json ? JSON.stringify({ output, ...manifest }) : summary(output, manifest));
+  } catch (error) {
+    progress?.end();
+    if (stopping.signal.aborted)
+      throw new CommandFailure(`The export was called off. Nothing was left at ${output} that was not there before.`);
+    if (isMusterError(error, 'unknown_resource')) throw new UsageFailure(error.message);
+    throw error;
+  } finally {
+    for (const signal of STOPPING_SIGNALS) process.off(signal, stop);
+    await db.close();
+  }
+}
+
+async function destinationOf(
+  { output, mode, manifest }: ExportCommandOptions,
+  { isOtherS3, proxies }: Pick<Config, 'isOtherS3' | 'proxies'>,
+): Promise<Destination> {
+  if (output !== STANDARD_OUTPUT) return openDestination(output, { mode, isOtherS3, proxies });
+  const { streamDestination } = await import('../../warehouse/export/destinations/stream-destination.js');
+  return streamDestination(process.stdout, async ({ text, signed }) => {
+    if (manifest === undefined) return console.error(JSON.stringify(JSON.parse(text)));
+    const privately = { mode: mode ?? 0o600 };
+    if (signed !== undefined) await writeFile(`${manifest.replace(/\.json$/, '')}.jws`, signed, privately);
+    await writeFile(manifest, text, privately);
+  });
+}
+
+function summary(output: string, { rows, lists, seq, sha256 }: Manifest): string {
+  const proved = lists.filter(({ verified_at }) => verified_at !== null).length;
+  return `${output}: ${rows.toLocaleString('en')} rows; ${proved} of ${lists.length} lists proved complete; the next changes: --since ${seq}\nsha256 ${sha256}`;
+}
+
+function parseSeq(text: string): string {
+  return /^\d{1,18}$/.test(text) ? text : refuse('It must be the seq of a manifest, or 0.');
+}
+
+function parseMode(text: string): number {
+  return /^0?[0-7]{3}$/.test(text) ? Number.parseInt(text, 8) : refuse('It must be three octal digits, for example 640.');
+}

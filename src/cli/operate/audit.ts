@@ -1,0 +1,42 @@
+import { type Command, Option } from 'commander';
+import type { AuditEntryModel } from '../../api/operation/audit-model.js';
+import { type Columns, members, print, time } from '../table.js';
+import { openAdminClient } from './admin-client.js';
+import { companyOption, environmentOption, type ListOptions, limitOption, operatorCommand } from './operator-command.js';
+
+interface AuditOptions extends ListOptions {
+  readonly actor?: string;
+  readonly action?: string;
+  readonly csv?: boolean;
+}
+
+/** Entries that are shown unless said. */
+const SHOWN = 20;
+
+export function registerAudit(program: Command): void {
+  operatorCommand(program, 'audit', 'list who did what and how it ended, newest first')
+    .addOption(environmentOption())
+    .addOption(companyOption())
+    .addOption(new Option('--actor <actor>', 'only what this one did, "connect link" for instance'))
+    .addOption(new Option('--action <action>', 'only this action, company.connect for instance'))
+    .addOption(limitOption(500))
+    .addOption(new Option('--csv', 'print CSV (RFC 4180), for spreadsheets').conflicts('json'))
+    .addHelpText('after', `\nThe newest ${SHOWN} unless --limit says; with --csv, all of them.`)
+    .action(async ({ json, csv, url, company, limit = csv ? undefined : SHOWN, ...query }: AuditOptions) => {
+      const filter = { company_id: company, ...query, limit };
+      const entries = await openAdminClient({ url }).list<AuditEntryModel>('/api/audit', filter);
+      if (!csv) return print(entries, COLUMNS, { json });
+      const { auditCsv } = await import('../../api/operation/audit-csv.js');
+      process.stdout.write(auditCsv(entries));
+    });
+}
+
+const COLUMNS: Columns<AuditEntryModel> = {
+  AT: ({ at }) => time(at),
+  ...members('actor', 'role', 'action', 'environment'),
+  COMPANY: ({ company_id }) => company_id,
+  DETAILS: ({ details }) =>
+    Object.entries(details)
+      .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+      .join(' '),
+};

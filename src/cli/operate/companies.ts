@@ -1,0 +1,86 @@
+import { type Command, Option } from 'commander';
+import { type CompanyModel, CompanyStatusName, ListStateName } from '../../api/companies/company-model.js';
+import { UsageFailure } from '../exit-code.js';
+import { COMPANY, type Columns, members, print, time } from '../table.js';
+import { openAdminClient } from './admin-client.js';
+import {
+  type CompanyOptions,
+  companyCommand,
+  companyOption,
+  companyPath,
+  environmentOption,
+  type ListOptions,
+  operatorCommand,
+} from './operator-command.js';
+
+interface CompanyListOptions extends ListOptions {
+  readonly search?: string;
+  readonly resource?: string;
+  readonly state?: string;
+  readonly sort?: 'worst';
+}
+
+export function registerCompanies(program: Command): void {
+  operatorCommand(program, 'companies', 'list the onboarded companies, or show one')
+    .addOption(environmentOption())
+    .addOption(companyOption())
+    .addOption(new Option('--status <status>', 'only companies of this status').choices(CompanyStatusName.options))
+    .option('--search <text>', 'only companies with this in their name, or whose company_id begins so')
+    .option('--resource <list>', 'only companies with this list in the given state')
+    .addOption(new Option('--state <state>', 'only companies with a list in this state').choices(ListStateName.options))
+    .addOption(
+      new Option('--sort <order>', 'worst: first those that must authorize again, then those with trouble').choices(['worst']),
+    )
+    .action(async ({ environment, company, status, search, resource, state, sort, ...options }: CompanyListOptions) => {
+      const client = openAdminClient(options);
+      if (company === undefined) {
+        const query = { environment, status, q: search, resource, state, sort };
+        print(await client.list<CompanyModel>('/api/companies', query), COMPANY_COLUMNS, options);
+        return;
+      }
+      if (environment === undefined) throw new UsageFailure('--company needs --environment: the same company may exist in both.');
+      const model = await client.get<CompanyModel>(companyPath({ environment, company }));
+      print([model], COMPANY_COLUMNS, options);
+      if (options.json) return;
+      console.log();
+      print(model.resources, RESOURCE_COLUMNS, options);
+      for (const list of model.resources)
+        if (list.service_says !== undefined) console.log(`\n${list.resource}: the service says: ${list.service_says}`);
+      if (model.authorize_url) console.log(`\nauthorize again at ${model.authorize_url}`);
+    });
+}
+
+export function registerPauseAndResume(program: Command): void {
+  for (const [verb, what] of [
+    ['pause', 'stop syncing a company until it is resumed'],
+    ['resume', 'sync a paused company again'],
+  ] as const) {
+    companyCommand(program, verb, what).action(async (options: CompanyOptions) => {
+      const model = await openAdminClient(options).post<CompanyModel>(`${companyPath(options)}/${verb}`);
+      print([model], COMPANY_COLUMNS, options);
+    });
+  }
+}
+
+export const COMPANY_COLUMNS: Columns<CompanyModel> = {
+  ...COMPANY,
+  ...members('name'),
+  STATUS: ({ status, reauthorization_reason: reason }) => (reason ? `${status} (${reason})` : status),
+  RECORDS: ({ resources }) => resources.map(({ resource, records }) => `${resource} ${records}`).join(', ') || undefined,
+  'VERIFIED SINCE': ({ resources }) => time(oldestVerified(resources)),
+  'NEXT SYNC': ({ next_sync_at }) => time(next_sync_at),
+};
+
+const RESOURCE_COLUMNS: Columns<CompanyModel['resources'][number]> = {
+  ...members('resource', 'records'),
+  STATE: ({ state, reason }) => (reason ? `${state} (${reason})` : state),
+  SINCE: ({ since }) => time(since),
+  'LAST VERIFIED': ({ last_verified_at }) => time(last_verified_at),
+  'LAST RUN': ({ last_run_id }) => last_run_id,
+};
+
+/** A company is as fresh as its stalest list; undefined while one that it has was never verified. */
+function oldestVerified(resources: CompanyModel['resources']): string | undefined {
+  const times = resources.filter(({ state }) => state !== 'unavailable').map(({ last_verified_at }) => last_verified_at);
+  return times.includes(null) ? undefined : (times as string[]).toSorted()[0];
+}

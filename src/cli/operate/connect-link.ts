@@ -1,0 +1,63 @@
+import { type Command, Option } from 'commander';
+import type { z } from 'zod';
+import type { ConnectLink, ReauthorizationLinkModel } from '../../api/companies/connect-links.js';
+import { type Columns, print, time } from '../table.js';
+import { type AdminClient, openAdminClient } from './admin-client.js';
+import { companyOption, environmentOption, type ListOptions, operatorCommand } from './operator-command.js';
+
+interface ConnectLinkOptions extends ListOptions {
+  readonly all?: boolean;
+  readonly csv?: boolean;
+}
+
+export function registerConnectLink(program: Command): void {
+  operatorCommand(
+    program,
+    'connect-link',
+    'make a single-use link with which a customer connects a company, or one for each that must authorize again',
+  )
+    .addOption(environmentOption().makeOptionMandatory())
+    .addOption(companyOption())
+    .addOption(new Option('--all', 'a link for every company that must authorize again').conflicts('company'))
+    .addOption(new Option('--csv', 'with --all, print CSV (RFC 4180), for spreadsheets').conflicts('json').implies({ all: true }))
+    .addHelpText('after', '\nWithout --company it connects the company that is chosen on the consent screen.')
+    .action(async ({ environment, company, all, csv, ...options }: ConnectLinkOptions) => {
+      if (all) return printAll(await linksForAll(openAdminClient(options), environment), { ...options, csv });
+      const body = { environment, company_id: company };
+      const link = await openAdminClient(options).post<z.output<typeof ConnectLink>>('/api/connect-links', body);
+      console.log(options.json ? JSON.stringify(link) : link.url);
+      // Standard output carries the link alone, since it goes into a mail or a script as it is.
+      if (!options.json) console.error(`Good for one company, until ${time(link.expires_at)}.`);
+    });
+}
+
+async function linksForAll(client: AdminClient, environment: string | undefined): Promise<ReauthorizationLinkModel[]> {
+  const links: ReauthorizationLinkModel[] = [];
+  let cursor: string | null | undefined;
+  do {
+    const body = { environment, ...(cursor && { cursor }) };
+    const page = await client.post<{ data: ReauthorizationLinkModel[]; next_cursor: string | null }>(
+      '/api/connect-links/reauthorization',
+      body,
+    );
+    links.push(...page.data);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  return links;
+}
+
+async function printAll(
+  links: readonly ReauthorizationLinkModel[],
+  { json, csv }: { readonly json?: boolean | undefined; readonly csv?: boolean | undefined },
+): Promise<void> {
+  if (!csv) return print(links, COLUMNS, { json });
+  const { reauthorizationLinksCsv } = await import('../../api/companies/connect-links.js');
+  process.stdout.write(reauthorizationLinksCsv(links));
+}
+
+const COLUMNS: Columns<ReauthorizationLinkModel> = {
+  COMPANY: ({ company_id }) => company_id,
+  NAME: ({ company_name }) => company_name,
+  LINK: ({ url }) => url,
+  UNTIL: ({ expires_at }) => time(expires_at),
+};

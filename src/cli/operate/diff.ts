@@ -1,0 +1,41 @@
+import type { Command } from 'commander';
+import type { DiffItemModel, DiffModel } from '../../api/runs/run-diff.js';
+import { openAdminClient } from './admin-client.js';
+import { limitOption, type OperatorOptions, operatorCommand } from './operator-command.js';
+
+interface DiffOptions extends OperatorOptions {
+  readonly resource?: string;
+  readonly limit?: number;
+}
+
+export function registerDiff(program: Command): void {
+  operatorCommand(program, 'diff', 'what changed in a list between two runs, member by member')
+    .argument('<run>', 'id of the run')
+    .argument('[against]', 'id of an earlier run (default: the one before that walked the list)')
+    .option('--resource <name>', 'the list; may be left out where the run has one')
+    .addOption(limitOption(1_000_000))
+    .action(async (run: string, against: string | undefined, { resource, limit = Infinity, json, ...options }: DiffOptions) => {
+      const client = openAdminClient(options);
+      const path = `/api/runs/${encodeURIComponent(run)}/diff`;
+      let left = limit;
+      let cursor: string | undefined;
+      do {
+        // As texts: read as numbers, the values would lose digits.
+        const query = { resource, against, values: 'text', limit: Math.min(left, 500), cursor };
+        const page: DiffModel = await client.get(path, query);
+        for (const item of page.data.slice(0, left)) console.log(json ? JSON.stringify(item) : textOf(item));
+        left -= page.data.length;
+        cursor = page.next_cursor ?? undefined;
+      } while (cursor !== undefined && left > 0);
+    });
+}
+
+/** A line for the record, and one for each member. */
+function textOf({ id, op, kept, changes }: DiffItemModel): string {
+  const lines = changes.map(({ path, before, after }) => `  ${path}: ${shown(before)} -> ${shown(after)}`);
+  return [`${op} ${id}${kept ? '' : ' (the feed no longer has both versions)'}`, ...lines].join('\n');
+}
+
+function shown(value: unknown): string {
+  return value === undefined ? 'none' : String(value);
+}

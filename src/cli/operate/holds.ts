@@ -1,0 +1,91 @@
+import { type Command, Option } from 'commander';
+import type { z } from 'zod';
+import { type ApprovedHoldsModel, Hold } from '../../api/runs/holds.js';
+import type { Environment } from '../../core/company.js';
+import { COMPANY, type Columns, members, print, time } from '../table.js';
+import { openAdminClient } from './admin-client.js';
+import {
+  askingFirst,
+  companyOption,
+  confirm,
+  environmentOption,
+  listCommand,
+  type OperatorOptions,
+  operatorCommand,
+} from './operator-command.js';
+
+export type HoldModel = z.output<typeof Hold>;
+
+interface DecisionOptions extends OperatorOptions {
+  readonly reason?: string;
+}
+
+export function registerHolds(program: Command): void {
+  const holds = program.command('holds').description('list deletions that were held back, and decide on them');
+  const status = new Option('--status <status>', 'only those of this status').choices(Hold.shape.status.options);
+  const cause = new Option('--cause <cause>', 'only those of this cause').choices(Hold.shape.cause.options);
+  listCommand(holds, 'list them, newest first', [environmentOption(), companyOption(), status, cause], {
+    path: '/api/holds',
+    columns: COLUMNS,
+  });
+  for (const [verb, what] of [
+    ['approve', 'mark the rows deleted that the newest verified walk lacked'],
+    ['reject', 'keep the rows'],
+  ] as const) {
+    operatorCommand(holds, verb, what)
+      .argument('<id>', 'id of the hold')
+      .option('--reason <text>', 'why; the audit keeps it')
+      .action(async (id: string, { reason, ...options }: DecisionOptions) => {
+        const path = `/api/holds/${encodeURIComponent(id)}/${verb}`;
+        const body = reason === undefined ? undefined : { reason };
+        print([await openAdminClient(options).post<HoldModel>(path, body)], COLUMNS, options);
+      });
+  }
+  askingFirst(operatorCommand(holds, 'approve-grants', 'approve all open holds of cause grant of an environment'))
+    .addOption(environmentOption().makeOptionMandatory())
+    .option('--reason <text>', 'why; the audit keeps it')
+    .action(async ({ environment, reason, yes, ...options }: ApproveGrantsOptions) => {
+      await confirm(`Mark all rows of ${environment} deleted that other grants are not shown?`, yes, 'Nothing was approved.');
+      print(
+        [await approveGrants({ environment, ...options, ...(reason !== undefined && { reason }) })],
+        COLUMNS_OF_APPROVAL,
+        options,
+      );
+    });
+}
+
+interface ApproveGrantsOptions extends DecisionOptions {
+  readonly environment: Environment;
+  readonly yes?: boolean;
+}
+
+type Approval = Pick<ApprovedHoldsModel, 'approved' | 'not_approved'>;
+
+/** In as many calls as it takes. */
+async function approveGrants({ environment, reason, ...options }: ApproveGrantsOptions): Promise<Approval> {
+  const client = openAdminClient(options);
+  const body = { environment, cause: 'grant', ...(reason !== undefined && { reason }) };
+  const sum = { approved: 0, not_approved: 0 };
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page: ApprovedHoldsModel = await client.post('/api/holds/approve', { ...body, ...(cursor && { cursor }) });
+    sum.approved += page.approved;
+    sum.not_approved += page.not_approved;
+    cursor = page.next_cursor;
+  }
+  return sum;
+}
+
+const COLUMNS_OF_APPROVAL: Columns<Approval> = {
+  APPROVED: ({ approved }) => approved,
+  'NOT APPROVED': ({ not_approved }) => not_approved,
+};
+
+const COLUMNS: Columns<HoldModel> = {
+  HOLD: ({ id }) => id,
+  OPENED: ({ opened_at }) => time(opened_at),
+  ...COMPANY,
+  ...members('resource', 'cause'),
+  'WOULD GO': ({ count }) => count,
+  ...members('living', 'status'),
+  WHY: ({ explanation }) => explanation,
+};

@@ -1,0 +1,56 @@
+import { type Command, Option } from 'commander';
+import {
+  EventTypeName,
+  type NotificationModel,
+  NotificationStatusName,
+  type RedeliveredModel,
+} from '../../api/operation/notifications.js';
+import { COMPANY, type Columns, members, print, time } from '../table.js';
+import { openAdminClient } from './admin-client.js';
+import {
+  companyOption,
+  environmentOption,
+  idCommand,
+  type ListOptions,
+  limitOption,
+  listCommand,
+  operatorCommand,
+} from './operator-command.js';
+
+export function registerNotifications(program: Command): void {
+  const notifications = program.command('notifications').description('list notifications, send one again, or send a test');
+  const status = new Option('--status <status>', 'only those of this status').choices(NotificationStatusName.options);
+  const type = new Option('--type <type>', 'only those of this type').choices(EventTypeName.options);
+  const filters = [environmentOption(), companyOption(), status, type, limitOption(500, 20)];
+  listCommand(notifications, 'list them, newest first', filters, { path: '/api/notifications', columns: COLUMNS });
+  idCommand(notifications, 'redeliver', 'send a notification once more', async (client, id, options) =>
+    print([await client.post<NotificationModel>(`/api/notifications/${id}/redeliver`)], COLUMNS, options),
+  );
+  operatorCommand(notifications, 'redeliver-all', 'send all once more that were not delivered')
+    .addOption(environmentOption())
+    .action(async ({ environment, ...options }: ListOptions) => {
+      const body = environment === undefined ? {} : { environment };
+      const answer = await openAdminClient(options).post<RedeliveredModel>('/api/notifications/redeliver', body);
+      print([answer], { 'SENT AGAIN': ({ queued }) => String(queued) }, options);
+    });
+  operatorCommand(notifications, 'test', 'send a test to the webhook; the list says what becomes of it')
+    .addOption(environmentOption().default('test'))
+    .action(async ({ environment, ...options }: ListOptions) =>
+      print(
+        [await openAdminClient(options).post<NotificationModel>('/api/notifications/test', { environment })],
+        COLUMNS,
+        options,
+      ),
+    );
+}
+
+const COLUMNS: Columns<NotificationModel> = {
+  NOTIFICATION: ({ id }) => id,
+  OCCURRED: ({ occurred_at }) => time(occurred_at),
+  ...members('type'),
+  ...COMPANY,
+  ...members('status', 'attempts'),
+  NEXT: ({ next_attempt_at }) => time(next_attempt_at),
+  'LAST ERROR': ({ last_error }) =>
+    last_error && [last_error.code, last_error.status, last_error.cause].filter(Boolean).join(' '),
+};

@@ -1,0 +1,123 @@
+import { createInterface } from 'node:readline/promises';
+import { type Command, type CommandOptions, InvalidArgumentError, Option } from 'commander';
+import { ENVIRONMENTS, type Environment, parseCompanyId } from '../../core/company.js';
+import { CommandFailure } from '../exit-code.js';
+import { type Columns, print } from '../table.js';
+import { type AdminClient, openAdminClient } from './admin-client.js';
+
+/** The options of every operator command. */
+export interface OperatorOptions {
+  readonly json?: boolean;
+  readonly url?: string;
+}
+
+export interface CompanyOptions extends OperatorOptions {
+  readonly environment: Environment;
+  readonly company: string;
+}
+
+/** What a list can be narrowed by. Each list takes some of these. */
+export interface ListOptions extends OperatorOptions, Partial<CompanyOptions> {
+  readonly status?: string;
+  readonly type?: string;
+  readonly limit?: number;
+}
+
+/** A command that asks a running Muster over its admin API. */
+export function operatorCommand(program: Command, name: string, description: string, options?: CommandOptions): Command {
+  return program
+    .command(name, options)
+    .description(description)
+    .option('--json', 'print one JSON object a line')
+    .option(
+      '--url <url>',
+      'address of the admin API (default: where `muster up` listens, http://HOST:PORT, or PUBLIC_URL)',
+      parseUrl,
+    );
+}
+
+/** A command about one company. */
+export function companyCommand(program: Command, name: string, description: string): Command {
+  return operatorCommand(program, name, description)
+    .addOption(environmentOption().makeOptionMandatory())
+    .addOption(companyOption().makeOptionMandatory());
+}
+
+/** The command `list` of a group, which is what the group does by itself: prints the list at `path`, narrowed by `filters`. */
+export function listCommand<T extends object>(
+  group: Command,
+  description: string,
+  filters: readonly Option[],
+  { path, columns, rare = {} }: { readonly path: string; readonly columns: Columns<T>; readonly rare?: Columns<T> },
+): void {
+  const list = operatorCommand(group, 'list', `${description} (what \`muster ${group.name()}\` does by itself)`, {
+    isDefault: true,
+  });
+  for (const filter of filters) list.addOption(filter);
+  list.action(async ({ json, url, company, ...query }: ListOptions) => {
+    const items = await openAdminClient({ url }).list<T>(path, { company_id: company, ...query });
+    const filled = Object.entries(rare).filter(([, cell]) => items.some((item) => cell(item) != null));
+    print(items, { ...columns, ...Object.fromEntries(filled) }, { json });
+  });
+}
+
+/** A command of a group about the one thing, a run for example, whose id is its argument. The id arrives ready to stand in a path. */
+export function idCommand(
+  group: Command,
+  name: string,
+  description: string,
+  act: (client: AdminClient, id: string, options: OperatorOptions) => Promise<void>,
+): void {
+  operatorCommand(group, name, description)
+    .argument('<id>', `id of the ${group.name().replace(/s$/, '')}`)
+    .action((id: string, options: OperatorOptions) => act(openAdminClient(options), encodeURIComponent(id), options));
+}
+
+export function environmentOption(): Option {
+  return new Option('--environment <environment>', 'environment of the service').choices(ENVIRONMENTS);
+}
+
+export function companyOption(): Option {
+  return new Option('--company <company_id>', 'GUID of the company').argParser((text) => {
+    return parseCompanyId(text) ?? refuse('It must be a GUID.');
+  });
+}
+
+export function limitOption(most: number, preset?: number): Option {
+  return new Option('--limit <count>', `how many at most, up to ${most}`).argParser(parseCount).default(preset);
+}
+
+export function companyPath({ environment, company }: Pick<CompanyOptions, 'environment' | 'company'>): string {
+  return `/api/companies/${environment}/${company}`;
+}
+
+export function parseCount(text: string): number {
+  return /^[1-9]\d{0,8}$/.test(text) ? Number(text) : refuse('It must be a whole number above 0.');
+}
+
+function parseUrl(text: string): string {
+  return URL.canParse(text) && /^https?:/.test(text) ? text : refuse('It must be an address like http://127.0.0.1:8080.');
+}
+
+/** Refuses what was given for an option; commander names the option and the text. */
+export function refuse(problem: string): never {
+  throw new InvalidArgumentError(problem);
+}
+
+/** Makes a command ask before it acts: `confirm` throws where the answer is no. */
+export function askingFirst(command: Command): Command {
+  return command
+    .option('--yes', 'do not ask')
+    .addHelpText('after', '\nOn a terminal it asks first; without one, as in a script, nothing is asked.');
+}
+
+/** Asks on the terminal. Where there is none, or with --yes, the answer is yes without a question. At no it throws `otherwise`. */
+export async function confirm(question: string, yes: boolean | undefined, otherwise: string): Promise<void> {
+  if (yes || !process.stdin.isTTY) return;
+  const terminal = createInterface({ input: process.stdin, output: process.stderr });
+  try {
+    if (!/^y(es)?$/i.test((await terminal.question(`${question} [y/N] `)).trim())) throw new CommandFailure(otherwise);
+  } finally {
+    terminal.close();
+  }
+}

@@ -1,0 +1,28 @@
+import { type Command, Option } from 'commander';
+import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
+import { COMPANY, type Columns, members, print } from '../table.js';
+import { openAdminClient } from './admin-client.js';
+import { companyOption, environmentOption, type ListOptions, limitOption, operatorCommand } from './operator-command.js';
+
+interface RejectedOptions extends ListOptions {
+  readonly resource?: string;
+}
+
+export function registerRejected(program: Command): void {
+  operatorCommand(program, 'rejected', 'list records that the newest walk of each list could not keep')
+    .addOption(environmentOption())
+    .addOption(companyOption())
+    .addOption(new Option('--resource <resource>', 'only those of this list'))
+    .addOption(limitOption(500, 20))
+    .addHelpText('after', '\nWith --json each has its text, as it was received; it may hold personal data.')
+    .action(async ({ json, url, company, ...query }: RejectedOptions) => {
+      const filter = { company_id: company, ...query };
+      print(await openAdminClient({ url }).list<RejectedRecordModel>('/api/rejected', filter), COLUMNS, { json });
+    });
+}
+
+/** Without the texts, which a terminal would keep in its history. */
+const COLUMNS: Columns<RejectedRecordModel> = {
+  ...COMPANY,
+  ...members('resource', 'run_id', 'page', 'position', 'reason'),
+};

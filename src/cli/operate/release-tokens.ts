@@ -1,0 +1,28 @@
+import type { Command } from 'commander';
+import type { ReleasedModel } from '../../api/companies/held-tokens.js';
+import type { Environment } from '../../core/company.js';
+import { print } from '../table.js';
+import { openAdminClient } from './admin-client.js';
+import { environmentOption, type OperatorOptions, operatorCommand } from './operator-command.js';
+
+interface ReleaseOptions extends OperatorOptions {
+  readonly environment?: Environment;
+}
+
+export function registerReleaseTokens(program: Command): void {
+  operatorCommand(
+    program,
+    'release-tokens',
+    'refresh tokens again that are held, since the service refused others (issue tokens_held)',
+  )
+    .addOption(environmentOption())
+    .action(async ({ environment, ...options }: ReleaseOptions) => {
+      const body = environment === undefined ? {} : { environment };
+      const { released } = await openAdminClient(options).post<ReleasedModel>('/api/held-tokens/release', body);
+      print(
+        released.map((name) => ({ environment: name })),
+        { 'RELEASED IN': (row) => row.environment },
+        options,
+      );
+    });
+}

@@ -1,0 +1,94 @@
+import { type Command, Option } from 'commander';
+import { type RunModel, RunStatusName } from '../../api/runs/run-model.js';
+import { COMPANY, type Columns, members, print, time } from '../table.js';
+import type { AdminClient } from './admin-client.js';
+import type { HoldModel } from './holds.js';
+import {
+  companyOption,
+  environmentOption,
+  idCommand,
+  limitOption,
+  listCommand,
+  type OperatorOptions,
+} from './operator-command.js';
+
+export function registerRuns(program: Command): void {
+  const runs = program.command('runs').description('list, show and cancel runs');
+  const status = new Option('--status <status>', 'only runs of this status').choices(RunStatusName.options);
+  const filters = [environmentOption(), companyOption(), status, limitOption(500, 20)];
+  listCommand(runs, 'list runs, newest first', filters, { path: '/api/runs', columns: RUN_COLUMNS });
+  idCommand(runs, 'show', 'show a run and its walks', async (client, id, options) =>
+    printRun(client, await client.get<RunModel>(`/api/runs/${id}`), options),
+  );
+  idCommand(runs, 'cancel', 'cancel a run', async (client, id, options) =>
+    printRun(client, await client.post<RunModel>(`/api/runs/${id}/cancel`), options),
+  );
+}
+
+/** Prints a run: one line with --json. For people a table of its walks follows, then errors and held deletions. */
+export async function printRun(client: AdminClient, run: RunModel, options: OperatorOptions): Promise<void> {
+  print([run], RUN_COLUMNS, options);
+  if (options.json) return;
+  console.log();
+  if (run.kind === 'verify') print(run.walks, READING_COLUMNS, options);
+  else print(run.walks, WALK_COLUMNS, options);
+  const holds = await client.list<HoldModel>('/api/holds', { environment: run.environment, status: 'open' });
+  const notes = [
+    ...run.walks.flatMap(({ resource, verify }) =>
+      verify?.as_of === null ? [`${resource}: never proved: nothing to hold it against.`] : [],
+    ),
+    ...run.walks.flatMap(({ resource, verify, unverified_detail: detail }) => [
+      ...(detail === undefined ? [] : [`${resource}: ${detail}`]),
+      ...(verify?.contradiction === undefined ? [] : [`${resource} may not end where it was taken to: ${verify.contradiction}.`]),
+    ]),
+    ...run.walks.flatMap(({ resource, verify }) =>
+      (verify?.sample ?? []).map(
+        ({ id, kind, members: names = [] }) => `${resource} ${id}: ${[kind, names.join(', ')].filter(Boolean).join(' in ')}`,
+      ),
+    ),
+    ...(run.error ? [`${run.error.message} [${run.error.code}]`] : []),
+    ...run.walks.flatMap(({ resource, error }) =>
+      // A walk that ended with its run carries the run's error.
+      error && error.message !== run.error?.message ? [`${resource}: ${error.message} [${error.code}]`] : [],
+    ),
+    ...run.walks.flatMap(({ resource, service_says: says }) =>
+      says === undefined ? [] : [`${resource}: the service says: ${says}`],
+    ),
+    ...holds
+      .filter(({ run_id }) => run_id === run.id)
+      .map(({ resource, count }) => `${resource}: ${count} deletions are held back: see \`muster holds\`.`),
+  ];
+  if (notes.length > 0) console.log(`\n${notes.join('\n')}`);
+}
+
+type Reading = RunModel['walks'][number]['verify'];
+
+const RUN_COLUMNS: Columns<RunModel> = {
+  RUN: ({ id }) => id,
+  ...COMPANY,
+  ...members('trigger', 'status'),
+  STARTED: ({ started_at }) => time(started_at),
+  FINISHED: ({ finished_at }) => time(finished_at),
+  VERIFIED: ({ kind, walks }) =>
+    kind === 'verify' ? undefined : `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
+};
+
+/** The counts of a reading, unless its list was never proved: then none of them says anything. */
+function judged(found: Reading): Reading {
+  return found?.as_of === null ? undefined : found;
+}
+
+const READING_COLUMNS: Columns<RunModel['walks'][number]> = {
+  ...members('resource', 'status'),
+  COMPARED: ({ verify }) => verify?.compared,
+  MISSING: ({ verify }) => judged(verify)?.missing,
+  EXTRA: ({ verify }) => judged(verify)?.extra,
+  DIFFERENT: ({ verify }) => judged(verify)?.different,
+  'CHANGED SINCE': ({ verify }) => judged(verify)?.changed_since,
+};
+
+const WALK_COLUMNS: Columns<RunModel['walks'][number]> = {
+  ...members('resource', 'status', 'pages', 'received', 'inserted', 'updated', 'unchanged', 'deleted'),
+  TOTAL: ({ total_records }) => total_records,
+  VERIFIED: ({ verified, proof, unverified_reason, error }) => (verified ? (proof ?? 'yes') : (unverified_reason ?? error?.code)),
+};

@@ -1,0 +1,32 @@
+import type { Command } from 'commander';
+import type { RebuildModel, SchemaColumnModel } from '../../api/feed/schema.js';
+import { type Columns, members, print, time } from '../table.js';
+import { openAdminClient } from './admin-client.js';
+import { type OperatorOptions, operatorCommand } from './operator-command.js';
+
+export function registerSchema(program: Command): void {
+  const schema = program.command('schema').description('list the columns of the typed views, and count them anew');
+  operatorCommand(schema, 'list', 'list them (what `muster schema` does by itself)', { isDefault: true })
+    .argument('[resource]', 'only those of this list')
+    .action(async (resource: string | undefined, options: OperatorOptions) =>
+      print(await openAdminClient(options).list<SchemaColumnModel>('/api/schema', { resource }), COLUMNS, options),
+    );
+  operatorCommand(schema, 'rebuild', 'have a worker count values and misfits in the mirror; names and types stay')
+    .argument('[resource]', 'only of this list')
+    .action(async (resource: string | undefined, options: OperatorOptions) => {
+      const asked = await openAdminClient(options).post<RebuildModel>('/api/schema/rebuild', { ...(resource && { resource }) });
+      print(
+        asked.resources.map((name) => ({ resource: name })),
+        members('resource'),
+        options,
+      );
+    });
+}
+
+const COLUMNS: Columns<SchemaColumnModel> = {
+  ...members('resource', 'column', 'type'),
+  KEY: ({ path }) => path.map((key) => JSON.stringify(key)).join(' > '),
+  SINCE: ({ first_seen_at }) => time(first_seen_at),
+  'LAST SEEN': ({ last_seen_at }) => time(last_seen_at),
+  ...members('values', 'nulls', 'misfits'),
+};

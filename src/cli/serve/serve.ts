@@ -1,0 +1,81 @@
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { pino } from 'pino';
+import { type Role, startApp } from '../../app.js';
+import type { Config } from '../../config/config.js';
+import { adminTokenPath } from '../../config/kept-secrets.js';
+import { makeFolder } from '../../core/home.js';
+import { createLogger, type Logger } from '../../observability/logger.js';
+
+/** Longest stop. A service that has not stopped by then ends with the process, and the next start loses nothing by it. */
+const STOP_LIMIT_MS = 14_000;
+
+/** Longest time that a process outlives its stop. */
+const LINGER_MS = 500;
+
+/** Longest time that a start has to undo itself. Then the process ends, which it may do at any moment of a start. */
+const CALLED_OFF_MS = 10_000;
+
+/**
+ * Runs `start` until SIGTERM or SIGINT, then stops what it started. A signal during the start calls it off, by the
+ * AbortSignal. Ctrl-C under npm delivers the signal twice, once to the process group and once by npm: so a second one asks
+ * for nothing more.
+ */
+export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{ stop(): Promise<void> }>): Promise<void> {
+  const stopping = new AbortController();
+  let limit: NodeJS.Timeout | undefined;
+  const signalled = new Promise<void>((resolve) => {
+    const onSignal = () => {
+      limit ??= setTimeout(giveUp, STOP_LIMIT_MS);
+      stopping.abort();
+      resolve();
+    };
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
+      // The new listener comes first: without any, Node drops a signal that has arrived and is not delivered yet.
+      const earlier = process.listeners(signal);
+      process.on(signal, onSignal);
+      for (const listener of earlier) process.removeListener(signal, listener);
+    }
+  });
+  const calledOff = signalled.then(() => sleep(CALLED_OFF_MS, undefined, { ref: false }));
+  const started = await Promise.race([start(stopping.signal), calledOff]).catch((error: unknown) => {
+    if (!stopping.signal.aborted) throw error;
+  });
+  if (!started) process.exit(0);
+  await signalled;
+  await started.stop();
+  clearTimeout(limit);
+  // Everything has let go; what BullMQ still waits for would keep the process.
+  setTimeout(() => process.exit(0), LINGER_MS).unref();
+}
+
+/** Ends a stop that hangs, for example on a Redis that is away. The exit code is 0: nothing that was committed is lost. */
+function giveUp(): never {
+  console.error('muster: stopping took too long; nothing that was committed is lost, and the rest goes on at the next start.');
+  process.exit(0);
+}
+
+/** Serves one role until a signal. */
+export function serveRole(config: Config, role: Role): Promise<void> {
+  const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  return serveUntilSignal(async (signal) => {
+    if (Object.keys(config.providers).length === 0) {
+      logger.warn(
+        'no environment of the service is configured, so no company can be onboarded: set TEST_BASE_URL and its kin, or the PRODUCTION_… ones',
+      );
+    }
+    const app = await startApp(config, new Set([role]), logger, signal);
+    if (app.url) logger.info(`the admin API listens at ${app.url}`);
+    if (app.url && !config.adminToken) logger.info(`the admin token is kept in ${adminTokenPath(config)}`);
+    logger.info(`ready: ${role}`);
+    return app;
+  });
+}
+
+/** The log of a process on a terminal goes to a file, so that it does not break up what the person there reads. */
+export function loggerBesideTerminal(config: Config): { logger: Logger; file?: string } {
+  if (!process.stderr.isTTY) return { logger: createLogger({ level: config.logLevel, format: config.logFormat }) };
+  makeFolder(config.home);
+  const file = join(config.home, 'muster.log');
+  return { logger: createLogger({ level: config.logLevel, destination: pino.destination({ dest: file, sync: true }) }), file };
+}

@@ -1,0 +1,281 @@
+import type { CompanyModel } from '../../api/companies/company-model.js';
+import type { ListHistoryModel } from '../../api/operation/nights.js';
+import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
+import type { RunModel } from '../../api/runs/run-model.js';
+import { ActionForm, AsCommands, useCommands, useMay } from '../parts/action-form.js';
+import type { ActionName } from '../parts/actions.js';
+import { adviceFor } from '../parts/advice.js';
+import { type Column, column, DataTable } from '../parts/data-table.js';
+import type { PageContent } from '../parts/layout.js';
+import { type ListAnswer, listAddress } from '../parts/list-page.js';
+import { ListPlots } from '../parts/list-plots.js';
+import type { PageRequest } from '../parts/page-request.js';
+import { Environment, numberText, ServiceSays, State, When } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+import { RunTable } from './runs-page.js';
+
+export async function companyPage({ ask, params: { environment = '', company_id = '' } }: PageRequest): Promise<PageContent> {
+  const call = `/api/companies/${encodeURIComponent(environment)}/${encodeURIComponent(company_id)}`;
+  const company = await ask<CompanyModel>(call);
+  const filter = { company_id: company.company_id, environment: company.environment };
+  const [runs, rejected, history] = await Promise.all([
+    ask<ListAnswer<RunModel>>(listAddress('/api/runs', { ...filter, limit: 15 })),
+    ask<ListAnswer<RejectedRecordModel>>(listAddress('/api/rejected', { ...filter, limit: 10 })),
+    ask<{ data: readonly ListHistoryModel[] }>(`${call}/history` as const),
+  ]);
+  return {
+    title: company.name ?? company.company_id,
+    body: <CompanyView company={company} runs={runs} rejected={rejected.data} history={history.data} />,
+  };
+}
+
+interface CompanyViewProps {
+  readonly company: CompanyModel;
+  readonly runs: ListAnswer<RunModel>;
+  readonly rejected: readonly RejectedRecordModel[];
+  readonly history: readonly ListHistoryModel[];
+}
+
+function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
+  const address = useAddress();
+  const { environment, company_id, name, status, resources } = company;
+  const running = runs.data.find((run) => run.status === 'running' || run.status === 'queued');
+  return (
+    <>
+      <div class="head">
+        <div>
+          <h1>{name ?? company_id}</h1>
+          <p class="under">
+            <State of={status} />
+            {company.paused && status !== 'paused' && <State of="paused" />}
+            <Environment name={environment} />
+            <span class="id">{company_id}</span>
+          </p>
+        </div>
+        <Actions company={company} />
+      </div>
+      {status === 'reauthorization_required' && <MustAuthorize company={company} />}
+      {running && (
+        <p class="notice busy">
+          <State of={running.status} /> <a href={address(`/runs/${running.id}`)}>Watch the run</a>
+        </p>
+      )}
+      <dl class="facts">
+        <Fact name="Next sync">
+          <When at={company.next_sync_at} none={status === 'active' ? 'with the schedule' : 'none'} />
+        </Fact>
+        <Fact name="Access token ends">
+          <When at={company.token.expires_at} none="unknown" />
+        </Fact>
+        <Fact name="Authorized">
+          <When at={company.grant.authorized_at} /> (grant {company.grant.number})
+        </Fact>
+        <Fact name="Token refreshed">
+          <When at={company.token.refreshed_at} />
+        </Fact>
+        {company.token.problem && (
+          <Fact name="Last refresh">
+            {company.token.problem} {company.token.retry_at && <>Tried again </>}
+            {company.token.retry_at && <When at={company.token.retry_at} />}
+          </Fact>
+        )}
+      </dl>
+      <h2>Lists</h2>
+      <DataTable
+        caption="The lists of this company, their rows and their last proofs"
+        rows={resources}
+        keyOf={({ resource }) => resource}
+        empty="No list has been asked for yet."
+        columns={LISTS}
+      />
+      <p>
+        <a href={address(listAddress('/certificates', { environment, company_id }))}>Certificates of these lists</a>
+      </p>
+      <h2>Night by night</h2>
+      <ListPlots lists={history} />
+      <AsCommands
+        commands={[
+          {
+            label: 'Rows and changes a night',
+            call: { method: 'GET', path: `/api/companies/${environment}/${company_id}/history` },
+          },
+        ]}
+      />
+      {rejected.length > 0 && (
+        <>
+          <h2>Records that could not be kept</h2>
+          {/* The records themselves may be of people: whoever must see one asks the API. */}
+          <AsCommands
+            commands={[
+              {
+                label: 'With their texts',
+                call: { method: 'GET', path: listAddress('/api/rejected', { environment, company_id }) },
+              },
+            ]}
+          />
+          <DataTable
+            caption="Records that the newest walks could not keep, the first ones"
+            columns={REJECTED}
+            rows={rejected}
+            keyOf={({ resource, page, position }) => `${resource} ${page} ${position}`}
+            empty=""
+          />
+        </>
+      )}
+      <h2>Runs</h2>
+      <RunTable rows={runs.data} caption="The newest runs of this company" empty="No run yet." isOfOneCompany />
+      {runs.next_cursor !== null && (
+        <p>
+          <a href={address(listAddress('/runs', { company_id, environment }))}>All runs of this company</a>
+        </p>
+      )}
+    </>
+  );
+}
+
+const LISTS: readonly Column<CompanyModel['resources'][number]>[] = [
+  column('List', ({ resource }) => <b>{resource}</b>),
+  column('State', (list) => <ListState list={list} />),
+  column('Rows', ({ records }) => numberText(records), { numeric: true }),
+  column('Proved complete', ({ last_verified_at }) => <When at={last_verified_at} none="not yet" />),
+  column('Last run', ({ resource, last_run_id }) => <LastRun resource={resource} id={last_run_id} />),
+];
+
+function ListState({ list: { state, since, reason, service_says: says } }: { readonly list: CompanyModel['resources'][number] }) {
+  return (
+    <>
+      <State of={state} />
+      {state !== 'on_time' && since !== null && (
+        <>
+          {' '}
+          <small>
+            since <When at={since} />
+          </small>
+        </>
+      )}
+      {reason !== undefined && <p class="hint">{reason.replaceAll('_', ' ')}</p>}
+      <ServiceSays sentence={says} />
+    </>
+  );
+}
+
+const REJECTED: readonly Column<RejectedRecordModel>[] = [
+  column('List', ({ resource }) => <b>{resource}</b>),
+  column('Why', ({ reason }) => reason.replaceAll('_', ' ')),
+  column('Page, position', ({ page, position }) => `${numberText(page)}, ${numberText(position)}`, { numeric: true }),
+];
+
+function LastRun({ resource, id }: { readonly resource: string; readonly id: string | null }) {
+  const address = useAddress();
+  if (id === null) return <span class="none">none</span>;
+  return (
+    <a href={address(`/runs/${id}`)}>
+      Look at it<span class="unseen">: the last run of {resource}</span>
+    </a>
+  );
+}
+
+function Actions({ company: { environment, company_id, status, paused } }: { readonly company: CompanyModel }) {
+  const address = useAddress();
+  const may = useMay();
+  const fields = { environment, company_id };
+  const names: ActionName[] = [
+    ...(status === 'active' ? (['company.sync', 'company.full', 'company.verify'] as const) : []),
+    paused ? 'company.resume' : 'company.pause',
+    'company.link',
+  ];
+  const commands = useCommands([...names, 'company.remove'], fields);
+  return (
+    <div class="actions">
+      {/* Resuming would not help as long as it must authorize again. */}
+      {names
+        .filter((name) => name !== 'company.resume' || status === 'paused')
+        .map((name) => (
+          <ActionForm key={name} name={name} fields={fields} />
+        ))}
+      {may('record.forget') && (
+        <form class="action" method="get" action={address(`/companies/${environment}/${company_id}/forget`)}>
+          <button>Forget a person</button>
+        </form>
+      )}
+      {may('company.remove') && (
+        <form class="action" method="get" action={address(`/companies/${environment}/${company_id}/remove`)}>
+          <button class="danger">Remove</button>
+        </form>
+      )}
+      <AsCommands commands={commands} />
+    </div>
+  );
+}
+
+function MustAuthorize({ company }: { readonly company: CompanyModel }) {
+  const { reauthorization_reason: reason, authorize_url: url } = company;
+  return (
+    <section class="notice bad" aria-labelledby="must-authorize">
+      <h2 id="must-authorize">This company must authorize again</h2>
+      <p>{(reason && adviceFor(reason)) ?? adviceFor('reauthorization_required')}</p>
+      {url && <Copyable label="Link for the company’s administrator" value={url} />}
+    </section>
+  );
+}
+
+interface CopyableProps {
+  readonly label: string;
+  readonly value: string;
+  /** The table says above it what it is. */
+  readonly isInTable?: boolean;
+}
+
+/** A text to be sent on. Without scripts it is selected and copied by hand. */
+export function Copyable({ label, value, isInTable = false }: CopyableProps) {
+  return (
+    <div class="copyable">
+      <label>
+        <span class={isInTable ? 'unseen' : undefined}>{label}</span>
+        <input type="text" readOnly value={value} />
+      </label>
+      <button type="button" data-copy={value} aria-label={isInTable ? `Copy: ${label}` : undefined} hidden>
+        Copy
+      </button>
+    </div>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** Asks once more, since what a removal takes away comes back only by authorizing and mirroring anew. */
+export async function removePage({ ask, params: { environment = '', company_id = '' } }: PageRequest): Promise<PageContent> {
+  const company = await ask<CompanyModel>(`/api/companies/${encodeURIComponent(environment)}/${encodeURIComponent(company_id)}`);
+  return { title: `Remove ${company.name ?? company.company_id}`, body: <RemoveView company={company} /> };
+}
+
+function RemoveView({ company }: { readonly company: CompanyModel }) {
+  const address = useAddress();
+  const { environment, company_id, name, resources } = company;
+  const rows = resources.reduce((sum, { records }) => sum + records, 0);
+  const fields = { environment, company_id };
+  return (
+    <div class="card narrow">
+      <h1>Remove {name ?? company_id}?</h1>
+      <p>
+        Its tokens and its {numberText(rows)} mirrored rows go at once. Runs and audit stay. To have it back, it must authorize
+        again, and everything is mirrored anew.
+      </p>
+      <p class="under">
+        <Environment name={environment} /> <span class="id">{company_id}</span>
+      </p>
+      <div class="actions">
+        <ActionForm name="company.remove" fields={fields} back="/companies" />
+        <a href={address(`/companies/${environment}/${company_id}`)}>Keep it</a>
+      </div>
+      <AsCommands commands={useCommands(['company.remove'], fields)} />
+    </div>
+  );
+}

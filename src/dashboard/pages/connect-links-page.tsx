@@ -1,0 +1,71 @@
+import type { ReauthorizationLinkModel } from '../../api/companies/connect-links.js';
+import { ActionForm } from '../parts/action-form.js';
+import { type Column, column, DataTable } from '../parts/data-table.js';
+import type { PageContent } from '../parts/layout.js';
+import type { ListAnswer } from '../parts/list-page.js';
+import { CompanyLink, companyCount, When } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+import { Copyable } from './company-page.js';
+
+interface ConnectLinksProps {
+  readonly links: ListAnswer<ReauthorizationLinkModel>;
+  /** What the form was sent with: the file has the links of this page. */
+  readonly fields: Readonly<Record<string, string>>;
+  readonly back: string;
+}
+
+/** The links that were made for companies that must authorize again. */
+export function connectLinksPage(props: ConnectLinksProps): PageContent {
+  return { title: 'The links', body: <ConnectLinks {...props} /> };
+}
+
+function ConnectLinks({ links: { data, next_cursor }, fields, back }: ConnectLinksProps) {
+  const address = useAddress();
+  const { environment = '' } = fields;
+  return (
+    <>
+      <h1>{data.length === 0 ? 'No company must authorize again' : `Links for ${companyCount(data.length)}`}</h1>
+      {data.length > 0 && (
+        <>
+          <p class="lead">
+            Send each to the administrator of its company, and to nobody else: whoever has it may authorize for the company. Made
+            again, they are the same until they end.
+          </p>
+          <div class="actions">
+            <ActionForm name="connect_links.create" fields={{ ...fields, as: 'csv' }} back={back} label="Download as CSV" />
+          </div>
+        </>
+      )}
+      <DataTable
+        caption="Companies that must authorize again, and the link of each"
+        columns={COLUMNS}
+        rows={data}
+        keyOf={({ company_id }) => company_id}
+        empty="Every company of this environment is authorized."
+      />
+      {next_cursor !== null && (
+        <div class="actions">
+          <ActionForm
+            name="connect_links.create"
+            fields={{ environment, cursor: next_cursor }}
+            back={back}
+            label="Make the next ones"
+          />
+        </div>
+      )}
+      <p>
+        <a href={address(back)}>Back</a>
+      </p>
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<ReauthorizationLinkModel>[] = [
+  column('Company', ({ environment, company_id, company_name }) => (
+    <CompanyLink environment={environment} companyId={company_id} name={company_name} />
+  )),
+  column('Link', ({ company_id, company_name, url }) => (
+    <Copyable label={`Link of ${company_name ?? company_id}`} value={url} isInTable />
+  )),
+  column('Ends', ({ expires_at }) => <When at={expires_at} />),
+];

@@ -1,0 +1,98 @@
+import type { DiffItemModel, DiffModel } from '../../api/runs/run-diff.js';
+import type { RunModel } from '../../api/runs/run-model.js';
+import { AsCommands } from '../parts/action-form.js';
+import { type Column, column, DataTable } from '../parts/data-table.js';
+import type { PageContent } from '../parts/layout.js';
+import { filtersOf, listAddress, Pages } from '../parts/list-page.js';
+import type { PageRequest } from '../parts/page-request.js';
+import { CompanyLink, Environment } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+
+/** Records of one page: each may have many members. */
+const LIMIT = '50';
+
+export async function diffPage({ ask, params: { id = '' }, query }: PageRequest): Promise<PageContent> {
+  const path = `/api/runs/${encodeURIComponent(id)}` as const;
+  const filters = filtersOf(query, ['resource', 'against']);
+  const cursor = filtersOf(query, ['cursor']);
+  const run = await ask<RunModel>(path);
+  // As texts, since numbers would lose digits on their way through here.
+  const diff = await ask<DiffModel>(listAddress(`${path}/diff`, { ...filters, ...cursor, values: 'text', limit: LIMIT }));
+  return {
+    title: `Changes of ${diff.resource}`,
+    body: <DiffView run={run} diff={diff} filters={{ resource: diff.resource, ...filters }} />,
+  };
+}
+
+interface DiffViewProps {
+  readonly run: RunModel;
+  readonly diff: DiffModel;
+  readonly filters: Readonly<Record<string, string>>;
+}
+
+function DiffView({ run, diff, filters }: DiffViewProps) {
+  const address = useAddress();
+  const { id, environment, company_id, company_name } = run;
+  return (
+    <>
+      <h1>What changed in {diff.resource}</h1>
+      <p class="under">
+        <Environment name={environment} />
+        <CompanyLink environment={environment} companyId={company_id} name={company_name} />
+      </p>
+      <p>
+        <a href={address(`/runs/${id}`)}>This run</a> held against{' '}
+        {diff.against === null ? (
+          'nothing: no run walked the list before'
+        ) : (
+          <a href={address(`/runs/${diff.against}`)}>the one before</a>
+        )}
+        .
+      </p>
+      <section id="diff" aria-label="Records that changed">
+        {diff.data.length === 0 && (
+          <p class="empty">{diff.next_cursor === null ? 'Nothing changed.' : 'Nothing changed among these records.'}</p>
+        )}
+        {diff.data.map((record) => (
+          <RecordChanges key={record.id} record={record} />
+        ))}
+        <Pages path={`/runs/${id}/diff`} filters={filters} next={diff.next_cursor} />
+      </section>
+      <AsCommands
+        commands={[{ label: 'These changes', call: { method: 'GET', path: listAddress(`/api/runs/${id}/diff`, filters) } }]}
+      />
+    </>
+  );
+}
+
+const OPS: Readonly<Record<DiffItemModel['op'], string>> = {
+  insert: 'new',
+  update: 'changed',
+  delete: 'deleted',
+  restore: 'back',
+};
+
+function RecordChanges({ record: { id, op, kept, changes } }: { readonly record: DiffItemModel }) {
+  return (
+    <section class="card" aria-label={`Record ${id}`}>
+      <p>
+        <b>{id}</b> {OPS[op]}
+      </p>
+      {!kept && <p class="hint">The change feed no longer has both versions of this record.</p>}
+      {changes.length > 0 && (
+        <DataTable caption={`Members of ${id}`} columns={MEMBERS} rows={changes} keyOf={({ path }) => path} empty="" />
+      )}
+    </section>
+  );
+}
+
+const MEMBERS: readonly Column<DiffItemModel['changes'][number]>[] = [
+  column('Member', ({ path }) => path),
+  column('Before', ({ before }) => <Value of={before} />),
+  column('After', ({ after }) => <Value of={after} />),
+];
+
+/** The text of a value; undefined: there is no such member. */
+function Value({ of: text }: { readonly of?: unknown }) {
+  return typeof text === 'string' ? <code>{text}</code> : <span class="none">none</span>;
+}

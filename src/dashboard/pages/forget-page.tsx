@@ -1,0 +1,74 @@
+import type { CompanyModel } from '../../api/companies/company-model.js';
+import { ActionForm, AsCommands, useCommands } from '../parts/action-form.js';
+import type { ActionName } from '../parts/actions.js';
+import type { PageContent } from '../parts/layout.js';
+import type { PageRequest } from '../parts/page-request.js';
+import { Environment } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+
+/** Where a person is forgotten, or let in again. The id travels in the form's body, and never in an address. */
+export async function forgetPage({ ask, params: { environment = '', company_id = '' } }: PageRequest): Promise<PageContent> {
+  const company = await ask<CompanyModel>(`/api/companies/${encodeURIComponent(environment)}/${encodeURIComponent(company_id)}`);
+  return { title: `Forget a person of ${company.name ?? company.company_id}`, body: <ForgetView company={company} /> };
+}
+
+function ForgetView({ company }: { readonly company: CompanyModel }) {
+  const address = useAddress();
+  const { environment, company_id, name } = company;
+  const here = `/companies/${environment}/${company_id}`;
+  const commands = useCommands(['record.forget', 'record.lift'], { environment, company_id, resource: 'employees', id: '…' });
+  return (
+    <div class="card narrow">
+      <h1>Forget a person of {name ?? company_id}</h1>
+      <p class="under">
+        <Environment name={environment} /> <span class="id">{company_id}</span>
+      </p>
+      <p>
+        The record goes from mirror, feed, history and rejected records, and with a parent its children. No sync brings it back,
+        though the service may still have it. Nothing of it can be had back here.
+      </p>
+      <RecordForm name="record.forget" company={company} confirmation="Erase this record for good" />
+      <h2>Let a person in again</h2>
+      <p>The next sync writes the record, if the service still has it.</p>
+      <RecordForm name="record.lift" company={company} confirmation="Let this record in again" />
+      <p>
+        <a href={address(here)}>Back to the company</a>
+      </p>
+      <AsCommands commands={commands} />
+    </div>
+  );
+}
+
+interface RecordFormProps {
+  readonly name: ActionName;
+  readonly company: CompanyModel;
+  readonly confirmation: string;
+}
+
+function RecordForm({ name, company: { environment, company_id, resources }, confirmation }: RecordFormProps) {
+  return (
+    <ActionForm name={name} fields={{ environment, company_id }} back={`/companies/${environment}/${company_id}`}>
+      <label>
+        <span>List</span>
+        {resources.length === 0 ? (
+          <input type="text" name="resource" required />
+        ) : (
+          <select name="resource">
+            {resources.map(({ resource }) => (
+              <option key={resource} value={resource}>
+                {resource}
+              </option>
+            ))}
+          </select>
+        )}
+      </label>
+      <label>
+        <span>Id of the record</span>
+        <input type="text" name="id" required maxLength={2_000} autocomplete="off" />
+      </label>
+      <label>
+        <input type="checkbox" name="confirmed" value="yes" required /> {confirmation}
+      </label>
+    </ActionForm>
+  );
+}

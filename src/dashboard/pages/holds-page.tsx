@@ -1,0 +1,199 @@
+import type { HoldModel } from '../../api/runs/holds.js';
+import { ActionForm, AsCommands, FormFields, useCommands, useMay } from '../parts/action-form.js';
+import { ACTIONS } from '../parts/actions.js';
+import type { PageContent } from '../parts/layout.js';
+import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import type { PageRequest } from '../parts/page-request.js';
+import { CompanyLink, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+
+const PATH = '/holds';
+const CAUSES = [
+  ['share', 'too many at once'],
+  ['grant', 'authorized again'],
+] as const;
+const STATUSES = ['open', 'approved', 'rejected', 'superseded'].map((status) => [status, stateText(status)] as const);
+
+export async function holdsPage({ ask, query }: PageRequest): Promise<PageContent> {
+  // Whoever opens the page wants to decide: what is decided already is shown when asked for.
+  const filters = { ...(query.has('status') ? {} : { status: 'open' }), ...filtersOf(query, ['status', 'cause', 'environment']) };
+  const cursor = filtersOf(query, ['cursor']);
+  const list = await ask<ListAnswer<HoldModel>>(listAddress('/api/holds', { ...filters, ...cursor, limit: '25' }));
+  return { title: 'Holds', body: <Holds list={list} filters={filters} /> };
+}
+
+interface HoldsProps {
+  readonly list: ListAnswer<HoldModel>;
+  readonly filters: { readonly status?: string; readonly cause?: string; readonly environment?: string };
+}
+
+function Holds({ list, filters }: HoldsProps) {
+  return (
+    <>
+      <h1>Holds</h1>
+      <p class="lead">Deletions that wait for a person: too many at once, or rows that a person who authorized is not shown.</p>
+      <Filters path={PATH} controls="holds">
+        <Choice name="status" label="Status" chosen={filters.status} options={STATUSES} />
+        <Choice name="cause" label="Cause" chosen={filters.cause} options={CAUSES} />
+        <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
+      </Filters>
+      <section id="holds" aria-label="Holds found">
+        {list.data.length === 0 && (
+          <p class="empty">{filters.status === 'open' ? 'Nothing waits for a decision.' : 'No hold is like that.'}</p>
+        )}
+        {list.data.map((hold) => (
+          <HoldCard key={hold.id} hold={hold} />
+        ))}
+        <ApproveGrantsLinks holds={list.data} />
+        <Pages path={PATH} filters={filters} next={list.next_cursor} />
+        <AsCommands commands={[{ label: 'This list', call: { method: 'GET', path: listAddress('/api/holds', filters) } }]} />
+      </section>
+    </>
+  );
+}
+
+/** A link to the question for each environment that has such holds on the page. */
+function ApproveGrantsLinks({ holds }: { readonly holds: readonly HoldModel[] }) {
+  const address = useAddress();
+  const may = useMay();
+  if (!may('holds.approve_grants')) return null;
+  const isOfGrant = ({ status, cause }: HoldModel) => status === 'open' && cause === 'grant';
+  const environments = [...new Set(holds.filter(isOfGrant).map(({ environment }) => environment))];
+  return environments.map((environment) => (
+    <p key={environment}>
+      <a href={address(`/holds/approve-grants/${environment}`)}>Approve all of cause grant in {environment}</a>
+    </p>
+  ));
+}
+
+/** Asks once more, since one button decides on many companies. */
+export async function approveGrantsPage({ ask, params: { environment = '' } }: PageRequest): Promise<PageContent> {
+  const filters = { environment, status: 'open', cause: 'grant', limit: '1' };
+  const { data } = await ask<ListAnswer<HoldModel>>(listAddress('/api/holds', filters));
+  return {
+    title: 'Approve all of cause grant',
+    body: <ApproveGrantsView environment={environment} isEmpty={data.length === 0} />,
+  };
+}
+
+function ApproveGrantsView({ environment, isEmpty }: { readonly environment: string; readonly isEmpty: boolean }) {
+  const address = useAddress();
+  const fields = { environment };
+  const commands = useCommands(['holds.approve_grants'], fields);
+  return (
+    <div class="card narrow">
+      <h1>Approve all of cause grant?</h1>
+      <p>
+        Rows that people who authorized again are not shown are marked deleted, in every company of this environment. Do so only
+        if you know that these people may see all that there is.
+      </p>
+      <p class="under">
+        <Environment name={environment} />
+      </p>
+      <div class="actions">
+        {isEmpty ? 'Nothing of this cause waits.' : <ActionForm name="holds.approve_grants" fields={fields} back={PATH} />}
+        <a href={address(PATH)}>Decide one by one</a>
+      </div>
+      <AsCommands commands={commands} />
+    </div>
+  );
+}
+
+interface SamplesProps extends Pick<HoldModel, 'samples' | 'count'> {
+  /** Who decides looks at them first. */
+  readonly isOpen: boolean;
+}
+
+/** Records that would go, as they call themselves. */
+function Samples({ samples, count, isOpen }: SamplesProps) {
+  return (
+    <details open={isOpen}>
+      <summary>{samples.length < count ? `${numberText(samples.length)} of them` : 'All of them'}</summary>
+      <ul class="ids">
+        {samples.map(({ id, label }) => (
+          <li key={id}>
+            {label && <b>{label}</b>} <code>{id}</code>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+const DECISIONS = ['hold.reject', 'hold.approve'] as const;
+
+/** The first button is the one that Enter presses: it takes nothing away. */
+function Decision({ id, describedBy }: { readonly id: string; readonly describedBy: string }) {
+  const address = useAddress();
+  const may = useMay();
+  if (!DECISIONS.every(may)) return null;
+  return (
+    <form class="decision" method="post" action={address(`/act/${DECISIONS[0]}`)}>
+      <FormFields fields={{ id, back: PATH }} />
+      <label>
+        <span>Why, for the audit</span>
+        <input type="text" name="reason" maxLength={500} />
+      </label>
+      {DECISIONS.map((name) => (
+        <button
+          key={name}
+          class={name === 'hold.approve' ? 'danger' : undefined}
+          formAction={address(`/act/${name}`)}
+          aria-describedby={describedBy}
+        >
+          {ACTIONS[name].label}
+        </button>
+      ))}
+    </form>
+  );
+}
+
+function HoldCard({ hold }: { readonly hold: HoldModel }) {
+  const address = useAddress();
+  const {
+    id,
+    environment,
+    company_id,
+    company_name,
+    resource,
+    cause,
+    explanation,
+    count,
+    living,
+    samples,
+    status,
+    opened_at,
+    run_id,
+  } = hold;
+  const heading = `hold-${id}`;
+  const commands = useCommands(['hold.approve', 'hold.reject'], { id });
+  return (
+    <section class="card" aria-labelledby={heading}>
+      <h2 id={heading}>
+        {numberText(count)} of {numberText(living)} rows of {resource} would go
+      </h2>
+      <p class="under">
+        <State of={status} />
+        <Environment name={environment} />
+        <CompanyLink environment={environment} companyId={company_id} name={company_name} />
+        <span>
+          since <When at={opened_at} />
+        </span>
+        <a href={address(`/runs/${run_id}`)}>The run that found it</a>
+      </p>
+      {cause === 'grant' && <p>{explanation}</p>}
+      {samples.length > 0 && <Samples samples={samples} isOpen={status === 'open'} count={count} />}
+      {status === 'open' && (
+        <>
+          <p class="hint">
+            {cause === 'grant'
+              ? 'Approve if the records are gone for good: they are marked deleted. Reject if they only cannot be seen by who authorized: they stay, and nobody is asked again until somebody else authorizes.'
+              : 'Approve if the records are gone for good: they are marked deleted. Reject if the service answered wrongly: they stay, and the next walk looks again.'}
+          </p>
+          <Decision id={id} describedBy={heading} />
+          <AsCommands commands={commands} />
+        </>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,57 @@
+import type { ApiAnswer } from '../../api/plumbing/in-process-api.js';
+import { type ErrorCode, MusterError } from '../../core/errors.js';
+import { adviceFor } from '../parts/advice.js';
+import type { PageContent } from '../parts/layout.js';
+import { useAddress } from '../parts/view.js';
+
+/** What the API says of a call that it does not do. */
+export interface ShownProblem {
+  readonly status: number;
+  readonly code: string;
+  readonly detail: string;
+}
+
+/** The problem in an answer, as an error with what pages show of one. */
+export function problemIn({ body }: ApiAnswer): MusterError & ShownProblem {
+  const { code = 'internal_error', detail = 'The API did not say why.' } = (body ?? {}) as { code?: ErrorCode; detail?: string };
+  return Object.assign(new MusterError(code, detail), { detail });
+}
+
+const TITLES: Readonly<Record<number, string>> = { 401: 'Signed out', 403: 'Not allowed', 404: 'Not found' };
+
+/** Of what is not there: what a person calls it, and the page on which what is there is listed. */
+const MISSING: Readonly<Record<string, readonly [title: string, path: string, list: string]>> = {
+  company_not_found: ['No such company', '/companies', 'To the companies'],
+  run_not_found: ['No such run', '/runs', 'To the runs'],
+  hold_not_found: ['No such hold', '/holds', 'To the holds'],
+  notification_not_found: ['No such notification', '/notifications', 'To the notifications'],
+  token_not_found: ['No such token', '/tokens', 'To the tokens'],
+  not_found: ['No such page', '/', 'To the overview'],
+};
+
+/** A page for what was not done, or is not there: why, what to do next, and a way back. `back` is where the form was, an address of a page. */
+export function problemPage({ status, code, detail }: ShownProblem, back?: string): PageContent {
+  const [missing, list, listName] = MISSING[code] ?? [undefined, '/', 'To the overview'];
+  const title = missing ?? TITLES[status] ?? 'That did not work';
+  const advice = adviceFor(code);
+  return {
+    title,
+    status,
+    body: (
+      <div class="card narrow">
+        <h1>{title}</h1>
+        <p role="alert">{detail}</p>
+        {advice && <p class="hint">{advice}</p>}
+        <p class="hint">
+          Code: <code>{code}</code>
+        </p>
+        <p>{back === undefined ? <WayTo path={list} name={listName} /> : <WayTo path={back} name="Back" />}</p>
+      </div>
+    ),
+  };
+}
+
+function WayTo({ path, name }: { readonly path: string; readonly name: string }) {
+  const address = useAddress();
+  return <a href={address(path)}>{name}</a>;
+}

@@ -1,0 +1,123 @@
+import type { BudgetModel } from '../../api/operation/budget.js';
+import type { QueueModel } from '../../api/operation/queue.js';
+import type { RunModel } from '../../api/runs/run-model.js';
+import { AsCommands } from '../parts/action-form.js';
+import { adviceFor } from '../parts/advice.js';
+import { type Column, column, DataTable } from '../parts/data-table.js';
+import type { PageContent } from '../parts/layout.js';
+import type { ListAnswer } from '../parts/list-page.js';
+import type { PageRequest } from '../parts/page-request.js';
+import { durationText, Environment, numberText } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+import { RunTable } from './runs-page.js';
+
+const LIMIT = 25;
+
+export async function queuePage({ ask }: PageRequest): Promise<PageContent> {
+  const runsThat = (status: string) => ask<ListAnswer<RunModel>>(`/api/runs?status=${status}&limit=${LIMIT}`);
+  const [queues, running, queued, budget] = await Promise.all([
+    // The rest is worth seeing when the queue does not answer.
+    ask<{ data: readonly QueueModel[] }>('/api/queue').catch(() => undefined),
+    runsThat('running'),
+    runsThat('queued'),
+    ask<{ data: readonly BudgetModel[] }>('/api/budget'),
+  ]);
+  return { title: 'Queue', body: <Queue queues={queues?.data} running={running} queued={queued} budget={budget.data} /> };
+}
+
+interface QueueProps {
+  /** Undefined: the queue does not answer. */
+  readonly queues: readonly QueueModel[] | undefined;
+  readonly running: ListAnswer<RunModel>;
+  readonly queued: ListAnswer<RunModel>;
+  readonly budget: readonly BudgetModel[];
+}
+
+function Queue({ queues, running, queued, budget }: QueueProps) {
+  const address = useAddress();
+  return (
+    <div id="queue" hx-get={address('/queue')} hx-trigger="every 10s" hx-select="#queue" hx-swap="outerHTML">
+      <h1>Queue</h1>
+      <p class="lead">Jobs are wake-up calls. What becomes of a run is below, whatever the queue holds.</p>
+      {queues ? (
+        <DataTable
+          caption="What each queue holds"
+          columns={QUEUES}
+          rows={queues}
+          keyOf={({ queue, environment }) => `${queue} ${environment}`}
+          empty="There is no queue yet: a worker makes it."
+        />
+      ) : (
+        <p class="notice bad" role="alert">
+          The queue does not answer. {adviceFor('queue_unavailable')}
+        </p>
+      )}
+      <h2>Running</h2>
+      <RunTable rows={running.data} caption="Runs that a worker has" empty="No worker has a run." />
+      <More list={running} status="running" />
+      <h2>Waiting</h2>
+      <RunTable rows={queued.data} caption="Runs that wait for a worker, or to retry" empty="No run waits." />
+      <More list={queued} status="queued" />
+      <h2>Request budget</h2>
+      <BudgetTable rows={budget} />
+      <AsCommands
+        commands={[
+          { label: 'The queues', call: { method: 'GET', path: '/api/queue' } },
+          { label: 'Running', call: { method: 'GET', path: '/api/runs?status=running' } },
+          { label: 'Waiting', call: { method: 'GET', path: '/api/runs?status=queued' } },
+          { label: 'Request budget', call: { method: 'GET', path: '/api/budget' } },
+        ]}
+      />
+    </div>
+  );
+}
+
+const QUEUES: readonly Column<QueueModel>[] = [
+  column('Queue', ({ queue }) => <b>{queue}</b>),
+  column('Waiting', ({ waiting }) => numberText(waiting), { numeric: true }),
+  column('For', ({ oldest_waiting_seconds: seconds }) => (seconds === null ? '' : durationText(seconds * 1_000)), {
+    numeric: true,
+  }),
+  column('Active', ({ active }) => numberText(active), { numeric: true }),
+  column('Put off', ({ delayed }) => numberText(delayed), { numeric: true }),
+  column('Failed in a day', ({ failed }) => numberText(failed), { numeric: true }),
+  column('Repeats', ({ repeatable }) => (
+    <small class="details">
+      {repeatable.map(({ name, every_seconds }) => `${name} each ${durationText(every_seconds * 1_000)}`).join(', ')}
+    </small>
+  )),
+];
+
+function More({ list, status }: { readonly list: ListAnswer<RunModel>; readonly status: string }) {
+  const address = useAddress();
+  return list.next_cursor === null ? null : (
+    <p>
+      <a href={address(`/runs?status=${status}`)}>All of them</a>
+    </p>
+  );
+}
+
+/** What each environment's API is asked for. */
+export function BudgetTable({ rows }: { readonly rows: readonly BudgetModel[] }) {
+  return (
+    <DataTable
+      caption="What all workers together ask of each environment's API"
+      rows={rows}
+      keyOf={({ environment }) => environment}
+      empty="No environment of the service is configured."
+      columns={BUDGET}
+    />
+  );
+}
+
+const BUDGET: readonly Column<BudgetModel>[] = [
+  column('Environment', ({ environment }) => <Environment name={environment} />),
+  column(
+    'Limit',
+    ({ limit_per_second: limit, source }) => (limit === null ? 'none yet' : `${numberText(limit)} a second, ${source}`),
+    { numeric: true },
+  ),
+  column('At once', ({ in_flight_limit: limit }) => (limit === null ? 'not known' : numberText(limit)), { numeric: true }),
+  column('Asked in the last minute', ({ used_last_minute }) => numberText(used_last_minute), { numeric: true }),
+  column('Of these refused', ({ refused_last_minute }) => numberText(refused_last_minute), { numeric: true }),
+];

@@ -1,0 +1,214 @@
+import type { RunModel, WalkModel } from '../../api/runs/run-model.js';
+import { ActionForm, AsCommands, useCommands } from '../parts/action-form.js';
+import { adviceFor, proofInWords, unverifiedInWords } from '../parts/advice.js';
+import type { PageContent } from '../parts/layout.js';
+import { listAddress } from '../parts/list-page.js';
+import type { PageRequest } from '../parts/page-request.js';
+import { ReadingCard } from '../parts/reading-card.js';
+import {
+  CompanyLink,
+  durationText,
+  Environment,
+  numberText,
+  ServiceSays,
+  State,
+  triggerText,
+  When,
+} from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+import { Took } from './runs-page.js';
+
+export async function runPage({ ask, params: { id = '' } }: PageRequest): Promise<PageContent> {
+  const run = await ask<RunModel>(`/api/runs/${encodeURIComponent(id)}`);
+  return { title: `Run of ${nameOf(run)}`, body: <RunView run={run} /> };
+}
+
+const nameOf = ({ company_name, company_id }: RunModel) => company_name || company_id;
+
+function isOver({ status }: Pick<RunModel, 'status'>): boolean {
+  return status !== 'queued' && status !== 'running';
+}
+
+function RunView({ run }: { readonly run: RunModel }) {
+  const address = useAddress();
+  const commands = [
+    ...(isOver(run) ? [] : useCommands(['run.cancel'], { id: run.id })),
+    { label: 'This run', call: { method: 'GET', path: `/api/runs/${run.id}` } as const },
+  ];
+  return (
+    // The script follows the events of the address, and asks for this element anew when the state of the run has changed.
+    <div id="run" data-follow={isOver(run) ? undefined : address(`/runs/${run.id}/events`)} data-state={stateOf(run)}>
+      <div class="head">
+        <div>
+          <h1>Run of {nameOf(run)}</h1>
+          <p class="under">
+            <State of={run.status} />
+            <Environment name={run.environment} />
+            <CompanyLink environment={run.environment} companyId={run.company_id} />
+          </p>
+        </div>
+        <div class="actions">
+          {!isOver(run) && <ActionForm name="run.cancel" fields={{ id: run.id }} />}
+          <AsCommands commands={commands} />
+        </div>
+      </div>
+      <Facts run={run} />
+      {run.error && <Failure {...run.error} />}
+      <h2>Lists</h2>
+      {run.walks.length === 0 && <p class="empty">No list has been begun yet.</p>}
+      {run.walks.map((walk) => {
+        const isSaidAbove = walk.error?.message === run.error?.message;
+        if (run.kind === 'sync') return <WalkCard key={walk.resource} runId={run.id} walk={walk} isSaidAbove={isSaidAbove} />;
+        return (
+          <ReadingCard key={walk.resource} walk={walk}>
+            {walk.error && !isSaidAbove && <Failure {...walk.error} />}
+          </ReadingCard>
+        );
+      })}
+      {run.walks.some(({ verified }) => verified) && (
+        <p>
+          <a href={address(listAddress('/certificates', { environment: run.environment, company_id: run.company_id }))}>
+            Certificates of what was proved
+          </a>
+        </p>
+      )}
+      {!isOver(run) && (
+        <p class="hint" data-followed>
+          <a href={address(`/runs/${run.id}`)}>Look again</a>
+        </p>
+      )}
+    </div>
+  );
+}
+
+/** Changes whenever more than numbers of the page change; control-room.js makes the same text of an event. */
+function stateOf({ status, attempts, walks }: RunModel): string {
+  const ofWalk = (walk: WalkModel) => (walk.total_records === null ? walk.status : `${walk.status} of a number`);
+  return [status, attempts, ...walks.map(ofWalk)].join(', ');
+}
+
+function Facts({ run }: { readonly run: RunModel }) {
+  return (
+    <dl class="facts">
+      <div>
+        <dt>Why</dt>
+        <dd>
+          {triggerText(run.trigger)},{' '}
+          {run.kind === 'verify' ? 'nothing is changed' : run.mode === 'full' ? 'everything anew' : 'from the last checkpoints'}
+        </dd>
+      </div>
+      <div>
+        <dt>Asked for</dt>
+        <dd>
+          <When at={run.created_at} />
+        </dd>
+      </div>
+      <div>
+        <dt>{isOver(run) ? 'Took' : 'Has taken'}</dt>
+        <dd>
+          <Took run={run} />
+        </dd>
+      </div>
+      {typeof run.estimated_seconds_left === 'number' && (
+        <div>
+          <dt>Still takes about</dt>
+          <dd>{durationText(run.estimated_seconds_left * 1_000)}</dd>
+        </div>
+      )}
+      <div>
+        <dt>Attempts</dt>
+        <dd>{numberText(run.attempts)}</dd>
+      </div>
+      {run.retry_at && (
+        <div>
+          <dt>Tries again</dt>
+          <dd>
+            <When at={run.retry_at} />
+          </dd>
+        </div>
+      )}
+    </dl>
+  );
+}
+
+function Failure({ code, message }: { readonly code: string; readonly message: string }) {
+  const advice = adviceFor(code);
+  return (
+    <div class="notice bad">
+      <p>{message}</p>
+      {advice && <p>{advice}</p>}
+      <p class="hint">
+        Code: <code>{code}</code>
+      </p>
+    </div>
+  );
+}
+
+const COUNTS = ['received', 'inserted', 'updated', 'unchanged', 'deleted', 'rejected'] as const;
+
+interface WalkCardProps {
+  readonly runId: string;
+  readonly walk: WalkModel;
+  /** The error of the run is that of the walk. */
+  readonly isSaidAbove: boolean;
+}
+
+function WalkCard({ runId, walk, isSaidAbove }: WalkCardProps) {
+  const address = useAddress();
+  const { resource, status, received, total_records, pages, passes, resumed } = walk;
+  const whole = total_records ?? 0;
+  return (
+    <section class="card walk" aria-labelledby={`list-${resource}`} data-walk={resource}>
+      <h3 id={`list-${resource}`}>
+        {resource} <State of={status} />
+      </h3>
+      {status === 'running' && whole > 0 && (
+        <progress max={whole} value={Math.min(received, whole)} aria-label={`Received of ${resource}`} data-count="received" />
+      )}
+      <dl class="counts">
+        {COUNTS.map((name) => (
+          <div key={name} class={name === 'rejected' && walk.rejected > 0 ? 'bad' : undefined}>
+            <dt>{name}</dt>
+            <dd>
+              <span data-count={name}>{numberText(walk[name])}</span>
+              {name === 'received' && total_records !== null && <small> of {numberText(total_records)}</small>}
+            </dd>
+          </div>
+        ))}
+        <div>
+          <dt>pages</dt>
+          <dd>
+            <span data-count="pages">{numberText(pages)}</span>
+            {passes > 1 && <small> in {numberText(passes)} passes</small>}
+          </dd>
+        </div>
+      </dl>
+      {status === 'running' && <p class="hint" data-rate />}
+      <Outcome walk={walk} />
+      {walk.inserted + walk.updated + walk.deleted > 0 && (
+        <p>
+          <a href={address(`/runs/${runId}/diff?resource=${resource}`)}>
+            What changed<span class="unseen"> in {resource}</span>
+          </a>
+        </p>
+      )}
+      {resumed && <p class="hint">It went on from a checkpoint: what was received before is counted.</p>}
+      {walk.error && !isSaidAbove && <Failure {...walk.error} />}
+      <ServiceSays sentence={walk.service_says} />
+    </section>
+  );
+}
+
+/** The proof in plain words, or why there is none. */
+function Outcome({ walk }: { readonly walk: WalkModel }) {
+  const { status, verified, proof, unverified_reason, unverified_detail } = walk;
+  if (status !== 'succeeded') return null;
+  if (verified) return <p class="proof good">{proofInWords(proof)}</p>;
+  if (unverified_reason === 'unavailable') return <p class="proof">{unverifiedInWords(unverified_reason)}</p>;
+  return (
+    <p class="proof warn">
+      {unverified_reason === undefined ? 'Not proved complete.' : unverifiedInWords(unverified_reason)} {unverified_detail}
+      What was received is mirrored; nothing was deleted.
+    </p>
+  );
+}

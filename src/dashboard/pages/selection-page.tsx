@@ -1,0 +1,55 @@
+import type { PageContent } from '../parts/layout.js';
+import { CompanyLink, numberText } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+import type { ShownProblem } from './problem-page.js';
+
+/** A company with which it was not done, and why. */
+export interface Refused {
+  readonly environment: string;
+  readonly companyId: string;
+  readonly name: string | undefined;
+  readonly problem: ShownProblem;
+}
+
+interface Selection {
+  /** What was to be done. */
+  readonly title: string;
+  readonly count: number;
+  readonly problems: readonly Refused[];
+  readonly back: string;
+}
+
+/** What became of an action on several companies. */
+export function selectionPage(selection: Selection): PageContent {
+  return { title: selection.title, body: <SelectionResult {...selection} /> };
+}
+
+function SelectionResult({ title, count, problems, back }: Selection) {
+  const address = useAddress();
+  const done = count - problems.length;
+  return (
+    <div class="card narrow">
+      <h1>{title}</h1>
+      {count === 0 ? (
+        <p role="alert">No company was selected: tick some, and press the button again.</p>
+      ) : (
+        <p role="status">
+          Done for {numberText(done)} of {numberText(count)} selected companies.
+        </p>
+      )}
+      {problems.length > 0 && (
+        <ul class="problems">
+          {problems.map(({ environment, companyId, name, problem }) => (
+            <li key={`${environment}/${companyId}`}>
+              <CompanyLink environment={environment} companyId={companyId} name={name} />
+              <p>{problem.detail}</p>
+            </li>
+          ))}
+        </ul>
+      )}
+      <p>
+        <a href={address(back)}>Back to the companies</a>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,126 @@
+import type { NamedTokenModel } from '../../api/operation/named-tokens.js';
+import { ROLES } from '../../db/tables/named-tokens.js';
+import { ActionForm, AsCommands, useCommands, useMay } from '../parts/action-form.js';
+import { type Column, column, DataTable } from '../parts/data-table.js';
+import type { PageContent } from '../parts/layout.js';
+import { filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import type { PageRequest } from '../parts/page-request.js';
+import { When } from '../parts/shown-values.js';
+import { useAddress } from '../parts/view.js';
+import { Copyable } from './company-page.js';
+
+const RIGHTS = {
+  viewer: 'reads',
+  operator: 'reads, syncs, cancels, pauses, resumes, decides holds, makes connect links',
+  admin: 'everything',
+} as const;
+
+export async function tokensPage({ ask, query }: PageRequest): Promise<PageContent> {
+  const list = await ask<ListAnswer<NamedTokenModel>>(listAddress('/api/tokens', filtersOf(query, ['cursor'])));
+  return { title: 'Tokens', body: <Tokens list={list} /> };
+}
+
+function Tokens({ list }: { readonly list: ListAnswer<NamedTokenModel> }) {
+  const may = useMay();
+  const [first] = list.data;
+  const make = useCommands(['token.create'], { name: 'night watch', role: 'viewer' });
+  const withdraw = useCommands(first ? ['token.delete'] : [], { id: first?.id ?? '' });
+  return (
+    <>
+      <h1>Tokens</h1>
+      <p class="lead">Who may use the API and this control room. A session ends with its token.</p>
+      <DataTable
+        caption="Tokens, their roles and when they end"
+        rows={list.data}
+        keyOf={({ id }) => id}
+        empty="No token has a name yet: everybody uses the administrator’s."
+        columns={may('token.delete') ? [...COLUMNS, WITHDRAW] : COLUMNS}
+      />
+      <Pages path="/tokens" filters={{}} next={list.next_cursor} />
+      {may('token.create') && <NewToken />}
+      <AsCommands
+        commands={[
+          { label: 'This list', call: { method: 'GET', path: '/api/tokens' } },
+          ...make,
+          ...withdraw.map((command) => ({ ...command, label: 'Withdraw, here the first of the list' })),
+        ]}
+      />
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<NamedTokenModel>[] = [
+  column('Name', ({ id, name }) => <b id={`token-${id}`}>{name}</b>),
+  column('Role', ({ role }) => role),
+  column('Made', ({ created_at, created_by }) => (
+    <>
+      <When at={created_at} /> <small class="why">by {created_by}</small>
+    </>
+  )),
+  column('Ends', ({ expires_at }) => <When at={expires_at} />),
+  column('Last used', ({ last_used_at }) => <When at={last_used_at} />),
+];
+
+const WITHDRAW = column<NamedTokenModel>('Withdraw', ({ id }) => (
+  <ActionForm name="token.delete" fields={{ id }} describedBy={`token-${id}`} />
+));
+
+function NewToken() {
+  return (
+    <section class="card narrow" aria-labelledby="new-token">
+      <h2 id="new-token">A new token</h2>
+      <ActionForm name="token.create" fields={{}}>
+        <label>
+          <span>Name</span>
+          <input type="text" name="name" required maxLength={100} />
+        </label>
+        <label>
+          <span>Role</span>
+          <select name="role">
+            {ROLES.map((role) => (
+              <option key={role} value={role}>
+                {role}: {RIGHTS[role]}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          <span>Ends on, if ever</span>
+          <input type="date" name="expires_at" />
+        </label>
+      </ActionForm>
+    </section>
+  );
+}
+
+/** The token that was made. It is shown this once. */
+export function tokenPage(
+  made: { readonly token: string; readonly name: string; readonly role: string },
+  back: string,
+): PageContent {
+  return { title: 'The token', body: <MadeToken {...made} back={back} /> };
+}
+
+function MadeToken({
+  token,
+  name,
+  role,
+  back,
+}: {
+  readonly token: string;
+  readonly name: string;
+  readonly role: string;
+  readonly back: string;
+}) {
+  const address = useAddress();
+  return (
+    <div class="card narrow">
+      <h1>The token of {name} is made</h1>
+      <p>It has the role {role}. Keep it now: it is shown this once, and only a hash of it is stored.</p>
+      <Copyable label="Token" value={token} />
+      <p>
+        <a href={address(back)}>Back</a>
+      </p>
+    </div>
+  );
+}

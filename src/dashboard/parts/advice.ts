@@ -1,0 +1,67 @@
+import { adviceOf } from '../../api/operation/issue-advice.js';
+
+/**
+ * What a person does about one company or one form, by the code of an error or the reason that a company must authorize again. What may hit many
+ * companies at once has its advice in the API.
+ */
+const ADVICE: Readonly<Record<string, string>> = {
+  invalid_request: 'Look at what the form was sent with, mend it and send it again.',
+  forbidden: 'Ask an administrator for a token with a higher role, or have them do it.',
+  company_paused: 'Resume the company first.',
+  reauthorization_required:
+    'Send the company’s administrator a connect link: until they authorize again, nothing can be fetched.',
+  token_refused: 'The service no longer takes the refresh token. Send the company’s administrator a connect link.',
+  refresh_outcome_unknown:
+    'An answer of the service was lost and with it the newest token. Send the company’s administrator a connect link.',
+  token_for_another_company:
+    'The service answered with another company’s token. Send the right company’s administrator a connect link.',
+  access_token_refused: 'The company has withdrawn the permission. Send its administrator a connect link.',
+  detached: 'This database is a copy: nothing is fetched from here. The installation itself goes on.',
+  removed_after_backup: 'The company was removed after the backup was taken that was restored: remove it again.',
+  token_busy: 'Nothing: another process refreshes the token. If it lasts, look at the log of that process.',
+  hold_not_open: 'Look at the newest hold of that list: this one is decided already, or a newer walk has replaced it.',
+  unknown_resource: 'Put the list back into the catalogue, or sync without it.',
+  walks_failed: 'See the error of each list below.',
+  queue_unavailable: 'See that Redis runs. Muster goes on by itself.',
+  database_busy: 'Wait a minute, and do it again: another transaction, such as the removal of a company, was in the way.',
+  overloaded: 'Wait a moment, and open the page again.',
+};
+
+export function adviceFor(code: string): string | undefined {
+  if (Object.hasOwn(ADVICE, code)) return ADVICE[code];
+  const { text, anchor } = adviceOf(code);
+  return anchor === code ? text : undefined;
+}
+
+/** Proofs in plain words (docs/verification.md). */
+const PROOFS: Readonly<Record<string, string>> = {
+  join: 'Complete: every page overlapped with the one before it, and the distinct records are as many as the service says.',
+  'two-pass': 'Complete: two readings in a row brought the same records, and as many as the service says.',
+  'token-chain': 'Complete: every page was followed to the one that it named, to the end of the list.',
+};
+
+export function proofInWords(proof: string | undefined): string {
+  return (proof !== undefined && PROOFS[proof]) || 'Complete: it was proved that every record was received.';
+}
+
+/** Why a walk that ended is not proved complete, and what to do (docs/verification.md). */
+const UNVERIFIED: Readonly<Record<string, string>> = {
+  rejected_records: 'Some records could not be kept. Have the service mend them: the next walk takes them in.',
+  duplicate_ids: 'Several records have one id. See whether another member is the id (`id` in the catalogue).',
+  total_mismatch: 'Another number of records was received than the service says. If it lasts, the service counts wrongly.',
+  total_changed: 'The list changed its length while it was read. Nothing at first; a larger `size` makes reading shorter.',
+  passes_disagree: 'The list has no stable order, and no two readings agreed. Nothing at first; a larger `size` helps.',
+  contradicting_envelope: 'A page contradicted its own totals. Check `pager` and `envelope` in the catalogue.',
+  never_ended: 'The list grew or moved as fast as it was read. Raise `size`; check the names of the paging parameters.',
+  end_unproved: 'The only page could have had another behind it. Check `fields.next` and `fields.total`, or raise `size` by one.',
+  end_contradicted: 'What stands around the records speaks of more of them, or of a failure.',
+  constants_lost: 'The links of this list lack constants of its entry.',
+  first_page_repeated: 'The first page came twice. Check `pager.first`: the service may number its pages from 1.',
+  parent_refused: 'A parent of this list left meanwhile. Nothing to do.',
+  unavailable: 'The company does not have this list, as the service says. Nothing to do: it is asked for again with every run.',
+  parents_unverified: 'Its parent list is not proved complete: see the reason there.',
+};
+
+export function unverifiedInWords(reason: string): string {
+  return UNVERIFIED[reason] ?? `Not proved complete (${reason}).`;
+}

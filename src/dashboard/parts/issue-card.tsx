@@ -1,0 +1,95 @@
+import { adviceOf } from '../../api/operation/issue-advice.js';
+import type { IssueModel } from '../../api/operation/issues.js';
+import { ActionForm, AsCommands, useCommands } from './action-form.js';
+import type { ActionName } from './actions.js';
+import { CompanyLink, companyCount, Environment, When } from './shown-values.js';
+import { useAddress } from './view.js';
+
+/** What is wrong, with how many companies, since when, and what does something about it. */
+export function IssueCard({ issue }: { readonly issue: IssueModel }) {
+  const { cause, environment, resource, severity, companies, first_seen_at, advice, docs_url, samples } = issue;
+  const heading = `issue-${issue.id}`;
+  return (
+    <section class={`card issue must-${severity === 'action' ? 'act' : 'watch'}`} aria-labelledby={heading}>
+      <h2 id={heading}>
+        {adviceOf(cause).title}
+        {resource && `: ${resource}`}
+      </h2>
+      <p class="under">
+        <b>{companyCount(companies)}</b>
+        <Environment name={environment} />
+        <span>
+          since <When at={first_seen_at} />
+        </span>
+      </p>
+      <p>
+        {advice} <a href={docs_url}>More about it</a>
+      </p>
+      <Remedy issue={issue} describedBy={heading} />
+      {samples.length > 0 && (
+        <details>
+          <summary>{samples.length < companies ? 'Some of them' : 'All of them'}</summary>
+          <ul class="ids">
+            {samples.map(({ company_id, company_name }) => (
+              <li key={company_id}>
+                <CompanyLink environment={environment} companyId={company_id} name={company_name} />
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+    </section>
+  );
+}
+
+/** The button that makes the call of an issue. */
+function buttonOf({ action }: Pick<IssueModel, 'action'>): ActionName | undefined {
+  if (action.path === '/api/connect-links/reauthorization') return 'connect_links.create';
+  if (action.path === '/api/held-tokens/release') return 'held_tokens.release';
+  if (action.path === '/api/notifications/redeliver') return 'notifications.redeliver';
+  if (action.path === '/api/syncs') return action.body?.status === 'failed' ? 'companies.failed' : 'companies.sync';
+  return undefined;
+}
+
+/** The list of the API in which a person sees one by one what the issue is of. */
+function listOf({ action, environment }: IssueModel): string | undefined {
+  if (action.method === 'GET') return action.path;
+  return buttonOf({ action }) === 'connect_links.create'
+    ? `/api/companies?status=reauthorization_required&environment=${environment}`
+    : undefined;
+}
+
+const PAGES_OF_LISTS: Readonly<Record<string, readonly [path: string, name: string]>> = {
+  '/api/companies': ['/companies', 'Show the companies'],
+  '/api/holds': ['/holds', 'Decide on the holds'],
+  '/api/budget': ['/queue', 'Show the request budget'],
+  '/api/queue': ['/queue', 'Show the queue'],
+  '/api/runs': ['/runs', 'Show the runs'],
+};
+
+/** What does something about it for all of them: the button, the page on which a person looks and decides, and the commands that are the same. */
+function Remedy({ issue, describedBy }: { readonly issue: IssueModel; readonly describedBy: string }) {
+  const address = useAddress();
+  const button = buttonOf(issue);
+  const fields = { environment: issue.environment };
+  const list = listOf(issue);
+  const [path = '', query = ''] = list?.split('?') ?? [];
+  const [page, name] = PAGES_OF_LISTS[path] ?? [];
+  const commands = useCommands(button ? [button] : [], fields);
+  return (
+    <div class="actions">
+      {button && <ActionForm name={button} fields={fields} describedBy={describedBy} />}
+      {page !== undefined && (
+        <a class="button" href={address(query === '' ? page : `${page}?${query}`)} aria-describedby={describedBy}>
+          {name}
+        </a>
+      )}
+      <AsCommands
+        commands={[
+          ...commands,
+          ...(list === undefined ? [] : [{ label: name ?? 'The list', call: { method: 'GET', path: list } as const }]),
+        ]}
+      />
+    </div>
+  );
+}

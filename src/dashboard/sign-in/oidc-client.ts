@@ -1,0 +1,163 @@
+import {
+  AuthorizationResponseError,
+  allowInsecureRequests,
+  authorizationCodeGrant,
+  buildAuthorizationUrl,
+  buildEndSessionUrl,
+  ClientSecretBasic,
+  ClientSecretPost,
+  type Configuration,
+  calculatePKCECodeChallenge,
+  customFetch,
+  discovery,
+  enableNonRepudiationChecks,
+  fetchUserInfo,
+  ResponseBodyError,
+  WWWAuthenticateChallengeError,
+} from 'openid-client';
+import type { Proxies } from '../../http/proxy/proxies.js';
+import { fetchThrough } from '../../http/proxy/through-proxies.js';
+import { registerSecret } from '../../observability/secret-registry.js';
+import { type Claims, isEnough } from './oidc-claims.js';
+import type { OidcSettings } from './oidc-settings.js';
+import type { SignInFlow } from './sign-in-flow.js';
+
+/** Of each request to the issuer: a person waits for it. */
+const TIMEOUT_SECONDS = 10;
+/** The issuer is asked again after so long where it is found: it may have moved. */
+const KNOWN_MS = 3_600_000;
+
+/**
+ * What came of a signing in that signed nobody in. `unreachable`: no answer, or none that can be read. `cancelled`: the issuer sent the person back without a code.
+ * `spent`: it does not take the code, or not any more. `rejected`: it does not take Muster. `untrusted`: what it said does not hold.
+ */
+type OidcFault = 'unreachable' | 'cancelled' | 'spent' | 'rejected' | 'untrusted';
+
+export class OidcError extends Error {
+  readonly fault: OidcFault;
+  /** A word of the protocol, and never a text of the issuer's. */
+  readonly reason: string;
+
+  constructor(fault: OidcFault, reason: string) {
+    super(`Signing in by OpenID Connect failed: ${fault} (${reason})`);
+    this.fault = fault;
+    this.reason = reason;
+  }
+}
+
+/** Codes of the library for answers that are none of OpenID Connect: of a proxy before the issuer, or of an issuer that is broken. */
+const UNREADABLE: ReadonlySet<string> = new Set([
+  'OAUTH_TIMEOUT',
+  'OAUTH_PARSE_ERROR',
+  'OAUTH_RESPONSE_IS_NOT_JSON',
+  'OAUTH_RESPONSE_IS_NOT_CONFORM',
+]);
+
+/** Signs people in at an issuer: the authorization code flow with PKCE, state and nonce, and ID tokens whose signatures were checked. */
+export class OidcClient {
+  readonly #settings: OidcSettings;
+  readonly #callback: URL;
+  readonly #now: () => number;
+  readonly #proxies: Proxies | undefined;
+  #known: { readonly configuration: Promise<Configuration>; readonly until: number } | undefined;
+
+  constructor(
+    settings: OidcSettings,
+    { callback, now, proxies }: { readonly callback: URL; readonly now: () => number; readonly proxies?: Proxies | undefined },
+  ) {
+    this.#settings = settings;
+    this.#callback = callback;
+    this.#now = now;
+    this.#proxies = proxies;
+    registerSecret(settings.clientSecret.reveal(), { lasting: true });
+  }
+
+  /** Where the person signs in. Throws OidcError. */
+  async signInUrl({ state, nonce, verifier }: SignInFlow): Promise<URL> {
+    const configuration = await this.#configuration();
+    return buildAuthorizationUrl(configuration, {
+      redirect_uri: this.#callback.href,
+      scope: this.#settings.scope,
+      response_type: 'code',
+      code_challenge: await calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+      state,
+      nonce,
+    });
+  }
+
+  /** What the issuer says of the person whom it sent back with this query. The user info is asked for where the ID token lacks something. Throws OidcError. */
+  async claimsOf(query: string, { state, nonce, verifier }: SignInFlow): Promise<Claims> {
+    const configuration = await this.#configuration();
+    const address = new URL(`${this.#callback.href}?${query}`);
+    registerSecret(address.searchParams.get('code') ?? '');
+    const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
+    return this.#asked(async () => {
+      const tokens = await authorizationCodeGrant(configuration, address, checks);
+      const claims = tokens.claims() as Claims;
+      if (isEnough(claims, this.#settings) || configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
+      return { ...(await fetchUserInfo(configuration, tokens.access_token, claims.sub)), ...claims };
+    });
+  }
+
+  /** Where people sign out of the issuer itself; undefined where it has no such page. Throws OidcError. */
+  async signOutUrl(): Promise<URL | undefined> {
+    const configuration = await this.#configuration();
+    const { end_session_endpoint: endpoint } = configuration.serverMetadata();
+    return endpoint === undefined ? undefined : buildEndSessionUrl(configuration);
+  }
+
+  /** Looks the issuer up when somebody is about to sign in, and not before: Muster starts without it. */
+  #configuration(): Promise<Configuration> {
+    if (this.#known && this.#now() < this.#known.until) return this.#known.configuration;
+    const configuration = this.#asked(() => this.#discover());
+    this.#known = { configuration, until: this.#now() + KNOWN_MS };
+    // A lookup that failed is made again by the next person.
+    configuration.catch(() => {
+      if (this.#known?.configuration === configuration) this.#known = undefined;
+    });
+    return configuration;
+  }
+
+  async #discover(): Promise<Configuration> {
+    const { issuer, clientId, clientSecret } = this.#settings;
+    const secret = clientSecret.reveal();
+    // Settings allow http on loopback alone.
+    const execute = [enableNonRepudiationChecks, ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : [])];
+    const authenticate: ReturnType<typeof ClientSecretBasic> = (server, client, body, headers) => {
+      // What OpenID Connect says of a server that names no method.
+      const { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] } = server;
+      const how = methods.includes('client_secret_basic') ? ClientSecretBasic(secret) : ClientSecretPost(secret);
+      return how(server, client, body, headers);
+    };
+    const through = this.#proxies?.areSet ? { [customFetch]: await fetchThrough(this.#proxies) } : {};
+    return discovery(issuer, clientId, undefined, authenticate, { execute, timeout: TIMEOUT_SECONDS, ...through });
+  }
+
+  async #asked<T>(work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw faultOf(error);
+    }
+  }
+}
+
+/** The library's errors hold answers, and with them tokens: what is not read here is dropped. */
+function faultOf(error: unknown): OidcError {
+  if (error instanceof AuthorizationResponseError) return new OidcError('cancelled', word(error.error));
+  if (error instanceof ResponseBodyError) {
+    if (error.status >= 500) return new OidcError('unreachable', word(error.error));
+    return new OidcError(error.error === 'invalid_grant' ? 'spent' : 'rejected', word(error.error));
+  }
+  if (error instanceof WWWAuthenticateChallengeError) return new OidcError('rejected', word(error.cause[0]?.parameters.error));
+  const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
+  // What `fetch` throws where no answer came.
+  if (error instanceof TypeError && code === undefined) return new OidcError('unreachable', word(cause?.code));
+  const reason = word(code);
+  return new OidcError(UNREADABLE.has(reason) ? 'unreachable' : 'untrusted', reason);
+}
+
+function word(text: unknown): string {
+  return typeof text === 'string' && /^\w{1,64}$/.test(text) ? text : 'unknown';
+}

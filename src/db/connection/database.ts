@@ -1,0 +1,109 @@
+import pg from 'pg';
+import { PrismaClient } from '../../generated/prisma/client.js';
+import { connectionOptions, sessionOptions } from './connection-options.js';
+import { takePooledStep } from './pooled-step.js';
+import { PoolerAdapter } from './pooler-adapter.js';
+import { prepareSession, type Settings, STEPS } from './session.js';
+
+/** Connections to PostgreSQL: one pool seen twice, as typed models through Prisma and as plain `pg`, and one for steps alone. */
+export interface Database {
+  readonly prisma: PrismaClient;
+  readonly pool: pg.Pool;
+  /** For takeStep: what a walk does again and again, by statements whose plans are made once. */
+  readonly steps: Steps;
+  /** Resolves when every connection is closed; waits for those in use. May be called twice. */
+  close(): Promise<void>;
+}
+
+export interface Steps {
+  query<Row extends object>(statement: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
+}
+
+export interface DatabaseOptions {
+  url: string;
+  /** Connections at most; 10 unless said. */
+  poolSize?: number;
+  /** Connections for steps at most; 4 unless said. */
+  stepPoolSize?: number;
+  /** What pg_stat_activity shows. */
+  applicationName?: string;
+}
+
+/**
+ * A new connection costs both sides some 20 ms until it has planned what a walk asks of it. Shorter than what load balancers give one
+ * that idles, of which the shortest is four minutes.
+ */
+const IDLE_TIMEOUT_MS = 120_000;
+
+/** Opens no connection yet: the first query does. */
+export function openDatabase(options: DatabaseOptions): Database {
+  const { url, poolSize = 10, stepPoolSize = 4, applicationName = 'muster' } = options;
+  // Until a connection shows otherwise: statements without names go through every pooler.
+  let isPooled = true;
+  const openPool = (max: number, settings: Settings = {}) => {
+    const pool = new pg.Pool({
+      ...connectionOptions(url, applicationName),
+      max,
+      idleTimeoutMillis: IDLE_TIMEOUT_MS,
+      onConnect: async (client) => {
+        isPooled = (await prepareSession(client, sessionOptions(url), settings)) === 'pooled';
+      },
+    });
+    // The pool replaces a connection that broke, and whoever used it gets the error from the query. Without a listener
+    // the event alone would end the process: for idle connections on the pool, for those in use on the client.
+    pool.on('error', () => {});
+    pool.on('connect', (client) => void client.on('error', () => {}));
+    return pool;
+  };
+  const namedUnlessPooled = () => {
+    const nameOf = statementNames();
+    return (statement: { readonly sql: string }) => (isPooled ? '' : nameOf(statement));
+  };
+  const pool = openPool(poolSize);
+  const prisma = new PrismaClient({
+    adapter: new PoolerAdapter(pool, { statementNameGenerator: namedUnlessPooled(), isPooled: () => isPooled }),
+    // Any other looks at the stack of every call, in case that it fails: a twentieth of what a small company costs.
+    errorFormat: 'minimal',
+  });
+  const stepPool = openPool(stepPoolSize, STEPS);
+  const nameOf = namedUnlessPooled();
+  let closed: Promise<unknown> | undefined;
+  return {
+    prisma,
+    pool,
+    steps: {
+      query: (statement) =>
+        isPooled ? takePooledStep(stepPool, statement) : stepPool.query({ ...statement, name: nameOf({ sql: statement.text }) }),
+    },
+    close: async () => void (await (closed ??= prisma.$disconnect().then(() => Promise.all([pool.end(), stepPool.end()])))),
+  };
+}
+
+/** A connection of its own for checks whether the database answers: they must not wait behind anybody's work. Opened by the first query. */
+export function openCheckConnection(url: string): pg.Pool {
+  const pool = new pg.Pool({
+    ...connectionOptions(url, 'muster readiness'),
+    max: 1,
+    idleTimeoutMillis: IDLE_TIMEOUT_MS,
+    onConnect: async (client) => void (await prepareSession(client, sessionOptions(url))),
+  });
+  pool.on('error', () => {});
+  pool.on('connect', (client) => void client.on('error', () => {}));
+  return pool;
+}
+
+/** Statements with a name, at most. Later ones are parsed and planned each time: texts of ever new lengths end there. */
+const MOST_NAMES = 500;
+
+/** Names statements by their text, so that each connection parses and plans one only the first times it meets it. '' = no name. */
+export function statementNames(): (statement: { readonly sql: string }) => string {
+  const names = new Map<string, string>();
+  return ({ sql }) => {
+    const known = names.get(sql);
+    if (known !== undefined) return known;
+    if (names.size === MOST_NAMES) return '';
+    const name = `muster_${names.size}`;
+    names.set(sql, name);
+    return name;
+  };
+}

@@ -1,0 +1,23 @@
+import type pg from 'pg';
+import { MusterError } from '../../core/errors.js';
+import { translateDatabaseError } from '../connection/sql-state.js';
+import { migrationNames } from './migrate.js';
+
+/** Throws `process_outdated` where a newer version has changed the database so that this one cannot go on beside it; `database_unavailable`. */
+export async function requireCompatible(db: Pick<pg.Pool | pg.Client, 'query'>): Promise<void> {
+  const needs = await readNeeds(db);
+  if ((await migrationNames()).includes(needs)) return;
+  throw new MusterError(
+    'process_outdated',
+    `The database is that of a newer version of Muster (migration ${needs}), beside which this one cannot go on. Start the newer version in its place.`,
+  );
+}
+
+async function readNeeds(db: Pick<pg.Pool | pg.Client, 'query'>): Promise<string> {
+  try {
+    const { rows } = await db.query<{ needs: string }>('SELECT needs FROM muster.compatibility');
+    return rows[0]!.needs;
+  } catch (error) {
+    throw translateDatabaseError(error);
+  }
+}

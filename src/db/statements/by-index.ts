@@ -1,0 +1,18 @@
+import { Prisma } from '../../generated/prisma/client.js';
+import type { Database } from '../connection/database.js';
+import { READ_TIMEOUT } from '../connection/session.js';
+import { inTransaction, type Transaction } from '../connection/transaction.js';
+
+/**
+ * Has what follows in the transaction go by indexes: a plan that was made while a table was small, and is kept, must not scan all of it once it
+ * is large. Such plans look expensive, and to compile them would take longer than to execute them: so JIT is off wherever an `enable_…` is.
+ */
+export const BY_INDEX = Prisma.sql`set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`;
+
+/** Reads for an answer of the API, in one transaction, with one connection, by indexes. */
+export function readByIndex<T>(db: Pick<Database, 'prisma'>, read: (tx: Transaction) => Promise<T>): Promise<T> {
+  return inTransaction(db, async (tx) => {
+    await tx.$queryRaw`SELECT ${BY_INDEX}, set_config('statement_timeout', ${READ_TIMEOUT}, true)`;
+    return read(tx);
+  });
+}
