@@ -22,7 +22,7 @@ import { AccessTokenManager } from '../src/oauth/access-token-manager.js';
 import { Cipher, Keyring } from '../src/oauth/cipher.js';
 import { Connections } from '../src/oauth/connections.js';
 import { TokenEndpoint } from '../src/oauth/token-endpoint.js';
-import { ReceivedPairs } from '../src/oauth/unsaved-token-pairs.js';
+import { UnsavedTokenPairs } from '../src/oauth/unsaved-token-pairs.js';
 import { Vault } from '../src/oauth/vault.js';
 import type { Measures, Scale } from './measures.js';
 import { openRedis } from './redis.js';
@@ -77,7 +77,7 @@ async function refreshesPerSecond(databaseUrl: string, port: number, backend: Qu
   const settings = { baseUrl: url, authUrl: url, clientId: 'bench', clientSecret: new Secret('bench-secret'), redirectUri: url };
   const vault = new Vault(new Cipher(new Keyring([{ id: 'bench', key: new Secret(randomBytes(32).toString('base64')) }])));
   const endpoints = { test: new TokenEndpoint(http, settings, systemClock) };
-  const received = new ReceivedPairs(logger);
+  const received = new UnsavedTokenPairs(logger);
   const deps = { db, vault, endpoints, received, clock: systemClock, logger, connections: new Connections(db, systemClock) };
   const tokens = new AccessTokenManager(deps);
   await onboard(db, vault, companies);

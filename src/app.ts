@@ -28,7 +28,7 @@ import { ApiClient } from './http/api-client.js';
 import { databaseBudget } from './http/budget/budget-store.js';
 import { SharedRequestBudget } from './http/budget/shared-request-budget.js';
 import { HttpClient } from './http/http-client.js';
-import { AnswerMemory } from './http/response-memory.js';
+import { ResponseMemory } from './http/response-memory.js';
 import { exportQueue, notificationQueue, tokenQueue } from './jobs/due-queues.js';
 import { postgresBackend } from './jobs/postgres-queue.js';
 import { QueueGuard } from './jobs/queue-guard.js';
@@ -59,7 +59,7 @@ import { requireKnownKeys } from './oauth/known-keys.js';
 import { Onboarding } from './oauth/onboarding.js';
 import { TokenEndpoint } from './oauth/token-endpoint.js';
 import { TokenJournal } from './oauth/token-journal.js';
-import { ReceivedPairs } from './oauth/unsaved-token-pairs.js';
+import { UnsavedTokenPairs } from './oauth/unsaved-token-pairs.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
 import { Marks } from './privacy/marks.js';
@@ -168,7 +168,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const journal = config.tokenJournal === undefined ? undefined : new TokenJournal(config.tokenJournal, { db, vault, logger });
   if (journal) await stack.start(journal);
   const connections = new Connections(db, clock, journal);
-  const received = new ReceivedPairs(logger);
+  const received = new UnsavedTokenPairs(logger);
   stack.push({ name: 'received pairs', stop: () => received.settle() });
   const oauth = { db, clock, logger, vault, connections, endpoints, received, journal, refreshMarginSeconds };
   const tokens = new AccessTokenManager(oauth);
@@ -195,7 +195,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   const webhook = config.webhook && new Webhook(config.webhook, clock, { proxies: config.proxies });
   if (webhook) stack.push({ name: 'webhook', stop: () => webhook.close() });
   const authorizeUrl = async (company: CompanyKey) => (await links.reauthorizationLinks([company])).get(keyText(company))?.url;
-  const answers = new AnswerMemory(config.answerMemoryBytes);
+  const answers = new ResponseMemory(config.answerMemoryBytes);
   const deliverer = new Deliverer({ db, webhook, publicUrl: config.publicUrl, authorizeUrl, logger });
   return {
     ...oauth,

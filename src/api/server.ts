@@ -38,8 +38,8 @@ import { type AccessRules, requireRoles, requireToken } from './plumbing/access.
 import { type Authenticator, isToken } from './plumbing/authenticator.js';
 import type { Caller } from './plumbing/caller.js';
 import { type IdempotencyDependencies, takeIdempotencyKeys } from './plumbing/idempotency.js';
-import { type AnswerUnknown, type ApiForPages, InnerCalls } from './plumbing/in-process-api.js';
-import { LargeAnswers } from './plumbing/large-responses.js';
+import { type AnswerUnknown, type ApiForPages, InProcessApi } from './plumbing/in-process-api.js';
+import { LargeResponses } from './plumbing/large-responses.js';
 import { openServer } from './plumbing/open-server.js';
 import { describeApi } from './plumbing/openapi.js';
 import { answerNotFound, asksForPage, refuseOnceStopping } from './plumbing/problem.js';
@@ -137,7 +137,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
   refuseOnceStopping(app, closing.signal);
 
   const refused = new RefusedTokens({ ...deps, counter: countRefusedTokens(deps.metrics), signal: closing.signal });
-  const calls = new InnerCalls(app);
+  const calls = new InProcessApi(app);
   const access: AccessRules = {
     authenticate: async (token) => calls.redeem(token) ?? deps.authenticator.authenticate(token),
     onRight: ({ raw }) => sockets.trust(raw),
@@ -163,7 +163,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
       refuseUnknownQueries(api);
       takeIdempotencyKeys(api, deps);
       const refuseOtherMethods = watchMethods(api);
-      const largeAnswers = new LargeAnswers(deps.clock, limits);
+      const largeResponses = new LargeResponses(deps.clock, limits);
       for (const routes of [
         overviewRoute,
         nightRoutes,
@@ -190,7 +190,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
         auditRoutes,
         namedTokenRoutes,
       ])
-        await api.register(routes({ ...deps, largeAnswers }));
+        await api.register(routes({ ...deps, largeResponses }));
       await api.register(runEventRoutes(deps, limits.streams));
       refuseOtherMethods();
     },

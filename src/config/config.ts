@@ -142,7 +142,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
     if (!isSafe(callback)) missing(redirect, ', and PUBLIC_URL/oauth/callback, which stands in for it, is not https');
     const { [needed[0]]: baseUrl, [needed[1]]: authUrl, [needed[2]]: clientId, [needed[3]]: clientSecret } = values;
     if (!baseUrl || !authUrl || !clientId || !clientSecret) return undefined;
-    const { [optional[1]]: scope, [optional[2]]: requestsPerSecond, [optional[3]]: requestsAtOnce } = values;
+    const { [optional[1]]: scope, [optional[2]]: requestsPerSecond, [optional[3]]: maxConcurrentRequests } = values;
     return {
       baseUrl,
       ...(hasBases && { bases }),
@@ -150,7 +150,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
       clientId,
       clientSecret,
       redirectUri: values[redirect] ?? callback,
-      ...present({ scope, requestsPerSecond, requestsAtOnce }),
+      ...present({ scope, requestsPerSecond, maxConcurrentRequests }),
     };
   }
 

@@ -4,7 +4,7 @@ import type { Clock } from './clock.js';
 const REST = 20;
 
 /** Work that is to be done over and over, and takes long where there is much. Behind each time it rests, and a call meanwhile does nothing. */
-export function withRests(clock: Pick<Clock, 'monotonic'>, work: () => Promise<void>): () => Promise<void> {
+export function limitDutyCycle(clock: Pick<Clock, 'monotonic'>, work: () => Promise<void>): () => Promise<void> {
   let restsUntil = -Infinity;
   return async () => {
     const startedAt = clock.monotonic();

@@ -1,5 +1,5 @@
 /** Work that is done at intervals, and never twice at once: an interval that ends while the work is under way starts nothing. */
-export class Repetition {
+export class PeriodicTask {
   readonly #everyMs: number;
   readonly #work: () => Promise<void>;
   #timer: NodeJS.Timeout | undefined;

@@ -18,7 +18,7 @@ export interface ProviderSettings {
   readonly redirectUri: URL;
   /** The most that all workers together ask of the API; found where it is not set. */
   readonly requestsPerSecond?: number | undefined;
-  readonly requestsAtOnce?: number | undefined;
+  readonly maxConcurrentRequests?: number | undefined;
 }
 
 /** One of something for each environment that is configured. */

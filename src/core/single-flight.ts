@@ -4,7 +4,7 @@ import type { Clock } from './clock.js';
  * Work that many ask for at once is done once: whoever asks while it is under way, or until `keepMs` after its end, gets the same answer.
  * A failure is told to whoever waited for it, and is not kept.
  */
-export function sharedWork<T>(
+export function singleFlight<T>(
   work: () => Promise<T>,
   { clock, keepMs }: { readonly clock: Pick<Clock, 'monotonic'>; readonly keepMs: number },
 ): () => Promise<T> {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { type ReauthorizationLinkModel, reauthorizationLinksCsv } from '../api/companies/connect-links.js';
 import { CSV } from '../api/plumbing/csv.js';
-import type { ApiAnswer, ApiForPages } from '../api/plumbing/in-process-api.js';
+import type { ApiForPages, ApiResponse } from '../api/plumbing/in-process-api.js';
 import { MusterError } from '../core/errors.js';
 import { OF_SELECTED } from './pages/companies-page.js';
 import { connectLinkPage } from './pages/connect-company-page.js';
@@ -11,9 +11,9 @@ import { type Refused, selectionPage } from './pages/selection-page.js';
 import { tokenPage } from './pages/tokens-page.js';
 import { ACTIONS, type Action, findAction } from './parts/actions.js';
 import type { PageContent } from './parts/layout.js';
-import type { ListAnswer } from './parts/list-page.js';
+import type { ListResponse } from './parts/list-page.js';
 import { fieldsOf, refuseOtherSites, requireOwnForm } from './sign-in/form-checks.js';
-import { ownPath } from './sign-in/safe-redirect-path.js';
+import { safeRedirectPath } from './sign-in/safe-redirect-path.js';
 import type { Session } from './sign-in/sessions.js';
 
 interface ActionDependencies {
@@ -39,7 +39,7 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
   pages.post('/act/selection', { ...HIDDEN, preHandler: checkForm }, async (request, reply) => {
     const { session } = request;
     const fields = fieldsOf(request);
-    const back = ownPath(fields.get('back'));
+    const back = safeRedirectPath(fields.get('back'));
     const name = fields.get('action') ?? '';
     const action = actionNamed(name);
     const title = OF_SELECTED.find(([each]) => each === name)?.[1] ?? action.label;
@@ -60,12 +60,12 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     const { session } = request;
     const { name } = request.params as { name: string };
     const { back: given, csrf: _, ...fields } = Object.fromEntries(fieldsOf(request));
-    const back = ownPath(given);
+    const back = safeRedirectPath(given);
     const { as, ...asked } = fields;
     const answer = await api.calls.call(session.caller, actionNamed(name).call(asked));
     if (answer.status >= 400) return show(reply, problemPage(problemIn(answer), back), session);
     if (name === 'connect_links.create') {
-      const links = answer.body as ListAnswer<ReauthorizationLinkModel>;
+      const links = answer.body as ListResponse<ReauthorizationLinkModel>;
       if (as === 'csv') return sendFile(reply, 'links.csv', reauthorizationLinksCsv(links.data));
       return show(reply, connectLinksPage({ links, fields: asked, back }), session);
     }
@@ -90,7 +90,7 @@ function sendFile(reply: FastifyReply, name: string, csv: string): FastifyReply 
 }
 
 /** A page for what an answer tells this once: an address that connects a company, or a token. */
-function shownOnce({ body }: ApiAnswer, back: string): PageContent | undefined {
+function shownOnce({ body }: ApiResponse, back: string): PageContent | undefined {
   const { url, expires_at, token, name, role } = (body ?? {}) as Record<string, unknown>;
   if (typeof url === 'string' && typeof expires_at === 'string') return connectLinkPage({ url, expires_at }, back);
   if (typeof token === 'string') return tokenPage({ token, name: String(name), role: String(role) }, back);

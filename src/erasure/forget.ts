@@ -4,14 +4,14 @@ import { MusterError } from '../core/errors.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import { shareConnection } from '../db/tables/connections.js';
 import { dropBaseline, eraseServiceSentences } from '../db/tables/ledger-erasure.js';
-import { fenceList, findIdField, type ListKey, noteMarks } from '../db/tables/lists.js';
+import { fenceList, findIdField, type ListKey, recordMarks } from '../db/tables/lists.js';
 import { deleteMarks, insertMarks } from '../db/tables/marks.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
 import { childPrefix } from '../mirror/child-prefix.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
 import { idParts } from '../pagers/id-candidate.js';
-import { type IdValues, type ListMarks, type Marks, newPerson, standIn, withPrefix } from '../privacy/marks.js';
-import { eraseRecords, newStandIn } from './record-erasure.js';
+import { type IdValues, type ListMarks, type Marks, newPerson, placeholder, withPrefix } from '../privacy/marks.js';
+import { eraseRecords, newPlaceholder } from './record-erasure.js';
 
 // A record is forgotten: it is erased, and its marks keep walks from writing it again. The order is the lock order of every writer: the connection, the
 // lists, from which whoever walks them is fenced, then all that hangs on them. A walk that was opened before holds no marks, and cannot commit any more.
@@ -59,7 +59,7 @@ export async function liftMarks(tx: Transaction, deps: ForgetDependencies, { lis
   // By whichever member the person was marked, who asks has this one id.
   const persons = new Set(members.flatMap((member) => marks.personOf(new Map([[member, id]]), undefined) ?? []));
   await deleteMarks(tx, list, [...persons]);
-  await noteMarks(tx, list);
+  await recordMarks(tx, list);
   // A page that is as it was would be skipped for ever.
   await dropBaseline(tx, list);
   await dropCheckpoints(tx, list);
@@ -123,11 +123,11 @@ async function eraseRows(
   ids: readonly string[],
 ): Promise<number> {
   await eraseServiceSentences(tx, list);
-  let erased = await eraseRecords(tx, list, { ids, members, standInOf: () => standIn(person) });
+  let erased = await eraseRecords(tx, list, { ids, members, placeholderOf: () => placeholder(person) });
   for (const child of childrenOf(catalogue, list)) {
     for (const parent of ids) {
       const prefix = childPrefix(parent);
-      erased += await eraseRecords(tx, child, { ids: [], prefix, parent, standInOf: newStandIn });
+      erased += await eraseRecords(tx, child, { ids: [], prefix, parent, placeholderOf: newPlaceholder });
     }
   }
   return erased;

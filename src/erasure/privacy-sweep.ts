@@ -4,7 +4,7 @@ import { describeCompany } from '../core/company.js';
 import type { Database } from '../db/connection/database.js';
 import { findListToRewrite, markOtherRules } from '../db/tables/list-privacy.js';
 import type { Logger } from '../observability/logger.js';
-import { storedRules, treatStored } from './redact-stored.js';
+import { redactStored, storedRules } from './redact-stored.js';
 
 interface PrivacyDependencies {
   readonly db: Database;
@@ -39,7 +39,7 @@ export function privacySweep({ db, catalogue, clock, logger }: PrivacyDependenci
     while (clock.monotonic() - startedAt < PIECE_MS) {
       const list = await findListToRewrite(db, { resources });
       if (!list) return;
-      const rows = await treatStored(db, list, catalogue.get(list.resource)?.privacy);
+      const rows = await redactStored(db, list, catalogue.get(list.resource)?.privacy);
       logger.info({ resource: list.resource, rows }, `rewrote what is stored of ${describeCompany(list)}`);
     }
   }

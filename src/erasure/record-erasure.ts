@@ -1,5 +1,5 @@
 import type { Transaction } from '../db/connection/transaction.js';
-import { bidFarewell, eraseChanges, findChangedIds } from '../db/tables/change-erasure.js';
+import { eraseChanges, findChangedIds, publishErasure } from '../db/tables/change-erasure.js';
 import { eraseHeldRows } from '../db/tables/held-rows.js';
 import { eraseFromSamples } from '../db/tables/holds.js';
 import { dropCheckpointsNaming, eraseFromErrors, eraseFromLedger, findLedgerKeys } from '../db/tables/ledger-erasure.js';
@@ -9,7 +9,7 @@ import { eraseFromReadings } from '../db/tables/second-readings.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { idValues, rejectedKey } from '../pagers/read-page.js';
-import { newPerson, standIn } from '../privacy/marks.js';
+import { newPerson, placeholder } from '../privacy/marks.js';
 
 /** Records of a list. */
 export interface RecordsToErase {
@@ -20,7 +20,7 @@ export interface RecordsToErase {
   readonly prefix?: string;
   /** What walks of the list may name in their checkpoints, and errors of theirs in the paths of requests: their parent. */
   readonly parent?: string;
-  readonly standInOf: (id: string) => string;
+  readonly placeholderOf: (id: string) => string;
 }
 
 /**
@@ -28,18 +28,18 @@ export interface RecordsToErase {
  * of each that it had. Returns how many rows of the mirror went. The caller has locked the list, and fenced whoever walks it.
  */
 export async function eraseRecords(tx: Transaction, list: ListKey, records: RecordsToErase): Promise<number> {
-  const { ids, prefix, parent, standInOf } = records;
+  const { ids, prefix, parent, placeholderOf } = records;
   const gone = await deleteRows(tx, list, records);
   const changed = await findChangedIds(tx, list, { ids, prefix });
   const known = new Set([...ids, ...gone.map(({ id }) => id), ...changed]);
-  const standIns = new Map([...known].map((id) => [id, standInOf(id)]));
-  await eraseChanges(tx, list, standIns);
-  await bidFarewell(tx, list, [...new Set([...gone.map(({ id }) => id), ...changed])]);
+  const placeholders = new Map([...known].map((id) => [id, placeholderOf(id)]));
+  await eraseChanges(tx, list, placeholders);
+  await publishErasure(tx, list, [...new Set([...gone.map(({ id }) => id), ...changed])]);
   await subtractRecords(tx, list, gone.filter(({ living }) => living).length);
   const rejected = await eraseRejected(tx, list, records);
   const keys = [...rejected, ...(prefix === undefined ? [] : await findLedgerKeys(tx, list, { prefix }))];
-  for (const key of keys) if (!standIns.has(key)) standIns.set(key, standInOf(key));
-  await eraseFromLedger(tx, list, { standIns, hashOf: (key) => KeyHashes.of([key]).words });
+  for (const key of keys) if (!placeholders.has(key)) placeholders.set(key, placeholderOf(key));
+  await eraseFromLedger(tx, list, { placeholders, hashOf: (key) => KeyHashes.of([key]).words });
   await dropCheckpointsNaming(tx, list, parent === undefined ? ids : [parent]);
   await eraseHeldRows(tx, list, { ids: [...known], prefix });
   await eraseFromSamples(tx, list, [...known]);
@@ -49,8 +49,8 @@ export async function eraseRecords(tx: Transaction, list: ListKey, records: Reco
 }
 
 /** For a record that belongs to a person without being one. */
-export function newStandIn(): string {
-  return standIn(newPerson());
+export function newPlaceholder(): string {
+  return placeholder(newPerson());
 }
 
 function deleteRows(tx: Transaction, { environment, companyId, resource }: ListKey, { ids, prefix }: RecordsToErase) {

@@ -7,7 +7,7 @@ import type { ListKey } from '../db/tables/lists.js';
 import { removeRejectedRecords } from '../db/tables/rejected-records.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
-import { treatRecord } from '../privacy/redact.js';
+import { redactRecord } from '../privacy/redact.js';
 import { identityOf, type Privacy, privacyOf } from '../privacy/rules.js';
 
 const ROWS_AT_ONCE = 500;
@@ -25,7 +25,7 @@ export function storedRules(privacy: Privacy | undefined): StoredRules {
  *
  * Returns how many rows have changed; undefined where the list stood under these rules already.
  */
-export function treatStored(db: Database, list: ListKey, privacy: Privacy | undefined): Promise<number | undefined> {
+export function redactStored(db: Database, list: ListKey, privacy: Privacy | undefined): Promise<number | undefined> {
   const work = async (tx: Transaction) => {
     const known = await lockListRules(tx, list, storedRules(privacy));
     if (!known) return undefined;
@@ -40,7 +40,7 @@ export function treatStored(db: Database, list: ListKey, privacy: Privacy | unde
     await purgeChanges(tx, list);
     await removeRejectedRecords(tx, list);
     await forgetRowHashes(tx, list);
-    return treatRows(tx, list, added);
+    return redactRows(tx, list, added);
   };
   return inTransaction(db, work, { timeoutMs: WHOLE_LIST_MS });
 }
@@ -52,7 +52,7 @@ function addedRules(known: StoredRules, privacy: Privacy): Privacy | undefined {
   return privacyOf(Object.fromEntries(Object.entries(rules).filter(([path, kind]) => !isKnown(path, kind))), privacy.key);
 }
 
-async function treatRows(tx: Transaction, list: ListKey, rules: Privacy): Promise<number> {
+async function redactRows(tx: Transaction, list: ListKey, rules: Privacy): Promise<number> {
   const { environment, companyId, resource } = list;
   const select = `
     SELECT id, data::text AS text FROM ${mirrorTable(resource)}
@@ -61,7 +61,7 @@ async function treatRows(tx: Transaction, list: ListKey, rules: Privacy): Promis
   let changed = 0;
   for (let after = ''; ; ) {
     const rows = await tx.$queryRawUnsafe<{ id: string; text: string }[]>(select, environment, companyId, after);
-    const treated = rows.map(({ id, text }) => ({ id, before: text, text: treatRecord(text, rules) }));
+    const treated = rows.map(({ id, text }) => ({ id, before: text, text: redactRecord(text, rules) }));
     const others = treated.filter(({ before, text }) => before !== text);
     if (others.length > 0) {
       const ids = others.map(({ id }) => id);

@@ -4,7 +4,7 @@ import type { ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { Logger } from '../observability/logger.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { type Asker, type Permit, type RequestBudget, UNBOUNDED } from './budget/request-budget.js';
+import { type Permit, type RequestBudget, type Requester, UNBOUNDED } from './budget/request-budget.js';
 import { describeRequest, type HttpClient, type HttpResponse } from './http-client.js';
 import type { Reservation } from './response-memory.js';
 import { withRetries } from './retry-policy.js';
@@ -30,7 +30,7 @@ export interface ApiRequest {
   /** Memory for the answer (HttpRequest). */
   readonly memory?: Reservation | undefined;
   /** For whom the request budget is asked; nobody in particular unless said. */
-  readonly asker?: Asker | undefined;
+  readonly requester?: Requester | undefined;
 }
 
 /** 304 only where the request had `ifNoneMatch`; its body is empty, and so is that of 204. */
@@ -48,7 +48,7 @@ export interface ApiClientParts {
   readonly budget?: RequestBudget;
 }
 
-const NOBODY: Asker = { company: '', urgent: false };
+const NOBODY: Requester = { company: '', urgent: false };
 /** A token that was in hand for longer may have been renewed, or have expired. */
 const TOKEN_KEEPS_MS = 5_000;
 
@@ -151,7 +151,7 @@ export class ApiClient {
     let asked = await this.#askElsewhere(outgoing, record, refused.token);
     // A request that waited for the budget was sent with a newer token.
     const isSame = asked.token.reveal() === refused.token.reveal();
-    tokens.evidence?.noteRefusedAlone(asked.isTaken && isSame ? asked.token : undefined);
+    tokens.evidence?.recordRefusedAlone(asked.isTaken && isSame ? asked.token : undefined);
     if (asked.isTaken) return isSame ? refused : this.#send(outgoing, url, asked.token);
     const renewed = await tokens.renew(asked.token, tokens.evidence?.isRefused ? 'new' : undefined);
     if (renewed.reveal() !== asked.token.reveal()) asked = await this.#askElsewhere(outgoing, record, renewed);
@@ -183,8 +183,8 @@ export class ApiClient {
     return [baseUrl, ...Object.values(bases)].some(({ origin }) => address.startsWith(`${origin}/`));
   }
 
-  async #ask({ tokens, asker, signal }: ApiRequest, url: URL, presented: Secret): Promise<Judged> {
-    const request: ApiRequest = { method: 'GET', path: url.pathname, tokens, asker, signal };
+  async #ask({ tokens, requester, signal }: ApiRequest, url: URL, presented: Secret): Promise<Judged> {
+    const request: ApiRequest = { method: 'GET', path: url.pathname, tokens, requester, signal };
     const { token, response } = await this.#send(request, url, presented);
     const { status } = response;
     if (status === 401 && !isWebPage(response)) return { token, isTaken: false };
@@ -195,8 +195,8 @@ export class ApiClient {
 
   /** Waits for the budget with the token in hand: whoever has to wait for a token keeps nobody else waiting. */
   async #send(outgoing: ApiRequest, url: URL, token: Secret): Promise<Sent> {
-    const { asker = NOBODY, tokens, signal } = outgoing;
-    const permit = await (this.#parts.budget ?? UNBOUNDED).admit(asker, signal);
+    const { requester = NOBODY, tokens, signal } = outgoing;
+    const permit = await (this.#parts.budget ?? UNBOUNDED).admit(requester, signal);
     let newest = token;
     if (permit.waitedMs > TOKEN_KEEPS_MS)
       newest = await tokens.get().catch((error: unknown) => {

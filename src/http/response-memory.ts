@@ -33,7 +33,7 @@ export class MemoryShort extends Error {
  * get theirs in the list's order, its commits end by themselves, and an answer for which too little was reserved either gets more
  * at once, or is given up with what it had. So nobody waits in a circle, and the sum never exceeds the budget.
  */
-export class AnswerMemory {
+export class ResponseMemory {
   /** Bytes. */
   readonly budget: number;
   #used = 0;
@@ -98,7 +98,7 @@ export class AnswerMemory {
 
 /** The share of one answer. */
 export class Reservation {
-  readonly #memory: AnswerMemory;
+  readonly #memory: ResponseMemory;
   #share: number;
   /** Bytes of the body, once it is there. */
   #body = 0;
@@ -107,8 +107,8 @@ export class Reservation {
   #state: 'waiting' | 'granted' | 'released' = 'waiting';
   #granted: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
-  /** AnswerMemory makes them. */
-  constructor(memory: AnswerMemory, share: number, heap: number) {
+  /** ResponseMemory makes them. */
+  constructor(memory: ResponseMemory, share: number, heap: number) {
     this.#memory = memory;
     this.#share = share;
     this.#heap = heap;
@@ -130,7 +130,7 @@ export class Reservation {
     return this.#granted.promise;
   }
 
-  /** Called by AnswerMemory: the memory is there. */
+  /** Called by ResponseMemory: the memory is there. */
   begin(): void {
     this.#state = 'granted';
     this.#granted?.resolve();

@@ -56,7 +56,7 @@ export function sentenceOf(error: unknown): string | undefined {
   return error instanceof ServiceError ? error.serviceSays : undefined;
 }
 
-interface AnswerFacts {
+interface ResponseFacts {
   readonly status: number;
   readonly headers: Readonly<Record<string, string>>;
   readonly bytes: Buffer;
@@ -69,7 +69,7 @@ const PASSING = new Set([425, 499]);
  * The error that a status is which is no answer. `what` names the request: method, host and path, never the query. What the API does not say
  * in its own words, such as the page of a firewall, a gateway or a status site, may pass as a 503 does.
  */
-export function statusError(what: string, response: AnswerFacts, now: number): ServiceError {
+export function statusError(what: string, response: ResponseFacts, now: number): ServiceError {
   const { status, headers } = response;
   const [code, advice] = meaning(status);
   const isInOwnWords = speaksForItself(response);
@@ -106,7 +106,7 @@ function startsWithOneOf(starts: Buffer, bytes: Buffer): boolean {
 }
 
 /** The error that a successful answer is which holds no JSON: somebody else than the API has answered, and may not do so for long. */
-export function notOfTheApi(what: string, { status, headers, bytes }: AnswerFacts): ServiceError {
+export function notOfTheApi(what: string, { status, headers, bytes }: ResponseFacts): ServiceError {
   const held = bytes.length === 0 ? 'an empty body' : `${typeOf(headers)} that is no JSON (${bytes.length} bytes)`;
   const advice = 'a gateway or a maintenance page may stand between; check the base URL if it stays so';
   return new ServiceError('malformed_response', `${what} answered ${status} with ${held}: ${advice}`, {
@@ -122,7 +122,7 @@ function typeOf(headers: Readonly<Record<string, string>>): string {
   return /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type) ? type : 'a body';
 }
 
-function speaksForItself({ headers, bytes }: AnswerFacts): boolean {
+function speaksForItself({ headers, bytes }: ResponseFacts): boolean {
   const isNamedJson = /^application\/([\w.-]+\+)?json\b/i.test(headers['content-type'] ?? '');
   return bytes.length === 0 || startsWithOneOf(isNamedJson ? JSON_STARTS : STRUCTURE_STARTS, bytes);
 }
@@ -137,7 +137,7 @@ export function tokenRefused(what: string): ServiceError {
 }
 
 /** A list answered 401, and the company's own record does not tell whether the token is refused: both are asked again. */
-export function recordUnread(what: string, response: AnswerFacts, now: number): ServiceError {
+export function recordUnread(what: string, response: ResponseFacts, now: number): ServiceError {
   const { status } = response;
   return new ServiceError(
     status === 429 ? 'service_throttled' : 'service_error',
@@ -147,7 +147,7 @@ export function recordUnread(what: string, response: AnswerFacts, now: number): 
 }
 
 /** Whether an answer is a page for people, of a gateway or firewall: the API itself has said nothing. */
-export function isWebPage({ headers, bytes }: AnswerFacts): boolean {
+export function isWebPage({ headers, bytes }: ResponseFacts): boolean {
   const start = new TextDecoder().decode(bytes.subarray(0, 200));
   return /^(text\/html|application\/xhtml\+xml)\b/i.test(headers['content-type'] ?? '') || /^\s*<(!doctype|html)\b/i.test(start);
 }

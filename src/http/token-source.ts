@@ -37,7 +37,7 @@ export interface TokenEvidence {
   /** Whether a token that was just renewed was refused everywhere, as far as this process knows, and none was taken since. */
   readonly isRefused: boolean;
   /** Some list alone refuses this token; undefined: no token is known of which that is so. */
-  noteRefusedAlone(token: Secret | undefined): void;
+  recordRefusedAlone(token: Secret | undefined): void;
 }
 
 export function recordPathOf({ companyId }: Pick<CompanyKey, 'companyId'>): string {

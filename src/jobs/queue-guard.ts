@@ -1,5 +1,5 @@
 import type { Queue } from 'bullmq';
-import { Repetition } from '../core/periodic-task.js';
+import { PeriodicTask } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
 import type { Database } from '../db/connection/database.js';
 import { recordQueueStop } from '../db/tables/queue-stops.js';
@@ -22,7 +22,7 @@ export class QueueGuard implements Service {
   readonly name = 'queue guard';
   readonly #deps: QueueGuardDependencies;
   readonly #queues: ReadonlyMap<QueueName, Queue>;
-  readonly #looks = new Repetition(LOOK_EVERY_MS, () => this.#look());
+  readonly #looks = new PeriodicTask(LOOK_EVERY_MS, () => this.#look());
 
   constructor(deps: QueueGuardDependencies) {
     this.#deps = deps;

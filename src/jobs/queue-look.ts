@@ -3,7 +3,7 @@ import type { Clock } from '../core/clock.js';
 import { ENVIRONMENTS, type Environment } from '../core/company.js';
 import { isMusterError, MusterError } from '../core/errors.js';
 import type { Service } from '../core/service.js';
-import { sharedWork } from '../core/single-flight.js';
+import { singleFlight } from '../core/single-flight.js';
 import { QUEUES, type QueueBackend, type QueueName, runQueueOf } from './queue-backend.js';
 
 /** What one queue holds. */
@@ -39,7 +39,7 @@ export class QueueLook implements Pick<Service, 'name' | 'stop'> {
     this.#queues = new Map(QUEUES.map((name) => [name, backend.queue(name)]));
     this.#clock = clock;
     const all = () => Promise.all([...this.#queues].map(([name, queue]) => this.#stateOf(name, queue)));
-    this.#look = sharedWork(() => within(LOOK_MS, all()), { clock, keepMs: KEEP_MS });
+    this.#look = singleFlight(() => within(LOOK_MS, all()), { clock, keepMs: KEEP_MS });
   }
 
   /** Throws `queue_unavailable`, within seconds. */

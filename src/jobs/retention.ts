@@ -2,7 +2,7 @@ import type { Database } from '../db/connection/database.js';
 import { removeOldAuditEntries } from '../db/tables/audit.js';
 import { removeOldBarriers } from '../db/tables/barriers.js';
 import { removeOldCertificates } from '../db/tables/certificates.js';
-import { endFarewells } from '../db/tables/change-erasure.js';
+import { deleteExpiredErasureNotices } from '../db/tables/change-erasure.js';
 import { removeOldConnectLinks } from '../db/tables/connect-links.js';
 import { removeOldHolds } from '../db/tables/holds.js';
 import { removeOldKeys } from '../db/tables/idempotency-keys.js';
@@ -43,7 +43,7 @@ export async function removeOldRecords(db: Database, { runDays, auditDays }: Ret
   await whileFull(ROWS_AT_ONCE, (limit) => removeOldCertificates(db, { days: auditDays, limit }));
   await whileFull(ROWS_AT_ONCE, (limit) => removeOldNamedTokens(db, { days: auditDays, limit }));
   await whileFull(ROWS_AT_ONCE, (limit) => removeOldKeys(db, { limit }));
-  await whileFull(ROWS_AT_ONCE, (limit) => endFarewells(db, { days: FAREWELL_DAYS, limit }));
+  await whileFull(ROWS_AT_ONCE, (limit) => deleteExpiredErasureNotices(db, { days: FAREWELL_DAYS, limit }));
   await whileFull(ROWS_AT_ONCE, (limit) => removeOldNights(db, { limit }));
 }
 

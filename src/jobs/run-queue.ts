@@ -1,7 +1,7 @@
 import type { Queue } from 'bullmq';
 import type { Clock } from '../core/clock.js';
 import { ENVIRONMENTS, type Environment } from '../core/company.js';
-import { Repetition } from '../core/periodic-task.js';
+import { PeriodicTask } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
 import type { ClaimableRun } from '../db/tables/runs.js';
 import type { Logger } from '../observability/logger.js';
@@ -78,7 +78,7 @@ export class RunWorker implements Service {
   readonly name = 'run worker';
   readonly #deps: RunWorkerDependencies;
   readonly #workers: readonly QueueWorker[];
-  readonly #poll = new Repetition(POLL_MS, () => this.#look());
+  readonly #poll = new PeriodicTask(POLL_MS, () => this.#look());
   /** Environments of which runs wait for a slot. */
   #othersWait: ReadonlySet<Environment> = new Set();
   #stopping = false;

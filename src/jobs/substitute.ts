@@ -1,5 +1,5 @@
 import type { Clock } from '../core/clock.js';
-import { Repetition } from '../core/periodic-task.js';
+import { PeriodicTask } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
 import type { Database } from '../db/connection/database.js';
 import { countWorkers } from '../db/tables/workers.js';
@@ -29,7 +29,7 @@ const CONCURRENCY = 8;
 export class Substitute implements Service {
   readonly name = 'substitute for workers';
   readonly #deps: SubstituteDependencies;
-  readonly #looks = new Repetition(LOOK_EVERY_MS, () => this.#look());
+  readonly #looks = new PeriodicTask(LOOK_EVERY_MS, () => this.#look());
   readonly #stopping = new AbortController();
   /** When this process first saw that no worker lives. */
   #absentSince: number | undefined;

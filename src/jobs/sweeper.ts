@@ -1,6 +1,6 @@
 import type { Queue } from 'bullmq';
 import { systemClock } from '../core/clock.js';
-import { Repetition } from '../core/periodic-task.js';
+import { PeriodicTask } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
 import { isPassingTrouble } from '../db/connection/sql-state.js';
 import type { Logger } from '../observability/logger.js';
@@ -32,7 +32,7 @@ export class Sweeper implements Service {
   readonly #worker: QueueWorker;
   #starting: Promise<void> | undefined;
   #isStopped = false;
-  readonly #guard = new Repetition(GUARD_MS, () =>
+  readonly #guard = new PeriodicTask(GUARD_MS, () =>
     this.#schedule().catch((error: unknown) => this.#logger.warn({ err: error }, 'schedules could not be checked')),
   );
 

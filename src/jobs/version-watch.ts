@@ -1,5 +1,5 @@
 import { isMusterError } from '../core/errors.js';
-import { Repetition } from '../core/periodic-task.js';
+import { PeriodicTask } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
 import type { Database } from '../db/connection/database.js';
 import { requireCompatible } from '../db/schema/compatibility.js';
@@ -18,7 +18,7 @@ interface VersionWatchDependencies {
 export class VersionWatch implements Service {
   readonly name = 'version';
   readonly #deps: VersionWatchDependencies;
-  readonly #looks = new Repetition(LOOK_EVERY_MS, () => this.#look());
+  readonly #looks = new PeriodicTask(LOOK_EVERY_MS, () => this.#look());
   #isOutdated = false;
 
   constructor(deps: VersionWatchDependencies) {

@@ -1,9 +1,9 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Repetition } from '../core/periodic-task.js';
+import { PeriodicTask } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
 import type { Database } from '../db/connection/database.js';
-import { noteWorker, removeWorker } from '../db/tables/workers.js';
+import { recordWorker, removeWorker } from '../db/tables/workers.js';
 import type { Logger } from '../observability/logger.js';
 
 const BEAT_MS = 5_000;
@@ -18,7 +18,7 @@ export class WorkerPresence implements Service {
   readonly #db: Database;
   readonly #worker: string;
   readonly #logger: Logger;
-  readonly #beats = new Repetition(BEAT_MS, () => this.#beat());
+  readonly #beats = new PeriodicTask(BEAT_MS, () => this.#beat());
   readonly #turns = monitorEventLoopDelay({ resolution: TICK_MS });
   /** For how long the event loop was held up at most before each of the last beats, in seconds. */
   #delays: number[] = [];
@@ -57,7 +57,7 @@ export class WorkerPresence implements Service {
     this.#delays = [...this.#delays, this.#turns.max / NANOSECONDS].slice(-BEATS);
     this.#turns.reset();
     try {
-      await noteWorker(this.#db, { name: this.#worker, eventLoopDelay: Math.max(...this.#delays) });
+      await recordWorker(this.#db, { name: this.#worker, eventLoopDelay: Math.max(...this.#delays) });
     } catch (error) {
       this.#logger.debug({ err: error }, 'the worker could not say that it lives; trying again');
     }

@@ -1,5 +1,5 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import { treatRecord } from '../privacy/redact.js';
+import { redactRecord } from '../privacy/redact.js';
 import type { Privacy } from '../privacy/rules.js';
 import { agreement } from './agreement.js';
 import { type Draft, draftOf } from './draft.js';
@@ -117,7 +117,7 @@ function asSeen(entry: EntryDraft, order: Order, { isFalse }: TriedEtag): EntryD
 /** The samples as the mirror would keep them. A long one is cut only after the rules were applied to it as a whole. */
 function samplesOf({ samples }: Rehearsal, privacy: Privacy | undefined): readonly string[] {
   return samples
-    .map((text) => (privacy ? treatRecord(text, privacy) : text))
+    .map((text) => (privacy ? redactRecord(text, privacy) : text))
     .map((text) => (text.length > LONGEST_SAMPLE ? `${text.slice(0, LONGEST_SAMPLE).toWellFormed()}…` : text));
 }
 

@@ -1,6 +1,6 @@
 import { isMusterError } from '../core/errors.js';
 import type { ApiClient, ApiResponse } from '../http/api-client.js';
-import type { Asker } from '../http/budget/request-budget.js';
+import type { Requester } from '../http/budget/request-budget.js';
 import { ServiceError } from '../http/service-error.js';
 import type { TokenSource } from '../http/token-source.js';
 import type { PageInput } from '../pagers/pager.js';
@@ -51,7 +51,7 @@ export class RequestsSpent extends Error {}
 export interface ProbingParts {
   readonly api: Pick<ApiClient, 'request'>;
   readonly tokens: TokenSource;
-  readonly asker: Asker;
+  readonly requester: Requester;
   readonly signal: AbortSignal;
 }
 
@@ -136,7 +136,7 @@ export class Probing {
   }
 
   #send({ method, path, query, body }: ListAddress, input: PageInput, ifNoneMatch?: string): Promise<ApiResponse> {
-    const { api, asker, signal } = this.#parts;
+    const { api, requester, signal } = this.#parts;
     return api.request({
       method,
       path,
@@ -145,7 +145,7 @@ export class Probing {
       link: input.link,
       ifNoneMatch,
       tokens: this.#tokens,
-      asker,
+      requester,
       signal,
     });
   }

@@ -2,7 +2,7 @@ import type { CompanyKey } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Database } from '../db/connection/database.js';
 import { sqlState } from '../db/connection/sql-state.js';
-import { takeStep } from '../db/connection/step.js';
+import { runStep } from '../db/connection/step.js';
 import { lockedRun, type RunClaim } from '../db/tables/runs.js';
 import { Prisma } from '../generated/prisma/client.js';
 
@@ -24,7 +24,7 @@ export async function writeCompanyRecord(
     WITH run AS (${lockedRun(run)})
     UPDATE mirror.companies SET data = ${text}::jsonb, name = ${companyName(record)}, changed_at = now(), deleted_at = NULL FROM run
     WHERE environment = ${company.environment} AND company_id = ${company.companyId}::uuid AND data IS DISTINCT FROM ${text}::jsonb`;
-  await takeStep(db, step).catch((error: unknown) => {
+  await runStep(db, step).catch((error: unknown) => {
     if (sqlState(error)?.startsWith('22')) throw unusable('holds what PostgreSQL cannot', text);
     throw error;
   });

@@ -2,7 +2,7 @@ import type { Catalogue } from '../catalogue/endpoint.js';
 import { lackingRights } from '../db/connection/connect-failure.js';
 import type { Database } from '../db/connection/database.js';
 import { sqlState, withDatabaseErrors } from '../db/connection/sql-state.js';
-import { takeStep } from '../db/connection/step.js';
+import { runStep } from '../db/connection/step.js';
 import { inTransaction } from '../db/connection/transaction.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { takeLock } from '../db/tables/locks.js';
@@ -48,7 +48,7 @@ export function mirrorRelations({ endpoints }: Catalogue): string[] {
 /** Whether the list has no row, deleted ones included. */
 export async function isEmptyList(db: Pick<Database, 'steps'>, { environment, companyId, resource }: ListKey): Promise<boolean> {
   const text = `SELECT 1 FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid LIMIT 1`;
-  return (await takeStep(db, { text, values: [environment, companyId] })).length === 0;
+  return (await runStep(db, { text, values: [environment, companyId] })).length === 0;
 }
 
 /**

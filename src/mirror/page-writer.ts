@@ -1,6 +1,6 @@
 import { inTurns } from '../core/turns.js';
 import type { Database } from '../db/connection/database.js';
-import { takeStep, wasTakenBack } from '../db/connection/step.js';
+import { runStep, wasRolledBack } from '../db/connection/step.js';
 import { type NamedStatement, named } from '../db/statements/named-parameters.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
 import { MOST_KEPT } from '../db/tables/rejected-records.js';
@@ -28,10 +28,10 @@ export async function writePages(db: Pick<Database, 'steps'>, write: WalkWrite, 
   const { sql, values } = pageStatement(mirrorTable(list.resource));
   const parameters = await inTurns(pageParameters(write, pages));
   try {
-    const walks = await takeStep(db, { text: sql, values: values(parameters) });
+    const walks = await runStep(db, { text: sql, values: values(parameters) });
     if (walks.length === 0) throw fenced(list, 'another worker has taken it over, or the walk has ended or stands elsewhere');
   } catch (error) {
-    throw wasTakenBack(error) ? changedByHand(list) : error;
+    throw wasRolledBack(error) ? changedByHand(list) : error;
   }
 }
 

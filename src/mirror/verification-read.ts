@@ -13,7 +13,7 @@
 // So the age of the mirror is never taken for a fault of it, at whatever time records change, and whoever walks the list meanwhile: what the
 // walk received, what it wrote and its proof are read in one snapshot. A row that a later walk, unproved so far, has written is `since`, too.
 import type { Database } from '../db/connection/database.js';
-import { takeStep } from '../db/connection/step.js';
+import { runStep } from '../db/connection/step.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { countedReading, type ReadingClaim } from '../db/tables/second-readings.js';
 import { Prisma } from '../generated/prisma/client.js';
@@ -34,7 +34,7 @@ export interface PageToCompare {
   readonly records: readonly RecordToCompare[];
 }
 
-export interface SecondReadingKey {
+export interface VerificationReadKey {
   readonly list: ListKey;
   readonly walkId: string;
 }
@@ -49,7 +49,7 @@ export async function compareRecords(
   { records, ...counts }: PageToCompare,
 ): Promise<boolean> {
   const distinct = [...new Map(records.map((record) => [record.id, record])).values()];
-  const rows = await takeStep(
+  const rows = await runStep(
     db,
     Prisma.sql`
     WITH ${countedReading({ ...claim, ...counts })}, noted AS (
@@ -99,13 +99,13 @@ const MOST_MEMBERS = 20;
 /** Judges what was noted, in one snapshot. `hashBytes`: bytes of a row hash. */
 export async function judgeReading(
   db: Pick<Database, 'steps'>,
-  { list, walkId }: SecondReadingKey,
+  { list, walkId }: VerificationReadKey,
   { hashBytes }: { readonly hashBytes: number },
 ): Promise<Findings> {
   const { environment, companyId, resource } = list;
   const text = judgement(mirrorTable(resource));
   const values = [environment, companyId, resource, walkId, hashBytes];
-  const [row] = await takeStep<Record<string, number> & { asOf: Date | null; sample: Fault[] | null }>(db, { text, values });
+  const [row] = await runStep<Record<string, number> & { asOf: Date | null; sample: Fault[] | null }>(db, { text, values });
   const { asOf, sample, ...counts } = row!;
   return { ...counts, asOf, sample: sample ?? [] } as unknown as Findings;
 }

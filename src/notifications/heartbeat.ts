@@ -1,4 +1,4 @@
-import { Repetition } from '../core/periodic-task.js';
+import { PeriodicTask } from '../core/periodic-task.js';
 import type { Service } from '../core/service.js';
 import type { Database } from '../db/connection/database.js';
 import { addSweeps, claimHeartbeat } from '../db/tables/sweeps.js';
@@ -28,7 +28,7 @@ export class Heartbeat implements Service {
   readonly name = 'heartbeat';
   readonly #deps: HeartbeatDependencies;
   readonly #requests: OutgoingRequests;
-  readonly #looks = new Repetition(LOOK_EVERY_MS, () => this.#look());
+  readonly #looks = new PeriodicTask(LOOK_EVERY_MS, () => this.#look());
 
   constructor(deps: HeartbeatDependencies) {
     this.#deps = deps;

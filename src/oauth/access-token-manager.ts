@@ -6,7 +6,7 @@ import { withDatabaseErrors } from '../db/connection/sql-state.js';
 import { inTransaction } from '../db/connection/transaction.js';
 import { lockConnection } from '../db/tables/connections.js';
 import { endTrial } from '../db/tables/refresh-breakers.js';
-import { noteRefused } from '../db/tables/refused-tokens.js';
+import { recordRefused } from '../db/tables/refused-tokens.js';
 import {
   findDueTokens,
   findToken,
@@ -105,7 +105,7 @@ export class AccessTokenManager {
 
   async #get(company: CompanyKey): Promise<Secret> {
     const state = await readToken(this.#deps.db, company);
-    if (state.isRefused) this.#evidence.noteRefused(company);
+    if (state.isRefused) this.#evidence.recordRefused(company);
     if (!state.usable) return this.#share(company, undefined);
     const token = this.#deps.vault.openAccess(state);
     if (!state.due) return token;
@@ -137,7 +137,7 @@ export class AccessTokenManager {
       const isCurrent = state.accessToken !== null && vault.openAccess(state).reveal() === token.reveal();
       if (!isCurrent || !state.isJustRenewed || state.isLeased) return 'outdated';
       if (!state.isRefusedForLong) {
-        await noteRefused(tx, company);
+        await recordRefused(tx, company);
         return 'noted';
       }
       await connections.requireReauthorization(company, 'access_token_refused', tx);
@@ -146,7 +146,7 @@ export class AccessTokenManager {
     });
     if (outcome === 'outdated') throw tokenBusy(company);
     if (outcome === 'ended') return;
-    this.#evidence.noteRefused(company);
+    this.#evidence.recordRefused(company);
     throw refusedOnce(company);
   }
 

@@ -9,9 +9,9 @@ import { registerSecret } from '../observability/secret-registry.js';
 import type { AuthorizationFlows, ReturnedFlow } from './authorization-flows.js';
 import type { ConnectLinks } from './connect-links.js';
 import { reasonOf, recordFlowEnd, shownText } from './flow-record.js';
-import { type Dependencies, keepAside, saveGrant } from './grant-store.js';
+import { type Dependencies, quarantine, saveGrant } from './grant-store.js';
 import { requireOurs } from './installation.js';
-import { type Grant, suspectOf, type TokenAnswer } from './token-response.js';
+import { type Grant, suspectOf, type TokenResponse } from './token-response.js';
 
 /** Why a flow did not start, or connected nothing. */
 export type AuthorizationFailure =
@@ -166,7 +166,7 @@ export class Authorization {
     return outcome;
   }
 
-  async #conclude(link: AskedLink, answer: TokenAnswer): Promise<Connected | Failed> {
+  async #conclude(link: AskedLink, answer: TokenResponse): Promise<Connected | Failed> {
     switch (answer.kind) {
       case 'granted':
         return this.#keep(link, answer);
@@ -208,7 +208,7 @@ export class Authorization {
   }
 
   #setAside(link: AskedLink, company: CompanyKey, reason: QuarantineReason, refreshToken: Secret): Promise<void> {
-    return keepAside(this.#deps, { company, reason, refreshToken, origin: { since: link.since, linkId: link.id } });
+    return quarantine(this.#deps, { company, reason, refreshToken, origin: { since: link.since, linkId: link.id } });
   }
 
   #failed(failure: AuthorizationFailure, link: UsedLink): Failed {
@@ -229,7 +229,7 @@ function endOf({ id, environment, companyId }: ConnectLinkRow) {
 }
 
 /** The member without which a grant cannot be kept. */
-function lacking(answer: TokenAnswer): string {
+function lacking(answer: TokenResponse): string {
   return `${answer.kind === 'granted' && answer.refreshToken ? 'company_id' : 'refresh_token'} is missing`;
 }
 

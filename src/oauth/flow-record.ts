@@ -3,7 +3,7 @@ import type { Database } from '../db/connection/database.js';
 import { type Actor, insertAuditEntry } from '../db/tables/audit.js';
 import type { Logger } from '../observability/logger.js';
 import { redactText } from '../observability/redaction.js';
-import type { TokenAnswer } from './token-response.js';
+import type { TokenResponse } from './token-response.js';
 
 /** How a flow ended, for the operator: the customer's page says only what the customer can do. */
 export interface FlowEnd {
@@ -52,7 +52,7 @@ export function shownText(text: string | undefined): string | undefined {
 }
 
 /** Why the token endpoint granted nothing, or nothing that can be kept; undefined where it granted. */
-export function reasonOf(answer: TokenAnswer): string | undefined {
+export function reasonOf(answer: TokenResponse): string | undefined {
   switch (answer.kind) {
     case 'refused':
     case 'unexplained':

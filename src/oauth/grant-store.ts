@@ -7,7 +7,7 @@ import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
-import { authorizeConnection, lockConnection, noteGrant } from '../db/tables/connections.js';
+import { authorizeConnection, lockConnection, recordConnectionGrant } from '../db/tables/connections.js';
 import { hastenPutOffs } from '../db/tables/put-off-tokens.js';
 import type { NewQuarantinedToken } from '../db/tables/quarantined-tokens.js';
 import { isStored, saveToken } from '../db/tables/tokens.js';
@@ -18,7 +18,7 @@ import { refreshAfterSeconds } from './refresh-schedule.js';
 import type { TokenEndpoint } from './token-endpoint.js';
 import type { TokenJournal } from './token-journal.js';
 import type { Grant } from './token-response.js';
-import type { ReceivedPairs } from './unsaved-token-pairs.js';
+import type { UnsavedTokenPairs } from './unsaved-token-pairs.js';
 import type { Vault } from './vault.js';
 
 /** The parts that everything that receives tokens is built from. */
@@ -27,7 +27,7 @@ export interface Dependencies {
   readonly vault: Vault;
   readonly connections: Connections;
   readonly endpoints: ByEnvironment<TokenEndpoint>;
-  readonly received: ReceivedPairs;
+  readonly received: UnsavedTokenPairs;
   /** Undefined: TOKEN_JOURNAL is not set. */
   readonly journal?: Pick<TokenJournal, 'append'> | undefined;
   readonly clock: Clock;
@@ -66,14 +66,14 @@ export async function saveGrant(
     const { claims = null, isSame, namesPerson } = vault.readGrant(company, grant.accessToken, grantClaims);
     // The transaction may be repeated after it has taken effect.
     const isKnown = created || (isSame === true && namesPerson) || (await isStored(tx, { company, sealed: pair.refreshToken }));
-    await noteGrant(tx, { company, isNew: !isKnown, claims });
+    await recordConnectionGrant(tx, { company, isNew: !isKnown, claims });
     await saveToken(tx, { company, pair });
     await recordAuthorizationRestored(tx, company);
     if (!(await mayCommit(tx))) throw new RolledBack('overtaken');
     return { created };
   };
   const setAside = (reason: 'overtaken' | 'not_stored') => () =>
-    inTransaction(db, (tx) => quarantine(deps, tx, { company, reason, origin, refreshToken: grant.refreshToken }));
+    inTransaction(db, (tx) => quarantineIn(deps, tx, { company, reason, origin, refreshToken: grant.refreshToken }));
   const store = async () => {
     const outcome = await inTransaction(db, work).catch((error: unknown) => {
       if (error instanceof RolledBack) return error.outcome;
@@ -93,13 +93,13 @@ export async function saveGrant(
 type SetAside = Pick<NewQuarantinedToken, 'company' | 'reason'> & { readonly refreshToken: Secret; readonly origin: Origin };
 
 /** Keeps a refresh token that cannot be used for its company now: the service has used up every token before it. Throws `token_not_stored`. */
-export function keepAside(deps: Dependencies, token: SetAside): Promise<void> {
-  const store = () => inTransaction(deps.db, (tx) => quarantine(deps, tx, token));
+export function quarantine(deps: Dependencies, token: SetAside): Promise<void> {
+  const store = () => inTransaction(deps.db, (tx) => quarantineIn(deps, tx, token));
   return deps.received.keep({ company: token.company, store, setAside: store, successorOf: token.origin.successorOf });
 }
 
 /** The same in a transaction of the caller's that does nothing else. The token of a company that was removed meanwhile is dropped. */
-export async function quarantine(
+export async function quarantineIn(
   { vault, logger }: Dependencies,
   tx: Transaction,
   { company, reason, refreshToken, origin: { since, ...origin } }: SetAside,

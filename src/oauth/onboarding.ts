@@ -7,9 +7,9 @@ import { databaseTime } from '../db/tables/audit.js';
 import { NamedLocks } from '../db/tables/named-locks.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { type Dependencies, digestOf, keepAside, type Origin, saveGrant } from './grant-store.js';
+import { type Dependencies, digestOf, type Origin, quarantine, saveGrant } from './grant-store.js';
 import { requireOurs } from './installation.js';
-import { answerText, type Grant, suspectOf, type TokenAnswer } from './token-response.js';
+import { answerText, type Grant, suspectOf, type TokenResponse } from './token-response.js';
 
 /** Takes companies in. A refresh token that is given to us is spent to prove it, so everything else is checked before. */
 export class Onboarding {
@@ -59,7 +59,7 @@ export class Onboarding {
     const refreshToken = successor ? vault.openSuccessor(successor) : given;
     const answer = await ofEnvironment(endpoints, company.environment).refresh(refreshToken);
     if (answer.kind === 'malformed')
-      await keepAside(this.#deps, { company, reason: 'unusable_grant', refreshToken: answer.refreshToken, origin });
+      await quarantine(this.#deps, { company, reason: 'unusable_grant', refreshToken: answer.refreshToken, origin });
     const grant = granted(company, answer);
     await this.#refuseOther(company, grant, origin);
     const saved = await saveGrant(this.#deps, { company, grant: { refreshToken, ...grant }, origin }, async (tx) => {
@@ -77,7 +77,7 @@ export class Onboarding {
   async #refuseOther(company: CompanyKey, { companyId, refreshToken }: Grant, origin: Origin): Promise<void> {
     if (companyId === undefined || companyId === company.companyId) return;
     const other = { ...company, companyId };
-    if (refreshToken) await keepAside(this.#deps, { company: other, reason: 'another_company', refreshToken, origin });
+    if (refreshToken) await quarantine(this.#deps, { company: other, reason: 'another_company', refreshToken, origin });
     refuseOther(company, companyId);
   }
 }
@@ -106,7 +106,7 @@ const UNEXPLAINED = {
   ],
 };
 
-function granted(company: CompanyKey, answer: TokenAnswer): Grant {
+function granted(company: CompanyKey, answer: TokenResponse): Grant {
   const refuse = (code: ErrorCode, problem: string, cause?: unknown) => {
     throw new MusterError(code, `${describeCompany(company)} was not onboarded: ${problem}`, { cause });
   };

@@ -8,8 +8,8 @@ import {
   type ConnectionGrant,
   lockConnection,
   lockGrant,
-  noteGrant,
   type ReauthorizationReason,
+  recordConnectionGrant,
 } from '../db/tables/connections.js';
 import { hastenPutOffs, type RefusingAnswer } from '../db/tables/put-off-tokens.js';
 import { deleteSuccessors, findSuccessor } from '../db/tables/quarantined-tokens.js';
@@ -17,11 +17,11 @@ import { recordGrant, recordRefusal, wasAttemptedElsewhere } from '../db/tables/
 import { abandonAttempt, beginAttempt, findToken, postponeRefresh, replaceToken, type StoredToken } from '../db/tables/tokens.js';
 import { GrantedToken } from '../http/token-source.js';
 import { reauthorizationRequired } from './connections.js';
-import { type Dependencies, digestOf, keepAside, quarantine } from './grant-store.js';
+import { type Dependencies, digestOf, quarantine, quarantineIn } from './grant-store.js';
 import { requireOurs } from './installation.js';
 import { NEEDED_MS, patienceSeconds, putOffSeconds, refreshAfterSeconds, retryAfterSeconds } from './refresh-schedule.js';
 import type { TokenEndpoint } from './token-endpoint.js';
-import { answerText, type Grant, type TokenAnswer } from './token-response.js';
+import { answerText, type Grant, type TokenResponse } from './token-response.js';
 import type { TokenPair } from './vault.js';
 
 /**
@@ -62,7 +62,7 @@ export class RefreshAttempt {
     return this.#conclude(await this.#endpoint.refresh(this.#refreshToken), sentAt);
   }
 
-  async #conclude(answer: TokenAnswer, sentAt: number): Promise<Secret> {
+  async #conclude(answer: TokenResponse, sentAt: number): Promise<Secret> {
     switch (answer.kind) {
       case 'granted':
         return this.#keep(answer, sentAt);
@@ -95,7 +95,7 @@ export class RefreshAttempt {
   async #keepOld({ told, refreshToken, ...answer }: Answer<'malformed'>, sentAt: number): Promise<Secret> {
     if (!told) return this.#conclude({ ...answer, kind: 'ambiguous' }, sentAt);
     const origin = { since: this.#state.readAt };
-    await keepAside(this.#deps, { company: this.#company, reason: 'unusable_grant', refreshToken, origin });
+    await quarantine(this.#deps, { company: this.#company, reason: 'unusable_grant', refreshToken, origin });
     return this.#conclude(told, sentAt);
   }
 
@@ -104,7 +104,7 @@ export class RefreshAttempt {
     const { companyId = this.#company.companyId, refreshToken, lifetimeSeconds } = grant;
     if (companyId !== this.#company.companyId) {
       const [other, origin] = [{ ...this.#company, companyId }, { since: this.#state.readAt }];
-      if (refreshToken) await keepAside(this.#deps, { company: other, reason: 'another_company', refreshToken, origin });
+      if (refreshToken) await quarantine(this.#deps, { company: other, reason: 'another_company', refreshToken, origin });
       return this.#abandon('token_for_another_company');
     }
     const stored = await this.#store(
@@ -133,7 +133,7 @@ export class RefreshAttempt {
     const sealed = vault.seal(company, pair);
     const origin = { since: this.#state.readAt, successorOf: digestOf(this.#refreshToken) };
     const setAside = (tx: Transaction, reason: 'overtaken' | 'not_stored') =>
-      quarantine(this.#deps, tx, { company, reason, refreshToken: pair.refreshToken, origin });
+      quarantineIn(this.#deps, tx, { company, reason, refreshToken: pair.refreshToken, origin });
     const store = async (tx: Transaction) => {
       const grant = await lockGrant(tx, company);
       if (!grant) return undefined;
@@ -146,7 +146,7 @@ export class RefreshAttempt {
       if (epoch === undefined && pair.refreshToken !== this.#refreshToken) await setAside(tx, 'overtaken');
       // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
       if (epoch !== undefined && epoch !== this.#state.epoch + 1n) await connections.regain(company, tx);
-      return epoch === undefined ? undefined : { grantNumber: await this.#noteGrant(tx, grant, pair.accessToken) };
+      return epoch === undefined ? undefined : { grantNumber: await this.#recordGrant(tx, grant, pair.accessToken) };
     };
     await journal?.append(company, origin.since, pair.refreshToken);
     return received.keep({
@@ -158,14 +158,14 @@ export class RefreshAttempt {
   }
 
   /** A refresh is of the grant that it was of, unless its access token claims something else. Returns the grant's number. */
-  async #noteGrant(tx: Transaction, known: ConnectionGrant, accessToken: Secret | undefined): Promise<number> {
+  async #recordGrant(tx: Transaction, known: ConnectionGrant, accessToken: Secret | undefined): Promise<number> {
     const { vault, logger } = this.#deps;
     const company = this.#company;
     const reading = accessToken && vault.readGrant(company, accessToken, known.grantClaims);
     if (reading?.claims === undefined || reading.claims === known.grantClaims) return known.grantNumber;
     const isNew = reading.isSame === false;
     if (isNew) logger.warn(logFieldsOf(company), 'the access token claims another person or other rights than before');
-    return noteGrant(tx, { company, isNew, claims: reading.claims });
+    return recordConnectionGrant(tx, { company, isNew, claims: reading.claims });
   }
 
   /**
@@ -250,11 +250,11 @@ export class RefreshAttempt {
   }
 }
 
-type Answer<Kind extends TokenAnswer['kind']> = Extract<TokenAnswer, { kind: Kind }>;
+type Answer<Kind extends TokenResponse['kind']> = Extract<TokenResponse, { kind: Kind }>;
 
 /** An answer that granted nothing, or the lack of one. */
 type Failure = RefusingAnswer & {
-  readonly kind: TokenAnswer['kind'];
+  readonly kind: TokenResponse['kind'];
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 };

@@ -4,7 +4,7 @@ import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { wasRemovedSince } from '../db/tables/audit.js';
 import { addCompany } from '../db/tables/companies.js';
-import { authorizeConnection, type ConnectionGrant, lockConnection, noteGrant } from '../db/tables/connections.js';
+import { authorizeConnection, type ConnectionGrant, lockConnection, recordConnectionGrant } from '../db/tables/connections.js';
 import { readStanding } from '../db/tables/installation.js';
 import { closeBreakers, openBreakers } from '../db/tables/refresh-breakers.js';
 import { isStoredSince, saveToken } from '../db/tables/tokens.js';
@@ -69,7 +69,7 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
       if (await wasRemovedSince(tx, company, at)) throw new TakenBack('removed');
       if (await isStoredSince(tx, { company, since: at })) throw new TakenBack('current');
       await addCompany(tx, company);
-      if (isOfLaterGrant(grant, authorizedAt)) await noteGrant(tx, { company, isNew: true, claims: null });
+      if (isOfLaterGrant(grant, authorizedAt)) await recordConnectionGrant(tx, { company, isNew: true, claims: null });
       await saveToken(tx, { company, pair, receivedAt: at });
       await recordAuthorizationRestored(tx, company);
       return 'restored' as const;

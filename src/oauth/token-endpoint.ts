@@ -4,7 +4,7 @@ import type { Secret } from '../core/secret.js';
 import type { HttpClient } from '../http/http-client.js';
 import { ServiceError } from '../http/service-error.js';
 import { registerSecret } from '../observability/secret-registry.js';
-import { readTokenAnswer, type TokenAnswer } from './token-response.js';
+import { readTokenResponse, type TokenResponse } from './token-response.js';
 
 /** Milliseconds for one exchange, all in all: shorter than the lease under which it is made, and than a shutdown may take. */
 export const TOKEN_DEADLINE_MS = 10_000;
@@ -29,12 +29,12 @@ export class TokenEndpoint {
     this.#url.pathname = `${this.#url.pathname.replace(/\/+$/, '')}/auth/token`;
   }
 
-  refresh(refreshToken: Secret): Promise<TokenAnswer> {
+  refresh(refreshToken: Secret): Promise<TokenResponse> {
     return this.#send({ grant_type: 'refresh_token', refresh_token: refreshToken.reveal() });
   }
 
   /** `verifier` is that of PKCE, whose hash went to the consent screen. */
-  exchangeCode(code: Secret, verifier: Secret): Promise<TokenAnswer> {
+  exchangeCode(code: Secret, verifier: Secret): Promise<TokenResponse> {
     return this.#send({
       grant_type: 'authorization_code',
       code: code.reveal(),
@@ -43,7 +43,7 @@ export class TokenEndpoint {
     });
   }
 
-  async #send(fields: Record<string, string>): Promise<TokenAnswer> {
+  async #send(fields: Record<string, string>): Promise<TokenResponse> {
     const { clientId, clientSecret } = this.#provider;
     registerSecret(clientSecret.reveal(), { lasting: true });
     try {
@@ -55,7 +55,7 @@ export class TokenEndpoint {
         deadlineMs: TOKEN_DEADLINE_MS,
         freshConnection: true,
       });
-      return readTokenAnswer(response, this.#clock.now());
+      return readTokenResponse(response, this.#clock.now());
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
       return error.sent ? { kind: 'ambiguous', cause: error } : { kind: 'unreachable', cause: error };

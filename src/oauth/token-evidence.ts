@@ -2,7 +2,7 @@ import { type CompanyKey, keyText } from '../core/company.js';
 import type { Secret } from '../core/secret.js';
 import type { Database } from '../db/connection/database.js';
 import { withDatabaseErrors } from '../db/connection/sql-state.js';
-import { noteTaken } from '../db/tables/refused-tokens.js';
+import { recordTaken } from '../db/tables/refused-tokens.js';
 import { findToken } from '../db/tables/tokens.js';
 import type { TokenEvidence } from '../http/token-source.js';
 
@@ -33,7 +33,7 @@ export class KnownEvidence {
     // Where that fails, it is tried again with the next token that is taken.
     const keep = async (witness: string | undefined) => {
       known.isRefused = false;
-      await noteTaken(this.#db, { company, witness: witness ?? null }).catch(() => this.noteRefused(company));
+      await recordTaken(this.#db, { company, witness: witness ?? null }).catch(() => this.recordRefused(company));
     };
     return {
       taken: (witness) => {
@@ -45,11 +45,11 @@ export class KnownEvidence {
       get isRefused() {
         return known.isRefused === true;
       },
-      noteRefusedAlone: (token) => (known.refusedAlone = token),
+      recordRefusedAlone: (token) => (known.refusedAlone = token),
     };
   }
 
-  noteRefused(company: CompanyKey): void {
+  recordRefused(company: CompanyKey): void {
     this.#of(company).isRefused = true;
   }
 

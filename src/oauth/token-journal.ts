@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { type CompanyKey, ENVIRONMENTS, keyText, logFieldsOf, parseCompanyId } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
-import { Repetition } from '../core/periodic-task.js';
+import { PeriodicTask } from '../core/periodic-task.js';
 import type { Secret } from '../core/secret.js';
 import type { Service } from '../core/service.js';
 import type { Database } from '../db/connection/database.js';
@@ -65,7 +65,7 @@ export class TokenJournal implements Service {
   #path: string;
   readonly #deps: JournalDependencies;
   readonly #locks: NamedLocks;
-  readonly #compaction = new Repetition(COMPACTION_MS, () => this.#compactOrWarn());
+  readonly #compaction = new PeriodicTask(COMPACTION_MS, () => this.#compactOrWarn());
 
   constructor(path: string, deps: JournalDependencies) {
     this.#path = path;

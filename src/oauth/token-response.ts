@@ -28,7 +28,7 @@ interface Answered {
 }
 
 /** The outcome of one POST to the token endpoint, by its meaning for the token that was sent. */
-export type TokenAnswer =
+export type TokenResponse =
   | Grant
   /** `invalid_grant`: the grant is void, and a person must authorize again. */
   | (Answered & { readonly kind: 'refused' })
@@ -44,7 +44,7 @@ export type TokenAnswer =
       readonly status: number;
       readonly refreshToken: Secret;
       readonly problem: string;
-      readonly told?: TokenAnswer;
+      readonly told?: TokenResponse;
     }
   /** Sent, and no readable answer: the token may have been used up. */
   | { readonly kind: 'ambiguous'; readonly status?: number; readonly cause?: MusterError; readonly problem?: string }
@@ -107,10 +107,10 @@ const CLIENT_FAULT = new RegExp(`\\b(${CLIENT_FAULTS.join('|')})\\b`, 'i');
 const SERVICE_FAULTS: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error', 'slow_down', 'unknown_error']);
 
 /** Bytes that are not UTF-8 are passed over: tokens and codes are ASCII, and no pair must be lost over a name beside it. */
-export function readTokenAnswer(
+export function readTokenResponse(
   { status, headers, bytes }: Pick<HttpResponse, 'status' | 'headers' | 'bytes'>,
   now: number,
-): TokenAnswer {
+): TokenResponse {
   const text = new TextDecoder().decode(bytes);
   const body = parseJson(text);
   const isSuccess = status >= 200 && status < 300;
@@ -119,7 +119,7 @@ export function readTokenAnswer(
   const error = errorCodeOf(body);
   const answered = { status, error, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };
   const isRefused = memberOf(body, 'error') === 'invalid_grant';
-  const told: TokenAnswer = isRefused ? { kind: 'refused', ...answered } : readError(answered, text);
+  const told: TokenResponse = isRefused ? { kind: 'refused', ...answered } : readError(answered, text);
   if (granted && !isErrorTold(body)) return granted;
   if (granted?.kind === 'malformed') return { ...granted, told };
   if (granted || isRefused) return told;
@@ -128,7 +128,7 @@ export function readTokenAnswer(
 }
 
 /** The service does not document its error format. What is not understood must not cost a company its authorization. */
-function readError(answered: Answered, text: string): TokenAnswer {
+function readError(answered: Answered, text: string): TokenResponse {
   const { status, error = status === 400 ? CLIENT_FAULT.exec(text)?.[0].toLowerCase() : undefined } = answered;
   // RFC 6749, 5.2: 401 says that the client could not be authenticated.
   const isClientFault = error === undefined ? status === 401 : CLIENT_FAULTS.includes(error);
@@ -166,7 +166,7 @@ function memberOf(body: unknown, name: string): unknown {
   return isObject ? (body as Record<string, unknown>)[name] : undefined;
 }
 
-function readGrant(status: number, body: unknown): TokenAnswer {
+function readGrant(status: number, body: unknown): TokenResponse {
   const { data, error } = TOKEN_RESPONSE.safeParse(body);
   if (!data) {
     const refreshToken = z.object({ refresh_token: REFRESH_TOKEN }).safeParse(body).data?.refresh_token;

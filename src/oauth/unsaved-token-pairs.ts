@@ -28,7 +28,7 @@ export interface ReceivedPair<T> {
  * is *offered* to the database for half a minute, then *set aside* in quarantine, and, while the database takes nothing at all, *kept in memory*
  * and offered until it is stored or set aside. Only the end of the process ends that.
  */
-export class ReceivedPairs {
+export class UnsavedTokenPairs {
   readonly #logger: Logger;
   readonly #retries: number;
   readonly #pauseMs: number;

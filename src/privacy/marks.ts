@@ -134,6 +134,6 @@ export function newPerson(): string {
 }
 
 /** What stands in the place of a forgotten person's id: random, and nothing that an id looks like (read-page.ts). */
-export function standIn(person: string): string {
+export function placeholder(person: string): string {
   return `#${person.replaceAll('-', '')}`;
 }

@@ -6,7 +6,7 @@ import { withoutMark } from '../pagers/read-page.js';
 import type { Privacy, RuleEdge } from './rules.js';
 
 /** An answer whose records were treated. */
-export interface TreatedAnswer {
+export interface RedactedResponse {
   readonly bytes: Buffer;
   /** Where its records stand now, with the members that were asked for; undefined where it is no JSON. */
   readonly scanned: ScannedText | undefined;
@@ -19,33 +19,33 @@ export interface TreatedAnswer {
  * stand there twice, white space. `dataPath` leads to the array of records. What is no JSON, and what has none of the members, comes back as
  * it was given. docs/privacy.md says what each rule makes of a value.
  */
-export function* treat(bytes: Buffer, dataPath: readonly string[], privacy: Privacy, fit?: FitMade): Generator<void, Buffer> {
-  return (yield* treatAnswer(bytes, dataPath, [], privacy, fit)).bytes;
+export function* redact(bytes: Buffer, dataPath: readonly string[], privacy: Privacy, fit?: FitMade): Generator<void, Buffer> {
+  return (yield* redactResponse(bytes, dataPath, [], privacy, fit)).bytes;
 }
 
 /** The same, which rules found something, and where `members` of the records stand, within which rules may name others. Throws what `fit` throws. */
-export function* treatAnswer(
+export function* redactResponse(
   bytes: Buffer,
   dataPath: readonly string[],
   members: readonly string[],
   privacy: Privacy,
   fit?: FitMade,
-): Generator<void, TreatedAnswer> {
-  const treatment = new Treatment(withoutMark(bytes), members, privacy, fit);
+): Generator<void, RedactedResponse> {
+  const treatment = new Redaction(withoutMark(bytes), members, privacy, fit);
   const scanned = yield* treatment.scan(dataPath);
   if (!scanned) return { bytes, scanned, matched: new Set() };
   return { bytes: (yield* treatment.result()) ?? bytes, scanned, matched: treatment.matched };
 }
 
 /** Treats the text of one record. */
-export function treatRecord(text: string, privacy: Privacy): string {
-  const treatment = new Treatment(Buffer.from(text), [], privacy);
+export function redactRecord(text: string, privacy: Privacy): string {
+  const treatment = new Redaction(Buffer.from(text), [], privacy);
   if (!treatment.readRecord()) throw new TypeError('the text of a record is no JSON');
   return atOnce(treatment.result())?.toString() ?? text;
 }
 
 /** Elements of an array stand at the same place of a path as the array does, at whatever depth: so do the records themselves. */
-class Treatment extends JsonScanner {
+class Redaction extends JsonScanner {
   readonly matched = new Set<string>();
   readonly #privacy: Privacy;
   /** What to take out, in the order of the text, and the ASCII to put there. */

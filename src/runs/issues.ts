@@ -1,7 +1,7 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { ENVIRONMENTS } from '../core/company.js';
-import { withRests } from '../core/duty-cycle.js';
+import { limitDutyCycle } from '../core/duty-cycle.js';
 import type { ByEnvironment } from '../core/provider-settings.js';
 import type { Database } from '../db/connection/database.js';
 import { reconcileIssues } from '../db/tables/issues.js';
@@ -47,7 +47,7 @@ export function issueSweep({
   const exported = exportedResources(exports, catalogue);
   const environments = ENVIRONMENTS.filter((environment) => providers[environment]);
   const lock = new SweepLock('issues', clock, logger);
-  return withRests(clock, async () => {
+  return limitDutyCycle(clock, async () => {
     const now = clock.now();
     const { began, next } = nightsAround(schedule, now);
     const news = await reconcileIssues(db, lock, {

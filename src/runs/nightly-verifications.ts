@@ -3,7 +3,7 @@ import { ENVIRONMENTS } from '../core/company.js';
 import { isMusterError } from '../core/errors.js';
 import type { Database } from '../db/connection/database.js';
 import { readStanding } from '../db/tables/installation.js';
-import { findVerifyTurns, noteVerifyTurns } from '../db/tables/second-readings.js';
+import { findVerifyTurns, recordVerifyTurns } from '../db/tables/second-readings.js';
 import type { Logger } from '../observability/logger.js';
 import type { Runs } from './runs.js';
 import { nightsAround, type Schedule } from './schedule.js';
@@ -35,7 +35,7 @@ export function nightlyVerifications({ db, runs, schedule, share, clock, logger 
           if (!isMusterError(error)) throw error;
           logger.debug({ err: error }, 'a second reading could not be asked for');
         }
-        await noteVerifyTurns(db, { companies: [company] });
+        await recordVerifyTurns(db, { companies: [company] });
       }
     }
   };

@@ -1,6 +1,6 @@
 import type { Catalogue } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
-import { withRests } from '../core/duty-cycle.js';
+import { limitDutyCycle } from '../core/duty-cycle.js';
 import type { Database } from '../db/connection/database.js';
 import { addNightExports } from '../db/tables/night-exports.js';
 import {
@@ -29,7 +29,7 @@ interface NightDependencies {
  * the newest that was counted. Then writes down what is to be exported of those that are over.
  */
 export function nightSweep({ db, catalogue, schedule, exports, clock }: NightDependencies): () => Promise<void> {
-  return withRests(clock, async () => {
+  return limitDutyCycle(clock, async () => {
     const now = clock.now();
     const endsAt = new Date(nightsAround(schedule, now).next);
     const open = await findOpenNights(db);

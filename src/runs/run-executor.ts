@@ -8,9 +8,9 @@ import { falseEtags } from '../db/tables/etag-trust.js';
 import { type ClaimedRun, endRun, postponeRun, releaseRun, type WalkToDo } from '../db/tables/runs.js';
 import type { EndStatus } from '../db/tables/walks.js';
 import type { ApiClient } from '../http/api-client.js';
-import type { Asker } from '../http/budget/request-budget.js';
+import type { Requester } from '../http/budget/request-budget.js';
 import { textOf } from '../http/http-client.js';
-import type { AnswerMemory } from '../http/response-memory.js';
+import type { ResponseMemory } from '../http/response-memory.js';
 import { sentenceOf } from '../http/service-error.js';
 import { recordPathOf, type TokenSource, tokensOfGrant } from '../http/token-source.js';
 import { writeCompanyRecord } from '../mirror/company-record.js';
@@ -34,7 +34,7 @@ export interface ExecutorDependencies extends SecondReaderDependencies {
   readonly apiOf: (environment: Environment, base?: string) => Pick<ApiClient, 'request' | 'baseUrl'>;
   readonly clock: Clock;
   /** What all walks of this process share. */
-  readonly answers: AnswerMemory;
+  readonly answers: ResponseMemory;
   readonly logger: Logger;
 }
 
@@ -129,7 +129,7 @@ export class RunExecutor {
           `The catalogue has no list ${resource} any more: put it back, or ask for a new run.`,
         );
       const { environment, companyId } = run.company;
-      const api = withRecord(apiOf(environment, endpoint.base), askerOf(run), record);
+      const api = withRecord(apiOf(environment, endpoint.base), requesterOf(run), record);
       if (run.kind === 'verify') {
         if (shouldYield()) return 'yielded';
         await this.#secondReader.read({ walkId: id, run, endpoint, api, tokens, signal });
@@ -165,7 +165,7 @@ export class RunExecutor {
     try {
       const api = this.#deps.apiOf(company.environment);
       const path = recordPathOf(company);
-      const record = await api.request({ method: 'GET', path, tokens, signal, asker: askerOf(run), takesRefusals: true });
+      const record = await api.request({ method: 'GET', path, tokens, signal, requester: requesterOf(run), takesRefusals: true });
       await writeCompanyRecord(this.#deps.db, { run, company }, textOf(record));
     } catch (error) {
       if (signal.aborted || endsTheRun(error) || isPassingTrouble(error)) throw error;
@@ -224,14 +224,14 @@ export async function finishRun(
 }
 
 /** Answers are there once the company's record is, too. */
-function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, asker: Asker, record: Promise<void>): typeof api {
+function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, requester: Requester, record: Promise<void>): typeof api {
   return {
     baseUrl: api.baseUrl,
-    request: async (request) => (await Promise.all([api.request({ ...request, asker }), record]))[0],
+    request: async (request) => (await Promise.all([api.request({ ...request, requester }), record]))[0],
   };
 }
 
 /** A person waits for what was not asked for by the schedule, or for many companies at once. */
-function askerOf({ company, trigger }: ClaimedRun): Asker {
+function requesterOf({ company, trigger }: ClaimedRun): Requester {
   return { company: company.companyId, urgent: trigger !== 'nightly' && trigger !== 'resync' && trigger !== 'nightly_verify' };
 }

@@ -1,4 +1,4 @@
-import { Repetition } from '../core/periodic-task.js';
+import { PeriodicTask } from '../core/periodic-task.js';
 import type { Database } from '../db/connection/database.js';
 import { type ClaimedRun, claimRun, renewClaims } from '../db/tables/runs.js';
 import type { Logger } from '../observability/logger.js';
@@ -36,7 +36,7 @@ export class RunLeases {
   readonly #worker: string;
   readonly #logger: Logger;
   readonly #leases = new Map<string, LeasedRun>();
-  readonly heartbeat = new Repetition(HEARTBEAT_MS, () => this.#beat());
+  readonly heartbeat = new PeriodicTask(HEARTBEAT_MS, () => this.#beat());
 
   /** `worker` names this process in the database, unlike any other. */
   constructor(db: Database, worker: string, logger: Logger) {

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { JSON_TYPE, Refusal, sendMembers, visitOf } from './answer.js';
 import type { Resource } from './company-spec.js';
 import type { Grants, Person } from './grants.js';
-import type { AnsweredPage, Members } from './lessons/answered-page.js';
+import type { FetchedPage, Members } from './lessons/answered-page.js';
 import type { Lessons } from './lessons/lessons.js';
 import type { Place, RecordList } from './record-list.js';
 import type { Tokens } from './tokens.js';
@@ -58,7 +58,7 @@ export function listRoutes(app: FastifyInstance, options: ListOptions): void {
   }
 }
 
-function sendAnswer(reply: FastifyReply, { status, headers, records, members }: AnsweredPage, wrap: string | undefined) {
+function sendAnswer(reply: FastifyReply, { status, headers, records, members }: FetchedPage, wrap: string | undefined) {
   reply.code(status).headers(headers);
   if (status === 204 || status === 304) return reply.send();
   const data = `[${records.join(',')}]`;
@@ -105,7 +105,7 @@ class PageRequest {
   readonly #clamp: number;
   readonly #name: string;
   /** The place of the page that was answered within the list. */
-  #place: Pick<AnsweredPage, 'isFirst' | 'isLast' | 'position'> = { isFirst: true, isLast: true, position: undefined };
+  #place: Pick<FetchedPage, 'isFirst' | 'isLast' | 'position'> = { isFirst: true, isLast: true, position: undefined };
 
   constructor(
     readonly request: FastifyRequest,
@@ -149,7 +149,7 @@ class PageRequest {
     return data;
   }
 
-  answered({ data, members, headers = {} }: Page): AnsweredPage {
+  answered({ data, members, headers = {} }: Page): FetchedPage {
     const { resource, request, records } = this;
     const ifNoneMatch = request.headers['if-none-match'];
     return { resource, ...this.#place, total: records.size, ifNoneMatch, status: 200, headers, records: data, members };

@@ -4,7 +4,7 @@ import type { Database } from '../db/connection/database.js';
 import { type BaselineRow, type BaselineWalk, type KeptPage, readBaseline, readRowHashes } from '../db/tables/ledger.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
-import type { KeptAnswer } from '../walks/received-page.js';
+import type { KeptResponse } from '../walks/received-page.js';
 import { ROW_BYTES, ROW_WORDS } from './row-hashes.js';
 
 /** A page that the baseline received. */
@@ -14,7 +14,7 @@ export interface BaselinePage {
   readonly keys: KeyHashes;
   /** The last words of its row hashes: those of its chunks. */
   readonly chunks: Uint32Array;
-  readonly answer?: KeptAnswer | undefined;
+  readonly answer?: KeptResponse | undefined;
 }
 
 /** In the place of the first key of a page without records. */
@@ -71,7 +71,7 @@ export class Baseline {
     });
   }
 
-  /** The page that this request (KeptAnswer) was answered with. */
+  /** The page that this request (KeptResponse) was answered with. */
   answerTo(request: string): BaselinePage | undefined {
     return this.#byRequest.get(request);
   }
@@ -152,7 +152,7 @@ export class Baseline {
 }
 
 function pageOf({ keys, answer, ...row }: BaselineRow): BaselinePage {
-  return { ...row, keys: new KeyHashes(keys), ...(answer !== undefined && { answer: JSON.parse(answer) as KeptAnswer }) };
+  return { ...row, keys: new KeyHashes(keys), ...(answer !== undefined && { answer: JSON.parse(answer) as KeptResponse }) };
 }
 
 function includes(ascending: Float64Array, number: number): boolean {

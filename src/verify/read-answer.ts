@@ -5,7 +5,7 @@ import { idParts } from '../pagers/id-candidate.js';
 import type { NoRecords } from '../pagers/no-records.js';
 
 /** A page as the second reader sees it. */
-export interface AnswerRead {
+export interface ResponseRead {
   /** The parsed answer, with an empty array in the place of its records. */
   readonly rest: unknown;
   /** The text of each record, byte for byte as it was sent. */
@@ -15,7 +15,7 @@ export interface AnswerRead {
 }
 
 /** A page without a body (status 204). */
-export const NO_CONTENT: AnswerRead = { rest: undefined, texts: [], noRecords: 'no-content' };
+export const NO_CONTENT: ResponseRead = { rest: undefined, texts: [], noRecords: 'no-content' };
 
 /** Where a value stands in a JSON text: `start` is its first character, `end` the one behind it. */
 interface Place {
@@ -32,7 +32,7 @@ interface Place {
 export function* readAnswer(
   bytes: Buffer,
   { resource, dataPath }: { resource: string; dataPath: readonly string[] },
-): Generator<void, AnswerRead> {
+): Generator<void, ResponseRead> {
   const json = isUtf8(bytes) ? bytes.toString('utf8').replace(/^\u{feff}/u, '') : '';
   try {
     let place: Place | undefined = { start: skipSpace(json, 0), end: json.length };

@@ -4,14 +4,14 @@ import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
 import { eachInPortions, inTurns } from '../core/turns.js';
 import type { ApiClient, ApiResponse } from '../http/api-client.js';
-import { type AnswerMemory, MemoryShort, type Reservation } from '../http/response-memory.js';
+import { MemoryShort, type Reservation, type ResponseMemory } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
 import { childPrefix } from '../mirror/child-prefix.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import { pagerFor } from '../pagers/registry.js';
 import { unstorableReason } from '../pagers/unstorable.js';
 import type { ListMarks } from '../privacy/marks.js';
-import { treat } from '../privacy/redact.js';
+import { redact } from '../privacy/redact.js';
 import { ownSignOfEnd, ownSignOfMore } from './own-signs.js';
 import { heapOfParsed, idIn, NO_CONTENT, readAnswer } from './read-answer.js';
 
@@ -27,7 +27,7 @@ export interface ReadListDependencies {
   readonly api: Pick<ApiClient, 'request'>;
   readonly tokens: TokenSource;
   readonly companyId: string;
-  readonly answers: AnswerMemory;
+  readonly answers: ResponseMemory;
   readonly clock: Pick<Clock, 'sleep'>;
   readonly signal: AbortSignal;
   /** Records of who was forgotten are passed over. Undefined: nobody was. */
@@ -256,7 +256,7 @@ async function send(
       const fit = (made: number, growth: number) => memory.fitMade(made, growth);
       // As the mirror keeps it.
       const bytes = endpoint.privacy
-        ? await inTurns(treat(response.bytes, pager.dataPath, endpoint.privacy, fit))
+        ? await inTurns(redact(response.bytes, pager.dataPath, endpoint.privacy, fit))
         : response.bytes;
       fit(await inTurns(heapOfParsed(bytes)), bytes.length - response.bytes.length);
       return { response, bytes, memory };

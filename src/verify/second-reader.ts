@@ -4,12 +4,12 @@ import type { CompanyKey } from '../core/company.js';
 import { portionsOf } from '../core/turns.js';
 import type { Database } from '../db/connection/database.js';
 import { ETAGS, falseEtags } from '../db/tables/etag-trust.js';
-import { noteFalseEtag } from '../db/tables/ledger.js';
+import { recordFalseEtag } from '../db/tables/ledger.js';
 import { fenced, findIdField, type ListKey } from '../db/tables/lists.js';
 import type { RunClaim } from '../db/tables/runs.js';
 import { beginReading, countReceived, endReading, type VerifyResult } from '../db/tables/second-readings.js';
 import type { ApiClient } from '../http/api-client.js';
-import type { AnswerMemory } from '../http/response-memory.js';
+import type { ResponseMemory } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
 import { compareRecords, type Findings, judgeReading } from '../mirror/verification-read.js';
 import type { Logger } from '../observability/logger.js';
@@ -20,7 +20,7 @@ export interface SecondReaderDependencies {
   readonly db: Database;
   readonly catalogue: Pick<Catalogue, 'get'>;
   readonly clock: Clock;
-  readonly answers: AnswerMemory;
+  readonly answers: ResponseMemory;
   readonly logger: Logger;
   /** The hash of a record's text as the ledger keeps it (src/unchanged); without it, the feed alone says what the mirror should hold. */
   readonly rowHashOf: ((text: Uint8Array) => Buffer) | undefined;
@@ -93,7 +93,7 @@ export class SecondReader {
     const { db, logger } = this.#deps;
     if (!rowHashes.every((hash) => hash !== undefined)) return;
     const now = { etag, records: rowHashes.length, rowHashes: Buffer.concat(rowHashes) };
-    if (await noteFalseEtag(db, list, now)) logger.warn({ ...list }, falseEtags(list));
+    if (await recordFalseEtag(db, list, now)) logger.warn({ ...list }, falseEtags(list));
   }
 
   /** The pages of the list; of a child list, those of every parent that the service has. */

@@ -16,7 +16,7 @@ export interface Comparison {
   readonly isReusable: boolean;
   /** The memory of the pass, empty. */
   newMemory(): PassMemory;
-  /** The If-None-Match of a request (KeptAnswer); undefined: the page is to be sent, whatever it is. */
+  /** The If-None-Match of a request (KeptResponse); undefined: the page is to be sent, whatever it is. */
   ifNoneMatch(request: string): string | undefined;
   /** The page that a 304 with this ETag confirms; undefined: it confirms another one, and the page must be asked for again. */
   notModified(request: string, etag: string | undefined): ReceivedPage | undefined;

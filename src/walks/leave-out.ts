@@ -8,7 +8,7 @@ import { insertMarks, type MarkRow } from '../db/tables/marks.js';
 import { childPrefix } from '../mirror/child-prefix.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { idValues } from '../pagers/read-page.js';
-import { type ListMarks, standIn, withPrefix } from '../privacy/marks.js';
+import { type ListMarks, placeholder, withPrefix } from '../privacy/marks.js';
 import type { OpenWalk } from './open-walk.js';
 import type { ReceivedPage } from './received-page.js';
 
@@ -80,7 +80,7 @@ function* without(
   if (page.ledger.kind !== 'new') return left;
   const { rowHashes } = page.ledger;
   if (rowHashes) comparison.blank(rowHashes, [...persons.keys()]);
-  const ids = page.ledger.ids.map((id, n) => (persons.has(n) ? standIn(persons.get(n)!) : id));
+  const ids = page.ledger.ids.map((id, n) => (persons.has(n) ? placeholder(persons.get(n)!) : id));
   const keys = yield* KeyHashes.inPortions(ids);
   return { ...left, keys, ledger: { ...page.ledger, ids, keys: keys.words } };
 }

@@ -7,7 +7,7 @@ import { membersRead } from '../pagers/id-reader.js';
 import type { FitMade } from '../pagers/json-scanner.js';
 import type { Pager } from '../pagers/pager.js';
 import type { PageFormat } from '../pagers/read-page.js';
-import { treatAnswer } from '../privacy/redact.js';
+import { redactResponse } from '../privacy/redact.js';
 import type { Privacy } from '../privacy/rules.js';
 import { childPage } from './child-page.js';
 import type { Comparison } from './comparison.js';
@@ -85,7 +85,7 @@ export function pageSource(
 
 /** From here on nobody sees what the service sent, but what the rules left of it. */
 async function treated(received: Buffer, { id, pager }: PageFormat, privacy: Privacy, fit: FitMade) {
-  const { matched, ...answer } = await inTurns(treatAnswer(received, pager.dataPath, membersRead(id), privacy, fit));
+  const { matched, ...answer } = await inTurns(redactResponse(received, pager.dataPath, membersRead(id), privacy, fit));
   if (answer.bytes !== received) freeBuffers([received]);
   return { ...answer, matched: [...matched] };
 }

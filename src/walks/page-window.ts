@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events';
-import { type AnswerMemory, MemoryShort, type Reservation } from '../http/response-memory.js';
+import { MemoryShort, type Reservation, type ResponseMemory } from '../http/response-memory.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import type { ReceivedPage } from './received-page.js';
 
@@ -46,7 +46,7 @@ interface PageUnderWay {
 export class PageWindow {
   readonly #pager: Pager;
   readonly #fetch: FetchPage;
-  readonly #answers: AnswerMemory;
+  readonly #answers: ResponseMemory;
   readonly #signal: AbortSignal;
   #width = NARROWEST;
   /** Bytes of the last page that came. */
@@ -61,7 +61,7 @@ export class PageWindow {
   /** What was aimed at since a page was taken. */
   #aimedAt: JsonObject | undefined;
 
-  constructor(pager: Pager, fetch: FetchPage, answers: AnswerMemory, signal: AbortSignal) {
+  constructor(pager: Pager, fetch: FetchPage, answers: ResponseMemory, signal: AbortSignal) {
     this.#pager = pager;
     this.#fetch = fetch;
     this.#answers = answers;

@@ -6,7 +6,7 @@ import type { Page } from '../pagers/pager.js';
 import { type PageFormat, type PageResponse, type ReceivedRecord, type RejectedRecord, readPage } from '../pagers/read-page.js';
 
 /** The answer that brought a page, so that the service can be asked whether it still is the answer (RFC 9110, 13.1.2). */
-export interface KeptAnswer extends Envelope {
+export interface KeptResponse extends Envelope {
   /** What was asked: the base URL of the API and the PageInput, as JSON. */
   readonly request: string;
   readonly etag: string;
@@ -18,7 +18,7 @@ interface PageFacts extends Page {
   readonly keys: KeyHashes;
   readonly ledger: LedgerEntry;
   /** Undefined where the service gives no ETag, or nobody wants it. */
-  readonly answer?: KeptAnswer | undefined;
+  readonly answer?: KeptResponse | undefined;
   /** Paths of the privacy rules that found a member in it; undefined where the list has no rules. */
   readonly matched?: readonly string[] | undefined;
   /** Its ETag came with another text before: the tags of the list say nothing. */

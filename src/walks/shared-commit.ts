@@ -1,7 +1,7 @@
 import type { Clock } from '../core/clock.js';
 import { freeBuffers } from '../core/free-buffers.js';
 import type { TextSlice } from '../core/text-slice.js';
-import type { AnswerMemory, Reservation } from '../http/response-memory.js';
+import type { Reservation, ResponseMemory } from '../http/response-memory.js';
 import type { OpenWalk } from './open-walk.js';
 import { type ReceivedPage, recordsOf } from './received-page.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
@@ -17,7 +17,7 @@ const WAIT_MS = 200;
 export interface SharedCommitDependencies {
   readonly store: Pick<WalkStore, 'commitPages'>;
   readonly clock: Pick<Clock, 'monotonic'>;
-  readonly answers: Pick<AnswerMemory, 'isShort'>;
+  readonly answers: Pick<ResponseMemory, 'isShort'>;
 }
 
 /**

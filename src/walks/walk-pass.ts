@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
 import { inTurns } from '../core/turns.js';
-import { type AnswerMemory, MemoryShort } from '../http/response-memory.js';
+import { MemoryShort, type ResponseMemory } from '../http/response-memory.js';
 import { ServiceError, sentenceOf } from '../http/service-error.js';
 import type { Advance, ErrorMeaning, JsonObject, Pager } from '../pagers/pager.js';
 import { compareEverything } from './comparison.js';
@@ -16,12 +16,12 @@ import { checkpointAfter, checkpointAtEnd, type WalkCheckpoint } from './walk-ch
 import type { WalkStore } from './walk-store.js';
 
 /** What a walk asks of its store between the opening and the end. */
-export type WalkRecord = Pick<WalkStore, 'leaveOut' | 'commitPages' | 'beginPass' | 'noteOrder' | 'parentAfter' | 'finish'>;
+export type WalkRecord = Pick<WalkStore, 'leaveOut' | 'commitPages' | 'beginPass' | 'recordOrder' | 'parentAfter' | 'finish'>;
 
 export interface WalkDependencies {
   readonly store: WalkRecord;
   readonly fetchFor: (pass: PassRequest) => FetchPage;
-  readonly answers: AnswerMemory;
+  readonly answers: ResponseMemory;
   readonly clock: Clock;
   /** Asked before every commit: whether to stop behind it for now. */
   readonly shouldYield: () => boolean;

@@ -5,22 +5,22 @@ import type { CompanyKey } from '../core/company.js';
 import { type ErrorView, MusterError } from '../core/errors.js';
 import type { Database } from '../db/connection/database.js';
 import { sqlState } from '../db/connection/sql-state.js';
-import { wasTakenBack } from '../db/connection/step.js';
+import { wasRolledBack } from '../db/connection/step.js';
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { forgetPages, hasMovedRecords, readReceived } from '../db/tables/ledger.js';
-import { fenced, findIdField, findProof, type ListKey, noteUnstable } from '../db/tables/lists.js';
+import { fenced, findIdField, findProof, type ListKey, recordUnstable } from '../db/tables/lists.js';
 import { lockRun, type RunClaim } from '../db/tables/runs.js';
 import { type OpenedWalk, openWalk, type WalkOpening } from '../db/tables/walk-opening.js';
 import {
   failWalk,
   lockWalk,
-  noteForeignRecords,
-  noteStartedEmpty,
+  recordForeignRecords,
+  recordStartedEmpty,
   resetWalk,
   startPass,
   type WalkClaim,
 } from '../db/tables/walks.js';
-import { storedRules, treatStored } from '../erasure/redact-stored.js';
+import { redactStored, storedRules } from '../erasure/redact-stored.js';
 import { firstVisibleId, isEmptyList } from '../mirror/mirror-table.js';
 import type { WalkWrite } from '../mirror/page-parameters.js';
 import type { PageToWrite } from '../mirror/page-values.js';
@@ -105,7 +105,7 @@ export class WalkStore {
     if (opened.hasOldLedger) await this.#forgetLedger({ id, list, epoch, pages });
     // Behind the step that took the list: an earlier holder may have filled it until then. Other passes over a parent's list count as one with the first.
     const isEmpty = !checkpoint && !isChild && baseline === null && (await isEmptyList(this.#db, list));
-    if (isEmpty) await noteStartedEmpty(this.#db, { id, epoch });
+    if (isEmpty) await recordStartedEmpty(this.#db, { id, epoch });
     // Behind that step, too: who made or lifted a mark by then had the list before.
     const marks = opened.hasMarks ? await this.#marks.of(this.#db, list) : undefined;
     // From here on nobody else writes to these walks without ending ours.
@@ -150,11 +150,11 @@ export class WalkStore {
       if (!opened) throw fenced(list, 'the company was removed');
       return opened;
     } catch (error) {
-      if (!wasTakenBack(error)) throw error;
+      if (!wasRolledBack(error)) throw error;
       await inTransaction(this.#db, (tx) => lockRun(tx, run));
       const idField = await findIdField(this.#db.prisma, list);
       if (idField !== null && !ids.includes(idField)) throw rekeyRequired(list, idField, ids);
-      const rows = await treatStored(this.#db, list, endpoint.privacy);
+      const rows = await redactStored(this.#db, list, endpoint.privacy);
       if (rows === undefined) throw fenced(list, 'the walk has ended');
       return this.#take(opening, endpoint);
     }
@@ -182,7 +182,7 @@ export class WalkStore {
       if (!walk.fillsEmptyList || sqlState(error) !== UNIQUE_VIOLATION) throw error;
       // Somebody put records into the mirror by hand.
       walk.fillsEmptyList = false;
-      await noteForeignRecords(this.#db.prisma, walk.id);
+      await recordForeignRecords(this.#db.prisma, walk.id);
       await this.#commitPages(walk, write, pages);
     }
   }
@@ -223,12 +223,12 @@ export class WalkStore {
    * Looks whether the list stands in another order than in its last verified walk. If so, its order cannot be relied on any
    * more, and that is kept with the list.
    */
-  async noteOrder(walk: OpenWalk): Promise<void> {
+  async recordOrder(walk: OpenWalk): Promise<void> {
     if (walk.comparison.hasSamePages()) return;
     if (!(await hasMovedRecords(this.#db.prisma, walk.list, { walkId: walk.id, pass: walk.pass }))) return;
     await inTransaction(this.#db, async (tx) => {
       await lockWalk(tx, walk);
-      await noteUnstable(tx, walk.list, new Date(this.#clock.now()));
+      await recordUnstable(tx, walk.list, new Date(this.#clock.now()));
     });
     walk.unstable = true;
   }

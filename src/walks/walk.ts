@@ -25,7 +25,7 @@ export async function walkList(
       const end = await walkPass(walk, endpoint, pager, checkpoint, deps, signal);
       if (end.kind === 'yielded') return 'yielded';
       const isJoined = end.kind === 'end' && linkageOf(walk, endpoint, pager, end.checkpoint) === 'join';
-      if (isJoined) await deps.store.noteOrder(walk);
+      if (isJoined) await deps.store.recordOrder(walk);
       const verdict = judge(walk, endpoint, pager, checkpoint, end);
       if (verdict.kind !== 'another-pass') {
         await deps.store.finish(

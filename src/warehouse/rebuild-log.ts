@@ -28,12 +28,12 @@ export async function rebuildLog(db: Database, resource: string): Promise<void> 
         columns.count(sightings);
         columns.decide(sightings.map(({ path }) => ({ path, isWhole: true })));
         await log.writeKeys(tx, columns.changed);
-        if (columns.hasLeftOut) await log.noteKeysLeftOut(tx, { resource });
+        if (columns.hasLeftOut) await log.recordKeysLeftOut(tx, { resource });
         await log.forgetMisfits(tx, { resource });
         const { misfits } = columns;
-        if (misfits.length > 0) await tx.$executeRaw`WITH ${record} ${log.noteMisfits(misfits)}`;
+        if (misfits.length > 0) await tx.$executeRaw`WITH ${record} ${log.recordMisfits(misfits)}`;
       }
-      await log.noteRebuilt(tx, { resource });
+      await log.recordRebuilt(tx, { resource });
     },
     { timeout: TIMEOUT_MS, maxWait: 30_000 },
   );

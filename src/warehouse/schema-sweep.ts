@@ -52,7 +52,7 @@ export function learnPiece(db: Database): Promise<boolean> {
       return false;
     }
     const misfits = await learn(tx, await log.countMembers(tx, span), due);
-    if (misfits.length > 0) await log.noteMisfitsOf(tx, span, misfits);
+    if (misfits.length > 0) await log.recordMisfitsOf(tx, span, misfits);
     await log.moveSchemaCursor(tx, { seq: span.through });
     return true;
   });
@@ -78,7 +78,7 @@ async function learn(tx: Transaction, sightings: readonly log.Sighting[], due: r
     columns.count(seen);
     columns.decide(due.filter((key) => key.resource === resource));
     await log.writeKeys(tx, columns.changed);
-    if (columns.hasLeftOut) await log.noteKeysLeftOut(tx, { resource });
+    if (columns.hasLeftOut) await log.recordKeysLeftOut(tx, { resource });
     misfits.push(...columns.misfits);
     const since = settled.get(resource);
     const added = columns.added.filter(({ firstSeenAt }) => since && firstSeenAt > since);

@@ -15,7 +15,7 @@ import type { OidcSettings } from '../../src/dashboard/sign-in/oidc-settings.js'
 import type { Database } from '../../src/db/connection/database.js';
 import { ApiClient } from '../../src/http/api-client.js';
 import { HttpClient } from '../../src/http/http-client.js';
-import { AnswerMemory } from '../../src/http/response-memory.js';
+import { ResponseMemory } from '../../src/http/response-memory.js';
 import { Authorization } from '../../src/oauth/authorization.js';
 import { AuthorizationFlows } from '../../src/oauth/authorization-flows.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
@@ -24,7 +24,7 @@ import { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { Connections } from '../../src/oauth/connections.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
-import { ReceivedPairs } from '../../src/oauth/unsaved-token-pairs.js';
+import { UnsavedTokenPairs } from '../../src/oauth/unsaved-token-pairs.js';
 import { Vault } from '../../src/oauth/vault.js';
 import { createLogger } from '../../src/observability/logger.js';
 import { Runs } from '../../src/runs/runs.js';
@@ -109,7 +109,7 @@ export async function startAdmin(
     clock,
     logger,
     connections,
-    received: new ReceivedPairs(logger),
+    received: new UnsavedTokenPairs(logger),
     vault: new Vault(new Cipher(keyring)),
     endpoints: Object.fromEntries(
       Object.entries(providers).map(([environment, provider]) => [environment, new TokenEndpoint(http, provider, clock)]),
@@ -154,7 +154,7 @@ export async function startAdmin(
     connectLinks: links,
     vault: parts.vault,
     queueLook: { look: async () => [] },
-    answers: new AnswerMemory(),
+    answers: new ResponseMemory(),
     apiOf: (environment, base) =>
       new ApiClient({ http, provider: ofEnvironment(providers, environment), clock, logger }).at(base),
     tokensOf: () => ({ get: async () => new Secret('a.b.c'), renew: async (stale) => stale, refused: async () => {} }),

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { Repetition } from '../../src/core/periodic-task.js';
+import { PeriodicTask } from '../../src/core/periodic-task.js';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());
@@ -12,7 +12,7 @@ function slowWork() {
 
 test('work that takes longer than its interval is not begun again beside itself', async () => {
   const { begun, work } = slowWork();
-  const repetition = new Repetition(1_000, work);
+  const repetition = new PeriodicTask(1_000, work);
   repetition.start();
   expect(begun).toHaveLength(0);
   await vi.advanceTimersByTimeAsync(60_000);
@@ -26,7 +26,7 @@ test('work that takes longer than its interval is not begun again beside itself'
 
 test('a stop waits for the work under way, and none follows', async () => {
   const { begun, work } = slowWork();
-  const repetition = new Repetition(1_000, work);
+  const repetition = new PeriodicTask(1_000, work);
   repetition.start();
   await vi.advanceTimersByTimeAsync(1_000);
   let isStopped = false;
@@ -41,7 +41,7 @@ test('a stop waits for the work under way, and none follows', async () => {
 
 test('what was stopped before it started never starts', async () => {
   const { begun, work } = slowWork();
-  const repetition = new Repetition(1_000, work);
+  const repetition = new PeriodicTask(1_000, work);
   await repetition.stop();
   repetition.start();
   await vi.advanceTimersByTimeAsync(5_000);

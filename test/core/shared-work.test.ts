@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { sharedWork } from '../../src/core/single-flight.js';
+import { singleFlight } from '../../src/core/single-flight.js';
 
 test('work under way is shared, its answer is kept for a while, and its failure is not', async () => {
   let now = 0;
   let calls = 0;
   let finish = (_error?: Error) => {};
-  const ask = sharedWork(
+  const ask = singleFlight(
     () => {
       calls += 1;
       return new Promise<number>((resolve, reject) => {

@@ -8,7 +8,7 @@ import type { PageToWrite } from '../../src/mirror/page-values.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 import { ListMarks } from '../../src/privacy/marks.js';
-import { treatAnswer } from '../../src/privacy/redact.js';
+import { redactResponse } from '../../src/privacy/redact.js';
 import { privacyOf } from '../../src/privacy/rules.js';
 import { FollowedMemory } from '../../src/unchanged/followed-memory.js';
 import { heapOfParsed, readAnswer } from '../../src/verify/read-answer.js';
@@ -42,7 +42,7 @@ describe('what grows with an answer is done in portions', () => {
   const megabytes = (count: number) =>
     page(Array.from({ length: 10 * count }, (_, n) => `{"id":${n},"name":"${'x'.repeat(BYTES_A_TURN / 10)}"}`));
   const read = (bytes: Buffer) => portionsIn(readAnswer(bytes, { resource: 'list', dataPath: ['data'] }));
-  const treated = (bytes: Buffer) => portionsIn(treatAnswer(bytes, ['data'], [], privacyOf({ name: 'mask' }, undefined)!));
+  const treated = (bytes: Buffer) => portionsIn(redactResponse(bytes, ['data'], [], privacyOf({ name: 'mask' }, undefined)!));
 
   test('a second reading', () => {
     expect(read(records(FEW))).toBe(1);

@@ -4,7 +4,7 @@ import type { Catalogue, Endpoint } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
-import { endFarewells } from '../../src/db/tables/change-erasure.js';
+import { deleteExpiredErasureNotices } from '../../src/db/tables/change-erasure.js';
 import { removeCompany } from '../../src/erasure/company-removal.js';
 import { forgetAgain, forgetRecord, liftMarks } from '../../src/erasure/forget.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
@@ -142,7 +142,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
         change.id === uid ? { id: expect.stringMatching(/^#[0-9a-f]{32}$/), op: 'delete', data: null } : change,
       );
     await database.db.prisma.farewell.updateMany({ data: { toldAt: new Date(0) } });
-    await endFarewells(database.db, { days: 30, limit: 10 });
+    await deleteExpiredErasureNotices(database.db, { days: 30, limit: 10 });
     expect(await places(MIDDLE)).toEqual([]);
     expect((await changes()).at(-1)).toEqual({ id: expect.stringMatching(/^#/), op: 'delete', data: null });
   });

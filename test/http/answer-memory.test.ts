@@ -2,7 +2,7 @@ import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
 import fc from 'fast-check';
 import { afterEach, describe, expect, test } from 'vitest';
 import { HttpClient } from '../../src/http/http-client.js';
-import { AnswerMemory, defaultBudget, MemoryShort, type Reservation } from '../../src/http/response-memory.js';
+import { defaultBudget, MemoryShort, type Reservation, ResponseMemory } from '../../src/http/response-memory.js';
 import { fakeService } from './fake-service.js';
 
 const MB = 1024 * 1024;
@@ -15,7 +15,7 @@ test('whatever is asked for and given back, never more than the budget is taken,
   });
   fc.assert(
     fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-      const memory = new AnswerMemory(120);
+      const memory = new ResponseMemory(120);
       const all: Reservation[] = [];
       const sum = () => all.filter(({ granted }) => !granted).reduce((bytes, { share }) => bytes + share, 0);
       for (const { what, n, bytes } of steps) {
@@ -46,7 +46,7 @@ test('whatever is asked for and given back, never more than the budget is taken,
 });
 
 test('who asked first gets it first, however little the others want', async () => {
-  const memory = new AnswerMemory(30 * MB);
+  const memory = new ResponseMemory(30 * MB);
   const [first, large, small] = [memory.reserve(6 * MB), memory.reserve(9 * MB), memory.reserve(1)];
   expect([first.granted, memory.isShort, memory.reserveIfFree(1)]).toEqual([undefined, true, undefined]);
   const order: string[] = [];
@@ -57,7 +57,7 @@ test('who asked first gets it first, however little the others want', async () =
 });
 
 test('who does not wait any more is passed over, and knows it', async () => {
-  const memory = new AnswerMemory(30 * MB);
+  const memory = new ResponseMemory(30 * MB);
   const [first, second, third] = [memory.reserve(10 * MB), memory.reserve(10 * MB), memory.reserve(10 * MB)];
   const known = second.granted;
   second.release();
@@ -107,14 +107,14 @@ describe('an answer', () => {
   ] as const;
 
   test.each(bodies)('takes what it needs, and keeps that: %s', async (how, body) => {
-    const memory = new AnswerMemory(200 * MB);
+    const memory = new ResponseMemory(200 * MB);
     const reservation = memory.reserve(10);
     expect((await ask(how, body, reservation)).bytes.equals(page)).toBe(true);
     expect(memory.used).toBe(3 * page.length);
   });
 
   test.each(bodies)('is given up where others have the memory: %s', async (how, body) => {
-    const memory = new AnswerMemory(200 * MB);
+    const memory = new ResponseMemory(200 * MB);
     const others = memory.reserve((200 * MB - 3 * MB) / 3);
     const reservation = memory.reserve(10);
     await expect(ask(how, body, reservation)).rejects.toThrow(MemoryShort);
@@ -123,7 +123,7 @@ describe('an answer', () => {
   });
 
   test.each(bodies.slice(0, 3))('that is larger than all of it is refused, and says what it needs: %s', async (how, body) => {
-    const reservation = new AnswerMemory(5 * MB).reserve(10);
+    const reservation = new ResponseMemory(5 * MB).reserve(10);
     await expect(ask(how, body, reservation)).rejects.toMatchObject({
       code: 'response_too_large',
       retryable: false,

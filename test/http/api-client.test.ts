@@ -397,8 +397,8 @@ describe('the request budget', () => {
   function watchedBudget(waitedMs = 0) {
     const seen: unknown[] = [];
     const budget: RequestBudget = {
-      admit: async (asker) => {
-        seen.push(asker.company);
+      admit: async (requester) => {
+        seen.push(requester.company);
         return {
           waitedMs,
           answered: ({ status }) => void seen.push(status),
@@ -422,7 +422,7 @@ describe('the request budget', () => {
       '',
       budget,
     );
-    await api.request({ method: 'GET', path: '/x', tokens, asker: { company: 'c', urgent: true } });
+    await api.request({ method: 'GET', path: '/x', tokens, requester: { company: 'c', urgent: true } });
     expect(seen).toEqual(['c', 401, 'c', 429, 'c', 'service_unreachable', 'c', 200]);
   });
 

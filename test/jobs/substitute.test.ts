@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test, vi } from 'vitest';
-import { noteWorker, removeWorker } from '../../src/db/tables/workers.js';
+import { recordWorker, removeWorker } from '../../src/db/tables/workers.js';
 import { Substitute } from '../../src/jobs/substitute.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
@@ -73,7 +73,7 @@ test('does the work once no worker has lived for half a minute, and no more when
   await look(1);
   await waitFor(() => did.length === 3);
   expect(did).toEqual(['issues', 'deliver a', 'deliver b']);
-  await noteWorker(database.db, { name: 'one' });
+  await recordWorker(database.db, { name: 'one' });
   await look(5);
   await removeWorker(database.db, { name: 'one' });
   await look(5);
@@ -83,7 +83,7 @@ test('does the work once no worker has lived for half a minute, and no more when
 });
 
 test('does nothing while a worker lives, for however long', async () => {
-  await noteWorker(database.db, { name: 'one' });
+  await recordWorker(database.db, { name: 'one' });
   const { substitute, did, look } = substituteOf();
   await substitute.start();
   await look(1_000);

@@ -9,7 +9,7 @@ import { listHolds } from '../../src/db/tables/holds.js';
 import { listIssues } from '../../src/db/tables/issues.js';
 import { findListToRewrite } from '../../src/db/tables/list-privacy.js';
 import { findListStates } from '../../src/db/tables/list-states.js';
-import { findLivingTokens, listNamedTokens } from '../../src/db/tables/named-tokens.js';
+import { findActiveTokens, listNamedTokens } from '../../src/db/tables/named-tokens.js';
 import { listNotifications } from '../../src/db/tables/notifications.js';
 import { listRejectedRecords } from '../../src/db/tables/rejected-records.js';
 import { listRuns } from '../../src/db/tables/run-list.js';
@@ -190,7 +190,7 @@ test('the named tokens are listed off an index, and found by another one', async
   );
   await database.db.pool.query('ANALYZE muster.named_tokens');
   expect(await rowsRead('muster.named_tokens', (db) => listNamedTokens(db, { limit: LIMIT }))).toBeLessThan(MOST_ROWS);
-  expect(await rowsRead('muster.named_tokens', (db) => findLivingTokens(db, [hash(50), hash(100)]))).toBeLessThan(10);
+  expect(await rowsRead('muster.named_tokens', (db) => findActiveTokens(db, [hash(50), hash(100)]))).toBeLessThan(10);
 });
 
 test('the columns of typed views are listed off an index', async () => {

@@ -64,7 +64,7 @@ export async function learn({
       {
         api: { request: (request) => (sent.push(request), api.request(request)) },
         tokens: tokens ?? { get: async () => ANY_TOKEN, renew: async () => ANY_TOKEN, refused: async () => {} },
-        asker: { company: companyId, urgent: true },
+        requester: { company: companyId, urgent: true },
         signal: AbortSignal.timeout(60_000),
       },
     );

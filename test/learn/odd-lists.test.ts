@@ -66,7 +66,7 @@ test('repetitions after a failure count, and the thirty-first request does not l
   const probing = new Probing({
     api: new ApiClient({ http, provider: { baseUrl: service.url }, clock, logger: pino({ enabled: false }) }),
     tokens: { get: async () => ANY_TOKEN, renew: async () => ANY_TOKEN, refused: async () => {} },
-    asker: { company: companyId, urgent: true },
+    requester: { company: companyId, urgent: true },
     signal: AbortSignal.timeout(60_000),
   });
   const ask = () => probing.ask({ method: 'GET', path: '/a', query: {}, body: {} }, {});

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { removeCompany } from '../../src/erasure/company-removal.js';
-import { eraseRecords, newStandIn } from '../../src/erasure/record-erasure.js';
+import { eraseRecords, newPlaceholder } from '../../src/erasure/record-erasure.js';
 import { approveHold, rejectHold } from '../../src/mirror/holds.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -190,8 +190,10 @@ test('a record that is forgotten, a list that is rekeyed and a company that is r
   await newGrant(database.db, company);
   await walk(FEWER);
   const list = { ...company, resource: 'employees' };
-  await inTransaction(database.db, (tx) => eraseRecords(tx, list, { ids: ['r1'], members: ['id'], standInOf: newStandIn }));
-  await inTransaction(database.db, (tx) => eraseRecords(tx, list, { ids: [], prefix: 'r2/', standInOf: newStandIn }));
+  await inTransaction(database.db, (tx) =>
+    eraseRecords(tx, list, { ids: ['r1'], members: ['id'], placeholderOf: newPlaceholder }),
+  );
+  await inTransaction(database.db, (tx) => eraseRecords(tx, list, { ids: [], prefix: 'r2/', placeholderOf: newPlaceholder }));
   expect(await heldIds()).toHaveLength(18);
   expect(await heldIds()).not.toContain('r1');
   await rekeyList(database.db, list);

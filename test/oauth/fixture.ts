@@ -15,7 +15,7 @@ import { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { Connections } from '../../src/oauth/connections.js';
 import { Onboarding } from '../../src/oauth/onboarding.js';
 import { TokenEndpoint } from '../../src/oauth/token-endpoint.js';
-import { ReceivedPairs } from '../../src/oauth/unsaved-token-pairs.js';
+import { UnsavedTokenPairs } from '../../src/oauth/unsaved-token-pairs.js';
 import { type TokenPair, Vault } from '../../src/oauth/vault.js';
 import type { TokenServer } from './token-server.js';
 
@@ -53,7 +53,7 @@ export function oauthRoom(
   const endpoint = new TokenEndpoint(new HttpClient(), provider, clock);
   const endpoints = { test: endpoint };
   const logger = pino({ enabled: false });
-  const received = new ReceivedPairs(logger, { retries: 1, pauseMs: 20 });
+  const received = new UnsavedTokenPairs(logger, { retries: 1, pauseMs: 20 });
   const deps = { db, vault, connections, endpoints, received, clock, logger, random: () => 0.5 };
   const manager = new AccessTokenManager(deps);
   return { cipher, vault, connections, provider, endpoint, deps, manager, onboarding: new Onboarding(deps) };

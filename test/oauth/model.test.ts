@@ -5,7 +5,7 @@ import { Secret } from '../../src/core/secret.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { findToken } from '../../src/db/tables/tokens.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
-import { ReceivedPairs } from '../../src/oauth/unsaved-token-pairs.js';
+import { UnsavedTokenPairs } from '../../src/oauth/unsaved-token-pairs.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, authorizeElsewhere, newCompany, type OauthRoom, oauthRoom, storedRefreshToken, trustTokens } from './fixture.js';
 import { readStates } from './states-document.js';
@@ -195,7 +195,7 @@ function managerWith(fate: Fate, { room }: Real): AccessTokenManager {
     db,
     endpoints: { test: endpoint as unknown as typeof room.endpoint },
     // A process that died offers nothing any more.
-    received: new ReceivedPairs(room.deps.logger, { retries: 1, pauseMs: 2 ** 31 - 1 }),
+    received: new UnsavedTokenPairs(room.deps.logger, { retries: 1, pauseMs: 2 ** 31 - 1 }),
     // Waits for a lease take no time.
     clock: {
       now: () => Date.now(),

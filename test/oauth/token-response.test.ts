@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { answerText, readTokenAnswer, suspectOf } from '../../src/oauth/token-response.js';
+import { answerText, readTokenResponse, suspectOf } from '../../src/oauth/token-response.js';
 import { registerSecret } from '../../src/observability/secret-registry.js';
 
 const read = (status: number, body: unknown, headers: Record<string, string> = {}, encoding: BufferEncoding = 'utf8') =>
-  readTokenAnswer({ status, headers, bytes: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body), encoding) }, 0);
+  readTokenResponse({ status, headers, bytes: Buffer.from(typeof body === 'string' ? body : JSON.stringify(body), encoding) }, 0);
 
 const GRANT = {
   access_token: 'access-1',

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { OffsetPager, type OffsetState } from '../../src/pagers/offset.js';
 import type { PageInput } from '../../src/pagers/pager.js';
 import { pageOf, ReceivedNames } from './received.js';
-import { type ListAnswer, randomOf, ShiftingList } from './shifting-list.js';
+import { type ListResponse, randomOf, ShiftingList } from './shifting-list.js';
 
 interface Outcome {
   readonly state: OffsetState;
@@ -18,7 +18,7 @@ function pass(list: ShiftingList, size: number, shift: () => void, width = 1): O
     { style: 'skip-take', in: 'body', skipName: 'from', takeName: 'count', size },
   );
   const received = new ReceivedNames();
-  const answered = new Map<string, ListAnswer>();
+  const answered = new Map<string, ListResponse>();
   let requests = 0;
   const ask = (input: PageInput) => {
     shift();
@@ -32,7 +32,7 @@ function pass(list: ShiftingList, size: number, shift: () => void, width = 1): O
       if (!answered.has(place)) answered.set(place, ask(input));
     }
     const place = JSON.stringify(pager.request(state));
-    const page = answered.get(place) as ListAnswer;
+    const page = answered.get(place) as ListResponse;
     answered.delete(place);
     const advance = pager.next(state, page, received.before(page));
     // Pages asked for ahead of a page that did not join are of no use.

@@ -12,7 +12,7 @@ export function randomOf(seed: number): (below: number) => number {
   };
 }
 
-export type ListAnswer = NamedPage;
+export type ListResponse = NamedPage;
 
 /**
  * A list that changes between requests and keeps its order: records stand where they were put until they are deleted.
@@ -45,7 +45,7 @@ export class ShiftingList {
     for (const gone of this.#records.splice(at, 1)) this.steadfast.delete(gone);
   }
 
-  answer({ body }: PageInput): ListAnswer {
+  answer({ body }: PageInput): ListResponse {
     const [from, count] = [Number(body?.['from']), Number(body?.['count'])];
     const keys = this.#records.slice(from, from + Math.min(count, this.mostAtOnce));
     return pageOf(keys, this.tellsTotal ? { total: this.#records.length } : {});

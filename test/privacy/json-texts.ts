@@ -65,7 +65,7 @@ export const RULES: fc.Arbitrary<PrivacyRules> = fc
   .filter((rules) => Object.keys(rules).length > 0);
 
 /** The text of what is written. `treated` says what becomes of a member, by the names that lead to it: kept as it is without. */
-export function textOf(value: Written, treated: Treated = () => undefined, path = ''): string {
+export function textOf(value: Written, treated: Redacted = () => undefined, path = ''): string {
   switch (value.kind) {
     case 'scalar':
       return value.text;
@@ -88,7 +88,7 @@ export function textOf(value: Written, treated: Treated = () => undefined, path 
   }
 }
 
-export type Treated = (path: string) => 'drop' | ((scalar: string) => string) | undefined;
+export type Redacted = (path: string) => 'drop' | ((scalar: string) => string) | undefined;
 
 /** Every scalar of a value. */
 function leavesOf(value: Written, by: (scalar: string) => string): string {

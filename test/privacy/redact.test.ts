@@ -5,15 +5,15 @@ import { Secret } from '../../src/core/secret.js';
 import { atOnce } from '../../src/core/turns.js';
 import { scanJson } from '../../src/pagers/json-scanner.js';
 import { PrivacyKey } from '../../src/privacy/privacy-key.js';
-import { treat, treatAnswer } from '../../src/privacy/redact.js';
+import { redact, redactResponse } from '../../src/privacy/redact.js';
 import { type PrivacyRules, privacyOf } from '../../src/privacy/rules.js';
-import { NAMES, RULES, type Treated, textOf, WRITTEN } from './json-texts.js';
+import { NAMES, type Redacted, RULES, textOf, WRITTEN } from './json-texts.js';
 
 const KEY = Buffer.alloc(32, 7);
 const key = new PrivacyKey(new Secret(KEY.toString('base64')));
 const hmac = (text: string) => createHmac('sha256', KEY).update(text).digest('hex');
 const treated = (text: string, rules: PrivacyRules, path: readonly string[] = []) =>
-  atOnce(treat(Buffer.from(text), path, privacyOf(rules, key)!)).toString();
+  atOnce(redact(Buffer.from(text), path, privacyOf(rules, key)!)).toString();
 
 /** What the documentation says of each kind, by JSON.parse. */
 const BY = {
@@ -30,14 +30,14 @@ const BY = {
   },
 };
 
-function naively(rules: PrivacyRules): Treated {
+function naively(rules: PrivacyRules): Redacted {
   return (path) => {
     const kind = Object.hasOwn(rules, path) ? rules[path] : undefined;
     return kind === undefined || kind === 'drop' ? kind : BY[kind];
   };
 }
 
-describe('treat', () => {
+describe('redact', () => {
   test('does to any JSON what the naive reading says, and leaves every other byte as it was', () => {
     fc.assert(
       fc.property(fc.array(WRITTEN, { maxLength: 4 }), RULES, (records, rules) => {
@@ -56,7 +56,7 @@ describe('treat', () => {
         const privacy = privacyOf(rules, key)!;
         const free = NAMES.filter((name) => !Object.keys(rules).some((path) => `${path}.`.startsWith(`${name}.`)));
         const page = Buffer.from(`{"total":1e9999,"data":[${records.map((record) => textOf(record)).join(' , ')}], "data2":[]}`);
-        const { bytes, scanned } = atOnce(treatAnswer(page, ['data'], free, privacy));
+        const { bytes, scanned } = atOnce(redactResponse(page, ['data'], free, privacy));
         const alone = atOnce(scanJson(bytes, ['data'], free))!;
         expect(scanned!.array).toEqual(alone.array);
         // What was treated may have been what could not be kept.
@@ -64,7 +64,9 @@ describe('treat', () => {
       }),
       { numRuns: 2_000 },
     );
-    const marked = atOnce(treatAnswer(Buffer.from('\u{feff}[{"a":1,"id":2}]'), [], ['id'], privacyOf({ a: 'drop' }, undefined)!));
+    const marked = atOnce(
+      redactResponse(Buffer.from('\u{feff}[{"a":1,"id":2}]'), [], ['id'], privacyOf({ a: 'drop' }, undefined)!),
+    );
     expect(marked.scanned).toEqual(atOnce(scanJson(marked.bytes, [], ['id'])));
   });
 
@@ -112,14 +114,16 @@ describe('treat', () => {
     'gives back what is no JSON: %#',
     (text) => {
       const bytes = Buffer.from(text);
-      expect(atOnce(treat(bytes, [], privacyOf({ a: 'drop' }, undefined)!))).toBe(bytes);
+      expect(atOnce(redact(bytes, [], privacyOf({ a: 'drop' }, undefined)!))).toBe(bytes);
     },
   );
 
   test('gives the very buffer back where nothing is to be done, and says what it has found', () => {
     const bytes = Buffer.from('[{"b":{"x":null}}]');
-    expect(atOnce(treat(bytes, [], privacyOf({ a: 'drop', 'b.c': 'mask' }, undefined)!))).toBe(bytes);
-    expect([...atOnce(treatAnswer(bytes, [], [], privacyOf({ a: 'drop', 'b.x': 'mask' }, undefined)!)).matched]).toEqual(['b.x']);
+    expect(atOnce(redact(bytes, [], privacyOf({ a: 'drop', 'b.c': 'mask' }, undefined)!))).toBe(bytes);
+    expect([...atOnce(redactResponse(bytes, [], [], privacyOf({ a: 'drop', 'b.x': 'mask' }, undefined)!)).matched]).toEqual([
+      'b.x',
+    ]);
   });
 
   test('hashes of 10,000 addresses cannot be found without the key', () => {

@@ -165,9 +165,9 @@ test('an active run is given back though a later one has ended, as when a person
 
 test('who asks at once for the same companies is told of all, and adds each run once', async () => {
   await newCompanies(MANY);
-  const askers = [asking(), asking(), asking(), asking()];
-  expect(await Promise.all(askers.map(({ runs }) => runs.requestMany({})))).toEqual(askers.map(() => MANY));
-  await askers[0]!.runs.makeRequested({ limit: MANY }); // what each left to another
+  const requesters = [asking(), asking(), asking(), asking()];
+  expect(await Promise.all(requesters.map(({ runs }) => runs.requestMany({})))).toEqual(requesters.map(() => MANY));
+  await requesters[0]!.runs.makeRequested({ limit: MANY }); // what each left to another
   expect(await database.db.prisma.run.count()).toBe(MANY);
   expect(await companiesWaiting()).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Secret } from '../../src/core/secret.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
-import { accessTokenFor, get, postToken, refresh, TestClock, type TokenAnswer } from './client.js';
+import { accessTokenFor, get, postToken, refresh, TestClock, type TokenResponse } from './client.js';
 
 const REDIRECT_URI = 'https://muster.example/oauth/callback';
 const HERE = '11111111-2222-4333-8444-555555555555';
@@ -70,7 +70,7 @@ test('a member allows access: consent page, code, tokens, data', async () => {
   expect(location.searchParams.get('state')).toBe('st&te');
 
   const answer = await exchange(location.searchParams.get('code') ?? '');
-  const tokens = (await answer.json()) as TokenAnswer;
+  const tokens = (await answer.json()) as TokenResponse;
   expect(answer.headers.get('cache-control')).toBe('no-store');
   expect(tokens).toMatchObject({ expires_in: 1799, company_id: THERE });
   expect(tokens.token_type.toLowerCase()).toBe('bearer');
@@ -133,9 +133,9 @@ test('a code works once, for its own address, within five minutes', async () => 
 
 test('each refresh spends its token and gives the next; reuse is refused and counted', async () => {
   const first = sandbox.issueRefreshToken(HERE).reveal();
-  const second = (await (await refresh(sandbox, first)).json()) as TokenAnswer;
+  const second = (await (await refresh(sandbox, first)).json()) as TokenResponse;
   expect(second.refresh_token).not.toBe(first);
-  const third = (await (await refresh(sandbox, second.refresh_token)).json()) as TokenAnswer;
+  const third = (await (await refresh(sandbox, second.refresh_token)).json()) as TokenResponse;
   expect(third.company_id).toBe(HERE);
   expect(third.token_type).not.toBe(second.token_type);
   expect(sandbox.reusedRefreshTokens).toBe(0);
@@ -197,7 +197,7 @@ test('revoking on the control page ends every token of that company until it is 
   expect((await get(sandbox, other, `/api/companies/${THERE}`)).status).toBe(200);
   await expectError(await refresh(sandbox, refreshToken), 400, 'invalid_grant');
 
-  const tokens = (await (await exchange(await consentCode(HERE))).json()) as TokenAnswer;
+  const tokens = (await (await exchange(await consentCode(HERE))).json()) as TokenResponse;
   expect((await get(sandbox, tokens.access_token, `/api/companies/${HERE}`)).status).toBe(200);
   expect((await get(sandbox, token, `/api/companies/${HERE}`)).status).toBe(401);
   await expectError(await refresh(sandbox, refreshToken), 400, 'invalid_grant');

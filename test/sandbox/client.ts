@@ -13,7 +13,7 @@ export class TestClock implements Clock {
   }
 }
 
-export interface TokenAnswer {
+export interface TokenResponse {
   access_token: string;
   expires_in: number;
   token_type: string;
@@ -33,7 +33,7 @@ export function refresh(sandbox: Sandbox, token: string): Promise<Response> {
 
 export async function accessTokenFor(sandbox: Sandbox, companyId: string): Promise<string> {
   const answer = await refresh(sandbox, sandbox.issueRefreshToken(companyId).reveal());
-  return ((await answer.json()) as TokenAnswer).access_token;
+  return ((await answer.json()) as TokenResponse).access_token;
 }
 
 export function get(sandbox: Sandbox, token: string, path: string, query: Record<string, string> = {}): Promise<Response> {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { refresh, type TokenAnswer } from './client.js';
+import { refresh, type TokenResponse } from './client.js';
 import { FEW, json, lessonSandbox, MANY } from './lesson-sandbox.js';
 
 const { ask, clock, rawAnswer, sandbox, tokens } = await lessonSandbox();
@@ -84,7 +84,7 @@ describe('odd answers to a refresh', () => {
     expect((await refresh(sandbox, sandbox.issueRefreshToken(FEW).reveal())).status).toBe(200);
     clock.forward(45);
     // The token was not spent.
-    const granted = (await (await refresh(sandbox, token)).json()) as TokenAnswer;
+    const granted = (await (await refresh(sandbox, token)).json()) as TokenResponse;
     expect(granted.company_id).toBe(MANY);
   });
 

@@ -85,7 +85,7 @@ test('of whom a rejected record is that was cut, nobody can say: it goes with wh
     eraseRecords(
       tx,
       { environment: 'test', companyId: COMPANY, resource: 'employees' },
-      { ids: ['nobody'], members: ['id'], standInOf: (id) => id },
+      { ids: ['nobody'], members: ['id'], placeholderOf: (id) => id },
     ),
   );
   const { data } = await listRejectedRecords(database.db, { limit: 5_000 });

@@ -5,7 +5,7 @@ import type { Clock } from '../../src/core/clock.js';
 import { isMusterError, MusterError } from '../../src/core/errors.js';
 import { keepRefusalTexts } from '../../src/core/refusal-texts.js';
 import type { ApiRequest, ApiResponse } from '../../src/http/api-client.js';
-import { AnswerMemory } from '../../src/http/response-memory.js';
+import { ResponseMemory } from '../../src/http/response-memory.js';
 import type { TokenSource } from '../../src/http/token-source.js';
 import { pageSource } from '../../src/walks/page-source.js';
 import { walkList } from '../../src/walks/walk.js';
@@ -44,7 +44,7 @@ async function walked(service: LyingService, mirror: MemoryMirror): Promise<{ ve
   await nextTurn();
   try {
     for (;;) {
-      const deps = { store: mirror, fetchFor, clock, answers: new AnswerMemory(1_000_000), shouldYield: () => false };
+      const deps = { store: mirror, fetchFor, clock, answers: new ResponseMemory(1_000_000), shouldYield: () => false };
       if ((await walkList(await mirror.open(endpoint), endpoint, deps, new AbortController().signal)) === 'finished') break;
     }
   } catch (error) {

@@ -7,7 +7,7 @@ import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { type Comparison, compareEverything } from '../../src/walks/comparison.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
 import { digestToken, PassMemory } from '../../src/walks/pass-memory.js';
-import { type KeptAnswer, type ReceivedPage, recordsOf } from '../../src/walks/received-page.js';
+import { type KeptResponse, type ReceivedPage, recordsOf } from '../../src/walks/received-page.js';
 import type { WalkCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import type { WalkOutcome } from '../../src/walks/walk-end.js';
 import type { WalkRecord } from '../../src/walks/walk-pass.js';
@@ -19,7 +19,7 @@ export interface LedgerPage {
   readonly keys: KeyHashes;
   readonly rowHashes: Uint32Array | undefined;
   readonly token: string | number | undefined;
-  readonly answer: KeptAnswer | undefined;
+  readonly answer: KeptResponse | undefined;
 }
 
 /** Makes the comparison of a pass. */
@@ -126,7 +126,7 @@ export class MemoryMirror implements WalkRecord {
     return { ...walk, pass, checkpoint, memory: comparison.newMemory(), fillsEmptyList: false, comparison };
   }
 
-  async noteOrder(walk: OpenWalk): Promise<void> {
+  async recordOrder(walk: OpenWalk): Promise<void> {
     const now = this.#order();
     const before = (this.#lastOrder ?? []).filter((id) => now.includes(id));
     const still = now.filter((id) => before.includes(id));

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { bytesOf } from '../../src/core/text-slice.js';
-import { AnswerMemory } from '../../src/http/response-memory.js';
+import { ResponseMemory } from '../../src/http/response-memory.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
@@ -30,7 +30,7 @@ afterAll(async () => {
   await database.close();
 });
 
-const answers = new AnswerMemory();
+const answers = new ResponseMemory();
 const both = (n: number) => `{"id":"${n}","uid":"u${n}"}`;
 
 test.each([

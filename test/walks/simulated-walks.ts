@@ -5,7 +5,7 @@ import { validateCatalogue } from '../../src/catalogue/validate.js';
 import type { Clock } from '../../src/core/clock.js';
 import { MusterError } from '../../src/core/errors.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
-import { AnswerMemory } from '../../src/http/response-memory.js';
+import { ResponseMemory } from '../../src/http/response-memory.js';
 import type { TokenSource } from '../../src/http/token-source.js';
 import { pageSource } from '../../src/walks/page-source.js';
 import { walkList } from '../../src/walks/walk.js';
@@ -41,7 +41,7 @@ interface World {
   readonly forgetful: number;
   readonly random: (below: number) => number;
   /** Room for some pages, and now and then for one alone. */
-  readonly answers: AnswerMemory;
+  readonly answers: ResponseMemory;
   /** How long a request takes. */
   readonly pause?: () => Promise<void>;
 }
@@ -69,7 +69,7 @@ function world(
     etags,
     forgetful,
     random,
-    answers: new AnswerMemory(memoryFor(random)),
+    answers: new ResponseMemory(memoryFor(random)),
   };
 }
 
@@ -253,7 +253,7 @@ export async function countCaught(mirrorOf: () => MemoryMirror): Promise<number>
  */
 export async function walkInSharedMemory(seed: number, mirrorOf: () => MemoryMirror): Promise<number> {
   const random = randomOf(seed * 104_729);
-  const answers = new AnswerMemory(memoryFor(random));
+  const answers = new ResponseMemory(memoryFor(random));
   let short = 0;
   const pause = async () => {
     for (let turns = random(4); turns > 0; turns -= 1) await nextTurn();

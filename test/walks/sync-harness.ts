@@ -10,7 +10,7 @@ import type { Database } from '../../src/db/connection/database.js';
 import { isPassingTrouble } from '../../src/db/connection/sql-state.js';
 import { ApiClient, type ApiRequest, type ApiResponse } from '../../src/http/api-client.js';
 import { HttpClient, type HttpLimits } from '../../src/http/http-client.js';
-import { AnswerMemory } from '../../src/http/response-memory.js';
+import { ResponseMemory } from '../../src/http/response-memory.js';
 import type { TokenSource } from '../../src/http/token-source.js';
 import { RunExecutor } from '../../src/runs/run-executor.js';
 import { RunLeases } from '../../src/runs/run-leases.js';
@@ -94,7 +94,7 @@ export function syncHarness(
   const leases = new RunLeases(db, name, logger);
   const executor = new RunExecutor({
     db,
-    answers: new AnswerMemory(),
+    answers: new ResponseMemory(),
     marks: testMarks,
     rowHashOf: comparisons.rowHashOf,
     catalogue,

@@ -5,7 +5,7 @@ import { findTokenRefusals } from '../../db/tables/put-off-tokens.js';
 import { answerText } from '../../oauth/token-response.js';
 
 /** The answers of the token endpoint to the companies of an issue that is about their tokens: "400 access_denied (to 2), 403 (to 1)". Undefined for other issues, and where it has answered nothing. */
-export async function tokenAnswersOf(db: Database, { cause, status, environment }: IssueRow): Promise<string | undefined> {
+export async function tokenResponsesOf(db: Database, { cause, status, environment }: IssueRow): Promise<string | undefined> {
   if ((cause !== 'token_put_off' && cause !== 'reauthorization_required') || status !== 'ongoing') return undefined;
   const refusals = await findTokenRefusals(db, { environment, mustAuthorize: cause === 'reauthorization_required' });
   if (refusals.length === 0) return undefined;

@@ -6,7 +6,7 @@ import { type CompanyKey, companyNotFound, describeCompany, type Environment, ke
 import { MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
 import type { ApiClient } from '../../http/api-client.js';
-import type { AnswerMemory } from '../../http/response-memory.js';
+import type { ResponseMemory } from '../../http/response-memory.js';
 import type { TokenSource } from '../../http/token-source.js';
 import { entryNameOf } from '../../learn/entry-name.js';
 import { learnList } from '../../learn/learn-list.js';
@@ -95,7 +95,7 @@ export interface TryRouteDependencies {
   /** The API of an environment. Throws `environment_not_configured`. */
   readonly apiOf: (environment: Environment, base?: string) => Pick<ApiClient, 'request'>;
   readonly tokensOf: (company: CompanyKey) => TokenSource;
-  readonly answers: AnswerMemory;
+  readonly answers: ResponseMemory;
 }
 
 /** Milliseconds that a look may take: shorter than a caller waits for an answer. */
@@ -153,8 +153,8 @@ export function tryRoute({
         const details = { resource: list.name, samples: body.samples };
         return audited(db, { by: caller, action: 'company.try', company, details }, async () => {
           await requireActive(connections, company);
-          const asker = { company: keyText(company), urgent: true };
-          const parts = { api: apiOf(company.environment, list.base), tokens: tokensOf(company), asker, signal };
+          const requester = { company: keyText(company), urgent: true };
+          const parts = { api: apiOf(company.environment, list.base), tokens: tokensOf(company), requester, signal };
           const reservation = memory.reserve(2 * MOST_BYTES, HEAP);
           try {
             await reservation.granted;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Database } from '../../db/connection/database.js';
 import { stampChanges } from '../../db/tables/change-batches.js';
 import { type ChangePage, type ChangeRow, type ChangeQuery as ChangesAsked, readChanges } from '../../db/tables/feed.js';
-import type { LargeAnswers } from '../plumbing/large-responses.js';
+import type { LargeResponses } from '../plumbing/large-responses.js';
 import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from '../plumbing/models.js';
 import { textOf } from '../plumbing/text-portions.js';
 
@@ -42,10 +42,10 @@ export const Change = z
 
 export function changeRoutes({
   db,
-  largeAnswers,
+  largeResponses,
 }: {
   readonly db: Database;
-  readonly largeAnswers: LargeAnswers;
+  readonly largeResponses: LargeResponses;
 }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
@@ -80,7 +80,7 @@ export function changeRoutes({
         // A batch is read once it is numbered: the batches that were committed since the last call are numbered now.
         await stampChanges(db);
         const isLines = headers.accept?.includes(NDJSON) ?? false;
-        const { rows, nextAfter, feed } = await largeAnswers.read(
+        const { rows, nextAfter, feed } = await largeResponses.read(
           reply,
           (mostBytes) => (isLines ? readUntilFound : readChanges)(db, { ...query, mostBytes }),
           (page) => page.rows.reduce((bytes, row) => bytes + sizeOf(row), 0),

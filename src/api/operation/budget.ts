@@ -51,15 +51,15 @@ export function budgetRoutes({ db, providers }: BudgetRoutesDependencies): Fasti
 
 function presentBudget(
   environment: BudgetModel['environment'],
-  { requestsPerSecond, requestsAtOnce }: ProviderSettings,
+  { requestsPerSecond, maxConcurrentRequests }: ProviderSettings,
   use: BudgetUse | undefined,
 ): BudgetModel {
   const limits = [requestsPerSecond, use?.announced, use?.rate].filter((limit) => typeof limit === 'number');
   return {
     environment,
     limit_per_second: limits.length === 0 ? null : Math.round(Math.min(...limits) * 100) / 100,
-    in_flight_limit: requestsAtOnce ?? use?.held ?? null,
-    source: requestsPerSecond === undefined && requestsAtOnce === undefined ? 'found' : 'set',
+    in_flight_limit: maxConcurrentRequests ?? use?.held ?? null,
+    source: requestsPerSecond === undefined && maxConcurrentRequests === undefined ? 'found' : 'set',
     used_last_minute: use?.used ?? 0,
     refused_last_minute: use?.refused ?? 0,
   };

@@ -1,7 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
-import { sharedWork } from '../../core/single-flight.js';
+import { singleFlight } from '../../core/single-flight.js';
 import { type ReadinessCheck, readinessOf } from '../plumbing/readiness.js';
 import { watchMethods } from '../plumbing/request-checks.js';
 
@@ -21,7 +21,7 @@ export interface HealthRoutesDependencies {
 
 /** Probes carry no token: the answers of these routes hold nothing secret. However many ask, the parts are asked once at a time. */
 export function healthRoutes({ clock, readiness }: HealthRoutesDependencies): FastifyPluginAsyncZod {
-  const readinessNow = sharedWork(() => readinessOf(readiness), { clock, keepMs: 0 });
+  const readinessNow = singleFlight(() => readinessOf(readiness), { clock, keepMs: 0 });
   return async (app) => {
     const refuseOtherMethods = watchMethods(app);
     app.get(

@@ -5,7 +5,7 @@ import { withoutSlash } from '../../core/own-address.js';
 import type { Database } from '../../db/connection/database.js';
 import { findCompanyNames } from '../../db/tables/companies.js';
 import { findIssue, ISSUE_SEVERITIES, ISSUE_STATUSES, type IssueRow, listIssues } from '../../db/tables/issues.js';
-import { tokenAnswersOf } from '../companies/token-refusals.js';
+import { tokenResponsesOf } from '../companies/token-refusals.js';
 import { CompanyName } from '../plumbing/company-names.js';
 import { answers, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
 import { describeRejected } from '../runs/rejected-members.js';
@@ -101,7 +101,7 @@ async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl:
   const keys = rows.flatMap(({ environment, sample }) => sample.map((companyId) => ({ environment, companyId })));
   const names = await findCompanyNames(db, keys);
   const findings = await Promise.all(
-    rows.map(async (row) => ({ rejected: await describeRejected(db, row), tokenAnswers: await tokenAnswersOf(db, row) })),
+    rows.map(async (row) => ({ rejected: await describeRejected(db, row), tokenResponses: await tokenResponsesOf(db, row) })),
   );
   return rows.map((row, n) => ({
     ...presentIssue(row, publicUrl, findings[n]!),
@@ -115,14 +115,14 @@ async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl:
 /** The facts about an issue beside its row. */
 interface Findings {
   readonly rejected: string | undefined;
-  readonly tokenAnswers: string | undefined;
+  readonly tokenResponses: string | undefined;
 }
 
 function presentIssue(row: IssueRow, publicUrl: URL, findings: Findings): Omit<IssueModel, 'samples'> {
   const { id, cause, environment, resource, severity, companies, firstSeenAt, lastSeenAt, status, resolvedAt, sample } = row;
   const { text, action, anchor } = adviceOf(cause);
-  const { rejected, tokenAnswers } = findings;
-  const finding = rejected ?? (tokenAnswers && `The token endpoint answered ${tokenAnswers}.`);
+  const { rejected, tokenResponses } = findings;
+  const finding = rejected ?? (tokenResponses && `The token endpoint answered ${tokenResponses}.`);
   return {
     id,
     cause,
@@ -135,7 +135,7 @@ function presentIssue(row: IssueRow, publicUrl: URL, findings: Findings): Omit<I
     status,
     ...(resolvedAt !== null && { resolved_at: resolvedAt.toISOString() }),
     advice: finding === undefined ? text : `${finding} ${text}`,
-    ...(tokenAnswers !== undefined && { token_answers: tokenAnswers }),
+    ...(tokenResponses !== undefined && { token_answers: tokenResponses }),
     docs_url: `${withoutSlash(publicUrl)}${ISSUE_GUIDE_PATH}#${anchor}`,
     sample,
     action: action(environment),

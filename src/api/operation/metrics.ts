@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import type { Registry } from 'prom-client';
 import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
-import { sharedWork } from '../../core/single-flight.js';
+import { singleFlight } from '../../core/single-flight.js';
 import { type AccessRules, requireToken } from '../plumbing/access.js';
 import { answers } from '../plumbing/models.js';
 import { watchMethods } from '../plumbing/request-checks.js';
@@ -23,7 +23,7 @@ export function metricsRoute(
   { clock, metrics }: MetricsRouteDependencies,
   access: AccessRules | undefined,
 ): FastifyPluginAsyncZod {
-  const scrape = sharedWork(async () => Buffer.from(await metrics.metrics()), { clock, keepMs: KEEP_MS });
+  const scrape = singleFlight(async () => Buffer.from(await metrics.metrics()), { clock, keepMs: KEEP_MS });
 
   return async (app) => {
     if (access) requireToken(app, access);

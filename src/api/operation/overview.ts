@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Catalogue } from '../../catalogue/endpoint.js';
 import type { Clock } from '../../core/clock.js';
 import { ENVIRONMENTS, type Environment } from '../../core/company.js';
-import { sharedWork } from '../../core/single-flight.js';
+import { singleFlight } from '../../core/single-flight.js';
 import type { Database } from '../../db/connection/database.js';
 import { readByIndex } from '../../db/statements/by-index.js';
 import { countCompanies } from '../../db/tables/connections.js';
@@ -86,7 +86,7 @@ export interface OverviewRouteDependencies extends HealthRoutesDependencies {
 
 /** However many look, each environment and the whole are counted once at a time. */
 export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsyncZod {
-  const shared = (environment?: Environment) => sharedWork(() => overlook(deps, environment), { ...deps, keepMs: KEEP_MS });
+  const shared = (environment?: Environment) => singleFlight(() => readOverview(deps, environment), { ...deps, keepMs: KEEP_MS });
   const overlookAll = shared();
   const overlookOne = new Map(ENVIRONMENTS.map((environment) => [environment, shared(environment)]));
 
@@ -108,7 +108,7 @@ export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsy
   };
 }
 
-async function overlook(
+async function readOverview(
   { db, clock, catalogue, schedule, staleAfterHours, readiness }: OverviewRouteDependencies,
   environment: Environment | undefined,
 ): Promise<OverviewModel> {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../db/connection/database.js';
-import { findLivingTokenIds } from '../../db/tables/named-tokens.js';
-import { findLivingSessionIds } from '../../db/tables/sessions.js';
+import { findActiveTokenIds } from '../../db/tables/named-tokens.js';
+import { findActiveSessionIds } from '../../db/tables/sessions.js';
 import type { Logger } from '../../observability/logger.js';
 import type { Caller } from './caller.js';
 
@@ -11,11 +11,11 @@ const ASK_MS = 1_000;
 /** Ids of named tokens, or of sessions. */
 type Ids = readonly string[];
 
-interface LivingReadersDependencies {
+interface ActiveReadersDependencies {
   readonly clock: Pick<Clock, 'sleep'>;
   readonly logger: Logger;
   /** Those of them that live. */
-  readonly findLiving: { readonly tokens: (ids: Ids) => Promise<Ids>; readonly sessions: (ids: Ids) => Promise<Ids> };
+  readonly findActive: { readonly tokens: (ids: Ids) => Promise<Ids>; readonly sessions: (ids: Ids) => Promise<Ids> };
 }
 
 interface Reader {
@@ -27,12 +27,12 @@ interface Reader {
  * Whoever reads an answer that goes on, for as long as they may: a token that is deleted or expires, and a session that ends, end the answer, too.
  * The database is asked about all of them together, however many read. While it does not answer nobody knows, and nobody is ended.
  */
-export class LivingReaders {
-  readonly #deps: LivingReadersDependencies;
+export class ActiveReaders {
+  readonly #deps: ActiveReadersDependencies;
   readonly #readers = new Set<Reader>();
   #asking: AbortController | undefined;
 
-  constructor(deps: LivingReadersDependencies) {
+  constructor(deps: ActiveReadersDependencies) {
     this.#deps = deps;
   }
 
@@ -73,7 +73,7 @@ export class LivingReaders {
   }
 
   async #ended(readers: readonly Reader[]): Promise<readonly Reader[]> {
-    const { tokens, sessions } = this.#deps.findLiving;
+    const { tokens, sessions } = this.#deps.findActive;
     const living = new Set([
       ...(await ofAny(tokens, readers.map(tokenOf))),
       ...(await ofAny(
@@ -85,8 +85,8 @@ export class LivingReaders {
   }
 }
 
-export function findLivingIn(db: Database): LivingReadersDependencies['findLiving'] {
-  return { tokens: (ids) => findLivingTokenIds(db, ids), sessions: (ids) => findLivingSessionIds(db, ids) };
+export function findActiveIn(db: Database): ActiveReadersDependencies['findActive'] {
+  return { tokens: (ids) => findActiveTokenIds(db, ids), sessions: (ids) => findActiveSessionIds(db, ids) };
 }
 
 /** A session lives no longer than its token: of a caller with both the session alone is asked about. */

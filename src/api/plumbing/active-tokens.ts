@@ -1,7 +1,7 @@
 import type { Clock } from '../../core/clock.js';
 import type { Database } from '../../db/connection/database.js';
 import { withDatabaseErrors } from '../../db/connection/sql-state.js';
-import { findLivingTokens, type LivingToken, markUse } from '../../db/tables/named-tokens.js';
+import { type ActiveToken, findActiveTokens, markUse } from '../../db/tables/named-tokens.js';
 import type { Caller } from './caller.js';
 
 /** How long an answer is kept: so long a token may go on that another process deleted, or that has expired. */
@@ -16,7 +16,7 @@ interface Batch {
  * Named tokens by their hashes. The database is asked one question at a time, for all tokens that came up since the last one: a flood of wrong
  * tokens holds one connection at most. Only right tokens are remembered.
  */
-export class LivingTokens {
+export class ActiveTokens {
   readonly #deps: { readonly db: Database; readonly clock: Pick<Clock, 'monotonic'> };
   #known = new Map<string, { readonly caller: Caller; readonly until: number }>();
   #next: Batch | undefined;
@@ -54,7 +54,7 @@ export class LivingTokens {
     const known = this.#known;
     // What is true when the question is put may no longer be when the answer comes.
     const until = this.#deps.clock.monotonic() + KEEP_MS;
-    const living = await withDatabaseErrors(findLivingTokens(this.#deps.db, hashes));
+    const living = await withDatabaseErrors(findActiveTokens(this.#deps.db, hashes));
     const unmarked = living.filter(({ isMarked }) => !isMarked).map(({ id }) => id);
     // A right token is right, whether or not its use could be written down.
     await markUse(this.#deps.db, unmarked).catch(() => undefined);
@@ -65,6 +65,6 @@ export class LivingTokens {
   }
 }
 
-function callerOf({ id, name, role }: LivingToken): Caller {
+function callerOf({ id, name, role }: ActiveToken): Caller {
   return { name, role, tokenId: id };
 }

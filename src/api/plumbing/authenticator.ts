@@ -2,7 +2,7 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../core/clock.js';
 import type { Secret } from '../../core/secret.js';
 import type { Database } from '../../db/connection/database.js';
-import { LivingTokens } from './active-tokens.js';
+import { ActiveTokens } from './active-tokens.js';
 import { ADMIN, type Caller } from './caller.js';
 
 /** Lets scanners for secrets know a token where it was published by mistake. */
@@ -19,11 +19,11 @@ interface AuthenticatorDependencies {
 /** Says whose a token is. The admin token costs no query. */
 export class Authenticator {
   readonly #isAdmin: (token: string) => boolean;
-  readonly #living: LivingTokens;
+  readonly #living: ActiveTokens;
 
   constructor({ adminToken, ...deps }: AuthenticatorDependencies) {
     this.#isAdmin = isToken(adminToken);
-    this.#living = new LivingTokens(deps);
+    this.#living = new ActiveTokens(deps);
   }
 
   /**

@@ -12,7 +12,7 @@ export interface ApiCall {
   readonly body?: unknown;
 }
 
-export interface ApiAnswer {
+export interface ApiResponse {
   readonly status: number;
   /** What the JSON of the answer says; undefined where it has none. */
   readonly body: unknown;
@@ -23,7 +23,7 @@ export type AnswerUnknown = (request: FastifyRequest, reply: FastifyReply) => Fa
 
 /** What the pages of the control room are given of the API. */
 export interface ApiForPages {
-  readonly calls: Pick<InnerCalls, 'call' | 'follow'>;
+  readonly calls: Pick<InProcessApi, 'call' | 'follow'>;
   /** Who bears this token; undefined where it is a wrong one, which is noted for the address that it came from. */
   readonly authenticate: (token: string, address: string) => Promise<Caller | undefined>;
   /** Takes over who asks for a page at an address where there is nothing (`asksForPage`). */
@@ -40,7 +40,7 @@ const DOTS = /^[^?]*\/(?:\.|%2e){1,2}(?:[/?]|$)/i;
  * in. They pass every check that a call from outside passes. A ticket names the caller: a random text that is good for one call, and that nobody
  * outside can know.
  */
-export class InnerCalls {
+export class InProcessApi {
   readonly #app: FastifyInstance;
   readonly #callers = new Map<string, Caller>();
 
@@ -63,7 +63,7 @@ export class InnerCalls {
   }
 
   /** Throws `not_found` for a path that would lead elsewhere than it says. */
-  call(caller: Caller, { method, path, body }: ApiCall): Promise<ApiAnswer> {
+  call(caller: Caller, { method, path, body }: ApiCall): Promise<ApiResponse> {
     return this.#asCaller(caller, path, async (authorization) => {
       const answer = await this.#app.inject({
         method,

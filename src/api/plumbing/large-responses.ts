@@ -8,11 +8,11 @@ const COPIES = 3;
 /** After so many seconds a reader who was refused asks again. */
 const RETRY_SECONDS = 5;
 
-export interface LargeAnswerLimits {
+export interface LargeResponseLimits {
   /** Bytes that all large answers of the process take together, from the query until the last byte is sent. */
-  readonly largeAnswerBytes: number;
+  readonly largeResponseBytes: number;
   /** How long a reader waits for its turn. */
-  readonly largeAnswerMs: number;
+  readonly largeResponseMs: number;
 }
 
 /** A reader that waits for `bytes` of memory. `begin` says that it has them. */
@@ -25,13 +25,13 @@ interface Turn {
  * Bounds the memory of the large answers that one process has under way. Each is bounded by itself (`PAGE_BYTES`), but a reader may take minutes to receive
  * it. A reader waits for its turn, in the order of arrival, before anything is read for it and without a connection to the database.
  */
-export class LargeAnswers {
+export class LargeResponses {
   readonly #clock: Pick<Clock, 'sleep'>;
-  readonly #limits: LargeAnswerLimits;
+  readonly #limits: LargeResponseLimits;
   #used = 0;
   readonly #waiting: Turn[] = [];
 
-  constructor(clock: Pick<Clock, 'sleep'>, limits: LargeAnswerLimits) {
+  constructor(clock: Pick<Clock, 'sleep'>, limits: LargeResponseLimits) {
     this.#clock = clock;
     this.#limits = limits;
   }
@@ -66,7 +66,7 @@ export class LargeAnswers {
 
   /** A page that needs more than there is for all gets all of it. */
   #costOf(bytes: number): number {
-    return Math.min(bytes * COPIES, this.#limits.largeAnswerBytes);
+    return Math.min(bytes * COPIES, this.#limits.largeResponseBytes);
   }
 
   async #take(bytes: number, reply: FastifyReply, over: AbortSignal): Promise<void> {
@@ -75,7 +75,7 @@ export class LargeAnswers {
     this.#waiting.push(turn);
     this.#grant();
     if (granted.signal.aborted) return;
-    await this.#clock.sleep(this.#limits.largeAnswerMs, AbortSignal.any([granted.signal, over])).catch(() => {});
+    await this.#clock.sleep(this.#limits.largeResponseMs, AbortSignal.any([granted.signal, over])).catch(() => {});
     if (granted.signal.aborted) return;
     this.#waiting.splice(this.#waiting.indexOf(turn), 1);
     this.#grant();
@@ -101,7 +101,7 @@ export class LargeAnswers {
   #grant(): void {
     for (;;) {
       const next = this.#waiting[0];
-      if (!next || this.#used + next.bytes > this.#limits.largeAnswerBytes) return;
+      if (!next || this.#used + next.bytes > this.#limits.largeResponseBytes) return;
       this.#waiting.shift();
       this.#used += next.bytes;
       next.begin();

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Clock } from '../../core/clock.js';
 import { MusterError } from '../../core/errors.js';
 import type { Service } from '../../core/service.js';
-import { sharedWork } from '../../core/single-flight.js';
+import { singleFlight } from '../../core/single-flight.js';
 import { type Readiness, type ReadinessCheck, readinessOf } from './readiness.js';
 
 export interface ProbeServerOptions {
@@ -31,7 +31,7 @@ export class ProbeServer implements Service {
 
   constructor(options: ProbeServerOptions) {
     this.#options = options;
-    this.#readiness = sharedWork(() => readinessOf(options.readiness), { clock: options.clock, keepMs: 0 });
+    this.#readiness = singleFlight(() => readinessOf(options.readiness), { clock: options.clock, keepMs: 0 });
     this.#server.maxConnections = MAX_CONNECTIONS;
   }
 

@@ -1,10 +1,10 @@
 import { getHeapStatistics } from 'node:v8';
 import { WHOLE_LIST_MS } from '../../db/connection/transaction.js';
-import type { LargeAnswerLimits } from './large-responses.js';
+import type { LargeResponseLimits } from './large-responses.js';
 import type { SocketLimitOptions } from './socket-limit.js';
 
 /** What callers may take of the process, whether or not they have shown a token. */
-export interface ServerLimits extends SocketLimitOptions, LargeAnswerLimits {
+export interface ServerLimits extends SocketLimitOptions, LargeResponseLimits {
   /** From the connection, or the first byte of a later request, to the end of the headers; and to the end of the request. */
   readonly headersMs: number;
   readonly requestMs: number;
@@ -36,6 +36,6 @@ export const SERVER_LIMITS: ServerLimits = {
   bodyBytes: 256 * 1024,
   backlog: 4_096,
   // Texts that are no Latin take twice as much of the heap as they have letters.
-  largeAnswerBytes: getHeapStatistics().heap_size_limit / 4,
-  largeAnswerMs: 10_000,
+  largeResponseBytes: getHeapStatistics().heap_size_limit / 4,
+  largeResponseMs: 10_000,
 };

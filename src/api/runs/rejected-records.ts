@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Database } from '../../db/connection/database.js';
 import { isCut, listRejectedRecords, type RejectedRecordRow } from '../../db/tables/rejected-records.js';
 import { CompanyName, namedPage } from '../plumbing/company-names.js';
-import type { LargeAnswers } from '../plumbing/large-responses.js';
+import type { LargeResponses } from '../plumbing/large-responses.js';
 import { answers, CompanyId, Count, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
 
 const RejectedQuery = listQuery({
@@ -32,10 +32,10 @@ export type RejectedRecordModel = z.output<typeof RejectedRecord>;
 
 export function rejectedRecordRoutes({
   db,
-  largeAnswers,
+  largeResponses,
 }: {
   readonly db: Database;
-  readonly largeAnswers: LargeAnswers;
+  readonly largeResponses: LargeResponses;
 }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
@@ -54,7 +54,7 @@ export function rejectedRecordRoutes({
       },
       async ({ query: { company_id, ...query } }, reply) => {
         const filter = { ...query, ...(company_id && { companyId: company_id }) };
-        const page = await largeAnswers.read(
+        const page = await largeResponses.read(
           reply,
           () => listRejectedRecords(db, filter),
           ({ data }) => data.reduce((bytes, { text }) => bytes + text.length, 0),

@@ -5,7 +5,7 @@ import type { Database } from '../../db/connection/database.js';
 import { type DiffRow, findRunBefore, readDiff } from '../../db/tables/run-diff.js';
 import type { RunRow } from '../../db/tables/runs.js';
 import type { Runs } from '../../runs/runs.js';
-import type { LargeAnswers } from '../plumbing/large-responses.js';
+import type { LargeResponses } from '../plumbing/large-responses.js';
 import { answers, IdParams, listQuery, ResourceName } from '../plumbing/models.js';
 import { textOf } from '../plumbing/text-portions.js';
 
@@ -51,11 +51,11 @@ export type DiffModel = z.output<typeof Diff>;
 export function runDiffRoutes({
   db,
   runs,
-  largeAnswers,
+  largeResponses,
 }: {
   readonly db: Database;
   readonly runs: Runs;
-  readonly largeAnswers: LargeAnswers;
+  readonly largeResponses: LargeResponses;
 }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
@@ -79,7 +79,7 @@ export function runDiffRoutes({
         const key = { environment: run.environment, companyId: run.companyId };
         const against =
           asked === undefined ? await findRunBefore(db, { ...key, resource, seq: run.seq }) : await earlierRun(run, asked);
-        const { rows, nextCursor } = await largeAnswers.read(
+        const { rows, nextCursor } = await largeResponses.read(
           reply,
           (mostBytes) => readDiff(db, { ...key, resource, run, against, values, limit, cursor, mostBytes }),
           (page) => page.rows.reduce((bytes, row) => bytes + sizeOf(row), 0),

@@ -6,7 +6,7 @@ import { MusterError } from '../../core/errors.js';
 import type { Database } from '../../db/connection/database.js';
 import type { Logger } from '../../observability/logger.js';
 import type { Runs } from '../../runs/runs.js';
-import { findLivingIn, LivingReaders } from '../plumbing/active-readers.js';
+import { ActiveReaders, findActiveIn } from '../plumbing/active-readers.js';
 import { answers, IdParams } from '../plumbing/models.js';
 import { RunStream } from './run-stream.js';
 import { type RunSight, RunWatch } from './run-watch.js';
@@ -34,7 +34,7 @@ interface RunEventDependencies {
 /** Live progress of a run as server-sent events. No more than `mostStreams` are open at once. */
 export function runEventRoutes({ clock, db, logger, runs }: RunEventDependencies, mostStreams: number): FastifyPluginAsyncZod {
   return async (api) => {
-    const readers = new LivingReaders({ clock, logger, findLiving: findLivingIn(db) });
+    const readers = new ActiveReaders({ clock, logger, findActive: findActiveIn(db) });
     const watch = new RunWatch({ clock, logger, findRuns: (ids) => runs.findAll(ids) });
     const streams = new Set<RunStream>();
     // A stream would keep the server from closing for as long as its run goes on.

@@ -2,7 +2,7 @@ import type { AuditEntryModel } from '../../api/operation/audit-model.js';
 import { AsCommands } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Filters, filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import { Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Environment, When } from '../parts/shown-values.js';
 
@@ -11,7 +11,7 @@ const PATH = '/audit';
 export async function auditPage({ ask, query }: PageRequest): Promise<PageContent> {
   const filters = filtersOf(query, ['actor', 'action', 'company_id', 'environment']);
   const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListAnswer<AuditEntryModel>>(listAddress('/api/audit', { ...filters, ...cursor, limit: '100' }));
+  const list = await ask<ListResponse<AuditEntryModel>>(listAddress('/api/audit', { ...filters, ...cursor, limit: '100' }));
   return { title: 'Audit', body: <Audit list={list} filters={filters} /> };
 }
 
@@ -19,7 +19,7 @@ function Audit({
   list,
   filters,
 }: {
-  readonly list: ListAnswer<AuditEntryModel>;
+  readonly list: ListResponse<AuditEntryModel>;
   readonly filters: Readonly<Record<string, string>>;
 }) {
   return (

@@ -3,7 +3,7 @@ import { AsCommands } from '../parts/action-form.js';
 import { proofInWords } from '../parts/advice.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Environment, numberText, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
@@ -13,12 +13,14 @@ const PATH = '/certificates';
 export async function certificatesPage({ ask, query }: PageRequest): Promise<PageContent> {
   const filters = filtersOf(query, ['environment', 'company_id', 'resource']);
   const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListAnswer<CertificateModel>>(listAddress('/api/certificates', { ...filters, ...cursor, limit: '50' }));
+  const list = await ask<ListResponse<CertificateModel>>(
+    listAddress('/api/certificates', { ...filters, ...cursor, limit: '50' }),
+  );
   return { title: 'Certificates', body: <Certificates list={list} filters={filters} /> };
 }
 
 interface CertificatesProps {
-  readonly list: ListAnswer<CertificateModel>;
+  readonly list: ListResponse<CertificateModel>;
   readonly filters: Readonly<Record<string, string>>;
 }
 

@@ -3,7 +3,7 @@ import { AsCommands, FormFields, useMay } from '../parts/action-form.js';
 import { ACTIONS } from '../parts/actions.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
 import { useAddress, useView } from '../parts/view.js';
@@ -24,12 +24,12 @@ export const OF_SELECTED = [
 export async function companiesPage({ ask, query }: PageRequest): Promise<PageContent> {
   const filters = filtersOf(query, ['q', 'status', 'environment', 'resource', 'state', 'sort']);
   const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListAnswer<CompanyModel>>(listAddress('/api/companies', { ...filters, ...cursor, limit: LIMIT }));
+  const list = await ask<ListResponse<CompanyModel>>(listAddress('/api/companies', { ...filters, ...cursor, limit: LIMIT }));
   return { title: 'Companies', body: <Companies list={list} filters={filters} /> };
 }
 
 interface CompaniesProps {
-  readonly list: ListAnswer<CompanyModel>;
+  readonly list: ListResponse<CompanyModel>;
   readonly filters: Readonly<Record<string, string>>;
 }
 

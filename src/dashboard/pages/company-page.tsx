@@ -7,7 +7,7 @@ import type { ActionName } from '../parts/actions.js';
 import { adviceFor } from '../parts/advice.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { type ListAnswer, listAddress } from '../parts/list-page.js';
+import { type ListResponse, listAddress } from '../parts/list-page.js';
 import { ListPlots } from '../parts/list-plots.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { Environment, numberText, ServiceSays, State, When } from '../parts/shown-values.js';
@@ -19,8 +19,8 @@ export async function companyPage({ ask, params: { environment = '', company_id 
   const company = await ask<CompanyModel>(call);
   const filter = { company_id: company.company_id, environment: company.environment };
   const [runs, rejected, history] = await Promise.all([
-    ask<ListAnswer<RunModel>>(listAddress('/api/runs', { ...filter, limit: 15 })),
-    ask<ListAnswer<RejectedRecordModel>>(listAddress('/api/rejected', { ...filter, limit: 10 })),
+    ask<ListResponse<RunModel>>(listAddress('/api/runs', { ...filter, limit: 15 })),
+    ask<ListResponse<RejectedRecordModel>>(listAddress('/api/rejected', { ...filter, limit: 10 })),
     ask<{ data: readonly ListHistoryModel[] }>(`${call}/history` as const),
   ]);
   return {
@@ -31,7 +31,7 @@ export async function companyPage({ ask, params: { environment = '', company_id 
 
 interface CompanyViewProps {
   readonly company: CompanyModel;
-  readonly runs: ListAnswer<RunModel>;
+  readonly runs: ListResponse<RunModel>;
   readonly rejected: readonly RejectedRecordModel[];
   readonly history: readonly ListHistoryModel[];
 }

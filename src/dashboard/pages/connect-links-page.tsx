@@ -2,13 +2,13 @@ import type { ReauthorizationLinkModel } from '../../api/companies/connect-links
 import { ActionForm } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import type { ListAnswer } from '../parts/list-page.js';
+import type { ListResponse } from '../parts/list-page.js';
 import { CompanyLink, companyCount, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import { Copyable } from './company-page.js';
 
 interface ConnectLinksProps {
-  readonly links: ListAnswer<ReauthorizationLinkModel>;
+  readonly links: ListResponse<ReauthorizationLinkModel>;
   /** What the form was sent with: the file has the links of this page. */
   readonly fields: Readonly<Record<string, string>>;
   readonly back: string;

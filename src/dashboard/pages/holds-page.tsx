@@ -2,7 +2,7 @@ import type { HoldModel } from '../../api/runs/holds.js';
 import { ActionForm, AsCommands, FormFields, useCommands, useMay } from '../parts/action-form.js';
 import { ACTIONS } from '../parts/actions.js';
 import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
@@ -18,12 +18,12 @@ export async function holdsPage({ ask, query }: PageRequest): Promise<PageConten
   // Whoever opens the page wants to decide: what is decided already is shown when asked for.
   const filters = { ...(query.has('status') ? {} : { status: 'open' }), ...filtersOf(query, ['status', 'cause', 'environment']) };
   const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListAnswer<HoldModel>>(listAddress('/api/holds', { ...filters, ...cursor, limit: '25' }));
+  const list = await ask<ListResponse<HoldModel>>(listAddress('/api/holds', { ...filters, ...cursor, limit: '25' }));
   return { title: 'Holds', body: <Holds list={list} filters={filters} /> };
 }
 
 interface HoldsProps {
-  readonly list: ListAnswer<HoldModel>;
+  readonly list: ListResponse<HoldModel>;
   readonly filters: { readonly status?: string; readonly cause?: string; readonly environment?: string };
 }
 
@@ -69,7 +69,7 @@ function ApproveGrantsLinks({ holds }: { readonly holds: readonly HoldModel[] })
 /** Asks once more, since one button decides on many companies. */
 export async function approveGrantsPage({ ask, params: { environment = '' } }: PageRequest): Promise<PageContent> {
   const filters = { environment, status: 'open', cause: 'grant', limit: '1' };
-  const { data } = await ask<ListAnswer<HoldModel>>(listAddress('/api/holds', filters));
+  const { data } = await ask<ListResponse<HoldModel>>(listAddress('/api/holds', filters));
   return {
     title: 'Approve all of cause grant',
     body: <ApproveGrantsView environment={environment} isEmpty={data.length === 0} />,

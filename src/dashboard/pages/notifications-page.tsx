@@ -3,7 +3,7 @@ import { EVENT_TYPES } from '../../db/tables/notifications.js';
 import { ActionForm, AsCommands, useCommands, useMay } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, companyCount, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
 
@@ -13,14 +13,14 @@ const STATUSES = ['pending', 'delivered', 'failed'].map((status) => [status, sta
 export async function notificationsPage({ ask, query }: PageRequest): Promise<PageContent> {
   const filters = filtersOf(query, ['status', 'type', 'environment', 'company_id']);
   const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListAnswer<NotificationModel>>(
+  const list = await ask<ListResponse<NotificationModel>>(
     listAddress('/api/notifications', { ...filters, ...cursor, limit: '50' }),
   );
   return { title: 'Notifications', body: <Notifications list={list} filters={filters} /> };
 }
 
 interface NotificationsProps {
-  readonly list: ListAnswer<NotificationModel>;
+  readonly list: ListResponse<NotificationModel>;
   readonly filters: Readonly<Record<string, string>>;
 }
 

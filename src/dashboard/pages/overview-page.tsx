@@ -5,7 +5,7 @@ import type { OverviewModel } from '../../api/operation/overview.js';
 import { AsCommands } from '../parts/action-form.js';
 import { IssueCard } from '../parts/issue-card.js';
 import type { PageContent } from '../parts/layout.js';
-import type { ListAnswer } from '../parts/list-page.js';
+import type { ListResponse } from '../parts/list-page.js';
 import { NIGHTS_SHOWN, Nights } from '../parts/night-calendar.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { durationText, numberText, When } from '../parts/shown-values.js';
@@ -17,7 +17,7 @@ const NIGHTS = `/api/nights?days=${NIGHTS_SHOWN}` as const;
 export async function overviewPage({ ask }: PageRequest): Promise<PageContent> {
   const [overview, issues, nights, budget] = await Promise.all([
     ask<OverviewModel>('/api/overview'),
-    ask<ListAnswer<IssueModel>>('/api/issues?status=ongoing'),
+    ask<ListResponse<IssueModel>>('/api/issues?status=ongoing'),
     ask<{ data: readonly NightModel[] }>(NIGHTS),
     ask<{ data: readonly BudgetModel[] }>('/api/budget'),
   ]);
@@ -26,7 +26,7 @@ export async function overviewPage({ ask }: PageRequest): Promise<PageContent> {
 
 interface OverviewProps {
   readonly overview: OverviewModel;
-  readonly issues: ListAnswer<IssueModel>;
+  readonly issues: ListResponse<IssueModel>;
   readonly nights: readonly NightModel[];
   readonly budget: readonly BudgetModel[];
 }

@@ -1,4 +1,4 @@
-import type { ApiAnswer } from '../../api/plumbing/in-process-api.js';
+import type { ApiResponse } from '../../api/plumbing/in-process-api.js';
 import { type ErrorCode, MusterError } from '../../core/errors.js';
 import { adviceFor } from '../parts/advice.js';
 import type { PageContent } from '../parts/layout.js';
@@ -12,7 +12,7 @@ export interface ShownProblem {
 }
 
 /** The problem in an answer, as an error with what pages show of one. */
-export function problemIn({ body }: ApiAnswer): MusterError & ShownProblem {
+export function problemIn({ body }: ApiResponse): MusterError & ShownProblem {
   const { code = 'internal_error', detail = 'The API did not say why.' } = (body ?? {}) as { code?: ErrorCode; detail?: string };
   return Object.assign(new MusterError(code, detail), { detail });
 }

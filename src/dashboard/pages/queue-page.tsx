@@ -5,7 +5,7 @@ import { AsCommands } from '../parts/action-form.js';
 import { adviceFor } from '../parts/advice.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import type { ListAnswer } from '../parts/list-page.js';
+import type { ListResponse } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { durationText, Environment, numberText } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
@@ -14,7 +14,7 @@ import { RunTable } from './runs-page.js';
 const LIMIT = 25;
 
 export async function queuePage({ ask }: PageRequest): Promise<PageContent> {
-  const runsThat = (status: string) => ask<ListAnswer<RunModel>>(`/api/runs?status=${status}&limit=${LIMIT}`);
+  const runsThat = (status: string) => ask<ListResponse<RunModel>>(`/api/runs?status=${status}&limit=${LIMIT}`);
   const [queues, running, queued, budget] = await Promise.all([
     // The rest is worth seeing when the queue does not answer.
     ask<{ data: readonly QueueModel[] }>('/api/queue').catch(() => undefined),
@@ -28,8 +28,8 @@ export async function queuePage({ ask }: PageRequest): Promise<PageContent> {
 interface QueueProps {
   /** Undefined: the queue does not answer. */
   readonly queues: readonly QueueModel[] | undefined;
-  readonly running: ListAnswer<RunModel>;
-  readonly queued: ListAnswer<RunModel>;
+  readonly running: ListResponse<RunModel>;
+  readonly queued: ListResponse<RunModel>;
   readonly budget: readonly BudgetModel[];
 }
 
@@ -88,7 +88,7 @@ const QUEUES: readonly Column<QueueModel>[] = [
   )),
 ];
 
-function More({ list, status }: { readonly list: ListAnswer<RunModel>; readonly status: string }) {
+function More({ list, status }: { readonly list: ListResponse<RunModel>; readonly status: string }) {
   const address = useAddress();
   return list.next_cursor === null ? null : (
     <p>

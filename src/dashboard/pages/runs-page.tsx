@@ -3,7 +3,7 @@ import type { RunModel } from '../../api/runs/run-model.js';
 import { AsCommands } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import {
   CompanyLink,
@@ -25,11 +25,11 @@ const LIMIT = '50';
 export async function runsPage({ ask, query }: PageRequest): Promise<PageContent> {
   const filters = filtersOf(query, ['company_id', 'status', 'environment', 'since', 'until']);
   const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListAnswer<RunModel>>(listAddress('/api/runs', { ...filters, ...cursor, limit: LIMIT }));
+  const list = await ask<ListResponse<RunModel>>(listAddress('/api/runs', { ...filters, ...cursor, limit: LIMIT }));
   return { title: 'Runs', body: <Runs list={list} filters={filters} /> };
 }
 
-function Runs({ list, filters }: { readonly list: ListAnswer<RunModel>; readonly filters: Readonly<Record<string, string>> }) {
+function Runs({ list, filters }: { readonly list: ListResponse<RunModel>; readonly filters: Readonly<Record<string, string>> }) {
   return (
     <>
       <h1>Runs</h1>

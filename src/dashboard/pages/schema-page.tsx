@@ -2,7 +2,7 @@ import type { SchemaColumnModel } from '../../api/feed/schema.js';
 import { ActionForm, AsCommands, useCommands } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Filters, filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import { Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { numberText, When } from '../parts/shown-values.js';
 
@@ -11,12 +11,12 @@ const PATH = '/schema';
 export async function schemaPage({ ask, query }: PageRequest): Promise<PageContent> {
   const filters = filtersOf(query, ['resource']);
   const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListAnswer<SchemaColumnModel>>(listAddress('/api/schema', { ...filters, ...cursor, limit: '100' }));
+  const list = await ask<ListResponse<SchemaColumnModel>>(listAddress('/api/schema', { ...filters, ...cursor, limit: '100' }));
   return { title: 'Schema', body: <Schema list={list} filters={filters} /> };
 }
 
 interface SchemaProps {
-  readonly list: ListAnswer<SchemaColumnModel>;
+  readonly list: ListResponse<SchemaColumnModel>;
   readonly filters: { readonly resource?: string };
 }
 

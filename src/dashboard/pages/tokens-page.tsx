@@ -3,7 +3,7 @@ import { ROLES } from '../../db/tables/named-tokens.js';
 import { ActionForm, AsCommands, useCommands, useMay } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { filtersOf, type ListAnswer, listAddress, Pages } from '../parts/list-page.js';
+import { filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
@@ -16,11 +16,11 @@ const RIGHTS = {
 } as const;
 
 export async function tokensPage({ ask, query }: PageRequest): Promise<PageContent> {
-  const list = await ask<ListAnswer<NamedTokenModel>>(listAddress('/api/tokens', filtersOf(query, ['cursor'])));
+  const list = await ask<ListResponse<NamedTokenModel>>(listAddress('/api/tokens', filtersOf(query, ['cursor'])));
   return { title: 'Tokens', body: <Tokens list={list} /> };
 }
 
-function Tokens({ list }: { readonly list: ListAnswer<NamedTokenModel> }) {
+function Tokens({ list }: { readonly list: ListResponse<NamedTokenModel> }) {
   const may = useMay();
   const [first] = list.data;
   const make = useCommands(['token.create'], { name: 'night watch', role: 'viewer' });

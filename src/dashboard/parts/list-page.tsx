@@ -4,7 +4,7 @@ import { useAddress, useView } from './view.js';
 // What the pages that show a list have in common: filters in the address, and the way to the next page.
 
 /** A page of a list, as the API answers it. */
-export interface ListAnswer<T> {
+export interface ListResponse<T> {
   readonly data: readonly T[];
   readonly next_cursor: string | null;
 }

@@ -6,7 +6,7 @@ import { nameOf, roleFor, roleValues } from './oidc-claims.js';
 import { OidcClient, OidcError } from './oidc-client.js';
 import { noRolePage, refusedPage, signOutThereYourselfPage } from './oidc-pages.js';
 import { type OidcSettings, signInCallback } from './oidc-settings.js';
-import { ownPath } from './safe-redirect-path.js';
+import { safeRedirectPath } from './safe-redirect-path.js';
 import { clearSignInFlow, sessionKeyOf, setSessionKey, setSignInFlow, signInFlowOf } from './session-cookie.js';
 import { isSameText, type Sessions } from './sessions.js';
 import { beginFlow, flowOf } from './sign-in-flow.js';
@@ -34,7 +34,7 @@ export function oidcRoutes(
   const client = new OidcClient(oidc, { callback: signInCallback(publicUrl), now: Date.now, proxies });
 
   pages.get('/login/oidc', HIDDEN, async (request, reply) => {
-    const next = ownPath((request.query as { next?: unknown }).next);
+    const next = safeRedirectPath((request.query as { next?: unknown }).next);
     // Another site may lead a browser here, and would replace whoever is signed in: the person is asked first.
     if (!['none', 'same-origin'].includes(request.headers['sec-fetch-site'] ?? 'none'))
       return reply.redirect(`${base}/login?next=${encodeURIComponent(next)}`, 303);
@@ -74,7 +74,7 @@ export function oidcRoutes(
       const before = sessionKeyOf(request);
       if (before) await sessions.end(before);
       setSessionKey(reply, key, isSecure);
-      return reply.redirect(base + ownPath(flow.next), 303);
+      return reply.redirect(base + safeRedirectPath(flow.next), 303);
     });
   });
 

@@ -1,5 +1,5 @@
 /** A path of ours to go on to; anything else, another site above all, becomes the first page. */
-export function ownPath(text: unknown): string {
+export function safeRedirectPath(text: unknown): string {
   if (typeof text !== 'string' || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes('\\')) return '/';
   const { origin, pathname, search } = new URL(text, 'http://own');
   return origin === 'http://own' && !/^\/(\/|log(in|out)\b)/.test(pathname) ? pathname + search : '/';

@@ -5,7 +5,7 @@ import { useAddress } from '../parts/view.js';
 import { fieldsOf, refuseOtherSites, requireOwnForm } from './form-checks.js';
 import { OidcLink } from './oidc-pages.js';
 import type { OidcSettings } from './oidc-settings.js';
-import { ownPath } from './safe-redirect-path.js';
+import { safeRedirectPath } from './safe-redirect-path.js';
 import { clearSessionKey, sessionKeyOf, setSessionKey } from './session-cookie.js';
 import type { Session, Sessions } from './sessions.js';
 
@@ -30,7 +30,7 @@ export function signInRoutes(pages: FastifyInstance, deps: SignInDependencies): 
 
   pages.get('/login', HIDDEN, async (request, reply) => {
     const query = request.query as { next?: unknown; left?: unknown };
-    const next = ownPath(query.next);
+    const next = safeRedirectPath(query.next);
     const key = sessionKeyOf(request);
     if (key && (await sessions.find(key))) return reply.redirect(base + next, 303);
     return show(reply, signInPage({ next, issuer, hasLeft: query.left !== undefined }));
@@ -39,7 +39,7 @@ export function signInRoutes(pages: FastifyInstance, deps: SignInDependencies): 
   pages.post('/login', HIDDEN, async (request, reply) => {
     refuseOtherSites(request, publicUrl);
     const fields = fieldsOf(request);
-    const next = ownPath(fields.get('next'));
+    const next = safeRedirectPath(fields.get('next'));
     const token = (fields.get('token') ?? '').trim();
     const caller = token === '' ? undefined : await authenticate(token, request.ip);
     if (!caller) return show(reply, signInPage({ next, issuer, isWrong: true }));

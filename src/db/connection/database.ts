@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.js';
 import { connectionOptions, sessionOptions } from './connection-options.js';
-import { takePooledStep } from './pooled-step.js';
+import { runPooledStep } from './pooled-step.js';
 import { PoolerAdapter } from './pooler-adapter.js';
 import { prepareSession, type Settings, STEPS } from './session.js';
 
@@ -9,7 +9,7 @@ import { prepareSession, type Settings, STEPS } from './session.js';
 export interface Database {
   readonly prisma: PrismaClient;
   readonly pool: pg.Pool;
-  /** For takeStep: what a walk does again and again, by statements whose plans are made once. */
+  /** For runStep: what a walk does again and again, by statements whose plans are made once. */
   readonly steps: Steps;
   /** Resolves when every connection is closed; waits for those in use. May be called twice. */
   close(): Promise<void>;
@@ -73,7 +73,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     pool,
     steps: {
       query: (statement) =>
-        isPooled ? takePooledStep(stepPool, statement) : stepPool.query({ ...statement, name: nameOf({ sql: statement.text }) }),
+        isPooled ? runPooledStep(stepPool, statement) : stepPool.query({ ...statement, name: nameOf({ sql: statement.text }) }),
     },
     close: async () => void (await (closed ??= prisma.$disconnect().then(() => Promise.all([pool.end(), stepPool.end()])))),
   };

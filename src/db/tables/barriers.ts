@@ -8,11 +8,11 @@ import type { Transaction } from '../connection/transaction.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /**
- * The part of a statement that notes how far the feed goes that belongs to `walk`, as of the proof `proved` (noteVerified). The list is locked:
+ * The part of a statement that notes how far the feed goes that belongs to `walk`, as of the proof `proved` (recordVerified). The list is locked:
  * its last batch is the walk's own or an earlier one, and every later batch has a larger number. Where none is kept, all have had numbers, and
  * every later one will have a larger number than the last that was given.
  */
-export function noteBarrier(list: ListKey): Prisma.Sql {
+export function recordBarrier(list: ListKey): Prisma.Sql {
   const { environment, companyId, resource } = list;
   return Prisma.sql`barrier AS (
     INSERT INTO muster.barriers (environment, company_id, resource, batch_id, seq, verified_at, records, run_id, grant_number)

@@ -41,7 +41,7 @@ function heldRows(list: ListKey): Prisma.Sql {
 }
 
 /** The part of a statement that writes down what `walk` has proved (`proved`), with the id of its `barrier`. */
-export function noteCertificate(
+export function recordCertificate(
   list: ListKey,
   { proof, finishedAt }: { proof: string | null; finishedAt: Date | null },
 ): Prisma.Sql {

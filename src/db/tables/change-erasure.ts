@@ -10,7 +10,7 @@ import { numberArray, textArray } from '../statements/array-literals.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /** What stands from now on in the place of an id, by the id. */
-export type StandIns = ReadonlyMap<string, string>;
+export type Placeholders = ReadonlyMap<string, string>;
 
 /** Whoever is forgotten again is told of already. */
 const IS_NO_FAREWELL = Prisma.sql`NOT EXISTS (SELECT FROM muster.farewells f WHERE f.batch_id = change_batches.id)`;
@@ -29,8 +29,8 @@ export async function findChangedIds(
 }
 
 /** Makes every entry of these records a deletion of its stand-in, without data. */
-export async function eraseChanges(tx: Transaction, list: ListKey, standIns: StandIns): Promise<void> {
-  const ids = [...standIns.keys()];
+export async function eraseChanges(tx: Transaction, list: ListKey, placeholders: Placeholders): Promise<void> {
+  const ids = [...placeholders.keys()];
   const batches = await tx.$queryRaw<{ id: bigint; isWhole: boolean }[]>`
     SELECT id, ids && ${ids}::text[] AS "isWhole" FROM muster.change_batches
     WHERE ${isOfList(list)} AND ${IS_NO_FAREWELL} AND (ids && ${ids}::text[] OR EXISTS (
@@ -38,9 +38,9 @@ export async function eraseChanges(tx: Transaction, list: ListKey, standIns: Sta
     ORDER BY id FOR UPDATE`;
   await tx.$executeRaw`
     UPDATE muster.changes c SET record_id = s.stand_in, op = 'delete', data = NULL
-    FROM unnest(${ids}::text[], ${[...standIns.values()]}::text[]) AS s(id, stand_in)
+    FROM unnest(${ids}::text[], ${[...placeholders.values()]}::text[]) AS s(id, stand_in)
     WHERE c.batch_id = ANY(${batches.map(({ id }) => id)}::bigint[]) AND c.record_id = s.id`;
-  for (const { id, isWhole } of batches) if (isWhole) await eraseFromTexts(tx, id, standIns);
+  for (const { id, isWhole } of batches) if (isWhole) await eraseFromTexts(tx, id, placeholders);
 }
 
 interface WholeBatch {
@@ -53,28 +53,28 @@ interface WholeBatch {
 }
 
 /** The same for a batch that keeps its changes as the text that was received: blanks stand where the texts stood. */
-async function eraseFromTexts(tx: Transaction, id: bigint, standIns: StandIns): Promise<void> {
+async function eraseFromTexts(tx: Transaction, id: bigint, placeholders: Placeholders): Promise<void> {
   // As JSON: Prisma reads no array with a null in it.
   const [batch] = await tx.$queryRaw<WholeBatch[]>`
     SELECT to_jsonb(ids) AS ids, to_jsonb(starts) AS starts, to_jsonb(lengths) AS lengths, to_jsonb(ops) AS ops, texts,
       texts_from AS "textsFrom"
     FROM muster.change_batches WHERE id = ${id}`;
   const { ids, starts, lengths, ops, textsFrom, texts } = batch!;
-  const isGone = ids.map((each) => standIns.has(each));
+  const isGone = ids.map((each) => placeholders.has(each));
   const blanked = texts && Buffer.from(texts);
   for (const [n, length] of lengths.entries()) {
     const from = starts[n]! - textsFrom;
     if (isGone[n] && length !== null) blanked?.fill(' ', from, from + length);
   }
   await tx.$executeRaw`
-    UPDATE muster.change_batches SET ids = ${textArray(ids.map((each) => standIns.get(each) ?? each))}::text[],
+    UPDATE muster.change_batches SET ids = ${textArray(ids.map((each) => placeholders.get(each) ?? each))}::text[],
       lengths = ${numberArray(lengths.map((length, n) => (isGone[n] ? null : length)))}::int[],
       ops = ${textArray(ids.map((_, n) => (isGone[n] ? 'delete' : (ops?.[n] ?? 'insert'))))}::text[], texts = ${blanked}::bytea
     WHERE id = ${id}`;
 }
 
 /** Tells readers of the feed that these records are gone. */
-export async function bidFarewell(tx: Transaction, list: ListKey, ids: readonly string[]): Promise<void> {
+export async function publishErasure(tx: Transaction, list: ListKey, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   const { environment, companyId, resource } = list;
   await tx.$executeRaw`
@@ -91,7 +91,10 @@ export async function bidFarewell(tx: Transaction, list: ListKey, ids: readonly 
 /**
  * Replaces the ids of records that readers were told of more than `days` ago, in at most `limit` batches. Returns how many it looked at.
  */
-export function endFarewells(db: Pick<Database, 'prisma'>, { days, limit }: { days: number; limit: number }): Promise<number> {
+export function deleteExpiredErasureNotices(
+  db: Pick<Database, 'prisma'>,
+  { days, limit }: { days: number; limit: number },
+): Promise<number> {
   return inTransaction(db, async (tx) => {
     const batches = await tx.$queryRaw<{ id: bigint }[]>`
       SELECT b.id FROM muster.change_batches b JOIN muster.farewells f ON f.batch_id = b.id

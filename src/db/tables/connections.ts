@@ -103,7 +103,7 @@ export async function lockGrant(tx: Transaction, company: CompanyKey): Promise<C
 }
 
 /** Begins the next grant of a connection, or writes down what the tokens of its grant claim. The caller has locked it. Returns the grant's number. */
-export async function noteGrant(
+export async function recordConnectionGrant(
   tx: Transaction,
   { company, isNew, claims }: { company: CompanyKey; isNew: boolean; claims: string | null },
 ): Promise<number> {

@@ -3,7 +3,7 @@
 import type { CompanyKey } from '../../core/company.js';
 import type { Transaction } from '../connection/transaction.js';
 import { textArray } from '../statements/array-literals.js';
-import type { StandIns } from './change-erasure.js';
+import type { Placeholders } from './change-erasure.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
@@ -14,16 +14,16 @@ import { isOfList, type ListKey } from './lists.js';
 export async function eraseFromLedger(
   tx: Transaction,
   list: ListKey,
-  { standIns, hashOf }: { readonly standIns: StandIns; readonly hashOf: (key: string) => Uint32Array },
+  { placeholders, hashOf }: { readonly placeholders: Placeholders; readonly hashOf: (key: string) => Uint32Array },
 ): Promise<void> {
   await dropBaseline(tx, list);
   const pages = await tx.$queryRaw<{ id: bigint; ids: string[]; keys: Uint8Array }[]>`
-    SELECT id, ids, keys FROM muster.page_keys WHERE ${isOfList(list)} AND ids && ${[...standIns.keys()]}::text[] FOR UPDATE`;
+    SELECT id, ids, keys FROM muster.page_keys WHERE ${isOfList(list)} AND ids && ${[...placeholders.keys()]}::text[] FOR UPDATE`;
   for (const { id, ids, keys } of pages) {
     const words = new Uint32Array(new Uint8Array(keys).buffer);
-    for (const [n, key] of ids.entries()) if (standIns.has(key)) words.set(hashOf(standIns.get(key)!), 2 * n);
+    for (const [n, key] of ids.entries()) if (placeholders.has(key)) words.set(hashOf(placeholders.get(key)!), 2 * n);
     await tx.$executeRaw`
-      UPDATE muster.page_keys SET ids = ${textArray(ids.map((key) => standIns.get(key) ?? key))}::text[], keys = ${Buffer.from(words.buffer)}
+      UPDATE muster.page_keys SET ids = ${textArray(ids.map((key) => placeholders.get(key) ?? key))}::text[], keys = ${Buffer.from(words.buffer)}
       WHERE id = ${id}`;
   }
   await tx.$executeRaw`

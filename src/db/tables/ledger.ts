@@ -6,7 +6,7 @@ import pg from 'pg';
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
-import { takeStep } from '../connection/step.js';
+import { runStep } from '../connection/step.js';
 import type { Transaction } from '../connection/transaction.js';
 import { binaryRows } from '../statements/binary-rows.js';
 import { inPieces } from '../statements/in-pieces.js';
@@ -145,7 +145,7 @@ export async function* readReceived(
  * Notes that the ETags of the list are false, if its last verified walk received a page by this one that held other texts: `records` of them with
  * these row hashes stand for it now. Pages of which the hashes of a record were taken out tell nothing. Returns whether that is new.
  */
-export async function noteFalseEtag(
+export async function recordFalseEtag(
   db: Pick<Database, 'steps'>,
   list: ListKey,
   now: { readonly etag: string; readonly records: number; readonly rowHashes: Buffer },
@@ -158,7 +158,7 @@ export async function noteFalseEtag(
       WHERE w.id = l.verified_walk_id AND p.answer ->> 'etag' = ${now.etag} AND s.row_hashes IS NOT NULL
         AND (octet_length(k.keys) / 8 <> ${now.records}::int OR substr(s.row_hashes, 1, ${now.rowHashes.length}::int) <> ${now.rowHashes}))
     RETURNING l.resource`;
-  return (await takeStep(db, noted)).length > 0;
+  return (await runStep(db, noted)).length > 0;
 }
 
 /** Apart from the memory that the bytes share with others, and where words may begin. */

@@ -64,7 +64,7 @@ export async function findIdField(
 /**
  * The first statement of every transaction that writes to a list's rows: locks the list until it ends, or throws `fenced` when
  * somebody else has taken it since. A statement of its own, because a statement that waits for the lock goes on with the snapshot it
- * had before; steps (takeStep) are right without. The statements behind it are planned once and their plans kept (database.ts): a
+ * had before; steps (runStep) are right without. The statements behind it are planned once and their plans kept (database.ts): a
  * plan made while the list's table was small must not scan all of it once it is large.
  */
 export async function lockList(tx: Transaction, list: ListKey, epoch: bigint): Promise<void> {
@@ -81,7 +81,7 @@ export function fenced(list: ListKey, why: string): MusterError {
 }
 
 /** Notes that the list changes its order. The caller has locked the list. */
-export async function noteUnstable(tx: Transaction, list: ListKey, since: Date): Promise<void> {
+export async function recordUnstable(tx: Transaction, list: ListKey, since: Date): Promise<void> {
   await tx.list.update({ where: { environment_companyId_resource: list }, data: { unstableSince: since } });
 }
 
@@ -102,7 +102,7 @@ export interface VerifiedWalk {
  * The parts of a statement that note `walk` as the list's last verified one, here and in mirror.companies, as of the start of its pass, by the
  * database's clock: the time is compared with others that it made.
  */
-export function noteVerified(list: ListKey, { parents, unmatchedRules, etags }: VerifiedWalk): Prisma.Sql {
+export function recordVerified(list: ListKey, { parents, unmatchedRules, etags }: VerifiedWalk): Prisma.Sql {
   const { environment, companyId, resource } = list;
   return Prisma.sql`proved AS (
     UPDATE muster.lists l SET last_verified_at = LEAST(walk.pass_started_at, ${parents}::timestamptz), verified_walk_id = walk.id,
@@ -118,7 +118,7 @@ export function noteVerified(list: ListKey, { parents, unmatchedRules, etags }: 
 }
 
 /** The part of a statement that notes that `walk` read the list to its end and proved nothing. The first of several in a row says since when. */
-export function noteUnverified(list: ListKey, { etags }: VerifiedWalk): Prisma.Sql {
+export function recordUnverified(list: ListKey, { etags }: VerifiedWalk): Prisma.Sql {
   return Prisma.sql`unproved AS (
     UPDATE muster.lists l SET unverified_since = COALESCE(l.unverified_since, now()), unavailable_since = NULL, ${etagsFalseSince(etags)}
     FROM walk WHERE ${isOfList(list)})`;
@@ -139,7 +139,7 @@ export async function findUnavailable(
 }
 
 /** The part of a statement that notes what such a walk found. The first of several in a row says since when. */
-export function noteUnavailable(list: ListKey): Prisma.Sql {
+export function recordUnavailable(list: ListKey): Prisma.Sql {
   return Prisma.sql`lacking AS (
     UPDATE muster.lists l SET unavailable_since = COALESCE(l.unavailable_since, now()) FROM walk WHERE ${isOfList(list)})`;
 }
@@ -198,7 +198,7 @@ export async function fenceList(tx: Transaction, list: ListKey, hasMarks?: boole
 }
 
 /** Notes whether the list has marks left. The caller has locked it. */
-export async function noteMarks(tx: Transaction, list: ListKey): Promise<void> {
+export async function recordMarks(tx: Transaction, list: ListKey): Promise<void> {
   await tx.$executeRaw`
     UPDATE muster.lists SET has_marks = EXISTS (SELECT FROM muster.marks WHERE ${isOfList(list)}) WHERE ${isOfList(list)}`;
 }

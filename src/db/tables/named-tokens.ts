@@ -55,7 +55,7 @@ export async function listNamedTokens(db: Database, query: PageQuery): Promise<P
   return pageBySeq(rows as NamedTokenRow[], query.limit);
 }
 
-export interface LivingToken {
+export interface ActiveToken {
   readonly id: string;
   readonly name: string;
   readonly role: Role;
@@ -65,15 +65,15 @@ export interface LivingToken {
 }
 
 /** The living tokens among those with these hashes. */
-export function findLivingTokens(db: Pick<Database, 'prisma'>, hashes: readonly string[]): Promise<LivingToken[]> {
-  return db.prisma.$queryRaw<LivingToken[]>`
+export function findActiveTokens(db: Pick<Database, 'prisma'>, hashes: readonly string[]): Promise<ActiveToken[]> {
+  return db.prisma.$queryRaw<ActiveToken[]>`
     SELECT id::text, name, role, token_hash AS "tokenHash", COALESCE(last_used_at > now() - interval '1 minute', false) AS "isMarked"
     FROM muster.named_tokens
     WHERE token_hash = ANY(${hashes}::text[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
 }
 
 /** Those of these tokens that live. */
-export async function findLivingTokenIds(db: Pick<Database, 'prisma'>, ids: readonly string[]): Promise<string[]> {
+export async function findActiveTokenIds(db: Pick<Database, 'prisma'>, ids: readonly string[]): Promise<string[]> {
   const rows = await db.prisma.$queryRaw<{ id: string }[]>`
     SELECT id::text FROM muster.named_tokens
     WHERE id = ANY(${ids}::uuid[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;

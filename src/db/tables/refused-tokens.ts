@@ -16,12 +16,12 @@ export const IS_JUST_RENEWED = Prisma.sql`(t.expires_at > now() AND t.refreshed_
   AND NOT (${IS_REFUSED_FOR_LONG} AND t.refreshed_at <= t.refused_at))`;
 
 /** A token that was just renewed is refused everywhere; the first time counts, unless it is ahead of a clock that went back. */
-export async function noteRefused(tx: Transaction, company: CompanyKey): Promise<void> {
+export async function recordRefused(tx: Transaction, company: CompanyKey): Promise<void> {
   await tx.$executeRaw`UPDATE muster.tokens SET refused_at = LEAST(COALESCE(refused_at, now()), now()) WHERE ${isOf(company)}`;
 }
 
 /** The API took a token. `witness`: the address that did, null where it is not to be asked again. */
-export async function noteTaken(
+export async function recordTaken(
   db: Database,
   { company, witness }: { company: CompanyKey; witness: string | null },
 ): Promise<void> {

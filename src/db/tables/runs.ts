@@ -5,7 +5,7 @@ import type { CompanyKey, Environment } from '../../core/company.js';
 import { type ErrorView, MusterError } from '../../core/errors.js';
 import { Prisma, type Run } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
-import { takeStep } from '../connection/step.js';
+import { runStep } from '../connection/step.js';
 import type { Transaction } from '../connection/transaction.js';
 import { isOf, rowsOf } from './connections.js';
 import { type RunNews, tellOfEnd } from './notifications.js';
@@ -221,7 +221,7 @@ export async function endRun(
   db: Pick<Database, 'steps'>,
   { id, epoch, status, error, news }: RunClaim & { status: EndStatus; error?: ErrorView | undefined; news?: RunNews | undefined },
 ): Promise<boolean> {
-  const rows = await takeStep(
+  const rows = await runStep(
     db,
     Prisma.sql`
     WITH ended AS (
@@ -241,7 +241,7 @@ export async function endRun(
  * with it. A run that has ended stays as it is.
  */
 export async function cancelRun(db: Pick<Database, 'steps'>, { id }: { id: string }): Promise<void> {
-  await takeStep(
+  await runStep(
     db,
     Prisma.sql`
     WITH asked AS (

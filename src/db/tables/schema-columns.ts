@@ -161,7 +161,7 @@ export interface Misfits {
 }
 
 /** Notes the lists with such values in `record` (resource, environment, company_id, data); a company that was removed has none. */
-export function noteMisfits(misfits: readonly Misfits[]): Prisma.Sql {
+export function recordMisfits(misfits: readonly Misfits[]): Prisma.Sql {
   return Prisma.sql`
     INSERT INTO muster.schema_misfits (environment, company_id, resource)
     SELECT DISTINCT r.environment, r.company_id, r.resource
@@ -174,8 +174,8 @@ export function noteMisfits(misfits: readonly Misfits[]): Prisma.Sql {
     ON CONFLICT (environment, company_id, resource) DO UPDATE SET last_seen_at = now()`;
 }
 
-export async function noteMisfitsOf(tx: Transaction, span: FeedSpan, misfits: readonly Misfits[]): Promise<void> {
-  await tx.$executeRaw`WITH ${recordsOf(span)} ${noteMisfits(misfits)}`;
+export async function recordMisfitsOf(tx: Transaction, span: FeedSpan, misfits: readonly Misfits[]): Promise<void> {
+  await tx.$executeRaw`WITH ${recordsOf(span)} ${recordMisfits(misfits)}`;
 }
 
 /** Every key of these resources, those that have a column first, in the order of their positions. */
@@ -216,7 +216,7 @@ export async function addResources(
 }
 
 /** Notes that records of the resource had keys for which the log, or the view, had no room. */
-export async function noteKeysLeftOut(tx: Transaction, { resource }: { resource: string }): Promise<void> {
+export async function recordKeysLeftOut(tx: Transaction, { resource }: { resource: string }): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO muster.schema_resources (resource, keys_left_out_at) VALUES (${resource}, now())
     ON CONFLICT (resource) DO UPDATE SET keys_left_out_at = now()`;
@@ -283,7 +283,7 @@ export async function findAskedRebuild(db: Pick<Transaction, 'schemaResource'>):
 }
 
 /** The caller has locked the log. */
-export async function noteRebuilt(tx: Transaction, { resource }: { resource: string }): Promise<void> {
+export async function recordRebuilt(tx: Transaction, { resource }: { resource: string }): Promise<void> {
   await tx.schemaResource.updateMany({ where: { resource }, data: { rebuildAskedAt: null, rebuiltAt: new Date() } });
 }
 

@@ -5,7 +5,7 @@ import type { CompanyKey, Environment } from '../../core/company.js';
 import { inTurns } from '../../core/turns.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
-import { takeStep } from '../connection/step.js';
+import { runStep } from '../connection/step.js';
 import type { Transaction } from '../connection/transaction.js';
 import { textArray, textArrayInPortions } from '../statements/array-literals.js';
 import { inPieces } from '../statements/in-pieces.js';
@@ -34,7 +34,7 @@ export interface ReadingClaim {
 
 /** Begins the reading, from the beginning of its list whatever one before has noted. Returns whether the run is ours still. */
 export async function beginReading(db: Pick<Database, 'steps'>, { walkId, run }: ReadingClaim): Promise<boolean> {
-  const rows = await takeStep(
+  const rows = await runStep(
     db,
     Prisma.sql`
     WITH run AS (${lockedRun(run)}), forgotten AS (
@@ -69,7 +69,7 @@ export async function countReceived(
   db: Pick<Database, 'steps'>,
   { walkId, pass, ids }: { walkId: string; pass: number; ids: readonly string[] },
 ): Promise<number> {
-  const [row] = await takeStep<{ count: number }>(db, {
+  const [row] = await runStep<{ count: number }>(db, {
     text: `SELECT count(*)::int AS count FROM unnest($3::text[]) AS asked(id)
       JOIN muster.second_reading_records r ON r.walk_id = $1::uuid AND r.id = asked.id AND r.pass = $2::int`,
     values: [walkId, pass, await inTurns(textArrayInPortions(ids))],
@@ -84,7 +84,7 @@ export async function endReading(
 ): Promise<boolean> {
   const contradicted = result.contradiction !== undefined && result.as_of !== null ? 1 : 0;
   const faults = result.missing + result.extra + result.different + contradicted;
-  const rows = await takeStep(
+  const rows = await runStep(
     db,
     Prisma.sql`
     WITH run AS (${lockedRun(run)}), ended AS (
@@ -106,7 +106,7 @@ export async function endReading(
 
 /** Forgets the notes of readings whose run is over: one that failed for good, or was cancelled. */
 export async function removeOldNotes(db: Pick<Database, 'steps'>): Promise<void> {
-  await takeStep(
+  await runStep(
     db,
     Prisma.sql`
     DELETE FROM muster.second_reading_records r WHERE r.walk_id IN (
@@ -178,7 +178,7 @@ export function findVerifyTurns(
 }
 
 /** Notes that these companies had their turn. */
-export async function noteVerifyTurns(
+export async function recordVerifyTurns(
   db: Pick<Database, 'prisma'>,
   { companies }: { companies: readonly CompanyKey[] },
 ): Promise<void> {

@@ -46,7 +46,7 @@ export async function findSession(db: Database, { idHash }: { readonly idHash: s
 }
 
 /** Those of these sessions that have not ended. They are not seen by it. */
-export async function findLivingSessionIds(db: Pick<Database, 'prisma'>, idHashes: readonly string[]): Promise<string[]> {
+export async function findActiveSessionIds(db: Pick<Database, 'prisma'>, idHashes: readonly string[]): Promise<string[]> {
   const rows = await db.prisma.$queryRaw<{ idHash: string }[]>`
     SELECT s.id_hash AS "idHash" FROM ${SESSIONS} WHERE s.id_hash = ANY(${idHashes}::text[]) AND ${LIVES}`;
   return rows.map(({ idHash }) => idHash);

@@ -1,7 +1,7 @@
 // muster.walks: how a walk is opened; all else that is done to its row stands in walks.ts. Locked behind connection, list and run.
 import { type List, Prisma, type Run, type Walk } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
-import { takeStep } from '../connection/step.js';
+import { runStep } from '../connection/step.js';
 import type { EtagTrust } from './etag-trust.js';
 import { type BaselineColumns, type BaselineWalk, baselineColumns, readBaselineColumns } from './ledger.js';
 import { asJson, type StoredRules } from './list-privacy.js';
@@ -55,7 +55,7 @@ export interface OpenedWalk
 
 /**
  * Takes the list, and opens the walk from its checkpoint or from the start. One step: connection, list, run and walk are locked in this order,
- * and where one of them is not as it must be, nothing has happened. Undefined: the company was removed. Throws what `wasTakenBack` tells
+ * and where one of them is not as it must be, nothing has happened. Undefined: the company was removed. Throws what `wasRolledBack` tells
  * where the run is not ours any more, the walk has ended, the records of the list are kept under another member than any of `ids`, or its
  * rows stand under other privacy rules.
  *
@@ -102,6 +102,6 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
       opened.started_empty AS "startedEmpty", opened.checkpoint, opened.has_old_ledger AS "hasOldLedger", baseline.*,
       muster.require(opened.id IS NOT NULL)
     FROM list CROSS JOIN connection LEFT JOIN opened ON true LEFT JOIN baseline ON true`;
-  const [row] = await takeStep<Omit<OpenedWalk, 'baseline'> & BaselineColumns>(db, statement);
+  const [row] = await runStep<Omit<OpenedWalk, 'baseline'> & BaselineColumns>(db, statement);
   return row && { ...row, baseline: readBaselineColumns(row) };
 }

@@ -4,10 +4,10 @@ import type { CompanyKey } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
 import { Prisma, type Walk } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
-import { takeStep } from '../connection/step.js';
+import { runStep } from '../connection/step.js';
 import type { Transaction } from '../connection/transaction.js';
-import { noteBarrier } from './barriers.js';
-import { noteCertificate } from './certificates.js';
+import { recordBarrier } from './barriers.js';
+import { recordCertificate } from './certificates.js';
 import { isOf } from './connections.js';
 import { supersedeHolds } from './holds.js';
 import { clearLedgers, moveLedger } from './ledger.js';
@@ -17,9 +17,9 @@ import {
   isOfList,
   type ListKey,
   lockList,
-  noteUnavailable,
-  noteUnverified,
-  noteVerified,
+  recordUnavailable,
+  recordUnverified,
+  recordVerified,
   UNAVAILABLE,
   type VerifiedWalk,
 } from './lists.js';
@@ -148,7 +148,7 @@ export async function lockWalk(tx: Transaction, { id, list, epoch, pages }: Walk
 }
 
 /** Notes that the list had no row when the walk began, which nobody else has written to since. */
-export async function noteStartedEmpty(
+export async function recordStartedEmpty(
   db: Pick<Database, 'prisma'>,
   { id, epoch }: { id: string; epoch: bigint },
 ): Promise<void> {
@@ -185,7 +185,7 @@ export async function dropCheckpoints(tx: Transaction, list: ListKey): Promise<v
 }
 
 /** Says that somebody has put records into the mirror by hand while the walk filled an empty list. */
-export async function noteForeignRecords(tx: Pick<Transaction, 'walk'>, id: string): Promise<void> {
+export async function recordForeignRecords(tx: Pick<Transaction, 'walk'>, id: string): Promise<void> {
   await tx.walk.update({ where: { id }, data: { startedEmpty: false } });
 }
 
@@ -220,7 +220,7 @@ export type WalkEnd = Pick<
  */
 export async function succeedWalk(by: Pick<Database, 'steps'> | Transaction, walk: WalkClaim, end: WalkEnd): Promise<void> {
   const statement = statementOfSuccess(walk, end);
-  const ended = 'steps' in by ? await takeStep(by, statement) : await by.$queryRaw<unknown[]>(statement);
+  const ended = 'steps' in by ? await runStep(by, statement) : await by.$queryRaw<unknown[]>(statement);
   if (ended.length === 0) throw fenced(walk.list, 'another worker has taken it over, or the walk has ended or stands elsewhere');
 }
 
@@ -235,7 +235,7 @@ function statementOfSuccess({ id, list, epoch, pages }: WalkClaim, end: WalkEnd)
         w.fingerprint, w.grant_number, list.verified_walk_id, list.records
       FROM list CROSS JOIN muster.walks w
       WHERE w.id = ${id}::uuid AND w.epoch = ${epoch}::bigint AND w.status = 'running' AND w.pages = ${pages}::int FOR UPDATE OF w
-    ), ${isVerified ? proofOf(list, end) : end.unverifiedReason === UNAVAILABLE ? noteUnavailable(list) : noteUnverified(list, end)},
+    ), ${isVerified ? proofOf(list, end) : end.unverifiedReason === UNAVAILABLE ? recordUnavailable(list) : recordUnverified(list, end)},
     ${clearLedgers(list, keeps)}
     UPDATE muster.walks w SET status = 'succeeded', verified = ${isVerified}, checkpoint = NULL, keys_digest = ${end.keysDigest},
       reusable = ${end.reusable}, finished_at = ${end.finishedAt}, proof = ${end.proof}, unverified_reason = ${end.unverifiedReason},
@@ -246,7 +246,7 @@ function statementOfSuccess({ id, list, epoch, pages }: WalkClaim, end: WalkEnd)
 }
 
 function proofOf(list: ListKey, end: WalkEnd): Prisma.Sql {
-  return Prisma.sql`${supersedeHolds(list)}, ${noteVerified(list, end)}, ${noteBarrier(list)}, ${noteCertificate(list, end)}`;
+  return Prisma.sql`${supersedeHolds(list)}, ${recordVerified(list, end)}, ${recordBarrier(list)}, ${recordCertificate(list, end)}`;
 }
 
 /**

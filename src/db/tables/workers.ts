@@ -15,7 +15,7 @@ const LIVES = Prisma.sql`seen_at > now() - make_interval(secs => ${TIMEOUT_SECON
 export const A_WORKER_LIVES = Prisma.sql`EXISTS (SELECT FROM muster.workers WHERE ${LIVES})`;
 
 /** Says that the worker lives, and for how many seconds its event loop has been held up at most in the last minute. */
-export async function noteWorker(
+export async function recordWorker(
   db: Database,
   { name, eventLoopDelay = 0 }: { name: string; eventLoopDelay?: number },
 ): Promise<void> {

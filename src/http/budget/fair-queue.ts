@@ -1,9 +1,9 @@
-import type { Asker } from './request-budget.js';
+import type { Requester } from './request-budget.js';
 
 /** While both kinds wait, one in so many goes to the kind that is not urgent. */
 const URGENT_BEFORE_OTHERS = 4;
 
-/** Takes turns: urgent askers before the others, which never stand still, and within a kind one company after the other. */
+/** Takes turns: urgent requesters before the others, which never stand still, and within a kind one company after the other. */
 export class FairQueue<T> {
   readonly #urgent = new Turns<T>();
   readonly #others = new Turns<T>();
@@ -14,7 +14,7 @@ export class FairQueue<T> {
   }
 
   /** Returns what takes the item out again. */
-  add({ company, urgent }: Asker, item: T): () => void {
+  add({ company, urgent }: Requester, item: T): () => void {
     return (urgent ? this.#urgent : this.#others).add(company, item);
   }
 

@@ -1,7 +1,7 @@
 import type { HttpResponse } from '../http-client.js';
 
 /** Who asks: requests of a kind take turns by company. */
-export interface Asker {
+export interface Requester {
   readonly company: string;
   /** A person waits for it. Such requests go first; the others never stand still for them. */
   readonly urgent: boolean;
@@ -24,7 +24,7 @@ export interface RequestBudget {
    * Resolves when the request may leave. Throws the signal's reason when it aborts; ServiceError `service_throttled`, with the time to
    * wait, while the service wants to be left alone for long; `database_unavailable`.
    */
-  admit(asker: Asker, signal?: AbortSignal): Permit | Promise<Permit>;
+  admit(requester: Requester, signal?: AbortSignal): Permit | Promise<Permit>;
 }
 
 const ALWAYS: Permit = { waitedMs: 0, answered: () => {}, failed: () => {}, unused: () => {} };

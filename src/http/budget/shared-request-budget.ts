@@ -10,7 +10,7 @@ import { announcedLimit, exhaustedForMs } from './announced-limit.js';
 import type { BudgetStore } from './budget-store.js';
 import { FairQueue } from './fair-queue.js';
 import { InFlightWindow } from './in-flight-window.js';
-import type { Asker, Permit, RequestBudget } from './request-budget.js';
+import type { Permit, RequestBudget, Requester } from './request-budget.js';
 import { RollingCount } from './rolling-count.js';
 import { ShareReport } from './share-report.js';
 import { SharedLimit } from './shared-limit.js';
@@ -19,7 +19,7 @@ import { SlotSchedule } from './slot-schedule.js';
 /** The most that all workers together ask of an environment's API; found where it is not set. */
 export interface SetLimits {
   readonly requestsPerSecond?: number | undefined;
-  readonly requestsAtOnce?: number | undefined;
+  readonly maxConcurrentRequests?: number | undefined;
 }
 
 export interface BudgetDependencies {
@@ -76,7 +76,7 @@ export class SharedRequestBudget implements RequestBudget {
     this.#slots = new SlotSchedule(deps);
     this.#share = new ShareReport({
       ...deps,
-      total: deps.limits.requestsAtOnce,
+      total: deps.limits.maxConcurrentRequests,
       activity: () => {
         const now = deps.clock.monotonic();
         const counts = { used: this.#used.total(now), refused: this.#refused.total(now) };
@@ -86,7 +86,7 @@ export class SharedRequestBudget implements RequestBudget {
     });
   }
 
-  admit(asker: Asker, signal?: AbortSignal): Permit | Promise<Permit> {
+  admit(requester: Requester, signal?: AbortSignal): Permit | Promise<Permit> {
     signal?.throwIfAborted();
     if (this.#closed.signal.aborted) throw new MusterError('stopping', 'Nothing is asked of the service any more.');
     this.#share.begin();
@@ -100,7 +100,7 @@ export class SharedRequestBudget implements RequestBudget {
       const settled =
         <T>(settle: (value: T) => void) =>
         (value: T) => (signal?.removeEventListener('abort', onAbort), settle(value));
-      const leave = this.#queue.add(asker, { since, resolve: settled(resolve), reject: settled(reject) });
+      const leave = this.#queue.add(requester, { since, resolve: settled(resolve), reject: settled(reject) });
       signal?.addEventListener('abort', onAbort, { once: true });
       this.#pump();
     });
@@ -132,7 +132,7 @@ export class SharedRequestBudget implements RequestBudget {
     const pauseMs = this.#limit.resumesAt - this.#deps.clock.monotonic();
     if (pauseMs > LONGEST_PAUSE_MS) this.#rejectAll(leftAlone(this.#deps.environment, pauseMs));
     if (pauseMs > 0) return this.#wake(this.#limit.resumesAt);
-    if (this.#inFlight >= (this.#deps.limits.requestsAtOnce === undefined ? this.#window.size : this.#share.allowed))
+    if (this.#inFlight >= (this.#deps.limits.maxConcurrentRequests === undefined ? this.#window.size : this.#share.allowed))
       return false;
     const { rate } = this.#limit;
     if (rate === undefined) return true;

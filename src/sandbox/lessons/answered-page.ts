@@ -24,7 +24,7 @@ const ENVELOPES: Readonly<Record<Resource, EnvelopeNames>> = {
 };
 
 /** An answer to a request for a page, before it is written as JSON. Functions return changed copies. */
-export interface AnsweredPage {
+export interface FetchedPage {
   readonly resource: Resource;
   /** Whether it was asked for as the first page, and whether no record follows it. */
   readonly isFirst: boolean;
@@ -47,7 +47,7 @@ export interface AnsweredPage {
 export type Members = Readonly<Record<string, string | undefined>>;
 
 /** Changes members of the envelope, or adds them. A bare array stays as it is. */
-export function withMembers(page: AnsweredPage, changed: Members | ((members: Members) => Members)): AnsweredPage {
+export function withMembers(page: FetchedPage, changed: Members | ((members: Members) => Members)): FetchedPage {
   const { members } = page;
   if (!members) return page;
   const all = (records: string) => {
@@ -57,13 +57,13 @@ export function withMembers(page: AnsweredPage, changed: Members | ((members: Me
   return { ...page, members: all };
 }
 
-export function withHeader(page: AnsweredPage, name: string, value: string | string[] | undefined): AnsweredPage {
+export function withHeader(page: FetchedPage, name: string, value: string | string[] | undefined): FetchedPage {
   const { [name]: _replaced, ...others } = page.headers;
   return { ...page, headers: value === undefined ? others : { ...others, [name]: value } };
 }
 
 /** Changes what the list tells in this role, wherever it tells it. `text` is a JSON text; undefined removes it. */
-export function withTold(page: AnsweredPage, role: keyof EnvelopeNames, text: string | undefined): AnsweredPage {
+export function withTold(page: FetchedPage, role: keyof EnvelopeNames, text: string | undefined): FetchedPage {
   const name = ENVELOPES[page.resource][role];
   if (name === undefined) return page;
   const [, header] = /^header (.*)$/.exec(name) ?? [];
@@ -71,7 +71,7 @@ export function withTold(page: AnsweredPage, role: keyof EnvelopeNames, text: st
 }
 
 /** The JSON text that the list tells in this role. */
-export function told(page: AnsweredPage, role: keyof EnvelopeNames): string | undefined {
+export function told(page: FetchedPage, role: keyof EnvelopeNames): string | undefined {
   const name = ENVELOPES[page.resource][role];
   return name === undefined ? undefined : page.members?.('[]')[name];
 }

@@ -1,11 +1,11 @@
 import type { Effect } from '../faults.js';
-import { type AnsweredPage, told, withHeader, withMembers, withTold } from './answered-page.js';
+import { type FetchedPage, told, withHeader, withMembers, withTold } from './answered-page.js';
 import { type Lesson, SEVERAL_PAGES } from './lesson.js';
 
 const VERIFIED = 'The list is verified.';
 
 function link(name: string, does: string, change: (address: URL) => string, entry?: string): Lesson {
-  const rewrite = (page: AnsweredPage) => {
+  const rewrite = (page: FetchedPage) => {
     const next = told(page, 'next');
     return next === undefined ? page : withTold(page, 'next', JSON.stringify(change(new URL(JSON.parse(next) as string))));
   };
@@ -60,7 +60,7 @@ const LINKS: readonly Lesson[] = [
   },
 ];
 
-function relative(page: AnsweredPage): AnsweredPage {
+function relative(page: FetchedPage): FetchedPage {
   const next = told(page, 'next');
   const away = withMembers(page, { '@odata.context': `"https://${ELSEWHERE}/odata/$metadata#shifts"` });
   if (next === undefined) return away;

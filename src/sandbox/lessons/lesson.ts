@@ -1,6 +1,6 @@
 import type { Resource } from '../company-spec.js';
 import type { Effect } from '../faults.js';
-import type { AnsweredPage } from './answered-page.js';
+import type { FetchedPage } from './answered-page.js';
 
 /** The effect on one request: `count` is the number of requests before it, `now` the time in milliseconds since the epoch. */
 export type RequestEffect = (count: number, now: number) => Effect | undefined;
@@ -12,7 +12,7 @@ export type Act =
   /** Access tokens of the company end, and each refresh is answered so. The refresh token stays unspent. */
   | { readonly kind: 'token'; readonly effect: Effect }
   /** Every page of the list is changed. May throw a Refusal. */
-  | { readonly kind: 'page'; readonly change: (page: AnsweredPage) => AnsweredPage }
+  | { readonly kind: 'page'; readonly change: (page: FetchedPage) => FetchedPage }
   /** Records of the list are not shown; `index` is their place when the lesson begins. */
   | { readonly kind: 'hide'; readonly hides: (index: number) => boolean }
   /** Every authorization that the company has given until now is refused. */

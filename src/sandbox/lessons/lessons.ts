@@ -4,7 +4,7 @@ import { RESOURCES, type Resource } from '../company-spec.js';
 import type { Effect } from '../faults.js';
 import type { Grants } from '../grants.js';
 import type { World } from '../world.js';
-import type { AnsweredPage } from './answered-page.js';
+import type { FetchedPage } from './answered-page.js';
 import type { Lesson } from './lesson.js';
 import { LESSONS } from './registry.js';
 
@@ -108,7 +108,7 @@ export class Lessons {
   }
 
   /** The page as the lessons of its list want it. */
-  change(companyId: string, page: AnsweredPage): AnsweredPage {
+  change(companyId: string, page: FetchedPage): FetchedPage {
     return this.#of(companyId, page.resource).reduce(
       (changed, { lesson: { act } }) => (act.kind === 'page' ? act.change(changed) : changed),
       page,

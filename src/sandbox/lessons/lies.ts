@@ -1,4 +1,4 @@
-import { type AnsweredPage, type Members, withHeader, withMembers, withTold } from './answered-page.js';
+import { type FetchedPage, type Members, withHeader, withMembers, withTold } from './answered-page.js';
 import { type Lesson, PASSING_SECONDS, SEVERAL_PAGES } from './lesson.js';
 
 const UNPROVED = 'The walk succeeds and is not verified';
@@ -65,16 +65,16 @@ export const LIES: readonly Lesson[] = [
 ];
 
 /** A page without records whose members tell of a failure. */
-function denied(page: AnsweredPage, members: Members): AnsweredPage {
+function denied(page: FetchedPage, members: Members): FetchedPage {
   return withMembers(withTold({ ...page, records: [] }, 'total', '0'), members);
 }
 
-function contradicted(page: AnsweredPage): AnsweredPage {
+function contradicted(page: FetchedPage): FetchedPage {
   const silent = withMembers(withTold(page, 'total', undefined), { totalDisplayRecords: undefined });
   return page.isLast ? withMembers(silent, { _links: '{"next":"/next"}' }) : silent;
 }
 
-function sameEtag(page: AnsweredPage): AnsweredPage {
+function sameEtag(page: FetchedPage): FetchedPage {
   const tagged = withHeader(page, 'etag', '"v1"');
   return page.ifNoneMatch === '"v1"' ? { ...tagged, status: 304 } : tagged;
 }

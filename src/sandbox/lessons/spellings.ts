@@ -1,10 +1,10 @@
 import { Refusal } from '../answer.js';
-import { type AnsweredPage, told, withHeader, withMembers, withTold } from './answered-page.js';
+import { type FetchedPage, told, withHeader, withMembers, withTold } from './answered-page.js';
 import { type Lesson, SEVERAL_PAGES } from './lesson.js';
 
 const VERIFIED = 'The list is verified: Muster reads this spelling.';
 
-type Change = (page: AnsweredPage) => AnsweredPage;
+type Change = (page: FetchedPage) => FetchedPage;
 type Rest = Pick<Lesson, 'lists' | 'records' | 'entry'>;
 
 function spelling(name: string, does: string, change: Change, rest: Rest = {}): Lesson {
@@ -61,7 +61,7 @@ const TOTALS: readonly Lesson[] = [
 ];
 
 /** RFC 9110, 14.4: of no record there is no range. */
-function rangeOf({ position = 0, records, total }: AnsweredPage): string {
+function rangeOf({ position = 0, records, total }: FetchedPage): string {
   return records.length === 0 ? `items */${total}` : `items ${position}-${position + records.length - 1}/${total}`;
 }
 
@@ -126,7 +126,7 @@ const PAGES: readonly Lesson[] = [
   ),
 ];
 
-function endedBy(status: number, page: AnsweredPage): AnsweredPage {
+function endedBy(status: number, page: FetchedPage): FetchedPage {
   const { position = 0, total } = page;
   if (position > 0 && position >= total) throw new Refusal(status, 'no_such_page', 'There is no record at this position.');
   return withMembers(withTold(page, 'total', undefined), { totalDisplayRecords: undefined });

@@ -2,7 +2,7 @@ import { mkdir } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Catalogue } from '../../catalogue/endpoint.js';
 import { isMusterError, MusterError } from '../../core/errors.js';
-import { Repetition } from '../../core/periodic-task.js';
+import { PeriodicTask } from '../../core/periodic-task.js';
 import type { Database } from '../../db/connection/database.js';
 import {
   claimNightExport,
@@ -78,7 +78,7 @@ export class NightExports {
     const { environment, resource } = claim;
     const overtaken = new AbortController();
     // A database that does not answer ends the export by itself.
-    const renewal = new Repetition(RENEW_MS, async () => {
+    const renewal = new PeriodicTask(RENEW_MS, async () => {
       if (!(await renewNightExport(db, claim).catch(() => true))) overtaken.abort();
     });
     renewal.start();

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { presentCompanies } from '../../../src/api/companies/company-model.js';
-import { Company } from '../../../src/api/companies/company-model.js';
+import { Company, presentCompanies } from '../../../src/api/companies/company-model.js';
 import { Run } from '../../../src/api/runs/run-model.js';
 import { systemClock } from '../../../src/core/clock.js';
 import type { CompanyKey } from '../../../src/core/company.js';

@@ -12,7 +12,7 @@ let admin: AdminFixture;
 beforeAll(async () => {
   const clientSecret = new Secret('client-secret-of-tests');
   admin = await startAdmin({
-    production: { ...provider, clientSecret, requestsPerSecond: 20, requestsAtOnce: 4 },
+    production: { ...provider, clientSecret, requestsPerSecond: 20, maxConcurrentRequests: 4 },
     test: { ...provider, clientSecret },
   });
 });

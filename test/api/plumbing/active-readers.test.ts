@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { LivingReaders } from '../../../src/api/plumbing/active-readers.js';
+import { ActiveReaders } from '../../../src/api/plumbing/active-readers.js';
 import type { Caller } from '../../../src/api/plumbing/caller.js';
 import { createLogger } from '../../../src/observability/logger.js';
 
@@ -24,10 +24,10 @@ function readersOver(living: Set<string>) {
     });
   return {
     asked,
-    readers: new LivingReaders({
+    readers: new ActiveReaders({
       clock: { sleep },
       logger: createLogger({ level: 'silent' }),
-      findLiving: { tokens: find, sessions: find },
+      findActive: { tokens: find, sessions: find },
     }),
     fail: (does: boolean) => void (fails = does),
     tick: async () => {

@@ -15,7 +15,7 @@ const HEADERS = { authorization: `Bearer ${TOKEN}` };
 let admin: AdminFixture;
 let runId: string;
 beforeAll(async () => {
-  admin = await startAdmin(undefined, { limits: { ...SERVER_LIMITS, largeAnswerBytes: 24 * MB, largeAnswerMs: 60_000 } });
+  admin = await startAdmin(undefined, { limits: { ...SERVER_LIMITS, largeResponseBytes: 24 * MB, largeResponseMs: 60_000 } });
   const company = await onboard(admin.db);
   const large = Array.from({ length: 4 }, (_, n) => `{"id":"x${n}","text":"${'a'.repeat(1.9 * MB)}"}`);
   ({ runId } = await verifiedWalk(admin.db, company, [...large, `{"id":"y","text":"${'b'.repeat(9 * MB)}"}`]));

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { takePooledStep } from '../../../src/db/connection/pooled-step.js';
+import { runPooledStep } from '../../../src/db/connection/pooled-step.js';
 import { type TestDatabase, testDatabase } from '../../support/database.js';
 
 const SETTINGS = `SELECT current_setting('lock_timeout') AS lock, current_setting('idle_in_transaction_session_timeout') AS idle,
@@ -22,7 +22,7 @@ afterAll(async () => {
 const settings = async (asked: Promise<pg.QueryResult<{ pid: number }>>) => (await asked).rows[0]!;
 
 test('a step behind a pooler brings its timeouts along, and leaves none of them behind', async () => {
-  expect(await settings(takePooledStep(pool, { text: SETTINGS }))).toMatchObject({ lock: '10s', idle: '15s' });
+  expect(await settings(runPooledStep(pool, { text: SETTINGS }))).toMatchObject({ lock: '10s', idle: '15s' });
   expect(await settings(pool.query(SETTINGS))).toMatchObject({ lock: '0', idle: '0' });
 });
 
@@ -33,17 +33,17 @@ test('is there once it is taken, and all of it is gone after an error', async ()
     text: `WITH added AS (INSERT INTO mirror.companies (environment, company_id) VALUES ('test', $1) RETURNING 1) SELECT ${more} FROM added`,
     values: [id],
   });
-  await takePooledStep(pool, insert(key(1)));
-  await expect(takePooledStep(pool, insert(key(2), `1 / (random() * 0)::int`))).rejects.toMatchObject({ code: '22012' });
+  await runPooledStep(pool, insert(key(1)));
+  await expect(runPooledStep(pool, insert(key(2), `1 / (random() * 0)::int`))).rejects.toMatchObject({ code: '22012' });
   const { rows } = await pool.query<{ id: string }>('SELECT company_id AS id FROM mirror.companies');
   expect(rows).toEqual([{ id: key(1) }]);
-  expect(await settings(takePooledStep(pool, { text: SETTINGS }))).toMatchObject({ lock: '10s', pid });
+  expect(await settings(runPooledStep(pool, { text: SETTINGS }))).toMatchObject({ lock: '10s', pid });
 });
 
 test('that loses its connection takes another the next time', async () => {
-  const { pid } = await settings(takePooledStep(pool, { text: SETTINGS }));
-  await expect(takePooledStep(pool, { text: 'SELECT pg_terminate_backend(pg_backend_pid())' })).rejects.toMatchObject({
+  const { pid } = await settings(runPooledStep(pool, { text: SETTINGS }));
+  await expect(runPooledStep(pool, { text: 'SELECT pg_terminate_backend(pg_backend_pid())' })).rejects.toMatchObject({
     code: '57P01',
   });
-  expect((await settings(takePooledStep(pool, { text: SETTINGS }))).pid).not.toBe(pid);
+  expect((await settings(runPooledStep(pool, { text: SETTINGS }))).pid).not.toBe(pid);
 });

@@ -1,7 +1,7 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openCheckConnection, openDatabase } from '../../../src/db/connection/database.js';
-import { takePooledStep } from '../../../src/db/connection/pooled-step.js';
+import { runPooledStep } from '../../../src/db/connection/pooled-step.js';
 import { readOnly } from '../../../src/db/connection/read-only.js';
 import { prepareSession } from '../../../src/db/connection/session.js';
 import { inTransaction } from '../../../src/db/connection/transaction.js';
@@ -92,7 +92,7 @@ describe('what the statements of Muster rely on is set in', () => {
 
   test('a transaction behind a pooler, as far as it does not rest on a single statement', async () => {
     const pool = new pg.Pool({ connectionString: database.url, max: 1 });
-    const { rows } = await takePooledStep<Shown>(pool, { text: SHOWN });
+    const { rows } = await runPooledStep<Shown>(pool, { text: SHOWN });
     const { jit, statement_timeout, transaction_timeout, idle_session_timeout, lock_timeout } = OURS;
     const brought = { jit, statement_timeout, transaction_timeout, idle_session_timeout, lock_timeout };
     expect(rows[0]!.settings).toEqual(expected({ ...DEFAULTS, ...brought }));

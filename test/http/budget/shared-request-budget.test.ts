@@ -73,7 +73,7 @@ describe('in simulated time', () => {
     });
 
     test('one request at once, and two workers: never two, and both have their turn', async () => {
-      const { arrivals, mostAtOnce } = await simulated({ requestsAtOnce: 1 }, { companies: 1, seconds: 20 });
+      const { arrivals, mostAtOnce } = await simulated({ maxConcurrentRequests: 1 }, { companies: 1, seconds: 20 });
       expect(mostAtOnce).toBe(1);
       const first = arrivals.filter(({ company }) => company.endsWith('of 0')).length / arrivals.length;
       expect(first).toBeGreaterThan(0.3);
@@ -81,12 +81,14 @@ describe('in simulated time', () => {
     });
 
     test.each([1, 2, 3, 4, 5])('five requests at once, and three workers: all of them, and no more (seed %i)', async (seed) => {
-      expect((await simulated({ requestsAtOnce: 5 }, { seed, workers: 3, latencyMs: 600, freezes: 60 })).mostAtOnce).toBe(5);
+      expect((await simulated({ maxConcurrentRequests: 5 }, { seed, workers: 3, latencyMs: 600, freezes: 60 })).mostAtOnce).toBe(
+        5,
+      );
     });
 
     test('a worker that died gives its share back, and not before', async () => {
       await memory.store().report({ worker: 'dead', wanted: 2, held: 2, waiting: 0, used: 0, refused: 0 });
-      const at = await asked(open('living', { requestsAtOnce: 2 }));
+      const at = await asked(open('living', { maxConcurrentRequests: 2 }));
       expect(at).toBeGreaterThanOrEqual(6_000);
       expect(at).toBeLessThan(6_500);
     });
@@ -182,7 +184,7 @@ describe('in simulated time', () => {
   });
 
   test('a request that is given up leaves the queue, and its place to another', async () => {
-    const budget = open('a', { requestsAtOnce: 1 });
+    const budget = open('a', { maxConcurrentRequests: 1 });
     const permit = await time.complete(Promise.resolve(budget.admit(ANYBODY)));
     const given = new AbortController();
     const waiting = Promise.resolve(budget.admit(ANYBODY, given.signal));
@@ -195,7 +197,7 @@ describe('in simulated time', () => {
   });
 
   test('whoever waits when it is closed is told, and nobody is let in any more', async () => {
-    const budget = open('a', { requestsAtOnce: 1 });
+    const budget = open('a', { maxConcurrentRequests: 1 });
     const permit = await time.complete(Promise.resolve(budget.admit(ANYBODY)));
     const told = Promise.resolve(budget.admit(ANYBODY)).catch((error: unknown) => error);
     await time.complete(budget.close());
@@ -245,7 +247,7 @@ describe('on PostgreSQL', () => {
   test('a worker that died gives its share back', async () => {
     const store = databaseBudget(database.db, 'test');
     await store.report({ worker: 'dead', wanted: 2, held: 2, waiting: 0, used: 0, refused: 0 });
-    const living = Promise.resolve(open('living', { requestsAtOnce: 2 }).admit(ANYBODY));
+    const living = Promise.resolve(open('living', { maxConcurrentRequests: 2 }).admit(ANYBODY));
     let isAdmitted = false;
     void living.then(() => (isAdmitted = true));
     const shareOf = (worker: string) => database.db.prisma.requestShare.findFirst({ where: { worker } });

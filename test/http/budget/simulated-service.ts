@@ -115,9 +115,9 @@ export async function simulate({
   for (let worker = 0; worker < workers; worker += 1) {
     time.plan(random() * 300, () => {
       const opened = openWorker(worker);
-      for (let asker = 0; asker < companies * pages; asker += 1) {
+      for (let requester = 0; requester < companies * pages; requester += 1) {
         // No request is rejected in these scenarios: one that is ends the run.
-        ask(opened, `company ${asker % companies} of ${worker}`).catch((error: unknown) =>
+        ask(opened, `company ${requester % companies} of ${worker}`).catch((error: unknown) =>
           time.plan(time.now, () => fail(error)),
         );
       }
