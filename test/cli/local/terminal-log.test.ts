@@ -8,7 +8,7 @@ import { emptyDatabase } from '../../support/database.js';
 import { HOME, onTerminal, runMuster } from '../run-muster.js';
 
 const MUSTER = fileURLToPath(new URL('../../../bin/muster', import.meta.url));
-const built = (file: string) => new URL(`../../dist/observability/${file}`, import.meta.url).href;
+const built = (file: string) => new URL(`../../../dist/observability/${file}`, import.meta.url).href;
 
 const CANARY = 'q7Zr!canary+4b/9x$WmK';
 const PLAIN = 'unregistered-opaque';
