@@ -3,13 +3,13 @@ import { MusterError } from '../../core/errors.js';
 import { translateDatabaseError } from '../connection/sql-state.js';
 import { migrationNames } from './migrate.js';
 
-/** Throws `process_outdated` where a newer version has changed the database so that this one cannot go on beside it; `database_unavailable`. */
+/** Throws `process_outdated` if a newer version has changed the database so that this one cannot run alongside it; `database_unavailable`. */
 export async function requireCompatible(db: Pick<pg.Pool | pg.Client, 'query'>): Promise<void> {
   const needs = await readNeeds(db);
   if ((await migrationNames()).includes(needs)) return;
   throw new MusterError(
     'process_outdated',
-    `The database is that of a newer version of Muster (migration ${needs}), beside which this one cannot go on. Start the newer version in its place.`,
+    `The database belongs to a newer version of Muster (migration ${needs}), and this version cannot run alongside it. Start the newer version in its place.`,
   );
 }
 

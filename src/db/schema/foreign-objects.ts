@@ -1,10 +1,10 @@
 import { MusterError } from '../../core/errors.js';
 import { sqlState } from '../connection/sql-state.js';
 
-/** "Already exists": of a database or schema, a table, an object of another kind, a function. */
+/** SQLSTATEs for "already exists": a database or schema, a table, another object, a function. */
 const ALREADY_EXISTS: ReadonlySet<string | undefined> = new Set(['42P04', '42P06', '42P07', '42710', '42723']);
 
-/** Says in words that something stands in the way under a name that we need; undefined for any other error. */
+/** Explains that another object has a name that we need; undefined for any other error. */
 export function foreignObject(error: unknown, what: string): MusterError | undefined {
   if (!ALREADY_EXISTS.has(sqlState(error))) return undefined;
   return new MusterError(

@@ -7,8 +7,8 @@ import { prepareSession, type Session } from '../connection/session.js';
 import { sqlState } from '../connection/sql-state.js';
 
 /**
- * Executes, in one transaction, the statements that `statementsFor` gives for a role whose quoted name it is handed. Throws `invalid_configuration` where
- * there is no such role, or where the user of `url` may not grant.
+ * Executes, in one transaction, the statements that `statementsFor` gives for a role, by its quoted name. Throws `invalid_configuration` if
+ * there is no such role, or if the user of `url` may not grant.
  */
 export async function asGrantor(
   url: string,
@@ -32,7 +32,7 @@ export async function asGrantor(
   });
 }
 
-/** Hands the work a connection of its own. `mayNot` says, behind "the user", what a user cannot do who lacks the rights: `invalid_configuration`. */
+/** Runs the work on a connection of its own. `mayNot` completes the sentence "the user …" for a user without the rights: `invalid_configuration`. */
 export async function asOwner<T>(
   url: string,
   { application, mayNot }: { readonly application: string; readonly mayNot: string },
@@ -52,7 +52,7 @@ export async function asOwner<T>(
   }
 }
 
-/** Quoted names of what is in these schemas and belongs to this user. What somebody else put there is left to them. */
+/** Quoted names of the objects in these schemas that belong to this user. Objects of other owners are left alone. */
 export async function allRelations(
   client: pg.Client,
   schemas: readonly string[],

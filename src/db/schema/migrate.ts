@@ -46,7 +46,7 @@ interface Row {
  * Any number of processes may do so at once: each migration is applied by one of them.
  * Throws `migration_failed` for a migration that fails, was edited after it was applied, or was left half-finished by
  * another tool; `invalid_configuration` for a database that is not there or cannot be used; `database_unavailable`.
- * A migration that the database has and this version lacks is let be, as Prisma does: a newer version runs beside us.
+ * A migration that only the database has is ignored, as Prisma ignores it: a newer version is running alongside.
  */
 export async function migrate(url: string, logger: Logger): Promise<{ applied: string[] }> {
   const client = new DatabaseClient(connectionOptions(url, 'muster migrate'));
@@ -63,7 +63,7 @@ export async function migrate(url: string, logger: Logger): Promise<{ applied: s
   }
 }
 
-/** Names of the migrations that are not applied yet, for readiness checks; looks only. Takes a pool or a client. */
+/** Names of the migrations that are not applied yet, for readiness checks; reads only. Takes a pool or a client. */
 export async function pendingMigrations(db: Querying): Promise<string[]> {
   try {
     const applied = new Set((await readRows(db)).filter((row) => row.finished_at).map((row) => row.migration_name));
@@ -73,19 +73,19 @@ export async function pendingMigrations(db: Querying): Promise<string[]> {
   }
 }
 
-/** Throws `migration_failed` where a migration is not applied yet. */
+/** Throws `migration_failed` if a migration is not applied yet. */
 export async function requireNoPendingMigrations(db: Querying): Promise<void> {
   const pending = await pendingMigrations(db);
   if (pending.length > 0)
     throw new MusterError('migration_failed', `Migrations are pending: ${pending.join(', ')}. Run \`muster migrate\`.`);
 }
 
-/** How the migrations of this version and those of the database stand to each other; looks only. */
+/** Compares the migrations of this version with those of the database; reads only. */
 export interface MigrationState {
   readonly pending: readonly string[];
-  /** Those that a newer version has applied. */
+  /** Migrations that a newer version has applied. */
   readonly newer: readonly string[];
-  /** What `migrate` would refuse to go on from, in its words. */
+  /** Why `migrate` would refuse to go on. */
   readonly problem: string | undefined;
 }
 
@@ -106,7 +106,7 @@ export async function readMigrationState(db: Querying): Promise<MigrationState> 
 async function applyPending(client: pg.Client, logger: Logger): Promise<string[]> {
   const migrations = await readMigrations();
   const applied: string[] = [];
-  // What is up to date is only looked at, so that it takes no right but to look.
+  // An up-to-date database is only read, so that no other right is needed.
   while (nextOf(migrations, await readRows(client))) {
     const name = await underMigrationLock(client, logger, async () => {
       await client.query(TABLE);
@@ -126,8 +126,8 @@ async function applyPending(client: pg.Client, logger: Logger): Promise<string[]
 }
 
 /**
- * The first migration that is to be applied. Throws `migration_failed` where the applied ones are not what they should be. Those that we do not know may
- * be another application's, which shares the table: Prisma's CLI gives it the same name in every database.
+ * The first migration to apply. Throws `migration_failed` if the applied ones are not the expected ones. Unknown ones may
+ * belong to another application that shares the table: Prisma's CLI gives it the same name in every database.
  */
 function nextOf(migrations: readonly Migration[], rows: readonly Row[]): Migration | undefined {
   const known = new Set(migrations.map(({ name }) => name));

@@ -8,14 +8,14 @@ const LOCK_ID = 72707369;
 const BEGIN = `BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;
   SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0`;
 
-/** How long until the lock is asked for again. Nothing is kept open meanwhile. */
+/** Milliseconds until the lock is tried again. No transaction stays open in between. */
 const RETRY_MS = 250;
-/** How often it is said that the lock is waited for. */
+/** How often a waiting process logs that it waits. */
 const SAID_EVERY_MS = 30_000;
 
 /**
- * Runs `work` in a transaction of its own, one process at a time, and commits it; rolls back when `work` throws. Whoever has to wait says in the
- * log for whom: a lock that a process has left behind, as one of another tool may behind a pooler, would be waited for in silence for ever.
+ * Runs `work` in a transaction of its own, one process at a time, and commits it; rolls back when `work` throws. A waiting process logs
+ * which session has the lock: a dead process, or another tool that uses a pooler, may have left a lock that is never given back.
  */
 export async function underMigrationLock<T>(client: pg.Client, logger: Logger, work: () => Promise<T>): Promise<T> {
   for (let waited = 0; !(await beginLocked(client)); waited += RETRY_MS) {

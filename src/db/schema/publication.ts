@@ -5,9 +5,9 @@ import { asOwner } from './granting.js';
 export interface Publication {
   /** Quoted names of the tables of the mirror that it has now. */
   readonly tables: readonly string[];
-  /** Those among them that it lacked. */
+  /** The tables among them that it lacked. */
   readonly added: readonly string[];
-  /** Only with `logical` can somebody subscribe. */
+  /** `logical` is needed to subscribe. */
   readonly walLevel: string;
   /** Whether a pooler stands between. */
   readonly isPooled: boolean;
@@ -22,14 +22,14 @@ interface Found {
 }
 
 /**
- * Makes a publication of the mirror's tables for logical replication, or adds to it those that it lacks. What else it has stays. Rows are told apart by
- * their primary key, unless somebody has decided for another identity. Throws `invalid_configuration` where a table is missing, or where the user of
+ * Makes a publication of the mirror's tables for logical replication, or adds the tables that it lacks. Its other tables stay. Rows are identified by
+ * their primary key, unless another identity was set. Throws `invalid_configuration` if a table is missing, or if the user of
  * `url` may not publish.
  */
 export function publish(url: string, publication: string, tables: readonly string[]): Promise<Publication> {
   const mayNot = 'may not publish these tables; run the command as their owner, with the right CREATE on the database';
   return asOwner(url, { application: 'muster publish', mayNot }, async (client, session) => {
-    // One at a time, and behind nobody for long who has a table locked: walks would wait behind us.
+    // One table at a time, with a short wait for its lock: walks would wait for ours.
     await client.query(
       `BEGIN; SET LOCAL lock_timeout = '5s'; SELECT 1 FROM muster.locks WHERE name = 'mirror_tables' FOR UPDATE`,
     );

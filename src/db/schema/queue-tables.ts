@@ -5,8 +5,8 @@ import type { Reader } from '../connection/read-only.js';
 export const QUEUE_SCHEMA = 'bullmq';
 
 /**
- * Makes the sequences from which BullMQ numbers the jobs of each queue. By itself it makes one with the first job, for which a role with rights on data alone
- * lacks the right. BullMQ's own function makes them, at the price of a number; where all are there, none is spent.
+ * Makes the sequences from which BullMQ numbers the jobs of each queue. BullMQ makes one with the first job, for which a role with rights on data alone
+ * lacks the right. BullMQ's own function makes them, at the price of a number; if all exist, none is spent.
  */
 export async function makeJobSequences(client: pg.ClientBase, queues: readonly string[]): Promise<void> {
   await client.query(
@@ -16,8 +16,8 @@ export async function makeJobSequences(client: pg.ClientBase, queues: readonly s
 }
 
 /**
- * Drops BullMQ's tables where somebody has emptied all of them: with the table of their versions empty, BullMQ would make them anew, which
- * are there. No job is lost, and what is due is queued again from our own tables.
+ * Drops BullMQ's tables if a person has emptied all of them: with the table of their versions empty, BullMQ would try to create
+ * existing tables. No job is lost: what is due is queued again from our own tables.
  */
 export async function dropEmptied(client: pg.ClientBase): Promise<void> {
   // BullMQ's own lock for its migrations.

@@ -1,18 +1,18 @@
 import type pg from 'pg';
 import { allRelations, asGrantor } from './granting.js';
 
-/** What is made for readers. Nothing in it is secret; of schema `muster` they see what the views of these show. */
+/** Schemas for readers. Nothing in them is secret; their views show parts of schema `muster`. */
 const SCHEMAS = ['mirror', 'warehouse'];
 
 /**
- * Lets a role read schemas `mirror` and `warehouse`: what is there, and what this user makes later. Throws `invalid_configuration` where there is no such
- * role, or where the user of `url` may not grant.
+ * Lets a role read schemas `mirror` and `warehouse`, both what exists and what this user makes later. Throws `invalid_configuration` if there is no such
+ * role, or if the user of `url` may not grant.
  */
 export function grantReading(url: string, role: string): Promise<void> {
   return asGrantor(url, role, readingGrants);
 }
 
-/** The statements that let a role, given by its quoted name, read what is made for readers. */
+/** The statements that let a role, given by its quoted name, read these schemas. */
 export async function readingGrants(client: pg.Client, grantee: string): Promise<readonly string[]> {
   const { tables } = await allRelations(client, SCHEMAS);
   const schemas = SCHEMAS.join(', ');

@@ -4,16 +4,16 @@ import { allRelations, asGrantor } from './granting.js';
 import { QUEUE_SCHEMA } from './queue-tables.js';
 import { readingGrants } from './reader-rights.js';
 
-/** What api and workers do to tables. They make none. */
+/** What api and workers do to tables. They create none. */
 const TABLE_RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
 const SEQUENCE_RIGHTS = ['USAGE'];
 const SCHEMAS = ['muster', 'mirror', QUEUE_SCHEMA];
-/** Exports and the schema's own look at its views read them; who owns them extends them. */
+/** Exports and schema sweeps read the views; their owner extends them. */
 const READ_SCHEMAS = ['warehouse'];
 
 /**
- * Grants to a role all that api and workers need, for the tables that are there and for those that this user makes later: so that the owner migrates, and
- * they run with less. Throws `invalid_configuration` where there is no such role, or where the user of `url` may not grant.
+ * Grants a role everything that api and workers need, on existing tables and on those that this user makes later: the owner migrates, and
+ * the processes run with fewer rights. Throws `invalid_configuration` if there is no such role, or if the user of `url` may not grant.
  */
 export function grantRuntime(url: string, role: string): Promise<void> {
   return asGrantor(url, role, async (client, grantee) => {
@@ -25,7 +25,7 @@ export function grantRuntime(url: string, role: string): Promise<void> {
     const { rows: databases } = await client.query<{ name: string }>('SELECT quote_ident(current_database()) AS name');
     const names = schemas.map(({ name }) => name);
     return [
-      // BullMQ adds many jobs by way of a temporary table.
+      // BullMQ adds many jobs through a temporary table.
       `GRANT TEMPORARY ON DATABASE ${databases[0]!.name} TO ${grantee}`,
       `GRANT USAGE ON SCHEMA public, ${names.join(', ')} TO ${grantee}`,
       `GRANT SELECT ON TABLE public._prisma_migrations TO ${grantee}`,
@@ -41,8 +41,8 @@ export function grantRuntime(url: string, role: string): Promise<void> {
 }
 
 /**
- * Throws `invalid_configuration` where the role of the connection lacks a right that api and workers need, with the command that grants it. `mirrorTables` are
- * the names of the tables of schema `mirror` that are ours; what else stands there is nobody's business.
+ * Throws `invalid_configuration` if the role of the connection lacks a right that api and workers need, with the command that grants it. `mirrorTables` are
+ * the names of our tables in schema `mirror`; other tables there are ignored.
  */
 export async function requireRuntimeRights(db: Pick<pg.Pool, 'query'>, mirrorTables: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ role: string; what: string; rights: string }>(

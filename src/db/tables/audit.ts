@@ -6,7 +6,7 @@ import type { Transaction } from '../connection/transaction.js';
 import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cursor.js';
 import { isOf } from './connections.js';
 
-/** Who did something; without a role, it was not asked for with a token. */
+/** The actor. An actor without a role used no token. */
 export interface Actor {
   readonly name: string;
   readonly role: string | null;
@@ -16,7 +16,7 @@ export interface NewAuditEntry {
   readonly by: Actor;
   readonly action: string;
   readonly company?: CompanyKey | undefined;
-  /** Where no company is known. */
+  /** Null where no company is known. */
   readonly environment?: Environment;
   /** Plain JSON, nothing secret. */
   readonly details: Readonly<Record<string, string | number | boolean | readonly string[] | undefined>>;

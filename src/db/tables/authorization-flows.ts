@@ -1,11 +1,11 @@
 // muster.authorization_flows: the flows that connect links have started. A state is random, and kept as a hash. A flow goes with its link,
-// and a day after its start. Rows are inserted, ended once, and deleted; no lock is taken behind one.
+// and a day after its start. Rows are inserted, ended once, and deleted; no lock is taken after the lock of a flow.
 import type { AuthorizationFlow } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 
 export type AuthorizationFlowRow = Omit<AuthorizationFlow, 'endedAt'>;
 
-/** A link that is previewed, scanned and opened again all day has so many flows at most: the newest. */
+/** At most this many flows of one link are kept, the newest: people preview, scan and open a link many times. */
 const MOST_OF_A_LINK = 20;
 
 /** False, and nothing inserted, when the link is gone. */

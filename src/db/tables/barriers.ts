@@ -1,6 +1,6 @@
-// muster.barriers: up to where in the change feed a list was complete, one a verified walk. The step that ends the walk writes it, pointing at the
-// list's last batch, which may have no number yet; the sequencer (change-batches.ts) gives the barrier its own number, and only then readers see
-// it. Locked behind the list, and behind batches.
+// muster.barriers: up to which point of the change feed a list was complete, one barrier per verified walk. The step that ends the walk writes it. It
+// points at the list's last batch, which may have no number yet. The sequencer (change-batches.ts) numbers the barrier later, and readers see only
+// numbered barriers. Lock order: lists, batches, barriers.
 import type { Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -25,14 +25,14 @@ export function recordBarrier(list: ListKey): Prisma.Sql {
     RETURNING id)`;
 }
 
-/** The id of the first that waits for its number, or null. Part of a statement. */
+/** SQL: the id of the first barrier that waits for its number, or null. */
 export const FIRST_WAITING_BARRIER = Prisma.sql`(SELECT id FROM muster.barriers WHERE number IS NULL ORDER BY id LIMIT 1)`;
 
 /**
  * Gives numbers to the barriers whose batches have theirs. The caller has locked muster.change_sequence in an earlier statement of the transaction:
- * as with changes, whoever sees a number sees every smaller one. A batch that retention has removed while the barrier was being written had its
- * number: the barrier then ends before what its list got since, and does not wait for ever. Each batch is looked up by itself, with LIMIT, which keeps
- * PostgreSQL from joining with the whole table: the caller has turned nested loops off.
+ * as with changes, a reader that sees a number sees every smaller one. If retention removed the batch while the barrier was being written, the batch
+ * had its number: the barrier then ends before the list's newer changes, and does not wait forever. LIMIT makes the planner look each batch up:
+ * the caller has turned nested loops off.
  */
 export async function numberBarriers(tx: Transaction): Promise<void> {
   await tx.$executeRaw`
@@ -63,7 +63,7 @@ export interface BarrierRow {
   readonly verifiedAt: Date;
   readonly records: number;
   readonly runId: string;
-  /** Null where a process of an earlier version has walked the list. */
+  /** Null where a process of an earlier version walked the list. */
   readonly grantNumber: number | null;
 }
 
@@ -72,11 +72,11 @@ export interface BarrierQuery {
   readonly after: string;
   readonly resource?: string;
   readonly environment?: Environment;
-  /** Barriers that are looked at, whether they are asked for or not. */
+  /** How many barriers are examined, wanted or not. */
   readonly limit: number;
 }
 
-/** The barriers behind `after`, in the order of their numbers, and the number from which to read on: `after` itself at the end. */
+/** Barriers after `after`, by number, and the number to read on from: `after` itself at the end of the feed. */
 export async function readBarriers(
   db: Pick<Database, 'pool'>,
   query: BarrierQuery,
@@ -92,9 +92,9 @@ export async function readBarriers(
 }
 
 /**
- * Removes barriers that are older than so many days, at most `limit` of them, and returns how many. The newest of each list stays, and one whose
- * certificate waits for its number. `which`: all, or
- * those alone behind which no change has come until the next barrier of the list, which says the same of a later time.
+ * Removes barriers older than this many days, at most `limit`, and returns how many. The newest barrier of each list stays, and each
+ * whose certificate waits for its number. `which`: all of them, or only those without a later change before the next barrier of the
+ * list: that barrier says the same about a later time.
  */
 export function removeOldBarriers(
   db: Pick<Database, 'prisma'>,

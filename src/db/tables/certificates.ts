@@ -1,6 +1,6 @@
-// muster.certificates and muster.signing_keys: what is said of each verified walk, and the public keys of whoever has signed it. The step that ends
-// the walk writes the facts, under the lock of the list and with the id of its barrier: certificates of a list so have the order of its walks. One
-// signer at a time, under an advisory lock, signs those whose barrier has its number. A removal locks those that wait by id, as the signer does.
+// muster.certificates and muster.signing_keys: the facts of each verified walk, signed, and the public keys they were signed with. The step that ends
+// the walk writes the facts under the lock of the list, with the id of its barrier, so that the certificates of a list are in the order of its walks.
+// One signer at a time, under a named lock, signs facts whose barrier has its number. Removal and signer lock unsigned facts by id.
 //
 //   facts -> jws   signed; never changed again, and removed by age alone
 import { type CompanyKey, ENVIRONMENTS } from '../../core/company.js';
@@ -11,7 +11,7 @@ import { type Page, type PageQuery, pageOf, readCursor } from '../statements/cur
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
-/** What is known of a verified walk when it ends. Times as PostgreSQL writes them in JSON. */
+/** The facts of a verified walk at its end. Times are as PostgreSQL writes them in JSON. */
 export interface WalkFacts {
   readonly run_id: string;
   readonly walk_id: string;
@@ -22,7 +22,7 @@ export interface WalkFacts {
   readonly received: number;
   readonly total_records: number | null;
   readonly records: number;
-  /** Rows that the hold keeps which the walk has opened. */
+  /** Rows kept by the hold that this walk opened. */
   readonly held?: number;
   readonly inserted: number;
   readonly updated: number;
@@ -34,13 +34,13 @@ export interface WalkFacts {
   readonly grant_number?: number;
 }
 
-/** How many rows the open holds of `walk` keep. Those of earlier walks are closed by the same statement, if not before. */
+/** SQL: how many rows the open holds of `walk` keep. The same statement closes the holds of earlier walks. */
 function heldRows(list: ListKey): Prisma.Sql {
   return Prisma.sql`(
       SELECT COALESCE(sum(h.count), 0)::int FROM muster.holds h WHERE ${isOfList(list)} AND h.status = 'open' AND h.walk_id = walk.id)`;
 }
 
-/** The part of a statement that writes down what `walk` has proved (`proved`), with the id of its `barrier`. */
+/** SQL: stores what `walk` has proved (`proved`), with the id of its `barrier`. */
 export function recordCertificate(
   list: ListKey,
   { proof, finishedAt }: { proof: string | null; finishedAt: Date | null },
@@ -57,7 +57,7 @@ export function recordCertificate(
     FROM walk CROSS JOIN proved CROSS JOIN barrier)`;
 }
 
-/** Whether any waits to be signed, with or without a number in the feed. */
+/** Whether any facts wait to be signed, with or without a number in the feed. */
 export async function hasUnsigned(db: Pick<Database, 'prisma'>): Promise<boolean> {
   const [row] = await db.prisma.$queryRaw<{ any: boolean }[]>`
     SELECT (SELECT id FROM muster.certificates WHERE jws IS NULL ORDER BY id LIMIT 1) IS NOT NULL AS any`;
@@ -67,15 +67,15 @@ export async function hasUnsigned(db: Pick<Database, 'prisma'>): Promise<boolean
 export interface UnsignedCertificate extends ListKey {
   readonly id: bigint;
   readonly facts: WalkFacts;
-  /** Of its barrier. A bigint in decimal. */
+  /** The barrier's number, a bigint in decimal. */
   readonly seq: string;
-  /** The newest of the list that is signed. */
+  /** The newest signed certificate of the list. */
   readonly previous: string | null;
 }
 
 /**
- * The first that can be signed, locked. Of a list none is left out between two: an earlier barrier has its number before or with a later one.
- * The caller holds the lock of that name.
+ * Locks the first facts that can be signed. No walk of a list is passed over: an earlier barrier gets its number before or with a later one.
+ * The caller holds the signer's lock.
  */
 export function findUnsigned(tx: Transaction, { limit }: { limit: number }): Promise<UnsignedCertificate[]> {
   return tx.$queryRaw`
@@ -99,7 +99,7 @@ export async function writeSigned(
     FROM unnest(${signed.map(({ id }) => id)}::bigint[], ${signed.map(({ jws }) => jws)}::text[]) AS s(id, jws) WHERE c.id = s.id`;
 }
 
-/** Keeps a public key, before anybody sees what it has signed. Returns whether it is new. */
+/** Stores a public key before any reader can see what it has signed. Returns whether it is new. */
 export async function addSigningKey(tx: Transaction, { kid, x }: Pick<SigningKey, 'kid' | 'x'>): Promise<boolean> {
   const added = await tx.$executeRaw`
     INSERT INTO muster.signing_keys (kid, x) VALUES (${kid}, ${x}) ON CONFLICT (kid) DO NOTHING`;
@@ -118,8 +118,8 @@ export interface CertificateRow extends Pick<Certificate, 'id'> {
 export type CertificateFilter = Partial<ListKey> & PageQuery;
 
 /**
- * Those that are signed, newest first. Throws `invalid_request` for a cursor that no answer gave. Every filter goes over an index, which begins with the
- * environment: both are looked up where none is given. A company's certificates are few enough to be sorted. The migration says why the order is by -id.
+ * Signed certificates, newest first. Throws `invalid_request` for a cursor that no response gave. Every filter uses an index that begins with the
+ * environment: without a filter both environments are looked up. A company has few enough certificates to sort. The migration says why the order is by -id.
  */
 export async function listCertificates(
   db: Database,
@@ -146,7 +146,7 @@ export async function listCertificates(
   return pageOf(rows, limit, ({ id }) => String(id));
 }
 
-/** Takes along those that nobody has signed yet: with its barriers the company's place in the feed is gone. What is signed stays, as the audit does. */
+/** Deletes unsigned facts too: without its barriers the company has no place in the feed. Signed certificates stay, as the audit does. */
 export async function removeUnsigned(tx: Transaction, company: CompanyKey): Promise<void> {
   await tx.$executeRaw`
     DELETE FROM muster.certificates WHERE id IN (
@@ -154,7 +154,7 @@ export async function removeUnsigned(tx: Transaction, company: CompanyKey): Prom
 }
 
 /**
- * Removes those of walks of more than so many days ago, at most `limit` of them, and returns how many. The newest of each list of an onboarded
+ * Removes certificates of walks older than this many days, at most `limit`, and returns how many. The newest of each list of an onboarded
  * company stays, since the next one names it.
  */
 export function removeOldCertificates(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {

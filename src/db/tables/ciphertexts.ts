@@ -1,5 +1,5 @@
-// The encrypted columns of muster.tokens and muster.quarantined_tokens, as a change of the encryption key sees them: one ciphertext at a
-// time, replaced only if it has not changed meanwhile. No lock is held between two of them.
+// The encrypted columns of muster.tokens and muster.quarantined_tokens, as key rotation reads and writes them: one ciphertext at a
+// time, replaced only if it has not changed since it was read. No lock is held between two of them.
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -24,7 +24,7 @@ export function findCiphertexts(db: Database, column: SealedColumn): Promise<(Co
     SELECT environment, company_id::text AS "companyId", ${field} AS sealed FROM ${table} WHERE ${field} IS NOT NULL`;
 }
 
-/** The same for whoever only looks. */
+/** The same for a reader that changes nothing. */
 export async function readCiphertexts(
   db: Reader,
   { table, field }: SealedColumn,
@@ -35,7 +35,7 @@ export async function readCiphertexts(
   return rows;
 }
 
-/** Some of the ciphertexts that were made with the key of that id. */
+/** Some ciphertexts that were made with the key of this id. */
 export async function findSomeCiphertexts(
   db: Database,
   { key, limit }: { readonly key: string; readonly limit: number },
@@ -49,7 +49,7 @@ export async function findSomeCiphertexts(
   return db.prisma.$queryRaw`${Prisma.join(columns, ' UNION ALL ')}`;
 }
 
-/** Replaces a ciphertext unless it has changed meanwhile. Returns the number of rows that were written. */
+/** Replaces a ciphertext unless it has changed since it was read. Returns the number of rows written. */
 export function replaceCiphertext(
   db: Database,
   { company, sealed, again, ...column }: SealedColumn & { company: CompanyKey; sealed: string; again: string },
@@ -58,7 +58,7 @@ export function replaceCiphertext(
   return db.prisma.$executeRaw`UPDATE ${table} SET ${field} = ${again} WHERE ${isOf(company)} AND ${field} = ${sealed}`;
 }
 
-/** How many ciphertexts need each key, with one of the companies that they belong to. */
+/** How many ciphertexts need each key, with one of their companies. */
 export function countCiphertextsByKey(
   db: Database,
 ): Promise<{ readonly key: string; readonly tokens: number; readonly example: CompanyKey }[]> {

@@ -1,5 +1,5 @@
-// mirror.companies: the onboarded companies, and the record that the service gives of each. Onboarding inserts a row behind the
-// company's connection, the sync of a company writes it.
+// mirror.companies: the onboarded companies, and the service's record of each. Onboarding inserts a row after locking the company's
+// connection; a sync of the company updates it.
 import { type CompanyKey, keyText } from '../../core/company.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
@@ -12,11 +12,11 @@ export async function addCompany(tx: Transaction, { environment, companyId }: Co
     ON CONFLICT (environment, company_id) DO UPDATE SET deleted_at = NULL`;
 }
 
-/** What the service calls these companies, by `keyText`. One that it has not named, or that was removed, is not among them. */
+/** The service's names of these companies, by `keyText`. Companies without a name and removed ones are left out. */
 export async function findCompanyNames(db: Database, companies: readonly CompanyKey[]): Promise<ReadonlyMap<string, string>> {
   const asked = [...new Map(companies.map((company) => [keyText(company), company])).values()];
   if (asked.length === 0) return new Map();
-  // By LATERAL and LIMIT, which look each one up: a join may read the names of all companies for a page.
+  // LATERAL and LIMIT look each company up. The planner may join with all companies otherwise.
   const rows = await db.prisma.$queryRaw<(CompanyKey & { name: string })[]>`
     SELECT environment, company_id::text AS "companyId", m.name FROM ${rowsOf(asked)}
     JOIN LATERAL (SELECT name FROM mirror.companies

@@ -1,5 +1,5 @@
-// muster.connect_links: single-use links with which customers start the authorization flow. Of a token, only its hash is kept. Exchanges of
-// codes move the epoch and complete the link. Lock order: a link is locked behind its company's connection and token.
+// muster.connect_links: single-use links that start the authorization flow for a customer. Only the hash of a token is kept. Code
+// exchanges advance the epoch and complete the link. Lock order: connection, token, link.
 import type { Environment } from '../../core/company.js';
 import type { ConnectLink } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -9,7 +9,7 @@ export interface ConnectLinkRow extends Omit<ConnectLink, 'environment' | 'creat
   readonly environment: Environment;
 }
 
-/** Inserts the links that are missing. A link without a company is for whichever is chosen on the consent screen. */
+/** Inserts the links that are missing. A link without a company is for the one chosen on the consent screen. */
 export async function insertConnectLinks(
   db: Database,
   { links, expiresAt }: { links: readonly Omit<ConnectLinkRow, 'epoch' | 'expiresAt' | 'completedAt'>[]; expiresAt: Date },

@@ -1,4 +1,4 @@
-// muster.connections as people look through them: by their keys or with the worst first, and by what they remember of a name. Reads alone, and locks nothing.
+// muster.connections as people search them: by key or worst first, and by name. Reads only, and locks nothing.
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
@@ -14,7 +14,7 @@ export type ConnectionFilter = Partial<Pick<ConnectionRow, 'status' | 'environme
     readonly search?: string | undefined;
     /** Companies that have such a list. */
     readonly list?: ListFilter | undefined;
-    /** With the worst first (`RANKS`); else by environment and company_id. */
+    /** Worst first (`RANKS`); otherwise by environment and company_id. */
     readonly worst?: { readonly resources: readonly string[]; readonly staleAfterHours: number } | undefined;
   };
 
@@ -23,9 +23,9 @@ const CURSOR = new RegExp(`^${COMPANY}$`);
 const CURSOR_OF_WORST = new RegExp(`^\\d\\|${COMPANY}$`);
 
 /**
- * Throws `invalid_request` for a cursor that no answer gave. Only the filters that are given stand in the statement: with a condition that a missing one
- * makes true, a plan for all of them would read all companies. A search reads companies and names side by side in the order of their keys, as many as it
- * takes to find a page, of 10,000 in some 20 ms at the most: an index that knows parts of names needs an extension of the server.
+ * Throws `invalid_request` for a cursor that no response gave. The statement contains only the filters that are given: a plan that fits all of them
+ * would read all companies. A search reads companies and names side by side in key order until a page is full: an index on parts of names would need
+ * an extension of the server.
  */
 export async function listConnections(db: Database, filter: ConnectionFilter): Promise<Page<ConnectionRow>> {
   if (filter.worst) return listWorst(db, filter, filter.worst);
@@ -43,7 +43,7 @@ export async function listConnections(db: Database, filter: ConnectionFilter): P
   return pageOf(rows, limit, (row) => `${row.environment}|${row.companyId}`);
 }
 
-/** With their names, where those are searched. */
+/** With their names, if names are searched. */
 function companiesFor({ search }: Pick<ConnectionFilter, 'search'>): Prisma.Sql {
   if (search === undefined) return Prisma.sql`muster.connections c`;
   return Prisma.sql`muster.connections c
@@ -64,7 +64,7 @@ function conditionsOf({ status, environment, search, list }: Omit<ConnectionFilt
   ];
 }
 
-/** Of a company; where several hold, the first. A company without a list was never synced. */
+/** The first rank that applies to a company. A company without a list was never synced. */
 const RANKS = { mustAuthorize: 0, failed: 1, late: 2, unverified: 3, fine: 4, paused: 5 } as const;
 
 /** The rank of a row of muster.lists, by its newest walk that ended and its last proof. */
@@ -78,7 +78,7 @@ function rankOfList(staleAfterHours: number): Prisma.Sql {
     CASE WHEN l.last_verified_at >= now() - make_interval(hours => ${staleAfterHours}::int) OR l.unavailable_since IS NOT NULL THEN ${RANKS.fine}::int ELSE ${RANKS.late}::int END)`;
 }
 
-/** By rank, environment and company_id. Ranks are made anew for every page, of all lists: 25,000 of them in some 60 ms. */
+/** By rank, environment and company_id. Ranks are computed for every page from all lists. */
 async function listWorst(
   db: Database,
   { limit, cursor, ...filter }: ConnectionFilter,

@@ -43,8 +43,8 @@ export interface ConnectionRow
 }
 
 /**
- * Connections out of `source`, with what belongs to their rows; `more` begins with a comma. By LATERAL and LIMIT, which look it up: a join may read all tokens
- * for a page of companies.
+ * Connections from `source`, with what belongs to their rows; `more` begins with a comma. LATERAL and LIMIT look the rows up: the planner may read
+ * all tokens for a page of companies otherwise.
  */
 export function selectFrom(source: Prisma.Sql, more = Prisma.empty): Prisma.Sql {
   return Prisma.sql`
@@ -83,7 +83,7 @@ export type ConnectionGrant = Pick<Connection, 'grantNumber' | 'grantClaims' | '
 
 const GRANT = Prisma.sql`grant_number AS "grantNumber", grant_claims AS "grantClaims", authorized_at AS "authorizedAt"`;
 
-/** Inserts the connection, or ends the need to authorize again of the one that is there; locks it. Its grant is the one of before. */
+/** Inserts and locks the connection, or ends its need to authorize again. It keeps its grant. */
 export async function authorizeConnection(
   tx: Transaction,
   { environment, companyId }: CompanyKey,
@@ -102,7 +102,7 @@ export async function lockGrant(tx: Transaction, company: CompanyKey): Promise<C
   return row;
 }
 
-/** Begins the next grant of a connection, or writes down what the tokens of its grant claim. The caller has locked it. Returns the grant's number. */
+/** Begins the next grant of a connection, or stores what the tokens of its grant claim. The caller has locked it. Returns the grant's number. */
 export async function recordConnectionGrant(
   tx: Transaction,
   { company, isNew, claims }: { company: CompanyKey; isNew: boolean; claims: string | null },
@@ -114,7 +114,7 @@ export async function recordConnectionGrant(
   return row.grantNumber;
 }
 
-/** Hashes of claims that another key made than the one with this id, each with the encrypted access token that the claims are of. */
+/** Hashes of claims made with another key than this one, each with the encrypted access token that carries the claims. */
 export function findOldClaims(
   db: Pick<Database, 'prisma'>,
   { currentKey }: { currentKey: string },
@@ -125,7 +125,7 @@ export function findOldClaims(
     WHERE grant_claims IS NOT NULL AND NOT starts_with(grant_claims, ${`v1.${currentKey}.`})`;
 }
 
-/** Replaces such a hash unless it has changed meanwhile. Null: nothing is known of the claims any more. */
+/** Replaces such a hash unless it has changed since it was read. Null: the claims are not known any more. */
 export async function replaceClaims(
   db: Pick<Database, 'prisma'>,
   { company, claims, again }: { company: CompanyKey; claims: string; again: string | null },
@@ -145,7 +145,7 @@ export async function lockConnection(tx: Transaction, company: CompanyKey): Prom
   return rows.length > 0;
 }
 
-/** Ends the authorization, or lets it stand again (null). Returns whether it was `from` until now. */
+/** Ends the authorization, or restores it (null). Returns whether it was `from` until now. */
 export async function changeAuthorization(
   tx: Transaction,
   change: { company: CompanyKey; from: ReauthorizationReason | null; to: ReauthorizationReason | null; at: Date },
@@ -156,7 +156,7 @@ export async function changeAuthorization(
   return changed > 0;
 }
 
-/** Does nothing to a company that is paused, or not, already. */
+/** Pauses or resumes. Does nothing where the company already is in that state. */
 export async function setPaused(
   db: Database,
   { company, paused, at }: { company: CompanyKey; paused: boolean; at: Date },
@@ -247,7 +247,7 @@ export function movePlannedSyncs(db: Database, { syncs }: { syncs: readonly Plan
     WHERE c.environment = moved.environment AND c.company_id = moved.company_id`;
 }
 
-/** Of one environment, or of both. */
+/** Restricts to one environment, or to none. */
 export function countCompanies(
   db: Pick<Transaction, '$queryRaw'>,
   { environment = null }: { environment?: Environment | null | undefined } = {},

@@ -2,7 +2,7 @@
 // when `muster rotate-keys` has left nothing that needs it.
 import type { Database } from '../connection/database.js';
 
-/** Keeps the fingerprints of ids that are new, and returns those of all. Concurrent calls agree: the first fingerprint of an id stays. */
+/** Stores the fingerprints of new ids, and returns the fingerprints of all ids. Concurrent calls agree: the first fingerprint of an id stays. */
 export async function keepFingerprints(
   { prisma }: Pick<Database, 'prisma'>,
   fingerprints: ReadonlyMap<string, string>,
@@ -20,7 +20,7 @@ export async function findFingerprints(
   return new Map(rows.map(({ id, fingerprint }) => [id, fingerprint]));
 }
 
-/** Forgets all keys but this one: nothing is encrypted with another one any more, and its id is free. */
+/** Forgets all keys but this one: no ciphertext needs another one, and the ids of the others are free. */
 export async function forgetOtherFingerprints({ prisma }: Pick<Database, 'prisma'>, id: string): Promise<void> {
   await prisma.encryptionKey.deleteMany({ where: { id: { not: id } } });
 }

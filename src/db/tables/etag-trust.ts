@@ -1,13 +1,13 @@
-// For how long walks go by the ETags of a list is kept in its row of muster.lists. A tag is a promise of the service, and so it is checked: after six walks in
-// a row that were spared pages by them, or six days, all of the list is sent, and each page's tag held against its text.
+// How long walks trust the ETags of a list is kept in its row of muster.lists. A tag is a promise of the service, so it is checked: after six walks in
+// a row that skipped pages by tag, or six days, every page is requested, and each page's tag is compared with its text.
 import { createHash } from 'node:crypto';
 import { Prisma } from '../../generated/prisma/client.js';
 
 /**
- * What the ETags of a list are good for in a walk:
- * - `ask`: those of the walk before may stand for pages.
- * - `check`: every page is sent, and its tag held against its text.
- * - `none`: they are known to be false.
+ * How a walk may use the ETags of a list:
+ * - `ask`: tags of the walk before may replace pages.
+ * - `check`: every page is requested, and its tag compared with its text.
+ * - `none`: tags are known to be false.
  */
 export type EtagTrust = 'ask' | 'check' | 'none';
 
@@ -24,7 +24,7 @@ export interface EtagUse {
   readonly isFalse: boolean;
 }
 
-/** What a row `l` of muster.lists notes of false tags. */
+/** SQL: what a row `l` of muster.lists records about false tags. */
 export function etagsFalseSince({ isFalse }: EtagUse): Prisma.Sql {
   return Prisma.sql`etags_false_since = CASE WHEN ${isFalse}::boolean THEN COALESCE(l.etags_false_since, now()) ELSE l.etags_false_since END`;
 }
@@ -41,7 +41,7 @@ export const ETAGS = {
   weak: /^(?:W\/)?"[\x21\x23-\x7e]{1,500}"$/,
 };
 
-/** What is said once of a list whose ETags are false. */
+/** Logged once for a list whose ETags are false. */
 export function falseEtags({ resource }: { readonly resource: string }): string {
   return `The service gives one ETag to two texts of the list ${resource}: its pages are not asked for by ETags any more`;
 }

@@ -1,9 +1,9 @@
-// muster.holds: deletions that were held back, for a person to decide. A list has one open hold of each cause at most. Lock order: connections, lists,
+// muster.holds: deletions held back for a person to decide. A list has at most one open hold of each cause. Lock order: connections, lists,
 // runs, walks, holds.
 //
 //   share   too many rows would go at once. A verified walk opens it; a later one, or a decision, closes it.
-//   grant   no verified walk under the present grant has received the rows (held-rows.ts). The first one under the grant opens it, and each later one
-//           renews it under the same id; it is closed by a decision, or once nothing is missing.
+//   grant   no verified walk under the present grant has received the rows (held-rows.ts). The first verified walk under the grant opens the hold, each
+//           later one renews it under the same id. A decision closes it, or a walk in which nothing is missing.
 import { ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { type Hold, Prisma } from '../../generated/prisma/client.js';
@@ -35,14 +35,14 @@ export async function findHold({ hold }: Pick<Transaction, 'hold'>, id: string):
   return row as HoldRow;
 }
 
-/** Locks a hold that nobody has decided yet. Throws `hold_not_found`, `hold_not_open`. */
+/** Locks an undecided hold. Throws `hold_not_found`, `hold_not_open`. */
 export async function lockOpenHold(tx: Transaction, id: string): Promise<void> {
   await tx.$queryRaw`SELECT 1 FROM muster.holds WHERE id = ${id}::uuid FOR UPDATE`;
   const { status } = await findHold(tx, id);
   if (status !== 'open') throw new MusterError('hold_not_open', `The hold ${id} is ${status} already.`);
 }
 
-/** Closes one hold, or what is open of a list, of every cause or of one. Returns whether any was. */
+/** Closes one hold, or the open holds of a list, of every cause or of one. Returns whether any was open. */
 export async function closeHolds(
   tx: Transaction,
   which: { readonly id: string } | (ListKey & { readonly cause?: HoldCause }),
@@ -52,7 +52,7 @@ export async function closeHolds(
   return count > 0;
 }
 
-/** What a hold says of the rows that wait. */
+/** A hold's summary of the rows that wait. */
 type Waiting = Pick<Hold, 'runId' | 'walkId' | 'count' | 'living' | 'sample'>;
 
 /**
@@ -86,21 +86,21 @@ export function removeOldHolds(db: Database, { limit }: { limit: number }): Prom
       WHERE h.status <> 'open' AND NOT EXISTS (SELECT FROM muster.walks w WHERE w.id = h.walk_id) LIMIT ${limit}::int)`;
 }
 
-/** Takes these ids out of what holds of the list show. The caller has locked the list. */
+/** Removes these ids from what holds of the list show. The caller has locked the list. */
 export async function eraseFromSamples(tx: Transaction, list: ListKey, ids: readonly string[]): Promise<void> {
   await tx.$executeRaw`
     UPDATE muster.holds SET sample = ARRAY(SELECT s.id FROM unnest(sample) WITH ORDINALITY AS s(id, n) WHERE s.id <> ALL(${ids}::text[]) ORDER BY n)
     WHERE ${isOfList(list)} AND sample && ${ids}::text[]`;
 }
 
-/** The part of a statement that closes what earlier walks than `walk` have left open of the list. */
+/** SQL: closes holds of the list that walks before `walk` left open. */
 export function supersedeHolds(list: ListKey): Prisma.Sql {
   return Prisma.sql`superseded AS (
     UPDATE muster.holds h SET status = 'superseded', closed_at = now()
     FROM walk WHERE ${isOfList(list)} AND h.status = 'open' AND h.walk_id <> walk.id)`;
 }
 
-/** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
+/** Newest first. Throws `invalid_request` for a cursor that no response gave. */
 export async function listHolds(
   db: Database,
   { status, cause, environment, companyId, limit, cursor }: HoldFilter,
@@ -112,7 +112,7 @@ export async function listHolds(
     status: status ? [status] : HOLD_STATUSES,
     ...(cause && { cause: [cause] }),
   };
-  // A company's holds are few enough to be looked through.
+  // A company has few enough holds to scan.
   const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given];
   const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
   const rows = await db.prisma.$queryRaw<HoldRow[]>`
@@ -122,7 +122,7 @@ export async function listHolds(
   return pageBySeq(rows, limit);
 }
 
-/** Of one environment, or of both. */
+/** Restricts to one environment, or to none. */
 export async function countOpenHolds(
   db: Pick<Transaction, '$queryRaw'>,
   { environment = null }: { environment?: Environment | undefined | null } = {},

@@ -1,17 +1,17 @@
-// muster.installation: one row, which says in which database tokens are refreshed: the server's system identifier and the database's number, and the name of INSTALLATION.
-// A copy has the row, too, and differs from it. The first start writes it; `adopt` and `detach` change it.
+// muster.installation: one row that says in which database tokens are refreshed: the server's system identifier, the database's number, and the name in INSTALLATION.
+// A copy has the same row, and differs from it. The first start writes it; `adopt` and `detach` change it.
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 
 /**
- * `ours`: tokens may be refreshed here. `copied`: it is a copy of another database, or a backup that was restored elsewhere, and nobody has said yet what it is.
- * `detached`: somebody has said that it is a copy.
+ * `ours`: tokens may be refreshed here. `copied`: it is a copy of another database, or a restored backup, and no person has said yet what it is.
+ * `detached`: a person has said that it is a copy.
  */
 export const STANDINGS = ['ours', 'copied', 'detached'] as const;
 export type Standing = (typeof STANDINGS)[number];
 
-/** Where no process has started yet, there is nothing to differ from. */
+/** Before the first start there is nothing to differ from. */
 const IS_HERE = Prisma.sql`i.other_name IS NULL
   AND COALESCE(i.system_identifier = s.system_identifier::text AND i.database_oid = d.oid::bigint, TRUE)`;
 const HERE = Prisma.sql`pg_control_system() s, pg_database d WHERE d.datname = current_database()`;
@@ -27,8 +27,8 @@ export async function readStanding(db: Pick<Transaction, '$queryRaw'>): Promise<
 }
 
 /**
- * Writes down where this database is, where nobody has done so yet. A process with another name of INSTALLATION than the one that is kept makes it a copy: what was
- * cloned together with its server differs by nothing else.
+ * Stores where this database is, unless that is stored already. A process whose INSTALLATION has another value than the stored one makes it a copy:
+ * a clone of the whole server differs in nothing else.
  */
 export async function claimInstallation({ prisma }: Pick<Database, 'prisma'>, name: string | null): Promise<void> {
   await prisma.$executeRaw`
@@ -53,7 +53,7 @@ export async function adoptInstallation(
   return feed!.id;
 }
 
-/** Says that this database is a copy, and deletes its tokens: those of the installation stay what they are. */
+/** Marks this database as a copy, and deletes its tokens: they belong to the installation. */
 export async function detachInstallation(tx: Transaction): Promise<void> {
   await tx.$executeRaw`UPDATE muster.installation SET is_detached = TRUE`;
   await tx.$executeRaw`UPDATE muster.connections SET reauthorization_reason = 'detached', status_changed_at = now() WHERE reauthorization_reason IS NULL`;

@@ -1,7 +1,7 @@
-// The ledger: which records each committed page of a walk held. muster.walk_pages has a row a page, which refers to a snapshot
-// (muster.page_snapshots: the hashes of the records' texts, if anybody wants them), which refers to its keys (muster.page_keys: the records'
-// ids and their hashes). Snapshots and keys never change, and several walks may share one. Written by the page writer (src/mirror) and
-// by these statements, under the lock of the list (lists.ts).
+// The ledger: which records each committed page of a walk held. muster.walk_pages has a row per page, which refers to a snapshot
+// (muster.page_snapshots: the hashes of the records' texts, if they are needed), which refers to its keys (muster.page_keys: the records'
+// ids and their hashes). Snapshots and keys never change, and several walks may share one. The page writer (src/mirror) and these
+// statements write it, under the lock of the list (lists.ts).
 import pg from 'pg';
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
@@ -19,10 +19,10 @@ const pagesOf = (walkId: string) => `
   JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
   WHERE w.id = ${pg.escapeLiteral(walkId)}`;
 
-/** A walk that another may go by. */
+/** A walk on which another may be based. */
 export interface BaselineWalk {
   readonly id: string;
-  /** Of the keys that it received, if no hold refers to it: then no other row of its list was left living. */
+  /** Digest of the received keys, if no hold refers to the walk: then every other row of its list was deleted. */
   readonly keysDigest: string | undefined;
   /** Its pages in their order, where they hold few records; undefined where they must be read (readBaseline). */
   readonly pages: readonly KeptPage[] | undefined;
@@ -33,10 +33,10 @@ export interface KeptPage extends Omit<BaselineRow, 'chunks'> {
   readonly rowHashes: Uint32Array;
 }
 
-/** Records of a walk whose pages come along when it is found: as text, twice as long as by COPY, and without a round trip of their own. */
+/** Walks with at most this many records are loaded with their pages: as text, twice the size of COPY, but without another round trip. */
 const FEW_RECORDS = 1_000;
 
-/** What a statement selects of a walk `b` that another may go by. */
+/** SQL: the columns of a walk `b` on which another may be based. */
 export function baselineColumns(list: ListKey): Prisma.Sql {
   return Prisma.sql`b.id AS baseline_id,
     CASE WHEN NOT EXISTS (SELECT FROM muster.holds WHERE ${isOfList(list)} AND walk_id = b.id) THEN b.keys_digest END AS keys_digest,
@@ -67,11 +67,11 @@ export function readBaselineColumns({ baseline_id: id, keys_digest, few_pages }:
   return { id, keysDigest: keys_digest ?? undefined, pages };
 }
 
-/** A page of a walk that another may go by. */
+/** A page of a walk on which another may be based. */
 export interface BaselineRow {
   readonly snapshotId: bigint;
   readonly keysId: bigint;
-  /** What the page's answer was, as JSON; undefined where the service gave no ETag. */
+  /** The page's response as JSON; undefined where the service gave no ETag. */
   readonly answer: string | undefined;
   readonly keys: Uint32Array;
   /** The last words of the row hashes: as many as `keys` has chunks of so many records. */
@@ -79,8 +79,8 @@ export interface BaselineRow {
 }
 
 /**
- * The pages in the order received, each with its keys and, of its row hashes, those of its chunks. `chunk`: records a chunk; `bytes`:
- * bytes of one row hash. Past Prisma and the driver, which read bytes as hexadecimal digits.
+ * The pages in the order received, each with its keys, and the part of its row hashes that belongs to its chunks. `chunk`: records per chunk; `bytes`:
+ * bytes per row hash. COPY avoids the hexadecimal digits in which Prisma and the driver read bytes.
  */
 export async function* readBaseline(
   { pool }: Pick<Database, 'pool'>,
@@ -131,7 +131,7 @@ export async function lacksRowHashes({ pool }: Pick<Database, 'pool'>, walkId: s
   return rows[0]!.lacks;
 }
 
-/** What a pass has received from page `first` on: of each page the keys, and the digest of the token that it gave. */
+/** What a pass has received from page `first` on: for each page, its keys and the digest of the token that it gave. */
 export async function* readReceived(
   { pool }: Pick<Database, 'pool'>,
   walkId: string,
@@ -142,8 +142,8 @@ export async function* readReceived(
 }
 
 /**
- * Notes that the ETags of the list are false, if its last verified walk received a page by this one that held other texts: `records` of them with
- * these row hashes stand for it now. Pages of which the hashes of a record were taken out tell nothing. Returns whether that is new.
+ * Records that the ETags of the list are false, if its last verified walk received a page with this tag and other texts: `records` records with
+ * these row hashes have it now. Pages from which hashes were removed are not compared. Returns whether that is new.
  */
 export async function recordFalseEtag(
   db: Pick<Database, 'steps'>,
@@ -161,12 +161,12 @@ export async function recordFalseEtag(
   return (await runStep(db, noted)).length > 0;
 }
 
-/** Apart from the memory that the bytes share with others, and where words may begin. */
+/** Copies the words: the bytes share their memory with others, and may begin at any offset. */
 function wordsIn(bytes: Buffer): Uint32Array {
   return new Uint32Array(new Uint8Array(bytes).buffer);
 }
 
-/** Forgets what the walk has received, and what it rejected: all of it, what came before a pass, or from a page on. */
+/** Deletes what the walk has received and rejected: everything, everything before a pass, or everything from a page on. */
 export async function forgetPages(
   tx: Transaction,
   walkId: string,
@@ -181,7 +181,7 @@ export async function forgetPages(
   await tx.rejectedRecord.deleteMany({ where });
 }
 
-/** Forgets the hashes of the list's texts: no walk may go by them any more. The caller has locked it. */
+/** Deletes the hashes of the list's texts: no later walk may be based on them. The caller has locked the list. */
 export async function forgetRowHashes(tx: Transaction, list: ListKey): Promise<void> {
   const query = Prisma.sql`SELECT id FROM muster.page_snapshots WHERE ${isOfList(list)} AND row_hashes IS NOT NULL`;
   for await (const rows of inPieces<{ id: bigint }>(tx, query))
@@ -205,10 +205,9 @@ function idsOf(rows: readonly { readonly id: bigint }[]): bigint[] {
 }
 
 /**
- * The parts of a statement that remove the ledgers of the list of `walk`, but for that of the walk `keeps`: its last verified one, to which
- * holds and the next walk refer. No part of the statement sees what another deletes, and so each asks for what is kept. By NOT IN, for
- * which PostgreSQL makes a hash table: of NOT EXISTS it may make a comparison of each row with each that is kept, as long as it does not
- * know how many these are.
+ * SQL: parts that remove the ledgers of the list of `walk`, except that of the walk `keeps`: its last verified one, to which
+ * holds and the next walk refer. No part of the statement sees what another deletes, so each names what is kept. The planner hashes NOT IN;
+ * it may compare each row with each kept one for NOT EXISTS, as long as it does not know how few are kept.
  */
 export function clearLedgers(list: ListKey, keeps: Prisma.Sql): Prisma.Sql {
   return Prisma.sql`kept AS MATERIALIZED (
@@ -225,9 +224,9 @@ export function clearLedgers(list: ListKey, keeps: Prisma.Sql): Prisma.Sql {
 }
 
 /**
- * Whether records that both have stand in another order in the pass than in the list's last verified walk. A record's place
- * is the last one where the pass received it: where pages overlap, the later page shows the list as it was by then. Usually every
- * page holds the same records as then, and nothing need be sorted to see it.
+ * Whether any two records have another order in the pass than in the list's last verified walk. A record's position
+ * is the last one at which the pass received it: where pages overlap, the later page shows the later state of the list. Usually every
+ * page holds the same records as before, and nothing needs sorting.
  */
 export async function hasMovedRecords(
   tx: Pick<Transaction, '$queryRaw'>,
@@ -260,7 +259,7 @@ export async function hasMovedRecords(
   return row?.moved ?? false;
 }
 
-/** The ledger of one walk becomes that of another, and so do its rejected records. */
+/** Moves the ledger of one walk, with its rejected records, to another. */
 export async function moveLedger(tx: Transaction, { from, to }: { from: string; to: string }): Promise<void> {
   await tx.$executeRaw`UPDATE muster.walk_pages SET walk_id = ${to}::uuid WHERE walk_id = ${from}::uuid`;
   await tx.$executeRaw`UPDATE muster.rejected_records SET walk_id = ${to}::uuid WHERE walk_id = ${from}::uuid`;

@@ -1,9 +1,9 @@
-// muster.lists: under which privacy rules the rows of a list stand, by which a change of the rules is seen; all else of its row stands in lists.ts.
-// `privacy` is what walks write under from now on. No row, change or rejected record holds what it forbids, but at the stage `rewrite`.
+// muster.lists: the privacy rules of a list's stored rows, which show a change of the rules. lists.ts has the rest of the row.
+// `privacy` are the rules that walks apply from now on. Except at stage `rewrite`, no row, change or rejected record holds what they forbid.
 //
 //   none    -> rewrite   the catalogue has other rules than the list
-//   rewrite -> walk      what is stored was treated by the new rules, in one transaction: nothing of the old text is left
-//   walk    -> none      a verified walk has made each row what the new rules make of the service's record (lists.ts)
+//   rewrite -> walk      one transaction has redacted everything stored by the new rules: nothing of the old text is left
+//   walk    -> none      a verified walk has rewritten each row from the service's record by the new rules (lists.ts)
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
@@ -18,7 +18,7 @@ export function asJson(rules: StoredRules): Prisma.Sql {
   return Prisma.sql`${rules === null ? null : JSON.stringify(rules)}::jsonb`;
 }
 
-/** Puts the lists of a resource that stand under other rules before the sweep. */
+/** Queues the lists of a resource with other rules for the sweep. */
 export function markOtherRules(
   db: Pick<Database, 'prisma'>,
   { resource, rules }: { readonly resource: string; readonly rules: StoredRules },
@@ -28,7 +28,7 @@ export function markOtherRules(
     WHERE resource = ${resource} AND privacy IS DISTINCT FROM ${asJson(rules)} AND privacy_stage IS DISTINCT FROM 'rewrite'`;
 }
 
-/** A list of these resources that waits to be rewritten; undefined where none does. */
+/** A list of these resources that waits to be rewritten; undefined if none does. */
 export async function findListToRewrite(
   db: Pick<Database, 'prisma'>,
   { resources }: { readonly resources: readonly string[] },
@@ -40,8 +40,8 @@ export async function findListToRewrite(
 }
 
 /**
- * Locks the list, and says under which rules it stands and whether these are the same as `rules`; undefined where there is no such list. The first
- * statement of a transaction, as lockList is.
+ * Locks the list, and tells its rules and whether they equal `rules`; undefined where there is no such list. It is the first
+ * statement of a transaction, like lockList.
  */
 export async function lockListRules(
   tx: Transaction,
@@ -54,14 +54,14 @@ export async function lockListRules(
   return row;
 }
 
-/** From here on the list stands under these rules. Whoever walked it under others is fenced. The caller has locked the list. */
+/** Stores new rules of the list and fences a walk under the old ones. The caller has locked the list. */
 export async function setListRules(tx: Transaction, list: ListKey, rules: StoredRules): Promise<void> {
   await tx.$executeRaw`
     UPDATE muster.lists SET epoch = epoch + 1, privacy = ${asJson(rules)}, privacy_stage = 'walk', unmatched_rules = '{}'
     WHERE ${isOfList(list)}`;
 }
 
-/** The list was not to be rewritten: its rules are back at what they were. The caller has locked it. */
+/** Takes the list from the sweep: its stored rules are the present ones again. The caller has locked it. */
 export async function keepListRules(tx: Transaction, list: ListKey): Promise<void> {
   await tx.$executeRaw`UPDATE muster.lists SET privacy_stage = 'walk' WHERE ${isOfList(list)} AND privacy_stage = 'rewrite'`;
 }

@@ -1,24 +1,24 @@
-// muster.lists as a consumer of its records is told of them: what is proved of each, and by which walk. It reads, and locks nothing.
+// muster.lists as a consumer of its records sees it: what is proved of each list, and by which walk. Reads only, and locks nothing.
 import type pg from 'pg';
 import type { Environment } from '../../core/company.js';
 
-/** The proof of a list, as a consumer of its records is told. */
+/** The proof of a list, as a consumer of its records sees it. */
 export interface ListProof {
   readonly environment: string;
   readonly companyId: string;
-  /** Null where it was never proved complete. */
+  /** Null where the list was never proved complete. */
   readonly verifiedAt: Date | null;
-  /** The value that `warehouse.lists` has; a list that no walk has opened is not late. */
+  /** The same value as in `warehouse.lists`; a list without a walk is not late. */
   readonly isLate: boolean;
   /** The company does not have the list, as the service says. */
   readonly isUnavailable: boolean;
   readonly proof: string | null;
   readonly records: number;
-  /** The newest that is signed; null where none is. */
+  /** The newest signed certificate; null where there is none. */
   readonly certificate: string | null;
 }
 
-/** The lists of a resource, of every onboarded company or of those that are asked for, in the snapshot of the caller's transaction. */
+/** The lists of a resource, for every onboarded company or for these, in the snapshot of the caller's transaction. */
 export async function listProofs(
   client: Pick<pg.ClientBase, 'query'>,
   asked: {

@@ -1,11 +1,11 @@
-// The state of a list of a company, as a person is told of it: made of muster.lists, muster.holds and the newest walk that ended. It reads, and locks nothing.
+// The state of a company's list, as people see it: computed from muster.lists, muster.holds and the newest walk that ended. Reads only, and locks nothing.
 //
 // The first state that applies counts:
-//   unavailable  the company does not have the list, as the newest walk found that succeeded
+//   unavailable  the company does not have the list: the newest successful walk found so
 //   failed       the newest walk failed
 //   held         a hold is open
 //   never        no walk has proved it complete
-//   late         the last proof is too old, and nobody has paused the company
+//   late         the last proof is too old, and the company is not paused
 //   on_time      none of these
 import { ENVIRONMENTS } from '../../core/company.js';
 import { type List, Prisma } from '../../generated/prisma/client.js';
@@ -20,17 +20,17 @@ export interface ListWithState
   extends Pick<List, 'environment' | 'companyId' | 'resource' | 'records' | 'lastVerifiedAt' | 'lastRunId'> {
   readonly state: ListState;
   readonly since: Date | null;
-  /** The code of the error, the cause of the hold, or why the newest walk proved nothing. */
+  /** The code of the error, the cause of the hold, or the reason why the newest walk proved nothing. */
   readonly reason: string | null;
   /** The service's own sentence, where it refused the list. */
   readonly serviceSays: string | null;
 }
 
-/** The walks of list `l` of company `c` that ended by themselves, by the index `walks_ended`. */
+/** Walks of list `l` of company `c` that ended by themselves, by the index `walks_ended`. */
 const ENDED = Prisma.sql`muster.walks w WHERE w.environment = c.environment AND w.company_id = c.company_id AND w.resource = l.resource
   AND w.status IN ('succeeded', 'failed') AND w.kind = 'sync' AND w.finished_at >= c.created_at`;
 
-/** The newest of them, and the oldest open hold. By OFFSET 0, so that they are looked up for each list and not joined with all. */
+/** The newest such walk, and the oldest open hold. OFFSET 0 makes them look-ups per list instead of joins. */
 const NEWEST = Prisma.sql`LATERAL (
     SELECT w.status, w.error->>'code' AS code, w.unverified_reason, w.service_says FROM ${ENDED} ORDER BY w.finished_at DESC LIMIT 1) ended ON TRUE
   LEFT JOIN LATERAL (
@@ -44,11 +44,11 @@ function stateOf(staleAfterHours: number): Prisma.Sql {
     WHEN NOT c.paused AND ${isOlderThan(staleAfterHours)} THEN 'late' ELSE 'on_time' END`;
 }
 
-/** Since when walks of the list fail: the first failure after the last success. */
+/** Since when walks of the list have failed: the first failure after the last success. */
 const FAILING_SINCE = Prisma.sql`(SELECT min(w.finished_at) FROM ${ENDED} AND w.status = 'failed'
   AND w.finished_at > COALESCE((SELECT max(w.finished_at) FROM ${ENDED} AND w.status = 'succeeded'), c.created_at))`;
 
-/** These resources of these companies, in both environments, by the resource's name; those alone that were asked for at least once. */
+/** These resources of these companies, in both environments, by resource name; only lists that were requested at least once. */
 export function findListStates(
   db: Pick<Database, 'prisma'>,
   asked: { readonly companyIds: readonly string[]; readonly resources: readonly string[]; readonly staleAfterHours: number },
@@ -77,7 +77,7 @@ export function findListStates(
   );
 }
 
-/** Which lists a company is looked for by: any of these resources, in this state where one is given. */
+/** Selects companies by a list: any of these resources, in this state if one is given. */
 export interface ListFilter {
   readonly resources: readonly string[];
   readonly state?: ListState | undefined;
@@ -85,7 +85,7 @@ export interface ListFilter {
 }
 
 /**
- * The condition that company `c` has such a list. One that no walk has opened was never proved. By a value and not by EXISTS, for which PostgreSQL may
+ * SQL: company `c` has such a list. A list without a walk was never proved. A value instead of EXISTS: for EXISTS PostgreSQL may
  * read all lists instead of looking some up.
  */
 export function hasListLike({ resources, state, staleAfterHours }: ListFilter): Prisma.Sql {

@@ -1,6 +1,6 @@
-// muster.lists: what is known of one list of one company across walks. Whoever writes to a list's rows, in schema mirror or in the ledger,
-// locks its row here first (lockList), and nothing that this list shares with other lists before it. A company's connection is locked
-// before its lists, a run behind them, a walk behind the run.
+// muster.lists: what is known of one list of one company across walks. A writer of a list's rows, in schema mirror or in the ledger,
+// locks its row here first (lockList), and locks nothing that other lists share before it. Lock order: the company's connection,
+// its lists, the run, the walk.
 
 import { type CompanyKey, describeCompany, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
@@ -10,19 +10,19 @@ import { BY_INDEX } from '../statements/by-index.js';
 import { ETAG_TRUST, type EtagUse, etagsFalseSince, etagWalksAfter } from './etag-trust.js';
 import { lacksFirstProof } from './unproved-lists.js';
 
-/** One list of one company: what is walked, written and fenced as a whole. */
+/** One list of one company: the unit of walking, writing and fencing. */
 export interface ListKey extends CompanyKey {
   readonly resource: string;
 }
 
-/** The condition that a row belongs to the list. */
+/** SQL: a row belongs to the list. */
 export function isOfList({ environment, companyId, resource }: ListKey): Prisma.Sql {
   return Prisma.sql`environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}`;
 }
 
 /**
- * Whether a walk has read the list, `l`, to its end, proved or not. A child list that was walked while there was no parent was never asked for. By a value
- * and not by EXISTS, for which PostgreSQL may read all walks.
+ * SQL: a walk has read list `l` to its end, proved or not. A child list walked without parents was never requested. A value instead of EXISTS:
+ * for EXISTS PostgreSQL may read all walks.
  */
 const wasRead = (isChild: boolean) => Prisma.sql`((l.last_verified_at IS NOT NULL OR l.unverified_since IS NOT NULL)
   AND (NOT ${isChild}::boolean OR COALESCE((
@@ -30,8 +30,9 @@ const wasRead = (isChild: boolean) => Prisma.sql`((l.last_verified_at IS NOT NUL
       AND w.status = 'succeeded' AND w.finished_at IS NOT NULL AND w.kind = 'sync' AND w.pages > 0 LIMIT 1), FALSE)))`;
 
 /**
- * The parts of a statement that take the list for a walk: from here on every earlier holder's writes fail. A company that was removed has no
- * list to take, so that a slow worker cannot bring it back. A child list lacks with its parents, whether or not the catalogue calls it optional. A list that is new stands under the privacy rules; `follows_rules` says whether any other does.
+ * SQL: parts that take the list for a walk: every write of an earlier holder fails afterwards. A removed company has no
+ * list to take, so a slow worker cannot bring it back. A company without the parent list lacks the child list too, optional or not. A new list gets the
+ * current privacy rules; `follows_rules` says whether an existing one has them.
  */
 export function takeList(
   { environment, companyId, resource }: ListKey,
@@ -62,9 +63,9 @@ export async function findIdField(
 }
 
 /**
- * The first statement of every transaction that writes to a list's rows: locks the list until it ends, or throws `fenced` when
- * somebody else has taken it since. A statement of its own, because a statement that waits for the lock goes on with the snapshot it
- * had before; steps (runStep) are right without. The statements behind it are planned once and their plans kept (database.ts): a
+ * The first statement of every transaction that writes to a list's rows: locks the list until the end, or throws `fenced` if
+ * another worker has taken it. It must be a statement of its own, because a statement that waits for a lock goes on with its old
+ * snapshot; steps (runStep) are right without it. Later statements of the transaction keep their plans (database.ts): a
  * plan made while the list's table was small must not scan all of it once it is large.
  */
 export async function lockList(tx: Transaction, list: ListKey, epoch: bigint): Promise<void> {
@@ -80,12 +81,12 @@ export function fenced(list: ListKey, why: string): MusterError {
   return new MusterError('fenced', `The list ${list.resource} of ${describeCompany(list)} is no longer ours to write: ${why}.`);
 }
 
-/** Notes that the list changes its order. The caller has locked the list. */
+/** Records that the list changes its order. The caller has locked the list. */
 export async function recordUnstable(tx: Transaction, list: ListKey, since: Date): Promise<void> {
   await tx.list.update({ where: { environment_companyId_resource: list }, data: { unstableSince: since } });
 }
 
-/** Sets the number of living rows, which is otherwise kept by differences. The caller has locked the list. */
+/** Sets the number of living rows, which other statements only change by a difference. The caller has locked the list. */
 export async function setRecords(tx: Transaction, list: ListKey, records: number): Promise<void> {
   await tx.list.updateMany({ where: list, data: { records } });
 }
@@ -99,8 +100,8 @@ export interface VerifiedWalk {
 }
 
 /**
- * The parts of a statement that note `walk` as the list's last verified one, here and in mirror.companies, as of the start of its pass, by the
- * database's clock: the time is compared with others that it made.
+ * SQL: parts that record `walk` as the list's last verified one, here and in mirror.companies, as of the start of its pass, by the
+ * database's clock: the time is compared with others of the same clock.
  */
 export function recordVerified(list: ListKey, { parents, unmatchedRules, etags }: VerifiedWalk): Prisma.Sql {
   const { environment, companyId, resource } = list;
@@ -117,17 +118,17 @@ export function recordVerified(list: ListKey, { parents, unmatchedRules, etags }
     FROM proved WHERE environment = ${environment} AND company_id = ${companyId}::uuid)`;
 }
 
-/** The part of a statement that notes that `walk` read the list to its end and proved nothing. The first of several in a row says since when. */
+/** SQL: records that `walk` read the list to its end and proved nothing. The first of several in a row says since when. */
 export function recordUnverified(list: ListKey, { etags }: VerifiedWalk): Prisma.Sql {
   return Prisma.sql`unproved AS (
     UPDATE muster.lists l SET unverified_since = COALESCE(l.unverified_since, now()), unavailable_since = NULL, ${etagsFalseSince(etags)}
     FROM walk WHERE ${isOfList(list)})`;
 }
 
-/** The reason of walks that found that the company does not have the list. */
+/** The reason of walks of a list that the company does not have. */
 export const UNAVAILABLE = 'unavailable';
 
-/** Which of the company's lists it does not have, by the newest walk of each. */
+/** The lists that the company does not have, by the newest walk of each. */
 export async function findUnavailable(
   tx: Pick<Transaction, '$queryRaw'>,
   { environment, companyId }: CompanyKey,
@@ -138,13 +139,13 @@ export async function findUnavailable(
   return rows.map(({ resource }) => resource);
 }
 
-/** The part of a statement that notes what such a walk found. The first of several in a row says since when. */
+/** SQL: records the finding of such a walk. The first of several in a row says since when. */
 export function recordUnavailable(list: ListKey): Prisma.Sql {
   return Prisma.sql`lacking AS (
     UPDATE muster.lists l SET unavailable_since = COALESCE(l.unavailable_since, now()) FROM walk WHERE ${isOfList(list)})`;
 }
 
-/** The newest walk of the list, if it was verified, and under the company's present grant: only then are all of the list's records known. */
+/** The newest walk of the list, if it was verified under the company's present grant: only then all records of the list are known. */
 export async function findProof(
   tx: Pick<Transaction, '$queryRaw'>,
   { environment, companyId, resource }: ListKey,
@@ -157,7 +158,7 @@ export async function findProof(
   return row;
 }
 
-/** Gives up all that walks have proved of the list, and fences whoever walks it. Returns whether there was such a list. */
+/** Discards everything that walks have proved of the list, and fences a walk under way. Returns whether there was such a list. */
 export async function resetList(tx: Transaction, { environment, companyId, resource }: ListKey): Promise<boolean> {
   const lists = await tx.$executeRaw`
     UPDATE muster.lists SET epoch = epoch + 1, id_field = NULL, verified_walk_id = NULL, last_verified_at = NULL, unstable_since = NULL,
@@ -169,7 +170,7 @@ export async function resetList(tx: Transaction, { environment, companyId, resou
   return lists > 0;
 }
 
-/** Ends the right of whoever has the list of that walk to write to it. Returns false where the walk has no checkpoint. */
+/** Fences the holder of the list of that walk. Returns false where the walk has no checkpoint. */
 export async function fenceListOfCheckpoint(tx: Transaction, { walkId }: { walkId: string }): Promise<boolean> {
   const moved = await tx.$executeRaw`
     UPDATE muster.lists l SET epoch = l.epoch + 1 FROM muster.walks w
@@ -179,8 +180,8 @@ export async function fenceListOfCheckpoint(tx: Transaction, { walkId }: { walkI
 }
 
 /**
- * Takes the list from whoever walks it, for somebody who changes its marks, or what was received of it under a parent: what is known of the list
- * stays known. Makes its row where there is none and `hasMarks` says that walks to come must ask for marks. The caller has locked the connection.
+ * Fences a walk under way, for a caller that changes the list's suppressions or what was received under a parent; the list's proofs
+ * stay. Creates the row if it is missing and `hasMarks` says that later walks must check suppressions. The caller has locked the connection.
  */
 export async function fenceList(tx: Transaction, list: ListKey, hasMarks?: boolean): Promise<void> {
   const { environment, companyId, resource } = list;
@@ -190,25 +191,25 @@ export async function fenceList(tx: Transaction, list: ListKey, hasMarks?: boole
       VALUES (${environment}, ${companyId}::uuid, ${resource}, true) ON CONFLICT DO NOTHING`;
   await tx.$executeRaw`
     UPDATE muster.lists SET epoch = epoch + 1, has_marks = COALESCE(${hasMarks ?? null}::boolean, has_marks) WHERE ${isOfList(list)}`;
-  // The proof of the list stays that of its newest walk, which holds and child lists go by.
+  // The list's proof stays that of its newest walk, to which holds and child lists refer.
   await tx.$executeRaw`
     UPDATE muster.walks w SET epoch = l.epoch FROM muster.lists l
     WHERE w.environment = ${environment} AND w.company_id = ${companyId}::uuid AND w.resource = ${resource} AND w.status = 'succeeded'
       AND l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource AND w.epoch = l.epoch - 1`;
 }
 
-/** Notes whether the list has marks left. The caller has locked it. */
+/** Records whether the list has suppressions left. The caller has locked it. */
 export async function recordMarks(tx: Transaction, list: ListKey): Promise<void> {
   await tx.$executeRaw`
     UPDATE muster.lists SET has_marks = EXISTS (SELECT FROM muster.marks WHERE ${isOfList(list)}) WHERE ${isOfList(list)}`;
 }
 
-/** Counts living rows that are not there any more. The caller has locked the list. */
+/** Subtracts living rows that are gone. The caller has locked the list. */
 export async function subtractRecords(tx: Transaction, list: ListKey, records: number): Promise<void> {
   await tx.$executeRaw`UPDATE muster.lists SET records = GREATEST(0, records - ${records}::int) WHERE ${isOfList(list)}`;
 }
 
-/** Of the lists of active companies, these resources alone: how many were never proved complete, and how old the oldest proof is. */
+/** For these lists of active companies: how many were never proved complete, and the age of the oldest proof. */
 export async function measureProofs(
   db: Pick<Transaction, '$queryRaw'>,
   { resources }: { resources: readonly string[] },
@@ -221,25 +222,25 @@ export async function measureProofs(
   return row!;
 }
 
-/** The lists of onboarded companies by what is proved of them. `total` is the sum of `verified`, `late` and `never`: a list counts in one of them. */
+/** The lists of onboarded companies by their proof. `total` is the sum of `verified`, `late` and `never`: a list counts in one of them. */
 export interface ProofCounts {
   readonly total: number;
   readonly verified: number;
-  /** Their last proof is too old, or their first one should be there, and nobody has paused their company. */
+  /** The last proof is too old, or the first one is overdue, and the company is not paused. */
   readonly late: number;
-  /** They were never proved complete, and need not be yet. */
+  /** They were never proved complete, and the first proof is not due yet. */
   readonly never: number;
-  /** The newest walk that read them to their end proved nothing, whatever was proved before. */
+  /** The newest walk that read them to their end proved nothing, regardless of earlier proofs. */
   readonly unverified: number;
-  /** Their companies do not have them, as the service says: they count nowhere else. */
+  /** The service says that the company does not have them; they count nowhere else. */
   readonly unavailable: number;
   /** They were proved since the night began. */
   readonly ofNight: number;
-  /** The oldest last proof, but for paused companies; null where there is none. */
+  /** The oldest last proof, without paused companies; null where there is none. */
   readonly oldestVerifiedAt: Date | null;
 }
 
-/** Counts these resources of every company, in one environment or both, the lists included that no walk has opened yet. */
+/** Counts these resources of every company, in one environment or both, including lists without a walk. */
 export async function countProofs(
   db: Pick<Transaction, '$queryRaw'>,
   asked: {
@@ -267,7 +268,7 @@ export async function countProofs(
   return { ...row!, never: total - late - verified };
 }
 
-/** The condition that the last proof of a list, `l`, is older than so many hours; null where it has none. */
+/** SQL: the last proof of list `l` is older than this many hours; null where it has none. */
 export function isOlderThan(hours: number): Prisma.Sql {
   return Prisma.sql`(l.last_verified_at < now() - ${hours}::int * interval '1 hour')`;
 }

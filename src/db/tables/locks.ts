@@ -1,5 +1,5 @@
-// muster.locks: work that one process does at a time, a row each, locked until the transaction of the work ends. Advisory locks would do the same, were
-// they not everybody's: any role that may connect to the database can take one.
+// muster.locks: work that one process at a time does, one row each, locked until the transaction of the work ends. Advisory locks would do the same,
+// but any role that may connect to the database can take them.
 import type pg from 'pg';
 import type { Transaction } from '../connection/transaction.js';
 
@@ -10,7 +10,7 @@ export async function takeLock(tx: Transaction, name: LockName): Promise<void> {
   await tx.$queryRaw`SELECT 1 FROM muster.locks WHERE name = ${name} FOR UPDATE`;
 }
 
-/** Takes the lock where nobody has it. A statement of its own, so that the next one sees what the holder before has written. */
+/** Takes the lock if it is free. It is a statement of its own, so that the next one sees what the previous holder has written. */
 export async function tryLock(tx: Transaction, name: LockName): Promise<boolean> {
   const taken = await tx.$executeRaw`
     UPDATE muster.locks SET taken_at = now() WHERE name = (SELECT name FROM muster.locks WHERE name = ${name} FOR UPDATE SKIP LOCKED)`;
@@ -18,13 +18,13 @@ export async function tryLock(tx: Transaction, name: LockName): Promise<boolean>
 }
 
 export interface HeldLock {
-  /** Since somebody last began with it and ended. */
+  /** Seconds since the last holder that ended its work. */
   readonly seconds: number;
-  /** Process ids of PostgreSQL that may hold it, with the names of their applications, where this role may see them. */
+  /** Process ids of PostgreSQL that may hold it, with their application names, as far as this role may see them. */
   readonly holders: readonly { readonly pid: number; readonly application: string | null }[];
 }
 
-/** Reads what is known of a lock that somebody else has. */
+/** Reads who may hold a lock that is taken. */
 export async function readHeldLock(tx: Transaction, name: LockName): Promise<HeldLock> {
   const [lock] = await tx.$queryRaw<HeldLock[]>`
     SELECT extract(epoch FROM now() - taken_at)::float8 AS seconds, COALESCE((
@@ -37,7 +37,7 @@ export async function readHeldLock(tx: Transaction, name: LockName): Promise<Hel
   return lock;
 }
 
-/** Adds a row that is never committed: whoever would add the same waits for the transaction. */
+/** Adds a row that is never committed: another process that adds the same row waits for this transaction. */
 export async function addName(client: pg.ClientBase, name: string): Promise<void> {
   await client.query('INSERT INTO muster.locks (name) VALUES ($1)', [name]);
 }

@@ -1,12 +1,12 @@
-// muster.named_tokens: tokens of the admin API, each with a name and a role. A token lives until it is revoked or expires; a name belongs to one
-// living token, so that the audit tells them apart. No other lock is taken after one.
+// muster.named_tokens: tokens of the admin API, each with a name and a role. A token is active until it is revoked or expires; one active token
+// has a name, so that the audit tells them apart. No other lock is taken after one.
 import { MusterError } from '../../core/errors.js';
 import type { NamedToken } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { newestFirst, type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
 
-/** From the least right to the most. */
+/** Roles, the weakest first. */
 export const ROLES = ['viewer', 'operator', 'admin'] as const;
 export type Role = (typeof ROLES)[number];
 
@@ -22,10 +22,10 @@ export interface NewNamedToken {
   readonly expiresAt?: Date | undefined;
 }
 
-/** Returns the id. Throws `token_name_taken` while another token of this name lives. */
+/** Returns the id. Throws `token_name_taken` while another active token has this name. */
 export async function insertNamedToken(tx: Transaction, token: NewNamedToken): Promise<string> {
   const { name, role, tokenHash, createdBy, expiresAt = null } = token;
-  // An index cannot tell that a token has expired: the name is given up when somebody wants it.
+  // An index cannot tell that a token has expired: an expired token gives up its name when it is wanted.
   await tx.$executeRaw`
     UPDATE muster.named_tokens SET revoked_at = expires_at
     WHERE lower(name) = lower(${name}) AND revoked_at IS NULL AND expires_at <= now()`;
@@ -40,7 +40,7 @@ export async function insertNamedToken(tx: Transaction, token: NewNamedToken): P
   );
 }
 
-/** Ends a token for good; gives its name. Throws `token_not_found`. */
+/** Revokes a token permanently; returns its name. Throws `token_not_found`. */
 export async function revokeNamedToken(tx: Transaction, { id }: { readonly id: string }): Promise<string> {
   const [row] = await tx.$queryRaw<{ name: string }[]>`
     UPDATE muster.named_tokens SET revoked_at = now() WHERE id = ${id}::uuid AND revoked_at IS NULL RETURNING name`;
@@ -48,7 +48,7 @@ export async function revokeNamedToken(tx: Transaction, { id }: { readonly id: s
   throw new MusterError('token_not_found', `There is no token ${id}: GET /api/tokens lists them.`);
 }
 
-/** Those that are not revoked, expired ones too, newest first. Throws `invalid_request` for a cursor that no answer gave. */
+/** Tokens that are not revoked, including expired ones, newest first. Throws `invalid_request` for a cursor that no response gave. */
 export async function listNamedTokens(db: Database, query: PageQuery): Promise<Page<NamedTokenRow>> {
   const page = newestFirst({ ...query, revokedAt: null });
   const rows = await db.prisma.namedToken.findMany({ ...page, omit: { tokenHash: true, revokedAt: true } });
@@ -60,11 +60,11 @@ export interface ActiveToken {
   readonly name: string;
   readonly role: Role;
   readonly tokenHash: string;
-  /** Whether its last use is on record, to the minute. */
+  /** Whether its last use is stored, to the minute. */
   readonly isMarked: boolean;
 }
 
-/** The living tokens among those with these hashes. */
+/** The active tokens among these hashes. */
 export function findActiveTokens(db: Pick<Database, 'prisma'>, hashes: readonly string[]): Promise<ActiveToken[]> {
   return db.prisma.$queryRaw<ActiveToken[]>`
     SELECT id::text, name, role, token_hash AS "tokenHash", COALESCE(last_used_at > now() - interval '1 minute', false) AS "isMarked"
@@ -72,7 +72,7 @@ export function findActiveTokens(db: Pick<Database, 'prisma'>, hashes: readonly 
     WHERE token_hash = ANY(${hashes}::text[]) AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
 }
 
-/** Those of these tokens that live. */
+/** The active ones among these tokens. */
 export async function findActiveTokenIds(db: Pick<Database, 'prisma'>, ids: readonly string[]): Promise<string[]> {
   const rows = await db.prisma.$queryRaw<{ id: string }[]>`
     SELECT id::text FROM muster.named_tokens
@@ -80,7 +80,7 @@ export async function findActiveTokenIds(db: Pick<Database, 'prisma'>, ids: read
   return rows.map(({ id }) => id);
 }
 
-/** Writes down that these tokens are used now, unless the last minute has a use of them. */
+/** Stores that these tokens are used now, unless a use within the last minute is stored. */
 export async function markUse(db: Pick<Database, 'prisma'>, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await db.prisma.$executeRaw`

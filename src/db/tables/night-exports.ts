@@ -1,11 +1,11 @@
-// muster.night_exports: which exports are to be made after a night, and what became of them. Rows are made by a sweep, and written by the one worker
-// that has claimed them, a statement at a time; nothing else is locked. All times are the database's.
+// muster.night_exports: the exports to make after a night, and their outcomes. A sweep makes the rows; the one worker that has claimed a row
+// writes it, one statement at a time; nothing else is locked. All times are the database's.
 //
 //   due     -> claimed   a worker moves the next attempt on for as long as it lives; killed, the row is due again
 //   claimed -> finished  the file bears its name
 //   claimed -> due       the attempt failed, and the next one is later; there are MOST_ATTEMPTS
 //
-// Only those of the newest night are due: what stands in the mirror after the next one is no longer what an earlier one left.
+// Only exports of the newest night are due: after the next night the mirror no longer holds what an earlier one left.
 import type { Environment } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
 import { Prisma } from '../../generated/prisma/client.js';
@@ -28,7 +28,7 @@ export interface NightExportClaim extends NightExportKey {
 /** With the delays between them some eight hours. */
 export const MOST_ATTEMPTS = 20;
 
-/** A worker that is killed is missed for so long. */
+/** A killed worker is noticed after this time. */
 const CLAIM_SECONDS = 20;
 
 const isOf = ({ night, environment, resource }: NightExportKey) =>
@@ -38,9 +38,9 @@ const isClaimed = (claim: NightExportClaim) =>
   Prisma.sql`${isOf(claim)} AND attempts = ${claim.attempts}::int AND finished_at IS NULL`;
 
 /**
- * Writes down what is to be exported of each environment's newest night that is over, which it is once no active company has a nightly run of it before
- * itself or under way, and when the next night has begun. Others are not waited for: a company that is paused, or must authorize again, may be so
- * for ever. A night in which no company was due leaves nothing to export.
+ * Adds the exports of each environment's newest night that is over. A night is over once no active company has a nightly run before
+ * it or under way, and at the latest when the next night has begun. Paused companies and those that must authorize again are not waited for: they
+ * may stay so forever. A night in which no company was due leaves nothing to export.
  */
 export async function addNightExports(
   db: Pick<Database, 'prisma'>,
@@ -65,7 +65,7 @@ export async function addNightExports(
   });
 }
 
-/** The longest due first. */
+/** The one that is due longest comes first. */
 export function findDueNightExports(
   db: Pick<Database, 'prisma'>,
   { resources, limit }: { readonly resources: readonly string[]; readonly limit: number },
@@ -80,7 +80,7 @@ const IS_OPEN = Prisma.sql`finished_at IS NULL AND attempts < ${MOST_ATTEMPTS}::
   SELECT FROM muster.night_exports later
   WHERE later.environment = e.environment AND later.resource = e.resource AND later.night > e.night)`;
 
-/** Undefined where it is not due any more, or somebody else has it. */
+/** Undefined if it is not due any more, or another worker has it. */
 export async function claimNightExport(db: Pick<Database, 'prisma'>, key: NightExportKey): Promise<NightExportClaim | undefined> {
   const [claimed] = await db.prisma.$queryRaw<NightExportClaim[]>`
     UPDATE muster.night_exports e SET attempts = attempts + 1, next_attempt_at = now() + ${CLAIM_SECONDS}::int * interval '1 second'
@@ -116,16 +116,16 @@ export async function failNightExport(
     WHERE ${isClaimed(claim)}`;
 }
 
-/** After an attempt that was called off, and does not count. */
+/** Ends an attempt that was called off: it does not count. */
 export async function releaseNightExport(db: Pick<Database, 'prisma'>, claim: NightExportClaim): Promise<void> {
   await db.prisma.$executeRaw`
     UPDATE muster.night_exports SET attempts = attempts - 1, next_attempt_at = now() WHERE ${isClaimed(claim)}`;
 }
 
-/** More attempts than this that were begun, and ended by nobody: whoever makes them is killed, again and again. */
+/** Fails exports with more attempts than this that began and never ended: their worker is killed every time. */
 const MANY_UNENDED = 2;
 
-/** A row for each company whose data is not exported, of the newest night that was tried: environment, resource, company_id. */
+/** One row for each company whose data is not exported, of the newest night that was tried: environment, resource, company_id. */
 export function failedNightExports(resources: readonly string[]): Prisma.Sql {
   return Prisma.sql`
     SELECT e.environment, e.resource, c.company_id FROM (
@@ -141,13 +141,13 @@ export interface LastExport {
   readonly written: number;
   readonly waiting: number;
   readonly failed: number;
-  /** When the last of them was written; null until all are. */
+  /** When the last of them was written; null until all are written. */
   readonly finishedAt: Date | null;
-  /** What failed last, for people. */
+  /** The last failure, in words for people. */
   readonly problem: string | null;
 }
 
-/** Of one environment, or of both. */
+/** Restricts to one environment, or to none. */
 export async function findLastExport(
   db: Pick<Transaction, '$queryRaw'>,
   { environment = null }: { readonly environment?: Environment | null | undefined } = {},

@@ -1,5 +1,5 @@
-// muster.nights: how each night went, of which there is a row an environment. Written by the sweep for nights alone, a night a statement, and never
-// locked: what two sweeps count at the same time is the same night. A night that is settled is not counted again.
+// muster.nights: how each night went, one row per environment. Only the sweep for nights writes it, a night per statement, without
+// locks: two sweeps that count at the same time count the same night. A settled night is not counted again.
 import { ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { type Night, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -8,7 +8,7 @@ import { BY_INDEX, readByIndex } from '../statements/by-index.js';
 import { UNAVAILABLE } from './lists.js';
 import { seqBefore } from './run-list.js';
 
-/** As long as nights are kept, and as far back as anybody is shown them. */
+/** How long nights are kept, and how far back they are shown. */
 export const MOST_NIGHTS = 90;
 
 /** When a night began: `night` is the day, as 2026-11-24. */
@@ -24,14 +24,14 @@ export async function findNewestNight(db: Pick<Database, 'prisma'>): Promise<Nig
   return row;
 }
 
-/** Nights that are to be counted again, oldest first, with when the next one began; null for the newest. */
+/** Nights to count again, oldest first, with the start of the next one; null for the newest. */
 export function findOpenNights(db: Pick<Database, 'prisma'>): Promise<(NightStart & { readonly endedAt: Date | null })[]> {
   return db.prisma.$queryRaw`
     SELECT n.night::text, min(began_at) AS "beganAt", (SELECT min(m.began_at) FROM muster.nights m WHERE m.night > n.night) AS "endedAt"
     FROM muster.nights n GROUP BY n.night HAVING NOT bool_and(settled) ORDER BY n.night`;
 }
 
-/** When the oldest run was asked for that is younger than so many days. */
+/** When the oldest run younger than this many days was requested. */
 export async function findFirstRunTime(
   db: Pick<Database, 'prisma'>,
   { days }: { readonly days: number },
@@ -42,25 +42,25 @@ export async function findFirstRunTime(
 }
 
 /**
- * The walks of a row of `run`. OFFSET keeps it a look-up: of the runs that a statement has found the planner does not know how many they are, and would
- * rather read all walks.
+ * The walks of a row of `run`. OFFSET keeps it a look-up: the planner does not know how many runs the statement has found, and would
+ * read all walks.
  */
 const WALKS_OF_RUN = Prisma.sql`(SELECT * FROM muster.walks WHERE run_id = run.id OFFSET 0)`;
 
 export interface NightToCount extends NightStart {
-  /** When the next night began; null where it has not. */
+  /** When the next night began; null before that. */
   readonly endedAt: Date | null;
-  /** When it begins at the latest: what is due before belongs to this night. */
+  /** When it begins at the latest: whatever is due before belongs to this night. */
   readonly endsAt: Date;
   /** How many lists a company has. */
   readonly resources: number;
 }
 
 /**
- * Counts the night anew. Its runs are those that were asked for from its beginning to that of the next one: of nightly ones it says how they ended, of
- * all of them what became of the lists. A list that was proved once is verified, whatever run did so. What is due and has no run yet counts as well.
- * It is settled once its runs have ended, those of transactions included that began before the next night; a day later at the latest: the run of a
- * company that is paused may wait for ever.
+ * Counts the night again. Its runs are those requested between its start and the start of the next one: nightly runs are counted by their end, and
+ * all of them by the outcome of their lists. A list proved once is verified, by any run. Syncs that are due without a run count as well.
+ * The night is settled once its runs have ended, including runs of transactions that began before the next night; a day later at the latest, since the
+ * run of a paused company may wait forever.
  */
 export async function countNightAnew(
   db: Pick<Database, 'prisma'>,
@@ -136,7 +136,7 @@ export function listNights(
     GROUP BY n.night ORDER BY n.night DESC`;
 }
 
-/** Removes nights that nobody is shown any more. Returns how many rows. */
+/** Removes nights that are no longer shown. Returns how many rows. */
 export function removeOldNights(db: Pick<Database, 'prisma'>, { limit }: { readonly limit: number }): Promise<number> {
   return db.prisma.$executeRaw`
     DELETE FROM muster.nights WHERE (night, environment) IN (
@@ -147,7 +147,7 @@ export function removeOldNights(db: Pick<Database, 'prisma'>, { limit }: { reado
 export interface ListNight {
   readonly resource: string;
   readonly night: string;
-  /** Living rows when the last walk of the night had read it to its end; null where none did, or by a version that did not note it. */
+  /** Living rows after the last walk of the night that read it to its end; null without such a walk, or if an older version made it. */
   readonly records: number | null;
   readonly verified: boolean;
   readonly inserted: number;
@@ -156,8 +156,8 @@ export interface ListNight {
 }
 
 /**
- * What the runs of a company did to these lists, by the night in which they were asked for: by the list's name, newest night first. Nights without a walk
- * of the list are left out. Reads the company's runs since then alone.
+ * What the runs of a company did to these lists, by the night in which they were requested: by list name, newest night first. Nights without a walk
+ * of the list are left out. Reads only the company's runs since then.
  */
 export function readListNights(
   db: Pick<Database, 'prisma'>,

@@ -1,4 +1,4 @@
-// muster.notifications: state changes to tell of, and what became of their delivery. A row is inserted in the transaction that makes the
+// muster.notifications: state changes to send, and the outcome of their delivery. A row is inserted in the transaction that makes the
 // change, after all other locks; afterwards only delivery writes it, one statement at a time. All times are the database's.
 import { type CompanyKey, ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
@@ -8,7 +8,7 @@ import type { Transaction } from '../connection/transaction.js';
 import { type Page, type PageQuery, pageBySeq } from '../statements/cursor.js';
 import { isGiven, newestRows } from '../statements/newest-page.js';
 
-/** docs/notifications.md says when each is told. The names are kept for good: rename none. */
+/** docs/notifications.md says when each is sent. The names are permanent: rename none. */
 export const EVENT_TYPES = [
   'reauthorization_required',
   'authorization_restored',
@@ -27,7 +27,7 @@ export const EVENT_TYPES = [
 ] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
-/** Events of an issue, and so of many companies at once: each has the name of the issue's cause. */
+/** Events of an issue, which concern many companies at once: each has the name of the issue's cause. */
 const ISSUE_EVENTS: readonly EventType[] = [
   'list_late',
   'list_unverified',
@@ -38,7 +38,7 @@ const ISSUE_EVENTS: readonly EventType[] = [
   'never_proved',
 ];
 
-/** Facts of an event: codes, names, ids and counts of ours, never a text of the service. Kept as they are sent. */
+/** Facts of an event: codes, names, ids and counts of Muster's own, never a text of the service. Stored as they are sent. */
 export interface EventDetails {
   /** An error code, or why a company must authorize again. */
   readonly reason?: string;
@@ -49,14 +49,14 @@ export interface EventDetails {
   readonly issue_status?: 'ongoing' | 'resolved';
   /** The cause of the issue. */
   readonly cause?: string;
-  /** Columns of the typed view that are new, and those that have their first value that does not fit. */
+  /** New columns of the typed view, and columns with their first value of another type. */
   readonly columns_added?: number;
   readonly columns_with_misfits?: number;
 }
 
-/** Why a notification was not taken; kept with it and shown to operators. */
+/** Why a notification was not delivered; stored with it and shown to operators. */
 export interface DeliveryError {
-  /** `answered`: with another status than 2xx. `expired`: nobody tried for a day. */
+  /** `answered`: with a status other than 2xx. `expired`: no attempt was made for a day. */
   readonly code: 'answered' | 'timeout' | 'unreachable' | 'expired';
   readonly status?: number;
   /** The operating system's name of the error, as ECONNREFUSED. */
@@ -75,7 +75,7 @@ export interface NotificationRow extends Omit<Notification, 'environment' | 'typ
 }
 
 /**
- * `change` names the state change: the same one is recorded once, whoever sees it how often. `companyId` is null where the event is of many
+ * `change` names the state change: it is recorded once, however often it is seen. `companyId` is null if the event concerns many
  * companies.
  */
 export async function insertNotification(
@@ -89,7 +89,7 @@ export async function insertNotification(
   });
 }
 
-/** Writes down an event that tells of nothing, so that a person sees whether it arrives. */
+/** Stores a test event, so that a person sees whether it arrives. */
 export async function insertTestNotification(
   db: Database,
   { environment }: { environment: Environment },
@@ -98,17 +98,17 @@ export async function insertTestNotification(
   return (await db.prisma.notification.create({ data })) as unknown as NotificationRow;
 }
 
-/** Whether a company's runs fail, as far as people have been told since it was onboarded: an event from before does not concern it. */
+/** Whether people were told that a company's runs fail, since it was onboarded: earlier events do not concern it. */
 const IS_KNOWN_TO_FAIL = Prisma.sql`COALESCE((
   SELECT n.type FROM muster.notifications n LEFT JOIN muster.connections c USING (environment, company_id)
   WHERE n.environment = ended.environment AND n.company_id = ended.company_id AND n.type IN ('run_failed', 'run_recovered')
     AND (c.created_at IS NULL OR n.occurred_at >= c.created_at)
   ORDER BY n.seq DESC LIMIT 1), '') = 'run_failed'`;
 
-/** The news that the end of a run may be: that the company's runs fail now, or that they succeed again. */
+/** The event at the end of a run, if any: the company's runs fail now, or they succeed again. */
 export type RunNews = Extract<EventType, 'run_failed' | 'run_recovered'>;
 
-/** The part of a statement that tells of the runs in `ended`, with the codes of their errors, where people do not know it already. */
+/** SQL: records events of the runs in `ended`, with the codes of their errors, unless people know already. */
 export function tellOfEnd(type: RunNews): Prisma.Sql {
   return Prisma.sql`told AS (
     INSERT INTO muster.notifications (environment, company_id, type, change, details)
@@ -119,8 +119,8 @@ export function tellOfEnd(type: RunNews): Prisma.Sql {
 }
 
 /**
- * The part of a statement that tells of the issues in `news` (id, cause, environment, resource, companies, status), but for those of which
- * people are told company by company.
+ * SQL: records events of the issues in `news` (id, cause, environment, resource, companies, status), except issues that people
+ * hear of company by company.
  */
 export const TELL_OF_ISSUES = Prisma.sql`told AS (
   INSERT INTO muster.notifications (environment, company_id, type, change, details)
@@ -129,7 +129,7 @@ export const TELL_OF_ISSUES = Prisma.sql`told AS (
   FROM news WHERE cause = ANY(${ISSUE_EVENTS}::text[])
   ON CONFLICT (change) DO NOTHING)`;
 
-/** The newest event of these types since the company was onboarded: an event from before does not concern it. */
+/** The newest event of these types since the company was onboarded: earlier events do not concern it. */
 export async function lastEventOf(
   tx: Transaction,
   { environment, companyId, types }: CompanyKey & { types: readonly EventType[] },
@@ -144,7 +144,7 @@ export async function lastEventOf(
 
 export type NotificationFilter = Partial<Pick<NotificationRow, 'status' | 'type' | 'environment'> & CompanyKey> & PageQuery;
 
-/** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
+/** Newest first. Throws `invalid_request` for a cursor that no response gave. */
 export async function listNotifications(db: Database, filter: NotificationFilter): Promise<Page<NotificationRow>> {
   const { status, type, environment, companyId, limit, cursor } = filter;
   const page = { table: 'notifications', limit: limit + 1, cursor } as const;
@@ -154,7 +154,7 @@ export async function listNotifications(db: Database, filter: NotificationFilter
     type: type ? [type] : EVENT_TYPES,
     status: status ? [status] : NOTIFICATION_STATUSES,
   };
-  // A company's notifications are few enough to be looked through.
+  // A company has few enough notifications to scan.
   const byCompany = companyId !== undefined && [...isGiven('company_id', companyId, 'uuid'), ...given];
   const newest = newestRows({ ...page, ...(byCompany ? { conditions: byCompany } : given.length > 0 && { choices }) });
   const rows = await db.prisma.$queryRaw<NotificationRow[]>`
@@ -164,7 +164,7 @@ export async function listNotifications(db: Database, filter: NotificationFilter
   return pageBySeq(rows, limit);
 }
 
-/** Makes it due once more, with all its attempts, whatever became of it. Throws `notification_not_found`. */
+/** Makes it due again with all its attempts, whatever its outcome. Throws `notification_not_found`. */
 export async function resetNotification(db: Database, { id }: { id: string }): Promise<NotificationRow> {
   await db.prisma.$executeRaw`
     UPDATE muster.notifications SET status = 'pending', attempts = 0, next_attempt_at = now(), delivered_at = NULL, last_error = NULL
@@ -174,10 +174,10 @@ export async function resetNotification(db: Database, { id }: { id: string }): P
   return row as unknown as NotificationRow;
 }
 
-/** A condition: it was, or will be, sent. Not one that came to nothing since no webhook was configured for a day. */
+/** SQL: it was sent, or will be. Excludes those that expired because no webhook was configured for a day. */
 export const WAS_TRIED = Prisma.sql`last_error->>'code' IS DISTINCT FROM 'expired'`;
 
-/** Makes all due again that were not taken, of one environment or of both. Returns how many there are. */
+/** Makes all undelivered ones due again, of one environment or of both. Returns how many there are. */
 export function resetUndelivered(
   db: Database,
   { environment = null }: { environment?: Environment | null | undefined },
@@ -191,7 +191,7 @@ export function resetUndelivered(
 /** An attempt at a delivery. `attempts` counts this one, and names its claim. */
 export type DeliveryClaim = Pick<Notification, 'id' | 'attempts'>;
 
-/** A notification that may be sent now, with all that its text needs. */
+/** A notification that may be sent now, with everything that its text needs. */
 export interface ClaimedNotification
   extends DeliveryClaim,
     Pick<NotificationRow, 'type' | 'environment' | 'companyId' | 'occurredAt' | 'details'> {
@@ -201,7 +201,7 @@ export interface ClaimedNotification
 }
 
 /**
- * How long a claim keeps others away: longer than an attempt takes. After a crash in between it is sent again, with the same
+ * How long a claim excludes other workers: longer than an attempt takes. After a crash in between it is sent again with the same
  * id: twice is better than never.
  */
 const CLAIM_SECONDS = 30;
@@ -213,7 +213,7 @@ export function findDueNotifications(db: Database, { limit }: { limit: number })
     ORDER BY next_attempt_at LIMIT ${limit}::int`;
 }
 
-/** Undefined when it is not due, or somebody else sends it. */
+/** Undefined when it is not due, or another worker sends it. */
 export async function claimNotification(db: Database, { id }: { id: string }): Promise<ClaimedNotification | undefined> {
   const [claimed] = await db.prisma.$queryRaw<ClaimedNotification[]>`
     UPDATE muster.notifications n
@@ -226,14 +226,14 @@ export async function claimNotification(db: Database, { id }: { id: string }): P
   return claimed;
 }
 
-/** Whoever has the claim by now: the receiver has taken it. */
+/** Stores that the receiver has taken it, whichever worker has the claim now. */
 export async function markDelivered(db: Database, { id }: { id: string }): Promise<void> {
   await db.prisma.$executeRaw`
     UPDATE muster.notifications SET status = 'delivered', delivered_at = now(), next_attempt_at = NULL, last_error = NULL
     WHERE id = ${id}::uuid AND status <> 'delivered'`;
 }
 
-/** The claimed attempt failed. The next one is made in `delaySeconds`, or never. */
+/** Stores that the claimed attempt failed. The next one is made in `delaySeconds`, or never. */
 export async function markRefused(
   db: Database,
   { id, attempts, error, delaySeconds }: DeliveryClaim & { error: DeliveryError; delaySeconds: number | null },
@@ -244,7 +244,7 @@ export async function markRefused(
     WHERE id = ${id}::uuid AND attempts = ${attempts}::int AND status = 'pending'`;
 }
 
-/** The claimed attempt was interrupted before its outcome was known: it does not count, and anyone may send at once. */
+/** Stores that the claimed attempt was interrupted before its outcome was known: it does not count, and any worker may send at once. */
 export async function releaseNotification(db: Database, { id, attempts }: DeliveryClaim): Promise<void> {
   await db.prisma.$executeRaw`
     UPDATE muster.notifications SET attempts = attempts - 1, next_attempt_at = now()
@@ -252,8 +252,8 @@ export async function releaseNotification(db: Database, { id, attempts }: Delive
 }
 
 /**
- * Gives up the notifications that were due for a day and that nobody tried, for no webhook was configured: whoever configures one wants
- * to hear of today, not of last month.
+ * Expires notifications that were due for a day without an attempt because no webhook was configured: a new webhook should
+ * hear of today, not of last month.
  */
 export async function expireNotifications(db: Database): Promise<void> {
   const expired: DeliveryError = { code: 'expired' };
@@ -263,8 +263,8 @@ export async function expireNotifications(db: Database): Promise<void> {
 }
 
 /**
- * Removes notifications older than `days`, at most `limit` of them, but not the newest of each type of a company, which says how the company
- * stands. How an issue stands is said by itself.
+ * Removes notifications older than `days`, at most `limit` of them, but not the newest of each type of a company: it says how the company
+ * is now. The state of an issue is stored elsewhere.
  */
 export function removeOldNotifications(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
   return db.prisma.$executeRaw`

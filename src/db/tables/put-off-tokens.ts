@@ -1,21 +1,21 @@
-// muster.tokens, the refreshes that were put off: when they are made sooner than planned, and what the service answered to them.
+// muster.tokens, the refreshes that were put off: when they are brought forward, and the service's answers to them.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { rowsOf } from './connections.js';
 
-/** A thousand companies that were put off together must not come back together: each grant brings some of them, whose grants bring more. */
+/** A thousand companies that were put off together must not come back together: each grant brings some forward, whose grants bring more. */
 const HASTENED_BY_A_GRANT = 10;
 const HASTENED_WITHIN_SECONDS = 5;
 /** An attempt that comes sooner than this is left as it is. */
 const SOON_SECONDS = 10;
-/** A person who asks for the syncs of many companies has each refresh made within this time. */
+/** Refreshes that a person's request for many syncs needs are made within this time. */
 const MANY_WITHIN_SECONDS = 60;
 
 /**
- * Another company of the environment was granted a token: some of the refreshes that were put off are made now. Each is brought forward once in the time that it was put off
- * for, so that a company whose own token is at fault is not asked for whenever another one is granted. A service that is in trouble, or asked for patience, has it.
+ * Brings put-off refreshes forward after another company of the environment was granted a token. Each is brought forward once in the time for which it was put off,
+ * so that a company with a broken token is not retried at every grant. A service in trouble, or one that asked for patience, is left alone.
  */
 export async function hastenPutOffs(
   db: Pick<Transaction, '$executeRaw'>,
@@ -34,7 +34,7 @@ export async function hastenPutOffs(
     WHERE t.environment = put_off.environment AND t.company_id = put_off.company_id`;
 }
 
-/** A person asks for the syncs of these companies: the refreshes of theirs that were put off are made now, of many spread over a minute; none before its time. The caller has locked the connections. */
+/** Brings forward the put-off refreshes of companies whose syncs a person requests, many of them spread over a minute; none before the time that the service named. The caller has locked the connections. */
 export async function hastenRefreshes(tx: Transaction, { companies }: { companies: readonly CompanyKey[] }): Promise<void> {
   const withinSeconds = companies.length > 1 ? MANY_WITHIN_SECONDS : 0;
   await tx.$executeRaw`
@@ -44,18 +44,18 @@ export async function hastenRefreshes(tx: Transaction, { companies }: { companie
       AND (t.lease_until IS NULL OR t.lease_until <= now())`;
 }
 
-/** An answer that granted nothing, as it is kept for people to see. */
+/** A response that granted nothing, as it is stored for people to see. */
 export interface RefusingAnswer {
   readonly status?: number | undefined;
-  /** It has the form [a-z_]{1,40}. */
+  /** Matches [a-z_]{1,40}. */
   readonly error?: string | undefined;
 }
 
-/** A condition on a row `t` of muster.tokens: its refresh fails for a reason that a person should know. Not after the first failure, which passes mostly. */
+/** SQL: the refresh of a row `t` of muster.tokens fails for a reason that a person should know. The first failure does not count: it usually passes. */
 export const REFRESH_FAILS = Prisma.sql`(t.transient_failures > 0 AND (t.put_offs > 0 OR t.last_failure = 'service_refused')
   AND (t.transient_failures > 1 OR t.expires_at <= now()))`;
 
-/** An answer of the token endpoint that granted nothing, and to how many companies it was the last one. */
+/** A response of the token endpoint that granted nothing, and the number of companies whose last response it was. */
 export interface TokenRefusal {
   readonly status: number;
   readonly error: string | null;
@@ -64,7 +64,7 @@ export interface TokenRefusal {
 
 const MOST_REFUSALS = 3;
 
-/** The most frequent last answers to the companies of an environment whose refresh fails, or that must authorize again for one. */
+/** The most frequent last responses, for companies of an environment whose refresh fails or that must authorize again because of one. */
 export function findTokenRefusals(
   db: Pick<Database, 'prisma'>,
   { environment, mustAuthorize }: { environment: Environment; mustAuthorize: boolean },
@@ -79,7 +79,7 @@ export function findTokenRefusals(
     GROUP BY t.last_status, t.last_error ORDER BY companies DESC, status, error LIMIT ${MOST_REFUSALS}::int`;
 }
 
-/** Tokens that are to be refreshed now, and that expired before they were; without companies that must authorize again. */
+/** Tokens due for a refresh, and tokens that expired before theirs; without companies that must authorize again. */
 export async function countLateTokens(db: Pick<Transaction, '$queryRaw'>): Promise<{ due: number; overdue: number }> {
   const [row] = await db.$queryRaw<[{ due: number; overdue: number }]>`
     SELECT count(*) FILTER (WHERE t.refresh_at <= now())::int AS due, count(*) FILTER (WHERE t.expires_at <= now())::int AS overdue

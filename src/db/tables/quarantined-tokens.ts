@@ -1,5 +1,5 @@
-// muster.quarantined_tokens: encrypted refresh tokens that belong to no stored connection. Each may be the only way back to its company. They
-// are bounded in number and expire; a person, and the removal of the company, delete them before. Locked behind the connection.
+// muster.quarantined_tokens: encrypted refresh tokens without a stored connection. Each may be the only way back to its company. They
+// are limited in number and expire; a person or the removal of the company deletes them earlier. Lock order: connection, token.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { Prisma, type QuarantinedToken } from '../../generated/prisma/client.js';
@@ -10,27 +10,27 @@ import { isOf } from './connections.js';
 
 /** Why a token could not be stored with a connection. */
 export const QUARANTINE_REASONS = [
-  /** Granted for another company than was asked for. */
+  /** Granted for another company than the requested one. */
   'another_company',
   /** The service did not say for which company. */
   'unnamed_company',
-  /** What came with it is of no use: no access token, for instance. */
+  /** The rest of its response is unusable: no access token, for instance. */
   'unusable_grant',
-  /** A newer authorization was stored meanwhile. */
+  /** A newer authorization was stored before it could be. */
   'overtaken',
   /** The database refused the company's rows. */
   'not_stored',
-  /** Kept by an older version, which wrote down no reason. */
+  /** Kept by an older version, which stored no reason. */
   'unknown',
 ] as const;
 export type QuarantineReason = (typeof QUARANTINE_REASONS)[number];
 
-/** Stands for the company of a token that the service did not name. */
+/** Replaces the company of a token for which the service named none. */
 export const UNNAMED = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Enough for every token that somebody may still want, and few enough that a link, a company or a service that goes wrong all night fills
- * nothing. A link brings tokens that its holder can get again; another one may exist nowhere else, and goes last.
+ * Enough for every token that a person may still want, and few enough that a link, a company or a service that fails all night fills
+ * nothing. The holder of a link can get its tokens again; any other token may exist nowhere else, and is dropped last.
  */
 const MOST_OF_A_LINK = 3;
 const MOST_OF_A_COMPANY = 5;
@@ -45,7 +45,7 @@ export interface NewQuarantinedToken {
   readonly successorOf?: string | undefined;
 }
 
-/** Returns how many older tokens had to go for it. */
+/** Returns how many older tokens were dropped for it. */
 export async function insertQuarantinedToken(tx: Transaction, token: NewQuarantinedToken): Promise<number> {
   const { company, sealed, reason, linkId = null, successorOf = null } = token;
   const { environment, companyId } = company;
@@ -70,7 +70,7 @@ export interface Successor extends CompanyKey {
   readonly refreshToken: string;
 }
 
-/** The token that came for the one with this hash and could not be stored, if there is one. */
+/** The token that replaced the one with this hash and could not be stored, if there is one. */
 export async function findSuccessor(
   tx: Pick<Transaction, 'quarantinedToken'>,
   where: { readonly environment: Environment; readonly successorOf: string },
@@ -79,7 +79,7 @@ export async function findSuccessor(
   return row ? { ...row, environment: where.environment } : undefined;
 }
 
-/** Forgets what was kept in place of the token with this hash. */
+/** Deletes what was kept as successor of the token with this hash. */
 export async function deleteSuccessors(
   tx: Transaction,
   { environment, successorOf }: { readonly environment: Environment; readonly successorOf: string | null },
@@ -95,7 +95,7 @@ export interface QuarantinedTokenRow extends Omit<QuarantinedToken, 'environment
 
 export type QuarantineFilter = Partial<CompanyKey> & PageQuery;
 
-/** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
+/** Newest first. Throws `invalid_request` for a cursor that no response gave. */
 export async function listQuarantinedTokens(
   db: Database,
   { limit, cursor, ...filter }: QuarantineFilter,
@@ -110,7 +110,7 @@ export async function listQuarantinedTokens(
   return pageOf(rows as QuarantinedTokenRow[], limit, ({ id }) => String(id));
 }
 
-/** Deletes one for good; gives its company. Throws `quarantined_token_not_found`. */
+/** Deletes one permanently; returns its company. Throws `quarantined_token_not_found`. */
 export async function deleteQuarantinedToken(tx: Transaction, id: bigint): Promise<CompanyKey> {
   const [row] = await tx.$queryRaw<CompanyKey[]>`
     DELETE FROM muster.quarantined_tokens WHERE id = ${id} RETURNING environment, company_id::text AS "companyId"`;
@@ -121,7 +121,7 @@ export async function deleteQuarantinedToken(tx: Transaction, id: bigint): Promi
   );
 }
 
-/** Deletes those that were received more than so many days ago. */
+/** Deletes tokens received more than this many days ago. */
 export async function removeOldQuarantinedTokens(db: Database, days: number): Promise<void> {
   await db.prisma.$executeRaw`
     DELETE FROM muster.quarantined_tokens WHERE received_at < now() - ${days}::int * interval '1 day'`;

@@ -1,11 +1,11 @@
-// muster.queue_stops: when each queue was last found stopped. Whichever worker finds it writes the row, one statement at a time. All times are the database's.
+// muster.queue_stops: when each queue was last found stopped. Any worker writes the row, one statement at a time. All times are the database's.
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 
-/** A queue that is stopped again and again within this time is one issue. */
+/** Repeated stops of a queue within this time are one issue. */
 const SHOWN_MINUTES = 10;
 
-/** A condition: a queue was found stopped lately. */
+/** SQL: a queue was found stopped within that time. */
 export const A_QUEUE_WAS_STOPPED = Prisma.sql`EXISTS (
   SELECT FROM muster.queue_stops WHERE found_at > now() - make_interval(mins => ${SHOWN_MINUTES}::int))`;
 

@@ -1,8 +1,8 @@
-// muster.refresh_breakers: a circuit breaker for the refreshes of each environment. A database whose refresh tokens were spent elsewhere, by the installation that a backup was
-// taken of or by a second one, must not offer them all to the service.
+// muster.refresh_breakers: a circuit breaker for the refreshes of each environment. If the refresh tokens of a database were spent elsewhere, by the original of
+// a restored backup or by a second installation, it must not send all of them to the service.
 //
 //   one at a time -> side by side   a refresh was granted; after a restart, a restore or an opening, ten in a row
-//   side by side -> one at a time   the service refused a refresh token, or the server or the table of the tokens is another one than before: it may have been restored
+//   side by side -> one at a time   the service refused a refresh token, or the server or the table of tokens has changed: it may have been restored
 //   any -> open                     three refusals within ten minutes, and more than a quarter of the refreshes of that time; or tokens are being restored
 //   open -> one at a time           two trials in a row were granted, no company is held any more, a person closed it, or the server was started again
 //
@@ -12,44 +12,44 @@ import type { CompanyKey, Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
 
-/** Refusals that open a breaker. */
+/** This many refusals open a breaker. */
 const REFUSALS = 3;
-/** The time in which they count. */
+/** Refusals count for this long. */
 const MINUTES = 10;
-/** They must be more than one in so many refreshes: a few companies always leave. */
+/** Refusals must be more than one in this many refreshes: a few companies always leave. */
 const ONE_IN = 4;
 const MINUTES_BETWEEN_TRIALS = 5;
 /** Trials in a row that close a breaker. */
 const GRANTS_TO_CLOSE = 2;
-/** Trials in a row after which refreshes go side by side where many tokens may be spent: of a backup, some are good. */
+/** Trials in a row after which refreshes go side by side where many tokens may be spent: some tokens of a backup still work. */
 const GRANTS_TO_TRUST = 10;
 
 const TOKENS_TABLE = Prisma.sql`'muster.tokens'::regclass::oid::bigint`;
-/** A condition on a breaker `b`: the server and the table of the tokens are still those with which it was written. */
+/** SQL: the server and the table of tokens are those with which breaker `b` was written. */
 const IS_SAME_PLACE = Prisma.sql`(b.server_started_at = pg_postmaster_start_time() AND b.tokens_table = ${TOKENS_TABLE}) IS TRUE`;
-/** A condition on a breaker `b`: refreshes go side by side, unless it is open. */
+/** SQL: refreshes go side by side, unless breaker `b` is open. */
 const IS_TRUSTED = Prisma.sql`(b.is_trusted AND ${IS_SAME_PLACE})`;
 
-/** A condition on a row `t` of muster.tokens and its breaker `b`: the pair is older than the opening. */
+/** SQL, on a row `t` of muster.tokens and its breaker `b`: the pair is older than the opening. */
 export const IS_OLDER_THAN_OPENING = Prisma.sql`(t.refreshed_at < b.opened_at AND ${IS_SAME_PLACE})`;
 
-/** A condition on a breaker `b`: it is open, and holds some company. */
+/** SQL: breaker `b` is open and holds at least one company. */
 const IS_OPEN = Prisma.sql`(b.opened_at IS NOT NULL AND EXISTS (
   SELECT FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
   WHERE t.environment = b.environment AND c.reauthorization_reason IS NULL AND ${IS_OLDER_THAN_OPENING}))`;
 
-/** A condition on a row `t` of muster.tokens: its refresh token may be sent while others are. */
+/** SQL, on a row `t` of muster.tokens: its refresh token may be sent while others are. */
 export const MAY_GO_SIDE_BY_SIDE = Prisma.sql`EXISTS (
   SELECT FROM muster.refresh_breakers b
   WHERE b.environment = t.environment AND CASE WHEN ${IS_OPEN} THEN t.refreshed_at >= b.opened_at ELSE ${IS_TRUSTED} END)`;
 
-/** A condition on a breaker `b`, with the length of a lease in ms: no trial is under way. A trial that lasts longer than any lease was written before the clock went back. */
+/** SQL, on a breaker `b`, with the length of a lease in ms: no trial is under way. A trial that is older than any lease was written before the clock went back. */
 const isIdle = (leaseMs: number) =>
   Prisma.sql`(b.trial_until IS NULL OR b.trial_until NOT BETWEEN clock_timestamp() AND clock_timestamp() + ${leaseMs}::float8 * interval '1 millisecond')`;
 
 /**
- * The company of an open breaker `b` whose token is tried next, where it is time to. A company whose last attempt failed keeps no other from its turn. The time is not that of
- * the transaction: one that began before the breaker opened, and waited for its row, would take the next trial for one of before the clock went back.
+ * The company of an open breaker `b` whose token is tried next, if it is time. A company whose last attempt failed does not delay others. It does not use the time of the
+ * transaction: a transaction that began before the breaker opened, and waited for its row, would mistake the next trial for one from before the clock went back.
  */
 const NEXT_TRIAL = Prisma.sql`CASE WHEN b.next_trial_at NOT BETWEEN clock_timestamp() AND clock_timestamp() + ${MINUTES_BETWEEN_TRIALS} * interval '1 minute' THEN (
   SELECT t.company_id FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
@@ -57,8 +57,8 @@ const NEXT_TRIAL = Prisma.sql`CASE WHEN b.next_trial_at NOT BETWEEN clock_timest
   ORDER BY t.company_id IS NOT DISTINCT FROM b.trial_company_id, t.transient_failures > 0, t.refreshed_at DESC, t.company_id LIMIT 1) END`;
 
 /**
- * `free`: the refresh token may be sent while others are. `alone`: as a trial. `waiting`: after the trial that is under way. `held`: not until the breaker is closed, or comes to
- * this company.
+ * `free`: the refresh token may be sent while others are. `alone`: as a trial. `waiting`: after the trial that is under way. `held`: not before the breaker is closed, or
+ * reaches this company.
  */
 export type Turn = 'free' | 'alone' | 'waiting' | 'held';
 
@@ -87,8 +87,8 @@ const isTrial = ({ company: { environment, companyId }, epoch }: Attempt) =>
   Prisma.sql`b.environment = ${environment} AND b.trial_company_id = ${companyId}::uuid AND b.trial_epoch = ${epoch}`;
 
 /**
- * Begins a trial under a lease that the transaction has taken. False while another trial is under way, and where it is not this company's turn, or not any more. In another
- * place than before, everything begins anew.
+ * Begins a trial under a lease that the transaction has taken. False while another trial is under way, and if it is not this company's turn. In another
+ * database than before, the count begins again.
  */
 export async function beginTrial(
   tx: Transaction,
@@ -111,12 +111,12 @@ export async function beginTrial(
   return begun > 0;
 }
 
-/** Ends a trial that is under way still: its outcome says nothing of the tokens. */
+/** Ends a trial whose outcome says nothing about the tokens. */
 export async function endTrial(db: Pick<Transaction, '$executeRaw'>, attempt: Attempt): Promise<void> {
   await db.$executeRaw`UPDATE muster.refresh_breakers b SET trial_epoch = NULL, trial_until = NULL WHERE ${isTrial(attempt)}`;
 }
 
-/** A refresh was granted, and its pair is stored. Counts where it was a trial, and once however often it is repeated. */
+/** Records that a refresh was granted and its pair stored. Counts if it was a trial, and once however often it is repeated. */
 export async function recordGrant(tx: Transaction, attempt: Attempt): Promise<void> {
   const closes = Prisma.sql`(${IS_OPEN} AND b.grants + 1 >= ${GRANTS_TO_CLOSE})`;
   await tx.$executeRaw`
@@ -129,7 +129,7 @@ export async function recordGrant(tx: Transaction, attempt: Attempt): Promise<vo
     WHERE ${isTrial(attempt)}`;
 }
 
-/** The service refused a refresh token for a reason that is not known. True when that opened the breaker. */
+/** Records that the service refused a refresh token for an unknown reason. True when that opened the breaker. */
 export async function recordRefusal(tx: Transaction, attempt: Attempt): Promise<boolean> {
   const { environment } = attempt.company;
   await tx.$queryRaw`SELECT FROM muster.refresh_breakers WHERE environment = ${environment} FOR UPDATE`;
@@ -160,7 +160,7 @@ export async function openBreakers(tx: Transaction): Promise<void> {
       server_started_at = pg_postmaster_start_time(), tokens_table = ${TOKENS_TABLE}`;
 }
 
-/** A person says what the tokens are: refreshes go one at a time until ten in a row are granted. Returns the environments whose breaker was open. */
+/** Closes the breakers for a person: refreshes go one at a time until ten in a row are granted. Returns the environments whose breaker was open. */
 export async function closeBreakers(
   tx: Transaction,
   { environment = null }: { environment?: Environment | null | undefined } = {},
@@ -177,7 +177,7 @@ export async function closeBreakers(
     .toSorted();
 }
 
-/** Whether the company's attempt without an outcome was begun before this database was in its place: the refusal of its token is not explained by it. */
+/** Whether the company's attempt without an outcome began before this database was in its place: then the attempt does not explain the refusal of its token. */
 export async function wasAttemptedElsewhere(tx: Transaction, { environment, companyId }: CompanyKey): Promise<boolean> {
   const rows = await tx.$queryRaw<unknown[]>`
     SELECT FROM muster.tokens t JOIN muster.refresh_breakers b USING (environment)

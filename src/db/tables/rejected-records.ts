@@ -1,5 +1,5 @@
 // muster.rejected_records: a record that could not be kept, and why. Page writing inserts them with the page (mirror/page-writer.ts), under the lock of the
-// list; they go with their walk, or move with its ledger (ledger.ts), and by age.
+// list; they are deleted with their walk or by age, or move with its ledger (ledger.ts).
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma, type RejectedRecord } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -9,24 +9,24 @@ import { inPieces } from '../statements/in-pieces.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
-/** With the list and the run that it belongs to. `text` is the record as it was received, in base64, and no more than `keptText` keeps. */
+/** With its list and run. `text` is the record as received, in base64, cut to what `keptText` keeps. */
 export type RejectedRecordRow = CompanyKey &
   Pick<RejectedRecord, 'id' | 'page' | 'position' | 'reason' | 'text'> & { readonly runId: string; readonly resource: string };
 
 export type RejectedRecordFilter = Partial<CompanyKey & Pick<RejectedRecordRow, 'resource'>> & PageQuery;
 
-/** Records that are kept of a walk's pass; what is rejected beyond them is counted. */
+/** Rejected records kept per pass of a walk; more are only counted. */
 export const MOST_KEPT = 1_000;
-/** Bytes of a text that are kept. */
+/** Bytes kept of a text. */
 const MOST_BYTES = 8_192;
 const MOST_BASE64 = 4 * Math.ceil(MOST_BYTES / 3);
 
-/** The text of a rejected record as it is kept: its beginning, where it is long. */
+/** The stored text of a rejected record: its beginning, if it is long. */
 export function keptText(text: Buffer): string {
   return text.subarray(0, MOST_BYTES).toString('base64');
 }
 
-/** Whether only the beginning of a text was kept; of earlier versions, too, whose texts are whole. */
+/** Whether only the beginning of a text was kept. Earlier versions kept whole texts. */
 export function isCut(text: Buffer): boolean {
   return text.length >= MOST_BYTES;
 }
@@ -34,8 +34,8 @@ export function isCut(text: Buffer): boolean {
 const CURSOR = /^(production|test)\|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\|[a-z][a-z0-9_]*\|\d{1,18}$/;
 
 /**
- * What the newest walk of each list has rejected: by environment, company and resource, then as it came. Throws `invalid_request` for a cursor that
- * no answer gave. An index knows the walks that rejected anything; of each no more records are read than a page holds.
+ * The records that the newest walk of each list rejected: by environment, company and resource, then in page order. Throws `invalid_request` for a cursor that
+ * no response gave. An index finds the walks with rejected records; no more of them are read than a page holds.
  */
 export async function listRejectedRecords(db: Database, filter: RejectedRecordFilter): Promise<Page<RejectedRecordRow>> {
   const { environment, companyId, resource, limit, cursor } = filter;
@@ -49,7 +49,7 @@ export async function listRejectedRecords(db: Database, filter: RejectedRecordFi
     ...(companyId ? [Prisma.sql`w.company_id = ${companyId}::uuid`] : []),
     ...(resource ? [Prisma.sql`w.resource = ${resource}`] : []),
     ...(afterId ? [Prisma.sql`${list} >= ${last}`] : []),
-    // By a value and not by a join: lists are looked up, however many there are. A comparison with it would be taken to hold for one walk alone.
+    // A value instead of a join keeps it a look-up per list. The planner assumes that a comparison with a value holds for one walk.
     Prisma.sql`(SELECT TRUE FROM muster.lists l
       WHERE l.environment = w.environment AND l.company_id = w.company_id AND l.resource = w.resource AND l.last_run_id = w.run_id)`,
   ];

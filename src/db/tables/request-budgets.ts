@@ -1,6 +1,6 @@
-// muster.request_budgets: what all workers together may ask of an environment's API. Workers lease slots of its schedule and write what
-// a refusal taught, each in one statement that names the version it goes by; nothing else is locked under its row but the rows of
-// muster.request_shares. Its times are those of the database's clock, and come out as durations.
+// muster.request_budgets: what all workers together may ask of an environment's API. Workers lease slots of its schedule and store what
+// a refusal taught, each in one statement that names the version that it read; only rows of muster.request_shares are locked after its row.
+// Times are those of the database's clock, and are returned as durations.
 import type { Environment } from '../../core/company.js';
 import type { RequestBudget } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -8,17 +8,17 @@ import type { Transaction } from '../connection/transaction.js';
 
 export interface BudgetRow
   extends Pick<RequestBudget, 'version' | 'rate' | 'fallback' | 'seeking' | 'progress' | 'announced' | 'atOnce'> {
-  /** Seconds since what is known changed last. */
+  /** Seconds since the last change. */
   readonly elapsed: number;
-  /** Of these, seconds in which nobody was to ask. */
+  /** Seconds of these in which no worker was to ask. */
   readonly paused: number;
-  /** Seconds until somebody may ask again; 0 = now. */
+  /** Seconds until a worker may ask again; 0 = now. */
   readonly pause: number;
-  /** Seconds of the schedule that were leased and are still to come. */
+  /** Seconds of the schedule that are leased and still to come. */
   readonly lead: number;
 }
 
-/** Adds the environment's row where there is none. */
+/** Adds the environment's row if it is missing. */
 export async function addBudget(db: Database, { environment }: { environment: Environment }): Promise<void> {
   await db.prisma.$executeRaw`INSERT INTO muster.request_budgets (environment) VALUES (${environment}) ON CONFLICT DO NOTHING`;
 }
@@ -36,8 +36,8 @@ export async function readBudget(db: Database, { environment }: { environment: E
 }
 
 /**
- * Leases the schedule's next slots, `interval` seconds apart; undefined when something else is known by now. `startsAt`: the first one, and
- * `now`, in milliseconds by the database's clock. Slots are leased some seconds ahead at most: what lies further ahead was written before
+ * Leases the schedule's next slots, `interval` seconds apart; undefined if the version has changed. `startsAt`: the first one, and
+ * `now`, in milliseconds by the database's clock. Slots are leased some seconds ahead at most: a slot further ahead was leased before
  * the clock jumped back.
  */
 export async function leaseSlots(
@@ -60,8 +60,8 @@ export async function leaseSlots(
 export const LEASED_AHEAD_SECONDS = 0.4;
 
 /**
- * Writes what a refusal taught. Returns false when something else is known by now. Slots that were leased before are void, but other workers
- * use theirs until they hear of it: the next one is behind these.
+ * Stores what a refusal taught. Returns false if the version has changed. Slots that were leased before are void, but other workers
+ * use theirs until they read the change: the next slot comes after these.
  */
 export async function changeBudget(
   db: Database,
@@ -77,7 +77,7 @@ export async function changeBudget(
   return changed > 0;
 }
 
-/** Nobody asks for so many seconds: what is known of the limit stays. A longer pause that was asked for before stays, too. */
+/** Pauses all workers for this many seconds: what is known of the limit stays. A longer pause stays too. */
 export async function pauseBudget(
   db: Database,
   { environment, pause }: { environment: Environment; pause: number },
@@ -89,7 +89,7 @@ export async function pauseBudget(
     WHERE environment = ${environment} AND resumes_at < clock_timestamp() + make_interval(secs => ${pause}::float8)`;
 }
 
-/** Notes the limit that the service's headers tell. */
+/** Stores the limit that the service's headers announce. */
 export async function announceLimit(
   db: Database,
   { environment, announced }: { environment: Environment; announced: number },
@@ -99,7 +99,7 @@ export async function announceLimit(
     WHERE environment = ${environment} AND announced IS DISTINCT FROM ${announced}::float8`;
 }
 
-/** Notes how many requests at once go well, for the next start of a process. */
+/** Stores how many requests at once go well, for the next start of a process. */
 export async function rememberAtOnce(
   db: Database,
   { environment, atOnce }: { environment: Environment; atOnce: number },
@@ -107,15 +107,15 @@ export async function rememberAtOnce(
   await db.prisma.$executeRaw`UPDATE muster.request_budgets SET at_once = ${atOnce} WHERE environment = ${environment}`;
 }
 
-/** Locks the environment's budget until the transaction ends: shares are divided by one worker at a time. */
+/** Locks the environment's budget until the transaction ends: one worker at a time divides the shares. */
 export async function lockBudget(tx: Transaction, { environment }: { environment: Environment }): Promise<void> {
   await tx.$executeRaw`SELECT 1 FROM muster.request_budgets WHERE environment = ${environment} FOR UPDATE`;
 }
 
-/** What an environment's API is asked for, all workers together. */
+/** What all workers together ask of an environment's API. */
 export interface BudgetUse extends Pick<RequestBudget, 'rate' | 'announced'> {
   readonly environment: Environment;
-  /** Requests at once of all workers, each by its own bound; null while none works. */
+  /** Requests at once of all workers, each by its own limit; null while no worker is running. */
   readonly held: number | null;
   readonly waiting: number;
   readonly used: number;

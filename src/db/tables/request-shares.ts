@@ -1,5 +1,5 @@
-// muster.request_shares: what each worker asks of an environment's API. A worker writes its own row; where requests at once have a bound, it
-// does so under the lock of the environment's budget (lockBudget), so that the shares never exceed it.
+// muster.request_shares: what each worker asks of an environment's API. A worker writes its own row; if requests at once are limited, it
+// does so under the lock of the environment's budget (lockBudget), so that the shares never exceed the limit.
 import type { Environment } from '../../core/company.js';
 import type { RequestShare } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -9,7 +9,7 @@ type Client = Pick<Database['prisma'] | Transaction, '$executeRaw' | '$queryRaw'
 
 export type Share = Pick<RequestShare, 'worker' | 'wanted' | 'held' | 'waiting' | 'used' | 'refused'>;
 
-/** Longer than a worker that lives is ever silent: the share of a dead one is then the others'. */
+/** Longer than a running worker is ever silent: afterwards its share belongs to the others. */
 export const SHARE_TIMEOUT_SECONDS = 6;
 
 export async function reportShare(
@@ -24,7 +24,7 @@ export async function reportShare(
       used = EXCLUDED.used, refused = EXCLUDED.refused, seen_at = clock_timestamp()`;
 }
 
-/** Shares of the workers that live, by their names, and the database's time in seconds. */
+/** Shares of the running workers, by worker name, and the database's time in seconds. */
 export async function readShares(
   client: Client,
   { environment }: { environment: Environment },
@@ -36,7 +36,7 @@ export async function readShares(
   return { shares: rows.map(({ worker, wanted, held }) => ({ worker, wanted, held })), now: rows[0]?.now ?? 0 };
 }
 
-/** Rows of processes that ended long ago. */
+/** Deletes rows of processes that ended long ago. */
 export async function removeOldShares(client: Client): Promise<void> {
   await client.$executeRaw`DELETE FROM muster.request_shares WHERE seen_at < now() - interval '1 hour'`;
 }

@@ -1,10 +1,10 @@
-// muster.runs, counted for metrics and the overview; all else that is done to the table stands in runs.ts.
+// muster.runs, counted for metrics and the overview; runs.ts has everything else about the table.
 import type { Environment } from '../../core/company.js';
 import type { Transaction } from '../connection/transaction.js';
 import { IS_PAUSED, WAITS_FOR_SYNC } from './runs.js';
 import type { EndStatus } from './walks.js';
 
-/** Of one environment; of both where it is not given. */
+/** Restricts to one environment, or to none. */
 export interface InEnvironment {
   readonly environment?: Environment | null | undefined;
 }
@@ -22,7 +22,7 @@ export function countActiveRuns(
 }
 
 /**
- * For how many seconds the run that is first in line has been due, or null. The run of a paused company stands in no line, and one that waits to retry
+ * For how many seconds the first run in line has been due, or null. Runs of paused companies are not in line, and runs that wait to retry
  * not yet.
  */
 export async function measureWait(
@@ -47,7 +47,7 @@ export function countLastRuns(db: Pick<Transaction, '$queryRaw'>): Promise<{ sta
     WHERE c.status = 'active' GROUP BY r.status`;
 }
 
-/** How the nightly runs ended that were made since a night began; `finished` counts cancelled ones, too. */
+/** How the nightly runs made since a night began have ended; `finished` includes cancelled ones. */
 export async function countNight(
   db: Pick<Transaction, '$queryRaw'>,
   { since, environment = null }: InEnvironment & { readonly since: Date },

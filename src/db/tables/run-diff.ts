@@ -1,4 +1,4 @@
-// What changed in a list between two of its runs, read from muster.change_batches. It looks and locks nothing.
+// What changed in a list between two of its runs, read from muster.change_batches. Reads only, and locks nothing.
 import type { CompanyKey } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import type { Database } from '../connection/database.js';
@@ -7,7 +7,7 @@ import { READ_TIMEOUT } from '../connection/session.js';
 import { cursorAt, readCursor } from '../statements/cursor.js';
 import { LargerPage, PAGE_BYTES } from './feed.js';
 
-/** A run, as far as it says where in the feed it stands. */
+/** A run, with its place in the feed. */
 export interface DiffRun {
   readonly id: string;
   readonly seq: bigint;
@@ -17,9 +17,9 @@ export interface DiffRun {
 export interface DiffQuery extends CompanyKey {
   readonly resource: string;
   readonly run: DiffRun;
-  /** An earlier run of the company; undefined: the list as it was before its first run. */
+  /** An earlier run of the company; undefined for the list before its first run. */
   readonly against: DiffRun | undefined;
-  /** Before and after of each member as JSON, or as the text of it, which programs that round numbers can carry. */
+  /** The values of each member before and after, as JSON or as its text, which programs that round numbers can carry. */
   readonly values: 'json' | 'text';
   readonly limit: number;
   readonly cursor?: string | undefined;
@@ -30,13 +30,13 @@ export interface DiffQuery extends CompanyKey {
 export interface DiffRow {
   readonly id: string;
   readonly op: 'insert' | 'update' | 'delete' | 'restore';
-  /** Whether the feed has both versions still: else `changes` is empty. */
+  /** Whether the feed still has both versions; otherwise `changes` is empty. */
   readonly isKept: boolean;
   /** An array as JSON text, with every digit. */
   readonly changes: string;
 }
 
-/** The sync before a run that walked a list to its end; undefined where there is none. */
+/** The sync before a run that walked a list to its end; undefined if there is none. */
 export async function findRunBefore(
   db: Pick<Database, 'prisma'>,
   { environment, companyId, resource, seq }: CompanyKey & { readonly resource: string; readonly seq: bigint },
@@ -49,13 +49,13 @@ export async function findRunBefore(
   return row;
 }
 
-/** Between two snapshots retention could remove what the first has found. */
+/** One snapshot: between two, retention could remove what the first one found. */
 const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '15s';
   SET LOCAL statement_timeout = '${READ_TIMEOUT}'; SET LOCAL enable_seqscan = off; SET LOCAL jit = off`;
 
 /**
- * The records that changed between the two runs, by their ids; one that is again as it was is left out, and a page may be short for it. What a
- * person decided between them (an approved hold) counts to the run before. Throws `changes_expired` where changes of that time are no longer kept, and
+ * The records that changed between the two runs, by id. A record that changed back is left out, so a page may be short. An approval
+ * between the runs (a hold) belongs to the earlier run. Throws `changes_expired` if changes of that time are no longer kept, and
  * `LargerPage`.
  */
 export function readDiff(
@@ -91,12 +91,12 @@ export function readDiff(
   });
 }
 
-/** Records that are compared at once: of each, both versions and what differs stand in the server's memory. */
+/** Records compared at once: the server keeps both versions and the difference of each in memory. */
 const IDS_AT_ONCE = 50;
 
 /**
- * `found`: records of the portion, before it was cut to its bytes. `bytes`: of this row and all before it. `isTooLarge`: the reader has no memory for the row,
- * which is the first, and its changes are left out.
+ * `found`: records of the portion, before it was cut to its bytes. `bytes`: of this row and all rows before it. `isTooLarge`: the reader has no memory for this row,
+ * the first one, and its changes are left out.
  */
 type FoundRow = DiffRow & {
   readonly isSame: boolean;
@@ -112,7 +112,7 @@ function expired(keptSince: Date | null): MusterError {
   );
 }
 
-/** Batches of a list are in the order of their ids. One whose run retention has removed is older than any run that is there. */
+/** The batches of a list are ordered by id. A batch whose run retention has removed is older than any run that exists. */
 const SPAN = `
   WITH batch AS MATERIALIZED (
     SELECT b.id, COALESCE(r.seq, 0) AS seq FROM muster.change_batches b LEFT JOIN muster.runs r ON r.id = b.run_id
@@ -124,21 +124,21 @@ const SPAN = `
     (SELECT changed_at FROM feed) AS "keptSince",
     COALESCE((SELECT first_seq FROM feed), (SELECT next_seq FROM muster.change_sequence WHERE "only")) = 1 AS "isWhole"`;
 
-/** The changes of a batch `b`: position, id and op. `of`: a condition of their ids, which are called ID in it. */
+/** The changes of a batch `b`: position, id and op. `of`: a condition on their ids, called ID in it. */
 const changesOf = (of: string) => `
   SELECT r.position, r.record_id AS id, r.op FROM muster.changes r WHERE r.batch_id = b.id AND ${of.replaceAll('ID', 'r.record_id')}
   UNION ALL
   SELECT w.n::int - 1, w.id, COALESCE(w.op, 'insert') FROM unnest(b.ids, b.ops) WITH ORDINALITY AS w(id, op, n) WHERE ${of.replaceAll('ID', 'w.id')}`;
 
-/** The record of the change at a place; null where it was erased. */
+/** The record of the change at a place; null if it was erased. */
 const dataAt = (batch: string, position: string) => `(
   SELECT CASE WHEN b.ids[${position} + 1] IS NULL THEN (SELECT r.data FROM muster.changes r WHERE r.batch_id = b.id AND r.position = ${position})
     ELSE convert_from(substr(b.texts, b.starts[${position} + 1] - b.texts_from + 1, b.lengths[${position} + 1]), 'UTF8')::jsonb END
   FROM muster.change_batches b WHERE b.id = ${batch})`;
 
 /**
- * Finds the ids of the page first, then the first and last change of each, and of those that begin with an update the version before, in the
- * earlier batches of the list. Members are compared by their bytes, as rows of the mirror are: 1.5 and 1.50 differ.
+ * Finds the ids of the page first, then the first and last change of each. For ids that begin with an update it finds the version before in the
+ * earlier batches of the list. Members are compared by their bytes, like rows of the mirror: 1.5 and 1.50 differ.
  */
 const DIFF = `
   WITH RECURSIVE change AS MATERIALIZED (
@@ -188,5 +188,5 @@ const DIFF = `
   ) differing) counted
   WHERE bytes <= $9::float8 OR bytes = octet_length(changes) ORDER BY id`;
 
-/** For whoever looks at their plans. */
+/** For examining the plans. */
 export const DIFF_STATEMENTS = { span: SPAN, page: DIFF } as const;

@@ -1,4 +1,4 @@
-// muster.runs as people are shown them: some by their ids, or newest first, page by page. Reads alone, and locks nothing.
+// muster.runs as people see them: by id, or newest first in pages. Reads only, and locks nothing.
 import { ENVIRONMENTS } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -7,7 +7,7 @@ import { isGiven, newestRows } from '../statements/newest-page.js';
 import { RUN_TRIGGERS, type RunRow } from './runs.js';
 import { readShownWalk, type ShownWalk, type ShownWalkJson, WALK_STATUSES, WALKS_OF_RUN } from './walks.js';
 
-/** A run as far as people are shown it, with its walks in order. */
+/** A run as people see it, with its walks in order. */
 export type ShownRun = Pick<
   RunRow,
   | 'id'
@@ -25,7 +25,7 @@ export type ShownRun = Pick<
   | 'finishedAt'
 > & { readonly walks: readonly ShownWalk[] };
 
-/** These runs, in any order; without the ones that are not there. In one statement, whose text is the same for any number. */
+/** These runs, in any order; missing ones are left out. One statement, whose text is the same for any number. */
 export async function findRuns(db: Database, { ids }: { ids: readonly string[] }): Promise<ShownRun[]> {
   const rows = await db.prisma.$queryRaw<(Omit<ShownRun, 'walks'> & { walks: ShownWalkJson[] })[]>`
     SELECT id, environment, company_id AS "companyId", trigger, kind, mode, status, attempts, start_after AS "startAfter", error,
@@ -36,27 +36,27 @@ export async function findRuns(db: Database, { ids }: { ids: readonly string[] }
 
 export type RunFilter = Partial<Pick<RunRow, 'companyId' | 'environment' | 'status' | 'trigger'>> &
   PageQuery & {
-    /** Runs that were asked for at `since` or later, and before `until`. */
+    /** Runs requested at `since` or later, and before `until`. */
     readonly since?: Date | undefined;
     readonly until?: Date | undefined;
-    /** Runs with a walk of this list. No index knows them: a page looks through `LOOKED_THROUGH` runs, and may be short or empty. */
+    /** Runs with a walk of this list. No index finds them: a page examines `LOOKED_THROUGH` runs, and may be short or empty. */
     readonly resource?: string | undefined;
   };
 
 const LOOKED_THROUGH = 2_000;
 
-/** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
+/** Newest first. Throws `invalid_request` for a cursor that no response gave. */
 export async function listRuns(db: Database, filter: RunFilter): Promise<Page<ShownRun>> {
   const { limit, resource } = filter;
   const looked = runsOf(filter, resource === undefined ? limit + 1 : LOOKED_THROUGH);
-  // By a value and not by EXISTS, for which PostgreSQL may read all walks of the list instead of looking the run's up.
+  // A value instead of EXISTS: for EXISTS PostgreSQL may read all walks of the list instead of looking the run's up.
   const walks =
     resource && Prisma.sql`WHERE (SELECT TRUE FROM muster.walks w WHERE w.run_id = r.id AND w.resource = ${resource} LIMIT 1)`;
   const found = await db.prisma.$queryRaw<{ id: string; seq: bigint }[]>`
     SELECT id, seq FROM (${looked}) r ${walks || Prisma.empty} ORDER BY seq DESC LIMIT ${limit + 1}::int`;
   const ids = pageBySeq(found, limit);
   const runs = new Map((await findRuns(db, { ids: ids.data.map(({ id }) => id) })).map((run) => [run.id, run]));
-  // A run that retention has removed meanwhile is not missed.
+  // Retention may have removed a run since its id was read.
   const page = { ...ids, data: ids.data.flatMap(({ id }) => runs.get(id) ?? []) };
   if (!walks || page.nextCursor !== undefined) return page;
   const [last] = await db.prisma.$queryRaw<{ seq: bigint | null; count: number }[]>`
@@ -68,7 +68,7 @@ function runsOf({ companyId, environment, status, trigger, since, until, cursor 
   const given = [...isGiven('environment', environment), ...isGiven('status', status), ...isGiven('trigger', trigger)];
   const { conditions, ...bounds } = askedBetween(since, until);
   const page = { table: 'runs', ...bounds, limit, cursor } as const;
-  // A company's runs are few enough to be looked through.
+  // A company has few enough runs to scan.
   if (companyId !== undefined)
     return newestRows({ ...page, conditions: [...isGiven('company_id', companyId, 'uuid'), ...given, ...conditions] });
   const choices = given.length > 0 && {
@@ -80,9 +80,9 @@ function runsOf({ companyId, environment, status, trigger, since, until, cursor 
 }
 
 /**
- * Runs that were asked for from one time on and before another. Pages go by `seq`, which grows with the time but for transactions that overlap; none
- * lasts for so long as five minutes. So a run that is older or younger by more bounds `seq`, over an index. `IS TRUE` keeps the exact condition from
- * being taken for a way to find the rows, which would then be sorted, however many.
+ * Runs requested from one time on and before another. Pages follow `seq`, which grows with the time except for transactions that overlap; none
+ * lasts five minutes. So a run that is older or younger by more than that bounds `seq`, by an index. `IS TRUE` keeps the planner from using the exact
+ * condition to find the rows, which it would then sort, however many there are.
  */
 function askedBetween(since: Date | undefined, until: Date | undefined) {
   return {
@@ -98,7 +98,7 @@ function askedBetween(since: Date | undefined, until: Date | undefined) {
   };
 }
 
-/** A `seq` below those of all runs that were asked for from then on. */
+/** A `seq` below those of all runs requested from then on. */
 export function seqBefore(since: Date): Prisma.Sql {
   return Prisma.sql`COALESCE((SELECT b.seq FROM muster.runs b WHERE b.created_at < ${since}::timestamptz - interval '5 minutes'
     ORDER BY b.created_at DESC LIMIT 1), 0)`;

@@ -1,14 +1,14 @@
-// muster.run_requests: companies for which a run was asked for together with many others, and is not made yet. The request for many inserts rows;
-// whoever makes the run, or finds that it cannot be made, deletes its company's in the same transaction. No foreign key: it would lock every
-// connection for as long as the request takes, and with it the opening of walks. Lock order: connections, run_requests.
+// muster.run_requests: companies for which a run was requested together with many others, and is not made yet. The request for many inserts rows;
+// the transaction that makes a company's run, or finds that it cannot be made, deletes the company's rows. No foreign key: it would lock every
+// connection for the length of the request, and delay the opening of walks. Lock order: connections, run_requests.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
 import { rowsOf } from './connections.js';
 
 /**
- * Asks for a run of each active company: of one environment, or whose last run has that status, where they are given. Returns how many
- * companies they are, with those that were asked for already. In the order of the keys, or two requests at once could wait for each other.
+ * Requests a run for each active company: of one environment, or whose last run has that status, if given. Returns the number of
+ * companies, including those with an earlier request. Inserts in key order: otherwise two requests at once could wait for each other.
  */
 export async function insertRunRequests(
   db: Database,
@@ -36,8 +36,8 @@ export function findRunRequests(db: Database, { limit }: { limit: number }): Pro
 }
 
 /**
- * Deletes the requests for these companies, and returns whose they were. `unlocked`: companies among them whose connections the caller could
- * not lock. Their requests go only where there is no such company any more.
+ * Deletes the requests for these companies, and returns the companies that had one. `unlocked`: companies whose connections the caller could
+ * not lock. Their requests are deleted only if the company is gone.
  */
 export function takeRunRequests(
   tx: Transaction,

@@ -1,5 +1,5 @@
-// muster.runs: one sync of one company, or one second reading of its lists (`kind`). Requests insert a row, the worker that has claimed it writes it under the claim's epoch; cancelling
-// and removing a company write it, too. Lock order: connections, lists, runs, walks. A new run's row is nobody else's to lock, so that its
+// muster.runs: one sync of one company, or one verification of its lists (`kind`). Requests insert a row, and the worker that has claimed it writes it under the claim's epoch; cancelling
+// and removing a company write it, too. Lock order: connections, lists, runs, walks. No other process locks the row of a new run, so its
 // walks may take lists over.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { type ErrorView, MusterError } from '../../core/errors.js';
@@ -12,7 +12,7 @@ import { type RunNews, tellOfEnd } from './notifications.js';
 import { type EndStatus, endWalks, type RunKind, type WalkRow, type WalkStatus } from './walks.js';
 
 export type RunStatus = WalkStatus;
-/** What syncs are asked for by, and what second readings are: a person, or the share of the night. muster.runs makes `kind` of it. */
+/** What requests syncs and verifications: a person, or the share of the night. The table derives `kind` from it. */
 export const SYNC_TRIGGERS = ['onboarding', 'nightly', 'manual', 'reauthorization', 'resync'] as const;
 export const VERIFY_TRIGGERS = ['verify', 'nightly_verify'] as const;
 export const RUN_TRIGGERS = [...SYNC_TRIGGERS, ...VERIFY_TRIGGERS] as const;
@@ -32,13 +32,13 @@ export interface RunRow extends Omit<Run, 'environment' | 'trigger' | 'kind' | '
   readonly walks: readonly WalkRow[];
 }
 
-/** A claim on a run: `epoch` names it, and a later claim by anyone ends it. */
+/** A claim on a run: `epoch` names it, and any later claim ends it. */
 export type RunClaim = Pick<Run, 'id' | 'epoch'>;
 
-/** What may be claimed next: `epoch` is that of the claim before. */
+/** A run that may be claimed: `epoch` is that of the claim before. */
 export type ClaimableRun = RunClaim & Pick<CompanyKey, 'environment'>;
 
-/** A run that a worker has claimed, and the walks that are left of it, in order. */
+/** A claimed run, with the walks that are left of it, in order. */
 export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequested' | 'deaths'> {
   readonly company: CompanyKey;
   readonly trigger: RunTrigger;
@@ -50,29 +50,29 @@ export interface ClaimedRun extends RunClaim, Pick<Run, 'attempts' | 'cancelRequ
 export type WalkToDo = Pick<WalkRow, 'id' | 'resource' | 'position' | 'pages'>;
 
 /**
- * How long a worker may be silent before its run is anyone's. Too short only costs a takeover, since the epoch keeps the slow
- * worker from writing; too long leaves the runs of a dead worker lying.
+ * A run whose worker is silent for this long may be claimed by any worker. Too short only costs a takeover, since the epoch keeps the slow
+ * worker from writing; too long delays the runs of a dead worker.
  */
 const CLAIM_TIMEOUT_SECONDS = 5;
 
 /**
- * Whether the company of a row of muster.runs is paused: nothing is asked of the service for it. By a value and not by EXISTS, for which
+ * SQL: the company of a row of muster.runs is paused, and nothing is requested from the service for it. A value instead of EXISTS: for EXISTS
  * PostgreSQL may read all companies instead of looking one up.
  */
 export const IS_PAUSED = Prisma.sql`(COALESCE((
   SELECT c.status FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id), '') = 'paused')`;
 
 /**
- * Whether a row of muster.runs is a second reading while its company is being synced: it waits for the end of that, and reads a mirror at rest. No
- * sync waits for a second reading.
+ * SQL: a row of muster.runs is a verification while its company is being synced. It waits for the end of the sync, to read a mirror at rest. No
+ * sync waits for a verification.
  */
 export const WAITS_FOR_SYNC = Prisma.sql`(runs.kind = 'verify' AND COALESCE((
   SELECT TRUE FROM muster.runs s WHERE s.environment = runs.environment AND s.company_id = runs.company_id AND s.kind = 'sync'
     AND s.status IN ('queued', 'running') LIMIT 1), FALSE))`;
 
 /**
- * The status of a row of muster.runs that is looked up by its id, as an expression, which no index has. By the statistics from before a night no run is
- * under way, so that PostgreSQL would rather read all that are than look one up.
+ * SQL: the status of a row of muster.runs that is looked up by id, as an expression that no index has. By the statistics from before a night no run is
+ * running, and PostgreSQL would rather read all running ones than look one up.
  */
 export const STATUS_OF_ONE = Prisma.sql`(runs.status || '')`;
 
@@ -90,7 +90,7 @@ export interface LastRun extends CompanyKey, Pick<RunRow, 'id' | 'epoch' | 'stat
   readonly isWaiting: boolean;
 }
 
-/** Of each company its active run of a kind or else its last one. By LATERAL, which looks them up, however many runs there are. */
+/** For each company its active run of a kind, or else its last one. LATERAL looks them up, however many runs there are. */
 export async function lastRunsOf(
   tx: Transaction,
   { companies, kind }: { companies: readonly CompanyKey[]; kind: RunKind },
@@ -110,10 +110,10 @@ export async function lastRunsOf(
     ) last`;
 }
 
-/** Age from which a run has only the attempts that it has left: however often it is asked for, it ends within the night. */
+/** An older run keeps only the attempts that it has left: however often it is requested, it ends within the night. */
 const MOST_HOURS_OF_NEW_ATTEMPTS = 6;
 
-/** Runs that wait to retry start now, with all their attempts before them as new ones would have: who asks again may have mended something. */
+/** Starts runs that wait to retry, with all the attempts of a new run: the person who requests it may have mended something. */
 export async function startRunsNow(tx: Transaction, { ids }: { ids: readonly string[] }): Promise<void> {
   if (ids.length === 0) return;
   await tx.$executeRaw`
@@ -122,7 +122,7 @@ export async function startRunsNow(tx: Transaction, { ids }: { ids: readonly str
     WHERE id = ANY(${ids}::uuid[]) AND start_after > now()`;
 }
 
-/** Ends runs that wait to retry, with the error for which they wait. Returns which: one that began meanwhile goes on. */
+/** Ends runs that wait to retry, with the error of their last attempt. Returns which: a run that has started again goes on. */
 export async function failWaitingRuns(tx: Transaction, { ids }: { ids: readonly string[] }): Promise<string[]> {
   if (ids.length === 0) return [];
   const rows = await tx.$queryRaw<{ id: string }[]>`
@@ -149,8 +149,8 @@ export function insertRuns(
 const PAGES = Prisma.sql`(SELECT COALESCE(sum(w.pages), 0) FROM muster.walks w WHERE w.run_id = runs.id)`;
 
 /**
- * Claims the run if it is due and nobody alive has it. While the company is paused its run only waits, or is cancelled. A claim that was not
- * given up counts as a death, the first of its kind where pages were committed since the last one.
+ * Claims the run if it is due and no live worker has it. The run of a paused company waits, or is cancelled. A claim that was not
+ * given up counts as a death, and as the first one if pages were committed since the last.
  */
 export async function claimRun(db: Database, { id, worker }: { id: string; worker: string }): Promise<ClaimedRun | undefined> {
   const [row] = await db.prisma.$queryRaw<(Omit<ClaimedRun, 'company'> & CompanyKey)[]>`
@@ -174,9 +174,9 @@ export function findClaimableRuns(db: Database, { limit }: { limit: number }): P
 }
 
 /**
- * Says that the worker works on these runs, and on no other: a claim whose work ended in an error that kept it from being released must
- * lapse. Returns the claims that still stand, and what their workers must know. Waits for no lock: while a large company is removed its run is
- * locked for minutes, and the claims of all others would lapse.
+ * Records that the worker works on these runs, and on no others: a claim that an error kept from being released must
+ * lapse. Returns the claims that still hold, and what their workers must know. Waits for no lock: while a large company is removed its run is
+ * locked for minutes, and all other claims would lapse.
  */
 export function renewClaims(
   db: Database,
@@ -191,7 +191,7 @@ export function renewClaims(
     SELECT id, epoch, cancel_requested AS "cancelRequested", ${IS_PAUSED} AS paused FROM muster.runs WHERE ${isClaimed}`;
 }
 
-/** Gives a claim up, so that anyone may go on with the run. Returns whether the claim still stood. */
+/** Gives a claim up, so that any worker may go on with the run. Returns whether it still held. */
 export async function releaseRun(db: Database, { id, epoch }: RunClaim): Promise<boolean> {
   const released = await db.prisma.$executeRaw`
     UPDATE muster.runs SET holder = NULL WHERE id = ${id}::uuid AND epoch = ${epoch} AND ${STATUS_OF_ONE} = 'running'`;
@@ -199,8 +199,8 @@ export async function releaseRun(db: Database, { id, epoch }: RunClaim): Promise
 }
 
 /**
- * Gives a claim up after an attempt that failed: the run is queued again, and starts no sooner than in `delaySeconds`; at once where it was
- * cancelled meanwhile, which whoever claims it next sees.
+ * Gives a claim up after a failed attempt: the run is queued again, and starts in `delaySeconds` at the earliest. A run that was
+ * cancelled is due at once, and the next claim sees the cancellation.
  */
 export async function postponeRun(
   db: Database,
@@ -213,9 +213,9 @@ export async function postponeRun(
 }
 
 /**
- * Ends a run under a claim, and with it the walks that have not succeeded; `news`: what people are told where they do not know it. Does
- * nothing, and returns false, when the claim does not stand any more, and when the run would succeed without one of its walks: a server that
- * was replaced by its replica may have lost a walk's end.
+ * Ends a run under a claim, and with it the walks that have not succeeded; `news`: what people are told unless they know it. Does
+ * nothing, and returns false, if the claim no longer holds, or if the run would succeed without one of its walks: a server
+ * replaced by its replica may have lost a walk's end.
  */
 export async function endRun(
   db: Pick<Database, 'steps'>,
@@ -237,8 +237,8 @@ export async function endRun(
 }
 
 /**
- * A running run ends before its next page, by its worker or by whoever claims it next. One that is queued is cancelled at once, and its walks
- * with it. A run that has ended stays as it is.
+ * Cancels a run. A running one ends before its next page, by its worker or by the next claim. A queued one is cancelled at once with its walks.
+ * A run that has ended stays as it is.
  */
 export async function cancelRun(db: Pick<Database, 'steps'>, { id }: { id: string }): Promise<void> {
   await runStep(
@@ -256,8 +256,8 @@ export async function cancelRun(db: Pick<Database, 'steps'>, { id }: { id: strin
 }
 
 /**
- * Locks the run until the transaction ends, or throws `fenced` when the run is over or somebody else has claimed it since. Without the
- * lock, a worker that was frozen could begin, on waking, a walk that its successor has finished.
+ * Locks the run until the transaction ends, or throws `fenced` if it is over or was claimed again. Without the
+ * lock, a frozen worker that wakes could begin a walk that its successor has finished.
  */
 export async function lockRun(tx: Transaction, { id, epoch }: RunClaim): Promise<{ trigger: string; mode: string }> {
   const [row] = await tx.$queryRaw<{ trigger: string; mode: string }[]>(lockedRun({ id, epoch }));
@@ -265,7 +265,7 @@ export async function lockRun(tx: Transaction, { id, epoch }: RunClaim): Promise
   return row;
 }
 
-/** The same as a query for a statement to draw from: no row where the claim does not stand. */
+/** The same as a query inside a statement: no row if the claim no longer holds. */
 export function lockedRun({ id, epoch }: RunClaim): Prisma.Sql {
   return Prisma.sql`SELECT trigger, mode FROM muster.runs
     WHERE id = ${id}::uuid AND epoch = ${epoch}::bigint AND ${STATUS_OF_ONE} = 'running' FOR SHARE`;
@@ -273,7 +273,7 @@ export function lockedRun({ id, epoch }: RunClaim): Prisma.Sql {
 
 /**
  * Removes runs that ended more than `days` ago, at most `limit` of them, with their walks, ledgers and rejected records. The newest run of an
- * onboarded company stays, and so does each to which a list or an open hold refers: the last one, and the one that proved it. Returns how many.
+ * onboarded company stays, and each run to which a list or an open hold refers: the last one, and the one that proved it. Returns how many.
  */
 export function removeOldRuns(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {
   return db.prisma.$executeRaw`
@@ -292,7 +292,7 @@ export function removeOldRuns(db: Database, { days, limit }: { days: number; lim
       ORDER BY r.seq LIMIT ${limit}::int)`;
 }
 
-/** Cancels the runs of a company that is removed, and ends every claim on them; their walks are the caller's to end. */
+/** Cancels the runs of a removed company, and ends every claim on them; the caller ends their walks. */
 export async function cancelRunsOf(tx: Transaction, company: CompanyKey): Promise<void> {
   await tx.$executeRaw`
     UPDATE muster.runs SET status = 'cancelled', cancel_requested = TRUE, epoch = epoch + 1, finished_at = now()

@@ -1,8 +1,8 @@
-// muster.schema_columns, schema_resources and schema_cursor: the schema log. Which keys the records of a resource have had, and which column of its
-// typed view each is. Whoever writes the log locks the cursor first, so that one process at a time does; nothing else is locked behind it.
+// muster.schema_columns, schema_resources and schema_cursor: the schema log. It holds the keys that the records of a resource have had, and the column of the
+// typed view that each key has. A writer of the log locks the cursor first, so one process at a time writes; no other lock is taken after it.
 //
-//   unnamed -> column    the type is decided: name, type and position stay as they are for good
-//   column  -> with text the first value came that does not fit: a second column was added beside it
+//   unnamed -> column    the type is decided: name, type and position never change again
+//   column  -> with text the first value of another type came: a second column was added
 import { Prisma, type SchemaColumn } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import type { Transaction } from '../connection/transaction.js';
@@ -13,8 +13,8 @@ export const COLUMN_TYPES = ['text', 'boolean', 'numeric', 'date', 'timestamptz'
 export type ColumnType = (typeof COLUMN_TYPES)[number];
 
 /**
- * The kind of a value, as muster.kind_of has it: that of JSON, but that texts which are days or moments are told apart. Those written as days or
- * moments beyond the years 1 to 9999 (`…_beyond`) are shown as texts alone.
+ * The kind of a value, as in muster.kind_of: the kinds of JSON, with days and moments told apart from other texts. Days and
+ * moments outside the years 1 to 9999 (`…_beyond`) are shown only as texts.
  */
 export type Kind =
   | 'null'
@@ -29,7 +29,7 @@ export type Kind =
   | 'object';
 export type Kinds = Readonly<Partial<Record<Kind, number>>>;
 
-/** A key of a resource's records. `values` are those that are not null. */
+/** A key of a resource's records. `values` counts values that are not null. */
 export interface KeyRow extends Omit<SchemaColumn, 'id' | 'type' | 'kinds' | 'values' | 'nulls' | 'misfits'> {
   readonly type: ColumnType | null;
   readonly kinds: Kinds;
@@ -57,30 +57,30 @@ export interface Sighting {
   readonly lastSeenAt: Date;
 }
 
-/** Changes that one transaction counts at most, but for a batch that has more: their members must not take much memory. */
+/** Changes that one transaction counts at most, except in a larger batch: their members must not take much memory. */
 const COUNTED_AT_ONCE = { batches: 100, changes: 4_000, bytes: 32 * 1024 * 1024 };
 
-/** A part of the feed: the changes behind `after`, up to and including `through`. */
+/** A part of the feed: the changes after `after`, up to and including `through`. */
 export interface FeedSpan {
   readonly after: bigint;
   readonly through: bigint;
 }
 
 /**
- * Columns of keys that a view has at most: each may need another one for what does not fit, and PostgreSQL takes 1,600. Keys without a column stand
+ * Columns of keys that a view has at most: each may need another one for values of other types, and PostgreSQL allows 1,600. Keys without a column are
  * in `_rest`.
  */
 export const MOST_COLUMNS = 750;
-/** Keys of a resource that the log has at most. A member that is called by an id, as in a map of people, would bring new ones for ever. */
+/** Keys of a resource that the log has at most. Members named by an id, as in a map of people, would bring new ones without end. */
 export const MOST_KEYS = 2_000;
 
-/** A key that has values and no column, of a resource that has room for one. Objects alone want none: they are flattened. */
+/** SQL: a key that has values and no column, of a resource with room for one. Keys that only hold objects need none: objects are flattened. */
 const IS_UNDECIDED = Prisma.sql`c.name IS NULL AND c.values > 0
   AND c.resource NOT IN (
     SELECT resource FROM muster.schema_columns WHERE position IS NOT NULL GROUP BY resource HAVING count(*) >= ${MOST_COLUMNS}::int)
   AND (cardinality(c.path) = 2 OR c.kinds - 'null' <> jsonb_build_object('object', c.kinds -> 'object'))`;
 
-/** Whether there is anything to count or to decide; one look, which is all that a sweep costs while nothing changes. */
+/** Whether there is anything to count or to decide: the only cost of a sweep while nothing changes. */
 export async function hasNews(db: Pick<Database, 'prisma'>): Promise<boolean> {
   const [row] = await db.prisma.$queryRaw<{ news: boolean }[]>`
     SELECT EXISTS (SELECT FROM muster.change_batches WHERE first_seq > (SELECT seq FROM muster.schema_cursor))
@@ -100,7 +100,7 @@ export async function moveSchemaCursor(tx: Transaction, { seq }: { seq: bigint }
   await tx.schemaCursor.updateMany({ data: { seq } });
 }
 
-/** The next part of the feed that has a number; undefined where there is none. */
+/** The next numbered part of the feed; undefined if there is none. */
 export async function nextSpan(tx: Transaction, { after }: { after: bigint }): Promise<FeedSpan | undefined> {
   const { batches, changes, bytes } = COUNTED_AT_ONCE;
   const [row] = await tx.$queryRaw<{ through: bigint | null }[]>`
@@ -112,7 +112,7 @@ export async function nextSpan(tx: Transaction, { after }: { after: bigint }): P
   return row!.through === null ? undefined : { after, through: row!.through };
 }
 
-/** The part of a statement that reads the records of a span as they were changed to. Texts are unpacked once a batch. */
+/** SQL: reads the records of a span as they were changed to. Texts are unpacked once per batch. */
 function recordsOf({ after, through }: FeedSpan): Prisma.Sql {
   return Prisma.sql`
     batch AS MATERIALIZED (
@@ -130,8 +130,8 @@ function recordsOf({ after, through }: FeedSpan): Prisma.Sql {
 }
 
 /**
- * Counts what `record` (resource, environment, run_id, changed_at, data) holds, by key and kind; what objects hold, too, one level down. Of keys that the
- * log does not have, no more than it has room for, and one.
+ * SQL: counts what `record` (resource, environment, run_id, changed_at, data) holds, by key and kind, with the members of objects one level down. Counts one more
+ * new key than the log has room for.
  */
 export const SIGHTINGS = Prisma.sql`
   SELECT seen.* FROM (SELECT resource, path, kind, count, "firstSeenAt", "lastSeenAt", environment, "runId", is_known,
@@ -160,7 +160,7 @@ export interface Misfits {
   readonly kinds: readonly Kind[];
 }
 
-/** Notes the lists with such values in `record` (resource, environment, company_id, data); a company that was removed has none. */
+/** Records the lists with such values in `record` (resource, environment, company_id, data); a removed company has none. */
 export function recordMisfits(misfits: readonly Misfits[]): Prisma.Sql {
   return Prisma.sql`
     INSERT INTO muster.schema_misfits (environment, company_id, resource)
@@ -178,7 +178,7 @@ export async function recordMisfitsOf(tx: Transaction, span: FeedSpan, misfits: 
   await tx.$executeRaw`WITH ${recordsOf(span)} ${recordMisfits(misfits)}`;
 }
 
-/** Every key of these resources, those that have a column first, in the order of their positions. */
+/** Every key of these resources, keys with a column first, by position. */
 export async function readKeys(db: Pick<Transaction, 'schemaColumn'>, resources: readonly string[]): Promise<KeyRow[]> {
   const rows = await db.schemaColumn.findMany({
     where: { resource: { in: [...resources] } },
@@ -193,7 +193,7 @@ function keyRow(row: Omit<SchemaColumn, 'id'>): KeyRow {
   return { ...row, ...counts, type: row.type as ColumnType | null, kinds: row.kinds as Kinds };
 }
 
-/** Writes keys that are new, or were counted again. The caller has locked the log. */
+/** Writes new and newly counted keys. The caller has locked the log. */
 export async function writeKeys(tx: Transaction, rows: readonly KeyRow[]): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO muster.schema_columns AS c
@@ -207,7 +207,7 @@ export async function writeKeys(tx: Transaction, rows: readonly KeyRow[]): Promi
       misfits = EXCLUDED.misfits, first_seen_at = EXCLUDED.first_seen_at, last_seen_at = EXCLUDED.last_seen_at`;
 }
 
-/** Resources whose first records came with these runs, where they are new to the log. */
+/** Resources, new to the log, whose first records came with these runs. */
 export async function addResources(
   tx: Transaction,
   rows: readonly { readonly resource: string; readonly firstRunId: string | null }[],
@@ -215,14 +215,14 @@ export async function addResources(
   await tx.schemaResource.createMany({ data: rows.map((row) => ({ ...row })), skipDuplicates: true });
 }
 
-/** Notes that records of the resource had keys for which the log, or the view, had no room. */
+/** Records that the resource had keys for which the log, or the view, had no room. */
 export async function recordKeysLeftOut(tx: Transaction, { resource }: { resource: string }): Promise<void> {
   await tx.$executeRaw`
     INSERT INTO muster.schema_resources (resource, keys_left_out_at) VALUES (${resource}, now())
     ON CONFLICT (resource) DO UPDATE SET keys_left_out_at = now()`;
 }
 
-/** When the first run of each of these resources had ended: a key that was seen later is new. Null while it has not. */
+/** When the first run of each of these resources ended: a key seen later is new. Null before that. */
 export async function settledSince(tx: Transaction, resources: readonly string[]): Promise<Map<string, Date | null>> {
   const rows = await tx.$queryRaw<{ resource: string; since: Date | null }[]>`
     SELECT s.resource, CASE WHEN s.first_run_id IS NULL THEN s.rebuilt_at WHEN r.id IS NULL THEN '1970-01-01' ELSE r.finished_at END AS since
@@ -230,7 +230,7 @@ export async function settledSince(tx: Transaction, resources: readonly string[]
   return new Map(rows.map(({ resource, since }) => [resource, since]));
 }
 
-/** A key without a column all of whose first run was counted: nothing more is known by waiting. */
+/** A key without a column whose whole first run was counted: waiting tells nothing more. */
 export interface Due {
   readonly resource: string;
   readonly path: readonly string[];
@@ -238,7 +238,7 @@ export interface Due {
   readonly isWhole: boolean;
 }
 
-/** Keys that have values and no column, and whose first run has ended and is counted up to its last change. */
+/** Keys with values and without a column whose first run has ended and is counted up to its last change. */
 export function findDue(tx: Transaction, { seq }: { seq: bigint }): Promise<Due[]> {
   return tx.$queryRaw<Due[]>`
     SELECT c.resource, c.path, EXISTS (
@@ -250,7 +250,7 @@ export function findDue(tx: Transaction, { seq }: { seq: bigint }): Promise<Due[
           AND b.resource = c.resource AND (b.first_seq IS NULL OR b.first_seq > ${seq})))`;
 }
 
-/** The columns of one resource, or of all, in the order in which they were added. Throws `invalid_request` for a cursor that no answer gave. */
+/** The columns of one resource, or of all, in the order in which they were added. Throws `invalid_request` for a cursor that no response gave. */
 export async function listColumns(
   db: Pick<Database, 'prisma'>,
   { resource, limit, cursor }: { resource?: string | undefined } & PageQuery,
@@ -270,7 +270,7 @@ export function isColumn(row: KeyRow): row is ColumnRow {
   return row.position !== null;
 }
 
-/** Asks that these resources be counted anew, from the mirror. */
+/** Requests that these resources be counted again from the mirror. */
 export async function askForRebuild(db: Pick<Database, 'prisma'>, resources: readonly string[]): Promise<void> {
   await db.prisma.$executeRaw`
     INSERT INTO muster.schema_resources (resource, rebuild_asked_at) SELECT resource, now() FROM unnest(${resources}::text[]) AS resource
@@ -287,7 +287,7 @@ export async function recordRebuilt(tx: Transaction, { resource }: { resource: s
   await tx.schemaResource.updateMany({ where: { resource }, data: { rebuildAskedAt: null, rebuiltAt: new Date() } });
 }
 
-/** Forgets which lists of the resource have values that do not fit. */
+/** Forgets which lists of the resource have values of another type. */
 export async function forgetMisfits(tx: Transaction, { resource }: { resource: string }): Promise<void> {
   await tx.schemaMisfit.deleteMany({ where: { resource } });
 }

@@ -1,6 +1,6 @@
-// muster.second_readings: the newest second reading of each list, and muster.second_reading_records, what one that is under way has received (its
-// notes; src/mirror/verification-read.ts makes them). A second reading has a row of muster.walks, as a walk has, and writes it here: begun, counted
-// and ended under the claim of its run. It locks no list, and nothing that a walk locks but its own run and its own row.
+// muster.second_readings: the newest verification of each list, and muster.second_reading_records, the records that a running one has received (its
+// notes; src/mirror/verification-read.ts makes them). A verification has a row of muster.walks, as a walk has: it is begun, counted
+// and ended here under the claim of its run. It locks no list, and of what a walk locks only its own run and its own row.
 import type { CompanyKey, Environment } from '../../core/company.js';
 import { inTurns } from '../../core/turns.js';
 import { Prisma } from '../../generated/prisma/client.js';
@@ -13,7 +13,7 @@ import { isOf, rowsOf } from './connections.js';
 import type { ListKey } from './lists.js';
 import { lockedRun, type RunClaim } from './runs.js';
 
-/** What a second reading found, as it stands in muster.walks and as the API shows it. */
+/** What a verification found, as muster.walks stores and the API shows it. */
 export interface VerifyResult {
   readonly missing: number;
   readonly extra: number;
@@ -23,7 +23,7 @@ export interface VerifyResult {
   readonly compared: number;
   readonly as_of: string | null;
   readonly sample: readonly { readonly id: string; readonly kind: string; readonly members?: readonly string[] }[];
-  /** What speaks against the end at which the last verified walk took the list to be read. */
+  /** Evidence against the end at which the last verified walk stopped reading. */
   readonly contradiction?: string;
 }
 
@@ -32,7 +32,7 @@ export interface ReadingClaim {
   readonly run: RunClaim;
 }
 
-/** Begins the reading, from the beginning of its list whatever one before has noted. Returns whether the run is ours still. */
+/** Begins the verification at the start of its list, whatever an earlier one has noted. Returns whether the run is still ours. */
 export async function beginReading(db: Pick<Database, 'steps'>, { walkId, run }: ReadingClaim): Promise<boolean> {
   const rows = await runStep(
     db,
@@ -48,8 +48,8 @@ export async function beginReading(db: Pick<Database, 'steps'>, { walkId, run }:
 }
 
 /**
- * The parts of a statement that counts what was read so far, under the claim of the run: `reading` has a row only while the run is ours and the reading
- * is under way. It locks that row, so that whatever the statement writes by it is seen by everyone who ends or restarts the reading (eraseFromReadings).
+ * SQL: counts what was read so far, under the claim of the run: `reading` has a row only while the run is ours and the verification
+ * is running. It locks that row, so that eraseFromReadings, or whatever else ends or restarts the verification, sees what the statement writes.
  */
 export function countedReading({
   walkId,
@@ -77,7 +77,7 @@ export async function countReceived(
   return row!.count;
 }
 
-/** Ends the reading with what it found, and forgets its notes. Returns false where the run is not ours any more, or the reading was restarted. */
+/** Ends the verification with its findings, and deletes its notes. Returns false if the run is not ours any more, or the verification was restarted. */
 export async function endReading(
   db: Pick<Database, 'steps'>,
   { walkId, run, list, result }: ReadingClaim & { list: ListKey; result: VerifyResult },
@@ -104,7 +104,7 @@ export async function endReading(
   return rows.length > 0;
 }
 
-/** Forgets the notes of readings whose run is over: one that failed for good, or was cancelled. */
+/** Deletes the notes of verifications whose run is over: failed or cancelled. */
 export async function removeOldNotes(db: Pick<Database, 'steps'>): Promise<void> {
   await runStep(
     db,
@@ -116,7 +116,7 @@ export async function removeOldNotes(db: Pick<Database, 'steps'>): Promise<void>
   );
 }
 
-/** Takes what readings have noted of a company's records out of the database: notes, and ids in samples. Counts stay. */
+/** Deletes what verifications have noted of a company's records: notes, and ids in samples. Counts stay. */
 export async function eraseReadingsOf(tx: Transaction, company: CompanyKey): Promise<void> {
   const walks = await tx.$queryRaw<{ id: string }[]>`
     SELECT id FROM muster.walks WHERE ${isOf(company)} AND kind = 'verify'
@@ -133,8 +133,8 @@ export async function eraseReadingsOf(tx: Transaction, company: CompanyKey): Pro
 }
 
 /**
- * Takes records of a list out of the samples of its readings, those with the prefix too, and restarts the readings that are under way. Those may know the
- * records by other ids, and would write them again by the marks that they began with: so all of their notes go, and their workers begin anew.
+ * Removes records of a list, and records with the prefix, from the samples of its verifications, and restarts the running ones. A running one may know the
+ * records by other ids, and would store them again by the suppressions that it started with: so all of its notes are deleted, and its worker starts again.
  */
 export async function eraseFromReadings(
   tx: Transaction,
@@ -147,15 +147,15 @@ export async function eraseFromReadings(
       (SELECT jsonb_agg(f) FROM jsonb_array_elements(verify -> 'sample') f
        WHERE f ->> 'id' <> ALL(${ids}::text[]) AND NOT starts_with(f ->> 'id', ${prefix ?? null}::text) IS TRUE), '[]'))
     WHERE ${isOfList} AND verify IS NOT NULL`;
-  // Before the notes are deleted: this waits for the statement that is writing some.
+  // This comes before the notes are deleted: it waits for a statement that is writing some.
   await tx.$executeRaw`UPDATE muster.walks SET status = 'queued' WHERE ${isOfList} AND status = 'running'`;
   await tx.$executeRaw`
     DELETE FROM muster.second_reading_records WHERE walk_id IN (SELECT w.id FROM muster.walks w WHERE ${isOfList} AND w.status <> 'succeeded')`;
 }
 
 /**
- * Companies whose turn it is: the active ones that had none for longest, as many as the share says, without those of this night. Only those
- * come whose sync of this night has ended; whoever must wait for it keeps its turn.
+ * Companies whose turn it is: the active ones that waited longest, as many as the share says, without those of this night. The
+ * company's sync of this night must have ended; a company that waits for it keeps its turn.
  */
 export function findVerifyTurns(
   db: Pick<Database, 'prisma'>,
@@ -177,7 +177,7 @@ export function findVerifyTurns(
     WHERE last.created_at >= ${nightBeganAt}::timestamptz AND last.finished_at IS NOT NULL`;
 }
 
-/** Notes that these companies had their turn. */
+/** Records that these companies had their turn. */
 export async function recordVerifyTurns(
   db: Pick<Database, 'prisma'>,
   { companies }: { companies: readonly CompanyKey[] },

@@ -1,4 +1,4 @@
-// muster.sessions: who is signed in to the control room. Signing in inserts a row, requests move `seen_at`, signing out deletes it. All times are
+// muster.sessions: sessions of the control room. Signing in inserts a row, requests move `seen_at`, signing out deletes it. All times are
 // the database's. No other lock is taken with one.
 import { Prisma, type Session } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -6,17 +6,17 @@ import type { Transaction } from '../connection/transaction.js';
 
 export type SessionRow = Pick<Session, 'name' | 'role' | 'tokenId' | 'tokenProof'>;
 
-/** A session ends after so long without a request: a working day. */
+/** A session ends after this time without a request: a working day. */
 const IDLE_SECONDS = 8 * 3_600;
-/** The time of a request is written down once in so many seconds: a page with live parts asks all the time. */
+/** The time of a request is stored once in this many seconds: a page with live parts sends requests all the time. */
 const SEEN_SECONDS = 60;
 
-/** Neither the session `s` nor the named token `t` that it was begun with has ended. */
+/** SQL: neither the session `s` nor the named token `t` that began it has ended. */
 const LIVES = Prisma.sql`s.ends_at > now() AND s.seen_at > now() - make_interval(secs => ${IDLE_SECONDS}::int)
   AND (s.token_id IS NULL OR (t.revoked_at IS NULL AND COALESCE(t.expires_at > now(), TRUE)))`;
 const SESSIONS = Prisma.sql`muster.sessions s LEFT JOIN muster.named_tokens t ON t.id = s.token_id`;
 
-/** `wholeSeconds`: how long it lasts at most, however much it is used. */
+/** `wholeSeconds`: its longest lifetime, however much it is used. */
 export async function insertSession(
   tx: Transaction,
   {
@@ -33,7 +33,7 @@ export async function insertSession(
     VALUES (${idHash}, ${name}, ${role}, ${tokenId}::uuid, ${tokenProof}, now() + make_interval(secs => ${wholeSeconds}::int))`;
 }
 
-/** The session, seen now, if neither it nor the named token that it was begun with has ended. */
+/** The session, marked as seen, if neither it nor the named token that began it has ended. */
 export async function findSession(db: Database, { idHash }: { readonly idHash: string }): Promise<SessionRow | undefined> {
   const [found] = await db.prisma.$queryRaw<(SessionRow & { isStale: boolean })[]>`
     SELECT s.name, s.role, s.token_id::text AS "tokenId", s.token_proof AS "tokenProof",
@@ -45,7 +45,7 @@ export async function findSession(db: Database, { idHash }: { readonly idHash: s
   return session;
 }
 
-/** Those of these sessions that have not ended. They are not seen by it. */
+/** The sessions among these that have not ended. Does not mark them as seen. */
 export async function findActiveSessionIds(db: Pick<Database, 'prisma'>, idHashes: readonly string[]): Promise<string[]> {
   const rows = await db.prisma.$queryRaw<{ idHash: string }[]>`
     SELECT s.id_hash AS "idHash" FROM ${SESSIONS} WHERE s.id_hash = ANY(${idHashes}::text[]) AND ${LIVES}`;
@@ -56,7 +56,7 @@ export async function deleteSession(db: Database, { idHash }: { readonly idHash:
   await db.prisma.session.deleteMany({ where: { idHash } });
 }
 
-/** Removes sessions that nobody has used for so long that they have ended, at most `limit` of them. */
+/** Removes sessions that have ended for lack of use, at most `limit` of them. */
 export async function removeIdleSessions(db: Database, { limit }: { readonly limit: number }): Promise<void> {
   await db.prisma.$executeRaw`
     DELETE FROM muster.sessions WHERE id_hash IN (

@@ -7,7 +7,7 @@ import { type LockName, readHeldLock, tryLock } from './locks.js';
 const LONG_SECONDS = 60;
 const SAID_EVERY_MS = 60_000;
 
-/** The lock of a sweep that one process makes at a time. Where it is never free, which nobody would notice otherwise, the log says who has it. */
+/** The lock of a sweep that one process at a time makes. If it is never free, the log says which session has it: no other sign would show. */
 export class SweepLock {
   readonly #name: LockName;
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -20,7 +20,7 @@ export class SweepLock {
     this.#logger = logger;
   }
 
-  /** False where another process is at it. The lock ends with the transaction. */
+  /** False while another process has it. The lock ends with the transaction. */
   async take(tx: Transaction): Promise<boolean> {
     if (await tryLock(tx, this.#name)) return true;
     const { seconds, holders } = await readHeldLock(tx, this.#name);

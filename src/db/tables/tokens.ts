@@ -1,5 +1,5 @@
 // muster.tokens: the encrypted token pair of each company, and the lease under which one process at a time refreshes it. The epoch grows
-// with every lease and with every pair that is stored: a write under an older epoch finds no row. All times are the database's, since
+// with every lease and with every stored pair: a write under an older epoch finds no row. All times are the database's, since
 // processes on several machines compare them. Lock order: the connection before its token.
 import { type CompanyKey, companyNotFound } from '../../core/company.js';
 import type { ErrorCode } from '../../core/errors.js';
@@ -22,31 +22,31 @@ export interface Lease {
 export interface StoredToken extends Lease {
   /** Encrypted. */
   readonly accessToken: string | null;
-  /** Encrypted anew at every store, so that the ciphertext also names the edition. */
+  /** Encrypted again at every store, so that the ciphertext also names the edition. */
   readonly refreshToken: string;
-  /** The access token will be valid for some seconds yet. */
+  /** The access token is valid for some seconds yet. */
   readonly usable: boolean;
-  /** It is time to refresh. A retry that is later than any is ever put off was written before the clock went back. */
+  /** It is time to refresh. A retry planned later than the longest put-off was written before the clock went back. */
   readonly due: boolean;
   readonly refreshAt: Date;
   /** Failures in a row that were not the company's fault. */
   readonly transientFailures: number;
   /** The code of the last of them. */
   readonly lastFailure: ErrorCode | null;
-  /** How many of these were lost answers and the errors without an explanation. */
+  /** How many of these were lost answers or unexplained errors. */
   readonly putOffs: number;
-  /** The status and the error code of the last answer that granted nothing. */
+  /** The status and the error code of the last response that granted nothing. */
   readonly lastStatus: number | null;
   readonly lastError: string | null;
-  /** This refresh token was sent with an outcome that nobody knows; the attempt under way counts. */
+  /** This refresh token was sent with an unknown outcome; includes the running attempt. */
   readonly isUnanswered: boolean;
-  /** Whether a token that was just renewed was refused everywhere, and none was taken since. */
+  /** Whether a token that was just renewed was refused everywhere, and none was accepted since. */
   readonly isRefused: boolean;
-  /** Whether that was first so half a minute ago. */
+  /** Whether that began at least half a minute ago. */
   readonly isRefusedForLong: boolean;
-  /** Address of a list that takes tokens which the company's own record refuses. */
+  /** Address of a list that accepts tokens which the company's own record refuses. */
   readonly witness: string | null;
-  /** Whether the pair was stored less than a minute ago, and not before one was refused for long, and its access token has not expired: a 401 to it is no matter of its age. */
+  /** Whether the pair was stored less than a minute ago, not before the first of several refusals, and its access token has not expired: then a 401 is not a matter of its age. */
   readonly isJustRenewed: boolean;
   /** Another process may be refreshing it. */
   readonly isLeased: boolean;
@@ -55,13 +55,13 @@ export interface StoredToken extends Lease {
   readonly grantNumber: number;
   /** Tokens may be refreshed in this database. */
   readonly isOurs: boolean;
-  /** Whether it may be refreshed now, for the sake of the others of its environment. */
+  /** Whether the circuit breaker allows its refresh now. */
   readonly turn: Turn;
   /** The database's time when the row was read, for `wasRemovedSince`. */
   readonly readAt: string;
 }
 
-/** A token pair as it is written: encrypted once, so that a repeated write can recognize its own. Both times count from now. */
+/** A token pair to store: encrypted once, so that a repeated write recognizes its own. Both times count from now. */
 export interface SealedPair {
   readonly accessToken: string | null;
   readonly refreshToken: string;
@@ -70,25 +70,25 @@ export interface SealedPair {
 }
 
 /**
- * An access token used in its last seconds would expire on the way, and one whose end is counted in whole seconds ends up to one
- * earlier than it says. Of a very short lifetime, the last seconds are at most this share.
+ * An access token used in its last seconds would expire on the way, and one whose lifetime is in whole seconds may end a second
+ * earlier than it says. For a very short lifetime, the last seconds are at most this share.
  */
 const LAST_SECONDS = 5;
 const LAST_SHARE = 0.4;
 
-/** However long the service asks us to stay away. */
+/** The longest pause, whatever the service asks for. */
 export const LONGEST_RETRY_AFTER_SECONDS = 900;
 
-/** The longest that a refresh is ever put off. */
+/** The longest time for which a refresh is put off. */
 export const LONGEST_PUT_OFF_SECONDS = 3_600;
 
 /**
- * How long one process may refresh a company's token undisturbed. Too short and two send the same refresh token, which
- * costs the authorization; too long and a company waits after a crash, which costs half a minute.
+ * How long one process may refresh a company's token alone. Too short, and two processes send the same refresh token, which
+ * costs the authorization; too long, and a company waits after a crash, which costs half a minute.
  */
 export const LEASE_MS = 30_000;
 
-/** How a pair is stored: no attempt at a refresh of it was made yet. */
+/** The state of a stored pair before the first attempt to refresh it. */
 const UNTRIED = Prisma.sql`lease_owner = NULL, lease_until = NULL, attempt_started_at = NULL, ambiguous_attempts = 0,
   transient_failures = 0, last_failure = NULL, put_offs = 0, hastened_until = NULL, not_before = NULL, last_status = NULL, last_error = NULL`;
 
@@ -115,13 +115,13 @@ export async function findToken(tx: Transaction, company: CompanyKey): Promise<S
   return { company, ...row };
 }
 
-/** Whether the refresh token that is stored is this ciphertext. */
+/** Whether the stored refresh token is this ciphertext. */
 export async function isStored(tx: Transaction, { company, sealed }: { company: CompanyKey; sealed: string }): Promise<boolean> {
   const rows = await tx.$queryRaw<unknown[]>`SELECT FROM muster.tokens WHERE ${isOf(company)} AND refresh_token = ${sealed}`;
   return rows.length > 0;
 }
 
-/** The companies whose token is due, under no lease and not held, the longest due first; without companies that must authorize again. */
+/** The companies whose token is due, without a lease and not held, the longest due first; without companies that must authorize again. */
 export function findDueTokens(
   db: Database,
   { environments, limit }: { environments: string[]; limit: number },
@@ -137,8 +137,8 @@ export function findDueTokens(
 }
 
 /**
- * Stores the pair of a new authorization: it outdates the stored pair and every refresh of it that is under way. The first epoch
- * is the time, so that a company that was removed and came back never meets an old epoch again. `receivedAt`: a time of the database's, of a pair that was received before.
+ * Stores the pair of a new authorization: it replaces the stored pair and outdates every running refresh of it. The first epoch
+ * is the time, so that a company that was removed and came back never repeats an old epoch. `receivedAt`: a time of the database's, for a pair that was received earlier.
  */
 export async function saveToken(
   tx: Transaction,
@@ -161,9 +161,9 @@ export async function saveToken(
 }
 
 /**
- * Stores the answer to a refresh: replaces the pair whose refresh token was spent, and only that pair. Returns the new epoch, or
- * undefined when a newer authorization was stored meanwhile. A lease that was lost does not matter: the answer succeeds the token
- * that is stored, and to drop it would lose the company. Harmless when repeated.
+ * Stores the response to a refresh: replaces the pair whose refresh token was spent, and only that pair. Returns the new epoch, or
+ * undefined if a newer authorization was stored. A lost lease does not matter: the new pair succeeds the stored
+ * token, and dropping it would lose the company. Harmless when repeated.
  */
 export async function replaceToken(
   tx: Transaction,
@@ -186,14 +186,14 @@ interface Taking {
 }
 
 /**
- * Takes the right to refresh and moves the epoch; undefined while another process has it, while the tokens of the environment are not refreshed side by side, and in a database
+ * Takes the lease and moves the epoch; undefined while another process has it, while the environment's refreshes do not go side by side, and in a database
  * that is not the installation's.
  */
 export function takeLease({ prisma }: Database, taking: Taking): Promise<Lease | undefined> {
   return takeLeaseWhere(prisma, taking, MAY_GO_SIDE_BY_SIDE);
 }
 
-/** Takes the right to refresh this token alone. Undefined while another token of its environment is refreshed so. */
+/** Takes the lease for a trial. Undefined during another trial of the environment. */
 export function takeLeaseAlone(db: Database, taking: Taking): Promise<Lease | undefined> {
   return inTransaction(db, async (tx) => {
     const lease = await takeLeaseWhere(tx, taking, Prisma.sql`TRUE`);
@@ -205,7 +205,7 @@ export function takeLeaseAlone(db: Database, taking: Taking): Promise<Lease | un
   });
 }
 
-/** Takes the lease back that was just taken. */
+/** Undoes the lease that was just taken. */
 class NotItsTurn extends Error {}
 
 async function takeLeaseWhere(tx: Transaction, { company, owner }: Taking, condition: Prisma.Sql): Promise<Lease | undefined> {
@@ -218,8 +218,8 @@ async function takeLeaseWhere(tx: Transaction, { company, owner }: Taking, condi
 }
 
 /**
- * A lease longer than any that is given was written before the clock went back: an owner that died then would keep the company
- * waiting for as long as the clock jumped. The lease gets its whole length from now, in case its owner lives.
+ * A lease longer than the longest was written before the clock went back: an owner that died would keep the company
+ * waiting for the length of the jump. The lease gets its whole length from now, in case its owner is running.
  */
 export async function shortenLease(db: Database, company: CompanyKey): Promise<void> {
   await db.prisma.$executeRaw`
@@ -228,8 +228,8 @@ export async function shortenLease(db: Database, company: CompanyKey): Promise<v
 }
 
 /**
- * Writes down, right before the refresh token is sent, that it is about to be: until its outcome is written, the token is
- * unanswered, whatever becomes of this process. False when the lease was lost or less than `neededMs` is left of
+ * Stores, right before the refresh token is sent, that it is about to be: until its outcome is stored, the token is
+ * unanswered, even if this process dies. False if the lease was lost or less than `neededMs` is left of
  * it: then the token must not be sent.
  */
 export async function beginAttempt(db: Database, { company, epoch, neededMs }: Lease & { neededMs: number }): Promise<boolean> {
@@ -241,7 +241,7 @@ export async function beginAttempt(db: Database, { company, epoch, neededMs }: L
   return begun > 0;
 }
 
-/** Gives the lease back with no attempt made. With `retryAfterSeconds`, the next attempt is made no sooner than that. */
+/** Gives the lease back without an attempt. With `retryAfterSeconds`, the next attempt is made at that time at the earliest. */
 export async function releaseLease(
   db: Database,
   { company, epoch, retryAfterSeconds = null }: Lease & { retryAfterSeconds?: number | null },
@@ -275,7 +275,7 @@ export async function postponeRefresh(
     WHERE ${isOf(attempt.company)} AND epoch = ${attempt.epoch}`;
 }
 
-/** Gives the lease back permanently, for the company must authorize again. False when it was lost, or a newer pair was stored. */
+/** Gives the lease back permanently, because the company must authorize again. False if it was lost, or a newer pair was stored. */
 export async function abandonAttempt(
   tx: Transaction,
   { company, epoch, answer }: Lease & { answer: RefusingAnswer },

@@ -1,13 +1,13 @@
-// Lists that were never proved: since when their first proof is due, and what their newest walk has rejected. It reads muster.lists, muster.walks and
+// Lists that were never proved: since when their first proof is due, and the records that their newest walk rejected. Reads muster.lists, muster.walks and
 // muster.rejected_records, and locks nothing.
 import type { Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 
 /**
- * The condition that a list, `l`, of a company, `c`, was never proved within so many hours of its first walk and of the company's onboarding. A list that
- * no walk has opened has no row, and its company's onboarding counts, unless other lists of it were walked: then the list is new in the catalogue. A list
- * that its company does not have needs no proof.
+ * SQL: a list `l` of a company `c` was not proved within this many hours after its first walk and the company's onboarding. A list without
+ * a walk has no row, and the onboarding counts, unless other lists of the company were walked: then the list is new in the catalogue. A list
+ * that the company does not have needs no proof.
  */
 export function lacksFirstProof(hours: number): Prisma.Sql {
   return Prisma.sql`(l.last_verified_at IS NULL AND l.unavailable_since IS NULL AND GREATEST(c.created_at, l.begun_at) < now() - ${hours}::int * interval '1 hour'
@@ -16,8 +16,8 @@ export function lacksFirstProof(hours: number): Prisma.Sql {
 }
 
 /**
- * The condition that a list, `l`, of a company, `c`, was never proved and has no row, since the newest walk that read it to its end has rejected all that it
- * received. Counts of the walk do not say it: a record that stands in two pages is rejected twice.
+ * SQL: a list `l` of a company `c` was never proved and has no row, because the newest walk that read it to its end rejected every record. The walk's
+ * counts do not show it: a record that is in two pages is rejected twice.
  */
 export const REJECTS_ALL = Prisma.sql`(l.last_verified_at IS NULL AND l.records = 0 AND COALESCE((
     SELECT w.rejected > 0 FROM muster.walks w
@@ -25,16 +25,16 @@ export const REJECTS_ALL = Prisma.sql`(l.last_verified_at IS NULL AND l.records 
       AND w.status = 'succeeded' AND w.kind = 'sync' AND w.finished_at >= c.created_at
     ORDER BY w.finished_at DESC LIMIT 1), FALSE))`;
 
-/** A record that was rejected: why, and the beginning of its text. */
+/** A rejected record: why, and the beginning of its text. */
 export interface RejectedSample {
   readonly reason: string;
   readonly text: Buffer;
 }
 
-/** Rejected records that are looked at for the names of their members. */
+/** How many rejected records are searched for the names of their members. */
 const LOOKED_AT = 20;
 
-/** Some records that the newest walks of these companies' lists have rejected, in the order in which they came. */
+/** Some records that the newest walks of these companies' lists rejected, in page order. */
 export async function sampleRejected(
   db: Pick<Database, 'prisma'>,
   {

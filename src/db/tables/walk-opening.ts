@@ -1,4 +1,4 @@
-// muster.walks: how a walk is opened; all else that is done to its row stands in walks.ts. Locked behind connection, list and run.
+// muster.walks: how a walk is opened; walks.ts has everything else about its row. Lock order: connection, list, run, walk.
 import { type List, Prisma, type Run, type Walk } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import { runStep } from '../connection/step.js';
@@ -8,60 +8,60 @@ import { asJson, type StoredRules } from './list-privacy.js';
 import { type ListKey, takeList } from './lists.js';
 import { STATUS_OF_ONE } from './runs.js';
 
-/** What a walk is opened with. */
+/** The input of opening a walk. */
 export interface WalkOpening extends Pick<Walk, 'id'> {
   readonly list: ListKey;
   readonly run: Pick<Run, 'id' | 'epoch'>;
-  /** Of the catalogue entry, and the members of which one may be the id. */
+  /** The fingerprint of the catalogue entry, and the members that may be the id. */
   readonly fingerprint: string;
   readonly ids: readonly string[];
-  /** The privacy rules of the entry: the list must stand under them. */
+  /** The privacy rules of the entry: the list must have them. */
   readonly rules: StoredRules;
-  /** The walk that has proved the parents of a child list; null where none has, or the list has no parents. */
+  /** The walk that proved the parents of a child list; null if none has, or the list has no parents. */
   readonly parentsWalkId: string | null;
-  /** A checkpoint from before is too old to go on from. */
+  /** An older checkpoint is too old to resume from. */
   readonly checkpointSince: Date;
   readonly startedAt: Date;
-  /** Whether it may go by an earlier walk, unless a person asked for everything anew, who wants every record compared. */
+  /** Whether it may be based on an earlier walk, unless a person asked for a full sync, in which every record is compared. */
   readonly mayGoByAnother: boolean;
   /** Whether the catalogue calls the list optional. */
   readonly isOptional: boolean;
-  /** Whether the list is read for each record of another one. */
+  /** Whether the list is read for each record of a parent list. */
   readonly isChild: boolean;
-  /** Whether to go on from a checkpoint counts as a resumption that a person wants to hear of. */
+  /** Whether resuming counts as a resumption that a person is told of. */
   readonly countsAsResumed: boolean;
 }
 
-/** A walk that was opened, and its list as it was found. */
+/** An opened walk, with its list as it was found. */
 export interface OpenedWalk
   extends Pick<Walk, 'pass' | 'pages' | 'startedEmpty'>,
     Pick<List, 'idField' | 'unstableSince' | 'records'> {
   readonly epoch: bigint;
-  /** The company's grant, under which all of the walk is received. */
+  /** The company's grant, under which the whole walk is received. */
   readonly grantNumber: number;
-  /** Whether somebody of the list was forgotten. */
+  /** Whether a person in the list was forgotten. */
   readonly hasMarks: boolean;
   /** Whether an earlier walk has read the list to its end. */
   readonly wasRead: boolean;
-  /** Whether the newest walk has found that the company does not have the list. */
+  /** Whether the newest walk found that the company does not have the list. */
   readonly wasUnavailable: boolean;
   readonly etagTrust: EtagTrust;
-  /** The checkpoint that it goes on from; null = from the start. */
+  /** The checkpoint to resume from; null = the start. */
   readonly checkpoint: object | null;
-  /** What it received before it was begun anew stands in its ledger still. */
+  /** What it received before it began again is still in its ledger. */
   readonly hasOldLedger: boolean;
   readonly baseline: BaselineWalk | null;
 }
 
 /**
  * Takes the list, and opens the walk from its checkpoint or from the start. One step: connection, list, run and walk are locked in this order,
- * and where one of them is not as it must be, nothing has happened. Undefined: the company was removed. Throws what `wasRolledBack` tells
- * where the run is not ours any more, the walk has ended, the records of the list are kept under another member than any of `ids`, or its
- * rows stand under other privacy rules.
+ * and if one of them is not as it must be, nothing happens. Undefined: the company was removed. Throws an error that `wasRolledBack` recognizes
+ * if the run is not ours any more, the walk has ended, the records of the list are kept under another member than any of `ids`, or its
+ * rows have other privacy rules.
  *
- * The walk goes by the baseline that it had, if nobody took the list since; from the start, by the list's last verified walk, if that is reusable,
- * the very last to write to the list, and of the same grant and catalogue entry: then every record it received stands in the mirror with the text it had.
- * A pass begins by the database's clock: last_verified_at is compared with other times that it made.
+ * The walk keeps its baseline if no other worker took the list since. From the start, its baseline is the list's last verified walk, if that is reusable,
+ * the very last to write to the list, and of the same grant and catalogue entry: then the mirror has every record that it received, with the same text.
+ * A pass begins by the database's clock: last_verified_at is compared with other times of the same clock.
  */
 export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening): Promise<OpenedWalk | undefined> {
   const { id, list, run, fingerprint, parentsWalkId } = opening;

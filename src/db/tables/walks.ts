@@ -1,5 +1,5 @@
-// muster.walks: one list of one company read once, and how far it is. The walk itself writes under the lock of its list (lists.ts), whoever
-// ends the run under that of the run (runs.ts). Locked behind both. A row of kind `verify` is a second reading (second-readings.ts).
+// muster.walks: one list of one company, read once, with its progress. The walk writes under the lock of its list (lists.ts); the end of
+// the run is written under that of the run (runs.ts). Lock order: list, run, walk. A row of kind `verify` is a verification (second-readings.ts).
 import type { CompanyKey } from '../../core/company.js';
 import type { ErrorView } from '../../core/errors.js';
 import { Prisma, type Walk } from '../../generated/prisma/client.js';
@@ -24,7 +24,7 @@ import {
   type VerifiedWalk,
 } from './lists.js';
 
-/** What a run is for: to walk lists, or to read them a second time and compare. */
+/** The purpose of a run: to walk lists, or to read them a second time and compare. */
 export type RunKind = 'sync' | 'verify';
 
 /** A walk has the states of its run, and ends with it at the latest. */
@@ -37,7 +37,7 @@ export interface WalkRow extends Omit<Walk, 'kind' | 'status' | 'error'> {
   readonly error: ErrorView | null;
 }
 
-/** A walk as far as people are shown it. */
+/** A walk as people see it. */
 export type ShownWalk = Pick<
   WalkRow,
   | 'resource'
@@ -96,7 +96,7 @@ export function insertWalks(
     RETURNING id, run_id AS "runId", position`;
 }
 
-/** A walk of an earlier run, as far as planning the next run needs it. */
+/** A walk of an earlier run, as planning the next run needs it. */
 export type EarlierWalk = CompanyKey & Pick<Walk, 'id' | 'resource'> & { readonly succeeded: boolean };
 
 export async function walksOfRuns(tx: Transaction, { runIds }: { runIds: readonly string[] }): Promise<EarlierWalk[]> {
@@ -107,9 +107,9 @@ export async function walksOfRuns(tx: Transaction, { runIds }: { runIds: readonl
 }
 
 /**
- * The checkpoint and the counts of its pass move from one walk to another, with their ledger and their rejected records. Does nothing
- * where there is no checkpoint. The list's epoch moves first: a worker that was frozen in the earlier walk would otherwise wake up
- * without its ledger, and take every row for gone.
+ * Moves the checkpoint and the counts of its pass from one walk to another, with their ledger and their rejected records. Does nothing
+ * without a checkpoint. The list's epoch moves first: otherwise a worker frozen in the earlier walk would wake up
+ * without its ledger, and consider every row deleted.
  */
 export async function takeOverCheckpoint(tx: Transaction, { from, to }: { from: string; to: string }): Promise<void> {
   if (!(await fenceListOfCheckpoint(tx, { walkId: from }))) return;
@@ -122,7 +122,7 @@ export async function takeOverCheckpoint(tx: Transaction, { from, to }: { from: 
   await moveLedger(tx, { from, to });
 }
 
-/** The part of a statement that ends the walks which have not succeeded of the runs in `ended`. A walk that has failed keeps its own error; others get the run's. */
+/** SQL: ends the unfinished walks of the runs in `ended`. A failed walk keeps its own error; others get the run's. */
 export function endWalks(status: EndStatus): Prisma.Sql {
   return Prisma.sql`walks AS (
     UPDATE muster.walks w SET status = ${status}, finished_at = COALESCE(w.finished_at, now()),
@@ -130,16 +130,16 @@ export function endWalks(status: EndStatus): Prisma.Sql {
     FROM ended WHERE w.run_id = ended.id AND w.status <> 'succeeded')`;
 }
 
-/** A walk as the worker knows it that has opened it. */
+/** A walk as the worker that has opened it knows it. */
 export interface WalkClaim {
   readonly id: string;
   readonly list: ListKey;
   readonly epoch: bigint;
-  /** Pages that it has committed. The database must know them too: a server that crashed or was replaced by its replica may have lost some. */
+  /** Pages that it has committed. The database must agree: a server that crashed or was replaced by its replica may have lost some. */
   readonly pages: number;
 }
 
-/** Locks the list, and the walk with it: neither was taken by another worker, and the run was not ended behind our back. */
+/** Locks the list and the walk: no other worker took them, and the run was not ended in between. */
 export async function lockWalk(tx: Transaction, { id, list, epoch, pages }: WalkClaim): Promise<void> {
   await lockList(tx, list, epoch);
   const rows = await tx.$queryRaw<unknown[]>`
@@ -147,7 +147,7 @@ export async function lockWalk(tx: Transaction, { id, list, epoch, pages }: Walk
   if (rows.length === 0) throw fenced(list, 'the walk has ended or stands elsewhere');
 }
 
-/** Notes that the list had no row when the walk began, which nobody else has written to since. */
+/** Records that the list had no row when the walk began, and that no other worker has written to it since. */
 export async function recordStartedEmpty(
   db: Pick<Database, 'prisma'>,
   { id, epoch }: { id: string; epoch: bigint },
@@ -156,8 +156,8 @@ export async function recordStartedEmpty(
 }
 
 /**
- * Begins another pass: from the start of the list, or, in a walk over many parents, from the start of one parent's list. The counts are
- * what the passes before, over the lists of parents, have brought.
+ * Begins another pass: from the start of the list or, in a walk over many parents, from the start of one parent's list. The counts are
+ * those that earlier passes, over the lists of other parents, have brought.
  */
 export async function startPass(
   tx: Transaction,
@@ -172,19 +172,19 @@ export async function startPass(
     WHERE id = ${start.walkId}::uuid`;
 }
 
-/** Back to the beginning of the walk. */
+/** Starts the walk again from the beginning. */
 export async function resetWalk(tx: Transaction, id: string): Promise<void> {
   await tx.$executeRaw`
     UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL, pass = 1, received = 0, duplicates = 0, rejected = 0
     WHERE id = ${id}::uuid`;
 }
 
-/** Makes every walk of the list that was interrupted begin anew. */
+/** Makes every interrupted walk of the list begin again. */
 export async function dropCheckpoints(tx: Transaction, list: ListKey): Promise<void> {
   await tx.walk.updateMany({ where: list, data: { checkpoint: Prisma.DbNull, checkpointAt: null } });
 }
 
-/** Says that somebody has put records into the mirror by hand while the walk filled an empty list. */
+/** Records that a person put records into the mirror by hand while the walk filled an empty list. */
 export async function recordForeignRecords(tx: Pick<Transaction, 'walk'>, id: string): Promise<void> {
   await tx.walk.update({ where: { id }, data: { startedEmpty: false } });
 }
@@ -207,7 +207,7 @@ export async function failWalk(
   return count > 0;
 }
 
-/** How a walk ended that read its list to the end. `proof` is there where it was verified, or else `unverifiedReason`. */
+/** The outcome of a walk that read its list to the end. `proof` is set if it was verified, otherwise `unverifiedReason`. */
 export type WalkEnd = Pick<
   Walk,
   'keysDigest' | 'reusable' | 'finishedAt' | 'proof' | 'unverifiedReason' | 'unverifiedDetail' | 'serviceSays'
@@ -216,7 +216,7 @@ export type WalkEnd = Pick<
 
 /**
  * Ends a walk that read its list to the end, with what its proof means for the list (lists.ts), readers of the feed (barriers.ts), its certificate
- * (certificates.ts), the holds of earlier walks (holds.ts) and the ledgers (ledger.ts): a step, or a statement of a transaction. Throws `fenced`.
+ * (certificates.ts), the holds of earlier walks (holds.ts) and the ledgers (ledger.ts): as a step, or as a statement of a transaction. Throws `fenced`.
  */
 export async function succeedWalk(by: Pick<Database, 'steps'> | Transaction, walk: WalkClaim, end: WalkEnd): Promise<void> {
   const statement = statementOfSuccess(walk, end);
@@ -250,8 +250,8 @@ function proofOf(list: ListKey, end: WalkEnd): Prisma.Sql {
 }
 
 /**
- * What is left of runs that have not ended, by what their lists told or held at their last proof, and at which pace their walks received records
- * since the run began. `left` is null where a list is among them of which neither is known.
+ * SQL: what is left of unfinished runs, by the totals that their lists told or held at their last proof, and the pace at which their walks received records
+ * since the run began. `left` is null if neither is known for one of the lists.
  */
 const UNDER_WAY = Prisma.sql`
   SELECT r.id, r.environment,
@@ -263,7 +263,7 @@ const UNDER_WAY = Prisma.sql`
     AND l.last_verified_at IS NOT NULL
   WHERE r.status IN ('queued', 'running')`;
 
-/** How long runs that are under way still take at their own pace, in seconds, by the run's id; those of which it is known. */
+/** How long running runs still take at their own pace, in seconds, by run id, as far as it is known. */
 export async function estimateRuns(
   db: Pick<Transaction, '$queryRaw'>,
   { ids }: { ids: readonly string[] },
@@ -275,7 +275,7 @@ export async function estimateRuns(
 }
 
 /**
- * How long all runs of an environment that wait or are under way still take, at the pace of those that are under way; null where it is not known.
+ * How long all unfinished runs of an environment still take at the pace of the running ones; null if it is not known.
  * Rows of a FROM: environment and seconds.
  */
 export const NIGHTS_LEFT = Prisma.sql`(
@@ -286,7 +286,7 @@ export function estimateNight(db: Pick<Transaction, '$queryRaw'>): Promise<{ env
   return db.$queryRaw`SELECT environment, seconds FROM ${NIGHTS_LEFT} ORDER BY environment`;
 }
 
-/** Ends the walks of a company that is removed, and forgets their checkpoints and what the service said, which may hold the company's data. */
+/** Ends the walks of a removed company, and deletes their checkpoints and the service's sentences, which may hold the company's data. */
 export async function eraseWalksOf(tx: Transaction, company: CompanyKey): Promise<void> {
   await tx.$executeRaw`
     UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL, service_says = NULL,

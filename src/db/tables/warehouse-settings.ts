@@ -1,7 +1,7 @@
-// muster.warehouse_settings: one row, by which the views of schema warehouse know settings that stand in the environment.
+// muster.warehouse_settings: one row that gives the views of schema warehouse the settings they need from the environment.
 import type { Database } from '../connection/database.js';
 
-/** Of processes with different settings the one that was started last is believed. */
+/** Among processes with different settings, the one that started last wins. */
 export async function writeWarehouseSettings(
   db: Pick<Database, 'prisma'>,
   { staleAfterHours }: { staleAfterHours: number },

@@ -1,4 +1,4 @@
-// muster.webhook: one row, since when the webhook has taken nothing. Whoever delivers writes it after the notification, one statement at a time. All times
+// muster.webhook: one row, since when the webhook has failed. The deliverer writes it after the notification, one statement at a time. All times
 // are the database's.
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -6,25 +6,25 @@ import type { Reader } from '../connection/read-only.js';
 import type { Transaction } from '../connection/transaction.js';
 import type { DeliveryError } from './notifications.js';
 
-/** Three attempts fall into this time: a receiver that was just restarted is no news. */
+/** Three attempts fall into this time: a receiver that was just restarted is not reported. */
 const PATIENCE_SECONDS = 30;
 
-/** A condition: the webhook has taken nothing for a while. */
+/** SQL: the webhook has failed for a while. */
 export const WEBHOOK_FAILS = Prisma.sql`EXISTS (
   SELECT FROM muster.webhook WHERE failing_since <= now() - make_interval(secs => ${PATIENCE_SECONDS}::float8))`;
 
-/** The webhook has taken a delivery. */
+/** Records that the webhook has taken a delivery. */
 export async function recordTaken(db: Database): Promise<void> {
   await db.prisma.$executeRaw`UPDATE muster.webhook SET failing_since = NULL, last_error = NULL WHERE failing_since IS NOT NULL`;
 }
 
-/** The webhook has not taken a delivery. */
+/** Records that the webhook has not taken a delivery. */
 export async function recordNotTaken(db: Database, error: DeliveryError): Promise<void> {
   await db.prisma.$executeRaw`
     UPDATE muster.webhook SET failing_since = COALESCE(failing_since, now()), last_error = ${JSON.stringify(error)}::jsonb`;
 }
 
-/** Since when it fails; null where it does not. */
+/** Since when it fails; null if it does not. */
 export async function readFailingSince(db: Pick<Transaction, '$queryRaw'>): Promise<Date | null> {
   const [row] = await db.$queryRaw<{ since: Date }[]>`SELECT failing_since AS since FROM muster.webhook WHERE ${WEBHOOK_FAILS}`;
   return row?.since ?? null;
@@ -36,7 +36,7 @@ export interface FailingWebhook {
   readonly undelivered: number;
 }
 
-/** Tells an examination of the installation since when the webhook takes nothing. */
+/** Since when the webhook fails, for `muster doctor`. */
 export async function examineWebhook(db: Reader): Promise<FailingWebhook | undefined> {
   const { rows } = await db.query<FailingWebhook>(
     `SELECT extract(epoch FROM now() - failing_since)::float8 AS seconds, last_error AS "lastError",
