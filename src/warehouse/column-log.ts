@@ -12,14 +12,14 @@ import {
 import { nameColumn } from './column-names.js';
 import { decideType, misfitsOf } from './column-types.js';
 
-/** The keys of one resource, as the log has them and as sightings and decisions change them. */
+/** The keys of one resource in the log, with the changes that sightings and decisions make. */
 export class ColumnLog {
   readonly #resource: string;
   readonly #rows: Map<string, KeyRow>;
   readonly #changed = new Set<string>();
   readonly #added: string[] = [];
   readonly #misfitting: string[] = [];
-  /** What was counted by this one, by key. */
+  /** Counts made by this instance, by key. */
   readonly #found = new Map<string, Set<Kind>>();
   /** Names of the columns, and the position of the last one. */
   readonly #names: string[];
@@ -34,13 +34,13 @@ export class ColumnLog {
     this.#lastPosition = columns.reduce((last, { position, textPosition }) => Math.max(last, position, textPosition ?? 0), 0);
   }
 
-  /** Begins to count anew; what was decided stays. */
+  /** Starts counting again; decisions stay. */
   forgetCounts(): void {
     for (const [key, row] of this.#rows) this.#put(key, { ...row, kinds: {}, values: 0, nulls: 0, misfits: 0 });
   }
 
   count(sightings: readonly Sighting[]): void {
-    // In an order that nothing but the records decides, so that names do not depend on how a statement was executed.
+    // The order depends only on the records, so names do not depend on how a statement was executed.
     const inOrder = sightings.map((seen) => ({ key: keyOf(seen.path), seen })).toSorted(byFirstSight);
     for (const { key, seen } of inOrder) {
       const { kind, count, firstSeenAt, lastSeenAt } = seen;
@@ -64,7 +64,7 @@ export class ColumnLog {
     }
   }
 
-  /** Gives a column to each key of which enough is known, and to each column a text column once it has values that do not fit. */
+  /** Gives a column to each key of which enough is known, and a text column to each column with values of another type. */
   decide(due: readonly Pick<Due, 'path' | 'isWhole'>[]): void {
     const known = new Map(due.map(({ path, isWhole }) => [keyOf(path), isWhole]));
     for (const [key, row] of this.#rows) if (!isColumn(row)) this.#nameIfKnown(key, row, known);
@@ -72,7 +72,7 @@ export class ColumnLog {
       if (!isColumn(row)) continue;
       const misfits = misfitsOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
       const wantsText = misfits > 0 && row.textPosition === null;
-      // A new column has its misfits from the beginning: nothing about it has changed.
+      // A new column has its type mismatches from the start: nothing about it has changed.
       if (wantsText && !this.#added.includes(row.name)) this.#misfitting.push(row.name);
       if (misfits === row.misfits && !wantsText) continue;
       this.#put(key, { ...row, misfits, ...(wantsText && { textPosition: (this.#lastPosition += 1) }) });
@@ -90,22 +90,22 @@ export class ColumnLog {
     return [...this.#rows.values()].filter(isColumn).filter(({ name }) => names.has(name));
   }
 
-  /** Names of the columns, but for new ones, that have their first value that does not fit. */
+  /** Names of existing columns with their first value of another type. */
   get misfitting(): readonly string[] {
     return this.#misfitting;
   }
 
-  /** The position of the column that was added last. */
+  /** The position of the newest column. */
   get lastPosition(): number {
     return this.#lastPosition;
   }
 
-  /** Whether a key was seen for which there is no room. */
+  /** Whether there was no room for a key. */
   get hasLeftOut(): boolean {
     return this.#leftOut;
   }
 
-  /** Counts of values that do not fit their column and are worth an issue: a day or a moment that says "for ever" is not. */
+  /** Counts of values of another type that deserve an issue: a day or moment that means "forever" does not. */
   get misfits(): Misfits[] {
     return [...this.#found].flatMap(([key, found]) => {
       const row = this.#rows.get(key)!;

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto';
 
-/** Bytes that PostgreSQL keeps of a name, without those of `__text`. Names are ASCII, so that bytes are characters. */
+/** Bytes that PostgreSQL keeps of a name, minus those of `__text`. Names are ASCII, so bytes are characters. */
 const LONGEST = 63 - '__text'.length;
 const HASH = 8;
 
-/** The columns that every view has. The views of the history add others, all of which begin with an underscore, as no name made here does. */
+/** The columns of every view. Views of the history add others, all of which begin with an underscore; names made here never do. */
 const FIXED = ['environment', 'company_id', 'id'];
 
 /** Letters that no decomposition brings down to ASCII. */
@@ -21,14 +21,14 @@ const LETTERS: Readonly<Record<string, string>> = {
   ħ: 'h',
 };
 
-/** The column for values that do not fit. */
+/** The column for values of another type. */
 export function textColumn(name: string): string {
   return `${name}__text`;
 }
 
 /**
- * A name for the column of a key, or of a key inside an object, that none of `taken` has, nor the text column of one. What comes out depends on
- * what was there before: it is written down and never made again.
+ * A name for the column of a key, or of a key inside an object, that differs from all of `taken` and their text columns. The result depends on
+ * earlier names: it is stored and never computed again.
  */
 export function nameColumn(path: readonly string[], taken: Iterable<string>): string {
   const used = new Set([...FIXED, ...taken].flatMap((name) => [name, textColumn(name)]));

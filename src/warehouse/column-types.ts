@@ -1,8 +1,8 @@
 import type { ColumnType, Kind, Kinds } from '../db/tables/schema-columns.js';
 
-/** So many values decide by themselves. */
+/** This many values decide by themselves. */
 const MANY = 100;
-/** So many days or moments do where they are all that a complete list has. */
+/** This many days or moments decide if a complete list has no others. */
 const ENOUGH_OF_A_LIST = 20;
 
 /** The kinds of value that a column of the type shows; `jsonb` shows all. */
@@ -14,20 +14,20 @@ const FITTING: Readonly<Record<Exclude<ColumnType, 'jsonb'>, readonly Kind[]>> =
   timestamptz: ['timestamptz'],
 };
 
-/** What is known when a type is decided. */
+/** The facts on which a type is decided. */
 interface Evidence {
   readonly kinds: Kinds;
-  /** Keys and not members of objects: their objects are flattened, and say nothing of the column of the key itself. */
+  /** For keys, not for members of objects: objects are flattened, and say nothing of the key's own column. */
   readonly isKey: boolean;
-  /** Nothing more comes of the run that showed the key first. */
+  /** The run that showed the key first has ended. */
   readonly isDue: boolean;
   /** That run proved the list complete. */
   readonly isWhole: boolean;
 }
 
 /**
- * The type of a column by the values seen so far; undefined while they are too few to say, or none. Days and moments are decided on by many
- * values alone: a text that happens to be a day once would make misfits of all that follow. Where values differ, the type is the one that shows them all.
+ * The type of a column for the values seen so far; undefined while they are too few, or none. Days and moments need many
+ * values: a single text that happens to be a day would make type mismatches of all later ones. For different kinds, the type is one that shows them all.
  */
 export function decideType({ kinds, isKey, isDue, isWhole }: Evidence): ColumnType | undefined {
   const seen = Object.entries(kinds).filter(([kind, n]) => n > 0 && kind !== 'null' && !(isKey && kind === 'object'));
@@ -41,8 +41,8 @@ export function decideType({ kinds, isKey, isDue, isWhole }: Evidence): ColumnTy
 }
 
 /**
- * The kind of every value, if there is one. A day or a moment beyond the years that a column shows is of the kind of the others. Where it has no
- * others, it is a moment all the same, but no day: codes of digits look like one.
+ * The kind of every value, if all have one kind. A day or moment outside the years that a column shows counts as the kind of the others. Without
+ * others it is a moment, never a day: codes of digits look like days.
  */
 function onlyKind(kinds: readonly Kind[]): Kind | undefined {
   const [kind, ...others] = new Set(kinds.map((each) => SHOWN_KIND[each] ?? each));

@@ -2,7 +2,7 @@ import pg from 'pg';
 import type { Reader } from '../db/connection/read-only.js';
 import { withDatabaseErrors } from '../db/connection/sql-state.js';
 
-/** What a package for dbt is written from. */
+/** The input for a dbt package. */
 export interface DbtList {
   /** Name of the resource, and of its view in schema `warehouse`. */
   readonly resource: string;
@@ -10,25 +10,25 @@ export interface DbtList {
   readonly columns: readonly string[];
   /** Columns of `warehouse.<resource>_history`, in its order. */
   readonly historyColumns: readonly string[];
-  /** Whether it was walked for any company: without one, nothing could be said of its freshness. */
+  /** Whether it was walked for any company: otherwise its freshness is unknown. */
   readonly isWalked: boolean;
   readonly references: readonly DbtReference[];
 }
 
-/** Every value that was looked at of `column` is the id of a record of `resource` of the same company: of another one, where it is the same list. */
+/** A reference: every examined value of `column` is the id of a record of `resource` of the same company; in the same list, the id of another record. */
 export interface DbtReference {
   readonly column: string;
   readonly resource: string;
 }
 
-/** Values of a column that are looked at: most columns are told apart by the first ones already. */
+/** How many values of a column are examined: the first ones rule most columns out. */
 const FIRST_LOOK = 20;
 const LOOK = 5_000;
 
-/** So many values of a reference at least: a handful may agree by chance. */
+/** A reference needs at least this many values: a handful may agree by chance. */
 const FEWEST_VALUES = 5;
 
-/** The lists of these resources that have a view in schema `warehouse`, and what the records show of how they refer to each other. */
+/** The lists of these resources that have a view in schema `warehouse`, and the references between them that the records show. */
 export async function readDbtLists(db: Reader, resources: readonly string[]): Promise<DbtList[]> {
   const columnsOfEach = new Map<string, Column[]>();
   for (const resource of resources) {
@@ -55,11 +55,11 @@ export async function readDbtLists(db: Reader, resources: readonly string[]): Pr
 
 interface Column {
   readonly name: string;
-  /** As PostgreSQL names it. */
+  /** The type's name in PostgreSQL. */
   readonly type: string;
 }
 
-/** Ids are texts, and the columns that Muster adds to every view refer to nothing. */
+/** Ids are texts, and the columns that Muster adds to every view are not references. */
 function mayRefer({ name, type }: Column): boolean {
   return type === 'text' && !/^(environment|company_id|id|_.*)$/.test(name);
 }
@@ -98,7 +98,7 @@ async function refers(
   referred: string,
   limit: number,
 ): Promise<boolean> {
-  // A list's ids stand in a column of their own key, too, which refers to no other record.
+  // A list's ids are also in the column of their own key, which refers to no other record.
   const ownId = referred === resource ? 'id' : 'NULL::text';
   const { rows } = await withDatabaseErrors(
     db.query<{ different: number; unknown: number }>(

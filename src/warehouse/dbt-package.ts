@@ -6,12 +6,12 @@ export type DbtPackage = ReadonlyMap<string, string>;
 
 const SOURCE = 'muster';
 
-/** The first line of every file: what a later `muster dbt init --force` writes over. */
-const HEAD = 'Written by `muster dbt init`, which writes it anew. Keep models of your own in files of their own.';
+/** The first line of every file: a later `muster dbt init --force` overwrites files with it. */
+const HEAD = 'Written by `muster dbt init`, which overwrites it. Keep your own models in other files.';
 
 /**
- * A package for dbt 1.10 and later over schema `warehouse`: the views as sources, whose freshness is when the list that was proved
- * complete longest ago was proved; a staging model a list with a key of its own and tests; and a model of its history.
+ * A package for dbt 1.10 and later over schema `warehouse`: the views as sources, whose freshness is the age of the oldest
+ * proof; one staging model per list with a key and tests; and a model of its history.
  */
 export function dbtPackage(lists: readonly DbtList[], { staleAfterHours }: { readonly staleAfterHours: number }): DbtPackage {
   return new Map([
@@ -42,7 +42,7 @@ const PROJECT = {
   models: { muster: { '+materialized': 'view' } },
 };
 
-/** dbt reads it where it is run in the package; a profile named muster in ~/.dbt does as well. */
+/** Read by dbt when it runs inside the package; a profile named muster in ~/.dbt works too. */
 const PROFILES = {
   muster: {
     target: 'default',
@@ -93,8 +93,8 @@ function sources(lists: readonly DbtList[], staleAfterHours: number): object {
 }
 
 /**
- * When the list was proved that was proved longest ago of all companies: the newest proof would hide every other. One that was never proved, and should have
- * been, is older than all; one whose first proof is not due yet is none the older. Lists of paused companies count only where there is no other.
+ * The oldest last proof of a list among all companies: the newest proof would hide every other. An overdue first proof
+ * is older than all; a first proof that is not due yet does not count. Lists of paused companies count only if there are no others.
  */
 function freshness(resource: string, staleAfterHours: number): object {
   const provedAt = `CASE WHEN last_verified_at IS NOT NULL THEN last_verified_at WHEN is_late THEN to_timestamp(0) ELSE now() END`;
@@ -130,7 +130,7 @@ function stagingTests({ resource, references }: DbtList): object {
             name: keyOf(column),
             quote: true,
             description: `The record of ${referred} that ${column} names.`,
-            // A service may well keep what names a record that is gone.
+            // A service may keep references to a record that is gone.
             data_tests: [
               {
                 relationships: {
@@ -171,7 +171,7 @@ function historyTests({ resource }: DbtList): object {
   };
 }
 
-/** Names each list that is late, those that were never proved included, where the freshness of a source names none. */
+/** Names each list that is late or overdue for its first proof; the freshness of a source names none. */
 const LATE_LISTS = `SELECT environment, company_id, resource, last_verified_at
 FROM {{ source('${SOURCE}', 'lists') }}
 WHERE is_late
@@ -181,7 +181,7 @@ const staged = (resource: string) => `stg_muster__${resource}`;
 const historical = (resource: string) => `muster__${resource}_history`;
 const keyOf = (column: string) => `_${column}_key`;
 
-/** Jinja would read braces in a name, so they are written as texts of its own. */
+/** Jinja would interpret braces in a name, so they are written as texts. */
 function quoted(name: string): string {
   const identifier = `"${name.replaceAll('"', '""')}"`;
   return /[{}#%]/.test(identifier) ? `{{ ${JSON.stringify(identifier)} }}` : identifier;

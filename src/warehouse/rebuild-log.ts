@@ -4,11 +4,11 @@ import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
 import { ColumnLog } from './column-log.js';
 
-/** A list of many millions takes minutes to count, and nobody waits for it but other sweeps of the log. */
+/** Counting a list of many millions takes minutes, and only other sweeps of the log wait for it. */
 const TIMEOUT_MS = 3_600_000;
 
 /**
- * Counts a resource anew by the living records of the mirror. Names, types and positions stay as they are; keys that the log did not know get
+ * Counts a resource again from the living records of the mirror. Names, types and positions stay; keys that the log lacks get
  * columns. Does nothing while another process has the log: the request stays.
  */
 export async function rebuildLog(db: Database, resource: string): Promise<void> {

@@ -15,14 +15,14 @@ interface SchemaDependencies {
   readonly logger: Logger;
 }
 
-/** A look takes no longer, but for the piece of the feed that it is at. */
+/** A sweep stops after this time, once its current piece of the feed is done. */
 const LOOK_MS = 1_000;
-/** A look rests so many times as long behind itself: a first mirror has better use for the machine, and its first records have shown most keys. */
+/** A sweep rests this many times as long as it took: a first mirror needs the machine more, and its first records have shown most keys. */
 const REST = 12;
 
 /**
- * Each call counts what the feed has brought, gives columns to the keys of which enough is known, tells of what is new, and extends the views. A sweep that
- * is killed anywhere loses nothing: what was counted and how far are written together, and a view is held against the log each time.
+ * Each call counts what is new in the feed, gives columns to keys of which enough is known, records events, and extends the views. A kill
+ * at any point loses nothing: counts and position are written together, and each view is compared with the log every time.
  */
 export function schemaSweep({ db, clock, logger }: SchemaDependencies): () => Promise<void> {
   let restsUntil = -Infinity;
@@ -39,12 +39,12 @@ export function schemaSweep({ db, clock, logger }: SchemaDependencies): () => Pr
   };
 }
 
-/** Counts the next piece of the feed. Returns whether there was one; false where another process has the log. */
+/** Counts the next piece of the feed. Returns whether there was one; false while another process has the log. */
 export function learnPiece(db: Database): Promise<boolean> {
   return inTransaction(db, async (tx) => {
     const after = await log.lockSchemaLog(tx);
     if (after === undefined) return false;
-    // Before the feed is read: a run that has ended by now has left nothing that is not counted then.
+    // Read before the feed: a run that has ended by now has nothing left to count.
     const due = await log.findDue(tx, { seq: after });
     const span = await log.nextSpan(tx, { after });
     if (!span) {
@@ -58,7 +58,7 @@ export function learnPiece(db: Database): Promise<boolean> {
   });
 }
 
-/** Returns what was counted that does not fit. */
+/** Returns the counted type mismatches. */
 async function learn(tx: Transaction, sightings: readonly log.Sighting[], due: readonly log.Due[]): Promise<log.Misfits[]> {
   const resources = [...new Set([...sightings, ...due].map(({ resource }) => resource))];
   const known = await log.readKeys(tx, resources);
