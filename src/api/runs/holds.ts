@@ -56,7 +56,8 @@ export type HoldModel = z.output<typeof Hold>;
 /** A control character or half a letter would reach PostgreSQL, which refuses them. */
 const Reason = z
   .string()
-  .regex(/^[^\p{Cc}\p{Cs}]{0,500}$/u, 'must be one line of at most 500 characters')
+  .max(500, 'must be at most 500 characters')
+  .regex(/^[^\u0000-\u001f\u007f-\u009f\ud800-\udfff]*$/u, 'must be one line')
   .exactOptional()
   .meta({ description: 'Why; the audit keeps it.' });
 
