@@ -101,7 +101,7 @@ describe('what grows with an answer is done in portions', () => {
   });
 
   test('the keys that a second reading asks for', async () => {
-    const steps: Database['steps'] = { query: async () => ({ rows: [{ count: 0 }] }) as never };
+    const steps: Database['steps'] = { queryRaw: async () => ({ columnNames: ['count'], columnTypes: [0], rows: [[0]] }) };
     const turns = (count: number) =>
       turnsDuring(countReceived({ steps }, { walkId: '', pass: 1, ids: Array.from({ length: count }, String) }));
     expect(await turns(FEW)).toBe(0);

@@ -43,10 +43,9 @@ beforeAll(async () => {
   const watched: Database = {
     ...database.db,
     steps: {
-      ...steps,
-      query: async (statement) => {
+      queryRaw: async (statement) => {
         await atMoment?.();
-        return steps.query(statement);
+        return steps.queryRaw(statement);
       },
     },
   };

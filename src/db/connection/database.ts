@@ -1,3 +1,4 @@
+import type { SqlDriverAdapter } from '@prisma/driver-adapter-utils';
 import pg from 'pg';
 import { PrismaClient } from '../../generated/prisma/client.js';
 import { connectionOptions, sessionOptions } from './connection-options.js';
@@ -5,18 +6,15 @@ import { runPooledStep } from './pooled-step.js';
 import { PoolerAdapter } from './pooler-adapter.js';
 import { prepareSession, type Settings, STEPS } from './session.js';
 
-/** Connections to PostgreSQL: one pool seen twice, as typed models through Prisma and as plain `pg`, and one for steps alone. */
+/** The way to PostgreSQL: Prisma's client, and Prisma's driver adapter for steps, each with connections of its own. */
 export interface Database {
   readonly prisma: PrismaClient;
-  readonly pool: pg.Pool;
   /** For runStep: what a walk does again and again, by statements whose plans are made once. */
-  readonly steps: Steps;
+  readonly steps: Pick<SqlDriverAdapter, 'queryRaw'>;
+  /** The connections of `prisma`, for what needs one as it is (docs/architecture.md, "Past Prisma"). */
+  readonly pool: pg.Pool;
   /** Resolves when every connection is closed; waits for those in use. May be called twice. */
   close(): Promise<void>;
-}
-
-export interface Steps {
-  query<Row extends object>(statement: pg.QueryConfig): Promise<pg.QueryResult<Row>>;
 }
 
 export interface DatabaseOptions {
@@ -55,26 +53,26 @@ export function openDatabase(options: DatabaseOptions): Database {
     pool.on('connect', (client) => void client.on('error', () => {}));
     return pool;
   };
-  const namedUnlessPooled = () => {
+  const adapterOf = (pool: pg.Pool) => {
     const nameOf = statementNames();
-    return (statement: { readonly sql: string }) => (isPooled ? '' : nameOf(statement));
+    const statementNameGenerator: typeof nameOf = (statement) => (isPooled ? '' : nameOf(statement));
+    return new PoolerAdapter(pool, { statementNameGenerator, isPooled: () => isPooled });
   };
   const pool = openPool(poolSize);
-  const prisma = new PrismaClient({
-    adapter: new PoolerAdapter(pool, { statementNameGenerator: namedUnlessPooled(), isPooled: () => isPooled }),
-    // Any other looks at the stack of every call, in case that it fails: a twentieth of what a small company costs.
-    errorFormat: 'minimal',
-  });
+  // Any other format looks at the stack of every call, in case that it fails: a twentieth of what a small company costs.
+  const prisma = new PrismaClient({ adapter: adapterOf(pool), errorFormat: 'minimal' });
   const stepPool = openPool(stepPoolSize, STEPS);
-  const nameOf = namedUnlessPooled();
+  const stepAdapter = adapterOf(stepPool).connect();
   let closed: Promise<unknown> | undefined;
   return {
     prisma,
-    pool,
     steps: {
-      query: (statement) =>
-        isPooled ? runPooledStep(stepPool, statement) : stepPool.query({ ...statement, name: nameOf({ sql: statement.text }) }),
+      queryRaw: async (statement) => {
+        const adapter = await stepAdapter;
+        return isPooled ? runPooledStep(adapter, statement) : adapter.queryRaw(statement);
+      },
     },
+    pool,
     close: async () => void (await (closed ??= prisma.$disconnect().then(() => Promise.all([pool.end(), stepPool.end()])))),
   };
 }

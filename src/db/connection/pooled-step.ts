@@ -1,24 +1,21 @@
-import type pg from 'pg';
-import { TRANSACTION_SETTINGS } from './session.js';
+import type { SqlDriverAdapter, SqlQuery, SqlResultSet } from '@prisma/driver-adapter-utils';
 
 /**
- * Executes a step behind a pooler, where no session keeps its settings: in a transaction that brings them along. Without them it would wait for a
- * lock without end, and its worker would renew the claim meanwhile. It takes two round trips more.
+ * Executes a step behind a pooler, where no session keeps its settings: in a transaction, which brings them along (PoolerAdapter). Without them it
+ * would wait for a lock without end, and its worker would renew the claim all the while. It takes three round trips more.
  */
-export async function runPooledStep<Row extends object>(pool: pg.Pool, statement: pg.QueryConfig): Promise<pg.QueryResult<Row>> {
-  const client = await pool.connect();
+export async function runPooledStep(adapter: SqlDriverAdapter, query: SqlQuery): Promise<SqlResultSet> {
+  const transaction = await adapter.startTransaction();
+  const execute = (sql: string) => transaction.executeRaw({ sql, args: [], argTypes: [] });
   try {
-    await client.query(`BEGIN; ${TRANSACTION_SETTINGS}`);
-    const result = await client.query<Row>(statement);
-    await client.query('COMMIT');
-    client.release();
+    const result = await transaction.queryRaw(query);
+    await execute('COMMIT');
+    await transaction.commit();
     return result;
   } catch (error) {
-    // A connection that cannot end its transaction is closed, which ends it.
-    await client.query('ROLLBACK').then(
-      () => client.release(),
-      (failure: Error) => client.release(failure),
-    );
+    // The pool closes a connection that broke, which ends its transaction.
+    await execute('ROLLBACK').catch(() => {});
+    await transaction.rollback();
     throw error;
   }
 }

@@ -1,8 +1,8 @@
 import { PrismaPg } from '@prisma/adapter-pg';
+import type { SqlDriverAdapter } from '@prisma/driver-adapter-utils';
 import type pg from 'pg';
 import { TRANSACTION_SETTINGS } from './session.js';
 
-type Adapter = Awaited<ReturnType<PrismaPg['connect']>>;
 type PrismaPgOptions = NonNullable<ConstructorParameters<typeof PrismaPg>[1]>;
 
 /** Prisma's adapter for `pg`, whose transactions bring along what they need where no session keeps it. */
@@ -15,11 +15,11 @@ export class PoolerAdapter extends PrismaPg {
     this.#isPooled = isPooled;
   }
 
-  override async connect(): Promise<Adapter> {
+  override async connect(): ReturnType<PrismaPg['connect']> {
     const adapter = await super.connect();
     const startTransaction = adapter.startTransaction.bind(adapter);
     return Object.assign(adapter, {
-      startTransaction: async (...options: Parameters<Adapter['startTransaction']>) => {
+      startTransaction: async (...options: Parameters<SqlDriverAdapter['startTransaction']>) => {
         const transaction = await startTransaction(...options);
         if (!this.#isPooled()) return transaction;
         const execute = (sql: string) => transaction.executeRaw({ sql, args: [], argTypes: [] });

@@ -1,3 +1,4 @@
+import { isDriverAdapterError } from '@prisma/driver-adapter-utils';
 import { isMusterError, MusterError } from '../../core/errors.js';
 
 /**
@@ -165,9 +166,11 @@ function isSocketFailure(error: Error): boolean {
     : ['connect', 'getaddrinfo', 'read', 'write'].includes(String(syscall));
 }
 
-/** The driver's error inside one of Prisma. */
+/** The driver's error inside one of Prisma's driver adapter, which Prisma's client puts into its own. */
 function adapterError(error: unknown): unknown {
-  return member(member(member(error, 'meta'), 'driverAdapterError'), 'cause');
+  const ofAdapter =
+    error instanceof Error && isDriverAdapterError(error) ? error : member(member(error, 'meta'), 'driverAdapterError');
+  return member(ofAdapter, 'cause');
 }
 
 function member(value: unknown, key: string): unknown {

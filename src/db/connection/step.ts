@@ -1,32 +1,54 @@
-import pg from 'pg';
+import { type ArgType, type ColumnType, ColumnTypeEnum, type SqlResultSet } from '@prisma/driver-adapter-utils';
 import type { Database } from './database.js';
-import { sqlState, withDatabaseErrors } from './sql-state.js';
+import { sqlState, translateDatabaseError } from './sql-state.js';
 
-/** A statement and its values, `$1` to `$n`. What Prisma.sql gives is one. */
+/** A statement and its values, `$1` to `$n`: a `Prisma.sql`, or what `named` gives. */
 export interface Statement {
   readonly text: string;
   readonly values: readonly unknown[];
 }
 
-/** As Prisma gives them: a bigint as BigInt. */
-const TYPES = {
-  getTypeParser: (oid: typeof pg.types.builtins.INT8, format?: 'text') =>
-    oid === pg.types.builtins.INT8 ? BigInt : pg.types.getTypeParser(oid, format),
-} as pg.CustomTypesConfig;
-
 /**
- * Takes a step: executes one statement that is a transaction by itself, and returns its rows. It takes one round trip where a transaction
- * takes four, and nobody can freeze in the middle of it; behind a pooler see runPooledStep. Values go to the driver as they are.
+ * Runs a step: one statement that is a transaction by itself; returns its rows. It takes one round trip where a transaction takes four, and a
+ * worker that freezes holds no lock; behind a pooler see runPooledStep. It goes through Prisma's driver adapter, since `$queryRaw`
+ * would write a page into JSON and parse it again. Rows are as `$queryRaw` gives them: a bigint as BigInt, a time as Date, json parsed.
  *
  * The statement locks first what it writes under (`FOR UPDATE`, by epoch) in a WITH query that all of its other parts draw from, so that
- * nothing is written without the lock. Its snapshot may be older than the lock. It still sees all of the list: whoever took the
- * list at that epoch waited for every earlier writer, and nobody has written since but who takes this step (docs/decisions/0025).
+ * nothing is written without the lock. Its snapshot may be older than the lock. It still sees all of the list: the worker that took the
+ * list at that epoch waited for every earlier writer, and only that worker has written since (docs/decisions/0025).
  */
 export async function runStep<Row extends object>(db: Pick<Database, 'steps'>, { text, values }: Statement): Promise<Row[]> {
-  return (await withDatabaseErrors(db.steps.query<Row>({ text, values: [...values], types: TYPES }))).rows;
+  const args = [...values];
+  try {
+    return rowsOf<Row>(await db.steps.queryRaw({ sql: text, args, argTypes: args.map(() => AS_IT_IS) }));
+  } catch (error) {
+    // The adapter's error has the SQLSTATE inside alone, where no log shows it.
+    if (error instanceof Error) Object.assign(error, { code: sqlState(error) });
+    throw translateDatabaseError(error);
+  } finally {
+    // Prisma keeps its last hundred queries for bug reports: with their values, a hundred pages would stay in memory.
+    args.length = 0;
+  }
 }
 
-/** Whether a step took itself back (`muster.require`): nothing of it has happened. */
+/** Whether a step was rolled back by itself (`muster.require`): nothing of it has happened. */
 export function wasRolledBack(error: unknown): boolean {
   return sqlState(error) === 'MU001';
+}
+
+/** The driver turns values into text, and sends bytes as they are. */
+const AS_IT_IS: ArgType = { scalarType: 'unknown', arity: 'scalar' };
+
+const READERS = new Map<ColumnType, (text: string) => unknown>([
+  [ColumnTypeEnum.Int64, BigInt],
+  [ColumnTypeEnum.DateTime, (text) => new Date(text)],
+  [ColumnTypeEnum.Json, (text) => JSON.parse(text) as unknown],
+]);
+
+function rowsOf<Row extends object>({ columnNames, columnTypes, rows }: SqlResultSet): Row[] {
+  const readers = columnTypes.map((type) => READERS.get(type));
+  return rows.map((row) => {
+    const values = row.map((value, column) => (value === null ? null : (readers[column]?.(value as string) ?? value)));
+    return Object.fromEntries(columnNames.map((name, column) => [name, values[column]])) as Row;
+  });
 }

@@ -1,11 +1,13 @@
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type Database, openCheckConnection, openDatabase } from '../../../src/db/connection/database.js';
-import { runPooledStep } from '../../../src/db/connection/pooled-step.js';
 import { readOnly } from '../../../src/db/connection/read-only.js';
 import { prepareSession } from '../../../src/db/connection/session.js';
+import { runStep } from '../../../src/db/connection/step.js';
 import { inTransaction } from '../../../src/db/connection/transaction.js';
+import { Prisma } from '../../../src/generated/prisma/client.js';
 import { type TestDatabase, testDatabase } from '../../support/database.js';
+import { pooledSteps } from './pooled-steps.js';
 
 // A DBA has given the database defaults under which Muster's statements would be slow, be cancelled, or mean something else.
 
@@ -76,7 +78,7 @@ describe('what the statements of Muster rely on is set in', () => {
   });
 
   test('the sessions of steps', async () => {
-    expect((await db.steps.query<Shown>({ text: SHOWN })).rows[0]!.settings).toEqual(expected(OURS));
+    expect((await runStep<Shown>(db, Prisma.raw(SHOWN)))[0]!.settings).toEqual(expected(OURS));
   });
 
   test('the session that readiness asks', async () => {
@@ -92,10 +94,10 @@ describe('what the statements of Muster rely on is set in', () => {
 
   test('a transaction behind a pooler, as far as it does not rest on a single statement', async () => {
     const pool = new pg.Pool({ connectionString: database.url, max: 1 });
-    const { rows } = await runPooledStep<Shown>(pool, { text: SHOWN });
+    const [row] = await runStep<Shown>(pooledSteps(pool), Prisma.raw(SHOWN));
     const { jit, statement_timeout, transaction_timeout, idle_session_timeout, lock_timeout } = OURS;
     const brought = { jit, statement_timeout, transaction_timeout, idle_session_timeout, lock_timeout };
-    expect(rows[0]!.settings).toEqual(expected({ ...DEFAULTS, ...brought }));
+    expect(row!.settings).toEqual(expected({ ...DEFAULTS, ...brought }));
     expect((await pool.query<Shown>(SHOWN)).rows[0]!.settings).toEqual(expected(DEFAULTS));
     await pool.end();
   });
