@@ -4,8 +4,10 @@ import type { Database } from '../db/connection/database.js';
 import { sqlState, withDatabaseErrors } from '../db/connection/sql-state.js';
 import { runStep } from '../db/connection/step.js';
 import { inTransaction } from '../db/connection/transaction.js';
+import { isOf } from '../db/tables/connections.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { takeLock } from '../db/tables/locks.js';
+import { Prisma } from '../generated/prisma/client.js';
 
 const RESOURCE = /^[a-z][a-z0-9_]*$/;
 
@@ -29,9 +31,8 @@ export async function ensureMirrorTables(db: Database, catalogue: Catalogue): Pr
   for (const { name, role } of missing) {
     await inTransaction(db, async (tx) => {
       await takeLock(tx, 'mirror_tables');
-      await tx.$executeRawUnsafe(
-        `CREATE TABLE IF NOT EXISTS ${name} (LIKE mirror.employees INCLUDING ALL) WITH (fillfactor = 90)`,
-      );
+      await tx.$executeRaw`
+        CREATE TABLE IF NOT EXISTS ${Prisma.raw(name)} (LIKE mirror.employees INCLUDING ALL) WITH (fillfactor = 90)`;
     }).catch((error: unknown) => {
       throw sqlState(error) === '42501'
         ? lackingRights(role, `may not make ${name}, the table of a list in the catalogue`, error)
@@ -46,9 +47,9 @@ export function mirrorRelations({ endpoints }: Catalogue): string[] {
 }
 
 /** Whether the list has no row, deleted ones included. */
-export async function isEmptyList(db: Pick<Database, 'steps'>, { environment, companyId, resource }: ListKey): Promise<boolean> {
-  const text = `SELECT 1 FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid LIMIT 1`;
-  return (await runStep(db, { text, values: [environment, companyId] })).length === 0;
+export async function isEmptyList(db: Pick<Database, 'steps'>, list: ListKey): Promise<boolean> {
+  const rows = await runStep(db, Prisma.sql`SELECT 1 FROM ${Prisma.raw(mirrorTable(list.resource))} WHERE ${isOf(list)} LIMIT 1`);
+  return rows.length === 0;
 }
 
 /**
@@ -60,15 +61,11 @@ export async function firstVisibleId(
   { environment, companyId, resource }: ListKey,
   after: string,
 ): Promise<string | undefined> {
-  const [row] = await prisma.$queryRawUnsafe<{ id: string }[]>(
-    `SELECT id FROM ${mirrorTable(resource)} t WHERE environment = $1 AND company_id = $2::uuid AND id > $3 AND deleted_at IS NULL
-       AND (SELECT 1 FROM muster.held_rows h
-         WHERE h.environment = $1 AND h.company_id = $2::uuid AND h.resource = $4 AND h.id = t.id LIMIT 1) IS NULL
-     ORDER BY id LIMIT 1`,
-    environment,
-    companyId,
-    after,
-    resource,
-  );
+  const [row] = await prisma.$queryRaw<{ id: string }[]>`
+    SELECT id FROM ${Prisma.raw(mirrorTable(resource))} t
+    WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND id > ${after} AND deleted_at IS NULL
+      AND (SELECT 1 FROM muster.held_rows h
+        WHERE h.environment = ${environment} AND h.company_id = ${companyId}::uuid AND h.resource = ${resource} AND h.id = t.id LIMIT 1) IS NULL
+    ORDER BY id LIMIT 1`;
   return row?.id;
 }

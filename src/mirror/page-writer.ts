@@ -1,7 +1,7 @@
 import { inTurns } from '../core/turns.js';
 import type { Database } from '../db/connection/database.js';
 import { runStep, wasRolledBack } from '../db/connection/step.js';
-import { type NamedStatement, named } from '../db/statements/named-parameters.js';
+import { named } from '../db/statements/named-parameters.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
 import { MOST_KEPT } from '../db/tables/rejected-records.js';
 import { mirrorTable } from './mirror-table.js';
@@ -25,10 +25,10 @@ import type { PageToWrite } from './page-values.js';
  */
 export async function writePages(db: Pick<Database, 'steps'>, write: WalkWrite, pages: readonly PageToWrite[]): Promise<void> {
   const { list } = write;
-  const { sql, values } = pageStatement(mirrorTable(list.resource));
+  const statement = pageStatement(mirrorTable(list.resource));
   const parameters = await inTurns(pageParameters(write, pages));
   try {
-    const walks = await runStep(db, { text: sql, values: values(parameters) });
+    const walks = await runStep(db, statement(parameters));
     if (walks.length === 0) throw fenced(list, 'another worker has taken it over, or the walk has ended or stands elsewhere');
   } catch (error) {
     throw wasRolledBack(error) ? changedByHand(list) : error;
@@ -41,13 +41,14 @@ function changedByHand({ resource }: ListKey): Error {
   );
 }
 
-const STATEMENTS = new Map<string, NamedStatement<PageParameter>>();
+type PageStatement = ReturnType<typeof named<PageParameter>>;
+
+const STATEMENTS = new Map<string, PageStatement>();
 
 /** One statement a table, made once: its text is what connections know its plan by. */
-function pageStatement(table: string): NamedStatement<PageParameter> {
-  const known = STATEMENTS.get(table);
-  const statement = known ?? named<PageParameter>(pageText(table));
-  if (!known) STATEMENTS.set(table, statement);
+function pageStatement(table: string): PageStatement {
+  const statement = STATEMENTS.get(table) ?? named<PageParameter>(pageText(table));
+  STATEMENTS.set(table, statement);
   return statement;
 }
 

@@ -1,5 +1,6 @@
 import type { CompanyKey } from '../core/company.js';
 import type { Database } from '../db/connection/database.js';
+import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable } from './mirror-table.js';
 
 /** A record of a company's list. */
@@ -28,19 +29,15 @@ export async function labelRecords(db: Database, records: readonly RecordKey[]):
   for (const resource of await mirroredAmong(db, [...new Set(records.map((record) => record.resource))])) {
     const asked = records.filter((record) => record.resource === resource);
     // By LATERAL and LIMIT, which look each record up, however many the list has.
-    const rows = await db.prisma.$queryRawUnsafe<(Omit<RecordKey, 'resource'> & { members: Record<string, string> })[]>(
-      `SELECT environment, company_id::text AS "companyId", id, t.members
-       FROM unnest($1::text[], $2::uuid[], $3::text[]) AS asked(environment, company_id, id)
-       JOIN LATERAL (
-         SELECT (SELECT COALESCE(jsonb_object_agg(m, left(r.data->>m, ${LONGEST})), '{}') FROM unnest($4::text[]) m
-                 WHERE jsonb_typeof(r.data->m) = 'string') AS members
-         FROM ${mirrorTable(resource)} r WHERE r.environment = asked.environment AND r.company_id = asked.company_id
-           AND r.id = asked.id COLLATE "C" AND r.deleted_at IS NULL LIMIT 1) t ON TRUE`,
-      asked.map(({ environment }) => environment),
-      asked.map(({ companyId }) => companyId),
-      asked.map(({ id }) => id),
-      LOOKED_AT,
-    );
+    const rows = await db.prisma.$queryRaw<(Omit<RecordKey, 'resource'> & { members: Record<string, string> })[]>`
+      SELECT environment, company_id::text AS "companyId", id, t.members
+      FROM unnest(${asked.map(({ environment }) => environment)}::text[], ${asked.map(({ companyId }) => companyId)}::uuid[],
+        ${asked.map(({ id }) => id)}::text[]) AS asked(environment, company_id, id)
+      JOIN LATERAL (
+        SELECT (SELECT COALESCE(jsonb_object_agg(m, left(r.data->>m, ${LONGEST}::int)), '{}') FROM unnest(${LOOKED_AT}::text[]) m
+                WHERE jsonb_typeof(r.data->m) = 'string') AS members
+        FROM ${Prisma.raw(mirrorTable(resource))} r WHERE r.environment = asked.environment AND r.company_id = asked.company_id
+          AND r.id = asked.id COLLATE "C" AND r.deleted_at IS NULL LIMIT 1) t ON TRUE`;
     for (const row of rows) {
       const label = labelOf(row.members);
       if (label) labels.set(labelKey({ ...row, resource }), label);

@@ -102,19 +102,19 @@ export async function judgeReading(
   { list, walkId }: VerificationReadKey,
   { hashBytes }: { readonly hashBytes: number },
 ): Promise<Findings> {
-  const { environment, companyId, resource } = list;
-  const text = judgement(mirrorTable(resource));
-  const values = [environment, companyId, resource, walkId, hashBytes];
-  const [row] = await runStep<Record<string, number> & { asOf: Date | null; sample: Fault[] | null }>(db, { text, values });
+  const [row] = await runStep<Record<string, number> & { asOf: Date | null; sample: Fault[] | null }>(
+    db,
+    judgement(list, walkId, hashBytes),
+  );
   const { asOf, sample, ...counts } = row!;
   return { ...counts, asOf, sample: sample ?? [] } as unknown as Findings;
 }
 
-const judgement = (table: string) => `
+const judgement = ({ environment, companyId, resource }: ListKey, walkId: string, hashBytes: number) => Prisma.sql`
 WITH walk AS (
   SELECT w.id, w.pass, w.finished_at, w.epoch = l.epoch AS is_last, l.last_verified_at
   FROM muster.lists l JOIN muster.walks w ON w.id = l.verified_walk_id
-  WHERE l.environment = $1 AND l.company_id = $2::uuid AND l.resource = $3
+  WHERE l.environment = ${environment} AND l.company_id = ${companyId}::uuid AND l.resource = ${resource}
 ), ledger AS MATERIALIZED (
   SELECT DISTINCT ON (u.id) u.id COLLATE "C" AS id, s.id AS snapshot_id, u.n
   FROM walk JOIN muster.walk_pages p ON p.walk_id = walk.id AND p.pass = walk.pass
@@ -122,20 +122,20 @@ WITH walk AS (
   CROSS JOIN LATERAL unnest(k.ids) WITH ORDINALITY AS u(id, n)
   ORDER BY u.id, p.page DESC, u.n DESC
 ), unread AS (
-  SELECT id FROM ${table} WHERE environment = $1 AND company_id = $2::uuid AND deleted_at IS NULL
-  EXCEPT SELECT id FROM muster.second_reading_records WHERE walk_id = $4::uuid
+  SELECT id FROM ${Prisma.raw(mirrorTable(resource))} WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND deleted_at IS NULL
+  EXCEPT SELECT id FROM muster.second_reading_records WHERE walk_id = ${walkId}::uuid
 ), suspect AS MATERIALIZED (
   SELECT r.id, r.text::jsonb AS data, r.row_hash, TRUE AS is_received FROM muster.second_reading_records r
-  WHERE r.walk_id = $4::uuid AND r.text IS NOT NULL
+  WHERE r.walk_id = ${walkId}::uuid AND r.text IS NOT NULL
   UNION ALL SELECT id, NULL, NULL, FALSE FROM unread
 ), pair AS MATERIALIZED (
   SELECT s.id, s.data, s.row_hash, s.is_received, m.data AS mirrored, m.first_seen_at, m.changed_at, m.id IS NOT NULL AS is_living
   FROM suspect s LEFT JOIN LATERAL (
-    SELECT t.* FROM ${table} t WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = s.id AND t.deleted_at IS NULL OFFSET 0
+    SELECT t.* FROM ${Prisma.raw(mirrorTable(resource))} t WHERE t.environment = ${environment} AND t.company_id = ${companyId}::uuid AND t.id = s.id AND t.deleted_at IS NULL OFFSET 0
   ) m ON true
   WHERE m.id IS NULL OR NOT s.is_received OR record_image_ne(ROW(m.data), ROW(s.data))
 ), batch AS MATERIALIZED (
-  SELECT id, changed_at FROM muster.change_batches WHERE environment = $1 AND company_id = $2::uuid AND resource = $3
+  SELECT id, changed_at FROM muster.change_batches WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND resource = ${resource}
 ), written AS (
   SELECT DISTINCT ON (p.id) p.id, record_image_ne(ROW(p.mirrored), ROW(c.data)) AS is_another
   FROM pair p JOIN batch ON batch.changed_at = p.changed_at JOIN muster.change_batches b ON b.id = batch.id
@@ -153,12 +153,12 @@ WITH walk AS (
     WHEN walk.id IS NULL OR (NOT walk.is_last AND p.changed_at > walk.finished_at) THEN 'since'
     WHEN l.id IS NULL THEN CASE WHEN EXISTS (
         SELECT FROM muster.holds h
-        WHERE h.environment = $1 AND h.company_id = $2::uuid AND h.resource = $3 AND h.walk_id = walk.id
+        WHERE h.environment = ${environment} AND h.company_id = ${companyId}::uuid AND h.resource = ${resource} AND h.walk_id = walk.id
           AND h.cause = 'share' AND h.status IN ('open', 'rejected') AND p.first_seen_at <= h.opened_at)
         OR (SELECT TRUE FROM muster.held_rows r
-          WHERE r.environment = $1 AND r.company_id = $2::uuid AND r.resource = $3 AND r.id = p.id LIMIT 1)
+          WHERE r.environment = ${environment} AND r.company_id = ${companyId}::uuid AND r.resource = ${resource} AND r.id = p.id LIMIT 1)
       THEN 'held' ELSE 'extra' END
-    WHEN p.row_hash = (SELECT NULLIF(substr(s.row_hashes, ((l.n - 1) * $5)::int + 1, $5::int), '')
+    WHEN p.row_hash = (SELECT NULLIF(substr(s.row_hashes, ((l.n - 1) * ${hashBytes}::int)::int + 1, ${hashBytes}::int), '')
       FROM muster.page_snapshots s WHERE s.id = l.snapshot_id) THEN 'different'
     WHEN w.is_another THEN 'different'
     ELSE 'since' END AS verdict
@@ -169,13 +169,13 @@ WITH walk AS (
 SELECT (count(*) FILTER (WHERE verdict = 'missing'))::int AS missing, (count(*) FILTER (WHERE verdict = 'extra'))::int AS extra,
   (count(*) FILTER (WHERE verdict = 'different'))::int AS different, (count(*) FILTER (WHERE verdict = 'since'))::int AS "changedSince",
   (count(*) FILTER (WHERE verdict = 'held'))::int AS held,
-  (SELECT count(*)::int FROM muster.second_reading_records WHERE walk_id = $4::uuid) AS received,
+  (SELECT count(*)::int FROM muster.second_reading_records WHERE walk_id = ${walkId}::uuid) AS received,
   (SELECT last_verified_at FROM walk) AS "asOf",
   (SELECT jsonb_agg(jsonb_strip_nulls(jsonb_build_object('id', f.id, 'kind', f.verdict, 'members', CASE WHEN f.verdict = 'different' THEN (
       SELECT jsonb_agg(name ORDER BY name) FROM (
         SELECT name FROM (
           SELECT jsonb_object_keys(CASE WHEN jsonb_typeof(f.data) = 'object' THEN f.data ELSE '{}' END)
           UNION SELECT jsonb_object_keys(CASE WHEN jsonb_typeof(f.mirrored) = 'object' THEN f.mirrored ELSE '{}' END)) n(name)
-        WHERE f.is_received AND record_image_ne(ROW(f.data -> name), ROW(f.mirrored -> name)) ORDER BY name LIMIT ${MOST_MEMBERS}) d
-      ) END)) ORDER BY f.verdict, f.id) FROM ranked f WHERE f.rank <= ${SAMPLE}) AS sample
+        WHERE f.is_received AND record_image_ne(ROW(f.data -> name), ROW(f.mirrored -> name)) ORDER BY name LIMIT ${MOST_MEMBERS}::int) d
+      ) END)) ORDER BY f.verdict, f.id) FROM ranked f WHERE f.rank <= ${SAMPLE}::int) AS sample
 FROM judged`;

@@ -1,4 +1,5 @@
 // What PostgreSQL says of itself: version, settings, sessions, sizes. No table of Muster is read here.
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Reader } from './read-only.js';
 import { OVERRIDDEN } from './session.js';
 
@@ -28,15 +29,15 @@ export type ServerSetting = (typeof SERVER_SETTINGS)[number];
 
 export async function readServerState(db: Reader): Promise<ServerState> {
   const { rows } = await db.query<ServerState>(
-    `SELECT current_setting('server_version') AS version, current_database() AS database, current_user::text AS role,
+    Prisma.sql`SELECT current_setting('server_version') AS version, current_database() AS database, current_user::text AS role,
        current_setting('server_encoding') AS encoding,
        least(current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
                - coalesce(current_setting('reserved_connections', true)::int, 0),
              nullif((SELECT rolconnlimit FROM pg_roles WHERE rolname = current_user), -1), nullif(datconnlimit, -1)) AS "connectionsAtMost",
        (SELECT count(*)::int FROM pg_stat_activity WHERE backend_type = 'client backend') AS "connectionsInUse",
-       (SELECT jsonb_object_agg(name, current_setting(name)) FROM unnest($1::text[]) AS name) AS settings,
+       (SELECT jsonb_object_agg(name, current_setting(name)) FROM unnest(${SERVER_SETTINGS}::text[]) AS name) AS settings,
        ARRAY(SELECT name || ' = ' || reset_val || COALESCE(unit, '')
-             FROM pg_settings JOIN unnest($2::text[], $3::text[]) AS o(name, value) USING (name)
+             FROM pg_settings JOIN unnest(${Object.keys(OVERRIDDEN)}::text[], ${Object.values(OVERRIDDEN)}::text[]) AS o(name, value) USING (name)
              WHERE reset_val <> o.value AND (name <> 'jit' OR pg_jit_available()) ORDER BY name) AS overridden,
        ARRAY(SELECT name || ' = ' || current_setting(name) FROM unnest(ARRAY['log_statement', 'log_min_duration_statement', 'log_min_duration_sample']) AS name
              WHERE current_setting('log_parameter_max_length') <> '0'
@@ -46,7 +47,6 @@ export async function readServerState(db: Reader): Promise<ServerState> {
        pg_has_role('pg_read_all_stats', 'USAGE') AS "seesAllSessions",
        pg_database_size(oid)::float8 AS "databaseBytes", age(datfrozenxid) AS "transactionAge"
      FROM pg_database WHERE datname = current_database()`,
-    [SERVER_SETTINGS, Object.keys(OVERRIDDEN), Object.values(OVERRIDDEN)],
   );
   return rows[0]!;
 }
@@ -76,23 +76,22 @@ export async function findLongTransactions(
   { seconds, bytes }: { seconds: number; bytes: number },
 ): Promise<LongTransaction[]> {
   const { rows } = await db.query<LongTransaction>(
-    `SELECT 'session' AS kind, pid::text AS name, usename::text AS role, nullif(application_name, '') AS application,
+    Prisma.sql`SELECT 'session' AS kind, pid::text AS name, usename::text AS role, nullif(application_name, '') AS application,
        state LIKE 'idle in transaction%' AS "isIdle", extract(epoch FROM clock_timestamp() - xact_start)::float8 AS seconds,
        NULL::float8 AS "keptBytes", false AS "isLost"
      FROM pg_stat_activity
      WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
-       AND xact_start < clock_timestamp() - make_interval(secs => $1)
+       AND xact_start < clock_timestamp() - make_interval(secs => ${seconds})
      UNION ALL
      SELECT 'prepared', gid, owner::text, NULL, true, extract(epoch FROM clock_timestamp() - prepared)::float8, NULL, false
-     FROM pg_prepared_xacts WHERE database = current_database() AND prepared < clock_timestamp() - make_interval(secs => $1)
+     FROM pg_prepared_xacts WHERE database = current_database() AND prepared < clock_timestamp() - make_interval(secs => ${seconds})
      UNION ALL
      SELECT 'slot', slot_name::text, NULL, plugin::text, NOT active, NULL, kept, COALESCE(wal_status = 'lost', false)
      FROM pg_replication_slots CROSS JOIN LATERAL (
        SELECT pg_wal_lsn_diff(CASE WHEN pg_is_in_recovery() THEN pg_last_wal_replay_lsn() ELSE pg_current_wal_lsn() END, restart_lsn)::float8 AS kept
      ) w
-     WHERE age(coalesce(xmin, catalog_xmin)) > 1000000 OR (NOT active AND restart_lsn IS NOT NULL) OR kept > $2 OR wal_status = 'lost'
+     WHERE age(coalesce(xmin, catalog_xmin)) > 1000000 OR (NOT active AND restart_lsn IS NOT NULL) OR kept > ${bytes} OR wal_status = 'lost'
      ORDER BY seconds DESC NULLS LAST`,
-    [seconds, bytes],
   );
   return rows;
 }

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { MusterError } from '../../core/errors.js';
+import { Prisma } from '../../generated/prisma/client.js';
 
 // A DBA may give a role, a database or a server any default. Each session of Muster sets what its statements rely on:
 //
@@ -79,7 +80,7 @@ export async function prepareSession(client: pg.ClientBase, options = '', more: 
 
 /** Of a session that lasts: not behind a pooler of transactions. */
 export async function setSearchPath(client: pg.ClientBase, schema: string): Promise<void> {
-  await client.query(`SELECT set_config('search_path', $1, false)`, [schema]);
+  await client.query(Prisma.sql`SELECT set_config('search_path', ${schema}, false)`);
 }
 
 /**
@@ -90,18 +91,16 @@ async function applySettings(client: pg.ClientBase, always: Settings, ifOwn: Set
   const settings = { ...always, ...ifOwn };
   const { processID } = client as pg.ClientBase & { readonly processID: number | null };
   const { rows } = await client.query<{ own: boolean }>(
-    `SELECT pg_backend_pid() = $1::int AS own, set_config(name, value, false)
-     FROM unnest($2::text[], $3::text[]) WITH ORDINALITY AS s(name, value, n)
-     WHERE (n <= $4 OR pg_backend_pid() = $1::int) AND current_setting(name, true) IS NOT NULL`,
-    [processID, Object.keys(settings), Object.values(settings), Object.keys(always).length],
+    Prisma.sql`SELECT pg_backend_pid() = ${processID}::int AS own, set_config(name, value, false)
+     FROM unnest(${Object.keys(settings)}::text[], ${Object.values(settings)}::text[]) WITH ORDINALITY AS s(name, value, n)
+     WHERE (n <= ${Object.keys(always).length} OR pg_backend_pid() = ${processID}::int) AND current_setting(name, true) IS NOT NULL`,
   );
   return rows.every(({ own }) => own);
 }
 
 async function requireSettings(client: pg.ClientBase, settings: Settings): Promise<void> {
   const { rows } = await client.query<{ role: string; name: string; value: string }>(
-    `SELECT quote_ident(current_user) AS role, name, current_setting(name) AS value FROM unnest($1::text[]) AS name`,
-    [Object.keys(settings)],
+    Prisma.sql`SELECT quote_ident(current_user) AS role, name, current_setting(name) AS value FROM unnest(${Object.keys(settings)}::text[]) AS name`,
   );
   const wrong = rows.filter(({ name, value }) => !value.startsWith(settings[name]!));
   if (wrong.length === 0) return;

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { MusterError } from '../../core/errors.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import { explainConnectFailure } from '../connection/connect-failure.js';
 import { connectionOptions, sessionOptions } from '../connection/connection-options.js';
 import { DatabaseClient } from '../connection/database-client.js';
@@ -18,8 +19,7 @@ export async function asGrantor(
   const mayNot = 'may not grant rights on these tables; run the command as their owner';
   await asOwner(url, { application: 'muster migrate', mayNot }, async (client) => {
     const { rows: roles } = await client.query<{ quoted: string }>(
-      'SELECT quote_ident(rolname) AS quoted FROM pg_roles WHERE rolname = $1',
-      [role],
+      Prisma.sql`SELECT quote_ident(rolname) AS quoted FROM pg_roles WHERE rolname = ${role}`,
     );
     if (!roles[0]) {
       throw new MusterError(
@@ -58,9 +58,8 @@ export async function allRelations(
   schemas: readonly string[],
 ): Promise<{ tables: readonly string[]; sequences: readonly string[] }> {
   const { rows } = await client.query<{ name: string; sequence: boolean }>(
-    `SELECT format('%I.%I', nspname, relname) AS name, relkind = 'S' AS sequence FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
-     WHERE nspname = ANY($1) AND relkind IN ('r', 'p', 'v', 'S') AND pg_has_role(relowner, 'USAGE')`,
-    [schemas],
+    Prisma.sql`SELECT format('%I.%I', nspname, relname) AS name, relkind = 'S' AS sequence FROM pg_class JOIN pg_namespace n ON n.oid = relnamespace
+     WHERE nspname = ANY(${schemas}) AND relkind IN ('r', 'p', 'v', 'S') AND pg_has_role(relowner, 'USAGE')`,
   );
   const namesOf = (sequence: boolean) => rows.filter((found) => found.sequence === sequence).map(({ name }) => name);
   return { tables: namesOf(false), sequences: namesOf(true) };

@@ -3,6 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import { isMusterError, MusterError } from '../../core/errors.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import { explainConnectFailure } from '../connection/connect-failure.js';
 import { connectionOptions, sessionOptions } from '../connection/connection-options.js';
 import { DatabaseClient } from '../connection/database-client.js';
@@ -156,9 +157,8 @@ async function apply(client: pg.Client, { name, sql, checksum }: Migration): Pro
   try {
     await client.query(sql);
     await client.query(
-      `INSERT INTO public._prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count)
-       VALUES ($1, $2, clock_timestamp(), $3, 1)`,
-      [randomUUID(), checksum, name],
+      Prisma.sql`INSERT INTO public._prisma_migrations (id, checksum, finished_at, migration_name, applied_steps_count)
+       VALUES (${randomUUID()}, ${checksum}, clock_timestamp(), ${name}, 1)`,
     );
   } catch (error) {
     const foreign = foreignObject(error, `Migration ${name} was undone`);

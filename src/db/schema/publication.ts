@@ -1,5 +1,6 @@
 import pg from 'pg';
 import { MusterError } from '../../core/errors.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import { asOwner } from './granting.js';
 
 export interface Publication {
@@ -41,8 +42,7 @@ export function publish(url: string, publication: string, tables: readonly strin
       await client.query(`ALTER TABLE ${name} REPLICA IDENTITY DEFAULT`);
     const added = found.filter(({ isPublished }) => !isPublished).map(({ name }) => name);
     const { rows } = await client.query<{ isThere: boolean; walLevel: string }>(
-      `SELECT EXISTS (SELECT FROM pg_publication WHERE pubname = $1) AS "isThere", current_setting('wal_level') AS "walLevel"`,
-      [publication],
+      Prisma.sql`SELECT EXISTS (SELECT FROM pg_publication WHERE pubname = ${publication}) AS "isThere", current_setting('wal_level') AS "walLevel"`,
     );
     const { isThere, walLevel } = rows[0]!;
     const quoted = pg.escapeIdentifier(publication);
@@ -55,10 +55,9 @@ export function publish(url: string, publication: string, tables: readonly strin
 
 async function findTables(client: pg.Client, publication: string, tables: readonly string[]): Promise<Found[]> {
   const { rows } = await client.query<Found>(
-    `SELECT format('%I.%I', 'mirror', t) AS name, c.oid IS NOT NULL AS "isThere", c.relreplident = 'n' AS "lacksIdentity",
-       EXISTS (SELECT FROM pg_publication_tables p WHERE p.pubname = $1 AND p.schemaname = 'mirror' AND p.tablename = t) AS "isPublished"
-     FROM unnest($2::text[]) AS t LEFT JOIN pg_class c ON c.relname = t AND c.relnamespace = to_regnamespace('mirror') ORDER BY t`,
-    [publication, tables],
+    Prisma.sql`SELECT format('%I.%I', 'mirror', t) AS name, c.oid IS NOT NULL AS "isThere", c.relreplident = 'n' AS "lacksIdentity",
+       EXISTS (SELECT FROM pg_publication_tables p WHERE p.pubname = ${publication} AND p.schemaname = 'mirror' AND p.tablename = t) AS "isPublished"
+     FROM unnest(${tables}::text[]) AS t LEFT JOIN pg_class c ON c.relname = t AND c.relnamespace = to_regnamespace('mirror') ORDER BY t`,
   );
   return rows;
 }

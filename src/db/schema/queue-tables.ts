@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Reader } from '../connection/read-only.js';
 
 /** Schema of BullMQ's own tables; there only where the queue is in PostgreSQL. */
@@ -10,8 +11,7 @@ export const QUEUE_SCHEMA = 'bullmq';
  */
 export async function makeJobSequences(client: pg.ClientBase, queues: readonly string[]): Promise<void> {
   await client.query(
-    `SELECT bullmq.next_job_id(queue) FROM unnest($1::text[]) AS queue WHERE to_regclass('bullmq.' || bullmq.job_id_seq_name(queue)) IS NULL`,
-    [queues],
+    Prisma.sql`SELECT bullmq.next_job_id(queue) FROM unnest(${queues}::text[]) AS queue WHERE to_regclass('bullmq.' || bullmq.job_id_seq_name(queue)) IS NULL`,
   );
 }
 
@@ -51,9 +51,8 @@ export async function readWaitingJobs(db: Reader, queues: readonly string[]): Pr
   const made = await db.query<{ made: boolean }>(`SELECT to_regclass('bullmq.job') IS NOT NULL AS made`);
   if (!made.rows[0]!.made) return undefined;
   const { rows } = await db.query<WaitingJobs>(
-    `SELECT queue, count(id)::int AS waiting, min(added_at_ms)::float8 AS "oldestAt"
-     FROM unnest($1::text[]) AS queue LEFT JOIN bullmq.job USING (queue) WHERE id IS NULL OR state = 'waiting' GROUP BY queue`,
-    [queues],
+    Prisma.sql`SELECT queue, count(id)::int AS waiting, min(added_at_ms)::float8 AS "oldestAt"
+     FROM unnest(${queues}::text[]) AS queue LEFT JOIN bullmq.job USING (queue) WHERE id IS NULL OR state = 'waiting' GROUP BY queue`,
   );
   return rows;
 }

@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { Prisma } from '../../generated/prisma/client.js';
 import { lackingRights } from '../connection/connect-failure.js';
 import { allRelations, asGrantor } from './granting.js';
 import { QUEUE_SCHEMA } from './queue-tables.js';
@@ -18,8 +19,7 @@ const READ_SCHEMAS = ['warehouse'];
 export function grantRuntime(url: string, role: string): Promise<void> {
   return asGrantor(url, role, async (client, grantee) => {
     const { rows: schemas } = await client.query<{ name: string }>(
-      'SELECT quote_ident(nspname) AS name FROM pg_namespace WHERE nspname = ANY($1)',
-      [SCHEMAS],
+      Prisma.sql`SELECT quote_ident(nspname) AS name FROM pg_namespace WHERE nspname = ANY(${SCHEMAS})`,
     );
     const { tables, sequences } = await allRelations(client, SCHEMAS);
     const { rows: databases } = await client.query<{ name: string }>('SELECT quote_ident(current_database()) AS name');
@@ -46,19 +46,18 @@ export function grantRuntime(url: string, role: string): Promise<void> {
  */
 export async function requireRuntimeRights(db: Pick<pg.Pool, 'query'>, mirrorTables: readonly string[]): Promise<void> {
   const { rows } = await db.query<{ role: string; what: string; rights: string }>(
-    `WITH relations AS (
+    Prisma.sql`WITH relations AS (
        SELECT c.oid, format('%I.%I', nspname, relname) AS name, relkind FROM pg_class c JOIN pg_namespace n ON n.oid = relnamespace
-       WHERE relkind IN ('r', 'p', 'v', 'S') AND nspname = ANY($1) AND (nspname <> 'mirror' OR relname = ANY($2)))
+       WHERE relkind IN ('r', 'p', 'v', 'S') AND nspname = ANY(${SCHEMAS}) AND (nspname <> 'mirror' OR relname = ANY(${mirrorTables})))
      SELECT current_user::text AS role, what, string_agg(wanted, ', ' ORDER BY n) AS rights FROM (
        SELECT 0 AS n, 'schema ' || nspname AS what, 'USAGE' AS wanted FROM pg_namespace
-       WHERE nspname = ANY($1::text[] || $5::text[]) AND NOT has_schema_privilege(oid, 'USAGE')
-       UNION ALL SELECT n, name, wanted FROM relations, unnest($3::text[]) WITH ORDINALITY AS w(wanted, n)
+       WHERE nspname = ANY(${SCHEMAS}::text[] || ${READ_SCHEMAS}::text[]) AND NOT has_schema_privilege(oid, 'USAGE')
+       UNION ALL SELECT n, name, wanted FROM relations, unnest(${TABLE_RIGHTS}::text[]) WITH ORDINALITY AS w(wanted, n)
        WHERE relkind IN ('r', 'p') AND NOT has_table_privilege(oid, wanted)
        UNION ALL SELECT 0, name, 'SELECT' FROM relations WHERE relkind = 'v' AND NOT has_table_privilege(oid, 'SELECT')
-       UNION ALL SELECT n, name, wanted FROM relations, unnest($4::text[]) WITH ORDINALITY AS w(wanted, n)
+       UNION ALL SELECT n, name, wanted FROM relations, unnest(${SEQUENCE_RIGHTS}::text[]) WITH ORDINALITY AS w(wanted, n)
        WHERE CASE relkind WHEN 'S' THEN NOT has_sequence_privilege(oid, wanted) ELSE false END) AS missing
      GROUP BY what ORDER BY what`,
-    [SCHEMAS, mirrorTables, TABLE_RIGHTS, SEQUENCE_RIGHTS, READ_SCHEMAS],
   );
   const [first, ...others] = rows;
   if (!first) return;

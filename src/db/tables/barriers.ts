@@ -78,16 +78,15 @@ export interface BarrierQuery {
 
 /** Barriers after `after`, by number, and the number to read on from: `after` itself at the end of the feed. */
 export async function readBarriers(
-  db: Pick<Database, 'pool'>,
+  db: Pick<Database, 'prisma'>,
   query: BarrierQuery,
 ): Promise<{ rows: readonly BarrierRow[]; nextAfter: string }> {
   const { after, resource = null, environment = null, limit } = query;
-  const { rows } = await db.pool.query<BarrierRow & { isAskedFor: boolean }>(
-    `SELECT number, environment, company_id AS "companyId", resource, seq, verified_at AS "verifiedAt", records, run_id AS "runId", grant_number AS "grantNumber",
-       ($3::text IS NULL OR resource = $3) AND ($4::text IS NULL OR environment = $4) AS "isAskedFor"
-     FROM muster.barriers WHERE number > $1::bigint ORDER BY number LIMIT $2::int`,
-    [after, limit, resource, environment],
-  );
+  const rows = await db.prisma.$queryRaw<(BarrierRow & { isAskedFor: boolean })[]>`
+    SELECT b.number::text, environment, company_id AS "companyId", resource, seq::text, verified_at AS "verifiedAt", records, run_id AS "runId",
+      grant_number AS "grantNumber",
+      (${resource}::text IS NULL OR resource = ${resource}) AND (${environment}::text IS NULL OR environment = ${environment}) AS "isAskedFor"
+    FROM muster.barriers b WHERE b.number > ${after}::bigint ORDER BY b.number LIMIT ${limit}::int`;
   return { rows: rows.filter(({ isAskedFor }) => isAskedFor), nextAfter: rows.at(-1)?.number ?? String(BigInt(after)) };
 }
 

@@ -124,11 +124,10 @@ export async function* readRecentPages(
 }
 
 /** Whether the ledger of the pass lacks the row hashes of any page. */
-export async function lacksRowHashes({ pool }: Pick<Database, 'pool'>, walkId: string): Promise<boolean> {
-  const { rows } = await pool.query<{ lacks: boolean }>(
-    `SELECT EXISTS (SELECT 1 ${pagesOf(walkId)} AND s.row_hashes IS NULL) AS lacks`,
-  );
-  return rows[0]!.lacks;
+export async function lacksRowHashes({ prisma }: Pick<Database, 'prisma'>, walkId: string): Promise<boolean> {
+  const [row] = await prisma.$queryRaw<{ lacks: boolean }[]>`
+    SELECT EXISTS (SELECT 1 ${Prisma.raw(pagesOf(walkId))} AND s.row_hashes IS NULL) AS lacks`;
+  return row!.lacks;
 }
 
 /** What a pass has received from page `first` on: for each page, its keys and the digest of the token that it gave. */

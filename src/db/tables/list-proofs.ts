@@ -1,6 +1,7 @@
 // muster.lists as a consumer of its records sees it: what is proved of each list, and by which walk. Reads only, and locks nothing.
 import type pg from 'pg';
 import type { Environment } from '../../core/company.js';
+import { Prisma } from '../../generated/prisma/client.js';
 
 /** The proof of a list, as a consumer of its records sees it. */
 export interface ListProof {
@@ -21,28 +22,32 @@ export interface ListProof {
 /** The lists of a resource, for every onboarded company or for these, in the snapshot of the caller's transaction. */
 export async function listProofs(
   client: Pick<pg.ClientBase, 'query'>,
-  asked: {
+  {
+    resource,
+    environment = null,
+    companyId = null,
+  }: {
     readonly resource: string;
-    readonly environment?: Environment | undefined;
-    readonly companyId?: string | undefined;
+    readonly environment?: Environment | null | undefined;
+    readonly companyId?: string | null | undefined;
   },
 ): Promise<ListProof[]> {
   const { rows } = await client.query<ListProof>(
-    `SELECT c.environment, c.company_id AS "companyId", l.last_verified_at AS "verifiedAt",
+    Prisma.sql`SELECT c.environment, c.company_id AS "companyId", l.last_verified_at AS "verifiedAt",
        l.resource IS NOT NULL AND NOT c.paused AND l.unavailable_since IS NULL AND COALESCE(l.last_verified_at, GREATEST(c.created_at, l.begun_at))
          < now() - make_interval(hours => s.stale_after_hours) AS "isLate", l.unavailable_since IS NOT NULL AS "isUnavailable", w.proof, COALESCE(l.records, 0) AS records,
        newest.jws AS certificate
      FROM muster.connections c CROSS JOIN muster.warehouse_settings s
-     LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = $1
+     LEFT JOIN muster.lists l ON l.environment = c.environment AND l.company_id = c.company_id AND l.resource = ${resource}
      LEFT JOIN muster.walks w ON w.id = l.verified_walk_id
      LEFT JOIN LATERAL (
        SELECT n.jws FROM muster.certificates n
-       WHERE n.environment = c.environment AND n.company_id = c.company_id AND n.resource = $1 AND n.jws IS NOT NULL
+       WHERE n.environment = c.environment AND n.company_id = c.company_id AND n.resource = ${resource} AND n.jws IS NOT NULL
        ORDER BY n.id DESC LIMIT 1
      ) newest ON true
-     WHERE ($2::text IS NULL OR c.environment = $2) AND ($3::uuid IS NULL OR c.company_id = $3)
+     WHERE (${environment}::text IS NULL OR c.environment = ${environment})
+       AND (${companyId}::uuid IS NULL OR c.company_id = ${companyId})
      ORDER BY c.environment, c.company_id`,
-    [asked.resource, asked.environment ?? null, asked.companyId ?? null],
   );
   return rows;
 }

@@ -1,6 +1,7 @@
 // muster.locks: work that one process at a time does, one row each, locked until the transaction of the work ends. Advisory locks would do the same,
 // but any role that may connect to the database can take them.
 import type pg from 'pg';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
 
 export type LockName = 'issues' | 'certificates' | 'mirror_tables' | 'typed_views';
@@ -39,5 +40,5 @@ export async function readHeldLock(tx: Transaction, name: LockName): Promise<Hel
 
 /** Adds a row that is never committed: another process that adds the same row waits for this transaction. */
 export async function addName(client: pg.ClientBase, name: string): Promise<void> {
-  await client.query('INSERT INTO muster.locks (name) VALUES ($1)', [name]);
+  await client.query(Prisma.sql`INSERT INTO muster.locks (name) VALUES (${name})`);
 }

@@ -69,11 +69,13 @@ export async function countReceived(
   db: Pick<Database, 'steps'>,
   { walkId, pass, ids }: { walkId: string; pass: number; ids: readonly string[] },
 ): Promise<number> {
-  const [row] = await runStep<{ count: number }>(db, {
-    text: `SELECT count(*)::int AS count FROM unnest($3::text[]) AS asked(id)
-      JOIN muster.second_reading_records r ON r.walk_id = $1::uuid AND r.id = asked.id AND r.pass = $2::int`,
-    values: [walkId, pass, await inTurns(textArrayInPortions(ids))],
-  });
+  const asked = await inTurns(textArrayInPortions(ids));
+  const [row] = await runStep<{ count: number }>(
+    db,
+    Prisma.sql`
+    SELECT count(*)::int AS count FROM unnest(${asked}::text[]) AS asked(id)
+    JOIN muster.second_reading_records r ON r.walk_id = ${walkId}::uuid AND r.id = asked.id AND r.pass = ${pass}::int`,
+  );
   return row!.count;
 }
 

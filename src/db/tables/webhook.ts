@@ -39,10 +39,9 @@ export interface FailingWebhook {
 /** Since when the webhook fails, for `muster doctor`. */
 export async function examineWebhook(db: Reader): Promise<FailingWebhook | undefined> {
   const { rows } = await db.query<FailingWebhook>(
-    `SELECT extract(epoch FROM now() - failing_since)::float8 AS seconds, last_error AS "lastError",
+    Prisma.sql`SELECT extract(epoch FROM now() - failing_since)::float8 AS seconds, last_error AS "lastError",
        (SELECT count(*)::int FROM muster.notifications WHERE status IN ('pending', 'failed')) AS undelivered
-     FROM muster.webhook WHERE failing_since <= now() - make_interval(secs => $1)`,
-    [PATIENCE_SECONDS],
+     FROM muster.webhook WHERE failing_since <= now() - make_interval(secs => ${PATIENCE_SECONDS})`,
   );
   return rows[0];
 }

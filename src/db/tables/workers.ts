@@ -51,9 +51,8 @@ export async function requireWorker(db: Pick<Transaction, '$queryRaw'>): Promise
 /** Counts running workers, and the companies that wait for one. */
 export async function countForDoctor(db: Reader): Promise<{ workers: number; companies: number }> {
   const { rows } = await db.query<{ workers: number; companies: number }>(
-    `SELECT (SELECT count(*)::int FROM muster.workers WHERE seen_at > now() - make_interval(secs => $1)) AS workers,
+    Prisma.sql`SELECT (SELECT count(*)::int FROM muster.workers WHERE seen_at > now() - make_interval(secs => ${TIMEOUT_SECONDS})) AS workers,
        (SELECT count(*)::int FROM muster.connections) AS companies`,
-    [TIMEOUT_SECONDS],
   );
   return rows[0]!;
 }
