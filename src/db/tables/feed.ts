@@ -5,6 +5,7 @@ import { MusterError } from '../../core/errors.js';
 import type { Database } from '../connection/database.js';
 import { inPassingTransaction } from '../connection/passing-transaction.js';
 import { READ_TIMEOUT } from '../connection/session.js';
+import { named } from '../statements/named-parameters.js';
 
 export interface ChangeRow {
   /** A bigint in decimal. */
@@ -67,35 +68,29 @@ const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_i
  */
 export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Promise<ChangePage> {
   const { after, resource = null, environment = null, limit, mostBytes = Infinity } = query;
-  const asked = [after, resource, environment, limit];
+  const asked = { after, resource, environment, limit };
   return inPassingTransaction(db.pool, BEGIN, async (client) => {
-    const { rows: spans } = await client.query<BatchSpan>(BATCHES_OF_PAGE, [...asked, BATCHES_AT_ONCE]);
+    const { rows: spans } = await client.query<BatchSpan>(batchesOfPage({ ...asked, most: BATCHES_AT_ONCE }));
     const { feed, newest, oldest, first, last, searched, isCut } = spans[0]!;
     if (BigInt(after) > BigInt(newest) || (query.feed !== undefined && query.feed.toLowerCase() !== feed))
       throw restarted(query, { feed, newest });
     // Who begins at 0 has missed nothing: the feed begins where it begins.
     if (BigInt(after) > 0n && BigInt(after) + 1n < BigInt(oldest)) throw expired(after, BigInt(oldest));
     const { rows, isFull } =
-      first === null ? { rows: [], isFull: false } : await readWhole(client, [...asked, first, last], { limit, mostBytes });
+      first === null ? { rows: [], isFull: false } : await readWhole(client, { ...asked, first, last }, mostBytes);
     if (isFull) return { rows, nextAfter: rows.at(-1)!.seq, feed, isCutShort: false };
     return { rows, nextAfter: String(BigInt(after) > BigInt(searched) ? BigInt(after) : searched), feed, isCutShort: isCut };
   });
 }
 
 /** The changes of a page, as many as it has bytes for: what they take is counted first, record by record, and only these are sent. */
-async function readWhole(
-  client: pg.ClientBase,
-  asked: readonly unknown[],
-  { limit, mostBytes }: Required<Pick<ChangeQuery, 'limit' | 'mostBytes'>>,
-) {
-  const { rows: sizes } = await client.query<{ until: string | null; bytes: number; isCut: boolean }>(SIZE_OF_CHANGES, [
-    ...asked,
-  ]);
+async function readWhole(client: pg.ClientBase, asked: Readonly<Record<Asked | Ends, unknown>>, mostBytes: number) {
+  const { rows: sizes } = await client.query<{ until: string | null; bytes: number; isCut: boolean }>(sizeOfChanges(asked));
   const { until, bytes, isCut } = sizes[0]!;
   if (until === null) return { rows: [], isFull: false };
   if (bytes > mostBytes) throw new LargerPage(bytes);
-  const { rows } = await client.query<ChangeRow>(CHANGES_OF_BATCHES, [...asked, until]);
-  return { rows, isFull: isCut || rows.length === limit };
+  const { rows } = await client.query<ChangeRow>(changesOfBatches({ ...asked, until }));
+  return { rows, isFull: isCut || rows.length === asked.limit };
 }
 
 function expired(after: string, oldest: bigint): MusterError {
@@ -135,31 +130,36 @@ interface BatchSpan {
   readonly isCut: boolean;
 }
 
-const IS_ASKED_FOR = '($2::text IS NULL OR resource = $2::text) AND ($3::text IS NULL OR environment = $3::text)';
+type Asked = 'after' | 'resource' | 'environment' | 'limit';
+/** The first numbers of the batches at both ends of the page. */
+type Ends = 'first' | 'last';
+
+const IS_ASKED_FOR =
+  '(:resource::text IS NULL OR resource = :resource::text) AND (:environment::text IS NULL OR environment = :environment::text)';
 
 /**
  * Begins with the batch that holds `after`. Without a filter, each number is a change of the page, and one page reaches no further than its
  * numbers do, but to the next batch at least: retention of an earlier version has left gaps.
  */
-const BATCHES_OF_PAGE = `
+const batchesOfPage = named<Asked | 'most'>(`
   WITH kept AS (
     SELECT COALESCE((SELECT min(first_seq) FROM muster.change_batches), (SELECT next_seq FROM muster.change_sequence)) AS oldest
   ), examined AS (
     SELECT first_seq, size, ${IS_ASKED_FOR} AS is_asked_for
     FROM muster.change_batches
-    WHERE first_seq >= COALESCE((SELECT max(first_seq) FROM muster.change_batches WHERE first_seq <= $1::bigint), 0)
-      AND ($2::text IS NOT NULL OR $3::text IS NOT NULL OR first_seq <= GREATEST(
-             $1::bigint + $4::int, (SELECT oldest - 1 FROM kept) + $4::int,
-             (SELECT min(first_seq) FROM muster.change_batches WHERE first_seq > $1::bigint)))
-    ORDER BY first_seq LIMIT $5::bigint
+    WHERE first_seq >= COALESCE((SELECT max(first_seq) FROM muster.change_batches WHERE first_seq <= :after::bigint), 0)
+      AND (:resource::text IS NOT NULL OR :environment::text IS NOT NULL OR first_seq <= GREATEST(
+             :after::bigint + :limit::int, (SELECT oldest - 1 FROM kept) + :limit::int,
+             (SELECT min(first_seq) FROM muster.change_batches WHERE first_seq > :after::bigint)))
+    ORDER BY first_seq LIMIT :most::bigint
   ), counted AS (
-    SELECT first_seq, size, sum(size) FILTER (WHERE is_asked_for AND first_seq > $1::bigint) OVER (ORDER BY first_seq) AS changes FROM examined
+    SELECT first_seq, size, sum(size) FILTER (WHERE is_asked_for AND first_seq > :after::bigint) OVER (ORDER BY first_seq) AS changes FROM examined
   )
   SELECT (SELECT feed_id FROM muster.change_sequence) AS feed, (SELECT next_seq - 1 FROM muster.change_sequence) AS newest,
     (SELECT oldest FROM kept) AS oldest, min(first_seq) AS first,
-    COALESCE(min(first_seq) FILTER (WHERE changes >= $4::int), max(first_seq)) AS last,
-    COALESCE(max(first_seq + size - 1), (SELECT next_seq - 1 FROM muster.change_sequence)) AS searched, count(*) = $5::bigint AS "isCut"
-  FROM counted`;
+    COALESCE(min(first_seq) FILTER (WHERE changes >= :limit::int), max(first_seq)) AS last,
+    COALESCE(max(first_seq + size - 1), (SELECT next_seq - 1 FROM muster.change_sequence)) AS searched, count(*) = :most::bigint AS "isCut"
+  FROM counted`);
 
 const DATA = `(CASE WHEN c.length IS NULL THEN c.data
   ELSE convert_from(substr(b.texts, c.start - b.texts_from + 1, c.length), 'UTF8')::jsonb END)::text`;
@@ -167,29 +167,29 @@ const DATA = `(CASE WHEN c.length IS NULL THEN c.data
 /** Reads no more of a batch than the page takes, since a deletion of many rows is one batch. */
 const FROM_BATCHES = `
   FROM muster.change_batches b
-  CROSS JOIN LATERAL (SELECT LEAST(GREATEST(0, $1::bigint + 1 - b.first_seq), b.size)::int AS skipped) s
+  CROSS JOIN LATERAL (SELECT LEAST(GREATEST(0, :after::bigint + 1 - b.first_seq), b.size)::int AS skipped) s
   CROSS JOIN LATERAL (
     (SELECT r.position, r.record_id, r.op, r.data, NULL::int AS start, NULL::int AS length
-     FROM muster.changes r WHERE r.batch_id = b.id AND r.position >= s.skipped ORDER BY r.position LIMIT $4::int)
+     FROM muster.changes r WHERE r.batch_id = b.id AND r.position >= s.skipped ORDER BY r.position LIMIT :limit::int)
     UNION ALL
     SELECT s.skipped + w.n - 1, w.id, COALESCE(w.op, 'insert'), NULL, w.start, w.length
-    FROM unnest(b.ids[s.skipped + 1 : s.skipped + $4::int], b.starts[s.skipped + 1 : s.skipped + $4::int],
-                b.lengths[s.skipped + 1 : s.skipped + $4::int], b.ops[s.skipped + 1 : s.skipped + $4::int])
+    FROM unnest(b.ids[s.skipped + 1 : s.skipped + :limit::int], b.starts[s.skipped + 1 : s.skipped + :limit::int],
+                b.lengths[s.skipped + 1 : s.skipped + :limit::int], b.ops[s.skipped + 1 : s.skipped + :limit::int])
          WITH ORDINALITY AS w(id, start, length, op, n)
   ) c
-  WHERE b.first_seq BETWEEN $5::bigint AND $6::bigint AND ${IS_ASKED_FOR}`;
+  WHERE b.first_seq BETWEEN :first::bigint AND :last::bigint AND ${IS_ASKED_FOR}`;
 
 /** The last change for which the page has bytes, and whether more of those asked for follow it. The first one is always taken. */
-const SIZE_OF_CHANGES = `
+const sizeOfChanges = named<Asked | Ends>(`
   SELECT max(seq) FILTER (WHERE upto <= ${PAGE_BYTES} OR upto = bytes)::text AS until,
     max(upto) FILTER (WHERE upto <= ${PAGE_BYTES} OR upto = bytes)::float8 AS bytes,
     COALESCE(bool_or(upto > ${PAGE_BYTES} AND upto > bytes), FALSE) AS "isCut"
   FROM (SELECT seq, bytes, sum(bytes) OVER (ORDER BY seq) AS upto FROM (
     SELECT b.first_seq + c.position AS seq, COALESCE(octet_length(${DATA}), 0) AS bytes
-    ${FROM_BATCHES} ORDER BY b.first_seq, c.position LIMIT $4::int) sized) counted`;
+    ${FROM_BATCHES} ORDER BY b.first_seq, c.position LIMIT :limit::int) sized) counted`);
 
-const CHANGES_OF_BATCHES = `
+const changesOfBatches = named<Asked | Ends | 'until'>(`
   SELECT b.first_seq + c.position AS seq, b.resource, b.environment, b.company_id AS "companyId", c.record_id AS id, c.op, ${DATA} AS data,
     b.changed_at AS "changedAt", b.run_id AS "runId"
-  ${FROM_BATCHES} AND b.first_seq + c.position <= $7::bigint
-  ORDER BY b.first_seq, c.position LIMIT $4::int`;
+  ${FROM_BATCHES} AND b.first_seq + c.position <= :until::bigint
+  ORDER BY b.first_seq, c.position LIMIT :limit::int`);

@@ -5,6 +5,7 @@ import type { Database } from '../connection/database.js';
 import { inPassingTransaction } from '../connection/passing-transaction.js';
 import { READ_TIMEOUT } from '../connection/session.js';
 import { cursorAt, readCursor } from '../statements/cursor.js';
+import { named } from '../statements/named-parameters.js';
 import { LargerPage, PAGE_BYTES } from './feed.js';
 
 /** A run, with its place in the feed. */
@@ -62,7 +63,7 @@ export function readDiff(
   db: Pick<Database, 'pool'>,
   { environment, companyId, resource, run, against, values, limit, cursor, mostBytes }: DiffQuery,
 ): Promise<{ rows: readonly DiffRow[]; nextCursor: string | undefined }> {
-  const list = [environment, companyId, resource];
+  const list = { environment, companyId, resource };
   const after = cursor === undefined ? '' : readCursor(cursor, /^[^]{1,4000}$/);
   return inPassingTransaction(db.pool, BEGIN, async (client) => {
     const { rows: spans } = await client.query<{
@@ -70,7 +71,7 @@ export function readDiff(
       until: string | null;
       keptSince: Date | null;
       isWhole: boolean;
-    }>(SPAN, [...list, String(against?.seq ?? 0), String(run.seq)]);
+    }>(span({ ...list, against: String(against?.seq ?? 0), run: String(run.seq) }));
     const { from, until, keptSince, isWhole } = spans[0]!;
     if (!isWhole && (keptSince === null || keptSince > (against ?? run).createdAt)) throw expired(keptSince);
     if (from === null) return { rows: [], nextCursor: undefined };
@@ -78,7 +79,7 @@ export function readDiff(
     let last = after;
     for (let left = limit, room = PAGE_BYTES; left > 0 && room > 0; ) {
       const portion = Math.min(left, IDS_AT_ONCE);
-      const { rows } = await client.query<FoundRow>(DIFF, [...list, from, until, last, portion, values, room, mostBytes]);
+      const { rows } = await client.query<FoundRow>(diff({ ...list, from, until, last, portion, values, room, mostBytes }));
       if (rows[0]?.isTooLarge) throw new LargerPage(rows[0].bytes);
       found.push(...rows.filter(({ isSame }) => !isSame));
       const { id, found: count = 0, bytes = 0 } = rows.at(-1) ?? {};
@@ -112,17 +113,19 @@ function expired(keptSince: Date | null): MusterError {
   );
 }
 
+type List = 'environment' | 'companyId' | 'resource';
+
 /** The batches of a list are ordered by id. A batch whose run retention has removed is older than any run that exists. */
-const SPAN = `
+const span = named<List | 'against' | 'run'>(`
   WITH batch AS MATERIALIZED (
     SELECT b.id, COALESCE(r.seq, 0) AS seq FROM muster.change_batches b LEFT JOIN muster.runs r ON r.id = b.run_id
-    WHERE b.environment = $1 AND b.company_id = $2::uuid AND b.resource = $3
+    WHERE b.environment = :environment AND b.company_id = :companyId::uuid AND b.resource = :resource
   ), feed AS (
     SELECT first_seq, changed_at FROM muster.change_batches WHERE first_seq IS NOT NULL ORDER BY first_seq LIMIT 1
   )
-  SELECT (SELECT min(id) FROM batch WHERE seq > $4::bigint)::text AS "from", (SELECT min(id) FROM batch WHERE seq > $5::bigint)::text AS "until",
+  SELECT (SELECT min(id) FROM batch WHERE seq > :against::bigint)::text AS "from", (SELECT min(id) FROM batch WHERE seq > :run::bigint)::text AS "until",
     (SELECT changed_at FROM feed) AS "keptSince",
-    COALESCE((SELECT first_seq FROM feed), (SELECT next_seq FROM muster.change_sequence WHERE "only")) = 1 AS "isWhole"`;
+    COALESCE((SELECT first_seq FROM feed), (SELECT next_seq FROM muster.change_sequence WHERE "only")) = 1 AS "isWhole"`);
 
 /** The changes of a batch `b`: position, id and op. `of`: a condition on their ids, called ID in it. */
 const changesOf = (of: string) => `
@@ -140,13 +143,13 @@ const dataAt = (batch: string, position: string) => `(
  * Finds the ids of the page first, then the first and last change of each. For ids that begin with an update it finds the version before in the
  * earlier batches of the list. Members are compared by their bytes, like rows of the mirror: 1.5 and 1.50 differ.
  */
-const DIFF = `
+const diff = named<List | 'from' | 'until' | 'last' | 'portion' | 'values' | 'room' | 'mostBytes'>(`
   WITH RECURSIVE change AS MATERIALIZED (
     SELECT b.id AS batch, c.position, c.id COLLATE "C" AS id, c.op FROM muster.change_batches b
-    CROSS JOIN LATERAL (${changesOf(`ID COLLATE "C" > $6::text`)}) c
-    WHERE b.environment = $1 AND b.company_id = $2::uuid AND b.resource = $3 AND b.id >= $4::bigint AND ($5::bigint IS NULL OR b.id < $5::bigint)
+    CROSS JOIN LATERAL (${changesOf(`ID COLLATE "C" > :last::text`)}) c
+    WHERE b.environment = :environment AND b.company_id = :companyId::uuid AND b.resource = :resource AND b.id >= :from::bigint AND (:until::bigint IS NULL OR b.id < :until::bigint)
   ), page AS MATERIALIZED (
-    SELECT DISTINCT id FROM change ORDER BY id LIMIT $7::int
+    SELECT DISTINCT id FROM change ORDER BY id LIMIT :portion::int
   ), first AS (
     SELECT DISTINCT ON (id) * FROM change JOIN page USING (id) ORDER BY id, batch, position
   ), last AS (
@@ -154,7 +157,7 @@ const DIFF = `
   ), before AS (
     SELECT DISTINCT ON (c.id) c.id, b.id AS batch, c.position FROM muster.change_batches b
     CROSS JOIN LATERAL (${changesOf(`ID = ANY(ARRAY(SELECT f.id FROM first f WHERE f.op = 'update'))`)}) c
-    WHERE b.environment = $1 AND b.company_id = $2::uuid AND b.resource = $3 AND b.id < $4::bigint
+    WHERE b.environment = :environment AND b.company_id = :companyId::uuid AND b.resource = :resource AND b.id < :from::bigint
     ORDER BY c.id, b.id DESC, c.position DESC
   ), record AS MATERIALIZED (
     SELECT f.id, f.op IN ('update', 'delete') AS was_living, l.op <> 'delete' AS is_living,
@@ -171,22 +174,22 @@ const DIFF = `
     WHERE jsonb_typeof(n.before) = 'object' AND jsonb_typeof(n.after) = 'object' AND record_image_ne(ROW(n.before), ROW(n.after))
   ), member AS (
     SELECT id, jsonb_agg(jsonb_build_object('path', array_to_string(path, '.'))
-      || CASE WHEN before IS NULL THEN '{}' ELSE jsonb_build_object('before', CASE $8::text WHEN 'text' THEN to_jsonb(before::text) ELSE before END) END
-      || CASE WHEN after IS NULL THEN '{}' ELSE jsonb_build_object('after', CASE $8::text WHEN 'text' THEN to_jsonb(after::text) ELSE after END) END
+      || CASE WHEN before IS NULL THEN '{}' ELSE jsonb_build_object('before', CASE :values::text WHEN 'text' THEN to_jsonb(before::text) ELSE before END) END
+      || CASE WHEN after IS NULL THEN '{}' ELSE jsonb_build_object('after', CASE :values::text WHEN 'text' THEN to_jsonb(after::text) ELSE after END) END
       ORDER BY path) AS changes
     FROM node
     WHERE record_image_ne(ROW(before), ROW(after))
       AND NOT (jsonb_typeof(before) IS NOT DISTINCT FROM 'object' AND jsonb_typeof(after) IS NOT DISTINCT FROM 'object')
     GROUP BY id
   )
-  SELECT id, op, "isKept", "isSame", found, bytes, bytes > $10::float8 AS "isTooLarge", CASE WHEN bytes <= $10::float8 THEN changes ELSE '' END AS changes
+  SELECT id, op, "isKept", "isSame", found, bytes, bytes > :mostBytes::float8 AS "isTooLarge", CASE WHEN bytes <= :mostBytes::float8 THEN changes ELSE '' END AS changes
   FROM (SELECT *, count(*) OVER ()::int AS found, sum(octet_length(changes)) OVER (ORDER BY id)::float8 AS bytes FROM (
   SELECT r.id, r.op, k.is_kept AS "isKept", COALESCE(m.changes, '[]')::text AS changes,
     NOT (r.was_living OR r.is_living) OR (r.was_living AND r.is_living AND k.is_kept AND m.id IS NULL) AS "isSame"
   FROM record r LEFT JOIN member m ON m.id = r.id
   CROSS JOIN LATERAL (SELECT (NOT r.was_living OR r.before IS NOT NULL) AND (NOT r.is_living OR r.after IS NOT NULL) AS is_kept) k
   ) differing) counted
-  WHERE bytes <= $9::float8 OR bytes = octet_length(changes) ORDER BY id`;
+  WHERE bytes <= :room::float8 OR bytes = octet_length(changes) ORDER BY id`);
 
 /** For examining the plans. */
-export const DIFF_STATEMENTS = { span: SPAN, page: DIFF } as const;
+export const DIFF_STATEMENTS = { span, page: diff } as const;

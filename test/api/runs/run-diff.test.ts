@@ -130,14 +130,12 @@ test('says where the feed no longer has a version, and where it has nothing of t
 });
 
 test('goes by the index of the list, however long the feed is', async () => {
-  const keys = ['test', company.companyId, 'departments'];
-  const explained = [
-    [DIFF_STATEMENTS.span, [...keys, '1', '2']],
-    [DIFF_STATEMENTS.page, [...keys, '1', null, '', 100, 'json', 8_000_000, 8_000_000]],
-  ] as const;
+  const list = { ...company, environment: 'test', resource: 'departments' };
+  const page = { from: '1', until: null, last: '', portion: 100, values: 'json', room: 8_000_000, mostBytes: 8_000_000 };
+  const explained = [DIFF_STATEMENTS.span({ ...list, against: '1', run: '2' }), DIFF_STATEMENTS.page({ ...list, ...page })];
   const client = await admin.db.pool.connect();
   await client.query('BEGIN; SET LOCAL enable_seqscan = off');
-  for (const [text, values] of explained) {
+  for (const { text, values } of explained) {
     const { rows } = await client.query<{ 'QUERY PLAN': string }>(`EXPLAIN ${text}`, [...values]);
     const plan = rows.map((row) => row['QUERY PLAN']).join('\n');
     expect(plan).not.toMatch(/Seq Scan on (change_batches|changes|runs)\b/);
