@@ -20,8 +20,12 @@ const SQL_ROOMS = /^src\/(db|mirror|erasure|warehouse|embedded)\//;
 /** `SELECT 1` asks whether a database answers, and so has no table to be at home with. */
 const SQL_TEXT =
   /^\s*(?:SELECT(?!\s1$)|INSERT\s+INTO|UPDATE|DELETE\s+FROM|WITH|LOCK\s+TABLE|TRUNCATE|CREATE|ALTER|DROP|NOTIFY|LISTEN)\s/;
+/** Every writer of a table of schema muster stands in the table's home, where its locks are told. */
+const TABLES_HOME = /^src\/db\/tables\//;
+const WRITES_MUSTER = /\b(?:INSERT\s+INTO|UPDATE|DELETE\s+FROM|MERGE\s+INTO|TRUNCATE(?:\s+TABLE)?)\s+(?:ONLY\s+)?"?muster"?\./i;
 /** They share a lock with Prisma's engine, and with BullMQ. */
 const ADVISORY_FILES = new Set(['src/db/schema/migration-lock.ts', 'src/db/schema/queue-tables.ts']);
+const ADVISORY_LOCK = /pg_(try_)?advisory/;
 const SQL_MEMBERS = /^\$(?:query|execute)Raw/;
 const PRISMA_SQL = new Set(['sql', 'raw', 'join', 'empty']);
 
@@ -72,8 +76,9 @@ function textViolations(file: string, text: string): string[] {
   const visit = (node: ts.Node): void => {
     const rules = [
       !SQL_ROOMS.test(file) && isSql(node) && 'SQL stands in src/db/tables, one home a table',
+      !TABLES_HOME.test(file) && hasText(node, WRITES_MUSTER) && 'tables of schema muster are written in src/db/tables',
       !STYLE_ROOMS.test(file) && asksForStyle(node) && 'ask the pager instead of looking at its style',
-      !ADVISORY_FILES.has(file) && takesAdvisoryLock(node) && "advisory locks are everybody's: lock a row of muster.locks",
+      !ADVISORY_FILES.has(file) && hasText(node, ADVISORY_LOCK) && "advisory locks are everybody's: lock a row of muster.locks",
       isUnreadableImport(node) && 'imports something that is no plain string, so no rule of the rooms can be checked',
     ];
     const line = source.getLineAndCharacterOfPosition(node.getStart()).line + 1;
@@ -91,9 +96,10 @@ function isSql(node: ts.Node): boolean {
   return SQL_MEMBERS.test(name.text) || (expression.getText() === 'Prisma' && PRISMA_SQL.has(name.text));
 }
 
-function takesAdvisoryLock(node: ts.Node): boolean {
-  const isText = ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node);
-  return isText && /pg_(try_)?advisory/.test(node.text);
+function hasText(node: ts.Node, text: RegExp): boolean {
+  return (
+    (ts.isStringLiteralLike(node) || ts.isTemplateHead(node) || ts.isTemplateMiddleOrTemplateTail(node)) && text.test(node.text)
+  );
 }
 
 /** Reads a member `style`, or compares something with the name of a style. */

@@ -89,7 +89,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: 'who lost the list cannot write to it',
-    file: 'src/mirror/page-writer.ts',
+    file: 'src/db/tables/page-commit.ts',
     line: 'AND resource = :resource AND epoch = :epoch::bigint FOR UPDATE',
     becomes: 'AND resource = :resource FOR UPDATE',
     tests: ['test/runs/takeover.test.ts', 'test/mirror/page-writer.test.ts'],
@@ -103,7 +103,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: 'a commit that cannot update every row that differs is taken back',
-    file: 'src/mirror/page-writer.ts',
+    file: 'src/db/tables/page-commit.ts',
     line: 'AND muster.require(counted.updated = (SELECT count(*) FROM rewritten))',
     becomes: '',
     tests: ['test/mirror/page-writer.test.ts'],
@@ -124,7 +124,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: 'a worker and the database agree on how many pages were committed',
-    file: 'src/mirror/page-writer.ts',
+    file: 'src/db/tables/page-commit.ts',
     line: "AND w.status = 'running' AND w.pages = :pagesBefore",
     becomes: "AND w.status = 'running' AND w.pages >= 0 * :pagesBefore",
     tests: ['test/runs/takeover.test.ts', 'test/walks'],

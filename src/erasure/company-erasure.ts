@@ -4,6 +4,7 @@ import { textArray } from '../db/statements/array-literals.js';
 import { inPieces } from '../db/statements/in-pieces.js';
 import { purgeChanges } from '../db/tables/change-batches.js';
 import { isOf } from '../db/tables/connections.js';
+import { appendToFeed } from '../db/tables/feed-append.js';
 import { Prisma } from '../generated/prisma/client.js';
 
 /**
@@ -41,12 +42,9 @@ async function eraseList(tx: Transaction, { company, resource, table }: Mirrored
     await tx.$executeRaw`
       WITH gone AS (
         DELETE FROM ${table} WHERE ${isOf(company)} AND id = ANY(${ids}::text[]) RETURNING id, deleted_at IS NULL AS is_living
-      ), batch AS (
-        INSERT INTO muster.change_batches (size, environment, company_id, resource, changed_at)
-        SELECT count(*)::int, ${company.environment}, ${company.companyId}::uuid, ${resource}, now()
-        FROM gone WHERE is_living HAVING count(*) > 0 RETURNING id
-      )
-      INSERT INTO muster.changes (batch_id, position, record_id, op)
-      SELECT batch.id, row_number() OVER (ORDER BY gone.id) - 1, gone.id, 'delete' FROM batch, gone WHERE gone.is_living`;
+      ), changed AS (
+        SELECT id, NULL::jsonb AS data FROM gone WHERE is_living
+      ), ${appendToFeed({ ...company, resource }, { op: 'delete' })}
+      SELECT`;
   }
 }

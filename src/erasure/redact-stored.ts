@@ -1,11 +1,13 @@
 import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/connection/transaction.js';
 import { purgeChanges } from '../db/tables/change-batches.js';
+import { appendToFeed } from '../db/tables/feed-append.js';
 import { forgetRowHashes } from '../db/tables/ledger.js';
 import { keepListRules, lockListRules, type StoredRules, setListRules } from '../db/tables/list-privacy.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { removeRejectedRecords } from '../db/tables/rejected-records.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
+import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
 import { redactRecord } from '../privacy/redact.js';
 import { identityOf, type Privacy, privacyOf } from '../privacy/rules.js';
@@ -57,32 +59,26 @@ async function redactRows(tx: Transaction, list: ListKey, rules: Privacy): Promi
   const select = `
     SELECT id, data::text AS text FROM ${mirrorTable(resource)}
     WHERE environment = $1 AND company_id = $2::uuid AND id > $3 ORDER BY id LIMIT ${ROWS_AT_ONCE}`;
-  const update = updateText(mirrorTable(resource));
   let changed = 0;
   for (let after = ''; ; ) {
     const rows = await tx.$queryRawUnsafe<{ id: string; text: string }[]>(select, environment, companyId, after);
     const treated = rows.map(({ id, text }) => ({ id, before: text, text: redactRecord(text, rules) }));
     const others = treated.filter(({ before, text }) => before !== text);
     if (others.length > 0) {
-      const ids = others.map(({ id }) => id);
-      const texts = others.map(({ text }) => text);
-      await tx.$executeRawUnsafe(update, environment, companyId, resource, ids, texts);
+      // Readers of the feed have heard of the end of deleted rows: those have no more changes.
+      await tx.$executeRaw`
+        WITH written AS (
+          UPDATE ${Prisma.raw(mirrorTable(resource))} t SET data = n.text::jsonb, changed_at = now()
+          FROM unnest(${others.map(({ id }) => id)}::text[], ${others.map(({ text }) => text)}::text[]) AS n(id, text)
+          WHERE t.environment = ${environment} AND t.company_id = ${companyId}::uuid AND t.id = n.id COLLATE "C"
+          RETURNING t.id, t.data, t.deleted_at IS NULL AS is_living
+        ), changed AS (
+          SELECT id, data FROM written WHERE is_living
+        ), ${appendToFeed(list, { op: 'update' })}
+        SELECT`;
     }
     changed += others.length;
     if (rows.length < ROWS_AT_ONCE) return changed;
     after = rows.at(-1)!.id;
   }
 }
-
-/** Tombstones have no more changes: their consumers have heard of their end. */
-const updateText = (table: string) => `
-  WITH written AS (
-    UPDATE ${table} t SET data = n.text::jsonb, changed_at = now() FROM unnest($4::text[], $5::text[]) AS n(id, text)
-    WHERE t.environment = $1 AND t.company_id = $2::uuid AND t.id = n.id COLLATE "C"
-    RETURNING t.id, t.data, t.deleted_at IS NULL AS is_living
-  ), batch AS (
-    INSERT INTO muster.change_batches (size, environment, company_id, resource, changed_at)
-    SELECT count(*)::int, $1, $2::uuid, $3, now() FROM written WHERE is_living HAVING count(*) > 0 RETURNING id
-  )
-  INSERT INTO muster.changes (batch_id, position, record_id, op, data)
-  SELECT batch.id, row_number() OVER (ORDER BY w.id) - 1, w.id, 'update', w.data FROM batch, written w WHERE w.is_living`;

@@ -3,6 +3,7 @@ import type { Transaction } from '../db/connection/transaction.js';
 import { textArray } from '../db/statements/array-literals.js';
 import { inPieces } from '../db/statements/in-pieces.js';
 import { isOf } from '../db/tables/connections.js';
+import { appendToFeed } from '../db/tables/feed-append.js';
 import { findWalkGrant, heldRows, insertHeldRows, keepHeldRows, removeHeldRows } from '../db/tables/held-rows.js';
 import { closeHolds, renewGrantHold } from '../db/tables/holds.js';
 import { type ListKey, setRecords, subtractRecords } from '../db/tables/lists.js';
@@ -108,24 +109,15 @@ export async function deleteAllRows(tx: Transaction, list: ListKey): Promise<num
 
 /** `gone`: a query of the rows' ids. Each piece of them has its own batch of the feed, in the order of ids. */
 async function markDeleted(tx: Transaction, list: ListKey, gone: Prisma.Sql, runId: string | null): Promise<number> {
-  const { environment, companyId, resource } = list;
   let deleted = 0;
   for await (const rows of inPieces<{ id: string }>(tx, Prisma.sql`${gone} ORDER BY id`)) {
     const ids = textArray(rows.map(({ id }) => id));
     const [piece] = await tx.$queryRaw<{ size: number }[]>`
-      WITH marked AS (
+      WITH changed AS (
         UPDATE ${tableOf(list)} SET deleted_at = now(), changed_at = now()
         WHERE ${isOf(list)} AND id = ANY(${ids}::text[]) RETURNING id, data
-      ), counted AS (
-        SELECT count(*)::int AS size FROM marked
-      ), batch AS (
-        INSERT INTO muster.change_batches (size, environment, company_id, resource, run_id, changed_at)
-        SELECT size, ${environment}, ${companyId}::uuid, ${resource}, ${runId}::uuid, now() FROM counted WHERE size > 0 RETURNING id
-      ), fed AS (
-        INSERT INTO muster.changes (batch_id, position, record_id, op, data)
-        SELECT batch.id, row_number() OVER (ORDER BY m.id) - 1, m.id, 'delete', m.data FROM batch, marked m
-      )
-      SELECT size FROM counted`;
+      ), ${appendToFeed(list, { op: 'delete', runId })}
+      SELECT count(*)::int AS size FROM changed`;
     deleted += piece!.size;
   }
   await subtractRecords(tx, list, deleted);

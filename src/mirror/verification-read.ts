@@ -15,7 +15,7 @@
 import type { Database } from '../db/connection/database.js';
 import { runStep } from '../db/connection/step.js';
 import type { ListKey } from '../db/tables/lists.js';
-import { countedReading, type ReadingClaim } from '../db/tables/second-readings.js';
+import { countedReading, noteRecords, type ReadingClaim } from '../db/tables/second-readings.js';
 import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable } from './mirror-table.js';
 
@@ -52,8 +52,7 @@ export async function compareRecords(
   const rows = await runStep(
     db,
     Prisma.sql`
-    WITH ${countedReading({ ...claim, ...counts })}, noted AS (
-      INSERT INTO muster.second_reading_records (walk_id, pass, id, row_hash, text)
+    WITH ${countedReading({ ...claim, ...counts })}, ${noteRecords(Prisma.sql`
       SELECT reading.id, ${counts.pass}::int, r.id, r.row_hash,
         CASE WHEN m.id IS NULL OR record_image_ne(ROW(m.data), ROW(r.text::jsonb)) THEN r.text END
       FROM reading CROSS JOIN unnest(${distinct.map(({ id }) => id)}::text[], ${distinct.map(({ rowHash }) => rowHash ?? null)}::bytea[],
@@ -61,9 +60,7 @@ export async function compareRecords(
       LEFT JOIN LATERAL (
         SELECT t.id, t.data FROM ${Prisma.raw(mirrorTable(list.resource))} t
         WHERE t.environment = ${list.environment} AND t.company_id = ${list.companyId}::uuid AND t.id = r.id AND t.deleted_at IS NULL OFFSET 0
-      ) m ON true
-      ON CONFLICT (walk_id, id) DO UPDATE SET pass = EXCLUDED.pass, row_hash = EXCLUDED.row_hash, text = EXCLUDED.text
-    )
+      ) m ON true`)}
     SELECT id FROM reading`,
   );
   return rows.length > 0;

@@ -27,6 +27,7 @@ function checked(tree: Record<string, string>): { violations: string[]; code: nu
 }
 
 const HOME = 'SQL stands in src/db/tables, one home a table';
+const MUSTER = 'tables of schema muster are written in src/db/tables';
 const STYLE = 'ask the pager instead of looking at its style';
 
 const WRONG: Readonly<Record<string, { text?: string; rule: string }>> = {
@@ -43,8 +44,12 @@ const WRONG: Readonly<Record<string, { text?: string; rule: string }>> = {
   'src/jobs/select.ts': { text: 'pool.query(`\n  SELECT a FROM b`);', rule: HOME },
   'src/jobs/with.ts': { text: "client.query('WITH a AS (SELECT 1) SELECT 2');", rule: HOME },
   'src/oauth/update.ts': { text: 'run(`UPDATE ${table} SET a = 1`);', rule: HOME },
-  'src/oauth/delete.ts': { text: "run('DELETE FROM muster.tokens');", rule: HOME },
+  'src/oauth/delete.ts': { text: "run('DELETE FROM tokens');", rule: HOME },
   'src/oauth/insert.ts': { text: 'sql`INSERT INTO a VALUES (${1})`;', rule: HOME },
+  'src/mirror/insert.ts': { text: 'run(`WITH a AS (${b}) INSERT INTO\n muster.changes (id) ${c}`);', rule: MUSTER },
+  'src/erasure/update.ts': { text: "run('WITH a AS (UPDATE ONLY muster.walks w SET a = 1)');", rule: MUSTER },
+  'src/warehouse/delete.ts': { text: 'run(`DELETE FROM "muster"."lists"`);', rule: MUSTER },
+  'src/db/schema/merge.ts': { text: "run('MERGE INTO muster.locks l USING a ON true');", rule: MUSTER },
   'src/db/tables/locked.ts': {
     text: 'tx.run(`a ${b} SELECT pg_try_advisory_xact_lock(1)`);',
     rule: 'lock a row of muster.locks',
@@ -77,6 +82,8 @@ describe('the rules of the house', () => {
   test('take SQL and styles where they belong, and words that only look like them', () => {
     const tree = {
       'src/db/tables/runs.ts': 'db.$queryRaw`SELECT 1 FROM runs`;',
+      'src/db/tables/walks.ts': 'db.$executeRaw`UPDATE muster.walks SET a = 1`;',
+      'src/mirror/reader.ts': 'db.$queryRaw`SELECT 1 FROM muster.walks FOR UPDATE`;',
       'src/mirror/writer.ts': "client.query('INSERT INTO ' + table);",
       'src/pagers/registry.ts': "if (pager.style === 'odata') go();",
       'src/catalogue/entry.ts': "const known = { style: 'next-link' };",

@@ -7,6 +7,7 @@ import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import { inTransaction, type Transaction } from '../connection/transaction.js';
 import { numberArray, textArray } from '../statements/array-literals.js';
+import { appendToFeed } from './feed-append.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /** What stands from now on in the place of an id, by the id. */
@@ -76,16 +77,11 @@ async function eraseFromTexts(tx: Transaction, id: bigint, placeholders: Placeho
 /** Tells readers of the feed that these records are gone. */
 export async function publishErasure(tx: Transaction, list: ListKey, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
-  const { environment, companyId, resource } = list;
   await tx.$executeRaw`
-    WITH batch AS (
-      INSERT INTO muster.change_batches (size, environment, company_id, resource, changed_at)
-      VALUES (${ids.length}::int, ${environment}, ${companyId}::uuid, ${resource}, now()) RETURNING id
-    ), farewell AS (
-      INSERT INTO muster.farewells (batch_id) SELECT id FROM batch
-    )
-    INSERT INTO muster.changes (batch_id, position, record_id, op)
-    SELECT batch.id, w.n - 1, w.id, 'delete' FROM batch, unnest(${ids}::text[]) WITH ORDINALITY AS w(id, n)`;
+    WITH changed AS (
+      SELECT id COLLATE "C" AS id, NULL::jsonb AS data FROM unnest(${ids}::text[]) AS id
+    ), ${appendToFeed(list, { op: 'delete' })}
+    INSERT INTO muster.farewells (batch_id) SELECT id FROM batch`;
 }
 
 /**

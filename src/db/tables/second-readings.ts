@@ -64,6 +64,14 @@ export function countedReading({
     )`;
 }
 
+/** The part `noted` of a statement: keeps the rows of `compared`, a query of walk_id, pass, id, row_hash and text. Of two with one id the later counts. */
+export function noteRecords(compared: Prisma.Sql): Prisma.Sql {
+  return Prisma.sql`noted AS (
+      INSERT INTO muster.second_reading_records (walk_id, pass, id, row_hash, text) ${compared}
+      ON CONFLICT (walk_id, id) DO UPDATE SET pass = EXCLUDED.pass, row_hash = EXCLUDED.row_hash, text = EXCLUDED.text
+    )`;
+}
+
 /** How many of these keys the pass has received. */
 export async function countReceived(
   db: Pick<Database, 'steps'>,
