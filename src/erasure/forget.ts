@@ -3,7 +3,7 @@ import { companyNotFound } from '../core/company.js';
 import { MusterError } from '../core/errors.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import { shareConnection } from '../db/tables/connections.js';
-import { dropBaseline, eraseServiceSentences } from '../db/tables/ledger-erasure.js';
+import { dropBaseline } from '../db/tables/ledger-erasure.js';
 import { fenceList, findIdField, type ListKey, recordMarks } from '../db/tables/lists.js';
 import { deleteMarks, insertMarks } from '../db/tables/marks.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
@@ -122,7 +122,6 @@ async function eraseRows(
   person: string,
   ids: readonly string[],
 ): Promise<number> {
-  await eraseServiceSentences(tx, list);
   let erased = await eraseRecords(tx, list, { ids, members, placeholderOf: () => placeholder(person) });
   for (const child of childrenOf(catalogue, list)) {
     for (const parent of ids) {

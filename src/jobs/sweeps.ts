@@ -5,10 +5,11 @@ import { removeOldQuarantinedTokens } from '../db/tables/quarantined-tokens.js';
 import { findClaimableRuns } from '../db/tables/runs.js';
 import { removeOldNotes } from '../db/tables/second-readings.js';
 import { removeDeadWorkers } from '../db/tables/workers.js';
+import type { Retention } from '../erasure/holders.js';
 import type { Deliverer } from '../notifications/deliverer.js';
 import type { Runs } from '../runs/runs.js';
 import type { DueQueue } from './due-queues.js';
-import { type Retention, removeOldRecords } from './retention.js';
+import { removeOldRecords } from './retention.js';
 import type { RunQueue } from './run-queue.js';
 import type { Sweep } from './sweeper.js';
 

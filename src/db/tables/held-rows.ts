@@ -54,9 +54,9 @@ export async function keepHeldRows(tx: Transaction, list: ListKey, gone: Prisma.
     DELETE FROM muster.held_rows WHERE ${isOfList(list)} AND id IN (${heldRows(list)} EXCEPT (${gone}))`;
 }
 
-/** Lets go of all rows of the list. */
-export async function removeHeldRows(tx: Transaction, list: ListKey): Promise<void> {
-  await tx.$executeRaw`DELETE FROM muster.held_rows WHERE ${isOfList(list)}`;
+/** Lets go of all rows of a list, or of a company. */
+export async function removeHeldRows(tx: Transaction, of: CompanyKey | ListKey): Promise<void> {
+  await tx.$executeRaw`DELETE FROM muster.held_rows WHERE ${'resource' in of ? isOfList(of) : isOf(of)}`;
 }
 
 /** Takes these ids out, and those that begin with `prefix`, which ends with a slash. */
@@ -67,9 +67,4 @@ export async function eraseHeldRows(
 ): Promise<void> {
   const isChild = prefix === undefined ? Prisma.sql`FALSE` : Prisma.sql`starts_with(id, ${prefix})`;
   await tx.$executeRaw`DELETE FROM muster.held_rows WHERE ${isOfList(list)} AND (id = ANY(${ids}::text[]) OR ${isChild})`;
-}
-
-/** Takes out all that is held of a company that is removed. */
-export async function removeHeldRowsOf(tx: Transaction, company: CompanyKey): Promise<void> {
-  await tx.$executeRaw`DELETE FROM muster.held_rows WHERE ${isOf(company)}`;
 }

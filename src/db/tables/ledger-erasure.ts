@@ -1,6 +1,6 @@
 // The ledger and the checkpoints of walks (ledger.ts, walks.ts): what they say of records that are forgotten is taken out of them. Pages keep their
 // places and their numbers of records, so that what was proved stays proved. Who calls has locked the list and fenced its walks.
-import type { CompanyKey } from '../../core/company.js';
+import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
 import { textArray } from '../statements/array-literals.js';
 import type { Placeholders } from './change-erasure.js';
@@ -44,29 +44,29 @@ export async function dropBaseline(tx: Transaction, list: ListKey): Promise<void
     UPDATE muster.walk_pages p SET answer = NULL FROM muster.walks w WHERE w.id = p.walk_id AND ${isOfList(list)} AND p.answer IS NOT NULL`;
 }
 
-/** Walks that stand at a place whose checkpoint names one of these begin anew: it may be a token, or a parent. */
-export async function dropCheckpointsNaming(tx: Transaction, list: ListKey, names: readonly string[]): Promise<void> {
-  const texts = names.map((name) => JSON.stringify(name).slice(1, -1));
+/**
+ * Takes records out of the walks of a list. A walk whose checkpoint names one starts again from the beginning: the name may be a token, or a parent.
+ * The service's sentences and the paths in errors may name a record in any walk of the company.
+ */
+export async function eraseFromWalks(
+  tx: Transaction,
+  list: ListKey,
+  { ids, parent }: { readonly ids: readonly string[]; readonly parent?: string | undefined },
+): Promise<void> {
+  await tx.$executeRaw`UPDATE muster.walks SET service_says = NULL WHERE ${isOf(list)} AND service_says IS NOT NULL`;
+  const names = parent === undefined ? ids : [parent];
   await tx.$executeRaw`
     UPDATE muster.walks SET checkpoint = NULL, checkpoint_at = NULL
     WHERE ${isOfList(list)} AND checkpoint IS NOT NULL
-      AND EXISTS (SELECT FROM unnest(${texts}::text[]) AS t(name) WHERE strpos(checkpoint::text, t.name) > 0)`;
-}
-
-/** Takes away what the service said when it refused any list of the company: it may name anybody. */
-export async function eraseServiceSentences(tx: Transaction, company: CompanyKey): Promise<void> {
-  await tx.$executeRaw`UPDATE muster.walks SET service_says = NULL WHERE ${isOf(company)} AND service_says IS NOT NULL`;
-}
-
-/** Takes a record out of the paths that error messages of its company's runs and walks name. */
-export async function eraseFromErrors(tx: Transaction, { environment, companyId }: ListKey, name: string): Promise<void> {
-  const segment = `/${encodeURIComponent(name)}`;
+      AND EXISTS (SELECT FROM unnest(${names.map((name) => JSON.stringify(name).slice(1, -1))}::text[]) AS t(name)
+        WHERE strpos(checkpoint::text, t.name) > 0)`;
+  if (parent === undefined) return;
+  const segment = `/${encodeURIComponent(parent)}`;
   for (const end of ['/', ' ']) {
-    await tx.$executeRaw`
-      UPDATE muster.walks SET error = replace(error::text, ${segment + end}, ${`/…${end}`})::jsonb
-      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND strpos(error::text, ${segment + end}) > 0`;
-    await tx.$executeRaw`
-      UPDATE muster.runs SET error = replace(error::text, ${segment + end}, ${`/…${end}`})::jsonb
-      WHERE environment = ${environment} AND company_id = ${companyId}::uuid AND strpos(error::text, ${segment + end}) > 0`;
+    for (const table of ['walks', 'runs']) {
+      await tx.$executeRaw`
+        UPDATE ${Prisma.raw(`muster.${table}`)} SET error = replace(error::text, ${segment + end}, ${`/…${end}`})::jsonb
+        WHERE ${isOf(list)} AND strpos(error::text, ${segment + end}) > 0`;
+    }
   }
 }

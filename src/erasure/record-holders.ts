@@ -1,0 +1,91 @@
+import type { Transaction } from '../db/connection/transaction.js';
+import { eraseChanges, findChangedIds, publishErasure } from '../db/tables/change-erasure.js';
+import { eraseFromLedger, findLedgerKeys } from '../db/tables/ledger-erasure.js';
+import { type ListKey, subtractRecords } from '../db/tables/lists.js';
+import { deleteRejected, findRejected, isCut } from '../db/tables/rejected-records.js';
+import { mirrorTable } from '../mirror/mirror-table.js';
+import { KeyHashes } from '../pagers/key-hashes.js';
+import { idValues, rejectedKey } from '../pagers/read-page.js';
+
+/** Records of a list. */
+export interface RecordsToErase {
+  readonly ids: readonly string[];
+  /** Members by which rejected records are recognized. Absent: all that the list has rejected goes, since nothing says whose it is. */
+  readonly members?: readonly string[];
+  /** What the ids of further records begin with; it ends with a slash. */
+  readonly prefix?: string;
+  /** The parent of these records, which checkpoints of the list and paths in its errors may name. */
+  readonly parent?: string;
+  readonly placeholderOf: (id: string) => string;
+}
+
+/** Records that are being erased: each holder adds what it finds. */
+export interface RecordErasure extends RecordsToErase {
+  readonly list: ListKey;
+  /** The ids and ledger keys that are known by now, each with what replaces it. */
+  readonly placeholders: Map<string, string>;
+  /** Rows of the mirror that went. */
+  rows: number;
+}
+
+export function addPlaceholders({ placeholders, placeholderOf }: RecordErasure, keys: readonly string[]): void {
+  for (const key of keys) if (!placeholders.has(key)) placeholders.set(key, placeholderOf(key));
+}
+
+/** Takes the records out of the mirror and the feed, and tells readers of the feed of each that it had. */
+export async function eraseRows(tx: Transaction, erasure: RecordErasure): Promise<void> {
+  const { list, ids, prefix, placeholders } = erasure;
+  const gone = await deleteRows(tx, erasure);
+  const changed = await findChangedIds(tx, list, { ids, prefix });
+  const found = [...new Set([...gone.map(({ id }) => id), ...changed])];
+  addPlaceholders(erasure, found);
+  await eraseChanges(tx, list, placeholders);
+  await publishErasure(tx, list, found);
+  await subtractRecords(tx, list, gone.filter(({ living }) => living).length);
+  erasure.rows += gone.length;
+}
+
+function deleteRows(tx: Transaction, { list: { environment, companyId, resource }, ids, prefix }: RecordErasure) {
+  // As a range, for which there is an index: what follows a slash in the order of bytes is 0.
+  const end = prefix === undefined ? null : `${prefix.slice(0, -1)}0`;
+  return tx.$queryRawUnsafe<{ id: string; living: boolean }[]>(
+    `DELETE FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid
+       AND (id = ANY($3::text[]) OR (id >= $4::text AND id < $5::text))
+     RETURNING id, deleted_at IS NULL AS living`,
+    environment,
+    companyId,
+    ids,
+    prefix ?? null,
+    end,
+  );
+}
+
+/** Removes what the list has rejected of these records. */
+export async function eraseRejected(tx: Transaction, erasure: RecordErasure): Promise<void> {
+  const { list, ids, members } = erasure;
+  const erased = (await findRejected(tx, list)).flatMap(({ id, text }) => {
+    const source = Buffer.from(text, 'base64');
+    // A text that was cut does not tell whose it is. Its key in the ledger is a hash of a text that is not known any more, and stays.
+    const values = members && !isCut(source) && idValues({ source, start: 0, end: source.length }, members);
+    // A rejected record does not tell whose child it is, so it goes with every child of its id.
+    const isErased =
+      !values || [...values.values()].some((value) => ids.some((each) => each === value || each.endsWith(`/${value}`)));
+    return isErased ? [{ id, key: rejectedKey(source) }] : [];
+  });
+  await deleteRejected(
+    tx,
+    erased.map(({ id }) => id),
+  );
+  if (members)
+    addPlaceholders(
+      erasure,
+      erased.map(({ key }) => key),
+    );
+}
+
+/** Replaces the records' keys in the ledger. */
+export async function eraseLedgerKeys(tx: Transaction, erasure: RecordErasure): Promise<void> {
+  const { list, prefix, placeholders } = erasure;
+  if (prefix !== undefined) addPlaceholders(erasure, await findLedgerKeys(tx, list, { prefix }));
+  await eraseFromLedger(tx, list, { placeholders, hashOf: (key) => KeyHashes.of([key]).words });
+}
