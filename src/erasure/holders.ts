@@ -17,9 +17,8 @@ import { cancelRunsOf, removeOldRuns } from '../db/tables/runs.js';
 import { eraseFromReadings, eraseReadingsOf } from '../db/tables/second-readings.js';
 import { eraseWalksOf } from '../db/tables/walks.js';
 import type { Privacy } from '../privacy/rules.js';
-import { eraseCompany } from './company-erasure.js';
-import { eraseLedgerKeys, eraseRejected, eraseRows, type RecordErasure } from './record-holders.js';
-import { redactRows } from './row-redaction.js';
+import { eraseCompany, eraseRows, redactRows } from './mirror-erasure.js';
+import { eraseLedgerKeys, eraseRejected, type RecordErasure } from './record-holders.js';
 
 /** Days that a record stays for a look. docs/retention.md says for every table how long its rows stay. */
 export interface Retention {

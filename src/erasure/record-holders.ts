@@ -1,9 +1,7 @@
 import type { Transaction } from '../db/connection/transaction.js';
-import { eraseChanges, findChangedIds, publishErasure } from '../db/tables/change-erasure.js';
 import { eraseFromLedger, findLedgerKeys } from '../db/tables/ledger-erasure.js';
-import { type ListKey, subtractRecords } from '../db/tables/lists.js';
+import type { ListKey } from '../db/tables/lists.js';
 import { deleteRejected, findRejected, isCut } from '../db/tables/rejected-records.js';
-import { mirrorTable } from '../mirror/mirror-table.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { idValues, rejectedKey } from '../pagers/read-page.js';
 
@@ -30,34 +28,6 @@ export interface RecordErasure extends RecordsToErase {
 
 export function addPlaceholders({ placeholders, placeholderOf }: RecordErasure, keys: readonly string[]): void {
   for (const key of keys) if (!placeholders.has(key)) placeholders.set(key, placeholderOf(key));
-}
-
-/** Takes the records out of the mirror and the feed, and tells readers of the feed of each that it had. */
-export async function eraseRows(tx: Transaction, erasure: RecordErasure): Promise<void> {
-  const { list, ids, prefix, placeholders } = erasure;
-  const gone = await deleteRows(tx, erasure);
-  const changed = await findChangedIds(tx, list, { ids, prefix });
-  const found = [...new Set([...gone.map(({ id }) => id), ...changed])];
-  addPlaceholders(erasure, found);
-  await eraseChanges(tx, list, placeholders);
-  await publishErasure(tx, list, found);
-  await subtractRecords(tx, list, gone.filter(({ living }) => living).length);
-  erasure.rows += gone.length;
-}
-
-function deleteRows(tx: Transaction, { list: { environment, companyId, resource }, ids, prefix }: RecordErasure) {
-  // As a range, for which there is an index: what follows a slash in the order of bytes is 0.
-  const end = prefix === undefined ? null : `${prefix.slice(0, -1)}0`;
-  return tx.$queryRawUnsafe<{ id: string; living: boolean }[]>(
-    `DELETE FROM ${mirrorTable(resource)} WHERE environment = $1 AND company_id = $2::uuid
-       AND (id = ANY($3::text[]) OR (id >= $4::text AND id < $5::text))
-     RETURNING id, deleted_at IS NULL AS living`,
-    environment,
-    companyId,
-    ids,
-    prefix ?? null,
-    end,
-  );
 }
 
 /** Removes what the list has rejected of these records. */

@@ -11,10 +11,20 @@ import { Prisma } from '../generated/prisma/client.js';
 
 const RESOURCE = /^[a-z][a-z0-9_]*$/;
 
+/** What the ids of a parent's children begin with: the parent's id, encoded as in a path, so that no two pairs of ids give the same one. */
+export function childPrefix(parent: string): string {
+  return `${encodeURIComponent(parent)}/`;
+}
+
 /** The quoted name of a resource's table. Throws on a name that the catalogue would never have let through. */
 export function mirrorTable(resource: string): string {
   if (!RESOURCE.test(resource)) throw new TypeError(`not the name of a resource: ${JSON.stringify(resource)}`);
   return `mirror."${resource}"`;
+}
+
+/** The same in a statement. */
+export function tableOf({ resource }: Pick<ListKey, 'resource'>): Prisma.Sql {
+  return Prisma.raw(mirrorTable(resource));
 }
 
 /**

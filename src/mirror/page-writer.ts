@@ -5,6 +5,7 @@ import { named } from '../db/statements/named-parameters.js';
 import { APPEND_PAGE } from '../db/tables/feed-append.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
 import { COUNT_PAGES, LOCK_WALK, RECORD_PAGES } from '../db/tables/page-commit.js';
+import { assignments, INSERTED } from './mirror-columns.js';
 import { mirrorTable } from './mirror-table.js';
 import { type PageParameter, pageParameters, type WalkWrite } from './page-parameters.js';
 import type { PageToWrite } from './page-values.js';
@@ -68,10 +69,10 @@ WITH ${LOCK_WALK}, incoming AS (
   ) t ON true
   WHERE t.id IS NULL OR t.deleted_at IS NOT NULL OR record_image_ne(ROW(t.data), ROW(s.data))
 ), inserted AS (
-  INSERT INTO ${table} (environment, company_id, id, data, first_seen_at, changed_at)
-  SELECT :environment, :companyId::uuid, id, data, now(), now() FROM difference WHERE op = 'insert'
+  INSERT INTO ${table} (environment, company_id, id, data, ${INSERTED.names})
+  SELECT :environment, :companyId::uuid, id, data, ${INSERTED.values} FROM difference WHERE op = 'insert'
 ), rewritten AS (
-  UPDATE ${table} t SET data = d.data, changed_at = now(), deleted_at = NULL
+  UPDATE ${table} t SET data = d.data, ${assignments('rewrite')}
   FROM difference d WHERE t.ctid = d.place AND d.op <> 'insert'
   RETURNING 1
 ), counted AS (

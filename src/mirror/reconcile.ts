@@ -9,7 +9,8 @@ import { closeHolds, renewGrantHold } from '../db/tables/holds.js';
 import { type ListKey, setRecords, subtractRecords } from '../db/tables/lists.js';
 import { addDeleted } from '../db/tables/walks.js';
 import { Prisma } from '../generated/prisma/client.js';
-import { mirrorTable } from './mirror-table.js';
+import { assignments } from './mirror-columns.js';
+import { tableOf } from './mirror-table.js';
 
 /** What became of the rows that a verified walk did not receive. */
 export interface Reconciliation {
@@ -114,7 +115,7 @@ async function markDeleted(tx: Transaction, list: ListKey, gone: Prisma.Sql, run
     const ids = textArray(rows.map(({ id }) => id));
     const [piece] = await tx.$queryRaw<{ size: number }[]>`
       WITH changed AS (
-        UPDATE ${tableOf(list)} SET deleted_at = now(), changed_at = now()
+        UPDATE ${tableOf(list)} SET ${Prisma.raw(assignments('delete'))}
         WHERE ${isOf(list)} AND id = ANY(${ids}::text[]) RETURNING id, data
       ), ${appendToFeed(list, { op: 'delete', runId })}
       SELECT count(*)::int AS size FROM changed`;
@@ -123,8 +124,6 @@ async function markDeleted(tx: Transaction, list: ListKey, gone: Prisma.Sql, run
   await subtractRecords(tx, list, deleted);
   return deleted;
 }
-
-const tableOf = ({ resource }: ListKey) => Prisma.raw(mirrorTable(resource));
 
 /** Ids of the living rows. */
 const livingRows = (list: ListKey) => Prisma.sql`SELECT id FROM ${tableOf(list)} WHERE ${isOf(list)} AND deleted_at IS NULL`;

@@ -17,7 +17,7 @@ import { runStep } from '../db/connection/step.js';
 import type { ListKey } from '../db/tables/lists.js';
 import { countedReading, noteRecords, type ReadingClaim } from '../db/tables/second-readings.js';
 import { Prisma } from '../generated/prisma/client.js';
-import { mirrorTable } from './mirror-table.js';
+import { mirrorTable, tableOf } from './mirror-table.js';
 
 /** A record as it was received, and the hash of its text as the ledger keeps it; undefined where nobody knows how that is made. */
 export interface RecordToCompare {
@@ -58,7 +58,7 @@ export async function compareRecords(
       FROM reading CROSS JOIN unnest(${distinct.map(({ id }) => id)}::text[], ${distinct.map(({ rowHash }) => rowHash ?? null)}::bytea[],
         ${distinct.map(({ text }) => text)}::text[]) AS r(id, row_hash, text)
       LEFT JOIN LATERAL (
-        SELECT t.id, t.data FROM ${Prisma.raw(mirrorTable(list.resource))} t
+        SELECT t.id, t.data FROM ${tableOf(list)} t
         WHERE t.environment = ${list.environment} AND t.company_id = ${list.companyId}::uuid AND t.id = r.id AND t.deleted_at IS NULL OFFSET 0
       ) m ON true`)}
     SELECT id FROM reading`,

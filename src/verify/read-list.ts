@@ -6,7 +6,7 @@ import { eachInPortions, inTurns } from '../core/turns.js';
 import type { ApiClient, ApiResponse } from '../http/api-client.js';
 import { MemoryShort, type Reservation, type ResponseMemory } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
-import { childPrefix } from '../mirror/child-prefix.js';
+import { childPrefix } from '../mirror/mirror-table.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import { pagerFor } from '../pagers/registry.js';
 import { unstorableReason } from '../pagers/unstorable.js';

@@ -1,4 +1,4 @@
-import { childPrefix } from '../mirror/child-prefix.js';
+import { childPrefix } from '../mirror/mirror-table.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { isUsableId, type ReceivedRecord, type RejectedRecord } from '../pagers/read-page.js';
 import type { ReceivedPage } from './received-page.js';

@@ -5,7 +5,7 @@ import type { Database } from '../db/connection/database.js';
 import { inTransaction } from '../db/connection/transaction.js';
 import { lockList } from '../db/tables/lists.js';
 import { insertMarks, type MarkRow } from '../db/tables/marks.js';
-import { childPrefix } from '../mirror/child-prefix.js';
+import { childPrefix } from '../mirror/mirror-table.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { idValues } from '../pagers/read-page.js';
 import { type ListMarks, placeholder, withPrefix } from '../privacy/marks.js';

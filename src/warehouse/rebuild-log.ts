@@ -1,7 +1,7 @@
 import type { Database } from '../db/connection/database.js';
 import * as log from '../db/tables/schema-columns.js';
 import { Prisma } from '../generated/prisma/client.js';
-import { mirrorTable } from '../mirror/mirror-table.js';
+import { mirrorTable, tableOf } from '../mirror/mirror-table.js';
 import { ColumnLog } from './column-log.js';
 
 /** Counting a list of many millions takes minutes, and only other sweeps of the log wait for it. */
@@ -15,7 +15,7 @@ export async function rebuildLog(db: Database, resource: string): Promise<void> 
   await db.prisma.$transaction(
     async (tx) => {
       if ((await log.lockSchemaLog(tx)) === undefined) return;
-      const table = Prisma.raw(mirrorTable(resource));
+      const table = tableOf({ resource });
       const [there] = await tx.$queryRaw<{ there: boolean }[]>`
         SELECT to_regclass(${mirrorTable(resource)}) IS NOT NULL AS there, set_config('enable_seqscan', 'on', true)`;
       if (there!.there) {

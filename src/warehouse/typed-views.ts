@@ -6,6 +6,7 @@ import { isPassingTrouble, sqlState, withDatabaseErrors } from '../db/connection
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import { takeLock } from '../db/tables/locks.js';
 import { type ColumnRow, isColumn, readKeys } from '../db/tables/schema-columns.js';
+import { SHOWN_COLUMNS } from '../mirror/mirror-columns.js';
 import { mirrorTable } from '../mirror/mirror-table.js';
 import type { Logger } from '../observability/logger.js';
 import { asOfFunction, asOfText, historyView, typedView, versionsQuery } from './history.js';
@@ -15,8 +16,7 @@ import { keyColumns, restOf } from './view-text.js';
 const LEADING = ['environment', 'company_id', 'id'];
 /** Behind the columns that the view began with. Those that are added later stand behind all of these. */
 const OF_LIVING: Readonly<Record<string, string>> = {
-  _first_seen_at: 't.first_seen_at',
-  _changed_at: 't.changed_at',
+  ...Object.fromEntries(SHOWN_COLUMNS.map((name) => [`_${name}`, `t.${name}`])),
   _verified_at: 'l.last_verified_at',
 };
 const OF_VERSIONS: Readonly<Record<string, string>> = {

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { DatabaseAccess } from '../../src/doctor/database-access.js';
 import { checkTransactions } from '../../src/doctor/transactions.js';
-import { eraseCompany } from '../../src/erasure/company-erasure.js';
+import { eraseCompany } from '../../src/erasure/mirror-erasure.js';
 import { findings } from '../doctor/findings.js';
 import { onboard, verifiedWalk } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';

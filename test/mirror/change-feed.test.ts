@@ -3,7 +3,7 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { openDatabase } from '../../src/db/connection/database.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { removeOldChanges, stampChanges } from '../../src/db/tables/change-batches.js';
-import { eraseCompany } from '../../src/erasure/company-erasure.js';
+import { eraseCompany } from '../../src/erasure/mirror-erasure.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { tapStatements } from '../support/statement-tap.js';
 import { waitFor } from '../support/wait-for.js';

@@ -5,7 +5,7 @@ import type { Catalogue } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { removeOldChanges, stampChanges } from '../../src/db/tables/change-batches.js';
-import { eraseCompany } from '../../src/erasure/company-erasure.js';
+import { eraseCompany } from '../../src/erasure/mirror-erasure.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard, verifiedWalk } from '../mirror/mirror-fixture.js';

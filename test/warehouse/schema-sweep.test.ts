@@ -7,7 +7,7 @@ import { openDatabase } from '../../src/db/connection/database.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { askForRebuild } from '../../src/db/tables/schema-columns.js';
-import { eraseCompany } from '../../src/erasure/company-erasure.js';
+import { eraseCompany } from '../../src/erasure/mirror-erasure.js';
 import { learnPiece, schemaSweep } from '../../src/warehouse/schema-sweep.js';
 import { ensureTypedViews } from '../../src/warehouse/typed-views.js';
 import { onboard, openWalk, write } from '../mirror/mirror-fixture.js';

@@ -2,6 +2,7 @@ import pg from 'pg';
 import type { Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { changedRecords } from '../../db/tables/change-batches.js';
+import { SHOWN_COLUMNS } from '../../mirror/mirror-columns.js';
 
 export interface ExportRequest {
   readonly resource: string;
@@ -44,7 +45,7 @@ const KIND_OF_TYPE: Readonly<Record<string, Kind>> = {
 };
 
 const KEY = ['environment', 'company_id', 'id'];
-const RAW = new Set([...KEY, 'data', 'first_seen_at', 'changed_at']);
+const RAW = new Set([...KEY, 'data', ...SHOWN_COLUMNS]);
 
 /** Finds what is asked for in the database. Throws `unknown_resource` where it has none of that name. */
 export async function findSource(client: pg.ClientBase, request: ExportRequest): Promise<Source> {
