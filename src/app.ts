@@ -62,7 +62,7 @@ import { TokenJournal } from './oauth/token-journal.js';
 import { UnsavedTokenPairs } from './oauth/unsaved-token-pairs.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
-import { Marks } from './privacy/marks.js';
+import { Suppressions } from './privacy/suppressions.js';
 import { issueSweep } from './runs/issues.js';
 import { nightlySyncs } from './runs/nightly-syncs.js';
 import { nightlyVerifications } from './runs/nightly-verifications.js';
@@ -164,7 +164,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
   await warnOfMissingKeys(db, keyring, logger);
   const cipher = new Cipher(keyring);
   const vault = new Vault(cipher);
-  const marks = new Marks(cipher);
+  const suppressions = new Suppressions(cipher);
   const journal = config.tokenJournal === undefined ? undefined : new TokenJournal(config.tokenJournal, { db, vault, logger });
   if (journal) await stack.start(journal);
   const connections = new Connections(db, clock, journal);
@@ -201,7 +201,7 @@ async function openShared(config: Config, url: string, logger: Logger, stack: St
     ...oauth,
     worker,
     catalogue,
-    marks,
+    suppressions,
     apiClients,
     tokens,
     onboarding,
@@ -225,7 +225,7 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
   const { schedule, workerConcurrency: concurrency } = config;
   const executor = new RunExecutor({
     ...shared,
-    store: new WalkStore(db, clock, skipUnchanged, shared.marks),
+    store: new WalkStore(db, clock, skipUnchanged, shared.suppressions),
     rowHashOf: skipUnchanged.rowHashOf,
   });
   const worker = new RunWorker({ ...shared, queue: runQueue, executor, leases: new RunLeases(db, name, logger), concurrency });

@@ -8,7 +8,7 @@ import { migrate } from './db/schema/migrate.js';
 import { grantReading } from './db/schema/reader-rights.js';
 import { grantRuntime } from './db/schema/runtime-rights.js';
 import { startEmbeddedServer } from './embedded/embedded-server.js';
-import { applyMarks, copyMarks, type MarkCopy, restoreMarks } from './erasure/mark-copies.js';
+import { applySuppressions, copySuppressions, restoreSuppressions, type SuppressionCopy } from './erasure/suppression-copies.js';
 import { migrateQueue } from './jobs/postgres-queue.js';
 import { ensureMirrorTables } from './mirror/mirror-table.js';
 import { Cipher, Keyring } from './oauth/cipher.js';
@@ -19,7 +19,7 @@ import { type RestoredTokens, restoreTokens } from './oauth/restored-tokens.js';
 import type { JournalEntry } from './oauth/token-journal.js';
 import { Vault } from './oauth/vault.js';
 import type { Logger } from './observability/logger.js';
-import { Marks } from './privacy/marks.js';
+import { Suppressions } from './privacy/suppressions.js';
 import { ensureTypedViews, extendViews } from './warehouse/typed-views.js';
 
 /**
@@ -76,17 +76,17 @@ async function withKeyring<T>(config: Config, logger: Logger, work: (db: Databas
   }
 }
 
-/** What can be done with all marks of a database, which a running Muster may be using. */
-export interface StoredMarks {
-  readonly copy: () => Promise<MarkCopy>;
+/** What can be done with all suppressions of a database, which a running Muster may be using. */
+export interface StoredSuppressions {
+  readonly copy: () => Promise<SuppressionCopy>;
   readonly restore: (copy: unknown) => Promise<number>;
   readonly apply: () => Promise<number>;
 }
 
-export async function withStoredMarks(
+export async function withStoredSuppressions(
   config: Config,
   logger: Logger,
-  work: (marks: StoredMarks) => Promise<void>,
+  work: (suppressions: StoredSuppressions) => Promise<void>,
 ): Promise<void> {
   const stack = stopStack(logger);
   try {
@@ -95,9 +95,9 @@ export async function withStoredMarks(
     stack.push({ name: 'database', stop: () => db.close() });
     const cipher = new Cipher(new Keyring(await encryptionKeys(config)));
     await work({
-      copy: () => copyMarks(db),
-      restore: (copy) => restoreMarks(db, cipher, copy),
-      apply: () => applyMarks(db, { catalogue, marks: new Marks(cipher) }),
+      copy: () => copySuppressions(db),
+      restore: (copy) => restoreSuppressions(db, cipher, copy),
+      apply: () => applySuppressions(db, { catalogue, suppressions: new Suppressions(cipher) }),
     });
   } finally {
     await stack.stop();

@@ -4,20 +4,27 @@ import { MusterError } from '../core/errors.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import { shareConnection } from '../db/tables/connections.js';
 import { dropBaseline } from '../db/tables/ledger-erasure.js';
-import { fenceList, findIdField, type ListKey, recordMarks } from '../db/tables/lists.js';
-import { deleteMarks, insertMarks } from '../db/tables/marks.js';
+import { fenceList, findIdField, type ListKey, recordSuppressions } from '../db/tables/lists.js';
+import { deleteSuppressions, insertSuppressions } from '../db/tables/marks.js';
 import { dropCheckpoints } from '../db/tables/walks.js';
 import { childPrefix, mirrorTable } from '../mirror/mirror-table.js';
 import { idParts } from '../pagers/id-candidate.js';
-import { type IdValues, type ListMarks, type Marks, newPerson, placeholder, withPrefix } from '../privacy/marks.js';
+import {
+  type IdValues,
+  type ListSuppressions,
+  newPerson,
+  placeholder,
+  type Suppressions,
+  withPrefix,
+} from '../privacy/suppressions.js';
 import { eraseRecords, newPlaceholder } from './record-erasure.js';
 
-// A record is forgotten: it is erased, and its marks keep walks from writing it again. The order is the lock order of every writer: the connection, the
-// lists, from which whoever walks them is fenced, then all that hangs on them. A walk that was opened before holds no marks, and cannot commit any more.
+// A record is forgotten: it is erased, and suppressions keep walks from writing it again. The order is the lock order of every writer: the connection,
+// the lists, whose walks are fenced, then the holders. A walk that was opened before does not know the new suppressions, and cannot commit any more.
 
 export interface ForgetDependencies {
   readonly catalogue: Pick<Catalogue, 'endpoints' | 'get'>;
-  readonly marks: Marks;
+  readonly suppressions: Suppressions;
 }
 
 /** A record of a list, by the id under which the mirror has it, or the service would give it. */
@@ -26,53 +33,54 @@ export interface RecordToForget {
   readonly id: string;
 }
 
-/** A row of the mirror with what may be the id of its record. */
+/** A row of the mirror, and the members of its record that may be the id. */
 interface Row {
   readonly id: string;
   readonly values: IdValues;
 }
 
 /**
- * Erases a record, its earlier versions and those of other ids, and, where it is a parent, its children; and marks it, so that no walk brings it back. Of
- * a record that nobody knows there is only the mark. Returns how many rows of the mirror went. Throws `company_not_found`, `unknown_resource`,
+ * Erases a record, its earlier versions and those under other ids, and, where it is a parent, its children; and suppresses it, so that no walk brings it
+ * back. An unknown record is suppressed as well. Returns how many rows of the mirror went. Throws `company_not_found`, `unknown_resource`,
  * `mark_key_unreadable`.
  */
 export async function forgetRecord(tx: Transaction, deps: ForgetDependencies, { list, id }: RecordToForget): Promise<number> {
-  const taken = await takeMarkedList(tx, deps, list);
-  const { endpoint, marks, idMember } = taken;
-  // Of a list that was never walked, nobody can say which member the id is.
+  const taken = await takeSuppressedList(tx, deps, list);
+  const { endpoint, suppressions, idMember } = taken;
+  // Before the first walk of a list it is not known which member the id is.
   const given = new Map((idMember === undefined ? endpoint.id : [idMember]).map((member) => [member, id]));
   const known = [{ id, values: given }, ...(await readRows(tx, taken, { ids: [id] }))];
-  const person = known.map(({ values }) => marks.personOf(values, idMember)).find((each) => each !== undefined) ?? newPerson();
-  const added = known.flatMap(({ values }) => marks.add(person, values));
+  const person =
+    known.map(({ values }) => suppressions.personOf(values, idMember)).find((each) => each !== undefined) ?? newPerson();
+  const added = known.flatMap(({ values }) => suppressions.add(person, values));
   // Before the catalogue came to name ids by another member, the record had a row under another id.
   const earlier = await readRows(tx, taken, { deletedWith: known.flatMap(({ values }) => [...values]) });
-  const others = earlier.filter(({ values }) => marks.personOf(values, idMember) === person);
-  await insertMarks(tx, list, [...added, ...others.flatMap(({ values }) => marks.add(person, values))]);
+  const others = earlier.filter(({ values }) => suppressions.personOf(values, idMember) === person);
+  await insertSuppressions(tx, list, [...added, ...others.flatMap(({ values }) => suppressions.add(person, values))]);
   return eraseRows(tx, deps, taken, person, [...new Set([...known, ...others].map((row) => row.id))]);
 }
 
-/** Takes the marks of a record away, so that the next walk writes it again. Returns whether it had any. Throws as `forgetRecord` does. */
-export async function liftMarks(tx: Transaction, deps: ForgetDependencies, { list, id }: RecordToForget): Promise<boolean> {
-  const { marks, members } = await takeMarkedList(tx, deps, list);
-  // By whichever member the person was marked, who asks has this one id.
-  const persons = new Set(members.flatMap((member) => marks.personOf(new Map([[member, id]]), undefined) ?? []));
-  await deleteMarks(tx, list, [...persons]);
-  await recordMarks(tx, list);
-  // A page that is as it was would be skipped for ever.
+/** Removes the suppressions of a record, so that the next walk writes it again. Returns whether it had any. Throws as `forgetRecord` does. */
+export async function unsuppress(tx: Transaction, deps: ForgetDependencies, { list, id }: RecordToForget): Promise<boolean> {
+  const { suppressions, members } = await takeSuppressedList(tx, deps, list);
+  // The caller has one id, whichever member the person is suppressed by.
+  const persons = new Set(members.flatMap((member) => suppressions.personOf(new Map([[member, id]]), undefined) ?? []));
+  await deleteSuppressions(tx, list, [...persons]);
+  await recordSuppressions(tx, list);
+  // Otherwise a page that has not changed would be skipped forever.
   await dropBaseline(tx, list);
   await dropCheckpoints(tx, list);
   return persons.size > 0;
 }
 
-/** Erases again what marks say and the mirror of a list still holds. Returns how many rows went. Throws as `forgetRecord` does. */
+/** Erases again the suppressed records that the mirror of a list still holds. Returns how many rows went. Throws as `forgetRecord` does. */
 export async function forgetAgain(tx: Transaction, deps: ForgetDependencies, list: ListKey): Promise<number> {
-  const taken = await takeMarkedList(tx, deps, list);
+  const taken = await takeSuppressedList(tx, deps, list);
   const found = new Map<string, string[]>();
   for (let after: string | undefined = ''; after !== undefined; ) {
     const rows: readonly Row[] = await readRows(tx, taken, { after });
     for (const { id, values } of rows) {
-      const person = taken.marks.personOf(values, taken.idMember);
+      const person = taken.suppressions.personOf(values, taken.idMember);
       if (person !== undefined) found.set(person, [...(found.get(person) ?? []), id]);
     }
     after = rows.at(-1)?.id;
@@ -82,19 +90,23 @@ export async function forgetAgain(tx: Transaction, deps: ForgetDependencies, lis
   return erased;
 }
 
-/** A list that this transaction has locked, whose marks may be changed. */
+/** A list that this transaction has locked, to change its suppressions. */
 interface TakenList {
   readonly list: ListKey;
   readonly endpoint: Endpoint;
-  readonly marks: ListMarks;
+  readonly suppressions: ListSuppressions;
   /** The member that is the id, once a walk has shown it. */
   readonly idMember: string | undefined;
-  /** Those that may be it: by the catalogue, by what walks have seen, and by the marks of earlier catalogues. */
+  /** The members that may be it: by the catalogue, by earlier walks, and by the suppressions of earlier catalogues. */
   readonly members: readonly string[];
 }
 
 /** Locks the company and fences the list and its child lists. */
-async function takeMarkedList(tx: Transaction, { catalogue, ...deps }: ForgetDependencies, list: ListKey): Promise<TakenList> {
+async function takeSuppressedList(
+  tx: Transaction,
+  { catalogue, ...deps }: ForgetDependencies,
+  list: ListKey,
+): Promise<TakenList> {
   const { resource } = list;
   const endpoint = catalogue.get(resource);
   if (!endpoint) {
@@ -104,10 +116,10 @@ async function takeMarkedList(tx: Transaction, { catalogue, ...deps }: ForgetDep
   if (!(await shareConnection(tx, list))) throw companyNotFound(list);
   const lists = [list, ...childrenOf(catalogue, list)].toSorted((one, other) => (one.resource < other.resource ? -1 : 1));
   for (const each of lists) await fenceList(tx, each, each === list || undefined);
-  const marks = await deps.marks.toAddTo(tx, list);
+  const suppressions = await deps.suppressions.toAddTo(tx, list);
   const idMember = (await findIdField(tx, list)) ?? undefined;
-  const members = [...new Set([...endpoint.id, ...(idMember === undefined ? [] : [idMember]), ...marks.members])];
-  return { list, endpoint, marks, idMember, members };
+  const members = [...new Set([...endpoint.id, ...(idMember === undefined ? [] : [idMember]), ...suppressions.members])];
+  return { list, endpoint, suppressions, idMember, members };
 }
 
 function childrenOf({ endpoints }: ForgetDependencies['catalogue'], list: ListKey): ListKey[] {
@@ -148,7 +160,7 @@ type WhichRows =
   | { readonly ids: readonly string[] }
   /** The next ones in the order of ids. */
   | { readonly after: string }
-  /** Those that are marked deleted, and whose record has any of these values. */
+  /** The rows that are marked deleted, and whose record has any of these values. */
   | { readonly deletedWith: readonly (readonly [string, string])[] };
 
 async function readRows(tx: Transaction, { list, endpoint, members }: TakenList, which: WhichRows): Promise<Row[]> {

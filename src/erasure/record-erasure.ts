@@ -1,6 +1,6 @@
 import type { Transaction } from '../db/connection/transaction.js';
 import type { ListKey } from '../db/tables/lists.js';
-import { newPerson, placeholder } from '../privacy/marks.js';
+import { newPerson, placeholder } from '../privacy/suppressions.js';
 import { HOLDERS } from './holders.js';
 import { addPlaceholders, type RecordErasure, type RecordsToErase } from './record-holders.js';
 

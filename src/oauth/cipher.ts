@@ -82,7 +82,7 @@ export class Cipher {
     return this.#open(text, placeOfAnswer(key), unreadableAnswer);
   }
 
-  /** The key of the marks of who was forgotten (src/privacy/marks.ts). */
+  /** The key of the marks of who was forgotten (src/privacy/suppressions.ts). */
   sealMarkKey(key: Secret): string {
     return this.#seal(key.reveal(), PLACE_OF_MARK_KEY);
   }

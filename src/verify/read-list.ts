@@ -10,8 +10,8 @@ import { childPrefix } from '../mirror/mirror-table.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
 import { pagerFor } from '../pagers/registry.js';
 import { unstorableReason } from '../pagers/unstorable.js';
-import type { ListMarks } from '../privacy/marks.js';
 import { redact } from '../privacy/redact.js';
+import type { ListSuppressions } from '../privacy/suppressions.js';
 import { ownSignOfEnd, ownSignOfMore } from './own-signs.js';
 import { heapOfParsed, idIn, NO_CONTENT, readAnswer } from './read-answer.js';
 
@@ -31,7 +31,7 @@ export interface ReadListDependencies {
   readonly clock: Pick<Clock, 'sleep'>;
   readonly signal: AbortSignal;
   /** Records of who was forgotten are passed over. Undefined: nobody was. */
-  readonly marks: ListMarks | undefined;
+  readonly suppressions: ListSuppressions | undefined;
   /** How many of these keys the pass has received before. */
   readonly countKnown: (pass: number, ids: readonly string[]) => Promise<number>;
 }
@@ -211,7 +211,8 @@ async function askFor({ endpoint, pager, id, deps, parent, ignoreTotals }: Pass,
     const lastRecord = () => JSON.parse(texts.at(-1)!) as unknown;
     const envelope = pager.readEnvelope({ rest, headers, url, count: texts.length, noRecords, lastRecord }, ignoreTotals);
     const prefix = parent === undefined ? '' : childPrefix(parent);
-    const isForgotten = (text: string) => deps.marks !== undefined && isMarked(text, deps.marks, { endpoint, id, prefix });
+    const isForgotten = (text: string) =>
+      deps.suppressions !== undefined && isSuppressed(text, deps.suppressions, { endpoint, id, prefix });
     const records = await inTurns(recordsOf(texts, (text) => recordOf(text, id, prefix, isForgotten(text))));
     const sign = ownSignOfMore({ rest, headers }, endpoint.fields?.ignore ?? []);
     return { envelope, etag: headers['etag'], records, sign, isEndSaid: ownSignOfEnd({ rest, headers }) };
@@ -270,16 +271,16 @@ async function send(
 }
 
 /** Whether a record is of somebody who was forgotten, by all members that may be its id. */
-function isMarked(
+function isSuppressed(
   text: string,
-  marks: ListMarks,
+  suppressions: ListSuppressions,
   { endpoint, id, prefix }: Pick<Pass, 'endpoint' | 'id'> & { readonly prefix: string },
 ): boolean {
-  const values = [...new Set([...endpoint.id, ...marks.members])].flatMap((name) => {
+  const values = [...new Set([...endpoint.id, ...suppressions.members])].flatMap((name) => {
     const value = idIn(text, [name]);
     return value === undefined ? [] : [[name, prefix + value] as const];
   });
-  return marks.personOf(new Map(values), id.length === 1 ? id[0] : undefined) !== undefined;
+  return suppressions.personOf(new Map(values), id.length === 1 ? id[0] : undefined) !== undefined;
 }
 
 function recordOf(text: string, members: readonly string[], prefix: string, isForgotten: boolean): SecondRecord {

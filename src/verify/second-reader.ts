@@ -13,7 +13,7 @@ import type { ResponseMemory } from '../http/response-memory.js';
 import type { TokenSource } from '../http/token-source.js';
 import { compareRecords, type Findings, judgeReading } from '../mirror/verification-read.js';
 import type { Logger } from '../observability/logger.js';
-import type { ListMarks, Marks } from '../privacy/marks.js';
+import type { ListSuppressions, Suppressions } from '../privacy/suppressions.js';
 import { idMembers, type PageOfRecords, type ReadListDependencies, readList } from './read-list.js';
 
 export interface SecondReaderDependencies {
@@ -24,7 +24,7 @@ export interface SecondReaderDependencies {
   readonly logger: Logger;
   /** The hash of a record's text as the ledger keeps it (src/unchanged); without it, the feed alone says what the mirror should hold. */
   readonly rowHashOf: ((text: Uint8Array) => Buffer) | undefined;
-  readonly marks: Pick<Marks, 'of'>;
+  readonly suppressions: Pick<Suppressions, 'of'>;
 }
 
 /** Whose list is read, for which run, and how the service is asked. */
@@ -98,18 +98,18 @@ export class SecondReader {
 
   /** The pages of the list; of a child list, those of every parent that the service has. */
   async *#pages(request: ReadingRequest, list: ListKey): AsyncGenerator<PageOfRecords> {
-    const { db, catalogue, marks } = this.#deps;
+    const { db, catalogue, suppressions } = this.#deps;
     const { endpoint, walkId } = request;
     const members = idMembers(await findIdField(db.prisma, list), endpoint);
     const countKnown = (pass: number, ids: readonly string[]) => countReceived(db, { walkId, pass, ids });
-    const deps = this.#readingOf(request, countKnown, await marks.of(db, list));
+    const deps = this.#readingOf(request, countKnown, await suppressions.of(db, list));
     if (endpoint.parent === undefined) return yield* readList(endpoint, members, deps);
     const parents = catalogue.get(endpoint.parent)!;
     const parentList = { ...list, resource: endpoint.parent };
     const parentMembers = idMembers(await findIdField(db.prisma, parentList), parents);
     const seen = new Set<string>();
     const countSeen = async (_pass: number, ids: readonly string[]) => ids.filter((id) => seen.has(id)).length;
-    const ofParents = this.#readingOf(request, countSeen, await marks.of(db, parentList));
+    const ofParents = this.#readingOf(request, countSeen, await suppressions.of(db, parentList));
     for await (const { records } of readList(parents, parentMembers, ofParents)) {
       for (const { id, text } of records) {
         if (seen.has(id)) continue;
@@ -125,10 +125,10 @@ export class SecondReader {
   #readingOf(
     { api, tokens, run, signal }: ReadingRequest,
     countKnown: ReadListDependencies['countKnown'],
-    marks: ListMarks | undefined,
+    suppressions: ListSuppressions | undefined,
   ): ReadListDependencies {
     const { answers, clock } = this.#deps;
-    return { api, tokens, companyId: run.company.companyId, answers, clock, signal, countKnown, marks };
+    return { api, tokens, companyId: run.company.companyId, answers, clock, signal, countKnown, suppressions };
   }
 }
 

@@ -1,6 +1,6 @@
 import type { WalkClaim } from '../db/tables/walks.js';
 import type { Sign } from '../pagers/around.js';
-import type { ListMarks } from '../privacy/marks.js';
+import type { ListSuppressions } from '../privacy/suppressions.js';
 import type { Comparison } from './comparison.js';
 import type { PassMemory } from './pass-memory.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
@@ -40,8 +40,8 @@ export interface OpenWalk extends WalkClaim {
   comparison: Comparison;
   /** Of a child list: the walk that had proved the parents when this one was opened; undefined when none had. */
   readonly parentsWalkId?: string;
-  /** Who was forgotten; undefined where nobody was. Who makes or lifts a mark takes the list from this walk. */
-  readonly marks?: ListMarks;
+  /** The list's suppressions; undefined where no record was forgotten. A change of them takes the list from this walk. */
+  readonly suppressions?: ListSuppressions;
   /** Whether the mirror holds nothing of the list but what this pass has received. */
   fillsEmptyList: boolean;
 }

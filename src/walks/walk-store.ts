@@ -25,7 +25,7 @@ import { firstVisibleId, isEmptyList } from '../mirror/mirror-table.js';
 import type { WalkWrite } from '../mirror/page-parameters.js';
 import type { PageToWrite } from '../mirror/page-values.js';
 import { writePages } from '../mirror/page-writer.js';
-import type { Marks } from '../privacy/marks.js';
+import type { Suppressions } from '../privacy/suppressions.js';
 import { type Comparisons, compareEverything } from './comparison.js';
 import { leaveOut } from './leave-out.js';
 import { ATTEMPTS_BEFORE_ANY_WORDS, type OpenWalk } from './open-walk.js';
@@ -56,13 +56,13 @@ export class WalkStore {
   readonly #db: Database;
   readonly #clock: Clock;
   readonly #comparisons: Comparisons;
-  readonly #marks: Pick<Marks, 'of'>;
+  readonly #suppressions: Pick<Suppressions, 'of'>;
 
-  constructor(db: Database, clock: Clock, comparisons: Comparisons, marks: Pick<Marks, 'of'>) {
+  constructor(db: Database, clock: Clock, comparisons: Comparisons, suppressions: Pick<Suppressions, 'of'>) {
     this.#db = db;
     this.#clock = clock;
     this.#comparisons = comparisons;
-    this.#marks = marks;
+    this.#suppressions = suppressions;
   }
 
   /**
@@ -106,8 +106,8 @@ export class WalkStore {
     // Behind the step that took the list: an earlier holder may have filled it until then. Other passes over a parent's list count as one with the first.
     const isEmpty = !checkpoint && !isChild && baseline === null && (await isEmptyList(this.#db, list));
     if (isEmpty) await recordStartedEmpty(this.#db, { id, epoch });
-    // Behind that step, too: who made or lifted a mark by then had the list before.
-    const marks = opened.hasMarks ? await this.#marks.of(this.#db, list) : undefined;
+    // Must run after that step: a change of suppressions takes the list, too, and so was committed before it.
+    const suppressions = opened.hasSuppressions ? await this.#suppressions.of(this.#db, list) : undefined;
     // From here on nobody else writes to these walks without ending ours.
     const comparison = await comparisons.open(this.#db, list, {
       walkId: id,
@@ -135,7 +135,7 @@ export class WalkStore {
         ? await PassMemory.of(readReceived(this.#db, id, checkpoint.parent?.firstPage ?? 0))
         : comparison.newMemory(),
       comparison,
-      ...(marks && { marks }),
+      ...(suppressions && { suppressions }),
       ...(idField !== null && { idField }),
       ...(checkpoint && { checkpoint }),
       ...(parents && { parentsWalkId: parents.walkId }),

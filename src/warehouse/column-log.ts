@@ -4,13 +4,13 @@ import {
   isColumn,
   type KeyRow,
   type Kind,
-  type Misfits,
   MOST_COLUMNS,
   MOST_KEYS,
   type Sighting,
+  type TypeMismatches,
 } from '../db/tables/schema-columns.js';
 import { nameColumn } from './column-names.js';
-import { decideType, misfitsOf } from './column-types.js';
+import { decideType, mismatchesOf } from './column-types.js';
 
 /** The keys of one resource in the log, with the changes that sightings and decisions make. */
 export class ColumnLog {
@@ -70,7 +70,7 @@ export class ColumnLog {
     for (const [key, row] of this.#rows) if (!isColumn(row)) this.#nameIfKnown(key, row, known);
     for (const [key, row] of this.#rows) {
       if (!isColumn(row)) continue;
-      const misfits = misfitsOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
+      const misfits = mismatchesOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
       const wantsText = misfits > 0 && row.textPosition === null;
       // A new column has its type mismatches from the start: nothing about it has changed.
       if (wantsText && !this.#added.includes(row.name)) this.#misfitting.push(row.name);
@@ -106,11 +106,14 @@ export class ColumnLog {
   }
 
   /** Counts of values of another type that deserve an issue: a day or moment that means "forever" does not. */
-  get misfits(): Misfits[] {
+  get misfits(): TypeMismatches[] {
     return [...this.#found].flatMap(([key, found]) => {
       const row = this.#rows.get(key)!;
       const kinds = isColumn(row)
-        ? misfitsOf(row.type, Object.fromEntries([...found].filter((kind) => !kind.endsWith('_beyond')).map((kind) => [kind, 1])))
+        ? mismatchesOf(
+            row.type,
+            Object.fromEntries([...found].filter((kind) => !kind.endsWith('_beyond')).map((kind) => [kind, 1])),
+          )
         : [];
       return kinds.length === 0 ? [] : [{ resource: this.#resource, path: row.path, kinds }];
     });

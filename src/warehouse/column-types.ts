@@ -53,7 +53,7 @@ function onlyKind(kinds: readonly Kind[]): Kind | undefined {
 const SHOWN_KIND: Readonly<Partial<Record<Kind, Kind>>> = { date_beyond: 'date', timestamptz_beyond: 'timestamptz' };
 
 /** The kinds of value that a column of the type does not show. */
-export function misfitsOf(type: ColumnType, kinds: Kinds): Kind[] {
+export function mismatchesOf(type: ColumnType, kinds: Kinds): Kind[] {
   if (type === 'jsonb') return [];
   return (Object.keys(kinds) as Kind[]).filter((kind) => kind !== 'null' && !FITTING[type].includes(kind));
 }

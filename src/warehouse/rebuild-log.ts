@@ -29,9 +29,9 @@ export async function rebuildLog(db: Database, resource: string): Promise<void> 
         columns.decide(sightings.map(({ path }) => ({ path, isWhole: true })));
         await log.writeKeys(tx, columns.changed);
         if (columns.hasLeftOut) await log.recordKeysLeftOut(tx, { resource });
-        await log.forgetMisfits(tx, { resource });
+        await log.forgetTypeMismatches(tx, { resource });
         const { misfits } = columns;
-        if (misfits.length > 0) await tx.$executeRaw`WITH ${record} ${log.recordMisfits(misfits)}`;
+        if (misfits.length > 0) await tx.$executeRaw`WITH ${record} ${log.recordTypeMismatches(misfits)}`;
       }
       await log.recordRebuilt(tx, { resource });
     },

@@ -52,14 +52,18 @@ export function learnPiece(db: Database): Promise<boolean> {
       return false;
     }
     const misfits = await learn(tx, await log.countMembers(tx, span), due);
-    if (misfits.length > 0) await log.recordMisfitsOf(tx, span, misfits);
+    if (misfits.length > 0) await log.recordTypeMismatchesOf(tx, span, misfits);
     await log.moveSchemaCursor(tx, { seq: span.through });
     return true;
   });
 }
 
 /** Returns the counted type mismatches. */
-async function learn(tx: Transaction, sightings: readonly log.Sighting[], due: readonly log.Due[]): Promise<log.Misfits[]> {
+async function learn(
+  tx: Transaction,
+  sightings: readonly log.Sighting[],
+  due: readonly log.Due[],
+): Promise<log.TypeMismatches[]> {
   const resources = [...new Set([...sightings, ...due].map(({ resource }) => resource))];
   const known = await log.readKeys(tx, resources);
   const fresh = resources.filter((resource) => !known.some((key) => key.resource === resource));
@@ -68,7 +72,7 @@ async function learn(tx: Transaction, sightings: readonly log.Sighting[], due: r
     fresh.map((resource) => ({ resource, firstRunId: sightings.find((seen) => seen.resource === resource)?.runId ?? null })),
   );
   const settled = await log.settledSince(tx, resources);
-  const misfits: log.Misfits[] = [];
+  const misfits: log.TypeMismatches[] = [];
   for (const resource of resources) {
     const columns = new ColumnLog(
       resource,

@@ -21,7 +21,7 @@ export function keyColumns(rows: readonly ColumnRow[], data: string): ViewColumn
       if (textPosition === null) return [column];
       return [
         column,
-        { at: textPosition, column: { name: textColumn(name), type: 'text' as const, expression: misfitOf(row, data) } },
+        { at: textPosition, column: { name: textColumn(name), type: 'text' as const, expression: mismatchOf(row, data) } },
       ];
     })
     .toSorted((a, b) => a.at - b.at)
@@ -89,7 +89,7 @@ function valueOf({ path, type, textPosition }: ColumnRow, data: string): string 
 }
 
 /** The value as a text where it does not fit. */
-function misfitOf({ path, type }: ColumnRow, data: string): string {
+function mismatchOf({ path, type }: ColumnRow, data: string): string {
   const value = jsonAt(path, data);
   const text = textAt(path, data);
   switch (type) {

@@ -30,7 +30,7 @@ import { createLogger } from '../../src/observability/logger.js';
 import { Runs } from '../../src/runs/runs.js';
 import { testDatabase } from '../support/database.js';
 import { documentedFetch } from '../support/documented-answers.js';
-import { testMarks } from '../support/marks.js';
+import { testSuppressions } from '../support/suppressions.js';
 
 export const TOKEN = 'a-right-token-a6f0';
 
@@ -142,7 +142,7 @@ export async function startAdmin(
     clock,
     db,
     catalogue,
-    marks: testMarks,
+    suppressions: testSuppressions,
     schedule,
     staleAfterHours: 26,
     connections,

@@ -7,9 +7,9 @@ import { pageParameters, type WalkWrite } from '../../src/mirror/page-parameters
 import type { PageToWrite } from '../../src/mirror/page-values.js';
 import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { pagerFor } from '../../src/pagers/registry.js';
-import { ListMarks } from '../../src/privacy/marks.js';
 import { redactResponse } from '../../src/privacy/redact.js';
 import { privacyOf } from '../../src/privacy/rules.js';
+import { ListSuppressions } from '../../src/privacy/suppressions.js';
 import { FollowedMemory } from '../../src/unchanged/followed-memory.js';
 import { heapOfParsed, readAnswer } from '../../src/verify/read-answer.js';
 import { childPage } from '../../src/walks/child-page.js';
@@ -123,8 +123,8 @@ describe('what grows with an answer is done in portions', () => {
     const [endpoint] = endpointsOf({ employees: ENTRIES.employees });
     const format = { resource: 'employees', id: ['id'], pager: pagerFor(endpoint!), ignoreTotals: true };
     const list = { environment: 'test', companyId: 'c', resource: 'employees' } as const;
-    const marks = new ListMarks(list, new Secret(Buffer.alloc(32).toString('base64')), []);
-    const walk = { list, epoch: 1n, marks, idField: 'id' } as unknown as OpenWalk;
+    const suppressions = new ListSuppressions(list, new Secret(Buffer.alloc(32).toString('base64')), []);
+    const walk = { list, epoch: 1n, suppressions, idField: 'id' } as unknown as OpenWalk;
     const turns = async (count: number) => {
       const received = await readInFull({ bytes: records(count), headers: {}, url: '' }, format, 'id');
       return turnsDuring(leaveOut({} as Database, walk, { endpoint: endpoint!, parent: undefined, page: received }));

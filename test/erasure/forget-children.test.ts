@@ -8,8 +8,8 @@ import { forgetRecord } from '../../src/erasure/forget.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { testMarks } from '../support/marks.js';
 import { occurrencesOf } from '../support/occurrences.js';
+import { testSuppressions } from '../support/suppressions.js';
 import { endpointsOf } from '../walks/company-fixture.js';
 import { type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 
@@ -79,7 +79,9 @@ async function onboard(): Promise<CompanyKey> {
 }
 
 const forget = (company: CompanyKey, id: string, resource = 'people') =>
-  inTransaction(database.db, (tx) => forgetRecord(tx, { catalogue, marks: testMarks }, { list: { ...company, resource }, id }));
+  inTransaction(database.db, (tx) =>
+    forgetRecord(tx, { catalogue, suppressions: testSuppressions }, { list: { ...company, resource }, id }),
+  );
 
 async function idsOf(company: CompanyKey, resource: 'people' | 'notes'): Promise<string[]> {
   const { rows } = await database.db.pool.query<{ id: string }>(

@@ -6,12 +6,12 @@ import { inTransaction } from '../../src/db/connection/transaction.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
 import { deleteExpiredErasureNotices } from '../../src/db/tables/change-erasure.js';
 import { removeCompany } from '../../src/erasure/company-removal.js';
-import { forgetAgain, forgetRecord, liftMarks } from '../../src/erasure/forget.js';
+import { forgetAgain, forgetRecord, unsuppress } from '../../src/erasure/forget.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { testMarks } from '../support/marks.js';
 import { occurrencesOf } from '../support/occurrences.js';
+import { testSuppressions } from '../support/suppressions.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
 import { type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 
@@ -75,10 +75,10 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
   const list = () => ({ ...company, resource: 'employees' });
   const texts = () => sandbox.list(company.companyId, 'employees');
   const employee = (at: number) => JSON.parse(texts().texts()[at]!) as Employee;
-  const deps = (endpoints = BY_UID) => ({ catalogue: catalogueOf(endpoints), marks: testMarks });
+  const deps = (endpoints = BY_UID) => ({ catalogue: catalogueOf(endpoints), suppressions: testSuppressions });
   const forget = (id: string, endpoints?: readonly Endpoint[]) =>
     inTransaction(database.db, (tx) => forgetRecord(tx, deps(endpoints), { list: list(), id }));
-  const lift = (id: string) => inTransaction(database.db, (tx) => liftMarks(tx, deps(), { list: list(), id }));
+  const lift = (id: string) => inTransaction(database.db, (tx) => unsuppress(tx, deps(), { list: list(), id }));
   const again = () => inTransaction(database.db, (tx) => forgetAgain(tx, deps(), list()));
   const touch = (at: number) => texts().change(at, texts().texts()[at]!.replace('{', `{"touched":${Math.random()},`));
 
@@ -141,7 +141,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
       expect(after[n]).toEqual(
         change.id === uid ? { id: expect.stringMatching(/^#[0-9a-f]{32}$/), op: 'delete', data: null } : change,
       );
-    await database.db.prisma.farewell.updateMany({ data: { toldAt: new Date(0) } });
+    await database.db.prisma.erasureNotice.updateMany({ data: { toldAt: new Date(0) } });
     await deleteExpiredErasureNotices(database.db, { days: 30, limit: 10 });
     expect(await places(MIDDLE)).toEqual([]);
     expect((await changes()).at(-1)).toEqual({ id: expect.stringMatching(/^#/), op: 'delete', data: null });
@@ -163,7 +163,7 @@ describe.each([false, true])('the service gives ETags: %s', (etags) => {
     expect(await lift(uid)).toBe(false);
     expect((await harness.sync(company, NIGHTLY)).walks).toMatchObject([{ verified: true, inserted: 1 }]);
     expect(await rows()).toContain(uid);
-    expect(await database.db.prisma.mark.count({ where: company })).toBe(0);
+    expect(await database.db.prisma.suppression.count({ where: company })).toBe(0);
     expect((await harness.sync(company, NIGHTLY)).walks).toMatchObject([{ verified: true, inserted: 0, unchanged: EMPLOYEES }]);
   });
 

@@ -146,7 +146,7 @@ test('kill -9 in the middle of forgetting leaves all or nothing, and the next at
   // The server may have gone on with the statement that waited; the transaction was never committed.
   expect(await rows(companyId)).toContain(uid);
   expect(await occurrencesOf(deployment.database.db, uid)).toEqual(before);
-  expect(await deployment.database.db.prisma.mark.count({ where: { companyId } })).toBe(0);
+  expect(await deployment.database.db.prisma.suppression.count({ where: { companyId } })).toBe(0);
   expect(await forget(companyId, uid)).toMatchObject({ status: 200, body: { erased: 1 } });
   await expectForgotten(companyId, uid);
 });

@@ -14,7 +14,7 @@ import { firstCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
 import { onboard } from '../mirror/mirror-fixture.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { testMarks } from '../support/marks.js';
+import { testSuppressions } from '../support/suppressions.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
 
 const document = readFileSync(new URL('../../docs/states.md', import.meta.url), 'utf8');
@@ -34,7 +34,7 @@ let store: WalkStore;
 beforeAll(async () => {
   database = await testDatabase();
   const { db } = database;
-  store = new WalkStore(db, clock, compareEverything, testMarks);
+  store = new WalkStore(db, clock, compareEverything, testSuppressions);
   const catalogue = { endpoints: [endpoint!], get: () => endpoint };
   const schedule = { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 0 };
   runs = new Runs({ db, clock, catalogue, schedule, dispatcher: { dispatch: async () => {} } });

@@ -6,8 +6,8 @@ import { forgetRecord } from '../../src/erasure/forget.js';
 import type { ApiRequest } from '../../src/http/api-client.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { testMarks } from '../support/marks.js';
 import { occurrencesOf } from '../support/occurrences.js';
+import { testSuppressions } from '../support/suppressions.js';
 import { endpointsOf } from '../walks/company-fixture.js';
 import { type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 
@@ -82,7 +82,7 @@ async function readAndForget(moment: number): Promise<number> {
   const forget = async () => {
     for (const id of forgotten) {
       const list = { ...company, resource: 'people' };
-      await inTransaction(database.db, (tx) => forgetRecord(tx, { catalogue, marks: testMarks }, { list, id }));
+      await inTransaction(database.db, (tx) => forgetRecord(tx, { catalogue, suppressions: testSuppressions }, { list, id }));
     }
   };
   let moments = 0;

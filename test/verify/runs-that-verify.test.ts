@@ -15,7 +15,7 @@ import { nightlyVerifications } from '../../src/runs/nightly-verifications.js';
 import { nightSweep } from '../../src/runs/nights.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { testMarks } from '../support/marks.js';
+import { testSuppressions } from '../support/suppressions.js';
 import { ENTRIES, endpointsOf } from '../walks/company-fixture.js';
 import { type SyncHarness, syncHarness } from '../walks/sync-harness.js';
 import { seedFault } from './fault-seeds.js';
@@ -267,7 +267,7 @@ describe('a run that verifies', () => {
     const [id] = await idsOf('employees');
     const list = { ...company, resource: 'employees' };
     const catalogue = { endpoints: ENDPOINTS, get: (name: string) => ENDPOINTS.find(({ resource }) => resource === name) };
-    await inTransaction(database.db, (tx) => forgetRecord(tx, { catalogue, marks: testMarks }, { list, id: id! }));
+    await inTransaction(database.db, (tx) => forgetRecord(tx, { catalogue, suppressions: testSuppressions }, { list, id: id! }));
     const clean = await harness.verify(company, { resources: ['employees'] });
     expect(clean.walks[0]!.verify).toMatchObject({ missing: 0, extra: 0, different: 0, changed_since: 0, sample: [] });
     await harness.sync(company);

@@ -9,14 +9,14 @@ import type { Catalogue } from '../../src/catalogue/endpoint.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { stampChanges } from '../../src/db/tables/change-batches.js';
-import { forgetAgain, forgetRecord, liftMarks } from '../../src/erasure/forget.js';
+import { forgetAgain, forgetRecord, unsuppress } from '../../src/erasure/forget.js';
 import { ensureMirrorTables } from '../../src/mirror/mirror-table.js';
 import { rekeyList } from '../../src/mirror/rekey.js';
 import { openFileDestination } from '../../src/warehouse/export/destinations/file-destination.js';
 import { exportResource } from '../../src/warehouse/export/export-resource.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
-import { testMarks } from '../support/marks.js';
 import { occurrencesOf } from '../support/occurrences.js';
+import { testSuppressions } from '../support/suppressions.js';
 import { learn } from '../warehouse/warehouse-fixture.js';
 import { endpointsOf, feed } from './company-fixture.js';
 import { foreignHarness } from './sync-harness.js';
@@ -99,7 +99,9 @@ async function idsOf(resource: string, condition = 'deleted_at IS NULL'): Promis
 }
 const stintIds = PEOPLE.flatMap((id) => STINTS.map(({ from }) => `${encodeURIComponent(id)}/a\\/b/${from.date}`)).toSorted();
 const forget = (resource: string, id: string) =>
-  inTransaction(database.db, (tx) => forgetRecord(tx, { catalogue, marks: testMarks }, { list: { ...company, resource }, id }));
+  inTransaction(database.db, (tx) =>
+    forgetRecord(tx, { catalogue, suppressions: testSuppressions }, { list: { ...company, resource }, id }),
+  );
 
 test('are mirrored, compared, verified and in the feed under these ids', async () => {
   const first = await harness.sync(company);
@@ -171,7 +173,7 @@ test.each([
   }
   for (const { verify } of (await harness.verify(company)).walks)
     expect(verify).toMatchObject({ missing: 0, extra: 0, different: 0 });
-  await inTransaction(database.db, (tx) => liftMarks(tx, { catalogue, marks: testMarks }, { list, id }));
+  await inTransaction(database.db, (tx) => unsuppress(tx, { catalogue, suppressions: testSuppressions }, { list, id }));
   await harness.sync(company, { mode: 'full' });
   expect(await idsOf(resource)).toContain(id);
 });
@@ -189,7 +191,9 @@ test('a row of a forgotten record that a backup brought back is erased again', a
     names.map((name) => brought[name]),
   );
   const again = () =>
-    inTransaction(database.db, (tx) => forgetAgain(tx, { catalogue, marks: testMarks }, { ...company, resource: 'roles' }));
+    inTransaction(database.db, (tx) =>
+      forgetAgain(tx, { catalogue, suppressions: testSuppressions }, { ...company, resource: 'roles' }),
+    );
   expect([await again(), await again()]).toEqual([1, 0]);
   expect(await idsOf('roles', 'TRUE')).toEqual(ROLE_IDS.filter((id) => id !== 'a/b\\/c'));
 });
@@ -207,7 +211,7 @@ test('rows under an id of several members go with a record that has come to be k
   const list = { ...company, resource: 'roles' };
   const byUid: Catalogue = { endpoints: others, get: () => others[0] };
   const forgotten = await inTransaction(database.db, (tx) =>
-    forgetRecord(tx, { catalogue: byUid, marks: testMarks }, { list, id: 'u1' }),
+    forgetRecord(tx, { catalogue: byUid, suppressions: testSuppressions }, { list, id: 'u1' }),
   );
   expect(forgotten).toBe(2);
   expect(await idsOf('roles', 'TRUE')).toEqual([...ROLE_IDS.filter((id) => id !== 'a/b\\/c'), 'u0', 'u2', 'u3'].toSorted());

@@ -19,7 +19,7 @@ import { Runs } from '../../src/runs/runs.js';
 import type { Sandbox } from '../../src/sandbox/sandbox.js';
 import type { Comparisons } from '../../src/walks/comparison.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
-import { testMarks } from '../support/marks.js';
+import { testSuppressions } from '../support/suppressions.js';
 import { projectComparisons } from './comparisons.js';
 
 export interface SyncHarness {
@@ -90,12 +90,12 @@ export function syncHarness(
   });
   const http = new HttpClient(limits);
   const api = new ApiClient({ http, provider: { baseUrl: provider.url }, clock, logger });
-  const store = new WalkStore(db, clock, comparisons, testMarks);
+  const store = new WalkStore(db, clock, comparisons, testSuppressions);
   const leases = new RunLeases(db, name, logger);
   const executor = new RunExecutor({
     db,
     answers: new ResponseMemory(),
-    marks: testMarks,
+    suppressions: testSuppressions,
     rowHashOf: comparisons.rowHashOf,
     catalogue,
     clock,

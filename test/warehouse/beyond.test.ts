@@ -99,10 +99,10 @@ test('a value beyond is no reason for an issue, even where it comes later', asyn
   expect(await query(`SELECT valid_to, valid_to__text FROM warehouse.employees WHERE id = 'e1'`)).toEqual([
     { valid_to: null, valid_to__text: FOR_EVER },
   ]);
-  expect(await database.db.prisma.schemaMisfit.count()).toBe(0);
+  expect(await database.db.prisma.schemaTypeMismatch.count()).toBe(0);
   expect(await database.db.prisma.schemaColumn.findFirst({ where: { name: 'valid_to' } })).toMatchObject({ misfits: 1n });
   await mirrorRecords(database.db, company, [{ ...records({})[1]!, validTo: 'soon' }]);
-  expect(await database.db.prisma.schemaMisfit.count()).toBe(1);
+  expect(await database.db.prisma.schemaTypeMismatch.count()).toBe(1);
 });
 
 test('a column of which every value says for ever is one of moments; codes that look like days of large years are texts', async () => {

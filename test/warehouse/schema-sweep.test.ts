@@ -184,5 +184,5 @@ test('processes that start together make one view; a removed company leaves colu
   await db.prisma.connection.deleteMany();
   await learn(db);
   expect(await columnsOf(db, 'employees')).toContain('pay');
-  expect(await db.prisma.schemaMisfit.count()).toBe(0);
+  expect(await db.prisma.schemaTypeMismatch.count()).toBe(0);
 });

@@ -2,7 +2,7 @@ import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { Database } from '../../db/connection/database.js';
 import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../../db/connection/transaction.js';
-import { type ForgetDependencies, forgetRecord, liftMarks, type RecordToForget } from '../../erasure/forget.js';
+import { type ForgetDependencies, forgetRecord, type RecordToForget, unsuppress } from '../../erasure/forget.js';
 import { registerSecret } from '../../observability/secret-registry.js';
 import type { AuditAction } from '../plumbing/audit.js';
 import { auditedRefusal, recordDone } from '../plumbing/audit.js';
@@ -84,7 +84,7 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
         },
       },
       async ({ caller, params, body }) => {
-        const lifted = await asAudited('record.lift', { caller, params, body }, (tx, record) => liftMarks(tx, deps, record));
+        const lifted = await asAudited('record.lift', { caller, params, body }, (tx, record) => unsuppress(tx, deps, record));
         return { lifted };
       },
     );

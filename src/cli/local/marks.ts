@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Command } from 'commander';
 import { loadConfig } from '../../config/config.js';
-import type { StoredMarks } from '../../maintenance.js';
+import type { StoredSuppressions } from '../../maintenance.js';
 import { UsageFailure } from '../exit-code.js';
 import { members, print } from '../table.js';
 
@@ -49,9 +49,9 @@ function parsed(text: string, file: string): unknown {
   }
 }
 
-async function withMarks(work: (marks: StoredMarks) => Promise<void>): Promise<void> {
+async function withMarks(work: (marks: StoredSuppressions) => Promise<void>): Promise<void> {
   const config = loadConfig(process.env);
-  const { withStoredMarks } = await import('../../maintenance.js');
+  const { withStoredSuppressions } = await import('../../maintenance.js');
   const { createLogger } = await import('../../observability/logger.js');
-  await withStoredMarks(config, createLogger({ level: config.logLevel, format: config.logFormat }), work);
+  await withStoredSuppressions(config, createLogger({ level: config.logLevel, format: config.logFormat }), work);
 }

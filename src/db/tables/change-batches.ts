@@ -1,6 +1,6 @@
-// muster.change_batches: changes of a list that were committed together. Whoever commits a change of mirrored rows adds a batch, and a sweep
-// numbers it after the commit (`first_seq`). Its triggers keep muster.change_numbers, by which the view mirror.changes finds a number.
-// Who writes batches that are there locks them by id, before their changes: numbering, which holds muster.change_sequence, removal and retention.
+// muster.change_batches: changes of a list that were committed together (feed-append.ts). A sweep numbers each batch after the commit (`first_seq`). Triggers
+// keep muster.change_numbers, in which the view mirror.changes finds a number. Every writer of existing batches locks them by id, before their changes:
+// numbering, which holds muster.change_sequence, removal and retention.
 import pg from 'pg';
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
@@ -12,7 +12,7 @@ import { FIRST_WAITING_BARRIER, numberBarriers, removeOldBarriers } from './barr
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
-/** What of the feed is kept and numbered, in one snapshot. Bigints in decimal; `newest` is below `oldest` where nothing is kept. */
+/** The first and the last number that the feed has, in one snapshot. Bigints in decimal; `newest` is below `oldest` where the feed is empty. */
 export async function feedSpan(client: Pick<pg.ClientBase, 'query'>): Promise<{ oldest: string; newest: string }> {
   const { rows } = await client.query<{ oldest: string; newest: string }>(
     `SELECT COALESCE((SELECT min(first_seq) FROM muster.change_batches), next_seq)::text AS oldest, (next_seq - 1)::text AS newest
@@ -22,7 +22,7 @@ export async function feedSpan(client: Pick<pg.ClientBase, 'query'>): Promise<{ 
 }
 
 /**
- * The text of a query for the records of a resource that changed behind `after`: environment, company_id, id, and op and seq of the newest
+ * The text of a query for the records of a resource that changed after the number `after`: environment, company_id, id, and op and seq of the newest
  * change of each. It has no parameters, as COPY takes none.
  */
 export function changedRecords({ resource, after }: { readonly resource: string; readonly after: string }): string {
@@ -40,22 +40,18 @@ export function changedRecords({ resource, after }: { readonly resource: string;
     ORDER BY b.environment, b.company_id, c.id, b.first_seq + c.position DESC`;
 }
 
-/**
- * What one transaction numbers at most, so that a first mirror of many millions is numbered piece by piece. A batch is never divided: one of
- * millions, as a whole list that is gone, takes longer, but was written in one transaction, which takes longer still.
- */
+/** Limits of one transaction, so that a first mirror of many millions is numbered piece by piece. A batch is never divided. */
 const NUMBERED_AT_ONCE = { batches: 1_000, changes: 100_000 };
 
 /**
- * Numbers the batches, and the barriers behind them, that were committed since the last call. One sequencer at a time, across processes: the row of
- * muster.change_sequence is locked first, in a statement of its own, so that the next statement sees every batch that
- * the previous holder stamped. A number, once visible, has every smaller number visible beside it: that is what lets a
- * consumer read on from the last number it saw. Foreign transactions, however long, do not matter. Returns early where another
- * process is at a batch so long that the lock is not had in time: that one numbers the rest as well.
+ * Numbers the batches, and the barriers that follow them, that were committed since the last call. One process numbers at a time: it locks the row of
+ * muster.change_sequence first, in a statement of its own, so that the next statement sees every batch that the previous holder stamped. All smaller
+ * numbers are visible when a number is, so a consumer can read on from the last number it saw. Other transactions, however long, do not matter.
+ * Returns early where another process has held the lock for too long: that process numbers the rest as well.
  */
 export async function stampChanges(db: Database): Promise<void> {
-  // In an order that the index has: right behind a first mirror PostgreSQL believes that most batches wait, and would read the table to find one.
-  // No EXISTS, for that forgets the order.
+  // The order is that of the index: right after a first mirror PostgreSQL believes that most batches wait, and would read the table to find one. EXISTS
+  // would drop the order.
   const [waiting] = await db.prisma.$queryRaw<{ any: boolean }[]>`
     SELECT COALESCE((SELECT id FROM muster.change_batches WHERE first_seq IS NULL ORDER BY id LIMIT 1), ${FIRST_WAITING_BARRIER}) IS NOT NULL AS any`;
   if (!waiting!.any) return;
@@ -66,11 +62,11 @@ export async function stampChanges(db: Database): Promise<void> {
   }
 }
 
-/** Whether more may wait. */
+/** Returns whether more may wait. */
 function stampPiece(db: Database): Promise<boolean> {
   const { batches, changes } = NUMBERED_AT_ONCE;
   return inTransaction(db, async (tx) => {
-    // An ANALYZE beside the first commits counts no rows, and a planner that expects none compares each batch with all of a piece.
+    // An ANALYZE during the first commits counts no rows, and a planner that expects none compares each batch with all of a piece.
     await tx.$executeRaw`SELECT set_config('enable_nestloop', 'off', true), set_config('jit', 'off', true) FROM muster.change_sequence FOR UPDATE`;
     const [piece] = await tx.$queryRaw<{ isFull: boolean }[]>`
       WITH waiting AS (
@@ -96,10 +92,7 @@ interface SizedBatch {
   readonly size: number;
 }
 
-/**
- * Takes the data out of every change of a list, or of a company's lists, that the feed has; ids, ops and numbers stay. The caller has locked
- * the lists.
- */
+/** Takes the data out of all changes of a list, or of a company's lists; ids, ops and numbers stay. The caller has locked the lists. */
 export async function purgeChanges(tx: Transaction, of: CompanyKey | ListKey): Promise<void> {
   const condition = 'resource' in of ? isOfList(of) : isOf(of);
   const query = Prisma.sql`SELECT id, size FROM muster.change_batches WHERE ${condition} ORDER BY id FOR UPDATE`;
@@ -111,7 +104,7 @@ export async function purgeChanges(tx: Transaction, of: CompanyKey | ListKey): P
   }
 }
 
-/** Ids of batches in a row that have some PIECE_ROWS changes together. A batch that has more by itself is a group of its own. */
+/** Groups of batches in their order, of about PIECE_ROWS changes each. A larger batch is a group of its own. */
 function groupBySize(batches: readonly SizedBatch[]): bigint[][] {
   const groups: bigint[][] = [];
   let room = 0;
@@ -126,16 +119,16 @@ function groupBySize(batches: readonly SizedBatch[]): bigint[][] {
   return groups;
 }
 
-/** Batches, and barriers, that one transaction removes, so that none is long. */
+/** Batches and barriers that one transaction removes, so that none is long. */
 const REMOVED_AT_ONCE = 200;
 const BARRIERS_AT_ONCE = 1_000;
 
 /**
- * Removes the changes that are older than so many days, oldest first and whole batches at a time, and none behind one that stays: the feed
- * has no gaps. The numbers of those that stay, and of those to come, do not change. Barriers go at the same age, but for the newest of each list.
+ * Removes changes older than `days`, oldest first, by whole batches, and none that follows one that stays: the feed has no gaps. No number changes.
+ * Barriers go at the same age, but for the newest of each list.
  */
 export async function removeOldChanges(db: Database, days: number): Promise<void> {
-  await stampChanges(db); // a barrier that waits takes its number from a batch that may be about to go
+  await stampChanges(db); // a waiting barrier takes its number from a batch that may be about to go
   for (let removed = REMOVED_AT_ONCE; removed === REMOVED_AT_ONCE; ) {
     removed = await db.prisma.$executeRaw`
       WITH oldest AS (

@@ -1,7 +1,6 @@
-// muster.change_batches, muster.changes: what the feed has of records that are forgotten is taken out of it. Numbers stay without gaps: an
-// entry becomes a deletion, without data, of something that never was. Who calls has locked the list; batches are locked by id, before their
-// changes (change-batches.ts).
-// muster.farewells: the batches by which readers learn that such records are gone. Their ids are replaced, too, once readers had time.
+// muster.change_batches, muster.changes: forgotten records are taken out of the feed. Numbers stay without gaps: an entry becomes a deletion, without
+// data, of a placeholder id. The caller has locked the list; batches are locked by id, before their changes (change-batches.ts).
+// muster.farewells: erasure notices, which are batches that tell readers of deleted records by their ids. Placeholders replace these once readers had time.
 
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -10,13 +9,13 @@ import { numberArray, textArray } from '../statements/array-literals.js';
 import { appendToFeed } from './feed-append.js';
 import { isOfList, type ListKey } from './lists.js';
 
-/** What stands from now on in the place of an id, by the id. */
+/** Id -> the placeholder that replaces it. */
 export type Placeholders = ReadonlyMap<string, string>;
 
-/** Whoever is forgotten again is told of already. */
-const IS_NO_FAREWELL = Prisma.sql`NOT EXISTS (SELECT FROM muster.farewells f WHERE f.batch_id = change_batches.id)`;
+/** A record that is forgotten a second time keeps its first notice. */
+const IS_NO_NOTICE = Prisma.sql`NOT EXISTS (SELECT FROM muster.farewells f WHERE f.batch_id = change_batches.id)`;
 
-/** The ids among these, or that begin so, of which the feed has any entry. */
+/** The ids among these, or with the prefix, that the feed has any entry of. */
 export async function findChangedIds(
   tx: Transaction,
   list: ListKey,
@@ -25,21 +24,21 @@ export async function findChangedIds(
   const rows = await tx.$queryRaw<{ id: string }[]>`
     SELECT DISTINCT c.id FROM muster.change_batches CROSS JOIN LATERAL (
       SELECT record_id AS id FROM muster.changes WHERE batch_id = change_batches.id UNION ALL SELECT unnest(change_batches.ids)) c
-    WHERE ${isOfList(list)} AND ${IS_NO_FAREWELL} AND (c.id = ANY(${ids}::text[]) OR starts_with(c.id, ${prefix ?? null}::text))`;
+    WHERE ${isOfList(list)} AND ${IS_NO_NOTICE} AND (c.id = ANY(${ids}::text[]) OR starts_with(c.id, ${prefix ?? null}::text))`;
   return rows.map(({ id }) => id);
 }
 
-/** Makes every entry of these records a deletion of its stand-in, without data. */
+/** Makes every entry of these records a deletion of its placeholder, without data. */
 export async function eraseChanges(tx: Transaction, list: ListKey, placeholders: Placeholders): Promise<void> {
   const ids = [...placeholders.keys()];
   const batches = await tx.$queryRaw<{ id: bigint; isWhole: boolean }[]>`
     SELECT id, ids && ${ids}::text[] AS "isWhole" FROM muster.change_batches
-    WHERE ${isOfList(list)} AND ${IS_NO_FAREWELL} AND (ids && ${ids}::text[] OR EXISTS (
+    WHERE ${isOfList(list)} AND ${IS_NO_NOTICE} AND (ids && ${ids}::text[] OR EXISTS (
       SELECT FROM muster.changes c WHERE c.batch_id = change_batches.id AND c.record_id = ANY(${ids}::text[])))
     ORDER BY id FOR UPDATE`;
   await tx.$executeRaw`
-    UPDATE muster.changes c SET record_id = s.stand_in, op = 'delete', data = NULL
-    FROM unnest(${ids}::text[], ${[...placeholders.values()]}::text[]) AS s(id, stand_in)
+    UPDATE muster.changes c SET record_id = s.placeholder, op = 'delete', data = NULL
+    FROM unnest(${ids}::text[], ${[...placeholders.values()]}::text[]) AS s(id, placeholder)
     WHERE c.batch_id = ANY(${batches.map(({ id }) => id)}::bigint[]) AND c.record_id = s.id`;
   for (const { id, isWhole } of batches) if (isWhole) await eraseFromTexts(tx, id, placeholders);
 }
@@ -53,7 +52,7 @@ interface WholeBatch {
   readonly textsFrom: number;
 }
 
-/** The same for a batch that keeps its changes as the text that was received: blanks stand where the texts stood. */
+/** The same for a batch that keeps its changes as the text that was received: blanks replace the texts. */
 async function eraseFromTexts(tx: Transaction, id: bigint, placeholders: Placeholders): Promise<void> {
   // As JSON: Prisma reads no array with a null in it.
   const [batch] = await tx.$queryRaw<WholeBatch[]>`
@@ -74,7 +73,7 @@ async function eraseFromTexts(tx: Transaction, id: bigint, placeholders: Placeho
     WHERE id = ${id}`;
 }
 
-/** Tells readers of the feed that these records are gone. */
+/** Appends the erasure notice of these records to the feed. */
 export async function publishErasure(tx: Transaction, list: ListKey, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await tx.$executeRaw`
@@ -84,9 +83,7 @@ export async function publishErasure(tx: Transaction, list: ListKey, ids: readon
     INSERT INTO muster.farewells (batch_id) SELECT id FROM batch`;
 }
 
-/**
- * Replaces the ids of records that readers were told of more than `days` ago, in at most `limit` batches. Returns how many it looked at.
- */
+/** Replaces the ids in erasure notices of more than `days` ago, in at most `limit` batches. Returns how many batches those were. */
 export function deleteExpiredErasureNotices(
   db: Pick<Database, 'prisma'>,
   { days, limit }: { days: number; limit: number },

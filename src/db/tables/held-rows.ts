@@ -1,20 +1,20 @@
 // muster.held_rows: living rows that no verified walk under the grant of the list's last proof has received. A person decides on them (holds.ts, cause
-// `grant`). The first verified walk under a grant writes them, later ones take away what they receive; all under the lock of the list (lists.ts).
+// `grant`). The first verified walk under a grant writes them, and later ones remove the rows that they receive, all under the lock of the list (lists.ts).
 //
 //   none -> held   the first verified walk under a grant lacks the row
 //   held -> none   a later one receives it; a person approves its deletion; it is deleted or erased otherwise
 //
-// So every other living row of the list was received under that grant, and nothing is written of it night by night.
+// Every other living row of the list was received under that grant, which costs no write a night.
 import type { CompanyKey } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
 import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
-/** Under which grant a verified walk has received its list, beside the grant of the list's last proof before it. */
+/** The grant under which a verified walk has received its list, compared with that of the list's last proof. */
 export interface WalkGrant {
   readonly number: number;
-  /** When it began; null where the company has another one by now. */
+  /** When it began; null where the company has another one now. */
   readonly authorizedAt: Date | null;
   /** No walk was verified under it before. */
   readonly isFirst: boolean;
@@ -40,7 +40,7 @@ export function heldRows(list: ListKey): Prisma.Sql {
   return Prisma.sql`SELECT id FROM muster.held_rows WHERE ${isOfList(list)}`;
 }
 
-/** Holds these rows, too. `gone`: a query of their ids. */
+/** Adds rows. `gone`: a query of their ids. */
 export async function insertHeldRows(tx: Transaction, list: ListKey, gone: Prisma.Sql): Promise<void> {
   const { environment, companyId, resource } = list;
   await tx.$executeRaw`
@@ -48,18 +48,18 @@ export async function insertHeldRows(tx: Transaction, list: ListKey, gone: Prism
     SELECT ${environment}, ${companyId}::uuid, ${resource}, gone.id FROM (${gone}) gone ON CONFLICT DO NOTHING`;
 }
 
-/** Lets go of all rows of the list but these. `gone`: a query of their ids. */
+/** Removes all rows of the list but these. `gone`: a query of their ids. */
 export async function keepHeldRows(tx: Transaction, list: ListKey, gone: Prisma.Sql): Promise<void> {
   await tx.$executeRaw`
     DELETE FROM muster.held_rows WHERE ${isOfList(list)} AND id IN (${heldRows(list)} EXCEPT (${gone}))`;
 }
 
-/** Lets go of all rows of a list, or of a company. */
+/** Removes all rows of a list, or of a company. */
 export async function removeHeldRows(tx: Transaction, of: CompanyKey | ListKey): Promise<void> {
   await tx.$executeRaw`DELETE FROM muster.held_rows WHERE ${'resource' in of ? isOfList(of) : isOf(of)}`;
 }
 
-/** Takes these ids out, and those that begin with `prefix`, which ends with a slash. */
+/** Removes these ids, and all with the prefix. */
 export async function eraseHeldRows(
   tx: Transaction,
   list: ListKey,

@@ -1,5 +1,5 @@
-// The ledger and the checkpoints of walks (ledger.ts, walks.ts): what they say of records that are forgotten is taken out of them. Pages keep their
-// places and their numbers of records, so that what was proved stays proved. Who calls has locked the list and fenced its walks.
+// The ledger and muster.walks (ledger.ts, walks.ts): forgotten records are taken out of them. Pages keep their places and their numbers of records, so
+// that what was proved stays proved. The caller has locked the list and fenced its walks.
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Transaction } from '../connection/transaction.js';
 import { textArray } from '../statements/array-literals.js';
@@ -8,8 +8,8 @@ import { isOf } from './connections.js';
 import { isOfList, type ListKey } from './lists.js';
 
 /**
- * Puts stand-ins in the place of keys, and their hashes in the place of the keys' hashes. Hashes of texts go, and with them the list's baseline: the
- * next walk compares every record. `hashOf`: the two words of a key's hash.
+ * Replaces keys with placeholders, and the keys' hashes with theirs. Hashes of texts go, and with them the list's baseline: the next walk compares
+ * every record. `hashOf`: the two words of a key's hash.
  */
 export async function eraseFromLedger(
   tx: Transaction,
@@ -30,14 +30,14 @@ export async function eraseFromLedger(
     UPDATE muster.page_snapshots SET row_hashes = NULL WHERE keys_id = ANY(${pages.map(({ id }) => id)}::bigint[])`;
 }
 
-/** The keys that begin so, of all pages that the ledger has of the list. */
+/** The keys with the prefix, in all pages that the ledger has of the list. */
 export async function findLedgerKeys(tx: Transaction, list: ListKey, { prefix }: { readonly prefix: string }): Promise<string[]> {
   const rows = await tx.$queryRaw<{ key: string }[]>`
     SELECT DISTINCT key FROM muster.page_keys CROSS JOIN LATERAL unnest(ids) AS key WHERE ${isOfList(list)} AND starts_with(key, ${prefix})`;
   return rows.map(({ key }) => key);
 }
 
-/** No walk goes by an earlier one of the list: every record is compared again. What a page's answer was is of no use then, and may name a record. */
+/** The next walk uses no earlier walk as its baseline, and compares every record. The answers of pages go: they may name a record. */
 export async function dropBaseline(tx: Transaction, list: ListKey): Promise<void> {
   await tx.$executeRaw`UPDATE muster.walks SET reusable = false, keys_digest = NULL WHERE ${isOfList(list)}`;
   await tx.$executeRaw`

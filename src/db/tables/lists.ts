@@ -183,14 +183,14 @@ export async function fenceListOfCheckpoint(tx: Transaction, { walkId }: { walkI
  * Fences a walk under way, for a caller that changes the list's suppressions or what was received under a parent; the list's proofs
  * stay. Creates the row if it is missing and `hasMarks` says that later walks must check suppressions. The caller has locked the connection.
  */
-export async function fenceList(tx: Transaction, list: ListKey, hasMarks?: boolean): Promise<void> {
+export async function fenceList(tx: Transaction, list: ListKey, hasSuppressions?: boolean): Promise<void> {
   const { environment, companyId, resource } = list;
-  if (hasMarks)
+  if (hasSuppressions)
     await tx.$executeRaw`
       INSERT INTO muster.lists (environment, company_id, resource, has_marks)
       VALUES (${environment}, ${companyId}::uuid, ${resource}, true) ON CONFLICT DO NOTHING`;
   await tx.$executeRaw`
-    UPDATE muster.lists SET epoch = epoch + 1, has_marks = COALESCE(${hasMarks ?? null}::boolean, has_marks) WHERE ${isOfList(list)}`;
+    UPDATE muster.lists SET epoch = epoch + 1, has_marks = COALESCE(${hasSuppressions ?? null}::boolean, has_marks) WHERE ${isOfList(list)}`;
   // The list's proof stays that of its newest walk, to which holds and child lists refer.
   await tx.$executeRaw`
     UPDATE muster.walks w SET epoch = l.epoch FROM muster.lists l
@@ -199,7 +199,7 @@ export async function fenceList(tx: Transaction, list: ListKey, hasMarks?: boole
 }
 
 /** Records whether the list has suppressions left. The caller has locked it. */
-export async function recordMarks(tx: Transaction, list: ListKey): Promise<void> {
+export async function recordSuppressions(tx: Transaction, list: ListKey): Promise<void> {
   await tx.$executeRaw`
     UPDATE muster.lists SET has_marks = EXISTS (SELECT FROM muster.marks WHERE ${isOfList(list)}) WHERE ${isOfList(list)}`;
 }

@@ -154,14 +154,14 @@ export function countMembers(tx: Transaction, span: FeedSpan): Promise<Sighting[
 }
 
 /** Values of these kinds under these keys. */
-export interface Misfits {
+export interface TypeMismatches {
   readonly resource: string;
   readonly path: readonly string[];
   readonly kinds: readonly Kind[];
 }
 
 /** Records the lists with such values in `record` (resource, environment, company_id, data); a removed company has none. */
-export function recordMisfits(misfits: readonly Misfits[]): Prisma.Sql {
+export function recordTypeMismatches(misfits: readonly TypeMismatches[]): Prisma.Sql {
   return Prisma.sql`
     INSERT INTO muster.schema_misfits (environment, company_id, resource)
     SELECT DISTINCT r.environment, r.company_id, r.resource
@@ -174,8 +174,8 @@ export function recordMisfits(misfits: readonly Misfits[]): Prisma.Sql {
     ON CONFLICT (environment, company_id, resource) DO UPDATE SET last_seen_at = now()`;
 }
 
-export async function recordMisfitsOf(tx: Transaction, span: FeedSpan, misfits: readonly Misfits[]): Promise<void> {
-  await tx.$executeRaw`WITH ${recordsOf(span)} ${recordMisfits(misfits)}`;
+export async function recordTypeMismatchesOf(tx: Transaction, span: FeedSpan, misfits: readonly TypeMismatches[]): Promise<void> {
+  await tx.$executeRaw`WITH ${recordsOf(span)} ${recordTypeMismatches(misfits)}`;
 }
 
 /** Every key of these resources, keys with a column first, by position. */
@@ -288,6 +288,6 @@ export async function recordRebuilt(tx: Transaction, { resource }: { resource: s
 }
 
 /** Forgets which lists of the resource have values of another type. */
-export async function forgetMisfits(tx: Transaction, { resource }: { resource: string }): Promise<void> {
-  await tx.schemaMisfit.deleteMany({ where: { resource } });
+export async function forgetTypeMismatches(tx: Transaction, { resource }: { resource: string }): Promise<void> {
+  await tx.schemaTypeMismatch.deleteMany({ where: { resource } });
 }

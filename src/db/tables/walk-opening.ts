@@ -40,7 +40,7 @@ export interface OpenedWalk
   /** The company's grant, under which the whole walk is received. */
   readonly grantNumber: number;
   /** Whether a person in the list was forgotten. */
-  readonly hasMarks: boolean;
+  readonly hasSuppressions: boolean;
   /** Whether an earlier walk has read the list to its end. */
   readonly wasRead: boolean;
   /** Whether the newest walk found that the company does not have the list. */
@@ -96,7 +96,7 @@ export async function openWalk(db: Pick<Database, 'steps'>, opening: WalkOpening
       WHERE w.id = stood.id
       RETURNING w.id, w.pass, w.pages, w.started_empty, w.checkpoint, stood.has_ledger AND NOT stood.resumes AS has_old_ledger
     )
-    SELECT list.epoch, connection.grant_number AS "grantNumber", list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasMarks", list.was_read AS "wasRead",
+    SELECT list.epoch, connection.grant_number AS "grantNumber", list.id_field AS "idField", list.unstable_since AS "unstableSince", list.has_marks AS "hasSuppressions", list.was_read AS "wasRead",
       list.was_unavailable AS "wasUnavailable", list.records,
       list.etag_trust AS "etagTrust", opened.pass, opened.pages,
       opened.started_empty AS "startedEmpty", opened.checkpoint, opened.has_old_ledger AS "hasOldLedger", baseline.*,

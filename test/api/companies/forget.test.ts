@@ -24,7 +24,7 @@ test('a record is forgotten and let in again, and nothing says whose it was', as
   expect(await call('forget', { resource: 'employees', id: ID }, key)).toMatchObject({ status: 200, json: { erased: 1 } });
   expect(await call('forget', { resource: 'employees', id: ID }, key)).toMatchObject({ status: 200, json: { erased: 1 } });
   expect(await call('forget', { resource: 'employees', id: ID })).toMatchObject({ status: 200, json: { erased: 0 } });
-  expect(await admin.db.prisma.list.findFirst({ where: company })).toMatchObject({ records: 0, hasMarks: true });
+  expect(await admin.db.prisma.list.findFirst({ where: company })).toMatchObject({ records: 0, hasSuppressions: true });
   const { rows } = await admin.db.pool.query('SELECT member FROM muster.marks ORDER BY 1');
   expect(rows).toEqual([{ member: 'id' }, { member: 'uid' }]);
   // The one entry by which readers of the feed learn of it.
@@ -32,7 +32,7 @@ test('a record is forgotten and let in again, and nothing says whose it was', as
 
   expect(await call('forget/lift', { resource: 'employees', id: ID })).toMatchObject({ status: 200, json: { lifted: true } });
   expect(await call('forget/lift', { resource: 'employees', id: ID })).toMatchObject({ status: 200, json: { lifted: false } });
-  expect(await admin.db.prisma.mark.count()).toBe(0);
+  expect(await admin.db.prisma.suppression.count()).toBe(0);
 
   const audit = await admin.db.prisma.auditEntry.findMany({ where: { ...company, action: { startsWith: 'record.' } } });
   expect(audit.map(({ action, details }) => ({ action, details }))).toEqual(

@@ -7,7 +7,7 @@ import { systemClock } from '../../../src/core/clock.js';
 import { MusterError } from '../../../src/core/errors.js';
 import { Secret } from '../../../src/core/secret.js';
 import { createLogger } from '../../../src/observability/logger.js';
-import { testMarks } from '../../support/marks.js';
+import { testSuppressions } from '../../support/suppressions.js';
 import { type AdminFixture, startAdmin, TOKEN } from '../admin-fixture.js';
 
 let admin: AdminFixture;
@@ -431,7 +431,7 @@ describe('start and stop', () => {
       authenticator: new Authenticator({ db: admin.db, clock: systemClock, adminToken: new Secret(TOKEN) }),
       logger: createLogger({ level: 'silent' }),
       clock: systemClock,
-      marks: testMarks,
+      suppressions: testSuppressions,
       db: admin.db,
       schedule: { cron: '0 2 * * *', timezone: 'UTC', spreadMinutes: 120 },
       staleAfterHours: 26,

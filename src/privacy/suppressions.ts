@@ -3,11 +3,11 @@ import { Secret } from '../core/secret.js';
 import type { Database } from '../db/connection/database.js';
 import type { Transaction } from '../db/connection/transaction.js';
 import type { ListKey } from '../db/tables/lists.js';
-import { findMarkKey, findMarks, insertMarkKey, type MarkRow } from '../db/tables/marks.js';
+import { findMarkKey, findSuppressions, insertMarkKey, type SuppressionRow } from '../db/tables/marks.js';
 
 const KEY_BYTES = 32;
 
-/** Encrypts the key of the marks. Both throw `mark_key_unreadable` where no encryption key opens it. */
+/** Encrypts and decrypts the key of the suppressions. Both throw `mark_key_unreadable` where no encryption key opens it. */
 export interface MarkKeyCipher {
   sealMarkKey(key: Secret): string;
   openMarkKey(sealed: string): Secret;
@@ -16,8 +16,8 @@ export interface MarkKeyCipher {
 /** The members of a record that may be its id, by their names: a string as decoded, a number as written. */
 export type IdValues = ReadonlyMap<string, string>;
 
-/** Who was forgotten. */
-export class Marks {
+/** Reads the suppressions of lists, with their key. */
+export class Suppressions {
   readonly #cipher: MarkKeyCipher;
 
   constructor(cipher: MarkKeyCipher) {
@@ -25,62 +25,57 @@ export class Marks {
   }
 
   /**
-   * The marks of a list; undefined where it has none. The caller holds the list, or does not mind to hear of a mark too late. The key is read anew each
-   * time, so that marks are never made with one that a restored database does not have. Throws `mark_key_unreadable`.
+   * The suppressions of a list; undefined where it has none. The caller holds the list, or may learn of a suppression late. The key is read each time, so
+   * that no suppression is made with a key that a restored database does not have. Throws `mark_key_unreadable`.
    */
-  async of({ prisma }: Pick<Database, 'prisma'>, list: ListKey): Promise<ListMarks | undefined> {
-    const marks = await findMarks(prisma, list);
-    if (marks.length === 0) return undefined;
+  async of({ prisma }: Pick<Database, 'prisma'>, list: ListKey): Promise<ListSuppressions | undefined> {
+    const rows = await findSuppressions(prisma, list);
+    if (rows.length === 0) return undefined;
     const sealed = await findMarkKey(prisma);
     if (sealed === undefined) throw new Error('muster.marks has rows, and muster.mark_key has none: it was emptied by hand');
-    return new ListMarks(list, this.#cipher.openMarkKey(sealed), marks);
+    return new ListSuppressions(list, this.#cipher.openMarkKey(sealed), rows);
   }
 
-  /** The same for somebody who may make a mark: the list's marks may be none, and the key is made where there is none. */
-  async toAddTo(tx: Transaction, list: ListKey): Promise<ListMarks> {
+  /** The suppressions of a list, which may be none, to add to them. Makes the key where there is none. */
+  async toAddTo(tx: Transaction, list: ListKey): Promise<ListSuppressions> {
     const sealed = (await findMarkKey(tx)) ?? (await this.#newKey(tx));
-    return new ListMarks(list, this.#cipher.openMarkKey(sealed), await findMarks(tx, list));
+    return new ListSuppressions(list, this.#cipher.openMarkKey(sealed), await findSuppressions(tx, list));
   }
 
   async #newKey(tx: Transaction): Promise<string> {
     await insertMarkKey(tx, this.#cipher.sealMarkKey(new Secret(randomBytes(KEY_BYTES).toString('base64'))));
-    // Somebody else may have made one meanwhile.
+    // Another process may have made one first.
     return (await findMarkKey(tx))!;
   }
 }
 
 /**
- * The marks of one list. A mark is HMAC-SHA-256 of the list, the name of a member and its value: whoever has the key and an id can tell whether it is
- * marked, and nobody can tell an id from a mark.
+ * The suppressions of one list. Each is an HMAC-SHA-256 of the list, the name of a member and its value: the key and an id tell whether the id is
+ * suppressed, and no id can be told from the hash.
  */
-export class ListMarks {
+export class ListSuppressions {
   readonly #list: ListKey;
   readonly #key: Buffer;
-  /** Mark in hex -> person. */
+  /** Hash in hex -> person. */
   readonly #persons = new Map<string, string>();
-  /** Person -> the members by which it is marked. */
+  /** Person -> the members by which it is suppressed. */
   readonly #members = new Map<string, Set<string>>();
 
-  constructor(list: ListKey, key: Secret, marks: readonly MarkRow[]) {
+  constructor(list: ListKey, key: Secret, rows: readonly SuppressionRow[]) {
     this.#list = list;
     this.#key = Buffer.from(key.reveal(), 'base64');
-    for (const mark of marks) this.#note(mark);
+    for (const row of rows) this.#note(row);
   }
 
-  /** The members by which anybody is marked. */
+  /** The members by which any record is suppressed. */
   get members(): string[] {
     return [...new Set([...this.#members.values()].flatMap((members) => [...members]))];
   }
 
-  /** Whether anybody is marked. */
-  get isEmpty(): boolean {
-    return this.#persons.size === 0;
-  }
-
   /**
-   * The person that a record is of; undefined where nobody was forgotten. `idMember`: the member that is the list's id now, where it is known. It
-   * decides, where the person is marked by it: another member may have the same value in two records. Where the catalogue has come to name the id by
-   * a member that the mark does not know, the others decide.
+   * The forgotten person that a record is of; undefined where it is of none. `idMember`: the list's id member, where it is known. It decides for a person
+   * that is suppressed by it, since another member may have the same value in two records. Where the catalogue names another id member than before, the
+   * other members decide.
    */
   personOf(values: IdValues, idMember: string | undefined): string | undefined {
     const id = idMember === undefined ? undefined : values.get(idMember);
@@ -94,29 +89,29 @@ export class ListMarks {
     return undefined;
   }
 
-  /** The marks that a person lacks for these values, which the list's marks have from now on. Somebody else's are not taken. */
-  add(person: string, values: IdValues): MarkRow[] {
-    const added: MarkRow[] = [];
+  /** Adds the suppressions that a person lacks for these values, and returns them. A value that another person has is left out. */
+  add(person: string, values: IdValues): SuppressionRow[] {
+    const added: SuppressionRow[] = [];
     for (const [member, value] of values) {
-      const mark = this.#markOf(member, value);
-      if (this.#persons.has(mark.toString('hex'))) continue;
-      const row = { mark: new Uint8Array(mark), member, person };
+      const hash = this.#hashOf(member, value);
+      if (this.#persons.has(hash.toString('hex'))) continue;
+      const row = { mark: new Uint8Array(hash), member, person };
       this.#note(row);
       added.push(row);
     }
     return added;
   }
 
-  #note({ mark, member, person }: MarkRow): void {
+  #note({ mark, member, person }: SuppressionRow): void {
     this.#persons.set(Buffer.from(mark).toString('hex'), person);
     this.#members.set(person, (this.#members.get(person) ?? new Set()).add(member));
   }
 
   #personBy(member: string, value: string): string | undefined {
-    return this.#persons.get(this.#markOf(member, value).toString('hex'));
+    return this.#persons.get(this.#hashOf(member, value).toString('hex'));
   }
 
-  #markOf(member: string, value: string): Buffer {
+  #hashOf(member: string, value: string): Buffer {
     const { environment, companyId, resource } = this.#list;
     return createHmac('sha256', this.#key)
       .update(JSON.stringify([environment, companyId, resource, member, value]))
@@ -133,7 +128,7 @@ export function newPerson(): string {
   return randomUUID();
 }
 
-/** What stands in the place of a forgotten person's id: random, and nothing that an id looks like (read-page.ts). */
+/** Replaces a forgotten person's id: random, and unlike any id (read-page.ts). */
 export function placeholder(person: string): string {
   return `#${person.replaceAll('-', '')}`;
 }

@@ -5,14 +5,21 @@ import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../db/connection/transaction.js';
 import { shareConnection } from '../db/tables/connections.js';
 import { fenceList, type ListKey } from '../db/tables/lists.js';
-import { findAllMarks, findMarkKey, insertMarkKey, insertMarks, listsWithMarks, type MarkRow } from '../db/tables/marks.js';
-import type { MarkKeyCipher } from '../privacy/marks.js';
+import {
+  findAllSuppressions,
+  findMarkKey,
+  insertMarkKey,
+  insertSuppressions,
+  listsWithSuppressions,
+  type SuppressionRow,
+} from '../db/tables/marks.js';
+import type { MarkKeyCipher } from '../privacy/suppressions.js';
 import { type ForgetDependencies, forgetAgain } from './forget.js';
 
-// Marks outlive the database that they were made in: a backup from before knows nothing of them. A copy holds no id, only hashes and their key, which
-// is encrypted as it is in the database.
+// Suppressions must survive a restore: a backup from before knows nothing of them. A copy holds no id, only hashes and their key, which is encrypted as in
+// the database.
 
-const CopiedMark = z.strictObject({
+const CopiedSuppression = z.strictObject({
   environment: z.enum(ENVIRONMENTS),
   company_id: z.guid(),
   resource: z.string().regex(/^[a-z][a-z0-9_]*$/),
@@ -21,15 +28,14 @@ const CopiedMark = z.strictObject({
   mark: z.base64(),
   made_at: z.iso.datetime(),
 });
-const MarkCopy = z.strictObject({ key: z.string().nullable(), marks: z.array(CopiedMark) });
-export type MarkCopy = z.output<typeof MarkCopy>;
+const SuppressionCopy = z.strictObject({ key: z.string().nullable(), marks: z.array(CopiedSuppression) });
+export type SuppressionCopy = z.output<typeof SuppressionCopy>;
 
-/** All marks of a database, and their key. */
-export async function copyMarks(db: Database): Promise<MarkCopy> {
-  const marks = await findAllMarks(db);
+/** All suppressions of a database, and their key. */
+export async function copySuppressions(db: Database): Promise<SuppressionCopy> {
   return {
     key: (await findMarkKey(db.prisma)) ?? null,
-    marks: marks.map(({ companyId, mark, madeAt, ...each }) => ({
+    marks: (await findAllSuppressions(db)).map(({ companyId, mark, madeAt, ...each }) => ({
       ...each,
       company_id: companyId,
       mark: Buffer.from(mark).toString('base64'),
@@ -38,13 +44,13 @@ export async function copyMarks(db: Database): Promise<MarkCopy> {
   };
 }
 
-/** Adds the marks of a copy to those of the database. Returns how many lists they are of. Throws `invalid_request`, `mark_key_unreadable`. */
-export async function restoreMarks(db: Database, cipher: MarkKeyCipher, copy: unknown): Promise<number> {
-  const parsed = MarkCopy.safeParse(copy);
+/** Adds the suppressions of a copy. Returns how many lists they are of. Throws `invalid_request`, `mark_key_unreadable`. */
+export async function restoreSuppressions(db: Database, cipher: MarkKeyCipher, copy: unknown): Promise<number> {
+  const parsed = SuppressionCopy.safeParse(copy);
   if (!parsed.success) throw refused('This is no copy that `muster marks export` has made');
   const { key, marks } = parsed.data;
   if (key === null) return 0;
-  const lists = new Map<string, { list: ListKey; rows: MarkRow[] }>();
+  const lists = new Map<string, { list: ListKey; rows: SuppressionRow[] }>();
   for (const { environment, company_id: companyId, resource, mark, member, person } of marks) {
     const name = JSON.stringify([environment, companyId, resource]);
     const of = lists.get(name) ?? { list: { environment, companyId, resource }, rows: [] };
@@ -55,9 +61,9 @@ export async function restoreMarks(db: Database, cipher: MarkKeyCipher, copy: un
     await takeKey(tx, cipher, key);
     for (const name of [...lists.keys()].toSorted()) {
       const { list, rows } = lists.get(name)!;
-      // A list of a company that is not onboarded asks for its marks once it is.
+      // The lists of other companies read theirs once these are onboarded.
       if (await shareConnection(tx, list)) await fenceList(tx, list, true);
-      await insertMarks(tx, list, rows);
+      await insertSuppressions(tx, list, rows);
     }
   });
   return lists.size;
@@ -67,13 +73,13 @@ async function takeKey(tx: Transaction, cipher: MarkKeyCipher, sealed: string): 
   const key = cipher.openMarkKey(sealed).reveal();
   await insertMarkKey(tx, sealed);
   if (cipher.openMarkKey((await findMarkKey(tx))!).reveal() === key) return;
-  throw refused('The marks of this database were made with another key: restore a copy before anybody is forgotten anew');
+  throw refused('The marks of this database were made with another key: restore a copy before a record is forgotten');
 }
 
-/** Erases all that marks say and the mirror still holds. Returns how many rows went. */
-export async function applyMarks(db: Database, deps: ForgetDependencies): Promise<number> {
+/** Erases all suppressed records that the mirror still holds. Returns how many rows went. */
+export async function applySuppressions(db: Database, deps: ForgetDependencies): Promise<number> {
   let erased = 0;
-  for (const list of await listsWithMarks(db))
+  for (const list of await listsWithSuppressions(db))
     if (deps.catalogue.get(list.resource))
       erased += await inTransaction(db, (tx) => forgetAgain(tx, deps, list), { timeoutMs: WHOLE_LIST_MS });
   return erased;
