@@ -29,7 +29,7 @@ const RANKS = [
   ['app'],
   ['cli'],
   ['cli/operate'],
-  ['cli/serve', 'cli/local', 'cli/completion'],
+  ['cli/serve', 'cli/local'],
   ['main'],
 ];
 

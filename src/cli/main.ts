@@ -1,7 +1,6 @@
 import v8 from 'node:v8';
 import { Command } from 'commander';
 import { VERSION } from '../core/version.js';
-import { registerCompletion } from './completion/completion.js';
 import { exitCodeOf } from './exit-code.js';
 import { registerCertificate } from './local/certificate.js';
 import { registerDbt } from './local/dbt.js';
@@ -71,7 +70,6 @@ for (const register of [
   registerDbt,
   registerDoctor,
   registerCertificate,
-  registerCompletion,
 ])
   register(program);
 program.commandsGroup('Operate a running Muster:');
