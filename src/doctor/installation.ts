@@ -34,7 +34,6 @@ export interface Installation {
   readonly hasWebhook: boolean;
   readonly workerConcurrency: number;
   readonly changeRetentionDays: number | undefined;
-  readonly staleAfterHours: number;
   /** Folder of the embedded database, where that is used. */
   readonly embeddedHome: string | undefined;
   readonly http: HttpClient;
@@ -60,12 +59,7 @@ export function checksOf(installation: Installation): readonly Check[] {
     checkKeys(keys, access),
     ...checkServices(probes, { wrong: configuration.faults.length > 0 }),
     ...checkIssuer(http, installation.issuer),
-    checkAge({
-      ...installation,
-      access,
-      environments: configuration.environments,
-      resources: catalogue?.endpoints.map(({ resource }) => resource) ?? [],
-    }),
+    checkAge({ access, environments: configuration.environments }),
     checkDisk({ ...installation, access, home: installation.embeddedHome }),
   ];
 }

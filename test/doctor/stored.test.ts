@@ -4,6 +4,7 @@ import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
+import { reconcileIssues } from '../../src/db/tables/issues.js';
 import { checkAge } from '../../src/doctor/age.js';
 import { checkCatalogue } from '../../src/doctor/catalogue.js';
 import { checkClock } from '../../src/doctor/clock.js';
@@ -16,6 +17,9 @@ import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { findings, found } from './findings.js';
 
+/** A sweep of the issues as a worker makes it. */
+const SWEEP = { exported: [], staleAfterHours: 26, hasWebhook: false, isWorker: true, secondsLeft: 3_600, isNightYoung: true };
+
 let database: TestDatabase;
 let access: DatabaseAccess;
 beforeAll(async () => {
@@ -24,7 +28,7 @@ beforeAll(async () => {
 });
 afterEach(async () => {
   await database.db.pool.query(
-    'TRUNCATE muster.connections, muster.lists, muster.runs, muster.holds, muster.connect_links, muster.change_batches CASCADE',
+    'TRUNCATE muster.connections, muster.lists, muster.runs, muster.holds, muster.connect_links, muster.change_batches, muster.issues CASCADE',
   );
 });
 afterAll(() => database.close());
@@ -143,7 +147,7 @@ describe('catalogue', () => {
 });
 
 describe('age', () => {
-  const check = () => checkAge({ access, environments: ['test'], resources: ['employees'], staleAfterHours: 26 });
+  const check = () => checkAge({ access, environments: ['test'] });
 
   async function run(company: CompanyKey, columns: string, ...values: string[]): Promise<void> {
     await sql(
@@ -194,35 +198,26 @@ describe('age', () => {
        VALUES ('test', $1, 'employees', gen_random_uuid(), gen_random_uuid(), 9, 10, '{}', now() - interval '4 days')`,
       companyId,
     );
+    const sweepAll = { take: () => Promise.resolve(true) };
+    await reconcileIssues(database.db, sweepAll, { ...SWEEP, resources: ['employees'], environments: ['test'] });
+    await sql(`UPDATE muster.issues SET first_seen_at = now() - interval '3 days 1 hour'`);
     const all = await findings(check());
     expect(all.map(({ level, found: text }) => `${level}: ${text}`)).toEqual([
       'problem: 1 token should have been refreshed, the first 3 hours ago',
-      expect.stringMatching(/^warning: 1 company must authorize again, the first since \d s$/),
-      'warning: 1 list not proved complete for more than 26 hours, the first for 3 days',
-      'problem: 1 list never proved complete, the first for 5 days',
-      'problem: 1 run under way, and nobody has worked on it for 10 minutes',
+      'warning: 1 company must authorize again, the first since 3 days',
+      'warning: lists of 1 company not proved complete in time, the first since 3 days',
+      'problem: lists of 1 company never proved complete, the first since 3 days',
+      'problem: 1 run under way, and no worker has worked on it for 10 minutes',
       'problem: 1 run waiting for a worker, the first for 30 minutes',
       'problem: 1 nightly sync due, the first 20 minutes ago',
-      'warning: 1 connect link expired within 14 days, and nobody connected by it',
-      'warning: 1 hold not decided, the first for 4 days',
+      'warning: 1 connect link expired within 14 days, and no company connected by it',
+      'warning: deletions of 1 company wait for a decision, the first for 3 days',
     ]);
     for (const { next } of all) expect(next).toBeTruthy();
-  });
-
-  test('a list whose records were all rejected is a problem at once, and one that was only begun is none', async () => {
-    const company = await connect();
-    await sql(`INSERT INTO muster.lists (environment, company_id, resource) VALUES ('test', $1, 'employees')`, company.companyId);
-    const [{ id: runId }] = (
-      await sql(
-        `INSERT INTO muster.runs (environment, company_id, trigger, mode, status) VALUES ('test', $1, 'manual', 'full', 'succeeded') RETURNING id`,
-        company.companyId,
-      )
-    ).rows as [{ id: string }];
-    const walk = { ...company, runId, resource: 'employees', position: 0, status: 'succeeded', finishedAt: new Date() };
-    await database.db.prisma.walk.create({ data: walk });
-    expect(await found(check())).toEqual(['ok: no token, list, run, link or hold is older than it should be']);
-    await database.db.prisma.walk.updateMany({ data: { rejected: 9 } });
-    expect(await found(check())).toEqual([expect.stringMatching(/^problem: 1 list never proved complete, the first for \d s$/)]);
+    await sql(`UPDATE muster.issues SET first_seen_at = now() - interval '2 days 23 hours'`);
+    expect(await found(check())).not.toContainEqual(expect.stringContaining('deletions'));
+    await sql(`UPDATE muster.issues SET status = 'resolved'`);
+    expect(await found(check())).toHaveLength(5);
   });
 
   test('a run that waits in a busy night is none of it', async () => {

@@ -3,7 +3,6 @@ import type { Database } from '../../src/db/connection/database.js';
 import { listConnections } from '../../src/db/tables/connection-list.js';
 import type { IssueRow } from '../../src/db/tables/issues.js';
 import { countProofs, measureProofs } from '../../src/db/tables/lists.js';
-import { findUnprovedLists } from '../../src/db/tables/overdue.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
 import { addCompany, addWalk, hoursAgo, sweepOf } from './issue-world.js';
 
@@ -50,13 +49,12 @@ test('a list that some companies do not have is no issue, however long; one that
   expect(await issues('resolved')).toMatchObject([{ cause: 'list_unavailable' }]);
 });
 
-test('it counts as unavailable alone: not as late, never proved or overdue, and its company is none of the worst', async () => {
+test('it counts as unavailable alone: not as late or never proved, and its company is none of the worst', async () => {
   const lacking = await addCompany(db, { lists: LACKING });
   const late = await addCompany(db, { lists: { employees: { provedHoursAgo: 100 } } });
   const counts = await countProofs(db.prisma, { resources, staleAfterHours: 26, nightBeganAt: hoursAgo(2) });
   expect(counts).toMatchObject({ total: 3, verified: 2, late: 1, never: 0, unverified: 0, unavailable: 1 });
   expect(await measureProofs(db.prisma, { resources })).toMatchObject({ unverified: 0 });
-  expect(await findUnprovedLists(db.pool, { resources, seconds: 3_600 })).toMatchObject({ count: 0 });
   const { rows } = await db.pool.query(
     'SELECT company_id, is_late, unavailable_since IS NULL AS there FROM warehouse.lists ORDER BY is_late, there',
   );

@@ -88,7 +88,6 @@ async function installationOf(env: NodeJS.ProcessEnv): Promise<Omit<Installation
     hasWebhook: config.webhook !== undefined,
     workerConcurrency: config.workerConcurrency,
     changeRetentionDays: config.changeRetentionDays,
-    staleAfterHours: config.staleAfterHours,
     embeddedHome: isEmbedded ? config.home : undefined,
     clock: systemClock,
   };

@@ -1,126 +1,54 @@
-// What in several tables of Muster is older than it should be, as an examination of an installation sees it. It looks and locks nothing. By
-// the clock of the database, as everything that is due.
+// What `muster doctor` reads of several tables: work that no worker takes, trouble that lasts, and sizes. It locks nothing. Ages are by the clock
+// of the database.
 import type { Reader } from '../connection/read-only.js';
 
-/** How many there are, and how old the oldest is. */
+/** Work that no worker takes, links that nobody used, and those ongoing issues that the doctor repeats. */
+export type OverdueKind =
+  | 'tokens'
+  | 'abandoned_runs'
+  | 'waiting_runs'
+  | 'missed_syncs'
+  | 'unused_links'
+  | 'reauthorization_required'
+  | 'list_late'
+  | 'never_proved'
+  | 'deletions_held';
+
 export interface Overdue {
+  readonly what: OverdueKind;
+  /** Companies, where it is an issue. */
   readonly count: number;
-  readonly seconds: number | null;
-}
-
-/** Tokens of companies that need not authorize again, in these environments, whose refresh has been due for so long. */
-export function findOverdueTokens(
-  db: Reader,
-  { environments, seconds }: { environments: readonly string[]; seconds: number },
-): Promise<Overdue> {
-  return one(
-    db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(t.refresh_at))::float8 AS seconds
-     FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
-     WHERE t.refresh_at < now() - make_interval(secs => $2) AND c.reauthorization_reason IS NULL AND environment = ANY($1::text[])`,
-    [environments, seconds],
-  );
-}
-
-/** Companies that must authorize again, and since when the first of them must. */
-export function countReauthorizations(db: Reader): Promise<Overdue> {
-  return one(
-    db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(status_changed_at))::float8 AS seconds
-     FROM muster.connections WHERE status = 'reauthorization_required'`,
-    [],
-  );
-}
-
-/** Lists of active companies, these resources alone, whose last proof is older than so many seconds. */
-export function findLateLists(
-  db: Reader,
-  { resources, seconds }: { resources: readonly string[]; seconds: number },
-): Promise<Overdue> {
-  return one(
-    db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(l.last_verified_at))::float8 AS seconds
-     FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
-     WHERE c.status = 'active' AND l.resource = ANY($1::text[]) AND l.last_verified_at < now() - make_interval(secs => $2)`,
-    [resources, seconds],
-  );
+  /** The age of the oldest. */
+  readonly seconds: number;
 }
 
 /**
- * Lists of active companies that were never proved: whose first proof has been due for longer than so many seconds, and those of which the newest walk that
- * read them to their end has rejected all that it received.
+ * Finds what is overdue, by indexes. A worker that lives begins a refresh, a nightly sync and a run within seconds of their time, and goes on with the
+ * run of a worker that died. A run may wait all night while others are under way. Whether a list is late is decided in one place, by the sweep of
+ * the issues; the sweep cannot tell of work that waits for a worker, since it may be waiting for one, too.
  */
-export function findUnprovedLists(
-  db: Reader,
-  { resources, seconds }: { resources: readonly string[]; seconds: number },
-): Promise<Overdue> {
-  return one(
-    db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(GREATEST(c.created_at, l.begun_at)))::float8 AS seconds
-     FROM muster.lists l JOIN muster.connections c USING (environment, company_id)
-     WHERE c.status = 'active' AND l.resource = ANY($1::text[]) AND l.last_verified_at IS NULL AND l.unavailable_since IS NULL
-       AND (GREATEST(c.created_at, l.begun_at) < now() - make_interval(secs => $2) OR l.records = 0 AND (
-         SELECT w.rejected > 0 FROM muster.walks w
-         WHERE w.environment = l.environment AND w.company_id = l.company_id AND w.resource = l.resource
-           AND w.status = 'succeeded' AND w.kind = 'sync' AND w.finished_at >= c.created_at
-         ORDER BY w.finished_at DESC LIMIT 1))`,
-    [resources, seconds],
+export async function findOverdue(db: Reader, { environments }: { environments: readonly string[] }): Promise<Overdue[]> {
+  const { rows } = await db.query<Overdue>(
+    `SELECT what, sum(amount)::int AS count, extract(epoch FROM now() - min(since))::float8 AS seconds FROM (
+       SELECT 'tokens' AS what, 1 AS amount, t.refresh_at AS since
+       FROM muster.tokens t JOIN muster.connections c USING (environment, company_id)
+       WHERE t.refresh_at < now() - interval '15 minutes' AND c.reauthorization_reason IS NULL AND environment = ANY($1::text[])
+       UNION ALL SELECT 'abandoned_runs', 1, heartbeat_at FROM muster.runs
+       WHERE status = 'running' AND heartbeat_at < now() - interval '5 minutes'
+       UNION ALL SELECT 'waiting_runs', 1, r.start_after FROM muster.runs r JOIN muster.connections c USING (environment, company_id)
+       WHERE r.status = 'queued' AND r.kind = 'sync' AND NOT c.paused AND r.start_after < now() - interval '15 minutes'
+         AND NOT EXISTS (SELECT FROM muster.runs WHERE status = 'running' AND heartbeat_at > now() - interval '1 minute')
+       UNION ALL SELECT 'missed_syncs', 1, next_sync_at FROM muster.connections
+       WHERE status = 'active' AND next_sync_at < now() - interval '15 minutes'
+       UNION ALL SELECT 'unused_links', 1, expires_at FROM muster.connect_links
+       WHERE completed_at IS NULL AND expires_at < now() AND expires_at > now() - interval '14 days'
+       UNION ALL SELECT cause, companies, first_seen_at FROM muster.issues
+       WHERE status = 'ongoing' AND (cause IN ('reauthorization_required', 'list_late', 'never_proved')
+         OR cause = 'deletions_held' AND first_seen_at < now() - interval '3 days')) overdue
+     GROUP BY what`,
+    [environments],
   );
-}
-
-/** Running runs whose worker has said nothing for so many seconds: nobody has taken them over. */
-export function findAbandonedRuns(db: Reader, { seconds }: { seconds: number }): Promise<Overdue> {
-  return one(
-    db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(heartbeat_at))::float8 AS seconds
-     FROM muster.runs WHERE status = 'running' AND heartbeat_at < now() - make_interval(secs => $1)`,
-    [seconds],
-  );
-}
-
-/**
- * Queued runs of companies that are not paused, which may have started for so many seconds while no worker works on any run. In a busy night
- * runs wait for long, and nothing is wrong with it.
- */
-export function findForgottenRuns(db: Reader, { seconds }: { seconds: number }): Promise<Overdue> {
-  return one(
-    db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(r.start_after))::float8 AS seconds
-     FROM muster.runs r JOIN muster.connections c USING (environment, company_id)
-     WHERE r.status = 'queued' AND r.kind = 'sync' AND NOT c.paused AND r.start_after < now() - make_interval(secs => $1)
-       AND NOT EXISTS (SELECT FROM muster.runs WHERE status = 'running' AND heartbeat_at > now() - interval '1 minute')`,
-    [seconds],
-  );
-}
-
-/** Companies whose nightly sync has been due for so many seconds, and was not asked for. */
-export function findMissedSyncs(db: Reader, { seconds }: { seconds: number }): Promise<Overdue> {
-  return one(
-    db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(next_sync_at))::float8 AS seconds
-     FROM muster.connections WHERE status = 'active' AND next_sync_at < now() - make_interval(secs => $1)`,
-    [seconds],
-  );
-}
-
-/** Connect links that expired within the last `days` without anybody having connected by them; the age is that of the oldest. */
-export function findUnusedLinks(db: Reader, { days }: { days: number }): Promise<Overdue> {
-  return one(
-    db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(expires_at))::float8 AS seconds FROM muster.connect_links
-     WHERE completed_at IS NULL AND expires_at < now() AND expires_at > now() - make_interval(days => $1)`,
-    [days],
-  );
-}
-
-/** Holds that have waited for a decision for so many seconds. */
-export function findOldHolds(db: Reader, { seconds }: { seconds: number }): Promise<Overdue> {
-  return one(
-    db,
-    `SELECT count(*)::int AS count, extract(epoch FROM now() - min(opened_at))::float8 AS seconds
-     FROM muster.holds WHERE status = 'open' AND opened_at < now() - make_interval(secs => $1)`,
-    [seconds],
-  );
+  return rows;
 }
 
 /** Lists of each resource that the database knows, whatever the catalogue has. */
@@ -139,10 +67,5 @@ export async function measureFeed(db: Reader): Promise<{ readonly bytes: number;
        (SELECT extract(epoch FROM now() - changed_at)::float8 FROM muster.change_batches
         WHERE first_seq IS NOT NULL ORDER BY first_seq LIMIT 1) AS "oldestSeconds"`,
   );
-  return rows[0]!;
-}
-
-async function one(db: Reader, text: string, values: unknown[]): Promise<Overdue> {
-  const { rows } = await db.query<Overdue>(text, values);
   return rows[0]!;
 }
