@@ -6,7 +6,7 @@ import type { Database } from '../../db/connection/database.js';
 import { type BudgetUse, readBudgetUse } from '../../db/tables/request-budgets.js';
 import { answers, Count, EnvironmentName } from '../plumbing/models.js';
 
-const Budget = z
+export const Budget = z
   .object({
     environment: EnvironmentName,
     limit_per_second: z.number().nullable().meta({ description: 'Requests a second; null while nothing limits them.' }),
@@ -38,15 +38,19 @@ export function budgetRoutes({ db, providers }: BudgetRoutesDependencies): Fasti
           response: answers({ 200: z.object({ data: z.array(Budget) }) }),
         },
       },
-      async () => {
-        const uses = new Map((await readBudgetUse(db)).map((use) => [use.environment, use]));
-        const environments = ENVIRONMENTS.filter((environment) => providers[environment]);
-        return {
-          data: environments.map((environment) => presentBudget(environment, providers[environment]!, uses.get(environment))),
-        };
-      },
+      async () => ({ data: await readBudgets(db, providers) }),
     );
   };
+}
+
+/** Reads the use of the budget of each configured environment. */
+export async function readBudgets(
+  db: Parameters<typeof readBudgetUse>[0],
+  providers: ByEnvironment<ProviderSettings>,
+): Promise<BudgetModel[]> {
+  const uses = new Map((await readBudgetUse(db)).map((use) => [use.environment, use]));
+  const environments = ENVIRONMENTS.filter((environment) => providers[environment]);
+  return environments.map((environment) => presentBudget(environment, providers[environment]!, uses.get(environment)));
 }
 
 function presentBudget(

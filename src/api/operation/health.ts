@@ -7,7 +7,7 @@ import { watchMethods } from '../plumbing/request-checks.js';
 
 const tags = ['operation'];
 const security: [] = [];
-const ReadinessModel = z.object({
+export const ReadinessModel = z.object({
   ready: z.boolean(),
   parts: z
     .record(z.string(), z.object({ ready: z.boolean(), problem: z.string().optional() }))

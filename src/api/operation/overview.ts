@@ -4,25 +4,28 @@ import type { Catalogue } from '../../catalogue/endpoint.js';
 import type { Clock } from '../../core/clock.js';
 import { ENVIRONMENTS, type Environment } from '../../core/company.js';
 import { singleFlight } from '../../core/single-flight.js';
-import type { Database } from '../../db/connection/database.js';
 import { readByIndex } from '../../db/statements/by-index.js';
 import { countCompanies } from '../../db/tables/connections.js';
 import { countOpenHolds } from '../../db/tables/holds.js';
 import { countOngoingIssues } from '../../db/tables/issues.js';
 import { countProofs } from '../../db/tables/lists.js';
 import { findLastExport, type LastExport } from '../../db/tables/night-exports.js';
-import { countActiveRuns, countNight, measureWait } from '../../db/tables/run-counts.js';
+import { countActiveRuns, countLastRuns, countNight, measureWait } from '../../db/tables/run-counts.js';
+import { estimateNight } from '../../db/tables/walks.js';
 import { readFailingSince } from '../../db/tables/webhook.js';
 import { countWorkers } from '../../db/tables/workers.js';
 import { nightsAround, type Schedule } from '../../runs/schedule.js';
 import { answers, Count, EnvironmentName, presentTime, queryOf, Time } from '../plumbing/models.js';
 import { readinessOf } from '../plumbing/readiness.js';
-import type { HealthRoutesDependencies } from './health.js';
+import { Budget, type BudgetRoutesDependencies, readBudgets } from './budget.js';
+import { type HealthRoutesDependencies, ReadinessModel } from './health.js';
 
 const Overview = z
   .object({
-    ready: z.boolean().meta({ description: 'Whether every part is there: GET /readyz says which is missing.' }),
+    ready: z.boolean().meta({ description: 'Whether every part is there.' }),
+    parts: ReadinessModel.shape.parts,
     companies: z.object({ active: Count, paused: Count, reauthorization_required: Count }),
+    companies_last_run_failed: Count.meta({ description: 'Active companies whose last run that ended has failed.' }),
     lists: z
       .object({
         total: Count,
@@ -40,6 +43,10 @@ const Overview = z
       description: 'STALE_AFTER_HOURS: so long after its last proof a list must be proved again.',
     }),
     runs: z.object({ queued: Count, running: Count }),
+    estimated_seconds_left: Count.nullable().meta({
+      description:
+        'How long the runs that have not ended still take, in the environment that takes longest; null where that is not known.',
+    }),
     oldest_waiting_seconds: Count.nullable().meta({
       description: 'How long the run that is first in line has been due; null where none waits.',
     }),
@@ -69,6 +76,7 @@ const Overview = z
       description: 'Since when the webhook has taken nothing; null where it takes what it is sent.',
     }),
     workers: Count.meta({ description: 'Workers that live, whatever the environment.' }),
+    budget: z.array(Budget).meta({ description: 'As GET /api/budget has it.' }),
   })
   .meta({ id: 'Overview', description: 'Who must act, what is late, and whether the last night is complete.' });
 export type OverviewModel = z.output<typeof Overview>;
@@ -76,8 +84,7 @@ export type OverviewModel = z.output<typeof Overview>;
 /** How long an answer serves everybody. */
 const KEEP_MS = 2_000;
 
-export interface OverviewRouteDependencies extends HealthRoutesDependencies {
-  readonly db: Database;
+export interface OverviewRouteDependencies extends HealthRoutesDependencies, BudgetRoutesDependencies {
   readonly clock: Clock;
   readonly catalogue: Catalogue;
   readonly schedule: Schedule;
@@ -87,8 +94,8 @@ export interface OverviewRouteDependencies extends HealthRoutesDependencies {
 /** However many look, each environment and the whole are counted once at a time. */
 export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsyncZod {
   const shared = (environment?: Environment) => singleFlight(() => readOverview(deps, environment), { ...deps, keepMs: KEEP_MS });
-  const overlookAll = shared();
-  const overlookOne = new Map(ENVIRONMENTS.map((environment) => [environment, shared(environment)]));
+  const overviewOfAll = shared();
+  const overviewOfOne = new Map(ENVIRONMENTS.map((environment) => [environment, shared(environment)]));
 
   return async (api) => {
     api.get(
@@ -103,13 +110,13 @@ export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsy
           response: answers({ 200: Overview }),
         },
       },
-      ({ query: { environment } }) => (environment ? overlookOne.get(environment)! : overlookAll)(),
+      ({ query: { environment } }) => (environment ? overviewOfOne.get(environment)! : overviewOfAll)(),
     );
   };
 }
 
 async function readOverview(
-  { db, clock, catalogue, schedule, staleAfterHours, readiness }: OverviewRouteDependencies,
+  { db, clock, catalogue, schedule, staleAfterHours, readiness, providers }: OverviewRouteDependencies,
   environment: Environment | undefined,
 ): Promise<OverviewModel> {
   const nightBeganAt = new Date(nightsAround(schedule, clock.now()).began);
@@ -126,8 +133,10 @@ async function readOverview(
     const night = await countNight(tx, { since: nightBeganAt, environment });
     return {
       companies: { active: 0, paused: 0, reauthorization_required: 0, ...byStatus(companies) },
+      companies_last_run_failed: byStatus(await countLastRuns(tx, { environment })).failed ?? 0,
       lists,
       stale_after_hours: staleAfterHours,
+      estimated_seconds_left: longest(await estimateNight(tx), environment),
       oldest_waiting_seconds: await measureWait(tx, { environment }),
       runs: { queued: 0, running: 0, ...byStatus(runs) },
       last_night: { ...night, verified_lists: ofNight },
@@ -139,14 +148,26 @@ async function readOverview(
       workers: await countWorkers(tx),
     };
   });
-  const [counts, { ready }] = await Promise.all([counting, readinessOf(readiness)]);
-  return { ready, ...counts };
+  const [counts, { ready, parts }] = await Promise.all([counting, readinessOf(readiness)]);
+  const budget = (await readBudgets(db, providers)).filter((one) => environment === undefined || one.environment === environment);
+  return { ready, parts, ...counts, budget };
 }
 
 function presentExport(last: LastExport | undefined): OverviewModel['last_export'] {
   if (!last) return null;
   const { finishedAt, ...counts } = last;
   return { ...counts, finished_at: presentTime(finishedAt) };
+}
+
+/** The longest of the known times. */
+function longest(
+  nights: readonly { readonly environment: string; readonly seconds: number | null }[],
+  environment: Environment | undefined,
+): number | null {
+  const known = nights.flatMap((night) =>
+    night.seconds !== null && (environment ?? night.environment) === night.environment ? [night.seconds] : [],
+  );
+  return known.length === 0 ? null : Math.max(...known);
 }
 
 function byStatus<Status extends string>(

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Dispatcher } from 'undici';
-import type { Readiness } from '../../api/plumbing/readiness.js';
+import type { OverviewModel } from '../../api/operation/overview.js';
 import { type Config, loadConfig } from '../../config/config.js';
 import { adminTokenPath } from '../../config/kept-secrets.js';
 import { connectionFailure } from '../../core/connection-failure.js';
@@ -74,12 +74,12 @@ export class AdminClient {
     await this.#call('DELETE', path);
   }
 
-  /** Needs no token. The answer may have status 503. */
-  async readiness(): Promise<Readiness> {
-    const answer = await this.#send('GET', '/readyz');
-    const readiness: Partial<Readiness> | undefined = parsed(answer.text);
-    if (!readiness?.parts) throw notMuster(answer);
-    return readiness as Readiness;
+  /** Throws where it is not a Muster that answers. */
+  async overview(): Promise<OverviewModel> {
+    const answer = await this.#call('GET', '/api/overview');
+    const overview: Partial<OverviewModel> | undefined = parsed(answer.text);
+    if (!overview?.parts) throw notMuster(answer);
+    return overview as OverviewModel;
   }
 
   async #json<T>(method: Method, path: string, call: Call): Promise<T> {
@@ -97,9 +97,7 @@ export class AdminClient {
 
   async #send(method: Method, path: string, { query = {}, body, accept = 'application/json' }: Call = {}): Promise<Answer> {
     const base = await (this.#base ??= findMuster(this.#config));
-    const headers: Record<string, string> = { accept };
-    // The metrics take it, too, where METRICS_TOKEN closes them.
-    if (path !== '/readyz') headers.authorization = `Bearer ${await adminToken(this.#config, base)}`;
+    const headers: Record<string, string> = { accept, authorization: `Bearer ${await adminToken(this.#config, base)}` };
     if (body) headers['content-type'] = 'application/json';
     const address = new URL(base + path);
     for (const [name, value] of Object.entries(query)) if (value !== undefined) address.searchParams.set(name, String(value));

@@ -38,13 +38,16 @@ export async function measureWait(
 }
 
 /** Active companies by the status of their last run that ended. */
-export function countLastRuns(db: Pick<Transaction, '$queryRaw'>): Promise<{ status: EndStatus; count: number }[]> {
+export function countLastRuns(
+  db: Pick<Transaction, '$queryRaw'>,
+  { environment = null }: InEnvironment = {},
+): Promise<{ status: EndStatus; count: number }[]> {
   return db.$queryRaw`
     SELECT r.status, count(*)::int AS count FROM muster.connections c CROSS JOIN LATERAL (
       SELECT status FROM muster.runs r
       WHERE r.environment = c.environment AND r.company_id = c.company_id AND r.kind = 'sync' AND r.finished_at IS NOT NULL
       ORDER BY seq DESC LIMIT 1) r
-    WHERE c.status = 'active' GROUP BY r.status`;
+    WHERE c.status = 'active' AND (${environment}::text IS NULL OR c.environment = ${environment}) GROUP BY r.status`;
 }
 
 /** How the nightly runs made since a night began have ended; `finished` includes cancelled ones. */

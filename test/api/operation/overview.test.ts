@@ -14,8 +14,18 @@ afterAll(() => admin.stop());
 
 const overview = async (query = '') => (await admin.call('GET', `/api/overview${query}`)).json as unknown;
 
+const unused = (environment: string) => ({
+  environment,
+  limit_per_second: null,
+  in_flight_limit: null,
+  source: 'found',
+  used_last_minute: 0,
+  refused_last_minute: 0,
+});
+
 const NOTHING = {
   ready: true,
+  parts: { database: { ready: true } },
   companies: { active: 0, paused: 0, reauthorization_required: 0 },
   lists: { total: 0, verified: 0, late: 0, never: 0, unverified: 0, unavailable: 0 },
   stale_after_hours: 26,
@@ -28,6 +38,9 @@ const NOTHING = {
   oldest_verified_at: null,
   webhook_failing_since: null,
   workers: 0,
+  companies_last_run_failed: 0,
+  estimated_seconds_left: null,
+  budget: [unused('production'), unused('test')],
 };
 
 /** Moves the company's runs to before or after the last two o'clock. */
@@ -100,9 +113,14 @@ test('counts what there is, of both environments or one', async () => {
     oldest_verified_at: oldest.lastVerifiedAt!.toISOString(),
     webhook_failing_since: failingSince.toISOString(),
     workers: 2,
+    parts: NOTHING.parts,
+    companies_last_run_failed: 1,
+    estimated_seconds_left: null,
+    budget: NOTHING.budget,
   });
   expect(await overview('?environment=production')).toEqual({
     ...NOTHING,
+    budget: [unused('production')],
     companies: { active: 1, paused: 0, reauthorization_required: 0 },
     lists: { total: 2, verified: 2, late: 0, never: 0, unverified: 0, unavailable: 0 },
     runs: { queued: 1, running: 0 },

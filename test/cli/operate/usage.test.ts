@@ -177,7 +177,6 @@ describe('when something else answers', () => {
   test.each<[string, number, string]>([
     ['status', 200, '<!doctype html>'],
     ['status', 200, '{"files":[]}'],
-    ['status', 401, '{"code":"unauthorized","detail":"There is no right token."}'],
     ['status', 404, ''],
     ['companies', 200, '<!doctype html>'],
     ['companies', 404, ''],
