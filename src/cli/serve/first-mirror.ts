@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { presentRun, type RunModel, type WalkModel } from '../../api/runs/run-model.js';
 import type { Runs } from '../../runs/runs.js';
+import { ProgressLine } from '../progress-line.js';
 import { type Columns, members, tableLines } from '../table.js';
 
 interface MirroredCompany {
@@ -9,11 +10,8 @@ interface MirroredCompany {
 }
 
 const POLL_MS = 200;
-/** Time between two lines on a stream where nothing can be overwritten. */
-const PLAIN_LINE_MS = 2_000;
-const BAR_WIDTH = 28;
 
-/** Shows the progress of the first mirror, then a table of what was mirrored. With `json` it prints one JSON object a list instead. */
+/** Shows the progress of the first mirror, then a table of its lists. With `json` it prints one JSON object a list instead. */
 export async function showFirstMirror(
   runs: Pick<Runs, 'find'>,
   companies: readonly MirroredCompany[],
@@ -23,12 +21,12 @@ export async function showFirstMirror(
   const began = performance.now();
   const secondsPassed = () => (performance.now() - began) / 1_000;
   const ids = await start();
-  const progress = progressPrinter(process.stdout);
+  const progress = new ProgressLine('Mirroring');
   let views: RunModel[];
   do {
     await sleep(POLL_MS, undefined, { signal });
     views = (await Promise.all(ids.map((id) => runs.find(id)))).flatMap((run) => (run ? [presentRun(run)] : []));
-    if (!json) progress(describe(views, secondsPassed(), process.stdout.isTTY));
+    if (!json) progress.show(...describe(views, secondsPassed()));
   } while (views.some(isUnderWay));
   const names = new Map(companies.map(({ companyId, name }) => [companyId, name]));
   const rows = views.flatMap(({ environment, company_id, walks }) =>
@@ -38,7 +36,7 @@ export async function showFirstMirror(
     for (const row of rows) console.log(JSON.stringify(row));
     return;
   }
-  progress('');
+  progress.clear();
   const lost = rows.filter(isUnmirrored).length;
   const failures = lost === 0 ? '' : `, ${lost} ${lost === 1 ? 'list' : 'lists'} failed`;
   console.log(`Mirrored in ${secondsPassed().toFixed(1)} s${failures}:\n`);
@@ -49,7 +47,7 @@ export async function showFirstMirror(
   if (failed) console.log(`\n  To see why: ./bin/muster runs show ${failed.id}`);
 }
 
-/** Once the run is not under way any more, the list of such a walk failed, or waits with its run to be tried again. */
+/** Whether the list failed, or waits with its run for another attempt. Only for runs that are not under way. */
 function isUnmirrored({ status }: WalkModel): boolean {
   return status !== 'succeeded';
 }
@@ -59,18 +57,7 @@ function isUnderWay({ status, retry_at }: RunModel): boolean {
   return status === 'running' || (status === 'queued' && retry_at === undefined);
 }
 
-/** Prints progress: one line that is overwritten on a terminal and ends with an empty text, and a new line now and then elsewhere. */
-function progressPrinter(stream: NodeJS.WriteStream): (text: string) => void {
-  if (stream.isTTY) return (text) => stream.write(`\r\x1b[2K${text}`);
-  let lastPrint = -Infinity;
-  return (text) => {
-    if (text === '' || performance.now() - lastPrint < PLAIN_LINE_MS) return;
-    lastPrint = performance.now();
-    stream.write(`${text}\n`);
-  };
-}
-
-function describe(views: readonly RunModel[], seconds: number, withBar: boolean): string {
+function describe(views: readonly RunModel[], seconds: number): [texts: string[], share: number | undefined] {
   const walks = views.flatMap((view) => view.walks);
   const received = walks.reduce((sum, walk) => sum + walk.received, 0);
   // A list that has not told its total counts with what it gave so far; while it is under way, it may give more.
@@ -83,13 +70,7 @@ function describe(views: readonly RunModel[], seconds: number, withBar: boolean)
   ];
   if (received > 0) texts.push(`${count(Math.round(rate))}/s`);
   if (received > 0 && received < total) texts.push(`about ${Math.ceil((total - received) / rate)} s left`);
-  const bar = withBar && total > 0 ? `${barOf(received / total)}  ` : '';
-  return `Mirroring  ${bar}${texts.join('  ')}`;
-}
-
-function barOf(share: number): string {
-  const full = Math.min(BAR_WIDTH, Math.round(share * BAR_WIDTH));
-  return `${'█'.repeat(full)}${'░'.repeat(BAR_WIDTH - full)}`;
+  return [texts, total > 0 ? Math.min(1, received / total) : undefined];
 }
 
 const COLUMNS: Columns<WalkModel & { readonly name: string | undefined }> = {

@@ -1,0 +1,43 @@
+import type { WriteStream } from 'node:tty';
+
+const MOST_CELLS = 24;
+const FEWEST_CELLS = 8;
+const REDRAW_MS = 100;
+
+/** One line of a terminal that shows how far a command is. Prints nothing where the stream is no terminal. */
+export class ProgressLine {
+  readonly #stream: Pick<WriteStream, 'isTTY' | 'columns' | 'write'>;
+  readonly #subject: string;
+  #drawnAt = -Infinity;
+
+  constructor(subject: string, stream: Pick<WriteStream, 'isTTY' | 'columns' | 'write'> = process.stdout) {
+    this.#subject = subject;
+    this.#stream = stream;
+  }
+
+  /** Shows these texts, and a bar where the share of the work that is done is known. Calls that follow too quickly draw nothing. */
+  show(texts: readonly string[], share?: number): void {
+    const now = performance.now();
+    if (now - this.#drawnAt < REDRAW_MS) return;
+    this.#drawnAt = now;
+    this.#draw(lineOf(this.#subject, texts, share, (this.#stream.columns || 80) - 1));
+  }
+
+  /** Takes the line away. */
+  clear(): void {
+    this.#draw('');
+  }
+
+  #draw(line: string): void {
+    if (this.#stream.isTTY) this.#stream.write(`\r\x1b[2K${line}`);
+  }
+}
+
+/** A line that is longer than the terminal would wrap, and its first part would stay on the screen. The bar gives way before the texts. */
+function lineOf(subject: string, texts: readonly string[], share: number | undefined, width: number): string {
+  const percent = share === undefined ? [] : [`${Math.floor(share * 100)} %`];
+  const cells = Math.min(MOST_CELLS, width - [subject, ...percent, ...texts].join('  ').length - 1);
+  const full = Math.floor((share ?? 0) * cells);
+  const bar = percent.map((text) => (cells < FEWEST_CELLS ? text : `${'█'.repeat(full)}${'░'.repeat(cells - full)} ${text}`));
+  return [subject, ...bar, ...texts].join('  ').slice(0, width);
+}

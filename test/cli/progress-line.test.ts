@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { ProgressLine } from '../../src/cli/progress-line.js';
+
+const TEXTS = ['1 of 2 companies', '12,345 of at least 99,999 records', '1,234/s'];
+
+function draw(columns: number, isTTY = true): string {
+  let drawn = '';
+  const line = new ProgressLine('Mirroring', { isTTY, columns, write: (text: unknown) => Boolean((drawn += String(text))) });
+  line.show(TEXTS, 0.5);
+  line.clear();
+  return drawn;
+}
+
+test('a line has a bar, never wraps, and is taken away', () => {
+  expect(draw(120)).toBe(`\r\x1b[2KMirroring  ${'█'.repeat(12)}${'░'.repeat(12)} 50 %  ${TEXTS.join('  ')}\r\x1b[2K`);
+  for (const columns of [100, 80, 40, 10]) {
+    const [, line = ''] = /^\r\x1b\[2K(.*)\r\x1b\[2K$/.exec(draw(columns)) ?? [];
+    expect(line.length).toBeGreaterThan(0);
+    expect(line.length).toBeLessThan(columns);
+  }
+});
+
+test('where there is little room the bar gives way to the texts', () => {
+  expect(draw(80)).toContain(`Mirroring  50 %  ${TEXTS.join('  ')}`);
+});
+
+test('a terminal that does not tell its width has 80 columns', () => {
+  expect(draw(0)).toBe(draw(80));
+});
+
+test('nothing is written where there is no terminal', () => {
+  expect(draw(80, false)).toBe('');
+});
