@@ -66,8 +66,6 @@ export interface Config {
   readonly answerMemoryBytes?: number;
   /** Unset: nights are not exported. */
   readonly exports?: ExportSettings;
-  /** Whether programs for AWS are told of another S3 than Amazon's. */
-  readonly isOtherS3: boolean;
   /** The ways to everything that is asked by HTTP. */
   readonly proxies: Proxies;
   readonly changeRetentionDays?: number;
@@ -193,7 +191,6 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
     quarantineRetentionDays: values.QUARANTINE_RETENTION_DAYS,
     proxies: new Proxies({ https: values.HTTPS_PROXY, http: values.HTTP_PROXY, noProxy: values.NO_PROXY }),
     logLevel: values.LOG_LEVEL,
-    isOtherS3: Boolean(env.AWS_ENDPOINT_URL_S3 || env.AWS_ENDPOINT_URL),
     shown: showSettings(env),
     logFormat: values.LOG_FORMAT,
     ...present({

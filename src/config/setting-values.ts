@@ -1,4 +1,3 @@
-import { resolve } from 'node:path';
 import { CronExpressionParser } from 'cron-parser';
 import { z } from 'zod';
 import { type EncryptionKey, Secret } from '../core/secret.js';
@@ -6,6 +5,7 @@ import { AddressFault, readDatabaseAddress } from '../db/connection/database-add
 import { type NoProxyRule, readNoProxyEntry } from '../http/proxy/no-proxy.js';
 import { readProxyAddress } from '../http/proxy/proxies.js';
 import { LOG_FORMATS } from '../observability/logger.js';
+import { DESTINATION_KINDS, exportFolder } from '../warehouse/export/destinations/registry.js';
 import { EXPORT_FORMATS } from '../warehouse/export/export-settings.js';
 
 // What the texts of environment variables may be. No message quotes the text: a secret may have landed in the wrong variable.
@@ -89,16 +89,15 @@ export const list = z
 
 export const httpsUrl = httpUrl.refine(isSafe, 'must be https, unless its host is loopback');
 
-const S3_FOLDER = /^s3:\/\/[a-z0-9][a-z0-9.-]*[a-z0-9](\/[^/]+)*\/*$/;
+/** The addresses of folders that exports may go to, as users write them. */
+export const EXPORT_FOLDERS = DESTINATION_KINDS.map(({ scheme, folderAddress }) =>
+  scheme === undefined ? folderAddress : `\`${folderAddress}\``,
+).join(', or ');
 
-/** A folder, or one of S3, without a slash at its end. */
 export const exportTarget = z
   .string()
-  .refine(
-    (text) => !/^[A-Za-z][A-Za-z0-9+.-]+:/.test(text) || S3_FOLDER.test(text),
-    orEnd('must be a directory or s3://bucket/prefix'),
-  )
-  .transform((text) => (text.startsWith('s3:') ? text.replace(/\/+$/, '') : resolve(text)));
+  .refine((text) => exportFolder(text) !== undefined, orEnd(`must be ${EXPORT_FOLDERS}`))
+  .transform((text) => exportFolder(text)!);
 
 export const yesOrNo = z.enum(['yes', 'no'], 'must be yes or no').transform((text) => text === 'yes');
 

@@ -143,7 +143,7 @@ export const SETTINGS = z.object({
     secret: true,
   }),
   EXPORT_TO: optional(value.exportTarget, {
-    help: 'Where each night is exported to when it is over: a directory that all workers share, or `s3://bucket/prefix`. What is written, and when: [export.md](export.md#after-each-night).',
+    help: `Where each night is exported to when it is over: ${value.EXPORT_FOLDERS}. What is written, and when: [export.md](export.md#after-each-night).`,
     unset: 'nights are not exported',
     example: '/srv/exports',
   }),

@@ -52,7 +52,7 @@ async function listen(scheme: string): Promise<string> {
 }
 
 async function put(proxies: Proxies): Promise<void> {
-  const destination = await openS3Destination('s3://bucket/folder/a file.csv', { isOtherServer: true, proxies });
+  const destination = await openS3Destination('s3://bucket/folder/a file.csv', { proxies });
   try {
     await destination.write(Buffer.from('the export'));
     await destination.finish({ text: 'the manifest', signed: undefined });

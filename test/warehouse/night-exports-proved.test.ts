@@ -28,7 +28,7 @@ async function attempt(requiresProofs: boolean) {
   const exports = { to: folder, format: 'ndjson', requiresProofs } as const;
   const endpoints = [{ resource: 'gadgets' }] as never;
   const signManifest = async (text: string) => `signed ${text.length}`;
-  const parts = { db, exports, catalogue: { endpoints }, isOtherS3: false, signManifest, logger: pino({ level: 'silent' }) };
+  const parts = { db, exports, catalogue: { endpoints }, signManifest, logger: pino({ level: 'silent' }) };
   await new NightExports(parts).export(NIGHT, new AbortController().signal);
   const { rows } = await db.pool.query<{ error: { code: string; message: string } | null; output: string | null }>(
     'SELECT last_error AS error, output FROM muster.night_exports',

@@ -5,12 +5,12 @@ import { lookAtKeys } from '../../config/kept-secrets.js';
 import type { Environment } from '../../core/company.js';
 import { isMusterError } from '../../core/errors.js';
 import type { Destination } from '../../warehouse/export/destinations/destination.js';
-import { openDestination } from '../../warehouse/export/destinations/open-destination.js';
-import type { Manifest } from '../../warehouse/export/export-resource.js';
+import { DESTINATION_KINDS, openDestination } from '../../warehouse/export/destinations/registry.js';
+import type { ExportProgress, Manifest } from '../../warehouse/export/export-resource.js';
 import { EXPORT_FORMATS, type ExportFormat } from '../../warehouse/export/export-settings.js';
 import { CommandFailure, UsageFailure } from '../exit-code.js';
 import { companyOption, environmentOption, refuse } from '../operate/operator-command.js';
-import { ProgressBar } from './export-progress.js';
+import { ProgressLine } from '../progress-line.js';
 import { readingUrl } from './reading-url.js';
 
 interface ExportCommandOptions {
@@ -31,11 +31,11 @@ Run it with DATABASE_URL as the workers have it, or where the embedded PostgreSQ
 of one snapshot. PATH.manifest.json says what is in the file: {file, resource, format, raw, rows, sha256, columns, lists, seq}. PATH.manifest.jws is the same,
 signed by the key of the certificates: muster certificate check PATH.manifest.jws.
 
---output - writes to standard output, and the manifest to standard error as one line, or to --manifest, with the signed one beside it. --output s3://bucket/key
-writes to S3, by the variables that programs for AWS read (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, …).
-
+--output - writes to standard output, and the manifest to standard error as one line, or to --manifest, with the signed one beside it.
+${DESTINATION_KINDS.flatMap(({ fileAddress, help }) => (help === undefined ? [] : [`--output ${fileAddress} ${help}\n`])).join('')}
 Nothing bears the final name before it is whole. Only you can read the file, unless --mode says otherwise: there are personal data in it.`;
 
+const ADDRESSES = DESTINATION_KINDS.map(({ fileAddress }) => fileAddress).join(', ');
 const STANDARD_OUTPUT = '-';
 const STOPPING_SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const;
 
@@ -45,13 +45,13 @@ export function registerExport(program: Command): void {
     .description('write a resource to a file, to standard output or to S3, with a manifest beside it')
     .argument('<resource>', 'what to export, for example employees')
     .addOption(new Option('--format <format>', 'format of the file').choices(EXPORT_FORMATS).makeOptionMandatory())
-    .requiredOption('--output <path>', 'file, s3://bucket/key, or - for standard output')
+    .requiredOption('--output <path>', `${ADDRESSES}, or - for standard output`)
     .addOption(environmentOption())
     .addOption(companyOption())
     .option('--raw', 'the records as sent (environment, company_id, id, data, …) instead of typed columns')
     .option(
       '--since <seq>',
-      'only what changed behind this seq, that of the last manifest: each record once, with op and seq',
+      'only what changed after this seq, that of the last manifest: each record once, with op and seq',
       parseSeq,
     )
     .option('--require-verified', 'write nothing where a list has no proof, or a late one (exit code 1)')
@@ -81,7 +81,8 @@ async function run(resource: string, options: ExportCommandOptions): Promise<voi
   const stopping = new AbortController();
   const stop = () => stopping.abort();
   for (const signal of STOPPING_SIGNALS) process.once(signal, stop);
-  const progress = process.stderr.isTTY && !json && !isTerminal ? new ProgressBar(process.stderr, resource) : undefined;
+  const progress = json || output === STANDARD_OUTPUT ? undefined : new ProgressLine(resource);
+  const startedAt = performance.now();
   try {
     const manifest = await exportResource({
       db,
@@ -97,12 +98,12 @@ async function run(resource: string, options: ExportCommandOptions): Promise<voi
       ...((config.signingKey || keys) && { sign: manifestSigning(db, await signerOf(config.signingKey, keys ?? [])) }),
       destination: await destinationOf(options, config),
       signal: stopping.signal,
-      ...(progress && { onProgress: (state) => progress.show(state) }),
+      ...(progress && { onProgress: (done) => progress.show(...describe(done, performance.now() - startedAt)) }),
     });
-    progress?.end();
+    progress?.clear();
     if (output !== STANDARD_OUTPUT) console.log(json ? JSON.stringify({ output, ...manifest }) : summary(output, manifest));
   } catch (error) {
-    progress?.end();
+    progress?.clear();
     if (stopping.signal.aborted)
       throw new CommandFailure(`The export was called off. Nothing was left at ${output} that was not there before.`);
     if (isMusterError(error, 'unknown_resource')) throw new UsageFailure(error.message);
@@ -115,9 +116,9 @@ async function run(resource: string, options: ExportCommandOptions): Promise<voi
 
 async function destinationOf(
   { output, mode, manifest }: ExportCommandOptions,
-  { isOtherS3, proxies }: Pick<Config, 'isOtherS3' | 'proxies'>,
+  { proxies }: Pick<Config, 'proxies'>,
 ): Promise<Destination> {
-  if (output !== STANDARD_OUTPUT) return openDestination(output, { mode, isOtherS3, proxies });
+  if (output !== STANDARD_OUTPUT) return openDestination(output, { mode, proxies });
   const { streamDestination } = await import('../../warehouse/export/destinations/stream-destination.js');
   return streamDestination(process.stdout, async ({ text, signed }) => {
     if (manifest === undefined) return console.error(JSON.stringify(JSON.parse(text)));
@@ -125,6 +126,14 @@ async function destinationOf(
     if (signed !== undefined) await writeFile(`${manifest.replace(/\.json$/, '')}.jws`, signed, privately);
     await writeFile(manifest, text, privately);
   });
+}
+
+function describe({ rows, total }: ExportProgress, ms: number): [texts: string[], share: number | undefined] {
+  const pace = Math.round((rows * 1000) / ms);
+  return [
+    [`${rows.toLocaleString('en')} rows, ${pace.toLocaleString('en')} a second`],
+    total ? Math.min(1, rows / total) : undefined,
+  ];
 }
 
 function summary(output: string, { rows, lists, seq, sha256 }: Manifest): string {

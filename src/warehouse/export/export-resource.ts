@@ -46,6 +46,12 @@ export interface Manifest {
   readonly since?: number;
 }
 
+export interface ExportProgress {
+  readonly rows: number;
+  /** Undefined where the number of rows is not known before the end. */
+  readonly total: number | undefined;
+}
+
 export interface ExportOptions {
   readonly db: Database;
   readonly request: ExportRequest;
@@ -55,8 +61,8 @@ export interface ExportOptions {
   readonly sign?: ((manifest: string) => Promise<string>) | undefined;
   /** Whether the export fails where a list was never proved, or is late. */
   readonly requiresProofs?: boolean | undefined;
-  /** Called after each piece that was written; `total` where it is known before. */
-  readonly onProgress?: (progress: { readonly rows: number; readonly total: number | undefined }) => void;
+  /** Called after each piece that was written. */
+  readonly onProgress?: (progress: ExportProgress) => void;
   /** Calls the export off. */
   readonly signal?: AbortSignal | undefined;
 }

@@ -1,20 +1,12 @@
-import { join } from 'node:path';
 import type { Catalogue } from '../../catalogue/endpoint.js';
 import type { NightExportKey } from '../../db/tables/night-exports.js';
 
 export const EXPORT_FORMATS = ['parquet', 'csv', 'ndjson'] as const;
 export type ExportFormat = (typeof EXPORT_FORMATS)[number];
 
-const S3 = 's3://';
-
-/** Whether an export goes to S3, and not to a file. */
-export function isS3Address(output: string): boolean {
-  return output.startsWith(S3);
-}
-
-/** What is exported after each night, and where to. */
+/** The exports that are made after each night. */
 export interface ExportSettings {
-  /** A folder by its full path, or s3://bucket/prefix, without a slash at its end. */
+  /** The folder as `exportFolder` gives it. */
   readonly to: string;
   readonly format: ExportFormat;
   /** Undefined: those of the catalogue. */
@@ -32,10 +24,10 @@ export function exportedResources(
 }
 
 /**
- * Where the export of a night goes. The environment comes first, whether there is one or two: a second one moves nothing that a loader reads, and their data
- * never stand in one file.
+ * The address of a night's export. The environment comes first even where there is only one: a second one then moves no file that a loader reads, and no file
+ * holds data of both.
  */
 export function nightExportAddress({ to, format }: ExportSettings, { environment, resource, night }: NightExportKey): string {
   const parts = [environment, resource, `${night}.${format}`];
-  return isS3Address(to) ? [to, ...parts].join('/') : join(to, ...parts);
+  return [to.replace(/\/$/, ''), ...parts].join('/');
 }

@@ -1,5 +1,3 @@
-import { mkdir } from 'node:fs/promises';
-import { dirname } from 'node:path';
 import type { Catalogue } from '../../catalogue/endpoint.js';
 import { isMusterError, MusterError } from '../../core/errors.js';
 import { PeriodicTask } from '../../core/periodic-task.js';
@@ -16,30 +14,27 @@ import {
 } from '../../db/tables/night-exports.js';
 import type { Proxies } from '../../http/proxy/proxies.js';
 import type { Logger } from '../../observability/logger.js';
-import { openDestination } from './destinations/open-destination.js';
+import { openDestination } from './destinations/registry.js';
 import type { Manifest } from './export-resource.js';
-import { type ExportSettings, exportedResources, isS3Address, nightExportAddress } from './export-settings.js';
+import { type ExportSettings, exportedResources, nightExportAddress } from './export-settings.js';
 
 interface NightExportDependencies {
   readonly db: Database;
   readonly catalogue: Pick<Catalogue, 'endpoints'>;
   readonly exports: ExportSettings;
-  /** Whether S3 is another server than Amazon's. */
-  readonly isOtherS3: boolean;
-  /** The ways to S3; unset: directly. */
   readonly proxies?: Proxies | undefined;
   /** Signs the manifests. */
   readonly signManifest: (manifest: string) => Promise<string>;
   readonly logger: Logger;
 }
 
-/** Well before a claim lapses. */
+/** Renews a claim well before it lapses. */
 const RENEW_MS = 4_000;
 
 const FIRST_DELAY_SECONDS = 60;
 const LONGEST_DELAY_SECONDS = 30 * 60;
 
-/** Exports each resource after each night: one worker a resource, again and again until it succeeds, the attempts are used up, or the next night is over. */
+/** Exports each resource after each night: one worker tries a resource until it succeeds, its attempts are used up, or the next night is over. */
 export class NightExports {
   readonly #deps: NightExportDependencies;
 
@@ -47,13 +42,13 @@ export class NightExports {
     this.#deps = deps;
   }
 
-  /** What is to be exported now. */
+  /** Finds the exports that are due now. */
   due(limit: number): Promise<NightExportClaim[]> {
     const { db, catalogue, exports } = this.#deps;
     return findDueNightExports(db, { resources: exportedResources(exports, catalogue), limit });
   }
 
-  /** One attempt, if it is due and nobody else makes it. An attempt that `signal` interrupts does not count. */
+  /** Makes one attempt, if it is due and no other worker makes it. An attempt that `signal` interrupts does not count. */
   async export(key: NightExportKey, signal: AbortSignal): Promise<void> {
     const { db, logger } = this.#deps;
     if (signal.aborted) return;
@@ -77,15 +72,14 @@ export class NightExports {
     const { db, exports, signManifest } = this.#deps;
     const { environment, resource } = claim;
     const overtaken = new AbortController();
-    // A database that does not answer ends the export by itself.
+    // A renewal that fails ends nothing: a database that does not answer ends the export by itself.
     const renewal = new PeriodicTask(RENEW_MS, async () => {
       if (!(await renewNightExport(db, claim).catch(() => true))) overtaken.abort();
     });
     renewal.start();
     try {
       const output = nightExportAddress(exports, claim);
-      if (!isS3Address(output)) await makeFolder(dirname(output));
-      // Only where nights are exported is its writer of files loaded.
+      // Imported here, so that only workers that export load the writers of file formats.
       const { exportResource } = await import('./export-resource.js');
       const manifest = await exportResource({
         db,
@@ -93,26 +87,12 @@ export class NightExports {
         format: exports.format,
         requiresProofs: exports.requiresProofs,
         sign: signManifest,
-        destination: await openDestination(output, this.#deps),
+        destination: await openDestination(output, { proxies: this.#deps.proxies, makesFolder: true }),
         signal: AbortSignal.any([stopped, overtaken.signal]),
       });
       return { ...manifest, output };
     } finally {
       await renewal.stop();
     }
-  }
-}
-
-/** For the user of the worker alone, as its files are. */
-async function makeFolder(path: string): Promise<void> {
-  try {
-    await mkdir(path, { recursive: true, mode: 0o700 });
-  } catch (cause) {
-    const { code = 'unknown' } = cause as NodeJS.ErrnoException;
-    throw new MusterError(
-      'export_failed',
-      `The folder ${path} cannot be made (${code}). Give the user of the workers the right to write to EXPORT_TO.`,
-      { cause },
-    );
   }
 }

@@ -1,25 +1,36 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { renameSync, rmSync } from 'node:fs';
-import { type FileHandle, lstat, open, readdir, realpath, rm, stat } from 'node:fs/promises';
+import { type FileHandle, lstat, mkdir, open, readdir, realpath, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
 import { MusterError } from '../../../core/errors.js';
-import { type Destination, MANIFEST_SUFFIX, SIGNED_MANIFEST_SUFFIX } from './destination.js';
+import { type Destination, type DestinationKind, MANIFEST_SUFFIX, SIGNED_MANIFEST_SUFFIX } from './destination.js';
 
-/** Only for whoever exports: there are personal data in it. */
+/** Exports hold personal data: only the user who exports may read them. */
 const PRIVATE_MODE = 0o600;
 
-/** A temporary file of another machine, or of another container, that nobody wrote to for so long belongs to nobody. */
+/** Another machine or container is taken to have given up a temporary file that it has not written to for so long. */
 const ABANDONED_MS = 24 * 3_600_000;
 
 const PART = '.part';
 
-/** Those of this process that are in use. Its number alone says nothing: in a container that was started again, it is the same. */
+/** The temporary files that this process uses. Its process id alone says nothing: a container that was started again has the same. */
 const inUse = new Set<string>();
 
+/** Any address without a scheme of another kind is a path. `folderFrom` refuses schemes, which are typing errors more often than names of folders. */
+export const fileKind: DestinationKind = {
+  fileAddress: 'file',
+  folderAddress: 'a directory that all workers share',
+  folderFrom: (text) => (/^[A-Za-z][A-Za-z0-9+.-]+:/.test(text) ? undefined : resolve(text)),
+  open: async (address, { mode, makesFolder }) => {
+    if (makesFolder) await makeFolder(dirname(address));
+    return openFileDestination(address, mode);
+  },
+};
+
 /**
- * A file under a temporary name in the same folder, which is given its final one at the end: what stood there is replaced in one step. First
- * removes what exports of this file left there that were killed. Throws `export_failed` for a folder or a file that cannot be written.
+ * Writes a file under a temporary name in the same folder, and gives it its final name at the end, which replaces an earlier file in one step. First
+ * removes temporary files that killed exports of this file left there. Throws `export_failed` for a folder or a file that cannot be written.
  */
 export async function openFileDestination(output: string, mode = PRIVATE_MODE): Promise<Destination> {
   const path = await withFileErrors(output, () => finalPath(output));
@@ -50,7 +61,7 @@ export async function openFileDestination(output: string, mode = PRIVATE_MODE): 
         await syncAndClose(file);
         await createWhole(manifestPath, text);
         if (signed !== undefined) await createWhole(signedPath, signed);
-        // Nothing else of this process comes between them. A signed manifest of an earlier export would be of another file.
+        // Synchronous, so that nothing else of this process comes between them. A signed manifest of an earlier export would describe another file.
         if (signed === undefined) rmSync(`${path}${SIGNED_MANIFEST_SUFFIX}`, { force: true });
         else renameSync(signedPath, `${path}${SIGNED_MANIFEST_SUFFIX}`);
         renameSync(manifestPath, `${path}${MANIFEST_SUFFIX}`);
@@ -66,7 +77,21 @@ export async function openFileDestination(output: string, mode = PRIVATE_MODE): 
   };
 }
 
-/** Throws where there is something else than a file. A symbolic link is refused, too: in a folder that others may write to, it could lead to any file of ours. */
+/** Makes a folder that only the user of the workers can read, as is true of its files. */
+async function makeFolder(path: string): Promise<void> {
+  try {
+    await mkdir(path, { recursive: true, mode: 0o700 });
+  } catch (cause) {
+    const { code = 'unknown' } = cause as NodeJS.ErrnoException;
+    throw new MusterError(
+      'export_failed',
+      `The folder ${path} cannot be made (${code}). Give the user of the workers the right to write to EXPORT_TO.`,
+      { cause },
+    );
+  }
+}
+
+/** Throws where the path is taken by something that is no file. A symbolic link is refused, too: in a folder that others may write to, it could lead to any file of ours. */
 async function finalPath(output: string): Promise<string> {
   const path = resolve(output);
   const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {

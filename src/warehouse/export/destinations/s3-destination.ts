@@ -4,29 +4,33 @@ import type { S3Client } from '@aws-sdk/client-s3';
 import { MusterError } from '../../../core/errors.js';
 import { Proxies } from '../../../http/proxy/proxies.js';
 import { ProxyFailure } from '../../../http/proxy/tunnel.js';
-import { type Destination, MANIFEST_SUFFIX, SIGNED_MANIFEST_SUFFIX } from './destination.js';
+import { type Destination, type DestinationKind, MANIFEST_SUFFIX, SIGNED_MANIFEST_SUFFIX } from './destination.js';
 import { agentsThrough, useForwardingProxy } from './s3-proxy.js';
 
-const S3_ADDRESS = /^s3:\/\/([^/]+)\/(.+)$/;
+const OBJECT = /^s3:\/\/([^/]+)\/(.+)$/;
+const FOLDER = /^s3:\/\/[a-z0-9][a-z0-9.-]*[a-z0-9](\/[^/]+)*\/*$/;
 
 /** S3 takes 10,000 parts: 80 GB. Two are under way at once, which is most of what an upload takes of memory. */
 const PARTS = { partSize: 8 << 20, queueSize: 2 };
 
-export interface S3Options {
-  /** Servers other than that of Amazon know buckets by the path of an address, and checksums only where they must. */
-  readonly isOtherServer: boolean;
-  readonly proxies?: Proxies | undefined;
-}
+export const s3Kind: DestinationKind = {
+  scheme: 's3://',
+  fileAddress: 's3://bucket/key',
+  folderAddress: 's3://bucket/prefix',
+  help: 'writes to S3, by the variables that programs for AWS read (AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT_URL_S3, …).',
+  folderFrom: (text) => (FOLDER.test(text) ? text.replace(/\/+$/, '') : undefined),
+  open: openS3Destination,
+};
 
 /**
- * An object that is uploaded in parts, and appears once the last one is there. Who we are, where and which server come from the variables and
- * files that all programs for AWS read. Throws `invalid_configuration` for an address that is none, and where the packages for S3 are missing.
+ * Uploads an object in parts; it appears once the last part is there. The SDK takes credentials, region and server from the variables and
+ * files that all programs for AWS read. Throws `invalid_configuration` for an address that names no object, and where the packages for S3 are missing.
  */
 export async function openS3Destination(
   output: string,
-  { isOtherServer, proxies = new Proxies() }: S3Options,
+  { proxies = new Proxies() }: { readonly proxies?: Proxies | undefined },
 ): Promise<Destination> {
-  const [, bucket, key] = S3_ADDRESS.exec(output) ?? [];
+  const [, bucket, key] = OBJECT.exec(output) ?? [];
   if (bucket === undefined || key === undefined || key.endsWith('/')) {
     throw new MusterError(
       'invalid_configuration',
@@ -35,7 +39,8 @@ export async function openS3Destination(
   }
   const [{ S3Client, PutObjectCommand, DeleteObjectCommand }, { Upload }] = await packages();
   const client: S3Client = new S3Client({
-    ...(isOtherServer && {
+    // Servers other than Amazon's know buckets by the path of an address, and checksums only where they must.
+    ...((process.env['AWS_ENDPOINT_URL_S3'] || process.env['AWS_ENDPOINT_URL']) && {
       forcePathStyle: true,
       requestChecksumCalculation: 'WHEN_REQUIRED',
       responseChecksumValidation: 'WHEN_REQUIRED',
@@ -46,7 +51,7 @@ export async function openS3Destination(
   const body = new PassThrough();
   const upload = new Upload({ client, params: { Bucket: bucket, Key: key, Body: body }, ...PARTS });
   const uploaded = withS3Errors(output, upload.done());
-  // Whoever writes or finishes is told; until then nobody listens.
+  // `write` and `finish` report a failure; until they are called, nothing listens.
   uploaded.catch(() => {});
   const failure = new Promise<never>((_, reject) => void uploaded.catch(reject));
   failure.catch(() => {});
@@ -69,7 +74,7 @@ export async function openS3Destination(
       try {
         await uploaded;
       } catch (error) {
-        // There is no object that they would be the manifests of.
+        // Without the object, its manifests describe nothing.
         for (const suffix of suffixes)
           await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: `${key}${suffix}` })).catch(() => {});
         throw error;
@@ -85,7 +90,7 @@ export async function openS3Destination(
   };
 }
 
-/** They are large, and nobody else needs them. */
+/** The packages are large, and nothing else needs them. */
 async function packages() {
   try {
     return await Promise.all([import('@aws-sdk/client-s3'), import('@aws-sdk/lib-storage')]);

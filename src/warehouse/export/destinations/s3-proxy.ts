@@ -33,7 +33,7 @@ class TunnelAgent extends HttpsAgent {
   }
 }
 
-/** For the client's request handler. */
+/** Agents for the client's request handler. */
 export function agentsThrough(proxies: Proxies): { httpAgent: HttpAgent; httpsAgent: HttpsAgent } {
   return { httpAgent: new HttpAgent({ keepAlive: true, maxSockets: 50 }), httpsAgent: new TunnelAgent(proxies) };
 }

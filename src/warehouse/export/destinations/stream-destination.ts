@@ -3,8 +3,8 @@ import type { Writable } from 'node:stream';
 import type { Destination, ManifestTexts } from './destination.js';
 
 /**
- * A stream, such as standard output, which cannot take back what went out: its reader knows by the manifest, which `keepManifest` is given at
- * the end, and by the exit code, that it has everything.
+ * A stream, such as standard output, cannot take back what went out. Its reader knows that it has everything by the exit code, and by the manifest, which
+ * `keepManifest` is given at the end.
  */
 export function streamDestination(
   stream: Writable,
