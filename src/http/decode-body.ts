@@ -1,6 +1,6 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gunzip, inflate, inflateRaw } from 'node:zlib';
-import { type Answer, tooLarge } from './exchange.js';
+import { type EncodedResponse, tooLarge } from './exchange.js';
 import type { Reservation } from './response-memory.js';
 import { ServiceError } from './service-error.js';
 
@@ -42,7 +42,7 @@ export interface DecodeOptions {
  * Throws ServiceError `malformed_response` and `response_too_large`, and MemoryShort.
  */
 export async function decodeBody(
-  { body, headers }: Pick<Answer, 'body' | 'headers'>,
+  { body, headers }: Pick<EncodedResponse, 'body' | 'headers'>,
   { what, maxBytes, memory }: DecodeOptions,
 ): Promise<Buffer> {
   const encoding = headers['content-encoding'];

@@ -3,12 +3,12 @@ import { freeMemory } from '../core/free-buffers.js';
 import type { Reservation } from './response-memory.js';
 import { ServiceError } from './service-error.js';
 
-/** What was received, the body still encoded. */
-export interface Answer {
+/** A response as it was received, the body still encoded. */
+export interface EncodedResponse {
   readonly status: number;
   /** Names in lower case; repeated headers joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Nobody else has its memory. */
+  /** No other buffer shares its memory. */
   readonly body: Buffer;
 }
 
@@ -16,19 +16,19 @@ export interface Answer {
 const PARTS_AT_ONCE = 4;
 
 /**
- * A request on its way and its answer as it comes, told by undici's dispatcher: without a stream in between, which costs a
+ * A request on its way and its response as it comes, told by undici's dispatcher: without a stream in between, which costs a
  * fifth of the worker's time for a request. Ends at once when it is aborted, even before it has a connection, of which undici would not know.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   /** Rejects with undici's error, with that of `abort`, with ServiceError `response_too_large` or with MemoryShort. */
-  readonly answer: Promise<Answer>;
+  readonly response: Promise<EncodedResponse>;
   readonly #maxBytes: number;
   readonly #memory: Reservation | undefined;
-  #resolve!: (answer: Answer) => void;
+  #resolve!: (response: EncodedResponse) => void;
   #reject!: (error: unknown) => void;
   #controller: Dispatcher.DispatchController | undefined;
   #aborted: { readonly reason: Error } | undefined;
-  #head: Omit<Answer, 'body'> = { status: 0, headers: {} };
+  #head: Omit<EncodedResponse, 'body'> = { status: 0, headers: {} };
   /** The whole body, where its length was said. */
   #whole: Buffer | undefined;
   /** What has come of it, but for what was copied there and given back. */
@@ -39,7 +39,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   constructor(maxBytes: number, memory?: Reservation) {
     this.#maxBytes = maxBytes;
     this.#memory = memory;
-    this.answer = new Promise((resolve, reject) => {
+    this.response = new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
     });

@@ -113,11 +113,11 @@ export class HttpClient {
         },
         exchange,
       );
-      const answer = await exchange.answer;
-      if (answer.status === 407) this.#requirePassed(outgoing);
-      const bytes = await decodeBody(answer, { what: describeRequest(outgoing), maxBytes, memory });
+      const response = await exchange.response;
+      if (response.status === 407) this.#requirePassed(outgoing);
+      const bytes = await decodeBody(response, { what: describeRequest(outgoing), maxBytes, memory });
       memory?.settle(bytes.length);
-      return { status: answer.status, url: url.href, headers: answer.headers, bytes };
+      return { status: response.status, url: url.href, headers: response.headers, bytes };
     } catch (error) {
       signal?.throwIfAborted();
       throw error instanceof ServiceError || error instanceof MemoryShort

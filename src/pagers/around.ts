@@ -1,12 +1,4 @@
-/** An answer, as far as is looked around its records. */
-export interface AnswerAround {
-  /** The parsed answer, with an empty array in the place of its records. */
-  readonly rest: unknown;
-  /** Names in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  /** The address that was asked. */
-  readonly url: string;
-}
+import type { ParsedResponse } from './parsed-response.js';
 
 /** Something around a page's records that speaks of more of them, or of a failure. */
 export interface Sign {
@@ -76,7 +68,7 @@ export function membersAround(rest: unknown, envelope: readonly string[]): Membe
 }
 
 /** The headers, without the `X-` and `X-MS-` that some services put before their names. */
-export function membersOfHeaders({ headers }: Pick<AnswerAround, 'headers'>): Member[] {
+export function membersOfHeaders({ headers }: Pick<ParsedResponse, 'headers'>): Member[] {
   return Object.entries(headers).map(([name, value]) => ({
     member: `header ${name}`,
     name: plainName(name.replace(/^x-(ms-)?/, '')),

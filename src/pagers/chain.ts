@@ -1,8 +1,10 @@
 import { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
-import { type Answer, type Envelope, EnvelopeFields, type ListShape } from './envelope.js';
+import { EnvelopeFields, type ListShape } from './envelope.js';
 import { countFirstPages, pagerMisdeclared } from './first-page-again.js';
+import type { Envelope } from './page-envelope.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
+import type { ParsedResponse } from './parsed-response.js';
 import { MAX_BARREN_PAGES, MAX_REQUESTS_WITHOUT_TOTAL, passLimitExceeded } from './pass-limits.js';
 import { isRefusedWith } from './refusal.js';
 import { moreBehind } from './signs-of-more.js';
@@ -24,7 +26,7 @@ export type ChainState = {
   readonly widest?: number | undefined;
   /** How many records the page is asked for, where that is fewer than usual; or that the service refused to give fewer. */
   readonly fewer?: number | 'refused' | undefined;
-  /** An answer without a body is taken for the page: it has come each time. */
+  /** A response without a body is taken for the page: it has come each time. */
   readonly takesBlank?: true | undefined;
 };
 
@@ -70,16 +72,16 @@ export abstract class ChainPager implements Pager<ChainState> {
   abstract request(state: ChainState): PageInput;
 
   /** What leads to the next page, or what the page says in its place. */
-  protected abstract readNext(answer: Answer): Pick<Envelope, 'nextToken' | 'isEndTold' | 'isSilent' | 'lacks'>;
+  protected abstract readNext(response: ParsedResponse): Pick<Envelope, 'nextToken' | 'isEndTold' | 'isSilent' | 'lacks'>;
 
   /** A chain need not say how many records it has; where it does, the number is held against it, whatever else is doubted. */
-  readEnvelope(answer: Answer): Envelope {
-    const around = this.fields.around(answer);
-    const total = this.fields.total(answer);
-    const { lacks, ...next } = this.readNext(answer);
+  readEnvelope(response: ParsedResponse): Envelope {
+    const around = this.fields.around(response);
+    const total = this.fields.total(response);
+    const { lacks, ...next } = this.readNext(response);
     const lacksTotal = this.fields.isNamed('total') ? this.fields.lacking('total', total) : undefined;
-    const statedSize = this.fields.statedSize(answer);
-    return this.fields.judged(answer, { total, ...next, statedSize, lacks: lacks ?? lacksTotal, ...around });
+    const statedSize = this.fields.statedSize(response);
+    return this.fields.judged(response, { total, ...next, statedSize, lacks: lacks ?? lacksTotal, ...around });
   }
 
   next(state: ChainState, page: Page, received: Received): Advance<ChainState> {
@@ -180,7 +182,7 @@ export abstract class ChainPager implements Pager<ChainState> {
   }
 }
 
-/** The error of an answer without a body in the place of a page that the page before it has named. */
+/** The error of a response without a body in the place of a page that the page before it has named. */
 function blankPage(resource: string, requests: number): MusterError {
   return new MusterError(
     'contradicting_envelope',

@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { ChainPager, type ChainState } from './chain.js';
-import type { Answer, ListShape } from './envelope.js';
+import type { ListShape } from './envelope.js';
 import type { PageInput } from './pager.js';
+import type { ParsedResponse } from './parsed-response.js';
 import { differ, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 import { TOKEN_MEMBERS } from './spellings.js';
 
@@ -55,10 +56,10 @@ export class ContinuationPager extends ChainPager {
     return { 'pager.tokenName': tokenName, 'pager.in': this.#spec.in, 'fields.next': this.fields.nameOf('next') };
   }
 
-  protected readNext(answer: Answer): ReturnType<ChainPager['readNext']> {
+  protected readNext(response: ParsedResponse): ReturnType<ChainPager['readNext']> {
     const { fields } = this;
-    const hasNext = fields.hasNext(answer);
-    const next = fields.next(answer, TOKEN_MEMBERS);
+    const hasNext = fields.hasNext(response);
+    const next = fields.next(response, TOKEN_MEMBERS);
     // The envelope of the service's own description is held to it: a first page that lacks a member of it is another envelope.
     const lacksNext = this.#isStandard && next.kind === 'silent' ? fields.lacking('next', undefined) : undefined;
     const lacks = fields.lacking('hasNext', hasNext) ?? lacksNext;

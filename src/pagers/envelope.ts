@@ -1,25 +1,14 @@
 import type { ErrorCode } from '../core/errors.js';
-import { type AnswerAround, isObject, membersAround, membersOfHeaders, type Sign, wholeNumber } from './around.js';
+import { isObject, membersAround, membersOfHeaders, type Sign, wholeNumber } from './around.js';
 import { denialOfSuccess, sentenceOf } from './denial.js';
 import { contradictedEnd, type Doubted, deniedPage } from './doubt.js';
 import { type FieldNames, NOWHERE, type Place, placeOf, valueAt } from './fields.js';
-import { arrayElsewhere, type NoRecords, noArrayAt } from './no-records.js';
-import { type Envelope, envelopeOf } from './page-envelope.js';
+import { arrayElsewhere, noArrayAt } from './no-records.js';
+import type { Envelope } from './page-envelope.js';
+import type { ParsedResponse } from './parsed-response.js';
 import { deniesMore, describeSign, isNameOfMore, moreBehind, signsOfMore } from './signs-of-more.js';
 import { flagOf, headerValue, nextOf, nextOfRecord, type Said, type SaidNext, totalOf } from './spellings.js';
 import { successDenied, unusablePage } from './unusable-page.js';
-
-export { type Envelope, envelopeOf };
-
-/** A response, as far as its envelope is concerned. */
-export interface Answer extends AnswerAround {
-  /** Records of the page. */
-  readonly count: number;
-  /** The value in the place of the array of records, where that is none. */
-  readonly noRecords?: NoRecords | undefined;
-  /** The last record, parsed; undefined on an empty page. Only for pagers that say that they read it. */
-  lastRecord(): unknown;
-}
 
 /** What of a catalogue entry says how the pages of a list are written. */
 export interface ListShape {
@@ -84,7 +73,7 @@ export class EnvelopeFields {
     return this.#places.next.kind === 'last-record';
   }
 
-  envelopeOf({ rest }: Pick<Answer, 'rest'>): unknown {
+  envelopeOf({ rest }: Pick<ParsedResponse, 'rest'>): unknown {
     return this.#envelope.reduce(
       (holder, name) => (isObject(holder) ? (holder as Record<string, unknown>)[name] : undefined),
       rest,
@@ -92,22 +81,22 @@ export class EnvelopeFields {
   }
 
   /** totalRecords, or what the entry names in its place; undefined where the page does not tell it. */
-  total(answer: Answer): number | undefined {
-    return this.#understood('total', totalOf(this.#value('total', answer), this.#places.total.kind === 'header'), NO_TOTAL);
+  total(response: ParsedResponse): number | undefined {
+    return this.#understood('total', totalOf(this.#value('total', response), this.#places.total.kind === 'header'), NO_TOTAL);
   }
 
   /** Whether another page follows; undefined where the page does not tell it. */
-  hasNext(answer: Answer): boolean | undefined {
-    return this.#understood('hasNext', flagOf(this.#value('hasNext', answer)), 'neither true nor false');
+  hasNext(response: ParsedResponse): boolean | undefined {
+    return this.#understood('hasNext', flagOf(this.#value('hasNext', response)), 'neither true nor false');
   }
 
   /** The value that leads to the next page. `leadsBy`: the members by which an object does. */
-  next(answer: Answer, leadsBy: ReadonlySet<string>): Exclude<SaidNext, { kind: 'unclear' }> {
-    const value = this.#value('next', answer);
+  next(response: ParsedResponse, leadsBy: ReadonlySet<string>): Exclude<SaidNext, { kind: 'unclear' }> {
+    const value = this.#value('next', response);
     const next = this.readsLastRecord ? nextOfRecord(value) : nextOf(value, leadsBy);
     if (next.kind === 'unclear')
       return this.fail('malformed_envelope', `${this.nameOf('next')} is ${next.found}, and ${NO_NEXT}`);
-    if (next.kind !== 'named' && this.readsLastRecord && answer.count > 0 && this.hasNext(answer) !== false)
+    if (next.kind !== 'named' && this.readsLastRecord && response.count > 0 && this.hasNext(response) !== false)
       return this.fail(
         'malformed_envelope',
         `${this.nameOf('next')} tells nothing, and the next page is asked for by it; name a member that each record has`,
@@ -119,17 +108,17 @@ export class EnvelopeFields {
   }
 
   /** The value as JSON has it; of a header, its text. Undefined where there is none. */
-  #value(field: Field, answer: Answer): unknown {
+  #value(field: Field, response: ParsedResponse): unknown {
     const place = this.#places[field];
     switch (place.kind) {
       case 'nowhere':
         return undefined;
       case 'header':
-        return headerValue(answer.headers[place.name]);
+        return headerValue(response.headers[place.name]);
       case 'last-record':
-        return answer.count === 0 ? undefined : valueAt(answer.lastRecord(), place.member);
+        return response.count === 0 ? undefined : valueAt(response.lastRecord(), place.member);
       case 'member':
-        return valueAt(this.envelopeOf(answer), place.path);
+        return valueAt(this.envelopeOf(response), place.path);
     }
   }
 
@@ -147,19 +136,19 @@ export class EnvelopeFields {
    * Throws MusterError `malformed_envelope` for a first page that lacks what it must tell. `requests`: those of the pass before it. `full`: a page of
    * fewer records need not tell it, since the list is read on until nothing comes.
    */
-  checkFirst(requests: number, { lacks, count }: Envelope & Pick<Answer, 'count'>, full = 0): void {
+  checkFirst(requests: number, { lacks, count }: Envelope & Pick<ParsedResponse, 'count'>, full = 0): void {
     if (requests === 0 && lacks !== undefined && count >= full) this.fail('malformed_envelope', lacks);
   }
 
   /**
-   * The envelope, as far as the array of records does not tell it: an answer may have none only where nothing says that there are records, here or on
+   * The envelope, as far as the array of records does not tell it: a response may have none only where nothing says that there are records, here or on
    * a further page. Where its place is missing altogether, the page must say in another way that there are none, wherever it stands: an error that a
    * gateway sends with status 200 lacks it, too. Throws MusterError `malformed_envelope`.
    */
-  judged(answer: Answer, read: Envelope): Envelope {
-    const { noRecords, rest } = answer;
+  judged(response: ParsedResponse, read: Envelope): Envelope {
+    const { noRecords, rest } = response;
     if (noRecords === undefined) return read;
-    // Without a body, an answer has no members.
+    // Without a body, a response has no members.
     if (noRecords === 'no-content') return { ...read, lacks: undefined, isBlank: true };
     const problem = noArrayAt(rest, this.dataPath);
     const { total, hasNext, nextToken, isEndTold, isSilent, signs } = read;
@@ -196,20 +185,20 @@ export class EnvelopeFields {
    * What else around the records may say that more follow, and what denies that the request succeeded. Throws MusterError `success_denied` where
    * no records came with that: an empty list is another thing.
    */
-  around(answer: Answer): Pick<Envelope, 'signs' | 'deniesMore' | 'denied'> {
+  around(response: ParsedResponse): Pick<Envelope, 'signs' | 'deniesMore' | 'denied'> {
     const isPassedOver = (member: string) => this.#isPassedOver(member);
-    const around = membersAround(answer.rest, this.dataPath.slice(0, -1));
+    const around = membersAround(response.rest, this.dataPath.slice(0, -1));
     const denial = denialOfSuccess(around, isPassedOver);
-    if (denial && answer.count === 0) throw successDenied(this.#resource, denial);
-    const signs = signsOfMore(answer, around, isPassedOver);
+    if (denial && response.count === 0) throw successDenied(this.#resource, denial);
+    const signs = signsOfMore(response, around, isPassedOver);
     const denied = denial && deniedPage(denial, this.#fromEnvelope(denial.member));
-    const deniesIt = answer.count === 0 && deniesMore(around, answer);
+    const deniesIt = response.count === 0 && deniesMore(around, response);
     return { ...(signs.length > 0 && { signs }), ...(deniesIt && { deniesMore: true }), ...(denied && { denied }) };
   }
 
   /** How many records a page of the list has at most, as a member or header says that the entry does not name. */
-  statedSize(answer: Answer): number | undefined {
-    const members = [...membersAround(answer.rest, this.dataPath.slice(0, -1)).flat(), ...membersOfHeaders(answer)];
+  statedSize(response: ParsedResponse): number | undefined {
+    const members = [...membersAround(response.rest, this.dataPath.slice(0, -1)).flat(), ...membersOfHeaders(response)];
     return (
       wholeNumber(members.find(({ member, name }) => SIZE_NAMES.has(name) && !this.#isPassedOver(member))?.value) || undefined
     );
@@ -224,7 +213,7 @@ export class EnvelopeFields {
     return contradictedEnd(sign, this.#fromEnvelope(sign.member));
   }
 
-  /** Members are named from the answer's root, or from the envelope, as everywhere in an entry; whoever is named has what it holds passed over, too. */
+  /** Members are named from the response's root, or from the envelope, as everywhere in an entry; whoever is named has what it holds passed over, too. */
   #isPassedOver(member: string): boolean {
     const place = this.#fromEnvelope(member);
     const isOwn = Object.values(this.#places).some(
@@ -254,16 +243,16 @@ export class EnvelopeFields {
  * The totals of a list that is asked for by position. `ignoreTotals` leaves them unread, as if the list told none: for a list that was
  * caught contradicting itself.
  */
-export function readTotals(fields: EnvelopeFields, answer: Answer, ignoreTotals: boolean): Envelope {
-  const around = fields.around(answer);
-  const hasNext = fields.hasNext(answer);
+export function readTotals(fields: EnvelopeFields, response: ParsedResponse, ignoreTotals: boolean): Envelope {
+  const around = fields.around(response);
+  const hasNext = fields.hasNext(response);
   const lacksNext = fields.lacking('hasNext', hasNext);
-  if (ignoreTotals || fields.isNowhere('total')) return fields.judged(answer, { hasNext, lacks: lacksNext, ...around });
-  const total = fields.total(answer);
+  if (ignoreTotals || fields.isNowhere('total')) return fields.judged(response, { hasNext, lacks: lacksNext, ...around });
+  const total = fields.total(response);
   const lacks = fields.lacking('total', total) ?? lacksNext;
-  const read = fields.judged(answer, { total, hasNext, lacks, ...around });
-  const { count } = answer;
-  const shown = fields.isNamed('total') ? undefined : valueAt(fields.envelopeOf(answer), 'totalDisplayRecords');
+  const read = fields.judged(response, { total, hasNext, lacks, ...around });
+  const { count } = response;
+  const shown = fields.isNamed('total') ? undefined : valueAt(fields.envelopeOf(response), 'totalDisplayRecords');
   const display = totalOf(shown, false);
   if (display.kind === 'unclear')
     return fields.fail('malformed_envelope', `totalDisplayRecords is ${display.found}, and ${NO_TOTAL}`);

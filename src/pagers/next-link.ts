@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import type { MusterError } from '../core/errors.js';
 import { ChainPager, type ChainState } from './chain.js';
-import type { Answer, ListShape } from './envelope.js';
+import type { ListShape } from './envelope.js';
 import { baseOfLinks, hostNamed, pathOfLink } from './link-address.js';
 import { type Link, parseLinkHeader } from './link-header.js';
 import type { ErrorMeaning, PageInput } from './pager.js';
+import type { ParsedResponse } from './parsed-response.js';
 import { isRefusedWith } from './refusal.js';
 import { must, PAGE_SIZE, PARAMETER_NAME, type Placed } from './spec.js';
 import { LINK_MEMBERS } from './spellings.js';
@@ -41,8 +42,8 @@ const CONSTANTS_REFUSED = new Set([400, 403, 404, 422]);
  *     -> GET …/shifts?$top=2             <- { value: [A, B], "@odata.nextLink": "https://api.example.com/…?$skiptoken=2" }
  *     -> GET …/…?$skiptoken=2            <- { value: [C] }                                                                done
  *
- * A link may be absolute, or relative to the address that was asked, or, in OData, to the answer's context. It is asked for on the API's own
- * origin only, whatever scheme and port it has: whoever can write into an answer must not be sent the access token. A link to another host is
+ * A link may be absolute, or relative to the address that was asked, or, in OData, to the response's context. It is asked for on the API's own
+ * origin only, whatever scheme and port it has: whoever can write into a response must not be sent the access token. A link to another host is
  * refused, unless the entry's `hosts` say that the API calls itself so.
  *
  * Constants of the entry's `query` that a link lacks are added to it: else a filter or an expansion would hold for the first page alone. Where the
@@ -76,17 +77,17 @@ export class NextLinkPager extends ChainPager {
     return { 'fields.next': this.fields.nameOf('next') };
   }
 
-  protected readNext(answer: Answer): ReturnType<ChainPager['readNext']> {
+  protected readNext(response: ParsedResponse): ReturnType<ChainPager['readNext']> {
     const { fields } = this;
-    const hasNext = fields.hasNext(answer);
-    const { link, isEndTold, isSilent } = this.#readsLinkHeader ? this.#fromLinkHeader(answer) : this.#fromMember(answer);
+    const hasNext = fields.hasNext(response);
+    const { link, isEndTold, isSilent } = this.#readsLinkHeader ? this.#fromLinkHeader(response) : this.#fromMember(response);
     const lacks = fields.lacking('hasNext', hasNext);
     if (hasNext === false) return { isEndTold: true };
     if (link === undefined) {
       if (hasNext === true) fields.fail('contradicting_envelope', `${fields.nameOf('hasNext')} is true, but no page is named`);
       return { isEndTold, isSilent, lacks };
     }
-    return { nextToken: this.#pathOf(link, answer), lacks };
+    return { nextToken: this.#pathOf(link, response), lacks };
   }
 
   override meaningOf(error: MusterError, state: ChainState): ErrorMeaning<ChainState> | undefined {
@@ -104,8 +105,8 @@ export class NextLinkPager extends ChainPager {
     );
   }
 
-  #fromMember(answer: Answer): ReadLink {
-    const next = this.fields.next(answer, LINK_MEMBERS);
+  #fromMember(response: ParsedResponse): ReadLink {
+    const next = this.fields.next(response, LINK_MEMBERS);
     return {
       link: next.kind === 'named' ? next.token : undefined,
       isEndTold: next.kind === 'none' && next.spelling !== 'other',
@@ -113,23 +114,23 @@ export class NextLinkPager extends ChainPager {
     };
   }
 
-  #fromLinkHeader({ headers, url }: Answer): ReadLink {
+  #fromLinkHeader({ headers, url }: ParsedResponse): ReadLink {
     const header = headers['link'];
     const links = header === undefined ? [] : parseLinkHeader(header);
     if (!links) return this.fields.fail('malformed_envelope', 'the Link header cannot be read as a whole (RFC 8288)');
-    const ofThisAnswer = links.filter(({ anchor }) => anchor === undefined || isSameAddress(anchor, url, this.#hosts));
-    const targets = [...new Set(ofThisAnswer.filter(isTo('next')).map(({ target }) => target))];
+    const ofThisResponse = links.filter(({ anchor }) => anchor === undefined || isSameAddress(anchor, url, this.#hosts));
+    const targets = [...new Set(ofThisResponse.filter(isTo('next')).map(({ target }) => target))];
     if (targets.length === 0 && links.some(isTo('next')))
       return this.fields.fail('malformed_envelope', 'the Link header names a next page, but of another address (anchor)');
     if (targets.length > 1) return this.fields.fail('malformed_envelope', 'the Link header names several next pages');
     return {
       link: targets[0],
       isEndTold: false,
-      isSilent: !PAGE_RELATIONS.some((relation) => ofThisAnswer.some(isTo(relation))),
+      isSilent: !PAGE_RELATIONS.some((relation) => ofThisResponse.some(isTo(relation))),
     };
   }
 
-  #pathOf(link: string | number, { rest, url }: Answer): string {
+  #pathOf(link: string | number, { rest, url }: ParsedResponse): string {
     const { fields } = this;
     const base = this.#readsLinkHeader ? url : baseOfLinks(rest, url, this.#hosts);
     const path = pathOfLink(String(link), { url, base, hosts: this.#hosts });

@@ -1,16 +1,9 @@
 import { isObject, plainName } from './around.js';
+import type { NoRecords } from './parsed-response.js';
 
-/**
- * The value that an answer has in the place of its array of records, where that is a spelling of "no records":
- * - `no-content`: it has no body and says so (status 204).
- * - `null`, `empty`: null, or an object without a member.
- * - `missing`: the place is not there.
- */
-export type NoRecords = 'no-content' | 'null' | 'empty' | 'missing';
-
-/** The value in the place of the records of an answer that has no array there; undefined where that is no spelling of "no records". */
-export function noRecordsAt(answer: unknown, path: readonly string[]): NoRecords | undefined {
-  let holder = answer;
+/** The value in the place of the records of a response that has no array there; undefined where that is no spelling of "no records". */
+export function noRecordsAt(response: unknown, path: readonly string[]): NoRecords | undefined {
+  let holder = response;
   for (const [depth, name] of path.entries()) {
     if (depth > 0 && holder === null) return 'missing';
     if (!isObject(holder)) return undefined;
@@ -18,13 +11,13 @@ export function noRecordsAt(answer: unknown, path: readonly string[]): NoRecords
     holder = (holder as Record<string, unknown>)[name];
   }
   if (holder === null) return 'null';
-  // An answer that is an empty object says nothing at all.
+  // A response that is an empty object says nothing at all.
   return path.length > 0 && isObject(holder) && Object.keys(holder).length === 0 ? 'empty' : undefined;
 }
 
-/** The fault of the place of the records of an answer without an array there, in a message's words. */
-export function noArrayAt(answer: unknown, path: readonly string[]): string {
-  let holder = answer;
+/** The fault of the place of the records of a response without an array there, in a message's words. */
+export function noArrayAt(response: unknown, path: readonly string[]): string {
+  let holder = response;
   for (const [depth, name] of path.entries()) {
     if (!isObject(holder) || !Object.hasOwn(holder, name)) return `${path.slice(0, depth + 1).join('.')} is missing`;
     holder = (holder as Record<string, unknown>)[name];
@@ -37,11 +30,11 @@ const ASIDE = new Set(['links', 'error', 'errors', 'warnings', 'messages', 'noti
 const MOST_DEPTH = 5;
 
 /**
- * The place of an array that may hold the records of an answer without any where the entry looks: one that holds something, or, with
- * `evenEmpty`, any. Named from the answer's root.
+ * The place of an array that may hold the records of a response without any where the entry looks: one that holds something, or, with
+ * `evenEmpty`, any. Named from the response's root.
  */
 export function arrayElsewhere(
-  answer: unknown,
+  response: unknown,
   evenEmpty: boolean,
   isPassedOver: (member: string) => boolean,
 ): string | undefined {
@@ -56,5 +49,5 @@ export function arrayElsewhere(
     }
     return undefined;
   };
-  return find(answer, '', 0);
+  return find(response, '', 0);
 }

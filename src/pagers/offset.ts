@@ -2,10 +2,12 @@ import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
 import { limitedEnd } from './doubt.js';
-import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
+import { EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, saidOfMore, withDoubts } from './inferred-end.js';
+import type { Envelope } from './page-envelope.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
+import type { ParsedResponse } from './parsed-response.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { refusedPage } from './refusal.js';
 import type { Here } from './signs-of-more.js';
@@ -124,8 +126,8 @@ export class OffsetPager implements Pager<OffsetState> {
       : { body: { [skipName]: skip, [takeName]: size } };
   }
 
-  readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope {
-    return readTotals(this.#fields, answer, ignoreTotals);
+  readEnvelope(response: ParsedResponse, ignoreTotals: boolean): Envelope {
+    return readTotals(this.#fields, response, ignoreTotals);
   }
 
   next(state: OffsetState, page: Page, received: Received): Advance<OffsetState> {

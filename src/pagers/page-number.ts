@@ -2,10 +2,12 @@ import { z } from 'zod';
 import type { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
 import { type Doubted, limitedEnd } from './doubt.js';
-import { type Answer, type Envelope, EnvelopeFields, type ListShape, readTotals } from './envelope.js';
+import { EnvelopeFields, type ListShape, readTotals } from './envelope.js';
 import { countFirstPages } from './first-page-again.js';
 import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, saidOfMore, withDoubts } from './inferred-end.js';
+import type { Envelope } from './page-envelope.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
+import type { ParsedResponse } from './parsed-response.js';
 import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
 import { type RefusedPage, refusedPage } from './refusal.js';
 import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
@@ -91,8 +93,8 @@ export class PageNumberPager implements Pager<PageNumberState> {
       : { body: { [pageName]: page, [sizeName]: size } };
   }
 
-  readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope {
-    return readTotals(this.#fields, answer, ignoreTotals);
+  readEnvelope(response: ParsedResponse, ignoreTotals: boolean): Envelope {
+    return readTotals(this.#fields, response, ignoreTotals);
   }
 
   next(state: PageNumberState, page: Page, received: Received): Advance<PageNumberState> {

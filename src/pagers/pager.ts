@@ -1,7 +1,8 @@
 import type { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
 import type { Doubted } from './doubt.js';
-import type { Answer, Envelope } from './envelope.js';
+import type { Envelope } from './page-envelope.js';
+import type { ParsedResponse } from './parsed-response.js';
 
 /** Any value that JSON can hold; a pager's state is one, because the state IS the checkpoint. */
 export type JsonObject = { readonly [key: string]: unknown };
@@ -83,7 +84,7 @@ export interface Pager<S extends JsonObject = JsonObject> {
    */
   ahead(state: S, skip: number, count: number): readonly PageInput[];
   /** What stands around a page's records. Throws MusterError `malformed_envelope` or `contradicting_envelope`. */
-  readEnvelope(answer: Answer, ignoreTotals: boolean): Envelope;
+  readEnvelope(response: ParsedResponse, ignoreTotals: boolean): Envelope;
   /** What asks for the page behind the one that ended the list, of `count` records; undefined where only that page could name another. */
   behind(state: S, count: number): PageInput | undefined;
   /** How the pages of a pass hang together, asked with the state whose page ended it. */

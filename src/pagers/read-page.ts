@@ -3,7 +3,6 @@ import { createHash } from 'node:crypto';
 import { MusterError } from '../core/errors.js';
 import type { TextSlice } from '../core/text-slice.js';
 import { BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
-import type { Envelope } from './envelope.js';
 import { IdReader, membersRead } from './id-reader.js';
 import { jsonFault } from './json-fault.js';
 import {
@@ -16,8 +15,10 @@ import {
 } from './json-scanner.js';
 import { MAX_DEPTH, type Span } from './json-text.js';
 import { KeyHashes } from './key-hashes.js';
-import { type NoRecords, noRecordsAt } from './no-records.js';
+import { noRecordsAt } from './no-records.js';
+import type { Envelope } from './page-envelope.js';
 import type { Pager } from './pager.js';
+import type { NoRecords } from './parsed-response.js';
 import { type UnstorableReason, unstorableReason } from './unstorable.js';
 import { noArray } from './unusable-page.js';
 
@@ -150,8 +151,8 @@ function readAround(
   const text = noRecords ? bytes : around(bytes, array);
   if (text.length > MOST_AROUND) throw tooMuchAround(format.resource, text.length);
   const rest: unknown = noRecords === 'no-content' ? undefined : JSON.parse(text.toString());
-  const answer = { rest, headers, url, count: array.records.length, noRecords, lastRecord };
-  return format.pager.readEnvelope(answer, format.ignoreTotals);
+  const parsed = { rest, headers, url, count: array.records.length, noRecords, lastRecord };
+  return format.pager.readEnvelope(parsed, format.ignoreTotals);
 }
 
 function tooMuchAround(resource: string, length: number): MusterError {
@@ -208,9 +209,9 @@ function* scanned(
   }
   const { array, isSuspicious } = found;
   if (array) return { array, isSuspicious, noRecords: undefined };
-  const answer: unknown = bytes.length > MOST_AROUND ? undefined : JSON.parse(bytes.toString());
-  const noRecords = noRecordsAt(answer, pager.dataPath);
-  if (noRecords === undefined) throw noArray(answer, resource, pager.dataPath);
+  const parsed: unknown = bytes.length > MOST_AROUND ? undefined : JSON.parse(bytes.toString());
+  const noRecords = noRecordsAt(parsed, pager.dataPath);
+  if (noRecords === undefined) throw noArray(parsed, resource, pager.dataPath);
   return nothingIn(bytes, noRecords);
 }
 

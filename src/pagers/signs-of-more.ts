@@ -1,5 +1,4 @@
 import {
-  type AnswerAround,
   briefly,
   isObject,
   type Member,
@@ -11,6 +10,7 @@ import {
   wholeNumber,
 } from './around.js';
 import { parseLinkHeader } from './link-header.js';
+import type { ParsedResponse } from './parsed-response.js';
 import { flagOf, nextOf } from './spellings.js';
 
 /** Names that lead to the next page, in lower case and without `_` and `-`. */
@@ -49,25 +49,25 @@ const DATE = /^(\d{4}-\d\d(-\d\d)?([T ]\d\d:.*)?|\d{1,2}[./]\d{1,2}[./]\d{4}.*|(
 const MOST_QUOTED = 80;
 
 /**
- * Finds whatever in the answer's headers and around its records (`membersAround`) may say that more records follow. Whether it does depends on where
+ * Finds whatever in the response's headers and around its records (`membersAround`) may say that more records follow. Whether it does depends on where
  * the page stands (`moreBehind`).
  */
 export function signsOfMore(
-  answer: Pick<AnswerAround, 'headers' | 'url'>,
+  response: Pick<ParsedResponse, 'headers' | 'url'>,
   around: readonly Member[][],
   isPassedOver: PassedOver,
 ): readonly Sign[] {
   const signs: Sign[] = [];
-  for (const members of [...around, membersOfHeaders(answer)]) {
+  for (const members of [...around, membersOfHeaders(response)]) {
     const pages = members.find(({ name, value }) => PAGES_NAMES.has(name) && wholeNumber(value) !== undefined)?.value;
     for (const each of members) signs.push(...signsIn(each), ...pageNumberIn(each, pages));
   }
-  signs.push(...linkToNext(answer), ...partOfMore(answer));
-  return signs.filter((sign) => !isPassedOver(sign.member) && !isHere(sign, answer.url));
+  signs.push(...linkToNext(response), ...partOfMore(response));
+  return signs.filter((sign) => !isPassedOver(sign.member) && !isHere(sign, response.url));
 }
 
 /** Whether some member around the records (`membersAround`), or a header, says that no more follow, be it in a spelling that says little else. */
-export function deniesMore(around: readonly Member[][], { headers }: Pick<AnswerAround, 'headers'> = { headers: {} }): boolean {
+export function deniesMore(around: readonly Member[][], { headers }: Pick<ParsedResponse, 'headers'> = { headers: {} }): boolean {
   const links = headers['link'] === undefined ? undefined : parseLinkHeader(headers['link']);
   if (links && !links.some(({ rel }) => rel.includes('next'))) return true;
   return [...around, membersOfHeaders({ headers })].flat().some(({ name, value }) => {
@@ -151,7 +151,7 @@ function pageNumberIn({ member, name, value }: Member, pages: unknown): Sign[] {
 }
 
 /** A Link header that cannot be read as a whole, and speaks of a next page, says that there is one. */
-function linkToNext({ headers }: Pick<AnswerAround, 'headers'>): Sign[] {
+function linkToNext({ headers }: Pick<ParsedResponse, 'headers'>): Sign[] {
   const { link } = headers;
   if (link === undefined) return [];
   const links = parseLinkHeader(link);
@@ -160,7 +160,7 @@ function linkToNext({ headers }: Pick<AnswerAround, 'headers'>): Sign[] {
 }
 
 /** A Content-Range (RFC 9110, 14.4) that ends before its length. */
-function partOfMore({ headers }: Pick<AnswerAround, 'headers'>): Sign[] {
+function partOfMore({ headers }: Pick<ParsedResponse, 'headers'>): Sign[] {
   const range = headers['content-range'];
   const [, last, length] = /-\s*(\d{1,15})\s*\/\s*(\d{1,15})/.exec(range ?? '') ?? [];
   return Number(last) + 1 < Number(length) ? [{ member: 'header content-range', value: range!, kind: 'flag' }] : [];

@@ -1,9 +1,9 @@
 import { isUtf8 } from 'node:buffer';
 import { atOnce, BYTES_A_TURN, nextTurn } from '../core/turns.js';
-import type { Envelope } from '../pagers/envelope.js';
 import { arrayStart, scanJson } from '../pagers/json-scanner.js';
 import { type Span, skipSpace } from '../pagers/json-text.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
+import type { Envelope } from '../pagers/page-envelope.js';
 import {
   around,
   type PageFormat,
@@ -54,8 +54,8 @@ export async function recognize(
     // Another array there, behind the first one, is the one that counts.
     if (atOnce(scanJson(rest, pager.dataPath, []))?.array?.start !== start) return undefined;
     const count = records.page.keys.length;
-    const answer = { rest: JSON.parse(rest.toString()), headers, url, count, lastRecord: () => undefined };
-    return { ...pager.readEnvelope(answer, format.ignoreTotals), ...records };
+    const parsed = { rest: JSON.parse(rest.toString()), headers, url, count, lastRecord: () => undefined };
+    return { ...pager.readEnvelope(parsed, format.ignoreTotals), ...records };
   } catch {
     return undefined;
   }

@@ -1,27 +1,26 @@
+import type { ParsedResponse } from '../pagers/parsed-response.js';
+
+type Around = Pick<ParsedResponse, 'rest' | 'headers'>;
+
 /** Names that lead to another page, and flags that say that there is one, wherever they stand beside the records. */
 const LEADS_ON = /(^|[^a-z])next$|next[-_]?(page|cursor|token|link|url|uri|href|batch|set)|continuation|skiptoken/i;
 const SAYS_MORE = /^(has|is)?[-_]?(next|more|truncated|incomplete)/i;
 const NOTHING = /^(|null|none|false|no|0|-?1|\d{4}-\d\d-\d\d.*)$/i;
 
-interface AnswerAround {
-  readonly rest: unknown;
-  readonly headers: Readonly<Record<string, string>>;
-}
-
 /**
  * A member or header that says that more records follow, by rules of the second reader's own: were walks and it to know the same names alone, neither would find
  * what the other overlooks. It knows fewer places, and any name that is like one of these. `ignored`: what the entry says to mean nothing.
  */
-export function ownSignOfMore(answer: AnswerAround, ignored: readonly string[]): string | undefined {
-  const found = placesOf(answer).find(([place, value]) => {
+export function ownSignOfMore(response: Around, ignored: readonly string[]): string | undefined {
+  const found = placesOf(response).find(([place, value]) => {
     return !ignored.some((each) => place === each || place.startsWith(`${each}.`)) && saysMore(nameIn(place), value);
   });
   return found?.[0];
 }
 
 /** Whether a member or header of such a name is there, and says that none follow; so does a Link header without a next one, and a page number without a later one. */
-export function ownSignOfEnd(answer: AnswerAround): boolean {
-  return placesOf(answer).some(([place, value]) => {
+export function ownSignOfEnd(response: Around): boolean {
+  return placesOf(response).some(([place, value]) => {
     const name = nameIn(place);
     if (name === 'link') return typeof value === 'string' && !saysMore(name, value);
     const isOfPaging = LEADS_ON.test(name) || SAYS_MORE.test(name) || /^(total[-_]?)?pages$/i.test(name);
@@ -30,7 +29,7 @@ export function ownSignOfEnd(answer: AnswerAround): boolean {
 }
 
 /** The members at the top and one level below, and the headers. */
-function placesOf({ rest, headers }: AnswerAround): readonly [place: string, value: unknown][] {
+function placesOf({ rest, headers }: Around): readonly [place: string, value: unknown][] {
   const top = members(rest);
   return [
     ...Object.entries(headers).map(([name, value]): [string, unknown] => [`header ${name}`, value]),

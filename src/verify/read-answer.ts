@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer';
 import { isMusterError, MusterError } from '../core/errors.js';
 import { atOnce, BYTES_A_TURN, ITEMS_A_TURN } from '../core/turns.js';
 import { idParts } from '../pagers/id-candidate.js';
-import type { NoRecords } from '../pagers/no-records.js';
+import type { NoRecords } from '../pagers/parsed-response.js';
 
 /** A page as the second reader sees it. */
 export interface ResponseRead {

@@ -1,7 +1,7 @@
 import { inTurns } from '../core/turns.js';
 import type { LedgerEntry } from '../mirror/ledger-entry.js';
-import { type Envelope, envelopeOf } from '../pagers/envelope.js';
 import type { KeyHashes } from '../pagers/key-hashes.js';
+import { type Envelope, envelopeOf } from '../pagers/page-envelope.js';
 import type { Page } from '../pagers/pager.js';
 import { type PageFormat, type PageResponse, type ReceivedRecord, type RejectedRecord, readPage } from '../pagers/read-page.js';
 

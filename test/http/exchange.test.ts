@@ -47,7 +47,7 @@ test.each([8_192, 65_536])('what the socket read into is given back, and a pool 
   for (const part of parts) exchange.onResponseData(undefined, part);
   exchange.onResponseEnd();
   expect(parts.map(({ length }) => length)).toEqual([65_036, 65_536, 100, 100]);
-  expect(String((await exchange.answer).body)).toBe(body);
+  expect(String((await exchange.response).body)).toBe(body);
   expect(parts.map(({ length }) => length)).toEqual([0, 0, 0, 100]);
 });
 
@@ -63,7 +63,7 @@ test('memory that was read into is given back while the rest is still to come, w
     expect(parts.map((part) => part.length)).toEqual([left, left, left, left, 50_000]);
     exchange.onResponseData(undefined, parts[4]!);
     exchange.onResponseEnd();
-    expect(String((await exchange.answer).body)).toBe(body);
+    expect(String((await exchange.response).body)).toBe(body);
     expect(parts.map((part) => part.length)).toEqual([0, 0, 0, 0, 0]);
   }
 });
