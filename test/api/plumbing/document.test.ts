@@ -1,27 +1,36 @@
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { ERROR_CODES, type ErrorCode } from '../../../src/core/errors.js';
 import { type AdminFixture, startAdmin } from '../admin-fixture.js';
 
-const document = readFileSync(new URL('../../../docs/admin-api.md', import.meta.url), 'utf8');
+const PROJECT = fileURLToPath(new URL('../../..', import.meta.url));
+/** configuration.md also names calls of the service, which have the same form. */
+const DOCUMENTS = readdirSync(join(PROJECT, 'docs'), { recursive: true, encoding: 'utf8' })
+  .filter((file) => file.endsWith('.md') && file !== 'configuration.md')
+  .map((file) => join(PROJECT, 'docs', file));
 let admin: AdminFixture;
 beforeAll(async () => {
   admin = await startAdmin();
 });
 afterAll(() => admin.stop());
 
-test('docs/admin-api.md names every call that the server describes, and no other', async () => {
+test('every call that a document names is one that the server describes', async () => {
   const { paths } = (await admin.call('GET', '/api/openapi.json')).json as { paths: Record<string, object> };
-  const served = Object.entries(paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`),
+  const served = new Set(
+    Object.entries(paths).flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`)),
   );
-  const named = new Set<string>();
-  // "`POST /a/b` · `/c`" stands for POST /a/b and POST /a/c.
-  for (const [, method, path, others] of document.matchAll(/`(GET|POST|DELETE) (\/[\w/{}.-]+)[^`]*`((?: · `\/\w+`)*)/g)) {
-    named.add(`${method} ${path}`);
-    for (const [, last] of others!.matchAll(/`(\/[\w-]+)`/g)) named.add(`${method} ${path!.replace(/\/\w+$/, last!)}`);
-  }
-  expect([...named].toSorted()).toEqual(served.toSorted());
+  const named = DOCUMENTS.flatMap((file) =>
+    [
+      ...readFileSync(file, 'utf8').matchAll(
+        /`((?:GET|POST|DELETE) \/(?:api|healthz|readyz|metrics|\.well-known)[\w/{}.-]*)[^`]*`/g,
+      ),
+    ].map(([, call]) => ({ file, call: call! })),
+  );
+  expect(named.length).toBeGreaterThan(60);
+  const described = ['GET /api/openapi.json', 'GET /api/docs'];
+  expect(named.filter(({ call }) => !served.has(call) && !described.includes(call))).toEqual([]);
 });
 
 interface Operation {
