@@ -121,6 +121,20 @@ describe('documents', () => {
     expect(dead).toEqual([]);
   });
 
+  // Decisions are history, and name files of their time.
+  test('name only source files and folders that exist', () => {
+    const named = documents
+      .filter((document) => !/^docs\/decisions\/|^CHANGELOG/.test(document))
+      .flatMap((document) =>
+        [...read(document).matchAll(/`((?:src|test|scripts|examples|docker)\/[\w./-]*\w\/?)`/g)].map(([, file]) => ({
+          document,
+          file: file!,
+        })),
+      );
+    expect(named.length).toBeGreaterThan(50);
+    expect(named.filter(({ file }) => !existsSync(path.join(PROJECT, file)))).toEqual([]);
+  });
+
   test('list every decision record, numbered without a gap', () => {
     const records = readdirSync(path.join(PROJECT, 'docs/decisions')).toSorted();
     expect(records.map((record) => record.slice(0, 5))).toEqual(records.map((_, i) => `${String(i + 1).padStart(4, '0')}-`));
