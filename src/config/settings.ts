@@ -98,12 +98,12 @@ export const SETTINGS = z.object({
     example: '120',
   }),
   VERIFY_SHARE_PER_NIGHT: optional(value.share, {
-    help: 'Share of the companies whose mirror is compared with the service each night, behind their sync, in turn.',
-    unset: 'none is, unless somebody asks',
+    help: 'Share of the companies whose mirror is compared with the service each night, after their sync, in turn.',
+    unset: 'none, unless a person asks',
     example: '3%',
   }),
   STALE_AFTER_HOURS: defaulted(value.wholeNumber(1, 8_760), '26', {
-    help: 'Age of the last proof of a list from which on it is late.',
+    help: 'Age of its last proof at which a list becomes late.',
     example: '50',
   }),
   REFRESH_MARGIN_SECONDS: optional(value.wholeNumber(0, 86_400), {
@@ -126,19 +126,19 @@ export const SETTINGS = z.object({
   }),
   HEARTBEAT_URL: optional(value.httpsUrl, {
     help: 'Address that is asked by GET once the first worker lives, then once a minute for the whole installation, while a worker lives and every sweep is in time: for a monitor that alarms on silence ([notifications](notifications.md#silence)). https unless on loopback.',
-    unset: 'nobody is told of silence',
+    unset: 'silence is not reported',
     example: 'https://monitor.example.com/ping/muster',
     secret: true,
   }),
   NOTIFY_WEBHOOK_URL: optional(value.httpsUrl, {
     help: 'Address that is told of what a person should know; https unless on loopback.',
-    unset: 'nobody is told',
+    unset: 'no notification is sent',
     example: 'https://hooks.example.com/muster',
     secret: true,
   }),
   NOTIFY_WEBHOOK_SECRET: optional(value.longSecret, {
-    help: 'Signs what is sent there: at least 16 characters without spaces.',
-    unset: 'nobody is told',
+    help: 'Signs the notifications: at least 16 characters without spaces.',
+    unset: 'no notification is sent',
     example: 'a-long-random-text-for-signing',
     secret: true,
   }),

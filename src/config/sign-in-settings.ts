@@ -5,10 +5,10 @@ import * as value from './setting-values.js';
 /** How people sign in to the control room by OpenID Connect, without the prefix of the variables. */
 export function signInSettings() {
   const unset = 'people sign in with tokens alone';
-  const nobody = 'it is given to nobody';
+  const noOne = 'no one has this role';
   return {
     ISSUER: optional(value.issuer, {
-      help: 'Issuer by which people sign in to the control room; https unless on loopback.',
+      help: 'Issuer at which people sign in to the control room; https unless on loopback.',
       unset,
       example: 'https://login.example.com/realms/staff',
     }),
@@ -28,16 +28,20 @@ export function signInSettings() {
       example: 'realm_access.roles',
     }),
     ADMINS: optional(value.list, {
-      help: 'Values of that claim, comma separated, of which one makes a person admin.',
-      unset: nobody,
+      help: 'Comma-separated claim values; a person with any of them is an admin.',
+      unset: noOne,
       example: 'muster-admins',
     }),
     OPERATORS: optional(value.list, {
-      help: 'Values of which one makes a person operator.',
-      unset: nobody,
+      help: 'Comma-separated claim values; a person with any of them is an operator.',
+      unset: noOne,
       example: 'muster-operators,on-call',
     }),
-    VIEWERS: optional(value.list, { help: 'Values of which one makes a person viewer.', unset: nobody, example: 'staff' }),
+    VIEWERS: optional(value.list, {
+      help: 'Comma-separated claim values; a person with any of them is a viewer.',
+      unset: noOne,
+      example: 'staff',
+    }),
     NAME_CLAIM: optional(z.string(), {
       help: 'Claim with the name under which the audit has a person.',
       unset: 'the first there is of `preferred_username`, `email` and `sub`',
