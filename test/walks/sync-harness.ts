@@ -19,6 +19,7 @@ import { Runs } from '../../src/runs/runs.js';
 import type { Sandbox } from '../../src/sandbox/sandbox.js';
 import type { Comparisons } from '../../src/walks/comparison.js';
 import { WalkStore } from '../../src/walks/walk-store.js';
+import { hurriedClock } from '../support/hurried-clock.js';
 import { testSuppressions } from '../support/suppressions.js';
 import { projectComparisons } from './comparisons.js';
 
@@ -148,7 +149,7 @@ export function syncHarness(
 export function foreignHarness(db: Database, url: URL, endpoints: readonly Endpoint[]) {
   const token: Secret = new Secret('a.b.c');
   const tokens: TokenSource = { get: async () => token, renew: async () => token, refused: async () => {} };
-  const harness = syncHarness(db, { url, tokens }, endpoints);
+  const harness = syncHarness(db, { url, tokens }, endpoints, { clock: hurriedClock });
   /** Onboards the company where it is not. */
   async function connect(companyId: string): Promise<CompanyKey> {
     const company: CompanyKey = { environment: 'test', companyId };
