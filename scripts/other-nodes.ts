@@ -77,9 +77,9 @@ function testFiles(): string[] {
 /** The program that npm has brought for this machine. */
 function binary(name: string): string {
   const folder = `node${name}-${process.platform}-${process.arch}`;
-  const found = path.join(checkout, 'test/nodes/node_modules', folder, 'bin/node');
+  const found = path.join(checkout, name === '24' ? 'test/node-24' : 'test/nodes', 'node_modules', folder, 'bin/node');
   if (existsSync(found)) return found;
-  throw new Error(`${found} is missing: npm has no Node ${name} for this machine, or \`npm ci --prefix test/nodes\` did not run`);
+  throw new Error(`${found} is missing: npm has no Node ${name} for this machine, or \`npm ci --prefix\` did not run there`);
 }
 
 function version(node: string): string {
