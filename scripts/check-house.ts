@@ -1,9 +1,10 @@
 // Checks the rules of the house that neither the compiler nor the ranks of rooms express: names and sizes of files, where SQL may stand, who
-// may take an advisory lock, and who may ask for the style of a pager. usage: tsx scripts/check-house.ts [folder]; one line a violation, exit code 1 when there are any.
+// may take an advisory lock, who may ask for the style of a pager, and plain English (`plain-english.ts`). usage: tsx scripts/check-house.ts [folder]; one line a violation, exit code 1 when there are any.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import ts from 'typescript';
 import { PAGER_STYLES } from '../src/pagers/registry.js';
+import { plainEnglishViolations } from './plain-english.js';
 
 const root = process.argv[2] ?? process.cwd();
 
@@ -69,9 +70,8 @@ function sizeViolations(lines: ReadonlyMap<string, number>): string[] {
   ];
 }
 
-/** What the text of a file does that only other rooms may do. */
-function textViolations(file: string, text: string): string[] {
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+/** Finds SQL, questions about styles, locks and imports that only other rooms may have. */
+function textViolations(file: string, source: ts.SourceFile): string[] {
   const lines = new Map<string, Set<number>>();
   const visit = (node: ts.Node): void => {
     const rules = [
@@ -120,8 +120,11 @@ const texts = new Map(sourceFiles('src').map((file) => [file, readFileSync(path.
 const violations = [
   ...['src', 'test', 'bench', 'scripts'].flatMap(sourceFiles).flatMap(nameViolations),
   ...sizeViolations(new Map([...texts].map(([file, text]) => [file, text.trimEnd().split('\n').length]))),
-  ...[...texts].flatMap(([file, text]) => textViolations(file, text)),
+  ...[...texts].flatMap(([file, text]) => {
+    const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+    return [...textViolations(file, source), ...plainEnglishViolations(file, source)];
+  }),
 ];
 for (const violation of violations) console.error(violation);
 if (violations.length > 0) process.exitCode = 1;
-else console.log('house: names, sizes, SQL and pager styles are in order');
+else console.log('house: names, sizes, SQL, pager styles and comments are in order');

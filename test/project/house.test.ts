@@ -7,7 +7,7 @@ import { describe, expect, test } from 'vitest';
 
 const PROJECT = fileURLToPath(new URL('../..', import.meta.url));
 
-/** What `npm run check:house` says of a tree of files. */
+/** Runs `npm run check:house` on a tree of files. */
 function checked(tree: Record<string, string>): { violations: string[]; code: number | null } {
   const folder = mkdtempSync(path.join(tmpdir(), 'house-'));
   try {
@@ -58,6 +58,14 @@ const WRONG: Readonly<Record<string, { text?: string; rule: string }>> = {
   'src/walks/member.ts': { text: 'if (pager.style !== other) go();', rule: STYLE },
   'src/runs/case.ts': { text: "switch (x) { case 'next-link': go(); }", rule: STYLE },
   'src/runs/destructured.ts': { text: 'const { style } = pager;', rule: STYLE },
+  'src/sample/what.ts': { text: '/** What a run has read. */\nexport {};', rule: 'a comment begins with "What"' },
+  'src/sample/same.ts': { text: 'go(); // The same for pages', rule: 'a comment begins with "The same"' },
+  'src/sample/member.ts': { text: 'interface A {\n  /**\n   * Of each page.\n   */\n  b: 1;\n}', rule: 'begins with "Of"' },
+  'src/sample/page.tsx': { text: 'const a = <p>{/* So it ends. */}</p>;', rule: 'a comment begins with "So"' },
+  'src/sample/nobody.ts': { text: "say('Nobody asked.');", rule: '"nobody": name who it is: "no process"' },
+  'src/sample/broken.ts': { text: '/* It reads as\n * far as it can. */', rule: '"as far as": write "if" or "up to"' },
+  'src/sample/template.ts': { text: 'say(`${a} ends for good`);', rule: '"for good": write "permanently"' },
+  'src/sample/text.tsx': { text: 'const a = <p>Ask anew.</p>;', rule: '"anew": write "again"' },
   'src/runs/table.ts': { text: 'const limit = LIMITS[pager.style];', rule: STYLE },
 };
 
@@ -70,6 +78,7 @@ describe('the rules of the house', () => {
 
   test('say where, and fail the check', () => {
     expect(violations).toContain(`src/runs/raw.ts:2: ${HOME}`);
+    expect(violations).toContainEqual(expect.stringContaining('src/sample/member.ts:2: a comment begins'));
     expect(code).toBe(1);
   });
 
@@ -77,6 +86,14 @@ describe('the rules of the house', () => {
     const tree = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`src/core/file-${i}.ts`, 'export {};\n'.repeat(19)]));
     expect(checked(tree).violations).toEqual([expect.stringContaining('src: 30 files are under 20 lines')]);
     expect(checked({ ...tree, 'src/core/file-0.ts': 'export {};\n'.repeat(20) })).toEqual({ violations: [], code: 0 });
+  });
+
+  test('take comments with a subject, whatever their later lines begin with', () => {
+    const tree = {
+      'src/sample/a.ts': '// The walk reads pages\n// Of lists. What a page holds, it keeps.\nnobody();',
+      'src/sample/b.ts': "const a = '// Of strings';\nconst b = `// What a template holds`;\n/** Aside. Sorts by name. */",
+    };
+    expect(checked(tree)).toEqual({ violations: [], code: 0 });
   });
 
   test('take SQL and styles where they belong, and words that only look like them', () => {
