@@ -15,12 +15,11 @@ interface Settings {
   readonly exports?: ExportSettings;
 }
 
-/** The faults of settings that the catalogue needs and that are not there. */
+/** The faults for settings that the catalogue needs and that are missing. */
 export function missingFor(settings: Settings, catalogue: Catalogue): Fault[] {
   return [...missingPrivacyKey(settings, catalogue), ...missingBases(settings, catalogue)];
 }
 
-/** The fault of a catalogue that hashes, where there is no key to hash with. */
 function missingPrivacyKey({ privacyKey }: Settings, { endpoints }: Catalogue): Fault[] {
   const { resource } = endpoints.find(({ privacy }) => needsKey(privacy?.rules)) ?? {};
   if (privacyKey || resource === undefined) return [];
@@ -28,7 +27,7 @@ function missingPrivacyKey({ privacyKey }: Settings, { endpoints }: Catalogue): 
   return [{ where: 'MUSTER_PRIVACY_KEY', problem, example: helpOf('MUSTER_PRIVACY_KEY').example }];
 }
 
-/** The resources of EXPORT_RESOURCES that the catalogue does not have. */
+/** The faults for resources of EXPORT_RESOURCES that the catalogue does not have. */
 export function unknownResources({ exports }: Settings, { get, endpoints }: Catalogue): Fault[] {
   const known = endpoints.map(({ resource }) => resource).join(', ');
   const { example } = helpOf('EXPORT_RESOURCES');

@@ -19,11 +19,10 @@ import { type ShownSetting, showSettings } from './shown-settings.js';
 import { fileOf, textOf } from './variables.js';
 
 export interface Config {
-  /** Folder of what Muster keeps beside the database: embedded server, generated keys and token. */
+  /** Folder for everything outside the database: embedded server, generated keys and token. */
   readonly home: string;
-  /** INSTALLATION. */
   readonly installation?: string;
-  /** A file. */
+  /** Path of a file. */
   readonly tokenJournal?: string;
   /** Unset: an embedded PostgreSQL under `home`. */
   readonly databaseUrl?: string;
@@ -34,52 +33,52 @@ export interface Config {
   readonly publicUrl: URL;
   /** Unset: generated under `home`. */
   readonly adminToken?: Secret;
-  /** What scrapers must bear. Unset: anybody may scrape. */
+  /** Bearer token for scrapers. Unset: anyone may scrape. */
   readonly metricsToken?: Secret;
-  /** The first encrypts, all decrypt. Unset, which only the embedded database allows: generated under `home`. */
+  /** The first encrypts, all decrypt. Unset, which is allowed only with the embedded database: generated under `home`. */
   readonly encryptionKeys?: readonly EncryptionKey[];
-  /** Base64 of 32 bytes. Unset, which only a catalogue without `hash` rules allows: there is none. */
+  /** Base64 of 32 bytes. May be unset only if the catalogue has no `hash` rules. */
   readonly privacyKey?: Secret;
-  /** Base64 of the 32 bytes of an Ed25519 key. Unset: it follows from the first of the encryption keys. */
+  /** Base64 of the 32 bytes of an Ed25519 key. Unset: derived from the first encryption key. */
   readonly signingKey?: Secret;
-  /** Unset: people sign in to the control room with tokens alone. */
+  /** Unset: people sign in to the control room with tokens only. */
   readonly oidc?: OidcSettings;
   readonly providers: Partial<Record<Environment, ProviderSettings>>;
   readonly cataloguePath?: string;
   readonly schedule: { readonly cron: string; readonly timezone: string; readonly spreadMinutes: number };
-  /** Share of the companies that are verified each night. Unset: none. */
+  /** Share of the companies that is verified each night. Unset: none. */
   readonly verifySharePerNight?: number;
-  /** Hours after its last proof from which on a list is late. */
+  /** A list is late this many hours after its last proof. */
   readonly staleAfterHours: number;
   readonly refreshMarginSeconds?: number;
-  /** Who is told of what a person should know. Unset: nobody. */
-  /** Where probes are answered. */
+  /** Port that answers probes. Unset: none. */
   readonly probePort?: number;
-  /** The address is asked once a minute while all is well. */
+  /** Requested once a minute while all is well. */
   readonly heartbeatUrl?: URL;
+  /** Receives notifications. Unset: none are sent. */
   readonly webhook?: { readonly url: URL; readonly secret: Secret };
-  /** Companies that one worker walks side by side. */
+  /** Companies that one worker walks concurrently. */
   readonly workerConcurrency: number;
   /** Longest silence of the service within one request. */
   readonly requestTimeoutSeconds: number;
-  /** Of one worker, for answers of the service. Unset: what follows from the memory that the process has. */
+  /** Memory of one worker for responses of the service. Unset: derived from the memory of the process. */
   readonly answerMemoryBytes?: number;
   /** Unset: nights are not exported. */
   readonly exports?: ExportSettings;
-  /** The ways to everything that is asked by HTTP. */
+  /** Proxies for all outgoing HTTP requests. */
   readonly proxies: Proxies;
   readonly changeRetentionDays?: number;
   readonly runRetentionDays: number;
   readonly auditRetentionDays: number;
   readonly quarantineRetentionDays: number;
   readonly logLevel: string;
-  /** All of them, for people to look at. */
+  /** All settings, for people to read. */
   readonly shown: readonly ShownSetting[];
   readonly logFormat: LogFormat;
 }
 
 /**
- * Reads the settings; an empty variable counts as unset. Throws FaultsError `invalid_configuration` with every fault, and never with a
+ * Reads the settings; an empty variable counts as unset. Throws FaultsError `invalid_configuration` with every fault but without any
  * value.
  */
 export function loadConfig(env: NodeJS.ProcessEnv): Config {
@@ -94,7 +93,7 @@ function requireNone(faults: readonly Fault[]): void {
   throw new FaultsError('invalid_configuration', `Muster cannot start: ${count}.`, faults);
 }
 
-/** The settings with every fault of theirs. What is wrong counts as unset: not to start with, but to look at the rest. */
+/** The settings with all their faults. A wrong setting counts as unset, so that the others can still be examined. */
 export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; readonly faults: readonly Fault[] } {
   const faults: Fault[] = [];
   const texts = textsOf(env, faults);
@@ -108,7 +107,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
     fault(name as SettingName, problems.join('; '));
     wrong.add(name);
   }
-  // What is wrong counts as unset from here on, so that the rules between settings are checked as well.
+  // A wrong setting counts as unset from here on, so that the rules between settings are checked as well.
   const values = read.data ?? SETTINGS.parse({ ...texts, ...Object.fromEntries([...wrong].map((name) => [name, undefined])) });
   for (const secret of [env.AWS_SECRET_ACCESS_KEY, env.AWS_SESSION_TOKEN]) registerSecret(secret ?? '', { lasting: true });
   for (const url of [values.DATABASE_URL, values.REDIS_URL, texts.HTTPS_PROXY, texts.HTTP_PROXY])
@@ -122,7 +121,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
   if (webhook.some(isSet)) for (const name of webhook) missing(name, `; ${webhook.join(' and ')} are set together`);
 
   if (isSet('EXPORT_FORMAT') || isSet('EXPORT_RESOURCES') || isSet('EXPORT_REQUIRE_VERIFIED'))
-    missing('EXPORT_TO', '; EXPORT_FORMAT, EXPORT_RESOURCES and EXPORT_REQUIRE_VERIFIED say nothing without it');
+    missing('EXPORT_TO', '; EXPORT_FORMAT, EXPORT_RESOURCES and EXPORT_REQUIRE_VERIFIED have no effect without it');
 
   function providerOf(environment: Environment): ProviderSettings | undefined {
     const prefix = environment === 'production' ? 'PRODUCTION' : 'TEST';
@@ -137,7 +136,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
       missing(name, `; the ${environment} environment is configured by ${needed.join(', ')} together, or by none of them`);
     }
     const callback = callbackUrl({ publicUrl });
-    if (!isSafe(callback)) missing(redirect, ', and PUBLIC_URL/oauth/callback, which stands in for it, is not https');
+    if (!isSafe(callback)) missing(redirect, ', and PUBLIC_URL/oauth/callback, its default, is not https');
     const { [needed[0]]: baseUrl, [needed[1]]: authUrl, [needed[2]]: clientId, [needed[3]]: clientSecret } = values;
     if (!baseUrl || !authUrl || !clientId || !clientSecret) return undefined;
     const { [optional[1]]: scope, [optional[2]]: requestsPerSecond, [optional[3]]: maxConcurrentRequests } = values;
@@ -158,7 +157,7 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
     if (![...needed, ...roles, 'OIDC_SCOPE', 'OIDC_ROLE_CLAIM', 'OIDC_NAME_CLAIM'].some((name) => isSet(name as SettingName)))
       return undefined;
     for (const name of needed) missing(name, `; people sign in by OpenID Connect with ${needed.join(', ')} together`);
-    if (!roles.some(isSet)) fault(roles[0], `is missing, and so are ${roles[1]} and ${roles[2]}: nobody could sign in`);
+    if (!roles.some(isSet)) fault(roles[0], `is missing, and so are ${roles[1]} and ${roles[2]}: no person could sign in`);
     if (!isSafe(signInCallback(publicUrl)))
       fault('PUBLIC_URL', 'must be https, unless its host is loopback, where people sign in by OpenID Connect');
     const {
@@ -218,20 +217,20 @@ export function readConfig(env: NodeJS.ProcessEnv): { readonly config: Config; r
   return { config, faults };
 }
 
-/** The texts of the variables that are set, trimmed; that of a secret also from the file that NAME_FILE names. */
+/** The trimmed texts of the variables that are set. A secret may also come from the file that NAME_FILE names. */
 function textsOf(env: NodeJS.ProcessEnv, faults: Fault[]): Partial<Record<SettingName, string>> {
   const texts: Partial<Record<SettingName, string>> = {};
   for (const name of SETTING_NAMES) {
     const [text, file] = [textOf(env, name), fileOf(env, name)];
     if (text) texts[name] = text;
     if (!file) continue;
-    const problem = text ? `is set beside ${name}; set one of them` : readInto(texts, name, file);
+    const problem = text ? `is set together with ${name}; set only one of them` : readInto(texts, name, file);
     if (problem) faults.push({ where: `${name}_FILE`, problem, example: `/run/secrets/${name.toLowerCase()}` });
   }
   return texts;
 }
 
-/** Returns what is wrong with the file. */
+/** Returns the problem with the file, if there is one. */
 function readInto(texts: Partial<Record<SettingName, string>>, name: SettingName, file: string): string | undefined {
   try {
     const text = readFileSync(file, 'utf8').trim();
@@ -244,8 +243,8 @@ function readInto(texts: Partial<Record<SettingName, string>>, name: SettingName
 }
 
 /**
- * The settings of a process that serves, and not only reads them to find one that does. Throws FaultsError with every fault of the
- * settings and of the catalogue at once: `invalid_configuration`, or `invalid_catalogue` where the settings are right.
+ * The settings of a serving process, checked together with the catalogue. Throws FaultsError with every fault of both at once:
+ * `invalid_configuration`, or `invalid_catalogue` if the settings are right.
  */
 export function loadServerConfig(env: NodeJS.ProcessEnv): Config {
   const { config, faults } = readConfig(env);
@@ -262,12 +261,12 @@ export function loadServerConfig(env: NodeJS.ProcessEnv): Config {
   return config;
 }
 
-/** Without the members that are undefined. */
+/** Leaves out members that are undefined. */
 function present<T extends object>(members: T): { [Name in keyof T]?: Exclude<T[Name], undefined> } {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined)) as never;
 }
 
-/** Where the service sends people back to, unless a redirect URI says another place. */
+/** The address to which the service sends people back, unless a redirect URI is set. */
 export function callbackUrl({ publicUrl }: Pick<Config, 'publicUrl'>): URL {
   return new URL(`${withoutSlash(publicUrl)}/oauth/callback`);
 }

@@ -4,12 +4,12 @@ import type { Fault } from '../core/errors.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import { safeUrl } from './setting-values.js';
 
-// Further hosts of the API behind one authorization: PRODUCTION_BASE_URL_<NAME> and TEST_BASE_URL_<NAME>.
+// This file reads further hosts of the API that share one authorization: PRODUCTION_BASE_URL_<NAME> and TEST_BASE_URL_<NAME>.
 
 const VARIABLE = /^(PRODUCTION|TEST)_BASE_URL_(.+)$/;
 const EXAMPLE = 'https://numbers.example.com';
 
-/** The variables of both environments that are set. */
+/** The variables that are set, of both environments. */
 export function baseVariables(env: NodeJS.ProcessEnv): { readonly name: string; readonly value: string }[] {
   return Object.entries(env).flatMap(([name, text]) => {
     const value = text?.trim();
@@ -17,7 +17,7 @@ export function baseVariables(env: NodeJS.ProcessEnv): { readonly name: string; 
   });
 }
 
-/** The bases of one environment by their names in the catalogue, and what is wrong with its variables. */
+/** The bases of one environment by their names in the catalogue, and the faults of its variables. */
 export function readBases(env: NodeJS.ProcessEnv, environment: Environment): { bases: Record<string, URL>; faults: Fault[] } {
   const bases: Record<string, URL> = {};
   const faults: Fault[] = [];
@@ -37,7 +37,7 @@ export function readBases(env: NodeJS.ProcessEnv, environment: Environment): { b
   return { bases, faults };
 }
 
-/** The faults of a catalogue whose entries name bases that a configured environment does not have. */
+/** The faults for bases that the catalogue names and a configured environment does not have. */
 export function missingBases(
   { providers }: { readonly providers: Partial<Record<Environment, ProviderSettings>> },
   { endpoints }: Catalogue,

@@ -7,9 +7,9 @@ import { registerSecret } from '../observability/secret-registry.js';
 import type { Config } from './config.js';
 
 const EXPOSED =
-  'others could read the admin token, and no longer can: if they may have, delete the file, and the next start makes a new one';
+  'other users could read the admin token until now: if one may have, delete the file, and the next start makes a new token';
 
-/** The file that keeps the admin token when no variable gives one. */
+/** The file of the admin token if no variable sets one. */
 export function adminTokenPath({ home }: Pick<Config, 'home'>): string {
   return join(home, 'admin-token');
 }
@@ -21,8 +21,8 @@ function encryptionKeyPath({ home }: Pick<Config, 'home'>): string {
 const KEPT_KEY_ID = 'home';
 
 /**
- * The token of the configuration, or one that is made at first use and kept under `home`. Warns where others could read it there. Throws
- * `invalid_configuration`.
+ * The admin token of the configuration, or one that is generated at first use and kept under `home`. Warns if other users could read it there.
+ * Throws `invalid_configuration`.
  */
 export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>, logger?: Pick<Logger, 'warn'>): Promise<Secret> {
   const generate = () => randomBytes(32).toString('base64url');
@@ -33,8 +33,8 @@ export async function adminToken(config: Pick<Config, 'home' | 'adminToken'>, lo
 }
 
 /**
- * The keys of the configuration. Where it has none, which only the embedded database allows, one key that is made at first use and kept
- * beside that database. Throws `invalid_configuration`.
+ * The keys of the configuration. If it has none, which is allowed only with the embedded database, one key is generated at first use and
+ * kept under `home`. Throws `invalid_configuration`.
  */
 export async function encryptionKeys(config: Pick<Config, 'home' | 'encryptionKeys'>): Promise<readonly EncryptionKey[]> {
   if (config.encryptionKeys) return config.encryptionKeys;
@@ -43,7 +43,7 @@ export async function encryptionKeys(config: Pick<Config, 'home' | 'encryptionKe
   return [{ id: KEPT_KEY_ID, key }];
 }
 
-/** The same as they are, without making one: undefined where none is kept yet. Throws `invalid_configuration` where it cannot be read. */
+/** Reads the keys without generating one; undefined if none is kept yet. Throws `invalid_configuration` if the file cannot be read. */
 export async function lookAtKeys(config: Pick<Config, 'home' | 'encryptionKeys'>): Promise<readonly EncryptionKey[] | undefined> {
   if (config.encryptionKeys) return config.encryptionKeys;
   const kept = await lookAtSecret(encryptionKeyPath(config));

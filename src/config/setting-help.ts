@@ -3,10 +3,10 @@ import { z } from 'zod';
 /** A row of the table of settings, as docs/configuration.md shows it. */
 export interface SettingHelp {
   readonly help: string;
-  /** The value that holds while the variable is unset; for a setting with a default, the text of the default. */
+  /** The effect while the variable is unset; for a setting with a default, the text of the default. */
   readonly unset: string;
   readonly example: string;
-  /** Its value is shown nowhere, and may come from a file, which the variable with `_FILE` behind its name gives. */
+  /** Its value is never shown, and may come from a file named by the variable with the suffix `_FILE`. */
   readonly secret: boolean;
 }
 
@@ -18,6 +18,6 @@ export type Help = Omit<SettingHelp, 'secret'> & { readonly secret?: true };
 export const optional = <T>(schema: z.ZodType<T, string>, help: Help) =>
   schema.optional().register(HELP, { secret: false, ...help });
 
-/** A setting that has the value of the text `unset` while it is unset. */
+/** A setting whose default is the text `unset`. */
 export const defaulted = <T>(schema: z.ZodType<T, string>, unset: string, help: Pick<Help, 'help' | 'example'>) =>
   schema.prefault(unset).register(HELP, { secret: false, unset, ...help });

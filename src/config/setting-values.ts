@@ -8,9 +8,9 @@ import { LOG_FORMATS } from '../observability/logger.js';
 import { DESTINATION_KINDS, exportFolder } from '../warehouse/export/destinations/registry.js';
 import { EXPORT_FORMATS } from '../warehouse/export/export-settings.js';
 
-// What the texts of environment variables may be. No message quotes the text: a secret may have landed in the wrong variable.
+// These schemas check the texts of environment variables. No message quotes the text: a secret may have landed in the wrong variable.
 
-/** A refinement after which nothing further is asked: what follows may rely on it. */
+/** Options of a refinement that ends the checks, so that later steps may rely on it. */
 const orEnd = (error: string) => ({ error, abort: true });
 
 export function wholeNumber(min: number, max: number) {
@@ -34,7 +34,7 @@ function partOf(text: string): number {
   return text.endsWith('%') ? Number(text.slice(0, -1)) / 100 : Number(text);
 }
 
-/** A URL as it was written: drivers read the texts of theirs themselves. */
+/** A URL, kept as text because drivers parse it themselves. */
 export function urlText(...protocols: string[]) {
   const allowed = protocols.map((protocol) => `${protocol}//`).join(' or ');
   return z
@@ -46,7 +46,7 @@ export function urlText(...protocols: string[]) {
     .refine((text) => protocols.includes(new URL(text).protocol), orEnd(`must begin with ${allowed}`));
 }
 
-/** Checks an address of PostgreSQL, and keeps it as it was written. */
+/** An address of PostgreSQL, kept as it was written. */
 export const databaseUrl = z.string().superRefine((text, context) => {
   try {
     readDatabaseAddress(text);
@@ -63,8 +63,11 @@ const httpUrl = urlText('https:', 'http:')
 
 export const rootUrl = httpUrl.refine(({ search }) => search === '', 'must not hold a query (?)');
 
-/** Where secrets are sent to. */
-export const safeUrl = rootUrl.refine(isSafe, 'must be https; plain http is taken only on loopback, since tokens travel with it');
+/** An address that secrets are sent to. */
+export const safeUrl = rootUrl.refine(
+  isSafe,
+  'must be https, because tokens are sent there; plain http is allowed only on loopback',
+);
 
 export const authUrl = safeUrl
   .refine(
@@ -81,7 +84,7 @@ export const issuer = safeUrl.refine(
   'must be the issuer itself, as its tokens name it; /.well-known/openid-configuration is added',
 );
 
-/** Texts with a comma between two. */
+/** Comma-separated texts. */
 export const list = z
   .string()
   .transform((text) => text.split(',').map((entry) => entry.trim()))
@@ -94,6 +97,7 @@ export const EXPORT_FOLDERS = DESTINATION_KINDS.map(({ scheme, folderAddress }) 
   scheme === undefined ? folderAddress : `\`${folderAddress}\``,
 ).join(', or ');
 
+/** A folder, local or on S3, without a trailing slash. */
 export const exportTarget = z
   .string()
   .refine((text) => exportFolder(text) !== undefined, orEnd(`must be ${EXPORT_FOLDERS}`))
@@ -103,7 +107,7 @@ export const yesOrNo = z.enum(['yes', 'no'], 'must be yes or no').transform((tex
 
 export const exportFormat = z.enum(EXPORT_FORMATS, `must be one of ${EXPORT_FORMATS.join(', ')}`);
 
-/** Whether nobody on the way to the URL can read what is sent there. */
+/** Whether no third party on the way to the URL can read the data sent there. */
 export function isSafe({ protocol, hostname }: URL): boolean {
   return (
     protocol === 'https:' || hostname === '[::1]' || /^(.+\.)?localhost$/.test(hostname) || /^127(\.\d{1,3}){3}$/.test(hostname)
@@ -117,7 +121,7 @@ export const proxy = z.string().transform((text, context) => {
   return z.NEVER;
 });
 
-/** NO_PROXY: entries with commas or white space between them. */
+/** NO_PROXY: entries separated by commas or white space. */
 export const noProxy = z.string().transform((text, context) => {
   const rules: NoProxyRule[] = [];
   for (const [index, entry] of text
@@ -138,7 +142,7 @@ export const scope = z
 
 export const signInScope = scope.refine(
   (text) => text.split(' ').includes('openid'),
-  'must have openid among its scopes: without it nobody says who signed in',
+  'must have openid among its scopes: without it the issuer does not say who signed in',
 );
 
 export const host = z
@@ -148,7 +152,7 @@ export const host = z
 
 export const installation = z
   .string()
-  .regex(/^[\w.-]{1,63}$/, 'must have letters, digits, dots, dashes and underscores alone, at most 63');
+  .regex(/^[\w.-]{1,63}$/, 'must have only letters, digits, dots, dashes and underscores, at most 63');
 
 export const secret = z.string().transform((text) => new Secret(text));
 
@@ -178,7 +182,7 @@ export const encryptionKeys = z.string().transform((text, context) => {
   for (const [index, entry] of text.split(',').entries()) {
     const [, id, encoded] = /^\s*([A-Za-z0-9_-]{1,32}):([A-Za-z0-9+/_-]+={0,2})\s*$/.exec(entry) ?? [];
     const bytes = Buffer.from(encoded ?? '', 'base64');
-    // Entries are named by their number: an id written in the place of a key would show the key.
+    // Messages name entries by number, because a key may be written where the id belongs.
     if (id === undefined) context.addIssue(`entry ${index + 1} is not keyid:base64`);
     else if (bytes.length !== 32) context.addIssue(`the key of entry ${index + 1} has ${bytes.length} bytes instead of 32`);
     else if (keys.some((other) => other.id === id)) context.addIssue(`the key id of entry ${index + 1} is taken already`);
@@ -187,7 +191,7 @@ export const encryptionKeys = z.string().transform((text, context) => {
   return keys;
 });
 
-/** What stands before the 32 bytes of an Ed25519 key in PKCS#8 (RFC 8410), in base64. */
+/** The prefix of an Ed25519 key in PKCS#8 (RFC 8410), in base64. */
 const PKCS8_PREFIX = 'MC4CAQAwBQYDK2VwBCIEI';
 
 export const signingKey = z
@@ -207,7 +211,7 @@ export const cron = z
     'must be five fields of cron: minute, hour, day of month, month, day of week (and a sixth in front for seconds, if wanted)',
   );
 
-/** The parser alone would fill in missing fields, and give H another value each time. */
+/** The parser alone would fill in missing fields, and give H a different value each time. */
 function isCron(text: string): boolean {
   if (![5, 6].includes(text.split(/\s+/).length) || /(^|\s)H/.test(text)) return false;
   return succeeds(() => CronExpressionParser.parse(text, { tz: 'UTC' }).next());

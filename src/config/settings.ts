@@ -10,7 +10,7 @@ const path = z.string().transform((text) => resolve(text));
 /** Reads the variables, whose texts are trimmed and never empty. */
 export const SETTINGS = z.object({
   DATABASE_URL: optional(value.databaseUrl, {
-    help: 'PostgreSQL 15 or newer. Sockets and several hosts: [below](#database_url). What each `sslmode` does, and which poolers may stand between: [requirements.md](requirements.md#postgresql).',
+    help: 'PostgreSQL 15 or newer. Sockets and several hosts: [below](#database_url). What each `sslmode` does, and which poolers work: [requirements.md](requirements.md#postgresql).',
     unset: 'an embedded PostgreSQL under `MUSTER_HOME`',
     example: 'postgres://muster:password@db.example.com:5432/muster',
     secret: true,
@@ -26,8 +26,8 @@ export const SETTINGS = z.object({
     example: '/var/lib/muster',
   }),
   INSTALLATION: optional(value.installation, {
-    help: 'Name of this installation, the same for all of its processes: a clone of its disks is told from it by another name alone ([copies and restores](copies.md)).',
-    unset: 'copies are told by their server and their database',
+    help: 'Name of this installation, the same for all of its processes. A clone of its disks is recognized only by another name ([copies and restores](copies.md)).',
+    unset: 'copies are recognized by their server and their database',
     example: 'production',
   }),
   TOKEN_JOURNAL: optional(path, {
@@ -37,11 +37,11 @@ export const SETTINGS = z.object({
   }),
   HOST: defaulted(value.host, '127.0.0.1', { help: 'Address on which the admin API listens.', example: '0.0.0.0' }),
   PORT: defaulted(value.wholeNumber(0, 65_535), '8080', {
-    help: 'Port on which it listens; 0 takes a free one.',
+    help: 'Port on which the admin API listens; 0 takes a free one.',
     example: '8080',
   }),
   PROBE_PORT: optional(value.wholeNumber(1, 65_535), {
-    help: 'Port of `HOST` on which `api`, `worker` and `up` answer `GET /healthz` and `GET /readyz`, without a token, and nothing else. A worker whose event loop stands still does not answer. A port that is taken stops the start: each process of a host needs another one.',
+    help: 'Port of `HOST` on which `api`, `worker` and `up` answer `GET /healthz` and `GET /readyz`, without a token, and nothing else. A worker whose event loop is blocked does not answer. A port that is taken stops the start: each process of a host needs its own.',
     unset: 'a worker listens nowhere',
     example: '9100',
   }),
@@ -51,32 +51,32 @@ export const SETTINGS = z.object({
     example: 'https://muster.example.com',
   }),
   MUSTER_ADMIN_TOKEN: optional(value.asciiSecret, {
-    help: 'Bearer token with every right: characters without spaces, better 16 or more. Commands take a named token here, too.',
+    help: 'Bearer token with every right, without spaces; use 16 characters or more. Commands accept a named token here, too.',
     unset: 'generated at first start and kept under `MUSTER_HOME`',
     example: 'a-long-random-text-of-your-own',
     secret: true,
   }),
   METRICS_TOKEN: optional(value.longSecret, {
-    help: 'Bearer token for `GET /metrics`: at least 16 characters without spaces. Any token that the API takes is taken there as well.',
-    unset: 'anybody may scrape',
+    help: 'Bearer token for `GET /metrics`: at least 16 characters without spaces. Every token that the API accepts is accepted there as well.',
+    unset: 'anyone may scrape',
     example: 'a-long-random-text-for-prometheus',
     secret: true,
   }),
   MUSTER_ENCRYPTION_KEYS: optional(value.encryptionKeys, {
-    help: 'Keys for the tokens at rest: `keyid:base64-of-32-bytes`, comma separated. The first encrypts, all decrypt.',
+    help: 'Keys for the tokens at rest: `keyid:base64-of-32-bytes`, comma-separated. The first encrypts, all decrypt.',
     unset: 'generated and kept under `MUSTER_HOME` with the embedded database; required with `DATABASE_URL`',
     example: 'k1:ZXhhbXBsZS1rZXktbmV2ZXItdXNlLXRoaXMtYXQtYWw=',
     secret: true,
   }),
   MUSTER_SIGNING_KEY: optional(value.signingKey, {
     help: 'Ed25519 key that signs [certificates](certificates.md): base64 of its 32 bytes, or of its PKCS#8.',
-    unset: 'it follows from the first of `MUSTER_ENCRYPTION_KEYS`, or from the key kept under `MUSTER_HOME`',
+    unset: 'derived from the first of `MUSTER_ENCRYPTION_KEYS`, or from the key kept under `MUSTER_HOME`',
     example: 'ZXhhbXBsZS1zaWduaW5nLWtleS1uZXZlci11c2UtaXQ=',
     secret: true,
   }),
   MUSTER_PRIVACY_KEY: optional(value.privacyKey, {
-    help: 'Key of the hashes that privacy rules make: base64 of 32 bytes. Keep it: under another key the same value has another hash.',
-    unset: 'needed as soon as the catalogue has a `hash` rule',
+    help: 'Key for the hashes of privacy rules: base64 of 32 bytes. Keep it: under another key the same value has another hash.',
+    unset: 'none; required if the catalogue has a `hash` rule',
     example: 'ZXhhbXBsZS1rZXktbmV2ZXItdXNlLXRoaXMtYXQtYWw=',
     secret: true,
   }),
@@ -86,24 +86,24 @@ export const SETTINGS = z.object({
     example: '/etc/muster/catalogue.yaml',
   }),
   SYNC_CRON: defaulted(value.cron, '0 2 * * *', {
-    help: 'When the nightly sync begins: minute, hour, day of month, month, day of week.',
+    help: 'Start of the nightly sync: minute, hour, day of month, month, day of week.',
     example: '30 1 * * *',
   }),
   SYNC_TIMEZONE: defaulted(value.timezone, 'UTC', {
-    help: 'Time zone of `SYNC_CRON`, by its IANA name.',
+    help: 'Time zone of `SYNC_CRON`, as an IANA name.',
     example: 'Europe/Copenhagen',
   }),
   SYNC_SPREAD_MINUTES: defaulted(value.wholeNumber(0, 10_080), '120', {
-    help: 'Window after it over which the companies are spread.',
+    help: 'Window after `SYNC_CRON` over which the companies are spread.',
     example: '120',
   }),
   VERIFY_SHARE_PER_NIGHT: optional(value.share, {
-    help: 'Share of the companies whose mirror is compared with the service each night, after their sync, in turn.',
-    unset: 'none, unless a person asks',
+    help: 'Share of the companies whose mirror is compared with the service each night after their sync, in turn.',
+    unset: 'only on request',
     example: '3%',
   }),
   STALE_AFTER_HOURS: defaulted(value.wholeNumber(1, 8_760), '26', {
-    help: 'Age of its last proof at which a list becomes late.',
+    help: 'A list is late when its last proof is older than this.',
     example: '50',
   }),
   REFRESH_MARGIN_SECONDS: optional(value.wholeNumber(0, 86_400), {
@@ -112,7 +112,7 @@ export const SETTINGS = z.object({
     example: '300',
   }),
   WORKER_CONCURRENCY: defaulted(value.wholeNumber(1, 100), '4', {
-    help: 'Companies of each environment that one worker walks side by side.',
+    help: 'Companies of each environment that one worker walks concurrently.',
     example: '8',
   }),
   REQUEST_TIMEOUT_SECONDS: defaulted(value.wholeNumber(1, 3_600), '30', {
@@ -120,45 +120,45 @@ export const SETTINGS = z.object({
     example: '60',
   }),
   ANSWER_MEMORY_MB: optional(value.wholeNumber(16, 1_000_000), {
-    help: 'Memory of one worker for answers of the service, in MB: three times what they have in bytes, until they are written.',
+    help: 'Memory of one worker for responses of the service, in MB. A response takes three times its size until it is written.',
     unset: "512, or less: the heap's limit, or half of what the machine or the container has beyond 128 MB",
     example: '256',
   }),
   HEARTBEAT_URL: optional(value.httpsUrl, {
-    help: 'Address that is asked by GET once the first worker lives, then once a minute for the whole installation, while a worker lives and every sweep is in time: for a monitor that alarms on silence ([notifications](notifications.md#silence)). https unless on loopback.',
-    unset: 'silence is not reported',
+    help: 'Address of a monitor that alarms on silence ([notifications](notifications.md#silence)). The installation sends it a GET once a minute while a worker is alive and every sweep is on time. https unless on loopback.',
+    unset: 'silence raises no alarm',
     example: 'https://monitor.example.com/ping/muster',
     secret: true,
   }),
   NOTIFY_WEBHOOK_URL: optional(value.httpsUrl, {
-    help: 'Address that is told of what a person should know; https unless on loopback.',
+    help: 'Address that receives [notifications](notifications.md); https unless on loopback.',
     unset: 'no notification is sent',
     example: 'https://hooks.example.com/muster',
     secret: true,
   }),
   NOTIFY_WEBHOOK_SECRET: optional(value.longSecret, {
-    help: 'Signs the notifications: at least 16 characters without spaces.',
+    help: 'Key that signs the notifications: at least 16 characters without spaces.',
     unset: 'no notification is sent',
     example: 'a-long-random-text-for-signing',
     secret: true,
   }),
   EXPORT_TO: optional(value.exportTarget, {
-    help: `Where each night is exported to when it is over: ${value.EXPORT_FOLDERS}. What is written, and when: [export.md](export.md#after-each-night).`,
+    help: `Target of the export after each night: ${value.EXPORT_FOLDERS}. Contents and times: [export.md](export.md#after-each-night).`,
     unset: 'nights are not exported',
     example: '/srv/exports',
   }),
   EXPORT_FORMAT: optional(value.exportFormat, {
-    help: 'Format of these files: `parquet`, `csv` or `ndjson`.',
+    help: 'Format of the exported files: `parquet`, `csv` or `ndjson`.',
     unset: '`parquet`',
     example: 'csv',
   }),
   EXPORT_RESOURCES: optional(value.list, {
-    help: 'Resources that are exported, comma separated.',
-    unset: 'all of the catalogue',
+    help: 'Resources that are exported, comma-separated.',
+    unset: 'all resources of the catalogue',
     example: 'employees,departments',
   }),
   EXPORT_REQUIRE_VERIFIED: optional(value.yesOrNo, {
-    help: '`yes`: a night is not exported while a list of the file has no proof, or a late one, and that is the issue `export_failed`.',
+    help: '`yes`: a night is not exported while a list of the file has no proof or a late one; the issue `export_failed` says so.',
     unset: '`no`',
     example: 'yes',
   }),
@@ -168,7 +168,7 @@ export const SETTINGS = z.object({
     example: '90',
   }),
   RUN_RETENTION_DAYS: defaulted(value.wholeNumber(1, 36_500), '90', {
-    help: 'How long a run that has ended is kept, with its walks, what it rejected and its decided holds; the newest of each company stays.',
+    help: 'How long an ended run is kept, with its walks, rejected records and decided holds. The newest run of each company stays.',
     example: '30',
   }),
   AUDIT_RETENTION_DAYS: defaulted(value.wholeNumber(1, 36_500), '400', {
@@ -180,25 +180,25 @@ export const SETTINGS = z.object({
     example: '90',
   }),
   HTTPS_PROXY: optional(value.proxy, {
-    help: 'Proxy for every request to an address by https: to the service, its authorization server, the webhook, the heartbeat, the issuer and S3 ([below](#proxies)).',
-    unset: 'they are asked directly',
+    help: 'Proxy for all requests to https addresses: the service, its authorization server, the webhook, the heartbeat, the issuer and S3 ([below](#proxies)).',
+    unset: 'requests are sent directly',
     example: 'http://user:password@proxy.example.com:3128',
     secret: true,
   }),
   HTTP_PROXY: optional(value.proxy, {
-    help: 'The same for addresses by http.',
-    unset: 'they are asked directly',
+    help: 'Proxy for all requests to http addresses.',
+    unset: 'requests are sent directly',
     example: 'http://proxy.example.com:3128',
     secret: true,
   }),
   NO_PROXY: optional(value.noProxy, {
-    help: 'Hosts that are asked without a proxy, comma separated ([below](#proxies)).',
-    unset: 'none is',
+    help: 'Hosts that are reached without a proxy, comma-separated ([below](#proxies)).',
+    unset: 'none',
     example: 'localhost,127.0.0.1,.internal.example.com,10.0.0.0/8',
   }),
   LOG_LEVEL: defaulted(value.logLevel, 'info', { help: 'Least severe level that is logged.', example: 'debug' }),
   LOG_FORMAT: defaulted(value.logFormat, 'auto', {
-    help: 'How the log is written: `json`, an object a line; `pretty`, for people; `auto`, pretty on a terminal and JSON elsewhere.',
+    help: 'Format of the log: `json`, one object per line; `pretty`, for people; `auto`, pretty on a terminal and JSON elsewhere.',
     example: 'json',
   }),
   ...prefixed('OIDC', signInSettings()),
@@ -216,29 +216,29 @@ function providerSettings(environment: Environment) {
       help: 'Root of its authorization server; `/auth/authorize` and `/auth/token` are added.',
       example: 'https://login.example.com',
     }),
-    CLIENT_ID: needed(z.string(), { help: 'Application identifier, as registered there.', example: 'muster' }),
+    CLIENT_ID: needed(z.string(), { help: 'Identifier of the registered application.', example: 'muster' }),
     CLIENT_SECRET: needed(value.secret, {
       help: 'Secret of the application.',
       example: 'the-secret-issued-at-registration',
       secret: true,
     }),
     SCOPE: optional(value.scope, {
-      help: 'Scopes that are asked for on the consent screen, with a space between two.',
-      unset: 'none is named, and the service gives what it gives by itself',
+      help: 'Scopes that the consent screen asks for, separated by spaces.',
+      unset: 'none; the service grants its default',
       example: 'offline_access employees.read',
     }),
     REDIRECT_URI: optional(value.httpsUrl, {
-      help: 'Redirect URL of the application, as registered there; https unless on loopback.',
+      help: 'Registered redirect URL of the application; https unless on loopback.',
       unset: '`PUBLIC_URL/oauth/callback`',
       example: 'https://muster.example.com/oauth/callback',
     }),
     REQUESTS_PER_SECOND: optional(value.wholeNumber(1, 100_000), {
-      help: 'Requests a second that all workers together ask of its API at most.',
+      help: 'Limit for requests a second to its API, for all workers together.',
       unset: 'found by Muster',
       example: '20',
     }),
     REQUESTS_AT_ONCE: optional(value.wholeNumber(1, 10_000), {
-      help: 'Requests that all workers together have under way there at once at most.',
+      help: 'Limit for concurrent requests to its API, for all workers together.',
       unset: 'found by Muster',
       example: '10',
     }),
@@ -257,5 +257,5 @@ export function helpOf(name: SettingName): SettingHelp {
   return HELP.get(SETTINGS.shape[name]) as SettingHelp;
 }
 
-/** Every variable, in the order of the documentation. */
+/** All variables, in the order of the documentation. */
 export const SETTING_NAMES = Object.keys(SETTINGS.shape) as SettingName[];

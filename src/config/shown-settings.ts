@@ -2,20 +2,20 @@ import { baseVariables } from './further-bases.js';
 import { helpOf, SETTING_NAMES, type SettingName } from './settings.js';
 import { fileOf, textOf } from './variables.js';
 
-/** A setting as people may be shown it: of a secret only whether it is set. */
+/** A setting for people to read. The value of a secret is not shown. */
 export interface ShownSetting {
   readonly name: string;
   readonly help: string;
-  /** Undefined where it is unset, or a secret. */
+  /** Undefined if it is unset or a secret. */
   readonly value?: string | undefined;
   readonly isSecret: boolean;
-  /** `default`: nobody has set it. */
+  /** `default`: it is not set. */
   readonly from: 'environment' | 'file' | 'default';
-  /** What holds while it is unset. */
+  /** The effect while it is unset. */
   readonly unset: string;
 }
 
-/** The settings that are set, and whether by their variable or by the file that it names. No value is shown. */
+/** The settings that are set, with the file of those that come from a file. No value is shown. */
 export function settingSources(
   env: NodeJS.ProcessEnv,
 ): { readonly name: SettingName; readonly secret: boolean; readonly file?: string }[] {
@@ -27,7 +27,7 @@ export function settingSources(
   });
 }
 
-const BASE_HELP = 'Root of a further host of the API, which entries of the catalogue name.';
+const BASE_HELP = 'Root of a further host of the API, named by entries of the catalogue.';
 
 export function showSettings(env: NodeJS.ProcessEnv): ShownSetting[] {
   const sources = new Map(settingSources(env).map((source) => [source.name, source]));

@@ -1,9 +1,9 @@
 import { helpOf, type SettingName } from './settings.js';
 
-/** Programs write these in either case. curl and most others go by lower case where both are set. */
+/** These may be set in either case. Lower case wins if both are set, as in curl and most programs. */
 const IN_LOWER_CASE: ReadonlySet<SettingName> = new Set(['HTTPS_PROXY', 'HTTP_PROXY', 'NO_PROXY']);
 
-/** The text of the variable, trimmed; undefined where it is unset or empty. */
+/** The trimmed text of the variable; undefined if it is unset or empty. */
 export function textOf(env: NodeJS.ProcessEnv, name: SettingName): string | undefined {
   const lower = IN_LOWER_CASE.has(name) ? env[name.toLowerCase()]?.trim() : undefined;
   return lower || env[name]?.trim() || undefined;

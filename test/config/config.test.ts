@@ -260,9 +260,9 @@ describe('loadConfig', () => {
       expect(Object.keys(faultsOf({ DATABASE_URL_FILE: file('postgres://db/muster') }))).toEqual(['MUSTER_ENCRYPTION_KEYS']);
     });
 
-    test('is not taken beside the variable itself', () => {
+    test('is refused together with the variable itself', () => {
       const env = { MUSTER_ADMIN_TOKEN: 'one-token-of-tests', MUSTER_ADMIN_TOKEN_FILE: file('another-token-of-tests') };
-      expect(faultsOf(env)).toEqual({ MUSTER_ADMIN_TOKEN_FILE: expect.stringContaining('beside MUSTER_ADMIN_TOKEN') });
+      expect(faultsOf(env)).toEqual({ MUSTER_ADMIN_TOKEN_FILE: expect.stringContaining('together with MUSTER_ADMIN_TOKEN') });
     });
   });
 
