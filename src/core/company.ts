@@ -23,12 +23,12 @@ export function describeCompany({ environment, companyId }: CompanyKey): string 
   return `company ${companyId} (${environment})`;
 }
 
-/** One text for each company, by which a Map finds it and a queue drops its duplicates. */
+/** One text per company: the key of a Map, and the job id by which a queue drops duplicates. */
 export function keyText({ environment, companyId }: { readonly environment: string; readonly companyId: string }): string {
   return `${environment}/${companyId}`;
 }
 
-/** How every log line names a company. */
+/** The fields that name a company in every log line. */
 export function logFieldsOf({ environment, companyId }: CompanyKey): { environment: Environment; company_id: string } {
   return { environment, company_id: companyId };
 }

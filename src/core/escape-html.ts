@@ -1,4 +1,4 @@
-/** The text as it may stand between tags and in attributes. */
+/** Escapes a text for use between tags and in attributes. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 }

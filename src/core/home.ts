@@ -6,8 +6,8 @@ import { MusterError } from './errors.js';
 import { Secret } from './secret.js';
 
 /**
- * Makes MUSTER_HOME and the folders above it, one after the other. Node's own recursive mkdir spins for ever, deaf to signals, on file
- * systems like /proc where nobody can make a folder. Throws `invalid_configuration`, also where this user may not write.
+ * Makes MUSTER_HOME and the folders above it one by one, because Node's recursive mkdir loops forever, deaf to signals, on file systems
+ * like /proc that allow no folders. Throws `invalid_configuration`, also if this user may not write there.
  */
 export function makeFolder(path: string): void {
   try {
@@ -18,7 +18,7 @@ export function makeFolder(path: string): void {
   }
 }
 
-/** An error for failures of the file system below MUSTER_HOME. `what` says which file cannot be used, and how. */
+/** Makes the error for a failure of the file system below MUSTER_HOME. `what` names the file and the problem. */
 export function unusableHome(what: string, cause: unknown): MusterError {
   return new MusterError(
     'invalid_configuration',
@@ -33,25 +33,25 @@ function make(path: string): void {
   try {
     mkdirSync(path);
   } catch (error) {
-    // Another process may have been faster.
+    // Another process may have made it first.
     if (!statSync(path, { throwIfNoEntry: false })?.isDirectory()) throw error;
   }
 }
 
-/** Shorter ones could be guessed. Those that are generated here are longer. */
+/** A shorter secret could be guessed. Generated secrets are longer. */
 const LEAST_LENGTH = 16;
 
 interface Keeping {
   readonly generate: () => string;
-  /** Told where others than its owner could read the file until now. */
+  /** Called if users other than the owner could read the file until now. */
   readonly onExposed?: ((path: string) => void) | undefined;
 }
 
 /**
- * The secret in a file that only its owner may read; `generate` makes it where there is none. Two processes that start at once end up
- * with the same secret: the file appears whole, and the first process to put it there wins. Rights of others on the file are taken away, not
- * refused: some volumes hand them out anew at each start. Throws `invalid_configuration` where the secret can be neither read nor kept, is too
- * short, or cannot be closed to others.
+ * Reads the secret from a file that only its owner may read, or makes it with `generate`. Two processes that start at once end up with the
+ * same secret: the file appears whole, and the first process to put it there wins. Rights of other users are removed instead of refused,
+ * because some volumes grant them again at each start. Throws `invalid_configuration` if the secret can be neither read nor stored, is too
+ * short, or cannot be closed to other users.
  */
 export async function keptSecret(path: string, { generate, onExposed }: Keeping): Promise<Secret> {
   const kept = await read(path, onExposed);
@@ -90,8 +90,8 @@ async function read(path: string, onExposed: Keeping['onExposed']): Promise<Secr
 }
 
 /**
- * The secret in such a file, and whether others than its owner may read it; undefined where there is none. Makes and mends nothing. Throws
- * `invalid_configuration` where it cannot be read.
+ * Reads the secret without making or repairing anything; undefined if there is no file. `isExposed`: users other than the owner may read it.
+ * Throws `invalid_configuration` if the file cannot be read.
  */
 export async function lookAtSecret(path: string): Promise<{ readonly secret: Secret; readonly isExposed: boolean } | undefined> {
   try {
@@ -106,7 +106,7 @@ function isExposed({ mode }: { readonly mode: number }): boolean {
   return (mode & 0o077) !== 0;
 }
 
-/** Whether a process with this id, left in a file of MUSTER_HOME, still runs. It may belong to another user. */
+/** Checks whether the process with this id still runs, also if it belongs to another user. */
 export function isProcessAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

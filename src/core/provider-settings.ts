@@ -2,7 +2,7 @@ import type { Environment } from './company.js';
 import { MusterError } from './errors.js';
 import type { Secret } from './secret.js';
 
-/** Where one environment of the service is, and the application that was registered there. */
+/** The addresses of one environment of the service, and the application that was registered there. */
 export interface ProviderSettings {
   /** Root of the API, {base_url}. */
   readonly baseUrl: URL;
@@ -12,25 +12,25 @@ export interface ProviderSettings {
   readonly authUrl: URL;
   readonly clientId: string;
   readonly clientSecret: Secret;
-  /** What is asked for on the consent screen; undefined = what the service gives by itself. */
+  /** The scope that the consent screen asks for; undefined: the default of the service. */
   readonly scope?: string | undefined;
   /** One of the application's registered redirect URLs. */
   readonly redirectUri: URL;
-  /** The most that all workers together ask of the API; found where it is not set. */
+  /** The limit for all workers together; Muster finds it if it is not set. */
   readonly requestsPerSecond?: number | undefined;
   readonly maxConcurrentRequests?: number | undefined;
 }
 
-/** One of something for each environment that is configured. */
+/** A value for each configured environment. */
 export type ByEnvironment<T> = Readonly<Partial<Record<Environment, T>>>;
 
-/** Something else of each of them. */
+/** Makes a new value from each of them. */
 export function mapEnvironments<T, U>(each: ByEnvironment<T>, make: (one: T, environment: Environment) => U): ByEnvironment<U> {
   const entries = Object.entries(each) as [Environment, T][];
   return Object.fromEntries(entries.map(([environment, one]) => [environment, make(one, environment)]));
 }
 
-/** The one of this environment. Throws `environment_not_configured`. */
+/** Returns the value of this environment. Throws `environment_not_configured`. */
 export function ofEnvironment<T>(each: ByEnvironment<T>, environment: Environment): T {
   const one = each[environment];
   if (one !== undefined) return one;

@@ -2,7 +2,7 @@ import { inspect } from 'node:util';
 
 const HIDDEN = '[secret]';
 
-/** A value that no log, JSON or template string can show by accident; `reveal()` is the only way to it. */
+/** A value that no log, JSON or template string can show by accident. Only `reveal()` returns it. */
 export class Secret {
   readonly #value: string;
 
@@ -29,7 +29,7 @@ export class Secret {
 
 /** A key of MUSTER_ENCRYPTION_KEYS. */
 export interface EncryptionKey {
-  /** Stands in every ciphertext that this key made. */
+  /** Part of every ciphertext made with this key. */
   readonly id: string;
   /** Base64 of 32 bytes. */
   readonly key: Secret;

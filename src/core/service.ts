@@ -1,8 +1,8 @@
 import { MusterError } from './errors.js';
 
 /**
- * The one contract of everything that is started and stopped.
- * `start` resolves when the service does its work; `stop` resolves when it has let go of every resource.
+ * The contract of everything that is started and stopped.
+ * `start` resolves when the service does its work; `stop` resolves when it has released every resource.
  * `stop` may be called twice, and before `start` has finished.
  */
 export interface Service {
@@ -13,18 +13,18 @@ export interface Service {
 
 type Stoppable = Pick<Service, 'name' | 'stop'>;
 
-/** Stops services in the reverse order of their start. One that fails to stop does not keep the others from stopping. */
+/** Stops services in the reverse order of their start. A service that fails to stop does not keep the others from stopping. */
 export class StopStack {
   readonly #onError: (error: unknown, name: string) => void;
   readonly #started: Stoppable[] = [];
   #stopped: Promise<void> | undefined;
 
-  /** `onError` alone is told what the service of that name threw when it was stopped. */
+  /** `onError` receives the error that a service threw when it was stopped, and the name of the service. */
   constructor(onError: (error: unknown, name: string) => void) {
     this.#onError = onError;
   }
 
-  /** Throws `stopping` when the stack was stopped meanwhile; the service is then stopped, too. */
+  /** Throws `stopping` if the stack has been stopped already; the service is then stopped, too. */
   push(service: Stoppable): void {
     this.#started.push(service);
     if (!this.#stopped) return;
@@ -32,13 +32,13 @@ export class StopStack {
     throw new MusterError('stopping', 'The start was called off.');
   }
 
-  /** Throws like `push`, and what the start of the service throws; the service is then stopped with the others. */
+  /** Throws what `push` and the start of the service throw; the service is then stopped with the others. */
   async start(service: Service): Promise<void> {
     this.push(service);
     await service.start();
   }
 
-  /** Resolves when every service has stopped or failed to. May be called again, for services that came late. */
+  /** Resolves when every service has stopped or failed to stop. May be called again, for services that were pushed late. */
   stop(): Promise<void> {
     this.#stopped = (this.#stopped ?? Promise.resolve()).then(() => this.#stopAll());
     return this.#stopped;

@@ -1,4 +1,4 @@
-/** A text in UTF-8 where it was received: the bytes of `source` from `start` to before `end`. */
+/** A UTF-8 text in the buffer that received it: the bytes of `source` from `start` up to, not including, `end`. */
 export interface TextSlice {
   readonly source: Buffer;
   readonly start: number;

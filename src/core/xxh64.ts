@@ -2,10 +2,10 @@ import xxhash from 'xxhash-wasm';
 
 const { create64, h64, h64Raw } = await xxhash();
 
-/** Bytes that are hashed at once: they are copied into the hash's own memory, which grows to the most that it was ever given. */
+/** Bytes hashed at once. The hash copies them into its own memory, which grows to the largest piece and never shrinks. */
 const CHUNK_BYTES = 2 ** 16;
 
-/** XXH64 of bytes. The hash is not cryptographic: it tells a text from what the same service sent before. */
+/** XXH64 of bytes. The hash is not cryptographic: it detects that a service sent another text than before. */
 export function hashBytes(bytes: Uint8Array): bigint {
   if (bytes.length <= CHUNK_BYTES) return h64Raw(bytes);
   const hash = create64();
@@ -21,7 +21,7 @@ export function hashText(text: string): bigint {
 const number = new BigUint64Array(1);
 const words = new Uint32Array(number.buffer);
 
-/** The two words of a 64-bit number. The array is one for all calls: the next call overwrites it. */
+/** The two words of a 64-bit number. All calls share one array: the next call overwrites it. */
 export function wordsOf(hash: bigint): Uint32Array {
   number[0] = hash;
   return words;

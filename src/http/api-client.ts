@@ -17,64 +17,64 @@ export interface ApiRequest {
   readonly path: string;
   readonly query?: Readonly<Record<string, string>> | undefined;
   readonly body?: Readonly<Record<string, unknown>> | undefined;
-  /** Path and query on the API's own origin, in the place of `path`: where an answer said that another one stands. `query` is added to it. */
+  /** Path and query of a link in a response, used instead of `path`; always on the API's own origin. `query` is added to it. */
   readonly link?: string | undefined;
-  /** The ETag of an answer that is kept: 304 instead of 200 when it is still the answer. */
+  /** The ETag of a stored response: the service answers 304 if it is still current. */
   readonly ifNoneMatch?: string | undefined;
   readonly tokens: TokenSource;
-  /** A refusal is not asked for again, whoever it is of: others wait, and what is asked for matters less. */
+  /** Do not retry a refusal: other requests wait, and this one matters less. */
   readonly takesRefusals?: true;
   readonly signal?: AbortSignal | undefined;
-  /** Its path may be asked again, to tell whether a token that is refused here or there is refused everywhere: it names no person, and is kept. */
+  /** The path may be stored and requested again, to find out whether a token is refused everywhere. It must not name a person. */
   readonly mayBeWitness?: boolean;
-  /** Memory for the answer (HttpRequest). */
+  /** Memory for the response (HttpRequest). */
   readonly memory?: Reservation | undefined;
-  /** For whom the request budget is asked; nobody in particular unless said. */
+  /** On whose behalf the request budget is used; by default on behalf of no company. */
   readonly requester?: Requester | undefined;
 }
 
 /** 304 only where the request had `ifNoneMatch`; its body is empty, and so is that of 204. */
 export type ApiResponse = HttpResponse & { readonly status: 200 | 203 | 204 | 206 | 304 };
 
-/** Statuses of answers that are what was asked for. */
-const ANSWERED = new Set([200, 203, 204, 206]);
+/** Statuses of a successful response. */
+const SUCCESS = new Set([200, 203, 204, 206]);
 
 export interface ApiClientParts {
   readonly http: HttpClient;
   readonly provider: Pick<ProviderSettings, 'baseUrl' | 'bases'>;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Asked before every attempt; none unless given. */
+  /** Limits every attempt, if given. */
   readonly budget?: RequestBudget;
 }
 
-const NOBODY: Requester = { company: '', urgent: false };
-/** A token that was in hand for longer may have been renewed, or have expired. */
+const NO_COMPANY: Requester = { company: '', urgent: false };
+/** A token read longer ago than this may have been renewed, or have expired. */
 const TOKEN_KEEPS_MS = 5_000;
 
 /** A new token may take a moment to reach every machine of the service. */
 const NEW_TOKEN_SPREADS_MS = 1_000;
 
-/** A response, and the token that it is the answer to. */
+/** A response, and the token that was sent for it. */
 interface Sent {
   readonly token: Secret;
   readonly response: HttpResponse;
 }
 
-/** Whether a token that was presented was taken. */
+/** Whether the API accepted a token. */
 interface Judged {
   readonly token: Secret;
   readonly isTaken: boolean;
 }
 
-/** Reads of the API of one environment: authorized, repeated while that may help, each failure given its code. */
+/** Reads the API of one environment: adds the token, retries while that may help, and gives each failure its code. */
 export class ApiClient {
   readonly #parts: ApiClientParts;
   readonly #recordHost: ApiClient;
-  /** {base_url} without what stands before the host or behind the path, ending with one slash. */
+  /** Origin and path of {base_url}, ending with one slash. */
   readonly #base: string;
 
-  /** `recordHost`: where companies' own records stand, if that is another host of the API. */
+  /** `recordHost`: the host of the API that has the companies' own records, if it is another one. */
   constructor(parts: ApiClientParts, recordHost?: ApiClient) {
     this.#parts = parts;
     this.#recordHost = recordHost ?? this;
@@ -87,7 +87,7 @@ export class ApiClient {
     return String(this.#parts.provider.baseUrl);
   }
 
-  /** Reads of another host of the same API, by the same tokens and within the same budget. Throws `environment_not_configured`. */
+  /** Returns a client for another host of the same API, with the same tokens and budget. Throws `environment_not_configured`. */
   at(base: string | undefined): ApiClient {
     if (base === undefined) return this;
     const { provider } = this.#parts;
@@ -100,16 +100,16 @@ export class ApiClient {
   }
 
   /**
-   * Throws ServiceError: `access_token_refused` where the company's own record, too, refuses a token that was just renewed (the token source was told),
+   * Throws ServiceError: `access_token_refused` if the company's own record, too, refuses a token that was just renewed (and was reported to the token source),
    * `service_refused` (401 to this request alone, 403 and other 4xx, a redirect; the status in `details`), `service_throttled`, `service_error`, `service_timeout`,
-   * `service_unreachable`, `response_too_large`, `malformed_response`; MemoryShort; and whatever `tokens` throws. Those that
-   * are retryable after the last attempt.
+   * `service_unreachable`, `response_too_large`, `malformed_response`; MemoryShort; and whatever `tokens` throws. Retryable
+   * errors are thrown after the last attempt.
    */
   request(outgoing: ApiRequest): Promise<ApiResponse> {
     const { clock, logger } = this.#parts;
     const url = this.#url(outgoing);
     const what = describeRequest({ method: outgoing.method, url });
-    // Once a request, not once an attempt: a service that refuses every token must not cost five renewals a page.
+    // Renewed once per request, not once per attempt: a service that refuses every token must not cost five renewals a page.
     const renewal = { spent: false };
     return withRetries(() => this.#attempt(outgoing, url, what, renewal), {
       clock,
@@ -129,18 +129,18 @@ export class ApiClient {
     }
     if (response.status === 401) ({ token, response } = await this.#judge(outgoing, url, what, { token, response }));
     const isNotModified = response.status === 304 && outgoing.ifNoneMatch !== undefined;
-    const isAnswered = ANSWERED.has(response.status);
-    if (isAnswered && response.status !== 204 && !mayBeJson(response.bytes)) throw notOfTheApi(what, response);
-    if (isAnswered || isNotModified) return response as ApiResponse;
-    // An answer may repeat what it was sent.
+    const isSuccess = SUCCESS.has(response.status);
+    if (isSuccess && response.status !== 204 && !mayBeJson(response.bytes)) throw notOfTheApi(what, response);
+    if (isSuccess || isNotModified) return response as ApiResponse;
+    // The response may repeat the token.
     registerSecret(token.reveal());
     throw statusError(what, response, this.#parts.clock.now());
   }
 
   /**
-   * A 401 again, though the token may be long renewed and expired since. The company's own record, or else the list that took a token last, tells whether this list
-   * alone refuses it: then the 401 is the answer, or what the list answers to a newer token that they take. Throws `access_token_refused` where a token that was just
-   * renewed is refused everywhere, twice in a row; the token source was told.
+   * Handles a second 401. The company's own record, or else the list that accepted a token last, shows whether only this list refuses the token: then the 401
+   * is the result, or the list's response to a newer token that they accept. Throws `access_token_refused` if a token that was just renewed is
+   * refused everywhere twice in a row, after reporting it to the token source.
    */
   async #judge(outgoing: ApiRequest, url: URL, what: string, refused: Sent): Promise<Sent> {
     const { tokens, path, link } = outgoing;
@@ -148,23 +148,23 @@ export class ApiClient {
     if (recordPath === undefined || (path === recordPath && link === undefined)) return refused;
     const host = this.#recordHost;
     const record = host.#url({ path: recordPath });
-    let asked = await this.#askElsewhere(outgoing, record, refused.token);
+    let judged = await this.#askElsewhere(outgoing, record, refused.token);
     // A request that waited for the budget was sent with a newer token.
-    const isSame = asked.token.reveal() === refused.token.reveal();
-    tokens.evidence?.recordRefusedAlone(asked.isTaken && isSame ? asked.token : undefined);
-    if (asked.isTaken) return isSame ? refused : this.#send(outgoing, url, asked.token);
-    const renewed = await tokens.renew(asked.token, tokens.evidence?.isRefused ? 'new' : undefined);
-    if (renewed.reveal() !== asked.token.reveal()) asked = await this.#askElsewhere(outgoing, record, renewed);
-    if (!asked.isTaken) {
+    const isSame = judged.token.reveal() === refused.token.reveal();
+    tokens.evidence?.recordRefusedAlone(judged.isTaken && isSame ? judged.token : undefined);
+    if (judged.isTaken) return isSame ? refused : this.#send(outgoing, url, judged.token);
+    const renewed = await tokens.renew(judged.token, tokens.evidence?.isRefused ? 'new' : undefined);
+    if (renewed.reveal() !== judged.token.reveal()) judged = await this.#askElsewhere(outgoing, record, renewed);
+    if (!judged.isTaken) {
       await this.#parts.clock.sleep(NEW_TOKEN_SPREADS_MS, outgoing.signal);
-      asked = await this.#askElsewhere(outgoing, record, asked.token);
+      judged = await this.#askElsewhere(outgoing, record, judged.token);
     }
-    if (asked.isTaken) return this.#send(outgoing, url, asked.token);
-    await tokens.refused(asked.token);
+    if (judged.isTaken) return this.#send(outgoing, url, judged.token);
+    await tokens.refused(judged.token);
     throw tokenRefused(what);
   }
 
-  /** Whether the company's own record takes the token, or the list that took one last. Throws ServiceError where that cannot be told now. */
+  /** Asks whether the company's own record, or the list that accepted a token last, accepts this one. Throws ServiceError if neither can say now. */
   async #askElsewhere(outgoing: ApiRequest, record: URL, presented: Secret): Promise<Judged> {
     const { evidence } = outgoing.tokens;
     const asked = await this.#ask(outgoing, record, presented);
@@ -176,7 +176,7 @@ export class ApiClient {
     return judged;
   }
 
-  /** An address that was kept must be of the API still: the token goes there. */
+  /** A stored address must still belong to the API, because the token is sent there. */
   #isOurs(address: string): boolean {
     const host = this.#recordHost;
     const { baseUrl, bases = {} } = host.#parts.provider;
@@ -193,9 +193,9 @@ export class ApiClient {
     return { token, isTaken: true };
   }
 
-  /** Waits for the budget with the token in hand: whoever has to wait for a token keeps nobody else waiting. */
+  /** Waits for the budget only after the token has been read, so that a request that waits for a token holds no place in the budget. */
   async #send(outgoing: ApiRequest, url: URL, token: Secret): Promise<Sent> {
-    const { requester = NOBODY, tokens, signal } = outgoing;
+    const { requester = NO_COMPANY, tokens, signal } = outgoing;
     const permit = await (this.#parts.budget ?? UNBOUNDED).admit(requester, signal);
     let newest = token;
     if (permit.waitedMs > TOKEN_KEEPS_MS)
@@ -204,7 +204,7 @@ export class ApiClient {
         throw error;
       });
     const response = await this.#exchange(outgoing, url, newest, permit);
-    const isTaken = ANSWERED.has(response.status) || response.status === 304;
+    const isTaken = SUCCESS.has(response.status) || response.status === 304;
     if (isTaken) await tokens.evidence?.taken(outgoing.mayBeWitness ? `${url.origin}${url.pathname}` : undefined);
     return { token: newest, response };
   }
@@ -225,7 +225,7 @@ export class ApiClient {
           accept: 'application/json',
           authorization: `Bearer ${token.reveal()}`,
           ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-          // The service itself is asked, not a cache on the way.
+          // A cache in between must not answer instead of the service.
           ...(ifNoneMatch === undefined ? {} : { 'if-none-match': ifNoneMatch, 'cache-control': 'no-cache' }),
         },
         ...(body === undefined ? {} : { body: JSON.stringify(body) }),
@@ -239,8 +239,8 @@ export class ApiClient {
   }
 
   /**
-   * The path stands behind the base, a link behind the origin, and neither is resolved: no path of a catalogue and no link of an answer can
-   * lead to another host with the token. Parsed once: each part that is set takes as long as the whole.
+   * Appends the path to the base, or the link to the origin, without resolving it: neither a path of the catalogue nor a link of a response can
+   * send the token to another host. The URL is parsed only once, because setting one part takes as long as parsing the whole.
    */
   #url({ path, query, link }: Pick<ApiRequest, 'path' | 'query' | 'link'>): URL {
     const search = encodeQuery(query ?? {});
@@ -253,7 +253,7 @@ export class ApiClient {
   }
 }
 
-/** `$` stays as it is: the service documents `$take`, and not every server decodes names. */
+/** Encodes a query, but keeps `$`: the service documents `$take`, and not every server decodes names. */
 export function encodeQuery(query: Readonly<Record<string, string>>): string {
   let text = '';
   for (const name in query) {

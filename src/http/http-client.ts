@@ -16,14 +16,14 @@ export interface HttpRequest {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string;
   readonly signal?: AbortSignal | undefined;
-  /** Milliseconds for everything, from the connection to the last byte; 120 s unless said. */
+  /** Milliseconds for the whole exchange, from the connection to the last byte; 120 s by default. */
   readonly deadlineMs?: number;
   /**
-   * Use a connection of its own. A kept one may have been closed by the other side just now, and then nobody can say
-   * whether the request arrived: harmless for a page, not for a refresh token.
+   * Use a new connection. The server may just have closed a kept one, and then it is unknown whether the request
+   * arrived: harmless for a page, not for a refresh token.
    */
   readonly freshConnection?: boolean;
-  /** Memory for the answer. Without it, the answer must be a small one: 8 MB at most. */
+  /** Memory for the response. Without it, the response may have 8 MB at most. */
   readonly memory?: Reservation | undefined;
 }
 
@@ -32,11 +32,11 @@ export interface HttpResponse {
   readonly url: string;
   /** Names in lower case; repeated headers joined by a comma. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The body with its encoding undone. Nobody has looked whether it is UTF-8. */
+  /** The body with its encoding undone. It may not be UTF-8. */
   readonly bytes: Buffer;
 }
 
-/** The body without a byte order mark. Throws ServiceError `malformed_response` where it is not UTF-8. */
+/** The body without a byte order mark. Throws ServiceError `malformed_response` if it is not UTF-8. */
 export function textOf({ bytes }: Pick<HttpResponse, 'bytes'>): string {
   if (!isUtf8(bytes)) throw malformed('is not UTF-8', undefined);
   return new TextDecoder().decode(bytes);
@@ -52,12 +52,12 @@ export interface HttpLimits {
 }
 
 const MEGABYTE = 1024 * 1024;
-/** The largest answer for which no memory need be reserved: what is no page of a list is far smaller. */
+/** The largest response for which no memory need be reserved. Everything but the pages of lists is far smaller. */
 const SMALL = 8 * MEGABYTE;
 
 /**
- * The one way out to the service: a pool of kept connections a process, every wait bounded, redirects never followed.
- * It knows HTTP only; what a status means is the caller's business. Throws ServiceError `service_unreachable`,
+ * The only way to the service: one pool of kept connections per process, a limit for every wait, no redirects followed.
+ * It knows HTTP only; the caller interprets the status. Throws ServiceError `service_unreachable`,
  * `service_timeout`, `response_too_large` or `malformed_response`, MemoryShort, and the signal's reason when it aborts.
  */
 export class HttpClient {
@@ -66,15 +66,15 @@ export class HttpClient {
   readonly #proxies: Proxies;
   readonly #deadlineMs: number;
   readonly #maxBytes: number;
-  /** Errors of requests that never left, because there was no connection to send them on. */
+  /** Errors of requests that were never sent, because there was no connection. */
   readonly #connectErrors = new WeakSet<Error>();
 
-  /** `proxies`: the ways out; every address is asked directly unless told. */
+  /** Without `proxies`, every address is requested directly. */
   constructor(limits: HttpLimits = {}, proxies = new Proxies()) {
     const { connectTimeoutMs = 5_000, silenceTimeoutMs = 30_000, deadlineMs = 120_000, maxBytes = 64 * MEGABYTE } = limits;
     const dial = connectorThrough(proxies, connectTimeoutMs);
     const options: Agent.Options = {
-      // Parts of several responses would share their memory, which an Exchange gives back.
+      // With HTTP/2, several responses would share the memory that an Exchange gives back.
       allowH2: false,
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: silenceTimeoutMs,
@@ -129,13 +129,13 @@ export class HttpClient {
     }
   }
 
-  /** The proxy through which this address is asked, as people are told of it; undefined where it is asked directly. */
+  /** Name of the proxy for this address, for messages; undefined if it is requested directly. */
   proxyFor(url: URL): string | undefined {
     const proxy = this.#proxies.proxyFor(url);
     return proxy && `${nameOfProxy(proxy)} (${proxy.variable})`;
   }
 
-  /** Waits for requests under way. */
+  /** Waits for running requests. */
   async close(): Promise<void> {
     await Promise.all([this.#kept.close(), this.#fresh.close()]);
   }
@@ -145,7 +145,7 @@ export class HttpClient {
     return `${describeRequest(outgoing)}${proxy === undefined ? '' : ` through the proxy ${proxy}`}`;
   }
 
-  /** Throws where it was a proxy that asked who we are: it has passed nothing on. */
+  /** Throws if the 407 came from a proxy: it has forwarded nothing. */
   #requirePassed(outgoing: HttpRequest): void {
     const proxy = outgoing.url.protocol === 'http:' ? this.#proxies.proxyFor(outgoing.url) : undefined;
     if (!proxy) return;
@@ -163,7 +163,7 @@ export class HttpClient {
     if (refused !== undefined)
       return new ServiceError(
         'malformed_response',
-        `${what} gave an answer that cannot be read: ${refused}; ask the operator of the service, or of the proxy before it`,
+        `${what} gave an answer that cannot be read: ${refused}; ask the operator of the service, or of the proxy in front of it`,
         { sent, cause: error, retryable: true },
       );
     const problem = sent
@@ -173,7 +173,7 @@ export class HttpClient {
   }
 }
 
-/** Method, host and path: what may be said of a request. The query may hold page tokens and codes. */
+/** Method, host and path of a request, for messages. The query is left out, because it may hold page tokens and codes. */
 export function describeRequest({ method, url }: Pick<HttpRequest, 'method' | 'url'>): string {
   return `${method} ${url.host}${url.pathname}`;
 }

@@ -1,11 +1,11 @@
 import { errors } from 'undici';
 
-/** Bytes of headers that an answer may have: some services send a kilobyte of policy for every cookie. */
+/** Limit for the headers of a response. It is high because some services send a kilobyte of policy for every cookie. */
 export const MAX_HEADER_BYTES = 65_536;
 
 /**
- * The fault of an answer that came and is no HTTP as RFC 9112 has it; undefined where the error is another. The parser's words are fixed
- * texts and quote nothing of the answer.
+ * Says how a response breaks HTTP (RFC 9112); undefined for any other error. The parser's messages are fixed texts that quote nothing of
+ * the response.
  */
 export function refusedHttp(error: unknown): string | undefined {
   if (error instanceof errors.HeadersOverflowError) return `its headers are larger than ${MAX_HEADER_BYTES / 1024} KB`;

@@ -5,11 +5,11 @@ import { ServiceError } from './service-error.js';
 
 const ATTEMPTS = 5;
 const FIRST_DELAY_MS = 500;
-/** A service that asks for more patience is left alone by the whole run: waiting here would keep a worker from others. */
+/** If a service asks for a longer wait, the whole run is postponed: waiting here would keep the worker from other runs. */
 const LONGEST_WAIT_MS = 60_000;
-/** "Retry-After: 0" means now, but several attempts within one millisecond would burn them all on the same hiccup. */
+/** "Retry-After: 0" means now, but several attempts within one millisecond would all meet the same hiccup. */
 const SHORTEST_DELAY_MS = 100;
-/** Refusals for asking too often that cost a request none of its attempts: they say nothing of it, and the budget slows all down. */
+/** This many 429s do not count as attempts: they say nothing about the request, and the budget slows down all requests. */
 const FREE_REFUSALS = 15;
 
 export interface RetryOptions {
@@ -23,9 +23,9 @@ export interface RetryOptions {
 }
 
 /**
- * Repeats idempotent work, at most five times in all, while it fails with a retryable ServiceError: network errors,
- * timeouts, 408, 425, 429, 499, 5xx and what is no answer of the API, with a Retry-After of a minute at most. The first refusals by 429 count for nothing. Other errors, a token source's among them, pass through at
- * once: whoever raised them has a retry policy of its own. Rejects with the last error, or with the signal's reason as soon as it aborts.
+ * Makes at most five attempts at idempotent work while it fails with a retryable ServiceError: network errors, timeouts, 408, 425, 429, 499, 5xx
+ * and responses that are not from the API, with a Retry-After of a minute at most. The first 429s do not count. Other errors, such as those of a
+ * token source, pass through at once: their source has its own retry policy. Rejects with the last error, or with the signal's reason as soon as it aborts.
  */
 export function withRetries<T>(
   work: () => Promise<T>,
@@ -45,7 +45,7 @@ export function withRetries<T>(
       onRetry?.(error, delay);
       await clock.sleep(delay, signal);
     },
-    // As p-retry has them by itself: to add what is not given takes it 6 µs, a tenth of what a request takes in all.
+    // These are the defaults of p-retry. Adding them itself takes it 6 µs, a tenth of a whole request.
     factor: 2,
     maxTimeout: Number.POSITIVE_INFINITY,
     maxRetryTime: Number.POSITIVE_INFINITY,
@@ -55,12 +55,12 @@ export function withRetries<T>(
 }
 
 /**
- * The jitter spreads callers that failed at the same moment, or were told the same Retry-After, so that they do not
- * return at the same moment and fail again together. It never comes back earlier than the service asked.
+ * The jitter spreads callers that failed at the same moment, or received the same Retry-After, so that they do not
+ * fail again together. The delay is never shorter than the service asked for.
  */
 function delayMs(error: ServiceError, attempt: number, random: number): number {
   const { retryAfterMs: asked } = error;
-  // When it leaves again is for the budget to say.
+  // The budget decides when the request is sent again.
   if (isThrottled(error) && asked === undefined) return SHORTEST_DELAY_MS * (1 + random);
   const delay = asked === undefined ? FIRST_DELAY_MS * 2 ** (attempt - 1) * (0.5 + random) : asked * (1 + random / 10);
   return Math.max(SHORTEST_DELAY_MS, delay);

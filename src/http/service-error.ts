@@ -12,15 +12,15 @@ interface ServiceErrorFacts {
   /** Whether the request, or a part of it, may have reached the service. */
   readonly sent: boolean;
   readonly status?: number;
-  /** Milliseconds that the service asked us to stay away. */
+  /** Milliseconds that the service asked us to wait. */
   readonly retryAfterMs?: number | undefined;
-  /** Whether the answer is JSON, whatever it is called, or has no body, as an API answers; a page of a gateway is not. */
+  /** The response is JSON, whatever its content type, or has no body: it comes from the API and not from a gateway. */
   readonly isInOwnWords?: boolean;
   /** The service's own sentence (serviceSays), for people; `service_says` in the details. */
   readonly serviceSays?: string | undefined;
-  /** All texts of the body (refusalTextsOf), for the pagers; they are in no member of the error. */
+  /** All texts of the body (refusalTextsOf), for the pagers; no member of the error holds them. */
   readonly texts?: readonly string[] | undefined;
-  /** Whether the same request may succeed later; by the code unless said. */
+  /** Whether the same request may succeed later; by default the code decides. */
   readonly retryable?: boolean;
   readonly cause?: unknown;
 }
@@ -51,7 +51,7 @@ export class ServiceError extends MusterError {
   }
 }
 
-/** The service's own sentence, where an error has one. */
+/** The service's own sentence, if the error has one. */
 export function sentenceOf(error: unknown): string | undefined {
   return error instanceof ServiceError ? error.serviceSays : undefined;
 }
@@ -62,21 +62,21 @@ interface ResponseFacts {
   readonly bytes: Buffer;
 }
 
-/** Statuses that pass, in whatever words: Too Early, and a client that gave up, which is a proxy and not us. */
-const PASSING = new Set([425, 499]);
+/** These statuses are temporary, whatever the body says: Too Early, and 499, where a proxy gave up. */
+const TEMPORARY = new Set([425, 499]);
 
 /**
- * The error that a status is which is no answer. `what` names the request: method, host and path, never the query. What the API does not say
- * in its own words, such as the page of a firewall, a gateway or a status site, may pass as a 503 does.
+ * Makes the error for a status other than success. `what` names the request: method, host and path, never the query. A response that is not
+ * from the API, such as the page of a firewall, a gateway or a status site, is retryable like a 503.
  */
 export function statusError(what: string, response: ResponseFacts, now: number): ServiceError {
   const { status, headers } = response;
   const [code, advice] = meaning(status);
   const isInOwnWords = speaksForItself(response);
-  const mayPass = !isInOwnWords || (status >= 300 && status < 400) || PASSING.has(status);
+  const mayPass = !isInOwnWords || (status >= 300 && status < 400) || TEMPORARY.has(status);
   const strange = isInOwnWords
     ? ''
-    : `, with ${typeOf(headers)} and not in the words of an API; a gateway or firewall may stand between`;
+    : `, with ${typeOf(headers)} and not in the words of an API; a gateway or firewall may be in between`;
   return new ServiceError(code, `${what} answered ${status}: ${advice}${strange}`, {
     sent: true,
     status,
@@ -88,13 +88,13 @@ export function statusError(what: string, response: ResponseFacts, now: number):
   });
 }
 
-/** First bytes of a JSON value, and of those that an API answers with. */
+/** First bytes of any JSON value, and of an object or array. */
 const JSON_STARTS = Buffer.from('{["-0123456789tfn');
 const STRUCTURE_STARTS = Buffer.from('{[');
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const SPACES = Buffer.from(' \t\r\n');
 
-/** Whether the body may be JSON, by its first byte: a page of HTML, a line of text and nothing at all are none. */
+/** Whether the body may be JSON, judged by its first byte. HTML, plain text and an empty body are not. */
 export function mayBeJson(bytes: Buffer): boolean {
   return startsWithOneOf(JSON_STARTS, bytes);
 }
@@ -105,10 +105,10 @@ function startsWithOneOf(starts: Buffer, bytes: Buffer): boolean {
   return at < bytes.length && starts.includes(bytes[at]!);
 }
 
-/** The error that a successful answer is which holds no JSON: somebody else than the API has answered, and may not do so for long. */
+/** Makes the error for a success without JSON: it is not from the API, so a later attempt may succeed. */
 export function notOfTheApi(what: string, { status, headers, bytes }: ResponseFacts): ServiceError {
   const held = bytes.length === 0 ? 'an empty body' : `${typeOf(headers)} that is no JSON (${bytes.length} bytes)`;
-  const advice = 'a gateway or a maintenance page may stand between; check the base URL if it stays so';
+  const advice = 'a gateway or a maintenance page may be in between; check the base URL if this persists';
   return new ServiceError('malformed_response', `${what} answered ${status} with ${held}: ${advice}`, {
     sent: true,
     status,
@@ -116,7 +116,7 @@ export function notOfTheApi(what: string, { status, headers, bytes }: ResponseFa
   });
 }
 
-/** The content type as the answer names it, for a message; it comes from outside. */
+/** The content type of the response, for a message. It is external text, so anything unusual is left out. */
 function typeOf(headers: Readonly<Record<string, string>>): string {
   const type = headers['content-type']?.split(';', 1)[0]?.trim() ?? '';
   return /^[\w.+-]{1,60}\/[\w.+-]{1,60}$/.test(type) ? type : 'a body';
@@ -127,7 +127,7 @@ function speaksForItself({ headers, bytes }: ResponseFacts): boolean {
   return bytes.length === 0 || startsWithOneOf(isNamedJson ? JSON_STARTS : STRUCTURE_STARTS, bytes);
 }
 
-/** A list answered 401, and so did the company's own record, with a token that was just renewed. */
+/** Both a list and the company's own record answered 401 to a token that was just renewed. */
 export function tokenRefused(what: string): ServiceError {
   return new ServiceError(
     'access_token_refused',
@@ -136,17 +136,17 @@ export function tokenRefused(what: string): ServiceError {
   );
 }
 
-/** A list answered 401, and the company's own record does not tell whether the token is refused: both are asked again. */
+/** A list answered 401, and the company's own record could not be read to judge the token. Both are requested again. */
 export function recordUnread(what: string, response: ResponseFacts, now: number): ServiceError {
   const { status } = response;
   return new ServiceError(
     status === 429 ? 'service_throttled' : 'service_error',
-    `${what} answered ${status}, so it is not known whether the access token that a list refuses is refused everywhere; it is asked again`,
+    `${what} answered ${status}, so it is unknown whether the token that a list refused is refused everywhere; it is asked again`,
     { sent: true, status, retryAfterMs: parseRetryAfter(response.headers['retry-after'], now) },
   );
 }
 
-/** Whether an answer is a page for people, of a gateway or firewall: the API itself has said nothing. */
+/** Whether the response is a web page, and so comes from a gateway or firewall and not from the API. */
 export function isWebPage({ headers, bytes }: ResponseFacts): boolean {
   const start = new TextDecoder().decode(bytes.subarray(0, 200));
   return /^(text\/html|application\/xhtml\+xml)\b/i.test(headers['content-type'] ?? '') || /^\s*<(!doctype|html)\b/i.test(start);
@@ -156,7 +156,7 @@ function meaning(status: number): [ServiceErrorCode, string] {
   if (status === 401)
     return [
       'service_refused',
-      'the access token is not accepted here, though it may be elsewhere; check the scopes and roles that the authorization grants',
+      'the access token is not accepted here, though other endpoints may accept it; check the scopes and roles that the authorization grants',
     ];
   if (status === 403)
     return ['service_refused', 'this endpoint is not allowed; check the scopes and roles that the authorization grants'];
@@ -165,6 +165,9 @@ function meaning(status: number): [ServiceErrorCode, string] {
   if (status >= 500) return ['service_error', 'the service failed'];
   if (status >= 400) return ['service_refused', 'the request was refused; check the path and parameters in the catalogue'];
   if (status >= 300)
-    return ['service_refused', 'a redirect, which is not followed, since it could carry the token elsewhere; check the base URL'];
+    return [
+      'service_refused',
+      'a redirect, which Muster does not follow because it could send the token elsewhere; check the base URL',
+    ];
   return ['malformed_response', 'only 200, 203, 204 and 206 answer'];
 }

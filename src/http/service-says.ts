@@ -1,15 +1,15 @@
 import { redactText } from '../observability/redaction.js';
 
-/** Longest sentence that is kept, in UTF-16 code units. */
+/** Longest sentence, in UTF-16 code units. */
 const LONGEST = 300;
-/** Longest body that is looked into, in bytes: a longer one is no sentence. */
+/** Longest body that is searched, in bytes. */
 const LONGEST_BODY = 65_536;
-/** Longest text without structure that is taken for a sentence, in bytes. */
+/** Longest plain text that counts as a sentence, in bytes. */
 const LONGEST_PLAIN = 2_000;
-/** Levels of nested objects and arrays that are looked into. */
+/** Levels of nested objects and arrays that are searched. */
 const DEEPEST = 5;
 
-/** Members that hold a sentence or lead to one, in lower case and without `_` and `-`; the first that is filled counts. */
+/** Members that hold a sentence or lead to one, in lower case and without `_` and `-`. The first filled one counts. */
 const MEMBERS = [
   'message',
   'errordescription',
@@ -38,9 +38,9 @@ const INVISIBLE = /\p{Cf}/gu;
 const SEPARATING = /[\p{Cc}\p{Zl}\p{Zp}\p{Co}\p{Cn}\s]+/gu;
 
 /**
- * The service's own sentence in the body of an error: from the first JSON member that is known to hold one, or a short plain text.
- * At most 300 characters on one line, without control characters and without tokens. Undefined where the body is HTML, is
- * empty, or has no such sentence. It is text from outside: escape it where it is shown.
+ * Finds the service's own sentence in the body of an error: the first known JSON member that holds one, or a short plain text.
+ * At most 300 characters on one line, without control characters and tokens. Undefined if the body is HTML, is empty, or has
+ * no such sentence. The text is external: escape it before you show it.
  */
 export function serviceSays({
   headers,
@@ -63,7 +63,7 @@ export function serviceSays({
   return found && (cleanSentence(found) || undefined);
 }
 
-/** Texts of a body that are kept, and characters of each. */
+/** Limits for the number of texts and for the characters of each. */
 const MOST_TEXTS = 100;
 const MOST_OF_A_TEXT = 500;
 /** Members that repeat the request or name it. */
@@ -71,8 +71,8 @@ const OF_THE_REQUEST =
   /^(path|instance|timestamp|time|date|(.*[a-z_-])?(id|Id|ID)|url|uri|href|method|documentation_url|stack|trace)$/;
 
 /**
- * All texts of the JSON body of an error, codes and nested texts included, for the pagers to read: they are not redacted, and must be neither logged nor stored. Without
- * a body there are none. Undefined where the body is too large, is no JSON, or has too many.
+ * Returns all texts in the JSON body of an error, including codes and nested texts, for the pagers. They are not redacted: never log or store them.
+ * Empty without a body; undefined if the body is too large, is not JSON, or has too many texts.
  */
 export function refusalTextsOf({ bytes }: { readonly bytes: Uint8Array }): readonly string[] | undefined {
   if (bytes.length > LONGEST_BODY) return undefined;
@@ -103,7 +103,7 @@ function sentenceIn(value: unknown, levels: number): string | undefined {
   return undefined;
 }
 
-/** Redaction must come after the cleaning, which joins what invisible characters divide, and before the cut, which could leave half a token. */
+/** Redaction must follow the cleaning, which joins tokens that invisible characters split, and precede the cut, which could leave half a token. */
 function cleanSentence(text: string): string {
   const line = redactText(text.toWellFormed().replace(INVISIBLE, '').replace(SEPARATING, ' ').trim());
   return line.length <= LONGEST

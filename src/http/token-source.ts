@@ -3,40 +3,40 @@ import { MusterError } from '../core/errors.js';
 import { Secret } from '../core/secret.js';
 
 /**
- * Where requests of one company get their access token. `http` declares it, the manager of access tokens implements it.
- * `get` and `renew` throw MusterError `reauthorization_required` when a person must act first.
+ * Gives the requests of one company their access token. `http` declares it, AccessTokenManager implements it.
+ * `get` and `renew` throw MusterError `reauthorization_required` if a person must act first.
  */
 export interface TokenSource {
-  /** Path of the company's own record, which tells whether a token that a list refuses is refused everywhere. Without it, no 401 ends an authorization. */
+  /** Path of the company's own record, which shows whether a token is refused everywhere or by one list. Without it, no 401 ends an authorization. */
   readonly recordPath?: string;
-  /** A token that is still valid for a while; renews first when it is about to expire. */
+  /** Returns a token that stays valid for a while; renews it first if it is about to expire. */
   get(): Promise<Secret>;
   /**
-   * After a 401 to `stale`: renews only if `stale` is still the current token, so that many requests side by side
-   * that all saw the 401 cause one renewal. `unless`: returns `stale` itself where another one would be no better, since it was
-   * stored less than a minute ago (`new`), or is known to be refused by single lists alone (`refused-alone`).
+   * Call it after a 401 to `stale`. Renews only if `stale` is still the current token, so that concurrent requests that all got
+   * the 401 cause one renewal. `unless` returns `stale` itself if a new token would be no better: `new`, if it was stored
+   * less than a minute ago; `refused-alone`, if only single lists are known to refuse it.
    */
   renew(stale: Secret, unless?: 'new' | 'refused-alone'): Promise<Secret>;
   /**
-   * After a 401 to a list and to the company's own record with a token that was just renewed: a person must authorize again. Throws `token_busy` where that does not
-   * follow: it is the first time, or the first was less than 30 seconds ago; or a newer token was stored since, or is being fetched, or this one is older than a minute or has expired.
+   * Call it after a list and the company's own record answered 401 to a token that was just renewed: a person must authorize again. Throws `token_busy` if that does not
+   * follow: this is the first time, or the first was less than 30 seconds ago; a newer token was stored or is being fetched; or this token is older than a minute or has expired.
    */
   refused(token: Secret): Promise<void>;
-  /** Absent: the company's own record alone judges a 401. */
+  /** If absent, only the company's own record judges a 401. */
   readonly evidence?: TokenEvidence;
 }
 
-/** The evidence that earlier answers of the API to one company's tokens are for a later 401. */
+/** Earlier responses of the API to one company's tokens, which help to judge a later 401. */
 export interface TokenEvidence {
-  /** The API took a token. `witness`: the address, if it may be asked again to tell whether a later token is refused everywhere. */
+  /** The API accepted a token. `witness`: the address, if it may be requested again to check whether a later token is refused everywhere. */
   taken(witness?: string): Promise<void> | undefined;
-  /** The address that took a token last, as far as this process knows, or as another one has kept it. */
+  /** The address that accepted a token last, known to this process or stored by another one. */
   witness(): Promise<string | undefined>;
-  /** The company's own record refuses a token that the witness takes: other processes need the witness, too. */
+  /** Stores the witness for other processes. It accepts a token that the company's own record refuses. */
   keep(witness: string): Promise<void>;
-  /** Whether a token that was just renewed was refused everywhere, as far as this process knows, and none was taken since. */
+  /** Whether this process knows that a just renewed token was refused everywhere and no token was accepted since. */
   readonly isRefused: boolean;
-  /** Some list alone refuses this token; undefined: no token is known of which that is so. */
+  /** Records the token that only a single list refuses; undefined clears it. */
   recordRefusedAlone(token: Secret | undefined): void;
 }
 
@@ -44,7 +44,7 @@ export function recordPathOf({ companyId }: Pick<CompanyKey, 'companyId'>): stri
   return `/api/companies/${companyId}`;
 }
 
-/** An access token of which it is known under which of its company's grants it was given. */
+/** An access token with the number of the grant that it belongs to. */
 export class GrantedToken extends Secret {
   /** Number of the grant in its connection. */
   readonly grantNumber: number;
@@ -56,8 +56,8 @@ export class GrantedToken extends Secret {
 }
 
 /**
- * The tokens of one grant alone: what they fetch is what one person may see. `get` and `renew` throw `grant_changed` once the company has a later grant. A token
- * that was kept in memory from before this grant is not used.
+ * Restricts a token source to one grant, so that a walk sees only what one person may see. `get` and `renew` throw `grant_changed` once the company has a
+ * later grant. A token of an earlier grant that is still in memory is not used.
  */
 export function tokensOfGrant(tokens: TokenSource, grantNumber: number): TokenSource {
   const require = async (token: Secret): Promise<Secret> => {
@@ -79,6 +79,6 @@ export function tokensOfGrant(tokens: TokenSource, grantNumber: number): TokenSo
 function grantChanged(): MusterError {
   return new MusterError(
     'grant_changed',
-    'The company was authorized again while its lists were read, or its rights have changed: what another grant may see is read from the start.',
+    'The company was authorized again while its lists were read, or its rights have changed. Lists under another grant are read from the start.',
   );
 }

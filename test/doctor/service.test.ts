@@ -84,11 +84,11 @@ test('troubles of TLS are said in words', async () => {
   const made = generate([{ name: 'commonName', value: 'localhost' }], { keySize: 2048, algorithm: 'sha256' });
   const untrusted = await serve(() => {}, { key: made.private, cert: made.cert });
   expect(await look(untrusted)).toEqual(
-    Array(2).fill(expect.stringMatching(/^problem: .*its certificate was issued by nobody who is trusted/)),
+    Array(2).fill(expect.stringMatching(/^problem: .*its certificate was not issued by a trusted authority/)),
   );
   const plain = await serve((_request, response) => void response.end());
   expect(await look(plain.replace('http:', 'https:'))).toEqual(
-    Array(2).fill(expect.stringMatching(/^problem: .*what listens there does not speak TLS/)),
+    Array(2).fill(expect.stringMatching(/^problem: .*the server there does not speak TLS/)),
   );
 });
 
@@ -132,7 +132,7 @@ test('the proxy on the way is named, and so is the part of the way that fails', 
   await proxy.close();
   expect(await look(sandbox.url, through(proxy.url.replace('//', '//user:c4n4ry@')))).toEqual(
     Array(2).fill(
-      expect.stringMatching(/^problem: .*the proxy 127\.0\.0\.1:\d+ of HTTP_PROXY gives no connection: .*nothing listens there/),
+      expect.stringMatching(/^problem: .*the proxy 127\.0\.0\.1:\d+ of HTTP_PROXY cannot be reached: .*nothing listens there/),
     ),
   );
 });

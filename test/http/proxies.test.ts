@@ -139,12 +139,12 @@ describe('a proxy in the way', () => {
     [
       'that is not there',
       async () => ({ url: `http://127.0.0.1:${anyPort()}` }),
-      /the proxy 127\.0\.0\.1:\d+ of HTTPS?_PROXY gives no connection: the connection was refused/,
+      /the proxy 127\.0\.0\.1:\d+ of HTTPS?_PROXY cannot be reached: the connection was refused/,
     ],
     [
       'whose host does not exist',
       async () => ({ url: 'http://proxy.invalid:3128' }),
-      /the proxy proxy\.invalid:3128 of HTTPS?_PROXY gives no connection: (there is no host|the name of the host)/,
+      /the proxy proxy\.invalid:3128 of HTTPS?_PROXY cannot be reached: (there is no host|the name of the host)/,
     ],
     [
       'that wants to know who we are',

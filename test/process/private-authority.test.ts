@@ -45,7 +45,7 @@ test('a service whose certificate an authority of its own issued is mirrored onc
   const { companyId } = deployment.sandbox.companies[0]!;
   running = [await deployment.startApi()];
   await expect(deployment.onboard(companyId)).rejects.toThrow(/answered 502: .*service_unreachable.*NODE_EXTRA_CA_CERTS/s);
-  await running[0]!.waitForOutput(/failed: no connection: its certificate was issued by nobody who is trusted/);
+  await running[0]!.waitForOutput(/failed: no connection: its certificate was not issued by a trusted authority/);
   await stop();
 
   deployment.env.NODE_EXTRA_CA_CERTS = authorityFile;

@@ -17,7 +17,7 @@ import { readShares, removeOldShares, reportShare, type Share } from '../../db/t
 type Shares = Awaited<ReturnType<typeof readShares>>;
 type Named<Arguments> = Omit<Arguments, 'environment'>;
 
-/** The part of one environment's budget that all workers share; the functions of db/tables say what each of these does. All may throw what a database throws. */
+/** The part of one environment's budget that all workers share. Each method calls the function of db/tables that documents it, and may throw database errors. */
 export interface BudgetStore {
   add(): Promise<void>;
   read(): Promise<BudgetRow | undefined>;
@@ -27,7 +27,7 @@ export interface BudgetStore {
   announce(limit: number): Promise<void>;
   rememberAtOnce(atOnce: number): Promise<void>;
   report(share: Share): Promise<void>;
-  /** Writes the share that `divide` makes of the shares that live, while no other worker divides. */
+  /** Writes the share that `divide` computes from the current shares, while no other worker divides. */
   divide(divide: (shares: Shares) => Share): Promise<void>;
   removeOldShares(): Promise<void>;
 }

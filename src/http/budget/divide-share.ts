@@ -5,8 +5,8 @@ interface Claim {
 }
 
 /**
- * How many of `total` requests at once are this worker's: by what each wants, the same for all who want more than that. Where a rest cannot be divided,
- * it goes around with `turn`. Never more than what the others do not hold: they give theirs back once they see that it is not theirs any more.
+ * This worker's share of `total` concurrent requests. Each worker gets what it wants, up to an equal share; a remainder that cannot be divided
+ * rotates with `turn`. The share never exceeds what the others do not hold: they release their surplus once they see it.
  */
 export function divideShare(total: number, own: Omit<Claim, 'held'>, others: readonly Claim[], turn: number): number {
   const wanted = new Map([own, ...others].map((claim) => [claim.worker, claim.wanted]));

@@ -1,9 +1,9 @@
 import type { Requester } from './request-budget.js';
 
-/** While both kinds wait, one in so many goes to the kind that is not urgent. */
+/** While both kinds wait, one request that is not urgent follows this many urgent ones. */
 const URGENT_BEFORE_OTHERS = 4;
 
-/** Takes turns: urgent requesters before the others, which never stand still, and within a kind one company after the other. */
+/** Takes urgent requests first without starving the others, and within each kind rotates through the companies. */
 export class FairQueue<T> {
   readonly #urgent = new Turns<T>();
   readonly #others = new Turns<T>();
@@ -13,7 +13,7 @@ export class FairQueue<T> {
     return this.#urgent.size + this.#others.size;
   }
 
-  /** Returns what takes the item out again. */
+  /** Returns a function that removes the item. */
   add({ company, urgent }: Requester, item: T): () => void {
     return (urgent ? this.#urgent : this.#others).add(company, item);
   }
@@ -25,7 +25,7 @@ export class FairQueue<T> {
   }
 }
 
-/** Items in as many lines as there are companies; whose turn it was stands behind the others. */
+/** One line of items per company. A company that had its turn goes to the end. */
 class Turns<T> {
   readonly #lines = new Map<string, Set<{ readonly item: T }>>();
   size = 0;

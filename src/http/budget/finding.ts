@@ -1,20 +1,20 @@
-// How the rate of an environment's requests is found. Pure: time comes in, and what is known comes out.
+// This file finds the rate of an environment's requests. It is pure: time comes in, and a Finding comes out.
 //
 //   free ──refused──▶ seeking ──refused──▶ holding ⇄ probing
 //
 // free     nothing was refused yet: no schedule, only a bound on requests at once (in-flight-window.ts).
 // seeking  a first guess, which doubles every two seconds of requests until it is refused.
 // holding  the rate that was found, a little below where it was refused. Nothing is tried.
-// probing  behind some seconds of that, the rate rises by a tenth a second. A refusal leads back to holding: below what was reached, and, if
-//          that is refused as well, at what held before. A bucket lets more through for a while than it fills by.
+// probing  after some seconds of holding, the rate rises by a tenth a second. A refusal leads back to holding: below the rate that was reached,
+//          and, if that is refused as well, at the rate that held before. A bucket lets more through for a while than it fills by.
 //
-// Time is counted by the schedule, not by the clock: a rate that nobody uses proves nothing, and does not rise.
+// Time is counted by the schedule, not by the clock: an unused rate proves nothing and does not rise.
 
-/** What is known of an environment's limit. Rates are requests a second. */
+/** The current knowledge of an environment's limit. Rates are requests a second. */
 export interface Finding {
   /** The rate at which holding or seeking began; null while free. */
   readonly rate: number | null;
-  /** A lower rate that is known to hold: back to it when the present one is refused before it has held. */
+  /** A lower rate that is known to hold, used if the present one is refused too soon. */
   readonly fallback: number | null;
   readonly seeking: boolean;
   /** Seconds of the schedule that were used since `rate` was set. */
@@ -22,43 +22,43 @@ export interface Finding {
 }
 
 export interface Refusal {
-  /** Requests that were accepted in the second before it; only asked while free. */
+  /** Requests accepted in the second before the refusal; used only while free. */
   readonly accepted: number;
   /** Seconds since the rate was set. */
   readonly elapsed: number;
-  /** Of these, seconds in which nobody should ask. */
+  /** Seconds of `elapsed` during which requests were paused. */
   readonly paused: number;
-  /** Seconds of the schedule that were given out and are still to come. */
+  /** Seconds of the schedule that are leased but still in the future. */
   readonly lead: number;
-  /** Seconds that the service asked to be left alone. */
+  /** Seconds that the service asked us to wait. */
   readonly retryAfter?: number | undefined;
-  /** Whether it was sent at a rate that is set or announced. */
+  /** The request was sent at a rate that is set or announced. */
   readonly isBound?: boolean;
 }
 
 export const FREE: Finding = { rate: null, fallback: null, seeking: false, progress: 0 };
 
-/** How far a schedule stays below a limit: room for requests that are late, and so come close behind each other. */
+/** Share of a limit that a schedule uses. The rest is room for late requests, which arrive close together. */
 export const BELOW_LIMIT = 0.975;
 
-/** The same below a limit that was found by being refused, which is known less well. */
+/** Share of a limit that was found by refusals and is therefore less exact. */
 const BELOW_FOUND = 0.96;
 
-/** One in 50 seconds: a service that takes less is not found to, but asks for it by Retry-After. */
+/** One request in 50 seconds. A service that accepts fewer must ask for it by Retry-After. */
 const LOWEST_RATE = 0.02;
 /** Short enough that a doubled limit is found within 20 s. */
 const HOLD_SECONDS = 7;
-/** So many requests that the one or two that a probe costs are a few hundredths, however slow the service is. */
+/** A probe costs one or two refusals. With this many requests between probes that is a few percent, however slow the service is. */
 const HOLD_REQUESTS = 80;
 const LONGEST_HOLD_SECONDS = 300;
-/** By this share of the rate it rises in a second. */
+/** Share of the rate by which it rises each second. */
 const RISE = 0.1;
-/** A probe that brought more requests than this many seconds' worth was no burst that the service allows: the limit has risen. */
+/** A probe that got more than this many seconds' worth of extra requests through was not a burst: the limit has risen. */
 const BURST_SECONDS = 3;
-/** What is refused sooner behind a change than this says that the change was not enough. */
+/** A refusal sooner than this after a change shows that the change was not enough. */
 const SOON_SECONDS = 2.5;
 
-/** A limit that is told and is refused less often is soon tried again in full: some requests were late. Where many are, more room is left. */
+/** If a known limit is refused less often than this, some requests were merely late, and the full limit is soon tried again. */
 const SELDOM_SECONDS = 15;
 
 /** The rate to send at. */
@@ -71,13 +71,13 @@ function holdSeconds(rate: number): number {
   return Math.min(LONGEST_HOLD_SECONDS, Math.max(HOLD_SECONDS, HOLD_REQUESTS / rate));
 }
 
-/** What a refusal teaches, and for how many seconds nobody should ask. To be called once an episode, not once a refused request. */
+/** Learns from a refusal; `pause` is the seconds without requests. Call it once per episode, not once per refused request. */
 export function refused(
   known: Finding,
   { accepted, elapsed, paused, lead, retryAfter, isBound = false }: Refusal,
 ): { finding: Finding; pause: number } {
   const { rate, fallback, seeking } = known;
-  // What came all at once has used up a second's worth, whatever way the service counts.
+  // Requests sent all at once have used up a second's worth, however the service counts.
   if (rate === null) return { finding: { ...FREE, rate: Math.max(1, 0.8 * accepted), seeking: true }, pause: retryAfter ?? 1 };
   const progress = Math.max(0, known.progress - lead);
   const hold = (next: number, back: number | null, pause = 0.2, held = 0) => ({
@@ -92,7 +92,7 @@ export function refused(
   });
   // A service that counts the requests of a second has just counted those of the last one.
   const reached = BELOW_FOUND * rateOf({ ...known, rate, progress: Math.max(0, progress - (seeking ? 0.75 : 0.5)) });
-  // A bucket was empty at the last refusal, and is empty now: what it let through is what it fills by.
+  // A bucket was empty at the last refusal and is empty now: it let through as much as it was filled.
   const filled = (BELOW_FOUND * slotsOf(rate, progress)) / Math.max(elapsed, 0.1);
   if (seeking) return hold(reached, Math.min(reached, Math.max(filled, 0.85 * reached)));
   if (progress > holdSeconds(rate)) {
@@ -101,7 +101,7 @@ export function refused(
   }
   if (elapsed - paused > SOON_SECONDS) {
     if (fallback !== null && fallback < 0.97 * rate) return hold(0.95 * rate, Math.min(fallback, 0.95 * rate));
-    // It held until now: a request may only have been late, and so may the next one.
+    // The rate held until now: this request may only have been late.
     return hold(0.97 * rate, 0.95 * rate);
   }
   if (fallback !== null && fallback > 0.75 * rate) {

@@ -1,24 +1,24 @@
-/** Small enough that a slow service refuses few while it is not known, and a quick one has them back within milliseconds. */
+/** Few enough for a slow service that is still unknown. A quick one answers them within milliseconds. */
 const FIRST = 4;
 const MOST = 256;
-/** As many answers as widen the window by one, while it is not known to be too wide. */
+/** Responses that widen the window by one, while it is not known to be too wide. */
 const ANSWERS_A_STEP = 3;
-/** Answers that are slower than this, and twice as slow as they were, say that more at once would only wait at the service. */
+/** Responses slower by this much and twice as slow as before show that more requests would only wait at the service. */
 const SLOWER_MS = 100;
 
 /**
- * How many requests of this process may be under way at once, where nobody has set it: few at first, and more as quick answers
- * come. What fails halves it, once for all that were under way then; from there on it widens by one for each of its widths.
+ * The number of concurrent requests of this process, if no limit is set: few at first, more as quick responses
+ * arrive. A failure halves it, once for all requests sent before; from then on it widens by one for each full window of responses.
  */
 export class InFlightWindow {
   #size: number;
-  /** From here on it widens slowly: above, it was too wide once. */
+  /** Above this size the window widens slowly, because it was too wide once. */
   #careful = MOST;
   #narrowedAt = -Infinity;
   #usualMs = 0;
   #quickestMs = Infinity;
 
-  /** `remembered`: what went well before. */
+  /** `remembered`: the size that worked before. */
   constructor(remembered: number = FIRST) {
     this.#size = Math.min(MOST, Math.max(FIRST, remembered));
   }
@@ -36,7 +36,7 @@ export class InFlightWindow {
     this.#size = Math.min(MOST, this.#size + step);
   }
 
-  /** A request that left at `sentAt` was refused, or got no answer in time. Both times by the same clock. */
+  /** A request sent at `sentAt` was refused or timed out. Both times are of the same clock. */
   narrow(sentAt: number, now: number): void {
     if (sentAt < this.#narrowedAt) return;
     this.#narrowedAt = now;

@@ -1,4 +1,4 @@
-/** Counts what happened within the last while, in steps of a part of it. */
+/** Counts events within the last `spanMs`, in `steps` equal parts. */
 export class RollingCount {
   readonly #stepMs: number;
   readonly #counts: number[];

@@ -4,7 +4,7 @@ import type { Logger } from '../../observability/logger.js';
 import type { BudgetStore } from './budget-store.js';
 import { divideShare } from './divide-share.js';
 
-/** What this process does, as the others should see it. `bound`: the requests at once that it allows itself where nobody has set them. */
+/** The activity of this process, for the other workers. `bound`: the limit that it sets itself if none is configured. */
 export type Activity = Pick<Share, 'waiting' | 'used' | 'refused'> & { readonly inFlight: number; readonly bound: number };
 
 export interface ShareReportDependencies {
@@ -13,24 +13,24 @@ export interface ShareReportDependencies {
   readonly logger: Logger;
   /** Names this process, unlike any other. */
   readonly worker: string;
-  /** The most requests at once of all workers together, where it is set. */
+  /** The configured limit for concurrent requests of all workers together. */
   readonly total: number | undefined;
   readonly activity: () => Activity;
-  /** Called behind every report. */
+  /** Called after every report. */
   readonly onReport: () => Promise<void>;
 }
 
 const REPORT_MS = 500;
-/** With a set bound, so long may a worker keep what another one waits for. */
+/** With a configured limit, a worker may keep a share this long while another one waits for it. */
 const DIVIDE_MS = 200;
-/** While nothing is asked, and only the figures of the last minute grow old. */
+/** Interval while nothing is sent and only the figures of the last minute change. */
 const IDLE_MS = 5_000;
-/** For so long a rest that cannot be divided is one worker's. */
+/** One worker keeps a remainder that cannot be divided this long. */
 const TURN_SECONDS = 2;
-/** Well before the others take a silent worker's share for theirs. */
+/** The share lapses well before the other workers take over that of a silent one. */
 const LAPSE_MS = (SHARE_TIMEOUT_SECONDS - 2) * 1_000;
 
-/** Tells the others what this process asks of an environment's API, while it does, and takes its share where requests at once are bounded. */
+/** Reports this process's use of an environment's API to the other workers, and takes its share if concurrent requests are limited. */
 export class ShareReport {
   readonly #deps: ShareReportDependencies;
   readonly #closed = new AbortController();
@@ -38,20 +38,20 @@ export class ShareReport {
   #lapsesAt = -Infinity;
   #running: Promise<void> | undefined;
   #reporting: Promise<void> | undefined;
-  /** Whether there is a row to lock. */
+  /** The row to lock exists. */
   #isPrepared = false;
 
   constructor(deps: ShareReportDependencies) {
     this.#deps = deps;
   }
 
-  /** Requests that this process may have under way at once. */
+  /** Concurrent requests allowed for this process. */
   get allowed(): number {
     if (this.#deps.total === undefined) return Infinity;
     return this.#deps.clock.monotonic() < this.#lapsesAt ? this.#granted : 0;
   }
 
-  /** To be called when there is something to ask. */
+  /** Call it when there is a request to send. */
   begin(): void {
     this.#running ??= this.#run().finally(() => (this.#running = undefined));
     if (this.allowed === 0) void this.#report();
@@ -89,7 +89,7 @@ export class ShareReport {
       this.#isPrepared = true;
       await this.#exchange({ ...this.#deps.activity(), ...instead });
     } catch (error) {
-      logger.debug({ err: error }, 'what is asked of the service could not be reported; trying again');
+      logger.debug({ err: error }, 'the use of the request budget could not be reported; trying again');
     }
     await onReport();
   }
@@ -104,7 +104,7 @@ export class ShareReport {
       await store.divide(({ shares, now }) => {
         const others = shares.filter((other) => other.worker !== worker);
         this.#granted = divideShare(total, share, others, Math.floor(now / TURN_SECONDS));
-        // What is under way is not given back before it has ended, whosesoever turn it is.
+        // A share is not released while its requests run.
         return { ...share, held: Math.max(this.#granted, this.#deps.activity().inFlight) };
       });
     }

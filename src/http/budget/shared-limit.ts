@@ -10,18 +10,18 @@ interface SharedLimitDependencies {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly environment: Environment;
-  /** Requests a second that are set. */
+  /** The configured requests a second. */
   readonly set: number | undefined;
 }
 
-/** The longest that an environment is left alone because one answer asked for it: then it is asked again, and may say so again. */
+/** The longest pause that one response can cause. The service can ask for another one afterwards. */
 const MOST_PAUSE_SECONDS = 3_600;
-/** Twice as long as it takes until a busy process reads it anyway: what one that was idle knows is older, and read before it asks. */
+/** Twice the interval at which a busy process reads the row. An idle process reads it again before it sends a request. */
 const STALE_MS = 1_000;
 
 /**
- * What all workers know of an environment's limit, as this process has read it last. `version` names it: a refusal of a request that left
- * under another one has been learned from already.
+ * The limit of an environment that all workers share, as this process read it last. A refusal of a request sent under another
+ * `version` has been handled already.
  */
 export class SharedLimit {
   readonly #deps: SharedLimitDependencies;
@@ -33,22 +33,22 @@ export class SharedLimit {
     this.#deps = deps;
   }
 
-  /** Whether it was read just now. */
+  /** The row was read just now. */
   get isFresh(): boolean {
     return this.#known !== undefined && this.#deps.clock.monotonic() - this.#readAt < STALE_MS;
   }
 
-  /** Undefined until it was read, and while it cannot be. */
+  /** Undefined until the row was read, and while it cannot be read. */
   get version(): number | undefined {
     return this.#known?.version;
   }
 
-  /** Requests of a process at once that went well before. */
+  /** Concurrent requests of one process that worked before. */
   get atOnce(): number | undefined {
     return this.#known?.atOnce ?? undefined;
   }
 
-  /** When somebody may ask again, by `clock.monotonic`. */
+  /** When requests may be sent again, by `clock.monotonic`. */
   get resumesAt(): number {
     return this.#resumesAt;
   }
@@ -59,7 +59,7 @@ export class SharedLimit {
     return lowest === Infinity ? undefined : lowest;
   }
 
-  /** What is set or announced, less the room for requests that come close behind each other. */
+  /** The configured or announced limit, less the room for requests that arrive close together. */
   get #most(): number {
     return BELOW_LIMIT * Math.min(this.#deps.set ?? Infinity, this.#known?.announced ?? Infinity);
   }
@@ -78,7 +78,7 @@ export class SharedLimit {
       await store.add();
       row = await store.read();
     }
-    // What was read earlier may come later.
+    // An earlier read may end later.
     if (!row || row.version < (this.#known?.version ?? 0)) return;
     this.#known = row;
     this.#readAt = clock.monotonic();
@@ -89,7 +89,7 @@ export class SharedLimit {
     this.#known = undefined;
   }
 
-  /** A request that left under that version was refused. `accepted`: requests of the second before. */
+  /** A request sent under that version was refused. `accepted`: requests accepted in the second before. */
   async refusedAt(version: number, accepted: number, retryAfterMs: number | undefined): Promise<void> {
     const { store, environment, logger } = this.#deps;
     const row = await store.read();
@@ -98,11 +98,11 @@ export class SharedLimit {
       const known = isBound ? { rate: this.#most, fallback: null, seeking: false, progress: 0 } : row;
       const retryAfter = retryAfterMs === undefined ? undefined : secondsOf(retryAfterMs);
       const wasBound = isBound || (row.rate !== null && row.rate > 0.7 * this.#most);
-      // A first refusal of what is set says nothing of the time before.
+      // The time before the first refusal of a configured limit has no meaning.
       const elapsed = row.rate === null ? Infinity : row.elapsed;
       const { finding, pause } = refused(known, { ...row, elapsed, accepted, retryAfter, isBound: wasBound });
       if (await store.change({ version, ...finding, pause }))
-        logger.debug({ environment, ...finding, pause }, 'the service refused a request: another rate is held');
+        logger.debug({ environment, ...finding, pause }, 'the service refused a request: the rate was changed');
     }
     await this.read();
   }
@@ -118,7 +118,7 @@ export class SharedLimit {
     await this.read();
   }
 
-  /** Whether it differs from what is known that the service's headers allow so much. */
+  /** Whether the announced limit differs from the known one. */
   isNews(announced: number): boolean {
     return this.#known !== undefined && announced !== this.#known.announced;
   }

@@ -16,7 +16,7 @@ import { ShareReport } from './share-report.js';
 import { SharedLimit } from './shared-limit.js';
 import { SlotSchedule } from './slot-schedule.js';
 
-/** The most that all workers together ask of an environment's API; found where it is not set. */
+/** Configured limits for all workers together. Muster finds the limits that are not set. */
 export interface SetLimits {
   readonly requestsPerSecond?: number | undefined;
   readonly maxConcurrentRequests?: number | undefined;
@@ -38,17 +38,17 @@ interface Waiting {
   reject(error: unknown): void;
 }
 
-/** A service that wants to be left alone for longer is not waited for request by request: whole runs are put off. */
+/** For a longer pause, whole runs are postponed instead of single requests. */
 const LONGEST_PAUSE_MS = 60_000;
 /** Refusals that ask for a pause until about the same moment belong together. */
 const ONE_EPISODE_MS = 500;
 
 /**
- * The request budget of an environment: what all workers together may ask of its API, by the row of muster.request_budgets that they share.
+ * The request budget of an environment, which all workers share in a row of muster.request_budgets.
  *
- * A request that is admitted has its place among the requests at once and, once a limit is set, announced or found, a slot of the schedule.
- * What waits holds neither a connection nor anything else but its place in a queue. Every answer is looked at: a 429 teaches how much the
- * service takes (finding.ts), whoever is told first writes it down, and the others go by it with their next lease.
+ * An admitted request counts as one of the concurrent requests and, once a limit is set, announced or found, has a slot of the schedule.
+ * A waiting request holds nothing but its place in a queue. Every response is examined: a 429 shows how much the
+ * service accepts (finding.ts). The first worker that gets one writes it down, and the others follow with their next lease.
  */
 export class SharedRequestBudget implements RequestBudget {
   readonly name: string;
@@ -59,7 +59,7 @@ export class SharedRequestBudget implements RequestBudget {
   readonly #share: ShareReport;
   #window = new InFlightWindow();
   #inFlight = 0;
-  /** Reading the row, or writing what a refusal taught: nothing leaves meanwhile. */
+  /** The row is being read or changed. No request is sent until then. */
   #learning: Promise<void> | undefined;
   #leasing: Promise<void> | undefined;
   #wakesAt = Infinity;
@@ -121,10 +121,10 @@ export class SharedRequestBudget implements RequestBudget {
     }
   }
 
-  /** Whether a request may leave now, which then must; sees to it that the queue is looked at again otherwise. */
+  /** Whether a request may be sent now. If so it must be sent, because its slot is used; if not, the queue is looked at again later. */
   #mayLeave(waiting: number): boolean {
     if (this.#closed.signal.aborted || this.#learning) return false;
-    // While requests are under way, every report reads it anew, and nobody waits for that.
+    // While requests run, every report reads the row again, and no request waits for it.
     if (this.#limit.version === undefined || (this.#inFlight === 0 && !this.#limit.isFresh)) {
       this.#learn(() => this.#limit.read());
       return false;
@@ -194,7 +194,7 @@ export class SharedRequestBudget implements RequestBudget {
     }
     this.#accepted.add(now);
     this.#window.answered(now - sentAt, this.#queue.size > 0 || this.#inFlight + 1 >= this.#window.size);
-    // Nothing is left of the service's window: the next request would be refused.
+    // The service's window is used up: the next request would be refused.
     const exhaustedMs = this.#limit.rate === undefined ? exhaustedForMs(headers, clock.now()) : undefined;
     if (exhaustedMs !== undefined) this.#refusedAt(version, Math.min(exhaustedMs, LONGEST_PAUSE_MS));
   }
@@ -216,7 +216,7 @@ export class SharedRequestBudget implements RequestBudget {
     this.#pump();
   }
 
-  /** Nothing leaves until it is known again what may; what is learned already at this moment is learned once. */
+  /** Stops requests until the limit is known again. A second call does nothing: the same refusal is handled once. */
   #learn(work: () => Promise<void>): void {
     if (this.#learning || this.#closed.signal.aborted) return;
     this.#learning = this.#whileLearning(work);
@@ -244,13 +244,13 @@ export class SharedRequestBudget implements RequestBudget {
     }
   }
 
-  /** Slots of another version are void. */
+  /** Drops the slots of another version. */
   #adopt(before: number | undefined): void {
     if (before === undefined) this.#window = new InFlightWindow(this.#limit.atOnce);
     if (before !== this.#limit.version) this.#slots.clear();
   }
 
-  /** Others may have been refused meanwhile, or have paused. */
+  /** Reads the row again: other workers may have been refused, or have paused. */
   async #afterReport(): Promise<void> {
     if (this.#inFlight + this.#queue.size === 0 || this.#closed.signal.aborted) return;
     await this.#read();
@@ -261,7 +261,7 @@ export class SharedRequestBudget implements RequestBudget {
     }
   }
 
-  /** The database does not say what may leave: whoever waits is told, and tries again later. */
+  /** Without the database no request may be sent: all waiting callers get the error and try again later. */
   #fail(error: unknown): void {
     this.#limit.forget();
     this.#slots.clear();
@@ -276,7 +276,7 @@ export class SharedRequestBudget implements RequestBudget {
 function leftAlone(environment: Environment, pauseMs: number): ServiceError {
   return new ServiceError(
     'service_throttled',
-    `The API of the ${environment} environment asked to be left alone; it is asked again later`,
+    `The API of the ${environment} environment asked Muster to wait; Muster asks it again later`,
     {
       sent: false,
       retryAfterMs: pauseMs,

@@ -6,40 +6,40 @@ interface SlotScheduleDependencies {
   readonly clock: Clock;
 }
 
-/** What one lease covers: long enough that a request costs no round trip, short enough that others soon see that a worker has no more to ask. */
+/** Seconds of slots in one lease: enough that a request costs no round trip, few enough that a worker without requests soon leaves the slots to others. */
 const BLOCK_SECONDS = 0.15;
-/** More slots are leased so long before the last one. */
+/** More slots are leased this long before the last one. */
 const AHEAD_MS = 50;
 /**
- * A slot that was missed by more is void. A schedule below its limit (BELOW_LIMIT) leaves 25 ms free in a second: a request that comes later than that may
- * be one too many in its second, and a refusal costs more than a slot. The rest of the 25 is for its way to the service.
+ * A slot missed by more than this is void. A schedule below its limit (BELOW_LIMIT) leaves 25 ms of a second free. A request that arrives later may
+ * be one too many in its second, and a refusal costs more than a slot. The other 10 ms are for its way to the service.
  */
 const LATE_MS = 15;
 /**
- * The first requests of a process, and those behind a pause, take their time: connections are made, code is compiled. What comes behind them is quicker,
- * and would be too close; so this many seconds of slots are further apart.
+ * The first requests of a process or after a pause are slow: connections are opened, code is compiled. The following ones are quicker and would arrive
+ * too close to them, so this many seconds of slots are further apart.
  */
 const WARM_UP_SECONDS = 1.2;
 const WARM_UP_INTERVAL = 1.15;
-/** What rests for longer has to warm up again. */
+/** A process that sent nothing for longer warms up again. */
 const COLD_MS = 4_000;
-/** So many answers of the database say what time it has: the one that took least is nearest to the truth. */
+/** Readings of the database's clock. The one with the shortest delay is nearest to the truth. */
 const SAMPLES = 16;
 
 /**
- * This process's slots of the environment's one schedule: moments at which one request may leave, as far apart as the rate has it, whoever
- * has the next one. So all workers together send evenly, however many there are.
+ * This process's slots of the environment's schedule, which all workers share. At each slot one request may be sent. Slots are evenly spaced
+ * by the rate, so that all workers together send evenly, however many there are.
  */
 export class SlotSchedule {
   readonly #deps: SlotScheduleDependencies;
-  /** Moments by `clock.monotonic`, in their order. */
+  /** Times by `clock.monotonic`, in ascending order. */
   #slots: number[] = [];
-  /** How far the database's clock is ahead of `clock.monotonic`, as its last answers had it: too little by the time that they took. */
+  /** How far the database's clock is ahead of `clock.monotonic`, by its last answers. Each is too small by the delay of the answer. */
   readonly #ahead: number[] = [];
-  /** Grows when the slots are void, those that are being leased included. */
+  /** Grows when all slots become void, including those being leased. */
   #epoch = 0;
   #leasing = false;
-  /** Slots that are still to be leased further apart. */
+  /** Slots still to be leased with the wider interval. */
   #cold = 0;
   #leasedUntil = -Infinity;
 
@@ -47,7 +47,7 @@ export class SlotSchedule {
     this.#deps = deps;
   }
 
-  /** The next moment at which a request may leave. */
+  /** The next time at which a request may be sent. */
   get next(): number | undefined {
     return this.#slots[0];
   }
@@ -57,7 +57,7 @@ export class SlotSchedule {
     this.#epoch += 1;
   }
 
-  /** Uses up a slot; false where none is due. */
+  /** Uses a slot; false if none is due. */
   take(): boolean {
     const now = this.#deps.clock.monotonic();
     while (this.#slots.length > 0 && this.#slots[0]! < now - LATE_MS) this.#slots.shift();
@@ -66,7 +66,7 @@ export class SlotSchedule {
     return true;
   }
 
-  /** Whether so many requests that wait need more slots by now. */
+  /** Whether the waiting requests need more slots now. */
   isShort(waiting: number): boolean {
     const last = this.#slots.at(-1);
     return (
@@ -74,7 +74,7 @@ export class SlotSchedule {
     );
   }
 
-  /** Returns how far the schedule has come; undefined where something else is known by now than `version`. Throws what the database throws. */
+  /** Returns the progress of the schedule; undefined if `version` is outdated. Throws database errors. */
   async lease(version: number, rate: number, waiting: number): Promise<number | undefined> {
     const { store, clock } = this.#deps;
     const slots = Math.max(1, Math.min(waiting - this.#slots.length, Math.ceil(rate * BLOCK_SECONDS)));

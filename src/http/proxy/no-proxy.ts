@@ -1,21 +1,21 @@
 import { BlockList, isIP } from 'node:net';
 
-/** A host as it stands in a URL, and its port as a number. */
+/** Host and port of a URL. */
 export interface Target {
   /** In lower case, IPv6 without brackets. */
   readonly hostname: string;
   readonly port: number;
 }
 
-/** Whether a target is asked directly. */
+/** Whether a target is reached without a proxy. */
 export type NoProxyRule = (target: Target) => boolean;
 
 const HOST_AND_PORT = /^(\[[\da-f:.]+\]|[^:\s/]+)(?::(\d{1,5}))?$/i;
 const RANGE = /^\[?([\da-f:.]+)\]?\/(\d{1,3})$/i;
 
 /**
- * One entry of NO_PROXY, by the rules of curl: `*`; a host, which stands for every host below it, too, with or without a dot or `*.` before
- * it; an IP address; a range of them (`10.0.0.0/8`). As in most programs, each but a range may name a port. Undefined where it is none of these.
+ * Reads one entry of NO_PROXY by the rules of curl: `*`; a host, which includes every host below it, with or without a leading dot or `*.`;
+ * an IP address; a range of addresses (`10.0.0.0/8`). As in most programs, each but a range may name a port. Undefined for anything else.
  */
 export function readNoProxyEntry(entry: string): NoProxyRule | undefined {
   if (entry === '*') return () => true;
@@ -39,7 +39,7 @@ function nameRule(host: string): NoProxyRule {
   };
 }
 
-/** One address has several spellings in IPv6. */
+/** A range rule, because an IPv6 address has several spellings. */
 function addressRule(host: string): NoProxyRule {
   return rangeRule(host, isIP(host) === 6 ? 128 : 32)!;
 }

@@ -1,14 +1,14 @@
 import { Secret } from '../../core/secret.js';
 import type { NoProxyRule } from './no-proxy.js';
 
-/** A proxy, as HTTPS_PROXY or HTTP_PROXY names it. */
+/** The address of a proxy in HTTPS_PROXY or HTTP_PROXY. */
 export interface ProxyAddress {
-  /** Whether the proxy itself is spoken to by TLS. */
+  /** The connection to the proxy itself uses TLS. */
   readonly isTls: boolean;
   /** IPv6 without brackets. */
   readonly hostname: string;
   readonly port: number;
-  /** Value of the header Proxy-Authorization; undefined where the address has no user. */
+  /** Value of the header Proxy-Authorization; undefined if the address has no user. */
   readonly authorization?: Secret | undefined;
 }
 
@@ -16,15 +16,15 @@ export interface ProxyAddress {
 export type Proxy = ProxyAddress & { readonly variable: 'HTTPS_PROXY' | 'HTTP_PROXY' };
 
 interface ProxySettings {
-  /** For targets by https. */
+  /** The proxy for https targets. */
   readonly https?: ProxyAddress | undefined;
-  /** For targets by http. */
+  /** The proxy for http targets. */
   readonly http?: ProxyAddress | undefined;
   /** NO_PROXY. */
   readonly noProxy?: readonly NoProxyRule[] | undefined;
 }
 
-/** The address of a proxy, or what is wrong with its text. A text without a scheme is taken for `http://`, as curl does. */
+/** Reads the address of a proxy, or says what is wrong with it. Without a scheme, `http://` is assumed, as in curl. */
 export function readProxyAddress(text: string): ProxyAddress | { readonly problem: string } {
   const withScheme = /^[a-z][a-z\d+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   if (!URL.canParse(withScheme)) return { problem: 'must be the address of a proxy; encode special characters of a password' };
@@ -44,7 +44,7 @@ export function readProxyAddress(text: string): ProxyAddress | { readonly proble
   }
 }
 
-/** Which proxy a request goes through: the standard variables, read as curl reads them. */
+/** Chooses the proxy of a request by the standard variables, read as curl reads them. */
 export class Proxies {
   readonly #settings: ProxySettings;
 
@@ -56,7 +56,7 @@ export class Proxies {
     return this.#settings.https !== undefined || this.#settings.http !== undefined;
   }
 
-  /** The proxy for this address; undefined where it is asked directly. */
+  /** The proxy for this address; undefined if it is reached directly. */
   proxyFor({ protocol, hostname, port }: Pick<URL, 'protocol' | 'hostname' | 'port'>): Proxy | undefined {
     const { https, http, noProxy = [] } = this.#settings;
     const address = protocol === 'https:' ? https : http;
@@ -66,7 +66,7 @@ export class Proxies {
     return { ...address, variable: protocol === 'https:' ? 'HTTPS_PROXY' : 'HTTP_PROXY' };
   }
 
-  /** The same, but this address is asked directly. */
+  /** A copy that reaches this address directly. */
   except({ protocol, hostname, port }: URL): Proxies {
     const own = { hostname: withoutBrackets(hostname).toLowerCase(), port: portOf({ protocol, port }) };
     const isOwn: NoProxyRule = (target) => target.hostname === own.hostname && target.port === own.port;
@@ -74,12 +74,12 @@ export class Proxies {
   }
 }
 
-/** `proxy.example.com:3128`: all that is shown of a proxy's address. */
+/** `proxy.example.com:3128`, the only part of a proxy's address that is shown. */
 export function nameOfProxy({ hostname, port }: ProxyAddress): string {
   return hostAndPort(hostname, port);
 }
 
-/** The address as CONNECT asks for it and the header Host has it. */
+/** The address in the form of CONNECT and of the header Host. */
 export function hostAndPort(hostname: string, port: number): string {
   return `${hostname.includes(':') ? `[${hostname}]` : hostname}:${port}`;
 }

@@ -4,10 +4,10 @@ import { openTunnel, unreachable } from './tunnel.js';
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
-// A target by https is reached through a tunnel, which the connector opens. One by http is not: the connector leads to the proxy itself, which is
-// sent requests for whole addresses. An agent needs both parts.
+// An https target is reached through a tunnel, which the connector opens. For an http target the connector opens a connection to the proxy itself,
+// and `throughProxies` sends it requests with absolute URLs. An agent needs both.
 
-/** Opens the connections of an agent. Its error says that nothing was sent; it is a ProxyFailure where a proxy is in the way. */
+/** Opens the connections of an agent. An error means that nothing was sent; it is a ProxyFailure if the proxy caused it. */
 export function connectorThrough(proxies: Proxies, timeoutMs: number): buildConnector.connector {
   const dial = buildConnector({ timeout: timeoutMs });
   return (target, done) => {
@@ -28,7 +28,7 @@ function dialProxy(dial: buildConnector.connector, proxy: Proxy, done: buildConn
   dial(address, (...[error, socket]) => (error ? done(unreachable(proxy, error), null) : done(null, socket)));
 }
 
-/** The agent, whose connections `connectorThrough` opens, with requests by http written for their proxy. */
+/** Wraps an agent whose connections `connectorThrough` opens, so that http requests are written for their proxy. */
 export function throughProxies(agent: Dispatcher, proxies: Proxies): Dispatcher {
   if (!proxies.areSet) return agent;
   return agent.compose((dispatch) => (options, handler) => {
@@ -43,7 +43,7 @@ function forProxy({ authorization }: Proxy, { origin }: URL, { path, headers }: 
   return { path: `${origin}${path}`, headers: { ...(headers as Record<string, string>), ...credentials } };
 }
 
-/** `fetch`, for libraries that take one, by the ways out that were set. Node's own would not take an agent of another version of undici. */
+/** Returns a `fetch` that uses the proxies, for libraries that take one. Node's own fetch does not accept an agent of another version of undici. */
 export async function fetchThrough(proxies: Proxies): Promise<(url: string, init: object) => Promise<Response>> {
   const { fetch: undiciFetch } = await import('undici');
   const dispatcher = throughProxies(new Agent({ connect: connectorThrough(proxies, CONNECT_TIMEOUT_MS) }), proxies);

@@ -5,7 +5,7 @@ import { connectionFailure } from '../../core/connection-failure.js';
 import type { Target } from './no-proxy.js';
 import { hostAndPort, nameOfProxy, type Proxy } from './proxies.js';
 
-/** A proxy gave no way to the target: nothing was sent there. The message names the proxy by host and port. */
+/** The proxy did not connect to the target, and nothing was sent there. The message names the proxy by host and port. */
 export class ProxyFailure extends Error {
   readonly code: 'PROXY_UNREACHABLE' | 'PROXY_NO_ANSWER' | 'PROXY_AUTHENTICATION' | 'PROXY_REFUSED';
 
@@ -15,7 +15,7 @@ export class ProxyFailure extends Error {
   }
 }
 
-/** Opens a connection through the proxy to the target, by CONNECT: what is sent on it arrives there. Its error is a ProxyFailure. Calls `done` once. */
+/** Opens a connection to the target through the proxy, by CONNECT. Calls `done` once, with the socket or a ProxyFailure. */
 export function openTunnel(
   proxy: Proxy,
   target: Target,
@@ -24,7 +24,7 @@ export function openTunnel(
 ): void {
   const { isTls, hostname: host, port, authorization } = proxy;
   const path = hostAndPort(target.hostname, target.port);
-  const asked = (isTls ? httpsRequest : httpRequest)({
+  const connect = (isTls ? httpsRequest : httpRequest)({
     method: 'CONNECT',
     host,
     port,
@@ -38,8 +38,8 @@ export function openTunnel(
     if (!isDone) done(...result);
     isDone = true;
   };
-  const timer = setTimeout(() => asked.destroy(noAnswer(proxy, path, timeoutMs)), timeoutMs);
-  asked.once('connect', ({ statusCode = 0 }, socket: Socket, head) => {
+  const timer = setTimeout(() => connect.destroy(noAnswer(proxy, path, timeoutMs)), timeoutMs);
+  connect.once('connect', ({ statusCode = 0 }, socket: Socket, head) => {
     if (statusCode >= 200 && statusCode < 300) {
       if (head.length > 0) socket.unshift(head);
       return end(null, socket);
@@ -47,16 +47,16 @@ export function openTunnel(
     socket.on('error', () => {}).destroy();
     end(refusal(proxy, path, statusCode));
   });
-  asked.on('error', (error) => end(error instanceof ProxyFailure ? error : unreachable(proxy, error)));
-  asked.end();
+  connect.on('error', (error) => end(error instanceof ProxyFailure ? error : unreachable(proxy, error)));
+  connect.end();
 }
 
 export function unreachable(proxy: Proxy, cause: unknown): ProxyFailure {
-  const message = `the proxy ${nameOfProxy(proxy)} of ${proxy.variable} gives no connection: ${connectionFailure(cause)}`;
+  const message = `the proxy ${nameOfProxy(proxy)} of ${proxy.variable} cannot be reached: ${connectionFailure(cause)}`;
   return new ProxyFailure('PROXY_UNREACHABLE', message, { cause });
 }
 
-/** Answers a request that came without the right user and password. */
+/** The error for a request without the right user and password. */
 export function authenticationFailure(proxy: Proxy): ProxyFailure {
   const { variable, authorization } = proxy;
   const what = authorization ? 'does not take the user and password' : 'wants a user and a password';
