@@ -76,7 +76,7 @@ import { NightExports } from './warehouse/export/night-exports.js';
 import { schemaSweep } from './warehouse/schema-sweep.js';
 import { ensureTypedViews } from './warehouse/typed-views.js';
 
-/** What a process does: answer the admin API, work on the queue, or both. */
+/** A process serves the admin API, works on the queue, or both. */
 export type Role = 'api' | 'worker';
 
 /** A started Muster. */
@@ -85,20 +85,20 @@ export interface App {
   readonly runs: Runs;
   readonly onboarding: Onboarding;
   readonly connections: Connections;
-  /** The embedded server's address, password and all; undefined with DATABASE_URL. */
+  /** Address of the embedded server, with the password; undefined with DATABASE_URL. */
   readonly embeddedUrl?: URL;
-  /** Where the admin API listens; undefined in a process that does not serve it. */
+  /** Address of the admin API; undefined in a process that does not serve it. */
   readonly url?: string;
   /** Stops in the reverse order of the start. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** How long a start that was called off may take to notice. */
+/** Time for a cancelled start to notice it. */
 const CALLED_OFF_MS = 3_000;
 
 /**
- * Builds and starts every part that the roles need. What was started is stopped again when a later part fails, or when
- * `signal` calls the start off: then throws `stopping`.
+ * Builds and starts all parts that the roles need. If a later part fails, the started ones are stopped again; likewise if
+ * `signal` cancels the start, which then throws `stopping`.
  */
 export async function startApp(config: Config, roles: ReadonlySet<Role>, logger: Logger, signal?: AbortSignal): Promise<App> {
   const stack = stopStack(logger);
@@ -108,7 +108,7 @@ export async function startApp(config: Config, roles: ReadonlySet<Role>, logger:
   } catch (error) {
     await stack.stop();
     await Promise.race([starting.catch(() => {}), sleep(CALLED_OFF_MS, undefined, { ref: false })]);
-    await stack.stop(); // what came late
+    await stack.stop(); // stops parts that started late
     throw error;
   }
 }
@@ -253,14 +253,14 @@ async function startWorker(config: Config, shared: Shared, stack: StopStack): Pr
   const guard = new QueueGuard({ backend, db, logger });
   const presence = new WorkerPresence(db, name, logger);
   const version = new VersionWatch({ db, logger, endProcess: () => process.kill(process.pid, 'SIGTERM') });
-  // A sweep that looks for living workers finds this one.
+  // Presence comes first, so that a sweep that looks for living workers finds this one.
   for (const service of [presence, ...Object.values(queues), worker, sweeper, version, guard, heartbeat])
     if (service) await stack.start(service);
 }
 
 async function startApi(config: Config, shared: Shared, stack: StopStack): Promise<AdminServer> {
   const { db, clock, catalogue, logger, links, backend, runQueue } = shared;
-  // Ten megabytes, which a worker does without.
+  // Loaded only here, because a worker does not need these ten megabytes.
   const [{ createAdminServer }, { controlRoom }, { createMetrics }] = await Promise.all([
     import('./api/server.js'),
     import('./dashboard/control-room.js'),

@@ -23,8 +23,8 @@ import { Suppressions } from './privacy/suppressions.js';
 import { ensureTypedViews, extendViews } from './warehouse/typed-views.js';
 
 /**
- * Brings the database, the queue's tables and those of the catalogue up to date, starting the embedded server where no other is configured. Then
- * grants to the roles that are given: what api and workers need to `runtime`, what is made for readers to `reader`.
+ * Brings the database and the tables of queue and catalogue up to date, and starts the embedded server if no other is configured. Then
+ * grants `runtime` the rights of api and workers, and `reader` those of readers, if these roles are given.
  */
 export async function applyMigrations(
   config: Config,
@@ -49,12 +49,12 @@ export async function applyMigrations(
   }
 }
 
-/** Encrypts the stored tokens again, in the database that a running Muster may be using. */
+/** Encrypts the stored tokens again. A running Muster may use the database concurrently. */
 export function rotateStoredKeys(config: Config, logger: Logger): Promise<Rotation> {
   return withKeyring(config, logger, (db, keyring) => rotateKeys(db, new Cipher(keyring)));
 }
 
-/** Gives companies their newest tokens of these journals, in the database that a running Muster may be using. */
+/** Gives companies their newest tokens from these journals. A running Muster may use the database concurrently. */
 export function restoreStoredTokens(config: Config, logger: Logger, entries: readonly JournalEntry[]): Promise<RestoredTokens> {
   return withKeyring(config, logger, (db, keyring) => {
     const [vault, connections] = [new Vault(new Cipher(keyring)), new Connections(db, systemClock)];
@@ -62,7 +62,7 @@ export function restoreStoredTokens(config: Config, logger: Logger, entries: rea
   });
 }
 
-/** Does work that needs the database and its encryption keys. Throws where a key is another one than the database knows by its id. */
+/** Does work that needs the database and its encryption keys. Throws if the database knows another key by the same id. */
 async function withKeyring<T>(config: Config, logger: Logger, work: (db: Database, keyring: Keyring) => Promise<T>): Promise<T> {
   const stack = stopStack(logger);
   try {
@@ -76,7 +76,7 @@ async function withKeyring<T>(config: Config, logger: Logger, work: (db: Databas
   }
 }
 
-/** What can be done with all suppressions of a database, which a running Muster may be using. */
+/** Work on all suppressions of a database. A running Muster may use it concurrently. */
 export interface StoredSuppressions {
   readonly copy: () => Promise<SuppressionCopy>;
   readonly restore: (copy: unknown) => Promise<number>;
@@ -108,7 +108,7 @@ export function stopStack(logger: Logger): StopStack {
   return new StopStack((error, name) => logger.error({ err: error }, `${name} did not stop cleanly`));
 }
 
-/** Of the configured database, or of the embedded server, which is started. */
+/** Address of the configured database, or of the embedded server, which is started. */
 export async function databaseUrl(config: Config, logger: Logger, stack: StopStack): Promise<string> {
   if (config.databaseUrl !== undefined) return config.databaseUrl;
   const server = await startEmbeddedServer({ home: config.home, logger });

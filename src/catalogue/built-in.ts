@@ -1,4 +1,4 @@
-/** The lists that are mirrored without a catalogue file, written as it would be. A file of the operator replaces them all. */
+/** The lists that are mirrored without a catalogue file, in the format of one. A catalogue file replaces all of them. */
 export const BUILT_IN_CATALOGUE = {
   employees: {
     method: 'GET',

@@ -18,10 +18,10 @@ export const DELETE_GUARD_SCHEMA = z.strictObject(
   must('a map with share and rows'),
 );
 
-/** The path begins with one slash only: `//host/…` would name another host, and the access token would go there. */
+/** A path begins with only one slash: `//host/…` would name another host, and the access token would be sent there. */
 const PATH = /^\/(?![/\\])[^\s?#\\]*$/;
 
-/** It names a variable in capitals. */
+/** The name of a base, in capitals, is part of a variable's name. */
 export const BASE_SCHEMA = z
   .string(must('the name of a base'))
   .regex(/^[a-z][a-z0-9_]{0,40}$/, must('a name of a-z, 0-9 and _, a letter first'));
@@ -61,7 +61,7 @@ export const FIELDS_SCHEMA = z.strictObject(
   must('a map with data, total, hasNext, next or ignore'),
 );
 
-/** What a catalogue file says of one list. What one member means for another is checked in validate.ts. */
+/** The entry of one list in a catalogue file. Relations between members are checked in validate.ts. */
 export const ENTRY_SCHEMA = z.strictObject(
   {
     method: z.enum(['GET', 'POST'], must('GET or POST')),

@@ -3,14 +3,14 @@ import { identityOf } from '../privacy/rules.js';
 import type { Endpoint } from './endpoint.js';
 
 /**
- * Raise it when the pagers' states, or the ledger's hashes and digests, change their meaning: old checkpoints then start their
- * walks anew, and no walk goes by the ledger of an old one.
+ * Raise it when the pagers' states, or the ledger's hashes and digests, change their meaning: then old checkpoints and ledgers are not
+ * used, and walks start again.
  */
 const CHECKPOINT_FORMAT = 4;
 
 /**
- * SHA-256 over what decides the meaning of a checkpoint, of a record's id and of its stored text. A checkpoint of another fingerprint is not
- * gone on with, and no walk goes by the ledger of one. `order`, `etag`, `deleteGuard` and `optional` are left out: they judge a walk or spare it work, and lead it nowhere else.
+ * SHA-256 over everything that decides the meaning of a checkpoint, a record's id and its stored text. Checkpoints and ledgers of another fingerprint
+ * are not used. `order`, `etag`, `deleteGuard` and `optional` are left out: they judge a walk or save it work, but do not change its path.
  */
 export function fingerprint({ privacy, ...endpoint }: Endpoint): string {
   const { resource, method, base, path, query, body, pager, id, envelope, fields, parent } = endpoint;
@@ -19,7 +19,7 @@ export function fingerprint({ privacy, ...endpoint }: Endpoint): string {
   return createHash('sha256').update(canonical(parts)).digest('hex');
 }
 
-/** JSON with the members of every object in order of their names. */
+/** JSON with the members of every object sorted by name. */
 function canonical(value: unknown): string {
   return JSON.stringify(value, (_name, part: unknown) =>
     typeof part === 'object' && part !== null && !Array.isArray(part)

@@ -8,8 +8,8 @@ import type { Catalogue } from './endpoint.js';
 import { validateCatalogue } from './validate.js';
 
 /**
- * The catalogue of the file at `path` (YAML, of which JSON is a part), which replaces the built-in one; without a path,
- * the built-in one. `privacyKey`: base64 of 32 bytes, for its `hash` rules (validateCatalogue). Throws FaultsError `invalid_catalogue` with every fault.
+ * Loads the catalogue from the YAML or JSON file at `path`, or the built-in one without a path. `privacyKey`: base64 of 32 bytes,
+ * for `hash` rules (validateCatalogue). Throws FaultsError `invalid_catalogue` with every fault.
  */
 export function loadCatalogue(path?: string, privacyKey?: Secret): Catalogue {
   const key = privacyKey && new PrivacyKey(privacyKey);

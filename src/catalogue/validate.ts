@@ -9,7 +9,7 @@ import { privacyOf } from '../privacy/rules.js';
 import type { Catalogue, Endpoint } from './endpoint.js';
 import { type CatalogueEntry, DELETE_GUARD_SCHEMA, ENTRY_SCHEMA, FIELDS_SCHEMA } from './entry-schema.js';
 
-/** A resource becomes a table of schema mirror and a view of schema warehouse, and stands beside these. */
+/** Tables and views of the schemas mirror and warehouse. A resource becomes one, too, and must not have the same name. */
 const RESERVED_RESOURCES = new Set([
   'companies',
   'changes',
@@ -63,8 +63,8 @@ const ENTRY_EXAMPLE = `absences: { method: GET, path: ${EXAMPLES['path']}, pager
 type RawMap = { readonly [name: string]: unknown };
 
 /**
- * Makes a catalogue of what a file says. Throws FaultsError `invalid_catalogue` with every fault; `source` names the file. Without a key the catalogue can
- * be looked at, and no list walked that has a `hash` rule.
+ * Makes a catalogue from the contents of a file. Throws FaultsError `invalid_catalogue` with every fault; `source` names the file. Without a key the
+ * catalogue can be read, but lists with a `hash` rule cannot be walked.
  */
 export function validateCatalogue(input: unknown, source: string, key?: PrivacyKey): Catalogue {
   if (!isMap(input) || Object.keys(input).length === 0) {
@@ -124,7 +124,7 @@ function nameFaults(resource: string, all: RawMap): Fault[] {
   ];
 }
 
-/** What members mean for each other, and entries for each other; read from the raw input, so that no other fault hides these. */
+/** Checks relations between members and between entries. It reads the raw input, so that no other fault hides these. */
 function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
   if (!isMap(raw)) return [];
   const { method, path, parent, envelope } = raw;
@@ -153,11 +153,7 @@ function relationFaults(resource: string, raw: unknown, all: RawMap): Fault[] {
   if (envelope === 'none' && fields['data'] !== undefined && fields['data'] !== 'none')
     fault('fields.data', 'must be left out: envelope: none says that the answer is a bare array');
   if (fields['data'] === 'none' && envelope !== undefined && envelope !== 'none')
-    fault(
-      'envelope',
-      'must be left out: fields.data: none says that the answer is a bare array, which stands in nothing',
-      'none',
-    );
+    fault('envelope', 'must be left out: fields.data: none says that the answer is a bare array, without an envelope', 'none');
   if (next === 'none' && style?.namesNextPage) fault('fields.next', 'must not be none: the pages of this style name each other');
   const places = Object.entries(fields).filter(([field, place]) => field !== 'ignore' && place !== 'none');
   for (const [n, [field, place]] of places.entries()) {
@@ -228,7 +224,7 @@ function knownMembers(raw: unknown, member: PropertyKey | undefined): string[] {
   return Object.keys(styleNamed(style)?.schema.shape ?? {});
 }
 
-/** The known name that `name` was most likely meant to be: at most a third of it mistyped, letter case aside. */
+/** Suggests the known name that `name` most likely means: at most a third may be mistyped, and letter case is ignored. */
 function hint(name: string, known: readonly string[]): string {
   const far = (candidate: string) => distance(name.toLowerCase(), candidate.toLowerCase());
   const [meant] = known.toSorted((a, b) => far(a) - far(b));
@@ -243,7 +239,7 @@ function faultsError(source: string, faults: readonly Fault[]): FaultsError {
   );
 }
 
-/** The members, or dot paths, of which the id may consist; those of candidates that are wrong themselves are left out. */
+/** The members, or dot paths, that may be part of the id. Candidates with faults are left out. */
 function idsOf({ id = ENTRY_SCHEMA.shape.id.parse(undefined) }: RawMap): readonly string[] {
   const candidates: readonly unknown[] = Array.isArray(id) ? id : [];
   return candidates.filter((each) => faultOfCandidate(each) === undefined).flatMap((each) => each as string | string[]);

@@ -14,12 +14,12 @@ interface CertificateDependencies {
   readonly logger: Logger;
 }
 
-/** Certificates that one transaction signs, so that none is long. */
+/** Certificates signed by one transaction, a limit that keeps transactions short. */
 const SIGNED_AT_ONCE = 500;
 
 /**
- * Each call signs what verified walks have ended since. The facts were written by the step that ended the walk, so that each verified walk has one
- * certificate, whenever a worker dies. What is signed is committed as a whole, behind what was signed before: a list's certificates never fork.
+ * Each call signs the verified walks that have ended since the last one. The transaction that ended a walk wrote its facts, so that each verified walk
+ * has one certificate, even if a worker dies. Each batch is committed as a whole and follows the one before: a list's certificates never fork.
  */
 export function certificateSweep(deps: CertificateDependencies): () => Promise<void> {
   const lock = new SweepLock('certificates', deps.clock, deps.logger);
@@ -29,7 +29,7 @@ export function certificateSweep(deps: CertificateDependencies): () => Promise<v
   };
 }
 
-/** Returns how many were signed; 0 where another process signs. */
+/** Returns the number of signed certificates; 0 if another process is signing. */
 function signPiece({ db, signer, logger }: CertificateDependencies, lock: SweepLock): Promise<number> {
   return inTransaction(db, async (tx) => {
     if (!(await lock.take(tx))) return 0;
@@ -46,12 +46,12 @@ function signPiece({ db, signer, logger }: CertificateDependencies, lock: SweepL
     }
     await writeSigned(tx, signed);
     const { kid } = signer.publicKey;
-    if (await addSigningKey(tx, signer.publicKey)) logger.info({ kid }, 'Certificates are signed with a new key from now on');
+    if (await addSigningKey(tx, signer.publicKey)) logger.info({ kid }, 'certificates are signed with a new key from now on');
     return signed.length;
   });
 }
 
-/** Its members have the order of the model. */
+/** Parsing puts the members into the order of the model. */
 function statementOf({ environment, companyId, resource, facts, seq }: UnsignedCertificate, previous: string | null): Statement {
   const [started_at, finished_at, verified_at] = [facts.started_at, facts.finished_at, facts.verified_at].map(timeOf);
   const after = previous === null ? 0 : readCertificate(previous).statement.feed.through;

@@ -4,19 +4,19 @@ import type { EncryptionKey, Secret } from '../core/secret.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { Statement } from './statement.js';
 
-// A certificate is a compact JWS (RFC 7515): three parts in base64url with a dot between two, which are header, statement and signature. The signature
-// is Ed25519's (RFC 8037) over the text of the first two.
+// A certificate is a compact JWS (RFC 7515): header, statement and signature in base64url, separated by dots. The Ed25519 signature (RFC 8037)
+// covers the first two parts.
 
-/** So that nothing else that is ever signed with the key passes for a certificate. */
+/** The type in the header. Nothing else signed with the key can pass for a certificate. */
 export const TYPE = 'muster-certificate+json';
-/** A signed manifest of an export has the same form, and this type. */
+/** The type of a signed manifest of an export, which has the same form. */
 export const MANIFEST_TYPE = 'muster-manifest+json';
 export const ALGORITHM = 'EdDSA';
 
-/** What stands before the 32 bytes of an Ed25519 key in PKCS#8 (RFC 8410). */
+/** The prefix of an Ed25519 key in PKCS#8 (RFC 8410). */
 const PKCS8_PREFIX = Buffer.from('302e020100300506032b657004220420', 'hex');
 
-/** A public key as others are given it. */
+/** A public key in its published form. */
 export interface PublicKey extends JWK {
   readonly kty: 'OKP';
   readonly crv: 'Ed25519';
@@ -33,13 +33,13 @@ export function publicKey({ kid, x }: { readonly kid: string; readonly x: string
 export interface Signer {
   readonly publicKey: PublicKey;
   sign(statement: Statement): Promise<string>;
-  /** `manifest`: the very text of the file, which is what is signed. */
+  /** Signs the exact text of the manifest. */
   signManifest(manifest: string): Promise<string>;
 }
 
 /**
- * The signer with the key that is set, base64 of 32 bytes, or with one that follows from the current encryption key, which all workers have: the first
- * of `encryptionKeys`.
+ * A signer with the configured key, base64 of 32 bytes, or with a key derived from the first of `encryptionKeys`, which all workers
+ * share.
  */
 export function signerOf(set: Secret | undefined, [current]: readonly EncryptionKey[]): Promise<Signer> {
   const derived = () => hkdfSync('sha256', Buffer.from(current!.key.reveal(), 'base64'), '', 'muster certificates', 32);
@@ -62,12 +62,12 @@ export async function signerOfSeed(seed: Buffer): Promise<Signer> {
   };
 }
 
-/** What the next certificate of the list names it by. */
+/** The digest by which the next certificate of the list refers to this one. */
 export function digestOf(jws: string): string {
   return createHash('sha256').update(jws).digest('hex');
 }
 
-/** What a certificate says, and by which key it claims to be signed. Checks nothing: for those of our own table. */
+/** Reads a certificate of our own table, and the id of its key. Does not check the signature. */
 export function readCertificate(jws: string): { readonly kid: string; readonly statement: Statement } {
   const { kid } = decodeProtectedHeader(jws);
   const statement = Statement.parse(JSON.parse(Buffer.from(jws.split('.')[1] ?? '', 'base64url').toString()));

@@ -2,7 +2,7 @@ import { compactVerify, createLocalJWKSet, decodeProtectedHeader, errors, type J
 import { ALGORITHM, digestOf, MANIFEST_TYPE, TYPE } from './certificate.js';
 import { ManifestClaims, Statement } from './statement.js';
 
-/** A certificate as somebody has it, and where: "certificates.jws, line 3". */
+/** A certificate to check, and its place: "certificates.jws, line 3". */
 export interface GivenCertificate {
   readonly where: string;
   readonly jws: string;
@@ -13,34 +13,34 @@ export interface CheckedCertificate extends GivenCertificate {
   readonly statement: Statement;
 }
 
-/** A signed manifest of an export, and what it says. `text` is the manifest as it was signed. */
+/** A signed manifest of an export. `text` is the manifest as it was signed. */
 export interface CheckedManifest extends GivenCertificate {
   readonly kid: string;
   readonly text: string;
   readonly manifest: ManifestClaims;
 }
 
-/** What does not hold, in words. */
+/** A problem, in words. */
 export interface Finding {
   readonly where: string;
   readonly problem: string;
 }
 
 export interface CheckOutcome {
-  /** Certificates whose signatures are right. */
+  /** Certificates with a valid signature. */
   readonly signed: readonly CheckedCertificate[];
-  /** Manifests whose signatures are right. */
+  /** Manifests with a valid signature. */
   readonly manifests: readonly CheckedManifest[];
   readonly findings: readonly Finding[];
-  /** Where the certificates of a list begin with one that follows another, which is not given: nothing is said of what lies before. */
+  /** The first certificates of lists whose earlier certificates are not given. Nothing is known of the time before them. */
   readonly middles: readonly CheckedCertificate[];
 }
 
 type Keys = ReturnType<typeof createLocalJWKSet>;
 
 /**
- * Holds certificates and signed manifests against keys, and the certificates of one list against each other: that they are signed, and that each follows the
- * one that it names. Throws JOSEError for keys that are no JWK set.
+ * Checks the signatures of certificates and manifests, and that each certificate of a list follows the one that it names. Throws JOSEError if the
+ * keys are not a JWK set.
  */
 export async function checkCertificates(given: readonly GivenCertificate[], jwks: JSONWebKeySet): Promise<CheckOutcome> {
   const keys = createLocalJWKSet(jwks);
@@ -74,7 +74,7 @@ export async function checkCertificates(given: readonly GivenCertificate[], jwks
   return { signed, manifests, findings, middles };
 }
 
-/** Whether the certificates that a manifest has of its lists are signed, and are of those lists. */
+/** Checks that the certificates in a manifest are signed and belong to its lists. */
 async function checkNamed({ where, manifest }: CheckedManifest, keys: Keys): Promise<Finding[]> {
   const findings: Finding[] = [];
   for (const { environment, company_id, certificates } of manifest.lists) {
@@ -110,14 +110,14 @@ async function checkOne({ where, jws }: GivenCertificate, keys: Keys): Promise<C
     if (error instanceof errors.JWKSNoMatchingKey)
       return { where, problem: `is signed by the key ${decodeProtectedHeader(jws).kid}, which is not among the keys given` };
     if (error instanceof errors.JWSSignatureVerificationFailed)
-      return { where, problem: 'does not hold: it was changed, or signed by somebody else under the name of a key given' };
+      return { where, problem: 'does not hold: it was changed, or signed with another key under the name of a given key' };
     if (error instanceof errors.JOSEError || error instanceof SyntaxError)
       return { where, problem: 'is no certificate: its header or what it says cannot be read' };
     throw error;
   }
 }
 
-/** Decoders ignore the spare bits at the end of base64url: with others, another text would have the same signature. */
+/** Decoders ignore the spare bits at the end of base64url, so a text with other spare bits would have the same signature. */
 function isCanonical(part: string): boolean {
   return part !== '' && Buffer.from(part, 'base64url').toString('base64url') === part;
 }
@@ -126,7 +126,7 @@ function inOrderOfProofs(list: ReadonlyMap<string, CheckedCertificate>): Checked
   return [...list.values()].toSorted((a, b) => (a.statement.verified_at < b.statement.verified_at ? -1 : 1));
 }
 
-/** What is wrong with certificates of one list, by their digests, that are all signed. The oldest may name one that is not given. */
+/** Checks the chain of one list's signed certificates, given by their digests. The oldest may name one that is not given. */
 function checkChain(list: ReadonlyMap<string, CheckedCertificate>, inOrder: readonly CheckedCertificate[]): Finding[] {
   const followed = new Map<string, CheckedCertificate>();
   const findings: Finding[] = [];

@@ -5,8 +5,8 @@ import { addSigningKey } from '../db/tables/certificates.js';
 import type { Signer } from './certificate.js';
 
 /**
- * Signs manifests of exports. The public key is kept before anybody sees what it has signed. On a standby, or by a role that only reads, it cannot be: then
- * it is among the keys that are shown once a worker with the same key has signed.
+ * Signs manifests of exports. The public key is stored before the first manifest is published. On a standby, or with a role that only reads, it cannot
+ * be stored: then it is published once a worker with the same key has signed.
  */
 export function manifestSigning(db: Database, signer: Signer): (manifest: string) => Promise<string> {
   return async (manifest) => {

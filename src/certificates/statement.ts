@@ -4,7 +4,7 @@ const Digest = z.string().regex(/^[0-9a-f]{64}$/);
 const Time = z.iso.datetime();
 const Count = z.int().min(0);
 
-/** What a certificate says of one verified walk. Members may be added; none changes its meaning. */
+/** The statement of a certificate about one verified walk. Members may be added; none changes its meaning. */
 export const Statement = z.object({
   environment: z.string(),
   company_id: z.string(),
@@ -15,31 +15,31 @@ export const Statement = z.object({
   proof: z.string(),
   started_at: Time,
   finished_at: Time,
-  /** Every record that existed from then until the walk had read the list to its end was received. */
+  /** Every record that existed from this time until the end of the walk was received. */
   verified_at: Time,
-  /** Records that its last pass received, and what the service said that there are, where it says so. */
+  /** Records received by the last pass, and the total that the service named, if it did. */
   received: Count,
   total_records: Count.nullable(),
-  /** Living rows of the list in the mirror, following the walk. */
+  /** Living rows of the list in the mirror after the walk. */
   records: Count,
-  /** The rows of them that an open hold keeps from being deleted. Certificates of earlier versions do not say it. */
+  /** How many of them an open hold keeps from deletion. Absent in certificates of earlier versions. */
   held: Count.optional(),
   inserted: Count,
   updated: Count,
   unchanged: Count,
   deleted: Count,
-  /** The list's changes with numbers behind `after`, up to and including `through`, lie between the certificate before and this one. */
+  /** The list's changes since the certificate before: their numbers are greater than `after` and at most `through`. */
   feed: z.object({ after: Count, through: Count }),
   /** Fingerprint of the catalogue entry. */
   catalogue: Digest,
-  /** The grant of the company under which the walk has received the list. Certificates of earlier versions do not say it. */
+  /** The grant under which the walk received the list. Absent in certificates of earlier versions. */
   grant_number: Count.optional(),
-  /** SHA-256 of the text of the certificate before it of the same list; null for the first. */
+  /** SHA-256 of the text of the list's certificate before this one; null for the first. */
   previous: Digest.nullable(),
 });
 export type Statement = z.output<typeof Statement>;
 
-/** The part of a signed manifest that is checked of an export (docs/export.md), which says more. */
+/** The part of a signed manifest that is checked. A manifest has more members (docs/export.md). */
 export const ManifestClaims = z.object({
   /** The name of the file in its folder; a stream has none. */
   file: z.string().optional(),

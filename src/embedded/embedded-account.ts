@@ -6,7 +6,7 @@ import { MusterError } from '../core/errors.js';
 
 const run = promisify(execFile);
 
-/** Carries nothing of this process: the account that the server runs as can read the server's environment. */
+/** Holds nothing from this process, because the account of the server can read the server's environment. */
 export const SERVER_ENVIRONMENT = {
   PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
   LC_ALL: 'C',
@@ -17,19 +17,19 @@ export function embeddedDatabaseFailed(message: string, cause?: unknown): Muster
   return new MusterError('embedded_database_failed', message, { cause });
 }
 
-/** The account that the server's programs run as: put `prefix` before a command, and `ids` into the options of spawn. */
+/** The account of the server's programs. Put `prefix` before a command, and `ids` into the options of spawn. */
 export interface Account {
   readonly prefix: readonly string[];
   readonly ids: { readonly uid?: number; readonly gid?: number };
-  /** The owner of the data; undefined when that is the user of this process. */
+  /** The owner of the data; undefined if it is the user of this process. */
   readonly owner?: { readonly uid: number; readonly gid: number };
 }
 
 /**
- * PostgreSQL refuses to run as root. An ordinary user runs it as itself; root runs it as the owner of the data where there
- * are some, else as `postgres`, else as `nobody`. That account must be able to pass through the parents of `paths`, and
- * folders like /root or a temporary one often let nobody pass: on Linux `setpriv` then lets the server, and only it, pass by
- * a capability. Where that is not possible either, throws `embedded_database_failed` and names the folder in the way.
+ * PostgreSQL refuses to run as root. An ordinary user runs it under its own account; root runs it as the owner of existing data,
+ * else as the account `postgres`, else as the system's unprivileged account. That account must be able to pass through the parents of
+ * `paths`, which folders like /root often prevent. On Linux `setpriv` then gives the server, and only it, a capability to
+ * pass. If that fails too, throws `embedded_database_failed` and names the obstructing folder.
  */
 export async function serverAccount(paths: readonly string[], initdb: string, data: string): Promise<Account> {
   if (process.getuid?.() !== 0) return { prefix: [], ids: {} };
@@ -47,7 +47,7 @@ export async function serverAccount(paths: readonly string[], initdb: string, da
       '--clear-groups',
       `--inh-caps=${capability}`,
       `--ambient-caps=${capability}`,
-      '--securebits=+no_setuid_fixup', // initdb asks access(2), which else looks as the real user without capabilities
+      '--securebits=+no_setuid_fixup', // without it, access(2) checks initdb as the real user, without capabilities
     ],
     ids: {},
     owner: { uid, gid },
@@ -65,7 +65,7 @@ async function firstAccount(names: readonly string[]): Promise<{ uid: number; gi
       const [uid, gid] = await Promise.all(['-u', '-g'].map(async (flag) => Number((await run('id', [flag, name])).stdout)));
       if (uid && gid) return { uid, gid };
     } catch {
-      // No such account: try the next.
+      // This account does not exist: try the next one.
     }
   }
   throw embeddedDatabaseFailed(
@@ -78,13 +78,13 @@ function canPass(account: Account, paths: readonly string[]): Promise<boolean> {
   return succeeds(account, 'for path; do cd "$path" || exit 1; done', paths);
 }
 
-/** Also starts initdb, which asks access(2) about itself: the answer need not agree with what the kernel lets pass, nor with `test -r`. */
+/** Also starts initdb, which checks itself with access(2). The result may differ from what the kernel permits, and from `test -r`. */
 async function canUse(account: Account, paths: readonly string[], initdb: string): Promise<boolean> {
   const script = 'said=$("$1" --version 2>&1) || exit 1; case $said in *"invalid binary"*) exit 1 ;; esac';
   return (await canPass(account, paths)) && succeeds(account, script, [initdb]);
 }
 
-/** The account is tried out, since modes, groups, access lists and mounts all have a say in what it may do. */
+/** Tries the account out, because modes, groups, access lists and mounts all affect its rights. */
 function succeeds({ prefix, ids }: Account, script: string, operands: readonly string[]): Promise<boolean> {
   const [file = '', ...args] = [...prefix, '/bin/sh', '-c', script, 'sh', ...operands];
   return run(file, args, { ...ids, cwd: '/', env: SERVER_ENVIRONMENT }).then(
@@ -93,7 +93,7 @@ function succeeds({ prefix, ids }: Account, script: string, operands: readonly s
   );
 }
 
-/** The topmost folder in the way. */
+/** The topmost folder that the account may not pass. */
 async function obstacle(account: Account, paths: readonly string[]): Promise<string> {
   for (const path of paths) {
     const parents = [path];

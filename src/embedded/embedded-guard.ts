@@ -3,12 +3,12 @@ import { closeSync, constants, openSync, readSync, writeSync } from 'node:fs';
 import { type Account, SERVER_ENVIRONMENT } from './embedded-account.js';
 
 /**
- * The guard keeps the server exactly as long as a Muster of this home uses it. It is the server's parent: a few lines of shell, so that it
- * weighs nothing and does not die of a `killall node`. It reads a named pipe that every user of the server keeps open for writing. The
- * kernel counts the users: when the last one stops, or crashes, or is killed by -9, the guard's read ends, and the guard stops the
+ * The guard keeps the server running exactly as long as a Muster process of this home uses it. It is the server's parent: a few lines of shell,
+ * so that it needs little memory and survives a `killall node`. It reads a named pipe that every user of the server keeps open for writing. The
+ * kernel counts the users: when the last one stops, crashes or is killed by -9, the guard's read ends, and the guard stops the
  * server: fast shutdown first, then immediate, then kill.
- * When the server ends by itself, so does its guard. Once the read has ended, the watching half sees to the end alone (trap).
- * The guard leads a session of its own: Ctrl-C, which reaches the whole process group, reaches neither the guard nor the server.
+ * When the server ends by itself, the guard ends, too. Once the read has ended, only the watching half completes the shutdown (trap).
+ * The guard leads its own session, so that Ctrl-C, which reaches the whole process group, reaches neither the guard nor the server.
  */
 const GUARD = `
 exec 3<&0 </dev/null
@@ -37,10 +37,10 @@ wait $watch
 exit $status
 `;
 
-/** The writing end of the pipe, a file descriptor: it keeps the server alive until it is closed, at the latest by the end of this process. */
+/** File descriptor of the writing end of the pipe. It keeps the server alive until it is closed, at the latest when this process ends. */
 export type PipeEnd = number;
 
-/** Joins the users of the server. Undefined when no guard reads the pipe, and so none will end the server either. */
+/** Joins the users of the server. Undefined if no guard reads the pipe. */
 export function joinUsers(pipe: string): PipeEnd | undefined {
   try {
     return openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK);
@@ -50,7 +50,7 @@ export function joinUsers(pipe: string): PipeEnd | undefined {
   }
 }
 
-/** Whether a guard still reads the pipe: it may have seen its last user go just before this process joined. */
+/** Whether a guard still reads the pipe. Its last user may have left just before this process joined. */
 export function isGuarded(pipeEnd: PipeEnd): boolean {
   try {
     writeSync(pipeEnd, '\n');
@@ -65,10 +65,10 @@ export function isInUse(pipe: string): boolean {
   const reader = openSync(pipe, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
     const byte = Buffer.alloc(1);
-    while (readSync(reader, byte, 0, 1, null) > 0); // 0 is the end, which is read when there is no writer
+    while (readSync(reader, byte, 0, 1, null) > 0); // 0 means that there is no writer
     return false;
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return true; // there is a writer that wrote nothing
+    if ((error as NodeJS.ErrnoException).code === 'EAGAIN') return true; // there is a writer
     throw error;
   } finally {
     closeSync(reader);
@@ -77,7 +77,7 @@ export function isInUse(pipe: string): boolean {
 
 export type Guard = ReturnType<typeof startGuarded>;
 
-/** Starts a server under a guard of its own, with this process as its first user. Output goes to the file descriptor `log`. */
+/** Starts a server with its own guard, and with this process as its first user. Output goes to the file descriptor `log`. */
 export function startGuarded(command: readonly string[], pipe: string, log: number, { prefix, ids }: Account) {
   // Opening one end of a pipe waits for the other end; opening both at once does not wait.
   const both = openSync(pipe, constants.O_RDWR);
@@ -93,7 +93,7 @@ export function startGuarded(command: readonly string[], pipe: string, log: numb
     });
     return {
       pipeEnd,
-      /** Resolves when the server has ended, and the guard with it. The guard keeps this process from ending only after this call. */
+      /** Resolves when the server and its guard have ended. Only after this call does the guard keep this process from ending. */
       exited: () => {
         child.ref();
         return exited;

@@ -13,19 +13,19 @@ import { type Cluster, NAME, prepareCluster, readPassword } from './embedded-clu
 import { type Guard, isGuarded, isInUse, joinUsers, type PipeEnd, startGuarded } from './embedded-guard.js';
 
 export interface EmbeddedServer {
-  /** Of the database `muster`, with the password. */
+  /** Address of the database `muster`, with the password. */
   readonly url: string;
-  /** Lets go of the server, and waits for its end when no other process uses it. May be called twice. */
+  /** Stops using the server, and waits for its end if no other process uses it. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** Crash recovery after a power cut may well take so long. */
+/** Crash recovery after a power cut may take this long. */
 const START_TIMEOUT_MS = 60_000;
 
 /** A little longer than the guard needs for its last resort. */
 const STOP_TIMEOUT_MS = 26_000;
 
-/** A free port may be taken by another program before the server has it. */
+/** Another program may take the free port before the server does. */
 const MAX_LAUNCHES = 3;
 
 const MAX_LOG_BYTES = 5_000_000;
@@ -36,7 +36,7 @@ const SETTINGS = {
   max_connections: '200',
   shared_buffers: '128MB',
   log_checkpoints: 'off',
-  // The log is a plain file: neither statements nor rows may stand in it.
+  // The log is a plain file and must hold neither statements nor rows.
   log_min_error_statement: 'panic',
   log_error_verbosity: 'terse',
 };
@@ -44,9 +44,9 @@ const SETTINGS = {
 /**
  * A real PostgreSQL below `home`/postgres, on a free port of the loopback, for as long as a process uses it.
  *
- * The first process starts the server; every further process with the same home joins it, in whatever order they come and go. The
- * server belongs to all of them alike: it ends when the last one stops or dies, kill -9 included (see embedded-guard.ts). So a
- * command that was there first never takes the database away from an `up` that came later. Data and password stay.
+ * The first process starts the server; every further process with the same home joins it. The server ends when the last one stops
+ * or dies, by kill -9, too (see embedded-guard.ts). A command that started it therefore never takes the database away from an `up` that
+ * joined later. Data and password stay.
  *
  * Throws `embedded_database_failed` with what to do.
  */
@@ -54,7 +54,7 @@ export async function startEmbeddedServer({ home, logger }: { home: string; logg
   const cluster = await prepareCluster(resolve(home));
   const deadline = performance.now() + START_TIMEOUT_MS;
   for (let launches = 0; launches < MAX_LAUNCHES && performance.now() < deadline; await sleep(50)) {
-    // The lock file is read before the pipe is opened: a server that it names and that has no guard afterwards had none in between.
+    // The lock file must be read before the pipe is opened: a server named there that has no guard afterwards had none in between.
     const found = readPostmaster(cluster.data);
     let pipeEnd = joinUsers(cluster.pipe);
     let guard: Guard | undefined;
@@ -81,8 +81,8 @@ export async function startEmbeddedServer({ home, logger }: { home: string; logg
 }
 
 /**
- * Address of the server below `home`/postgres, with the password; undefined where none runs. Starts and makes nothing. Throws
- * `embedded_database_failed` where its password cannot be read.
+ * Address of the server below `home`/postgres, with the password; undefined if none runs. Starts and makes nothing. Throws
+ * `embedded_database_failed` if its password cannot be read.
  */
 export function runningEmbeddedServer(home: string): string | undefined {
   const root = join(resolve(home), 'postgres');
@@ -104,11 +104,11 @@ async function launch(cluster: Cluster): Promise<Guard> {
   }
 }
 
-/** Undefined when the server went away: it did not start, or its guard had already seen the last user go. */
+/** Undefined if the server did not start, or if its guard had already seen the last user leave. */
 async function whenReady(cluster: Cluster, pipeEnd: PipeEnd, deadline: number): Promise<Postmaster | undefined> {
   while (performance.now() < deadline) {
     const server = readPostmaster(cluster.data);
-    // The connection also proves that this is our server: only ours knows the password.
+    // The connection also proves that this is our server, because no other one knows the password.
     const connected = server?.ready === true && (await provideDatabase(cluster, server.port));
     if (!isGuarded(pipeEnd)) return undefined;
     if (connected) return server;
@@ -126,7 +126,7 @@ async function provideDatabase(cluster: Cluster, port: number): Promise<boolean>
     if (!rowCount) await client.query(`CREATE DATABASE ${NAME}`);
     return true;
   } catch (error) {
-    return ['42P04', '23505'].includes(sqlState(error) ?? ''); // another process made it in this moment
+    return ['42P04', '23505'].includes(sqlState(error) ?? ''); // another process has just made it
   } finally {
     await client.end().catch(() => {});
   }
@@ -136,7 +136,7 @@ async function release(cluster: Cluster, pipeEnd: PipeEnd, pid: number, guard: G
   closeSync(pipeEnd);
   const deadline = performance.now() + STOP_TIMEOUT_MS;
   while (performance.now() < deadline) {
-    // Asked again and again: another process may join before the guard has noticed that this one left.
+    // This is checked repeatedly, because another process may join before the guard notices that this one left.
     if (isInUse(cluster.pipe)) return;
     if (!isProcessAlive(pid)) return guard?.exited();
     await sleep(20);
@@ -145,7 +145,7 @@ async function release(cluster: Cluster, pipeEnd: PipeEnd, pid: number, guard: G
 
 type Postmaster = NonNullable<ReturnType<typeof readPostmaster>>;
 
-/** Reads the server's own lock file, which stays behind when the server is killed. */
+/** Reads the server's own lock file, which remains if the server is killed. */
 function readPostmaster(data: string) {
   try {
     const lines = readFileSync(lockFile(data), 'utf8').split('\n');
@@ -156,10 +156,10 @@ function readPostmaster(data: string) {
 }
 
 /**
- * Makes way for a new server where there is no guard; false means not yet. A server whose guard was killed would be left behind, so it is
- * stopped. A lock file whose process number belongs to another program by now would keep the server from starting, which only looks
- * whether such a process exists: the number is replaced by one that no process has. Deleting the file would be worse: the server finds
- * out by it whether children of the old server still work on the data.
+ * Prepares for a new server if there is no guard; false means not yet. A server whose guard was killed is stopped, because no guard would end it.
+ * A lock file whose process number now belongs to another program would keep the server from starting, because the server only checks
+ * whether such a process exists. The number is therefore replaced by one that no process has. Deleting the file would be worse: the server
+ * uses it to find out whether children of the old server still work on the data.
  */
 function clearAway({ pid }: Postmaster, data: string): boolean {
   if (!isProcessAlive(pid)) return true;
@@ -189,7 +189,7 @@ function urlOf({ password }: Pick<Cluster, 'password'>, port: number, database: 
 
 function lastLines(log: string): string {
   const lines = existsSync(log) ? readFileSync(log, 'utf8').trim().split('\n') : [];
-  return lines.slice(-3).join(' ') || 'it said nothing';
+  return lines.slice(-3).join(' ') || 'it logged nothing';
 }
 
 async function freePort(): Promise<number> {

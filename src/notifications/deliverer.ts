@@ -19,37 +19,37 @@ import type { DeliveryOutcome, Webhook } from './webhook.js';
 
 export interface DelivererDependencies {
   readonly db: Database;
-  /** Undefined: nobody is told; what happened is recorded and can be listed. */
+  /** Undefined: nothing is sent, but events are still recorded and can be listed. */
   readonly webhook: Webhook | undefined;
   readonly publicUrl: URL;
-  /** Where a person starts to authorize the company again; made when it is sent, since links go stale. */
+  /** The link with which a person authorizes the company again. It is made on delivery, because links expire. */
   authorizeUrl(company: CompanyKey): Promise<string | undefined> | string | undefined;
   readonly logger: Logger;
   /** 0 to 1; Math.random unless a test owns it. */
   readonly random?: () => number;
 }
 
-/** Days that a notification stays for a look. */
+/** Days that a notification is kept. */
 const RETENTION_DAYS = 90;
 
-/** Notifications that one transaction removes. */
+/** Notifications removed by one transaction. */
 const REMOVED_AT_ONCE = 1_000;
 
 const MINUTE = 60;
 const HOUR = 60 * MINUTE;
 
-/** Seconds between an attempt and the next. Their sum is how long a receiver may be down and still hear of everything: a day. */
+/** Seconds between attempts. They add up to a day: a receiver that is down for less still gets everything. */
 const DELAYS = [5, 15, MINUTE, 5 * MINUTE, 15 * MINUTE, HOUR / 2, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 8 * HOUR];
 
 /**
- * A refusal is rarely mended by waiting, yet it may be one: a receiver that is being deployed, a secret that is being
- * changed. So it is tried again for an hour, not for a day.
+ * Waiting rarely ends a refusal, but it may: the receiver is being deployed, or its secret changed. Refusals are therefore
+ * retried for an hour, not for a day.
  */
 const DELAYS_OF_REFUSAL = DELAYS.slice(0, 6);
 
 const LONGEST_ASKED = HOUR;
 
-/** Sends what was recorded: at least once each, and the same id every time. */
+/** Sends each recorded event at least once, with the same id every time. */
 export class Deliverer {
   readonly #deps: DelivererDependencies;
 
@@ -57,12 +57,12 @@ export class Deliverer {
     this.#deps = deps;
   }
 
-  /** What is to be delivered now; none without a webhook. */
+  /** Notifications that are due; none without a webhook. */
   async due(limit: number): Promise<DeliveryClaim[]> {
     return this.#deps.webhook ? findDueNotifications(this.#deps.db, { limit }) : [];
   }
 
-  /** One attempt, if it is due and nobody else makes it. An attempt that `signal` interrupts does not count. */
+  /** Makes one attempt, if it is due and no other process makes it. An attempt that `signal` interrupts does not count. */
   async deliver(id: string, signal?: AbortSignal): Promise<void> {
     const { db, webhook } = this.#deps;
     if (!webhook || signal?.aborted) return;
@@ -84,12 +84,12 @@ export class Deliverer {
   async #payload(claimed: ClaimedNotification): Promise<string> {
     const { publicUrl, authorizeUrl, logger } = this.#deps;
     const { environment, companyId, type, mustAuthorize } = claimed;
-    // Not for a company that has authorized meanwhile: the link would only mislead.
+    // A company that has authorized since gets no link, because it would mislead.
     if (type !== 'reauthorization_required' || !mustAuthorize || companyId === null) return payloadOf(claimed, publicUrl);
     try {
       return payloadOf(claimed, publicUrl, await authorizeUrl({ environment, companyId }));
     } catch (error) {
-      // To know without a link is better than not to know.
+      // A notification without a link is better than none.
       logger.warn({ err: error, environment, company_id: companyId }, 'no link to authorize again could be made');
       return payloadOf(claimed, publicUrl);
     }
@@ -108,7 +108,7 @@ export class Deliverer {
     const delaySeconds = retryDelay(error, attempts, random(), retryAfterMs);
     await markRefused(db, { id, attempts, error, delaySeconds: delaySeconds ?? null });
     await recordNotTaken(db, error);
-    // Not as `code`, under which the log shows nothing but codes of errors: an authorization code has the same name.
+    // The log redacts `code` unless it is an error code, because an authorization code has the same name.
     const { code: reason, ...more } = error;
     const facts = { event_id: id, type, attempts, reason, ...more };
     if (delaySeconds === undefined) logger.error(facts, 'notification given up');
@@ -116,19 +116,19 @@ export class Deliverer {
   }
 }
 
-/** Seconds until the next attempt, after `attempts` that failed; undefined = no more. `random` is 0 to 1. */
+/** Seconds until the next attempt after `attempts` failures; undefined: no more. `random` is 0 to 1. */
 function retryDelay(
   { status }: DeliveryError,
   attempts: number,
   random: number,
   retryAfterMs: number | undefined,
 ): number | undefined {
-  // The receiver says that it is gone for good.
+  // 410: the receiver is gone permanently.
   if (status === 410) return undefined;
   const delay = (isRefusal(status) ? DELAYS_OF_REFUSAL : DELAYS)[attempts - 1];
   if (delay === undefined) return undefined;
   const asked = Math.min(LONGEST_ASKED, (retryAfterMs ?? 0) / 1_000);
-  // Spread, so that what failed together does not come back together.
+  // Spread the delays, so that deliveries that failed together are not retried together.
   return Math.max(delay * (0.8 + 0.4 * random), asked);
 }
 
@@ -136,7 +136,7 @@ function isRefusal(status: number | undefined): boolean {
   return status !== undefined && status >= 300 && status < 500 && status !== 408 && status !== 429;
 }
 
-/** The JSON that is sent. Nothing secret is in it, but `authorize_url` is for whoever may act for the company. */
+/** The JSON that is sent. It holds no secrets, but `authorize_url` is meant only for people who may act for the company. */
 function payloadOf(claimed: ClaimedNotification, publicUrl: URL, authorizeUrl?: string): string {
   const { id, type, occurredAt, environment, companyId, companyName, details } = claimed;
   return JSON.stringify({

@@ -7,28 +7,28 @@ import type { EndStatus } from '../db/tables/walks.js';
 export interface NotificationEvent {
   readonly type: EventType;
   readonly company: CompanyKey;
-  /** Names the state change among those of its type: the same one is recorded once, whoever sees it how often. */
+  /** Names the state change within its type, so that each change is recorded only once. */
   readonly change: string;
   readonly details?: EventDetails;
 }
 
 /**
- * Writes the event down in the transaction that changes the state: both are there or neither, so no change goes untold and
- * nothing is told that did not happen. Delivery comes later and may fail as long as it likes.
+ * Records the event in the transaction that changes the state: both are committed or neither, so every event is true and none
+ * is missing. Delivery follows later and may fail for as long as it likes.
  */
 export function recordEvent(tx: Transaction, { type, company, change, details = {} }: NotificationEvent): Promise<void> {
   return insertNotification(tx, { ...company, type, change: `${type} ${change}`, details });
 }
 
-/** In the transaction that gives the company's authorization up; the caller has locked the connection. */
+/** Call it in the transaction that ends the company's authorization, with the connection locked. */
 export async function recordReauthorizationRequired(tx: Transaction, company: CompanyKey, reason: string): Promise<void> {
   const lost = await authorizationOf(tx, company);
   if (lost) await recordEvent(tx, { type: 'reauthorization_required', company, change: lost, details: { reason } });
 }
 
 /**
- * In the transaction that stores an authorization for the company; the caller has locked the connection. Nothing is told of a
- * company that is new or stood well: a recovery is told only after a loss that was told.
+ * Call it in the transaction that stores an authorization for the company, with the connection locked. Records a recovery only
+ * after a recorded loss, and so nothing for a new company.
  */
 export async function recordAuthorizationRestored(tx: Transaction, company: CompanyKey): Promise<void> {
   const last = await lastEventOf(tx, { ...company, types: ['reauthorization_required', 'authorization_restored'] });
@@ -36,7 +36,7 @@ export async function recordAuthorizationRestored(tx: Transaction, company: Comp
     await recordEvent(tx, { type: 'authorization_restored', company, change: last.id });
 }
 
-/** In the transaction that writes the log of a resource's columns: one event, however many columns are new or have their first misfit. */
+/** Call it in the transaction that writes the log of a resource's columns. Records one event, however many columns are new or have their first type mismatch. */
 export async function recordSchemaChange(
   tx: Transaction,
   {
@@ -57,14 +57,14 @@ export async function recordSchemaChange(
   await insertNotification(tx, { environment, companyId: null, type: 'schema_changed', change, details });
 }
 
-/** The company must authorize again, was removed, or its run went to another worker: told otherwise, or nothing to tell. */
-const TOLD_OTHERWISE = new Set(['reauthorization_required', 'access_token_refused', 'company_not_found', 'fenced']);
+/** Reasons without news of their own: the company must authorize again or was removed, or its run went to another worker. */
+const NOT_NEWS = new Set(['reauthorization_required', 'access_token_refused', 'company_not_found', 'fenced']);
 
 /**
- * What the end of a run is news of, if people do not know it: that a company's runs fail now, or that they succeed again; a company that fails
- * every night is told of once. `reason`: why it failed, an error code.
+ * The news in the end of a run: a company's runs fail, or succeed again. A company that fails every night is reported once.
+ * `reason`: the error code of the failure.
  */
 export function newsOfRunEnd({ status, reason }: { status: EndStatus; reason?: string | undefined }): RunNews | undefined {
-  if (status === 'cancelled' || (reason !== undefined && TOLD_OTHERWISE.has(reason))) return undefined;
+  if (status === 'cancelled' || (reason !== undefined && NOT_NEWS.has(reason))) return undefined;
   return status === 'failed' ? 'run_failed' : 'run_recovered';
 }

@@ -9,11 +9,11 @@ import { OutgoingRequests } from './outgoing-requests.js';
 
 interface HeartbeatDependencies {
   readonly db: Database;
-  /** Its path or query may be all that is needed to write there: it is never logged. */
+  /** Never logged, because its path or query may be all that is needed to write there. */
   readonly url: URL;
-  /** Every sweep, and how often it is due. */
+  /** All sweeps, and how often each is due. */
   readonly sweeps: readonly { readonly name: string; readonly everyMs: number }[];
-  /** The ways out; unset: directly. */
+  /** Unset: requests are sent directly. */
   readonly proxies?: Proxies;
   readonly logger: Logger;
 }
@@ -21,8 +21,8 @@ interface HeartbeatDependencies {
 const LOOK_EVERY_MS = 5_000;
 
 /**
- * Asks an address once a minute, so that a monitor alarms when it no longer does. Each worker looks whether it is time, and one of them sends. It
- * stops where no worker lives, where the database is away, and where a sweep is late.
+ * Sends a request once a minute, so that a monitor alarms when they stop. Each worker checks whether one is due, and one of them sends it. The
+ * heartbeat stops if no worker is alive, the database is unavailable, or a sweep is late.
  */
 export class Heartbeat implements Service {
   readonly name = 'heartbeat';

@@ -1,9 +1,9 @@
-import { Agent, type Dispatcher, request } from 'undici';
+import { Agent, type Dispatcher, request as sendRequest } from 'undici';
 import type { DeliveryError } from '../db/tables/notifications.js';
 import { Proxies } from '../http/proxy/proxies.js';
 import { connectorThrough, throughProxies } from '../http/proxy/through-proxies.js';
 
-/** A status and headers, or why there was no answer. */
+/** Status and headers, or why there was no response. */
 export type Outcome =
   | { readonly status: number; readonly headers: Dispatcher.ResponseData['headers'] }
   | { readonly error: DeliveryError };
@@ -14,14 +14,14 @@ interface OutgoingRequest {
   readonly body?: string;
 }
 
-/** For one request, from the connection to the status line. Whoever needs longer answers first and works later. */
+/** Limit for one request, from the connection to the status line. A receiver that needs longer must respond first and work later. */
 const DEADLINE_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 
-/** Requests to the addresses that an operator has set, the webhook and the monitor. A body is nothing to us, and a redirect is followed nowhere. */
+/** Sends requests to the addresses that an operator has set: the webhook and the monitor. Ignores bodies and follows no redirects. */
 export class OutgoingRequests {
   readonly #deadlineMs: number;
-  /** No connection is kept: there are minutes or hours between two requests, and one that hangs holds up nobody else. */
+  /** Keeps no connections: requests are minutes or hours apart, and a hanging one must not block the next. */
   readonly #agent: Dispatcher;
 
   constructor({
@@ -38,10 +38,10 @@ export class OutgoingRequests {
     signal?.throwIfAborted();
     const late = AbortSignal.timeout(this.#deadlineMs);
     const ended = signal ? AbortSignal.any([late, signal]) : late;
-    const asked = { ...options, headers: { 'user-agent': 'muster', ...headers }, dispatcher: this.#agent, signal: ended };
+    const request = { ...options, headers: { 'user-agent': 'muster', ...headers }, dispatcher: this.#agent, signal: ended };
     try {
-      // The race, because undici looks at a signal only once the request has its connection.
-      const response = await Promise.race([request(url, asked), rejection(ended)]);
+      // A race is needed because undici checks the signal only once the request has its connection.
+      const response = await Promise.race([sendRequest(url, request), rejection(ended)]);
       response.body.on('error', () => {}).destroy();
       return { status: response.statusCode, headers: response.headers };
     } catch (error) {
@@ -50,7 +50,7 @@ export class OutgoingRequests {
     }
   }
 
-  /** Ends what is under way. */
+  /** Ends running requests. */
   async close(): Promise<void> {
     await this.#agent.destroy();
   }

@@ -12,23 +12,23 @@ export interface WebhookSettings {
   readonly secret: Secret;
 }
 
-/** What came of one attempt: taken, or why not. */
+/** The outcome of one attempt. */
 export type DeliveryOutcome =
   | { readonly delivered: true }
   | { readonly delivered: false; readonly error: DeliveryError; readonly retryAfterMs?: number | undefined };
 
-/** The receiver of notifications. A status of 2xx is a receipt. */
+/** The receiver of notifications. A status of 2xx confirms delivery. */
 export class Webhook {
   readonly #settings: WebhookSettings;
   readonly #clock: Clock;
   readonly #requests: OutgoingRequests;
 
-  /** `deadlineMs`: of one attempt. */
+  /** `deadlineMs`: limit for one attempt. */
   constructor(settings: WebhookSettings, clock: Clock, options: { deadlineMs?: number; proxies?: Proxies } = {}) {
     this.#settings = settings;
     this.#clock = clock;
     this.#requests = new OutgoingRequests(options);
-    // Its address, too, may be all that is needed to write there.
+    // The address, too, may be all that is needed to write there.
     for (const value of [settings.secret.reveal(), settings.url.href]) registerSecret(value, { lasting: true });
   }
 
@@ -48,7 +48,7 @@ export class Webhook {
     return { delivered: false, error: { code: 'answered', status }, retryAfterMs };
   }
 
-  /** Ends what is under way. */
+  /** Ends running requests. */
   close(): Promise<void> {
     return this.#requests.close();
   }
@@ -56,7 +56,7 @@ export class Webhook {
 
 /**
  * Value of the header Muster-Signature: `t=<seconds since the epoch>,v1=<hex>`, an HMAC-SHA256 over "<t>.<body>". The time is
- * signed too, so that a receiver can refuse a message that somebody recorded and sends again much later.
+ * signed too, so that a receiver can refuse a message that was recorded and is replayed later.
  */
 function signatureOf(body: string, secret: Secret, nowMs: number): string {
   const seconds = Math.floor(nowMs / 1_000);

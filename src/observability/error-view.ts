@@ -1,6 +1,6 @@
 import { MusterError } from '../core/errors.js';
 
-/** What of an error may be logged beside its name, message and stack: facts that a driver or the operating system states of a failure. */
+/** Members of an error that may be logged, besides name, message and stack: facts from a driver or the operating system. */
 const ALLOWED = [
   'code',
   'errno',
@@ -16,12 +16,12 @@ const ALLOWED = [
   'retryable',
 ] as const;
 
-/** Deeper causes are left out; it also ends a circle. */
+/** Limit for the chain of causes, which may be circular. */
 const MOST_CAUSES = 8;
 
 /**
- * An error as the log has it, causes likewise. Drivers hang whatever they have on their errors, connections and the arguments of a
- * refused AUTH among it: so a list says what is logged, and not what is left out. Texts are still to be scrubbed.
+ * An error and its causes for the log. Drivers attach anything to their errors, even connections and the arguments of a refused AUTH,
+ * so only listed members are logged. The texts are not redacted yet.
  */
 export function errorView(error: unknown, causesLeft = MOST_CAUSES): unknown {
   if (!(error instanceof Error)) return typeof error === 'object' ? undefined : error;
@@ -43,7 +43,7 @@ export function errorView(error: unknown, causesLeft = MOST_CAUSES): unknown {
   };
 }
 
-/** Its stack and those of its causes, for a person to read. Still to be scrubbed. */
+/** The stacks of an error and its causes, for people. The text is not redacted yet. */
 export function errorText(error: unknown, causesLeft = MOST_CAUSES): string {
   if (!(error instanceof Error)) return typeof error === 'object' ? 'an object that is no error' : String(error);
   const text = error.stack ?? String(error);

@@ -10,15 +10,15 @@ export type LogFormat = (typeof LOG_FORMATS)[number];
 
 export interface LoggerOptions {
   readonly level: string;
-  /** Of standard error; a destination of its own always gets JSON. */
+  /** Format on standard error. Another destination always gets JSON. */
   readonly format?: LogFormat;
   readonly destination?: pino.DestinationStream;
 }
 
 /**
- * The log: a JSON object a line, by default on standard error (standard output belongs to a command's answer), where a person on a terminal
- * gets the same for reading. Redaction works on the finished line, behind every serializer, child binding and error, and before anything is made
- * of the line: nothing can go round it.
+ * The log: one JSON object per line, by default on standard error, because standard output belongs to a command's result. On a terminal the
+ * lines are formatted for people. Redaction works on the finished line, after all serializers and child bindings and before any formatting,
+ * so that nothing can bypass it.
  */
 export function createLogger(options: LoggerOptions): Logger {
   return pino(
@@ -27,7 +27,7 @@ export function createLogger(options: LoggerOptions): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { log: withErrorViews },
-      // What the formatter has viewed already comes by here again, and what a child was made with comes by here alone.
+      // The formatter does not see the bindings of child loggers, so errors in them are converted here.
       serializers: { err: viewed, error: viewed },
       hooks: { streamWrite: redactLine },
     },
@@ -35,7 +35,7 @@ export function createLogger(options: LoggerOptions): Logger {
   );
 }
 
-/** Written before the call returns, in either format: what a process says last is not lost with it. */
+/** Writes synchronously in either format, so that the last lines of a process are not lost. */
 function standardError(format: LogFormat = 'auto'): pino.DestinationStream {
   const lines = pino.destination({ fd: 2, sync: true });
   const isTerminal = process.stderr.isTTY;
@@ -44,7 +44,7 @@ function standardError(format: LogFormat = 'auto'): pino.DestinationStream {
 
 const viewed = (value: unknown): unknown => (value instanceof Error ? errorView(value) : value);
 
-/** An error that stands under another name than `err` would be written with every member that it has. */
+/** Without this, an error under a name other than `err` would be logged with all its members. */
 function withErrorViews(members: Record<string, unknown>): Record<string, unknown> {
   return Object.fromEntries(Object.entries(members).map(([name, value]) => [name, viewed(value)]));
 }

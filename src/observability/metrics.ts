@@ -15,7 +15,7 @@ import { countWorkers, longestDelay } from '../db/tables/workers.js';
 interface MetricsDependencies {
   /** The numbers of workers come from the database: a worker serves no metrics. */
   readonly db: Database;
-  /** The lists of the catalogue. One that has left it is walked no more: its proof would grow old for ever. */
+  /** The lists of the catalogue. A list that has left it is not walked any more, so the age of its proof would only grow. */
   readonly resources: readonly string[];
   /** Jobs that wait for a worker, by queue. */
   waitingJobs(): Promise<Readonly<Record<string, number>>>;
@@ -24,19 +24,19 @@ interface MetricsDependencies {
 type StatusCounts = readonly { readonly status: string; readonly count: number }[];
 
 /**
- * The registry behind GET /metrics, read anew at every scrape. Each metric is one cheap query: its cost grows with the companies at
- * most, never with the history. What cannot be read is left out: no number is better than a wrong one. docs/metrics.md lists them.
+ * The registry of GET /metrics, read again at every scrape. Each metric is one cheap query: its cost grows with the companies at
+ * most, never with the history. A metric that cannot be read is left out: no number is better than a wrong one. docs/metrics.md lists them.
  */
 export function createMetrics({ db, resources, waitingJobs }: MetricsDependencies): Registry {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
 
-  // One after the other: read all at once, they would take every connection from whoever else needs the database.
+  // Metrics are read one after the other: reading all at once would take every connection from the pool.
   let reading = Promise.resolve();
   function add(name: string, help: string, labelNames: string[], set: (gauge: Gauge) => Promise<void>): void {
     async function read(gauge: Gauge): Promise<void> {
       gauge.reset();
-      if (labelNames.length === 0) gauge.remove(); // or it would be 0
+      if (labelNames.length === 0) gauge.remove(); // without this it would be 0
       await set(gauge).catch(() => {});
     }
     function collect(this: Gauge): Promise<void> {
@@ -68,7 +68,7 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
     });
   }
 
-  /** A count of all companies or lists: by an index, however small their table was when the statement was planned. */
+  /** Counts all companies or lists by an index, however small their table was when the statement was planned. */
   const counted = <T>(read: (tx: Transaction) => Promise<T>) => readByIndex(db, read);
 
   byStatus('muster_companies', 'Onboarded companies by status.', () => counted(countCompanies));

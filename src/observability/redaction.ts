@@ -6,12 +6,12 @@ const REDACTED = '[redacted]';
 /** Member names that hold a secret, compared without case, `_`, `-` and spaces. */
 const SECRET_KEY = /(token|secret|password|passphrase|cookie|authorization|apikey|encryptionkeys?|codeverifier|^code)$/;
 /**
- * What `code` holds when it is an error's code and not an authorization code: of the operating system; words in capitals, as Node's, undici's, Fastify's
- * and OpenSSL's (EAI_AGAIN, CERT_HAS_EXPIRED); SQLSTATE and Prisma's. A random code of 128 bits looks like one once in 300 million.
+ * Error codes, which `code` may hold instead of an authorization code: those of the operating system; words in capitals, as in Node, undici, Fastify
+ * and OpenSSL (EAI_AGAIN, CERT_HAS_EXPIRED); SQLSTATE and Prisma's. A random code of 128 bits looks like one once in 300 million.
  */
 const ERROR_CODE = /^(E[A-Z]{2,15}|ERR_[A-Z0-9_]+|[A-Z]+(_[A-Z]+)+|[0-9A-Z]{5})$/;
 
-/** Shapes that give a secret away wherever they stand: [pattern, replacement]. */
+/** Patterns that identify a secret anywhere in a text: [pattern, replacement]. */
 const SECRET_SHAPES: readonly (readonly [RegExp, string])[] = [
   [/eyJ[\w-]{4,}\.[\w-]+(\.[\w-]*)*/g, REDACTED],
   [/\bmuster_[\w-]{43}/g, REDACTED],
@@ -25,7 +25,7 @@ const SECRET_SHAPES: readonly (readonly [RegExp, string])[] = [
   [/(\/connect\/)[^/?\s"'#]+/g, `$1${REDACTED}`],
 ];
 
-/** One line of the log as it may be written: scrubbed by member name, by registered value, and by shape. */
+/** Redacts a line of the log by member name, registered value and pattern. */
 export function redactLine(line: string): string {
   try {
     return `${JSON.stringify(redact(JSON.parse(line)))}\n`;
@@ -34,7 +34,7 @@ export function redactLine(line: string): string {
   }
 }
 
-/** The text without what is registered as a secret or looks like one. */
+/** Removes everything from the text that is registered as a secret or looks like one. */
 export function redactText(text: string): string {
   let clean = scrubRegistered(text);
   for (const [shape, replacement] of SECRET_SHAPES) clean = clean.replace(shape, replacement);
@@ -50,7 +50,7 @@ function redact(value: unknown): unknown {
   );
 }
 
-/** Flags, numbers and nulls say that a secret is there, not what it is. */
+/** Flags, numbers and nulls do not reveal a secret. */
 function isSecretMember(key: string, member: unknown): boolean {
   if (member === null || typeof member === 'boolean' || typeof member === 'number') return false;
   const name = key.toLowerCase().replaceAll(/[_\-\s]/g, '');

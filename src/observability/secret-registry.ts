@@ -1,32 +1,32 @@
-/** Newest values kept. A value that fell out is still caught by its key or its shape; more than this only costs memory. */
+/** Passing values that are kept. An older value is still caught by its key or pattern. */
 const PASSING_LIMIT = 10_000;
-/** Values are found by their first characters, so that scrubbing costs the length of the text, not the number of secrets. */
+/** Values are indexed by their first characters, so that the cost depends on the length of the text and not on the number of secrets. */
 const PREFIX = 6;
-/** Shorter values would tear ordinary words out of the log. */
+/** Shorter values would remove ordinary words from the log. */
 const SHORTEST = 8;
 const REDACTED = '[redacted]';
 
 const lasting = new Set<string>();
-/** In the order of their last registration: the first one is the oldest. */
+/** In the order of their last registration, the oldest first. */
 const passing = new Set<string>();
 const byPrefix = new Map<string, Set<string>>();
 
 /**
- * Names a value that must never stand in a log line; call it wherever a secret becomes known. Settings are `lasting`
- * (the client secret, the admin token); tokens come and go, and only the newest 10,000 are remembered.
+ * Registers a value that must never appear in a log line; call it wherever a secret becomes known. Settings are `lasting`
+ * (the client secret, the admin token). Of tokens, which come and go, only the newest 10,000 are kept.
  */
 export function registerSecret(value: string, options: { lasting?: boolean } = {}): void {
   const forms = [value, encodeURIComponent(value), JSON.stringify(value).slice(1, -1)];
   for (const form of new Set(forms)) register(form, options.lasting ?? false);
 }
 
-/** An address with several hosts is no URL to Node. */
+/** A pattern is needed because Node does not accept an address with several hosts as a URL. */
 const PASSWORD_AND_QUERY = /^[^:]+:\/\/(?:[^:/?#]*:([^/?#]*)@)?[^?]*\??(.*)$/;
 
-/** Names the password of a database's or queue's address: as it is written there, and as it is sent. */
+/** Registers the password in the address of a database or queue, as written and as sent. */
 export function registerPasswordOf(url: string): void {
   const [, password = '', query = ''] = PASSWORD_AND_QUERY.exec(url) ?? [];
-  // Drivers take it from a parameter, too, which is decoded already.
+  // Drivers also read the password from a parameter, which is decoded already.
   for (const written of [password, new URLSearchParams(query).get('password') ?? '']) {
     registerSecret(written, { lasting: true });
     registerSecret(decoded(written), { lasting: true });
@@ -82,7 +82,7 @@ function forgetOldest(): void {
   if (sharing?.size === 0) byPrefix.delete(prefix);
 }
 
-/** JWTs all begin alike, so many values share a prefix: the longest that fits wins, else its tail would stay readable. */
+/** All JWTs begin alike, so many values share a prefix. The longest match wins, because otherwise its tail would stay readable. */
 function longestAt(text: string, at: number): string | undefined {
   let longest: string | undefined;
   for (const value of byPrefix.get(text.slice(at, at + PREFIX)) ?? []) {
