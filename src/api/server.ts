@@ -64,31 +64,31 @@ export interface AdminDependencies
     TryRouteDependencies,
     Pick<IdempotencyDependencies, 'vault'> {
   readonly host: string;
-  /** 0 = any free one; `url` says which. */
+  /** 0 = any free port; `url` says which. */
   readonly port: number;
-  /** Where the outside finds this server. */
+  /** The address of this server as seen from outside. */
   readonly publicUrl: URL;
   readonly clock: Clock;
   readonly authenticator: Authenticator;
-  /** What scrapers may bear in place of a token for the API; unset: anybody may scrape. */
+  /** A token for scrapers, in place of one for the API; unset: anyone may scrape. */
   readonly metricsToken?: Secret | undefined;
   readonly logger: Logger;
   readonly authorization: Authorization;
-  /** The pages of the control room, which call the API; none unless given. */
+  /** The pages of the control room, which call the API. Default: none. */
   readonly pages?: (api: ApiForPages) => FastifyPluginAsync;
-  /** `SERVER_LIMITS` unless said. */
+  /** Default: `SERVER_LIMITS`. */
   readonly limits?: ServerLimits;
 }
 
 export interface AdminServer extends Service {
-  /** Where it listens, without a slash at the end; known once started. */
+  /** The address at which it listens, without a final slash; known once started. */
   readonly url: string;
 }
 
-/** How long a stop waits for the rest of a request, and how often it looks for connections that nobody uses any more. */
+/** How long a stop waits for the rest of a request, and how often it looks for idle connections. */
 const UNSENT_MS = 1_000;
 
-/** The admin API (docs/admin-api.md). `start` throws `port_in_use` when somebody else listens there. */
+/** The admin API (docs/admin-api.md). `start` throws `port_in_use` if another process listens there. */
 export function createAdminServer(deps: AdminDependencies): AdminServer {
   const { app, sockets } = build(deps);
   let starting: Promise<unknown> | undefined;
@@ -98,7 +98,7 @@ export function createAdminServer(deps: AdminDependencies): AdminServer {
     await starting?.catch(() => undefined);
     const timer = setInterval(() => {
       sockets.endUnsent();
-      // Node 20 keeps a connection alive whose answer was under way when the server was closed.
+      // Node 20 keeps a connection alive if its response was under way when the server was closed.
       app.server.closeIdleConnections();
     }, UNSENT_MS);
     await app.close();
@@ -141,7 +141,7 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
   const access: AccessRules = {
     authenticate: async (token) => calls.redeem(token) ?? deps.authenticator.authenticate(token),
     onRight: ({ raw }) => sockets.trust(raw),
-    onWrong: ({ ip }) => refused.note(ip),
+    onWrong: ({ ip }) => refused.record(ip),
   };
 
   describeApi(app, addressedBy(deps));
@@ -199,16 +199,16 @@ function build(deps: AdminDependencies): { app: FastifyInstance; sockets: Socket
   return { app, sockets };
 }
 
-/** Says who bears a token that was typed into a form. A wrong one leaves the trace that it leaves in a call. */
+/** Authenticates a token typed into a form. A wrong token is recorded as in a call. */
 function signIn(authenticator: Authenticator, refused: RefusedTokens): ApiForPages['authenticate'] {
   return async (token, address) => {
     const caller = await authenticator.authenticate(token);
-    if (!caller) refused.note(address);
+    if (!caller) refused.record(address);
     return caller;
   };
 }
 
-/** The rules for scrapers: they bear a token of their own, or any that the API takes. */
+/** The rules for scrapers, who send the metrics token or any token of the API. */
 function orScraper(access: AccessRules, metricsToken: Secret): AccessRules {
   const isMetricsToken = isToken(metricsToken);
   const scraper: Caller = { name: 'scraper', role: 'viewer' };
@@ -218,7 +218,7 @@ function orScraper(access: AccessRules, metricsToken: Secret): AccessRules {
   };
 }
 
-/** The outside address, unless it is where the server listens: others may reach that by another name. */
+/** The outside address, unless it equals the address of the server: others may reach that by another name. */
 function addressedBy({ publicUrl, host, port }: AdminDependencies): URL | undefined {
   return publicUrl.href === ownAddress(host, port).href ? undefined : publicUrl;
 }
@@ -228,7 +228,7 @@ function refusedToListen({ host, port }: AdminDependencies): (error: NodeJS.Errn
     if (error.code !== 'EADDRINUSE') throw error;
     throw new MusterError(
       'port_in_use',
-      `Port ${port} on ${host} is taken: stop what listens there, or set PORT to another one.`,
+      `Port ${port} on ${host} is taken: stop the process that listens there, or set PORT to another port.`,
       { cause: error },
     );
   };

@@ -24,7 +24,7 @@ import {
 } from '../plumbing/models.js';
 import { presentRun, Run } from '../runs/run-model.js';
 import { requestFirstSync } from '../runs/runs.js';
-import { verifyRoute } from '../runs/verify.js';
+import { Resources, RUN_REQUEST_PROBLEMS, verifyRoute } from '../runs/verify.js';
 import { Company, CompanyStatusName, ListStateName, presentCompanies } from './company-model.js';
 
 export interface CompanyRoutesDependencies {
@@ -34,7 +34,7 @@ export interface CompanyRoutesDependencies {
   readonly connections: Connections;
   readonly onboarding: Onboarding;
   readonly runs: Runs;
-  /** Age of a list's last proof from which on it is late. */
+  /** A list is late once its last proof is older than this. */
   readonly staleAfterHours: number;
 }
 
@@ -46,9 +46,11 @@ const CompanyQuery = listQuery({
   }),
   resource: ResourceName.exactOptional().meta({
     description:
-      'With `state`: companies of which this list is in that state. Alone: those of which it was asked for at least once.',
+      'With `state`: companies whose list is in that state. Alone: companies for which the list was requested at least once.',
   }),
-  state: ListStateName.exactOptional().meta({ description: 'Of the list in `resource`, or of any list of the catalogue.' }),
+  state: ListStateName.exactOptional().meta({
+    description: 'The state of the list in `resource`, or of any list of the catalogue.',
+  }),
   sort: z.literal('worst').exactOptional(),
 });
 
@@ -65,16 +67,11 @@ const Onboard = z.strictObject({
 /** A request without a body asks for the defaults. */
 const SyncCompany = z
   .strictObject({
-    resources: z
-      .array(ResourceName)
-      .min(1)
-      .max(200)
-      .exactOptional()
-      .meta({ description: 'Resources of the catalogue; all of them if left out.' }),
+    resources: Resources,
     mode: z
       .enum(['resume', 'full'])
       .exactOptional()
-      .meta({ description: 'Go on from the last checkpoints (the default), or read everything anew.' }),
+      .meta({ description: 'Continue from the last checkpoints (the default), or read everything again.' }),
   })
   .nullish();
 
@@ -107,7 +104,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
           operationId: 'onboardCompany',
           summary: 'Onboard a company, or give it a new token',
           description:
-            'The refresh token is proved by a refresh before it is stored, and the first sync starts at once. 201 for a new company, 200 for one that had to authorize again.',
+            'Muster refreshes the token to prove it before it stores it; the first sync starts at once. 201 for a new company, 200 for one that had to authorize again.',
           body: Onboard,
           response: answers({ 200: Company, 201: Company }, ONBOARDING_PROBLEMS),
         },
@@ -124,7 +121,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
           await requestFirstSync(runs, company, created, log);
           return reply.code(created ? 201 : 200).send(await show(company));
         } catch (error) {
-          throw isOnboarded(company, error);
+          throw failureAfterOnboarding(company, error);
         }
       },
     );
@@ -138,18 +135,17 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
           operationId: 'listCompanies',
           summary: 'List the companies',
           description:
-            'By environment and company_id. `sort=worst`: first those that must authorize again, then those with a list whose newest walk failed, that is late or was never proved, whose newest walk proved nothing; last those that are paused.',
+            'By environment and company_id. `sort=worst` lists companies that must authorize again first, then companies with a list whose newest walk failed, that is late or was never proved, or whose newest walk proved nothing; paused companies come last.',
           querystring: CompanyQuery,
           response: answers({ 200: pageOf(Company) }),
         },
       },
-      async ({ query: { q, sort, resource: asked, state, ...query } }) => {
+      async ({ query: { q, sort, resource: wanted, state, ...query } }) => {
         const resources = catalogue.endpoints.map(({ resource }) => resource);
-        const worst = { resources, staleAfterHours };
-        const named = resources.filter((resource) => asked === undefined || resource === asked);
-        const list = asked === undefined && state === undefined ? undefined : { resources: named, state, staleAfterHours };
-        const filter = { ...query, search: q, list, ...(sort === 'worst' && { worst }) };
-        const { data, nextCursor } = await connections.list(filter);
+        const named = resources.filter((resource) => wanted === undefined || resource === wanted);
+        const list = wanted === undefined && state === undefined ? undefined : { resources: named, state, staleAfterHours };
+        const worst = sort === 'worst' && { worst: { resources, staleAfterHours } };
+        const { data, nextCursor } = await connections.list({ ...query, search: q, list, ...worst });
         return { data: await presentCompanies(deps, data), next_cursor: nextCursor ?? null };
       },
     );
@@ -178,15 +174,10 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
           operationId: 'syncCompany',
           summary: 'Sync a company now',
           description:
-            'While a run of the company is queued or running, that run is the answer; one that waits to retry starts now, with as many attempts before it as a new one, unless it is older than six hours.',
+            'While a run of the company is queued or running, the response is that run. A run that waits to retry starts now and gets as many attempts as a new one, unless it is older than six hours.',
           params: CompanyParams,
           body: SyncCompany,
-          response: answers({ 202: z.object({ run: Run }) }, [
-            'company_not_found',
-            'company_paused',
-            'reauthorization_required',
-            'unknown_resource',
-          ]),
+          response: answers({ 202: z.object({ run: Run }) }, RUN_REQUEST_PROBLEMS),
         },
       },
       async ({ params, body, caller }, reply) => {
@@ -233,7 +224,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
           tags,
           operationId: 'removeCompany',
           summary: 'Remove a company',
-          description: 'Its tokens and mirrored rows go; the audit stays.',
+          description: 'Deletes its tokens and mirrored rows; the audit stays.',
           params: CompanyParams,
           response: answers({ 204: z.undefined() }, ['company_not_found']),
         },
@@ -254,13 +245,13 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
   }
 }
 
-/** What failed behind an onboarding. Without it nobody could say whether the token was spent for nothing. */
-function isOnboarded(company: CompanyKey, cause: unknown): MusterError {
+/** The error of a step after the onboarding: it says that the token is stored, so that the caller does not onboard again. */
+function failureAfterOnboarding(company: CompanyKey, cause: unknown): MusterError {
   const error = explainDatabaseError(cause);
   const [code, why] = isMusterError(error) ? [error.code, error.message] : (['internal_error', 'the log says why'] as const);
   return new MusterError(
     code,
-    `${describeCompany(company)} is onboarded and its tokens are stored; what comes after it failed: ${why}. Do not onboard it again, look at the company`,
+    `${describeCompany(company)} is onboarded and its tokens are stored, but the step after that failed: ${why}. Do not onboard it again; look at the company`,
     { cause, details: { stored: true } },
   );
 }

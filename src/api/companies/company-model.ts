@@ -19,11 +19,11 @@ export const Company = z
     status: CompanyStatusName,
     paused: z
       .boolean()
-      .meta({ description: 'Whether a person has paused it; a company that must authorize again is not synced either way.' }),
-    reauthorization_reason: z.string().optional().meta({ description: 'docs/errors.md says what each means.' }),
+      .meta({ description: 'Whether a person has paused it. A company that must authorize again is not synced in any case.' }),
+    reauthorization_reason: z.string().optional().meta({ description: 'docs/errors.md explains each reason.' }),
     grant: z.object({ number: Count, authorized_at: Time }).meta({
       description:
-        'Under which authorization it is read, and since when. Another one by the same person is the same grant where the access tokens show so.',
+        'The authorization under which it is read, and its time. Another authorization by the same person is the same grant if the access tokens show so.',
     }),
     token: z.object({
       expires_at: Time.nullable(),
@@ -31,8 +31,8 @@ export const Company = z
       problem: z
         .string()
         .optional()
-        .meta({ description: 'Why the last refresh was not granted: status and error code that the token endpoint answered.' }),
-      retry_at: Time.optional().meta({ description: 'When the refresh that was not granted is tried again.' }),
+        .meta({ description: 'Why the last refresh was not granted: the status and error code of the token endpoint.' }),
+      retry_at: Time.optional().meta({ description: 'When Muster tries the refresh again that was not granted.' }),
     }),
     resources: z
       .array(
@@ -43,25 +43,25 @@ export const Company = z
           last_run_id: z.string().nullable(),
           state: ListStateName.meta({
             description:
-              'The first that applies: the company does not have the list, its newest walk failed, a hold is open, it was never proved, its last proof is too old, none of these.',
+              'The first that applies: `unavailable`: the company does not have the list. `failed`: its newest walk failed. `held`: a hold is open. `never`: it was never proved. `late`: its last proof is too old. `on_time`: none of these.',
           }),
-          since: Time.nullable().meta({ description: 'Since when it is in this state; of `on_time`, when it was proved last.' }),
+          since: Time.nullable().meta({ description: 'When this state began; for `on_time`, the time of the last proof.' }),
           reason: z.string().optional().meta({
-            description: 'The code of the error, the cause of the hold, or why the newest walk proved nothing.',
+            description: 'The error code, the cause of the hold, or the reason why the newest walk proved nothing.',
           }),
           service_says: z.string().optional().meta({
-            description: "The service's own sentence where it refuses the list: at most 300 characters from outside, as text.",
+            description: "The service's own sentence if it refuses the list: at most 300 characters from outside, as text.",
           }),
         }),
       )
-      .meta({ description: 'The lists of the catalogue that were asked for at least once.' }),
+      .meta({ description: 'The lists of the catalogue that were requested at least once.' }),
     next_sync_at: Time.nullable(),
-    authorize_url: z.string().optional().meta({ description: 'Where to authorize again, when that is required.' }),
+    authorize_url: z.string().optional().meta({ description: 'Where to authorize again, if that is required.' }),
   })
   .meta({ id: 'Company', description: 'An onboarded company and how fresh its mirror is.' });
 export type CompanyModel = z.output<typeof Company>;
 
-/** `lists` are the company's lists of the catalogue; `authorizeUrl` is there where the company must authorize again. */
+/** `lists` are the company's lists of the catalogue; `authorizeUrl` is set if the company must authorize again. */
 export function presentCompany(
   connection: ConnectionRow,
   { lists, authorizeUrl }: { readonly lists: readonly ListWithState[]; readonly authorizeUrl: string | undefined },
@@ -99,7 +99,7 @@ export function presentCompany(
   };
 }
 
-/** The companies as the API shows them: their connections joined with what is known of their lists, in a handful of queries. */
+/** Joins connections with the states of their lists and with links, in a constant number of queries. */
 export async function presentCompanies(
   {
     db,
@@ -115,7 +115,7 @@ export async function presentCompanies(
   connections: readonly ConnectionRow[],
 ): Promise<CompanyModel[]> {
   const companyIds = connections.map(({ companyId }) => companyId);
-  // A list that left the catalogue keeps its rows and is walked no more. Shown, its proof would look stale for ever.
+  // A list that left the catalogue keeps its rows but is no longer walked: its proof would look late forever.
   const resources = catalogue.endpoints.map(({ resource }) => resource);
   const blocked = connections.filter(({ status }) => status === 'reauthorization_required');
   const [lists, links] = await Promise.all([

@@ -15,12 +15,12 @@ const CreateConnectLink = z.strictObject({ environment: EnvironmentName, company
 
 export const ConnectLink = z
   .object({
-    url: z.string().meta({ format: 'uri', description: 'Shown this once: only its hash is kept.' }),
+    url: z.string().meta({ format: 'uri', description: 'Shown only once: Muster keeps only its hash.' }),
     expires_at: Time,
   })
   .meta({ id: 'ConnectLink', description: 'An address that starts the authorization flow.' });
 
-/** The most that one call makes, so that its answer and its page stay light. */
+/** The most links that one call makes, so that its response and its page stay small. */
 const MOST = 500;
 
 const CreateReauthorizationLinks = z.strictObject({
@@ -30,8 +30,8 @@ const CreateReauthorizationLinks = z.strictObject({
     .min(1)
     .max(MOST)
     .default(MOST)
-    .meta({ description: `${MOST} unless said, and at most.` }),
-  cursor: z.string().exactOptional().meta({ description: 'next_cursor of the previous answer.' }),
+    .meta({ description: `Default and maximum: ${MOST}.` }),
+  cursor: z.string().exactOptional().meta({ description: 'next_cursor of the previous response.' }),
 });
 
 const ReauthorizationLink = z
@@ -39,7 +39,7 @@ const ReauthorizationLink = z
     environment: EnvironmentName,
     company_id: z.string(),
     company_name: CompanyName,
-    url: z.string().meta({ format: 'uri', description: 'Whoever has it may authorize for the company.' }),
+    url: z.string().meta({ format: 'uri', description: 'Anyone who has it may authorize for the company.' }),
     expires_at: Time,
   })
   .meta({ id: 'ReauthorizationLink', description: 'An address at which a company authorizes again.' });
@@ -47,7 +47,7 @@ export type ReauthorizationLinkModel = z.output<typeof ReauthorizationLink>;
 
 const tags = ['companies'];
 const description =
-  'Send it to an administrator of the company: it needs no token, starts the authorization flow, and is good for one company.';
+  'Send it to an administrator of the company: it needs no token, starts the authorization flow, and connects one company.';
 
 export function connectLinkRoutes({
   db,
@@ -96,7 +96,7 @@ export function connectLinkRoutes({
           tags,
           operationId: 'createConnectLink',
           summary: 'Make a link with which a company authorizes',
-          description: `${description} Without company_id, it connects the one that is chosen on the consent screen.`,
+          description: `${description} Without company_id, it connects the company chosen on the consent screen.`,
           body: CreateConnectLink,
           response: answers({ 201: ConnectLink }, ['environment_not_configured']),
         },
@@ -113,16 +113,16 @@ export function connectLinkRoutes({
           tags,
           operationId: 'createReauthorizationLinks',
           summary: 'Make a link for every company that must authorize again',
-          description: `By company_id, at most ${MOST} a call; pass back next_cursor for the next ones. A link is that of authorize_url: the same one however often it is asked for, until the company has authorized or it has expired.`,
+          description: `By company_id, at most ${MOST} a call; pass back next_cursor for the next ones. Each link is the company's authorize_url: it stays the same until the company has authorized or the link has expired.`,
           body: CreateReauthorizationLinks,
           response: answers({ 201: pageOf(ReauthorizationLink) }, ['environment_not_configured']),
         },
       },
       async ({ caller: by, body: { environment, ...page } }, reply) => {
         const entry = { by, action: 'connect_links.create', environment } as const;
-        const answer = await auditedRefusal(db, entry, () => createForAll(environment, page));
-        await recordDone(db.prisma, { ...entry, details: { links: answer.data.length } });
-        return reply.code(201).send(answer);
+        const links = await auditedRefusal(db, entry, () => createForAll(environment, page));
+        await recordDone(db.prisma, { ...entry, details: { links: links.data.length } });
+        return reply.code(201).send(links);
       },
     );
   };
@@ -131,20 +131,12 @@ export function connectLinkRoutes({
     connectLinks.requireConfigured(environment);
     const { data, nextCursor } = await connections.list({ environment, status: 'reauthorization_required', ...page });
     const links = await connectLinks.reauthorizationLinks(data);
-    // One that has authorized meanwhile needs none.
-    const made = data.flatMap(({ companyId, name }): ReauthorizationLinkModel[] => {
-      const link = links.get(keyText({ environment, companyId }));
+    const made = data.flatMap(({ companyId: company_id, name }): ReauthorizationLinkModel[] => {
+      const link = links.get(keyText({ environment, companyId: company_id }));
+      // A company that has authorized since the list was read has no link.
       if (!link) return [];
-      const { url, expiresAt } = link;
-      return [
-        {
-          environment,
-          company_id: companyId,
-          ...(name !== null && { company_name: name }),
-          url,
-          expires_at: expiresAt.toISOString(),
-        },
-      ];
+      const expires_at = link.expiresAt.toISOString();
+      return [{ environment, company_id, ...(name !== null && { company_name: name }), url: link.url, expires_at }];
     });
     return { data: made, next_cursor: nextCursor ?? null };
   }

@@ -1,12 +1,12 @@
 import { escapeHtml } from '../../core/escape-html.js';
 
-/** A page of the authorization flow. Everything in it is text; the page escapes it. */
+/** A page of the authorization flow. Every member is plain text, which the page escapes. */
 export interface ConnectPage {
   readonly status: number;
   readonly tone: 'done' | 'wait' | 'stop' | 'problem';
   readonly title: string;
   readonly text: readonly string[];
-  /** The company that the page is about, as far as it is known. */
+  /** The company that the page is about; unknown members are undefined. */
   readonly company?: {
     readonly environment: string | undefined;
     readonly companyId: string | undefined;

@@ -3,11 +3,11 @@ import type { AuthorizationFailure, Failed } from '../../oauth/authorization.js'
 import type { ConnectPage } from './connect-page.js';
 
 type Text = Pick<ConnectPage, 'status' | 'tone' | 'title' | 'text'> & {
-  /** Advice for when the page cannot offer a fresh start; unset where there is nothing to do. */
+  /** Advice if the page cannot offer to start again; unset if there is nothing to do. */
   readonly otherwise?: string;
 };
 
-const ASK_AGAIN = 'Ask whoever sent you the link for a new one.';
+const ASK_AGAIN = 'Ask the person who sent you the link for a new one.';
 const OPEN_AGAIN = 'To start again, open the link that you were sent once more. If it no longer works, ask for a new one.';
 
 const FAILURES: Readonly<Record<AuthorizationFailure, Text>> = {
@@ -22,7 +22,7 @@ const FAILURES: Readonly<Record<AuthorizationFailure, Text>> = {
     status: 410,
     tone: 'wait',
     title: 'This link has expired',
-    text: ['Links are good for a few days only, so that a forgotten one opens nothing.'],
+    text: ['Links are valid for a few days only, so that a forgotten one opens nothing.'],
     otherwise: ASK_AGAIN,
   },
   completed_link: {
@@ -30,14 +30,14 @@ const FAILURES: Readonly<Record<AuthorizationFailure, Text>> = {
     tone: 'done',
     title: 'This link has been used',
     text: ['The company was connected with it. There is nothing more to do, and you can close this page.'],
-    otherwise: `To connect another company, or the same one again, you need another link. ${ASK_AGAIN}`,
+    otherwise: `To connect another company, or this one again, you need another link. ${ASK_AGAIN}`,
   },
   not_configured: {
     status: 503,
     tone: 'problem',
     title: 'This cannot be completed right now',
     text: ['Access to the service is not set up properly on our side. Nothing was connected.'],
-    otherwise: 'Tell whoever sent you the link. It stays good and can be opened again later.',
+    otherwise: 'Tell the person who sent you the link. The link stays valid, and you can open it again later.',
   },
   cancelled: {
     status: 400,
@@ -73,7 +73,7 @@ const FAILURES: Readonly<Record<AuthorizationFailure, Text>> = {
     status: 400,
     tone: 'wait',
     title: 'The authorization is no longer valid',
-    text: ['The service refused it: it is good for five minutes, and only once. Nothing was connected and nothing was stored.'],
+    text: ['The service refused it: it is valid once, for five minutes. Nothing was connected and nothing was stored.'],
     otherwise: OPEN_AGAIN,
   },
   wrong_company: {
@@ -81,8 +81,8 @@ const FAILURES: Readonly<Record<AuthorizationFailure, Text>> = {
     tone: 'stop',
     title: 'Another company was chosen',
     text: [
-      'This link is for one company, and access was granted for a different one. Nothing was connected.',
-      'Choose the company that is named here.',
+      'This link is for one company, but you granted access for another one. Nothing was connected.',
+      'Choose the company named here.',
     ],
     otherwise: OPEN_AGAIN,
   },
@@ -91,7 +91,7 @@ const FAILURES: Readonly<Record<AuthorizationFailure, Text>> = {
     tone: 'stop',
     title: 'The company was removed',
     text: ['It was removed here while you granted access. Nothing was connected and nothing was stored.'],
-    otherwise: `If it is to be connected again, you need another link. ${ASK_AGAIN}`,
+    otherwise: `To connect it again, you need another link. ${ASK_AGAIN}`,
   },
   service_down: {
     status: 502,
@@ -104,8 +104,8 @@ const FAILURES: Readonly<Record<AuthorizationFailure, Text>> = {
     status: 502,
     tone: 'problem',
     title: 'The service gave an incomplete answer',
-    text: ['You granted access, but what the service sent is not enough to keep the company connected.'],
-    otherwise: `If it happens again, tell whoever sent you the link. ${OPEN_AGAIN}`,
+    text: ['You granted access, but the service did not send enough to keep the company connected.'],
+    otherwise: `If it happens again, tell the person who sent you the link. ${OPEN_AGAIN}`,
   },
 };
 
@@ -131,7 +131,7 @@ export function connectedPage(connected: {
       'Access was granted and is stored safely.',
       syncing
         ? `${created ? 'The first sync' : 'A sync'} has started.`
-        : 'No sync has started now; the next one comes with the schedule, unless syncing is paused.',
+        : 'No sync has started now; the next one is scheduled, unless syncing is paused.',
       'You can close this page.',
     ],
     company: { ...company, name },
@@ -142,12 +142,12 @@ export const UNAVAILABLE_PAGE: ConnectPage = {
   status: 503,
   tone: 'problem',
   title: 'This cannot be completed right now',
-  text: ['Something that is needed here does not answer. Wait a few minutes.', OPEN_AGAIN],
+  text: ['Our database does not answer. Wait a few minutes.', OPEN_AGAIN],
 };
 
 export const FAILED_PAGE: ConnectPage = {
   status: 500,
   tone: 'problem',
   title: 'Something went wrong here',
-  text: ['That should not have happened, and it is on record.', OPEN_AGAIN],
+  text: ['This should not have happened. The failure is logged.', OPEN_AGAIN],
 };

@@ -11,10 +11,7 @@ import { requestFirstSync } from '../runs/runs.js';
 import { CONNECT_STYLE, type ConnectPage, connectPage } from './connect-page.js';
 import { connectedPage, FAILED_PAGE, failurePage, UNAVAILABLE_PAGE } from './connect-texts.js';
 
-/**
- * The address of the page that answers a link whose percent signs make no characters: no router takes such an address, and the customer is to see a
- * page all the same.
- */
+/** Replaces a link with malformed percent-encoding, which the router would refuse, so that the customer still sees a page. */
 export function mendConnectAddress(url: string): string {
   if (!url.startsWith('/connect/')) return url;
   try {
@@ -31,7 +28,7 @@ export interface ConnectPagesDependencies {
   readonly runs: Runs;
 }
 
-/** A visitor who tries again in a moment may meet a database that works. */
+/** Failures that may be over when the visitor tries again in a moment. */
 const DATABASE_FAILURES = [
   'database_unavailable',
   'statement_cancelled',
@@ -40,17 +37,17 @@ const DATABASE_FAILURES = [
   'database_busy',
 ] as const;
 
-/** The document of the API describes the calls that carry a token, and no pages. */
+/** The OpenAPI document describes calls that carry a token, and no pages. */
 const HIDDEN = { hide: true };
 
 type Query = Readonly<Record<string, string | readonly string[] | undefined>>;
 
-/** These pages run nothing, load nothing and post nothing. */
+/** These pages run no script, load nothing and post nothing. */
 const CONTENT_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(CONNECT_STYLE).digest('base64')}'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`;
 
 /**
- * The pages of the authorization flow, for people who have a link and no token. Nothing that an address here holds is logged, stored by
- * a browser, or told to another site.
+ * The pages of the authorization flow, for people who have a link and no token. Their addresses hold secrets: they are not logged, not
+ * stored by a browser, and not sent to another site.
  */
 export function connectPages({ authorization, connections, runs }: ConnectPagesDependencies): FastifyPluginAsync {
   return async (pages) => {
@@ -69,7 +66,7 @@ export function connectPages({ authorization, connections, runs }: ConnectPagesD
       return send(reply, isAway ? UNAVAILABLE_PAGE : FAILED_PAGE);
     });
 
-    // A wildcard, so that a mangled link gets a page too, even one without its token. HEAD is answered alike: opening a link spends nothing.
+    // The wildcard gives a mangled link a page too, even one without its token. HEAD is allowed: opening a link spends nothing.
     for (const address of ['/connect', '/connect/*'])
       pages.get<{ Params: { '*'?: string } }>(address, { schema: HIDDEN }, async ({ params }, reply) => {
         const started = await authorization.start(params['*'] ?? '');
@@ -81,7 +78,7 @@ export function connectPages({ authorization, connections, runs }: ConnectPagesD
       method: 'GET',
       url: '/oauth/callback',
       schema: HIDDEN,
-      // A HEAD is sent by programs, and must not spend the code.
+      // Programs send HEAD requests, which must not spend the code.
       exposeHeadRoute: false,
       async handler({ query, headers, log }, reply) {
         const outcome = await authorization.finish({
@@ -107,13 +104,13 @@ export function connectPages({ authorization, connections, runs }: ConnectPagesD
 
 const COOKIE = /(?:^|;\s*)muster_flow=([\w-]+)/;
 
-/** Only shows the link again to the browser that had it. A consent is completed without it, too, since sign-ins end in other browsers. */
+/** With this cookie a browser sees its link again. A consent completes without it too, since a sign-in may end in another browser. */
 function cookieOf({ mark, callback }: Started): string {
   const secure = callback.protocol === 'https:' ? '; Secure' : '';
   return `muster_flow=${mark}; Path=${callback.pathname}; Max-Age=${FLOW_MS / 1000}; HttpOnly; SameSite=Lax${secure}`;
 }
 
-/** A parameter that is given twice counts as missing: the service gives each once. */
+/** A parameter given twice counts as missing: the service gives each once. */
 function single(value: Query[string]): string | undefined {
   return typeof value === 'string' ? value : undefined;
 }

@@ -16,26 +16,26 @@ const ForgetBody = z.strictObject({
     .min(1, 'must not be empty')
     .max(2_000, 'is longer than any id')
     // oxlint-disable-next-line no-control-regex
-    .regex(/^[^\u0000]*$/, 'holds what no id holds')
-    .meta({ description: 'The id under which the mirror has the record: of a child list, with its parent’s.' }),
+    .regex(/^[^\u0000]*$/, 'holds a NUL, which no id has')
+    .meta({ description: "The record's id in the mirror; in a child list, it includes the parent's id." }),
 });
-const Forgotten = z.object({ erased: Count.meta({ description: 'Rows of the mirror that went.' }) });
+const Forgotten = z.object({ erased: Count.meta({ description: 'Rows erased from the mirror.' }) });
 const Lifted = z.object({ lifted: z.boolean().meta({ description: 'Whether the record was marked.' }) });
 export type ForgottenModel = z.output<typeof Forgotten>;
 export type LiftedModel = z.output<typeof Lifted>;
 
 const PROBLEMS = ['company_not_found', 'unknown_resource', 'mark_key_unreadable'] as const;
 
-/** Forgets a record, and lets it in again. The audit says that somebody was forgotten, and never whom. */
+/** Forgets a record, and lets it in again. The audit says that a person was forgotten, and never which. */
 export function forgetRoutes({ db, ...deps }: { readonly db: Database } & ForgetDependencies): FastifyPluginAsyncZod {
-  /** What is done and its entry in the audit are one transaction. */
+  /** The work and its audit entry commit in one transaction. */
   function asAudited<T>(
     action: AuditAction,
     { caller, params, body }: { caller: Caller; params: z.output<typeof CompanyParams>; body: z.output<typeof ForgetBody> },
     work: (tx: Transaction, record: RecordToForget) => Promise<T>,
   ): Promise<T> {
     const { resource, id } = body;
-    // No log line of this process shows it from here on.
+    // From here on, no log line of this process shows the id.
     registerSecret(id);
     const company = { environment: params.environment, companyId: params.company_id };
     const entry = { by: caller, action, company, details: { resource } };
@@ -57,7 +57,7 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
           operationId: 'forgetRecord',
           summary: 'Forget a person',
           description:
-            'Erases one record from mirror, feed, history, rejected records and, where it is a parent, child lists, and keeps it out of every walk to come. An id that nobody knows is kept out, too.',
+            'Erases one record from mirror, feed, history and rejected records, with its children if it is a parent, and keeps it out of every later walk. An unknown id is kept out too.',
           params: CompanyParams,
           body: ForgetBody,
           response: answers({ 200: Forgotten }, PROBLEMS),

@@ -8,14 +8,14 @@ import { recordDone } from '../plumbing/audit.js';
 import { answers } from '../plumbing/models.js';
 
 const Release = z.strictObject({
-  environment: z.enum(ENVIRONMENTS).optional().meta({ description: 'Absent: of both.' }),
+  environment: z.enum(ENVIRONMENTS).optional().meta({ description: 'Absent: both environments.' }),
 });
 const Released = z
   .object({ released: z.array(z.enum(ENVIRONMENTS)).meta({ description: 'The environments whose tokens were held.' }) })
-  .meta({ id: 'ReleasedTokens', description: 'Whose tokens are refreshed again.' });
+  .meta({ id: 'ReleasedTokens', description: 'The environments in which Muster refreshes tokens again.' });
 export type ReleasedModel = z.output<typeof Released>;
 
-/** A person says with this call that tokens, which are held since the service refused others, are good. */
+/** With this call a person says that the held tokens are good, although the service refused others. */
 export function heldTokenRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.post(
@@ -25,9 +25,9 @@ export function heldTokenRoutes({ db }: { readonly db: Database }): FastifyPlugi
         schema: {
           tags: ['operation'],
           operationId: 'releaseHeldTokens',
-          summary: 'Refresh tokens again that are held',
+          summary: 'Refresh held tokens again',
           description:
-            'For the issue tokens_held, once its cause is gone. The tokens are refreshed one at a time until ten in a row were granted; where the service refuses three again, they are held again.',
+            'For the issue tokens_held, once its cause is gone. Muster refreshes the tokens one at a time until ten in a row were granted; if the service refuses three again, they are held again.',
           body: Release,
           response: answers({ 200: Released }),
         },

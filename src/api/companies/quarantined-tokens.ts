@@ -16,8 +16,8 @@ const QuarantinedToken = z
   .object({
     id: z.string(),
     environment: EnvironmentName,
-    company_id: z.string().nullable().meta({ description: 'null where the service did not say for which company it is.' }),
-    reason: z.enum(QUARANTINE_REASONS).meta({ description: 'docs/authorization.md says what each means.' }),
+    company_id: z.string().nullable().meta({ description: 'null if the service did not say for which company it is.' }),
+    reason: z.enum(QUARANTINE_REASONS).meta({ description: 'docs/authorization.md explains each reason.' }),
     link_id: z.string().nullable().meta({ description: 'The connect link that brought it; the audit names links by this id.' }),
     received_at: Time,
   })
@@ -37,7 +37,7 @@ export function quarantinedTokenRoutes({ db }: { readonly db: Database }): Fasti
         schema: {
           tags,
           operationId: 'listQuarantinedTokens',
-          summary: 'List the refresh tokens that are kept aside, newest first',
+          summary: 'List the quarantined refresh tokens, newest first',
           querystring: listQuery({ environment: EnvironmentName.exactOptional(), company_id: CompanyId.exactOptional() }),
           response: answers({ 200: pageOf(QuarantinedToken) }),
         },
@@ -55,8 +55,8 @@ export function quarantinedTokenRoutes({ db }: { readonly db: Database }): Fasti
         schema: {
           tags,
           operationId: 'deleteQuarantinedToken',
-          summary: 'Delete a refresh token that is kept aside',
-          description: 'For good: where it was the only way back to its company, that company must authorize again.',
+          summary: 'Delete a quarantined refresh token',
+          description: 'Permanently: if it was the only way back to its company, that company must authorize again.',
           params: IdParams,
           response: answers({ 204: z.undefined() }, ['quarantined_token_not_found']),
         },

@@ -2,26 +2,26 @@ import type { Counter } from 'prom-client';
 import type { Clock } from '../../core/clock.js';
 import type { Logger } from '../../observability/logger.js';
 
-/** A line at most in that time, whoever tries how often. */
+/** The log gets at most one line in this time. */
 const WINDOW_MS = 60_000;
-/** Addresses that a line names; the others are counted together. */
+/** A line names this many addresses; the others are counted together. */
 const MOST_ADDRESSES = 20;
 
 /**
- * Leaves a trace of callers with a wrong token: a counter, and lines in the log with their addresses and how often each tried. The first
- * attempt is logged at once, further ones once a minute. Never a token: it may be a right one with a typo.
+ * Counts callers with a wrong token, and logs their addresses and how often each tried: the first attempt at once, further ones once a
+ * minute. It never logs the token, which may be a right one with a typo.
  */
 export class RefusedTokens {
   readonly #deps: { readonly clock: Clock; readonly logger: Logger; readonly counter: Counter; readonly signal: AbortSignal };
-  /** By address, since the last line; undefined while no attempt was made for a minute. */
+  /** Attempts by address since the last line; undefined if none was made for a minute. */
   #attempts: Map<string, number> | undefined;
 
-  /** No more is logged once `signal` aborts. */
+  /** Logging ends once `signal` aborts. */
   constructor(deps: { clock: Clock; logger: Logger; counter: Counter; signal: AbortSignal }) {
     this.#deps = deps;
   }
 
-  note(address: string): void {
+  record(address: string): void {
     const { logger, counter } = this.#deps;
     counter.inc();
     if (this.#attempts) {
@@ -29,7 +29,7 @@ export class RefusedTokens {
       this.#attempts.set(name, (this.#attempts.get(name) ?? 0) + 1);
       return;
     }
-    logger.warn({ address }, 'A caller of the admin API bore a wrong token');
+    logger.warn({ address }, 'A caller of the admin API sent a wrong token');
     this.#attempts = new Map();
     void this.#summarize();
   }
@@ -43,7 +43,7 @@ export class RefusedTokens {
       if (count > 0)
         logger.warn(
           { count, addresses: Object.fromEntries(attempts) },
-          'Callers of the admin API bore wrong tokens in the last minute',
+          'Callers of the admin API sent wrong tokens in the last minute',
         );
       this.#attempts = count > 0 && !signal.aborted ? new Map() : undefined;
     }

@@ -16,7 +16,7 @@ import type { Connections } from '../../oauth/connections.js';
 import { audited } from '../plumbing/audit.js';
 import { answers, CompanyParams, Count, ResourceName } from '../plumbing/models.js';
 
-/** One slash first: `//host/…` would name another host, and the access token would go there. */
+/** A path begins with one slash: `//host/…` would name another host, and the access token would go there. */
 const PATH = /^\/(?![/\\])[^\s?#\\{}]*$/;
 const DOTS = /(^|\/)(\.|%2e){1,2}(\/|$)/i;
 const path = z
@@ -24,7 +24,7 @@ const path = z
   .max(500, 'is too long')
   .refine(
     (text) => PATH.test(text.replaceAll('{company_id}', 'x')),
-    'must begin with one / and have no spaces, ? or #; {company_id} is the one placeholder',
+    'must begin with one / and have no spaces, ? or #; {company_id} is the only placeholder',
   )
   .refine((text) => !DOTS.test(text), 'must not hold the segments . and ..')
   .meta({ description: "Path on the environment's base URL; `{company_id}` in it is replaced." });
@@ -37,22 +37,22 @@ const constants = z
 
 const TryList = z
   .strictObject({
-    resource: ResourceName.exactOptional().meta({ description: 'A resource of the catalogue; or else `path`.' }),
+    resource: ResourceName.exactOptional().meta({ description: 'A resource of the catalogue. Give either this or `path`.' }),
     path: path.exactOptional(),
     base: BASE_SCHEMA.exactOptional().meta({
       description:
-        'Name of the further host of the API that has the list at `path`, as an entry names it; none: the base URL has.',
+        'Name of the further host of the API that has the list at `path`, as in a catalogue entry. Without it, the base URL has the list.',
     }),
     method: z.enum(['GET', 'POST']).exactOptional(),
     query: constants.exactOptional().meta({ description: 'Constants that every request carries in its query.' }),
-    body: constants.exactOptional().meta({ description: 'The same in the body of a POST.' }),
+    body: constants.exactOptional().meta({ description: 'Constants that every request carries in the body of a POST.' }),
     samples: z
       .boolean()
       .default(false)
-      .meta({ description: 'Whether a few records are shown, treated by the privacy rules of the catalogue.' }),
+      .meta({ description: 'Whether to show a few records, redacted by the privacy rules of the catalogue.' }),
   })
   .refine(({ resource, path: given }) => (resource === undefined) !== (given === undefined), 'must have either resource or path')
-  .refine(({ resource, base }) => resource === undefined || base === undefined, 'must have base beside path alone')
+  .refine(({ resource, base }) => resource === undefined || base === undefined, 'must have base only with path')
   .refine(
     ({ method, body, resource }) => body === undefined || resource !== undefined || method === 'POST',
     'must have method POST where it has a body',
@@ -65,9 +65,7 @@ const Finding = z.object({
 });
 const Sent = z.object({
   number: Count,
-  asked: z
-    .string()
-    .meta({ description: 'Method, end of the path and parameters; values that the service has made are left out.' }),
+  asked: z.string().meta({ description: 'Method, end of the path and parameters, without values that the service has made.' }),
   status: Count.nullable(),
   saw: z.string(),
 });
@@ -75,17 +73,17 @@ const Tried = z
   .object({
     outcome: z.enum(['confirmed', 'unconfirmed', 'nothing']).meta({
       description:
-        '`confirmed`: the entry was walked, and the walk was what a proof needs, as far as it went. `unconfirmed`: something is guessed, or spoke against it.',
+        '`confirmed`: a rehearsal of the entry met the needs of a proof on every page that it read. `unconfirmed`: something is guessed, or contradicts the entry.',
     }),
     entry: z.string().nullable().meta({ description: 'A part of a catalogue file, in YAML, with comments.' }),
     findings: z.array(Finding),
     look_up: z
       .array(z.string())
-      .meta({ description: "What no request shows: what to look up in the service's documentation, and what to try next." }),
+      .meta({ description: "What to look up in the service's documentation, since no request shows it, and what to try next." }),
     requests: z.array(Sent).meta({ description: 'At most 30.' }),
-    samples: z.array(z.string()).meta({ description: 'Texts of records, as they were sent; none unless asked for.' }),
+    samples: z.array(z.string()).meta({ description: 'Texts of records, if `samples` was set.' }),
   })
-  .meta({ id: 'TriedList', description: 'What a list was seen to be. No values of records stand in it, but for `samples`.' });
+  .meta({ id: 'TriedList', description: 'What Muster found out about a list. Only `samples` has values of records.' });
 export type TriedListModel = z.output<typeof Tried>;
 
 export interface TryRouteDependencies {
@@ -98,9 +96,9 @@ export interface TryRouteDependencies {
   readonly answers: ResponseMemory;
 }
 
-/** Milliseconds that a look may take: shorter than a caller waits for an answer. */
+/** The longest time of a look in milliseconds: shorter than callers wait for a response. */
 const MOST_MS = 110_000;
-/** Bytes of heap for the pages that are compared, beside the answer that is read. */
+/** Bytes of heap for the pages that are compared, in addition to the response that is being read. */
 const HEAP = 12 * MOST_BYTES;
 
 export function tryRoute({
@@ -122,9 +120,9 @@ export function tryRoute({
         schema: {
           tags: ['companies'],
           operationId: 'tryList',
-          summary: 'Find out how a list is paged, and what its catalogue entry is',
+          summary: 'Find out how a list is paged, and write its catalogue entry',
           description:
-            'Asks a list for some pages, with at most 30 requests and through the request budget, and says what it is: paging, envelope, total, ids, order, cap and ETags, and what a walk could prove. Stores nothing of it.',
+            'Reads some pages of a list, with at most 30 requests and within the request budget, and describes it: paging, envelope, total, ids, order, cap and ETags, and what a walk could prove. Stores nothing of it.',
           params: CompanyParams,
           body: TryList,
           response: answers({ 200: Tried }, [
@@ -143,7 +141,7 @@ export function tryRoute({
         if (body.samples && headers['idempotency-key'] !== undefined)
           throw new MusterError(
             'invalid_request',
-            'An answer with samples is not kept: leave the Idempotency-Key out, or samples.',
+            'Muster does not keep a response with samples: leave out the Idempotency-Key, or samples.',
           );
         const company: CompanyKey = { environment: params.environment, companyId: params.company_id };
         const list = listOf(body, company, catalogue);
@@ -178,11 +176,11 @@ async function requireActive(connections: TryRouteDependencies['connections'], c
   if (status !== 'active')
     throw new MusterError(
       'reauthorization_required',
-      `The ${describeCompany(company)} must authorize again before its lists can be asked for: send it a connect link.`,
+      `The ${describeCompany(company)} must authorize again before Muster can read its lists: send it a connect link.`,
     );
 }
 
-/** The list that is meant. Throws `unknown_resource`, and `invalid_request` for a list that cannot be asked for by itself. */
+/** The list to look at. Throws `unknown_resource`, and `invalid_request` for a list that has a parent. */
 function listOf(
   { resource, path: given, base, method, query, body, samples }: z.output<typeof TryList>,
   { companyId }: CompanyKey,
@@ -194,15 +192,12 @@ function listOf(
       ? catalogue.endpoints.find((endpoint) => endpoint.path === template && endpoint.base === base)
       : catalogue.get(resource);
   if (resource !== undefined && !known)
-    throw new MusterError(
-      'unknown_resource',
-      `There is no list ${resource} in the catalogue: give its path in place of its name.`,
-    );
+    throw new MusterError('unknown_resource', `The catalogue has no list ${resource}: give its path instead of its name.`);
   const listPath = template ?? known!.path;
   if (listPath.includes('{id}'))
     throw new MusterError(
       'invalid_request',
-      `The list ${resource} has a parent: give its path, with the id of a record of ${known!.parent} in the place of {id}.`,
+      `The list ${resource} has a parent: give its path, with the id of a record of ${known!.parent} instead of {id}.`,
     );
   const own: Partial<Endpoint> = resource === undefined ? {} : known!;
   return {

@@ -6,7 +6,7 @@ import { stampChanges } from '../../db/tables/change-batches.js';
 import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from '../plumbing/models.js';
 
 const BarrierQuery = queryOf({
-  after: SequenceAfter.meta({ description: 'next_after of the previous answer; 0 begins at the oldest that is kept.' }),
+  after: SequenceAfter.meta({ description: 'next_after of the previous response; 0 begins at the oldest barrier.' }),
   resource: ResourceName.exactOptional(),
   environment: EnvironmentName.exactOptional(),
   limit: limit(1000, 10_000),
@@ -27,7 +27,7 @@ export const Barrier = z
   .meta({
     id: 'Barrier',
     description:
-      'Whoever has loaded all changes of this list up to and including seq, and none behind it, has the list as a verified walk received it: complete as of verified_at.',
+      'A reader that has loaded all changes of this list up to and including seq, and none after it, has the list as a verified walk received it: complete as of verified_at.',
   });
 
 export function barrierRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
@@ -39,9 +39,9 @@ export function barrierRoutes({ db }: { readonly db: Database }): FastifyPluginA
         schema: {
           tags: ['changes'],
           operationId: 'listBarriers',
-          summary: 'Read up to where in the change feed lists are complete',
+          summary: 'Read the places in the change feed at which lists are complete',
           description:
-            'Always pass back next_after: each barrier then comes once, in the order in which they became known. With a filter an answer may be empty though more follow; at the end next_after is what was given.',
+            'Always pass back next_after: each barrier then comes once, in the order in which they became known. With a filter a page may be empty although more follow; at the end next_after equals after.',
           querystring: BarrierQuery,
           response: answers({ 200: z.object({ data: z.array(Barrier), next_after: Sequence }) }),
         },

@@ -17,9 +17,9 @@ const CertificateQuery = listQuery({
 const Certificate = Statement.extend({
   id: z.string(),
   company_name: CompanyName,
-  kid: z.string().meta({ description: 'Which of the keys of /.well-known/jwks.json signed it.' }),
-  jws: z.string().meta({ description: 'The certificate itself: a compact JWS (RFC 7515), whose payload are the other members.' }),
-}).meta({ id: 'Certificate', description: 'What is said, and signed, of one verified walk: docs/certificates.md.' });
+  kid: z.string().meta({ description: 'The key of /.well-known/jwks.json that signed it.' }),
+  jws: z.string().meta({ description: 'The certificate itself: a compact JWS (RFC 7515). Its payload is the other members.' }),
+}).meta({ id: 'Certificate', description: 'A signed statement about one verified walk: docs/certificates.md.' });
 export type CertificateModel = z.output<typeof Certificate>;
 
 const KeySet = z
@@ -46,8 +46,8 @@ export function certificateRoutes({ db }: { readonly db: Database }): FastifyPlu
         schema: {
           tags: ['changes'],
           operationId: 'listCertificates',
-          summary: 'List what is certified of verified walks, newest first',
-          description: 'Each verified walk has one, some seconds after it ended.',
+          summary: 'List the certificates of verified walks, newest first',
+          description: 'Each verified walk has one, a few seconds after it ended.',
           querystring: CertificateQuery,
           response: answers({ 200: pageOf(Certificate) }),
         },
@@ -60,7 +60,7 @@ export function certificateRoutes({ db }: { readonly db: Database }): FastifyPlu
   };
 }
 
-/** Whoever checks a certificate has no token of ours, and a public key is no secret. */
+/** This route takes no token: a person who checks a certificate has none, and a public key is no secret. */
 export function signingKeyRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (app) => {
     const refuseOtherMethods = watchMethods(app);
@@ -72,7 +72,7 @@ export function signingKeyRoutes({ db }: { readonly db: Database }): FastifyPlug
           security: [],
           operationId: 'listSigningKeys',
           summary: 'Show the public keys of every certificate',
-          description: 'Those that signed the oldest first; none is ever left out.',
+          description: 'In the order in which they were made. No key is ever left out.',
           response: answers({ 200: KeySet }),
         },
       },

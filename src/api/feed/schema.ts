@@ -11,25 +11,25 @@ import { answers, Count, listQuery, pageOf, presentPage, ResourceName, Time } fr
 const SchemaColumn = z
   .object({
     resource: z.string(),
-    column: z.string().meta({ description: 'Its name in the view warehouse.<resource>, for good.' }),
+    column: z.string().meta({ description: 'Its name in the view warehouse.<resource>. It never changes.' }),
     path: z
       .array(z.string())
       .readonly()
-      .meta({ description: 'The key of the record, or that of an object and one inside it. Keys are any text.' }),
+      .meta({ description: 'The key in the record, or the keys of an object and of a member inside it. A key may be any text.' }),
     type: z.enum(COLUMN_TYPES),
-    first_seen_at: Time.meta({ description: 'Of the first change with the key.' }),
-    last_seen_at: Time.meta({ description: 'Of the last change with the key.' }),
-    values: Count.meta({ description: 'Values other than null in the changes that were counted.' }),
+    first_seen_at: Time.meta({ description: 'Time of the first change with the key.' }),
+    last_seen_at: Time.meta({ description: 'Time of the last change with the key.' }),
+    values: Count.meta({ description: 'Values other than null in the counted changes.' }),
     nulls: Count,
-    misfits: Count.meta({ description: 'Values that do not fit the type: null in the column, and in text_column.' }),
-    text_column: z.string().nullable().meta({ description: 'The column for values that do not fit; null until there was one.' }),
+    misfits: Count.meta({ description: 'Values that do not fit the type: the column has null, and text_column has the value.' }),
+    text_column: z.string().nullable().meta({ description: 'The column for values that do not fit; null until one came.' }),
   })
   .meta({ id: 'SchemaColumn', description: 'A column of a typed view.' });
 export type SchemaColumnModel = z.output<typeof SchemaColumn>;
 
 const Rebuild = z.strictObject({ resource: ResourceName.exactOptional() }).nullish();
-const Asked = z.object({ resources: z.array(z.string()) });
-export type RebuildModel = z.output<typeof Asked>;
+const Rebuilding = z.object({ resources: z.array(z.string()) });
+export type RebuildModel = z.output<typeof Rebuilding>;
 
 const tags = ['schema'];
 
@@ -58,11 +58,11 @@ export function schemaRoutes({ db, catalogue }: { readonly db: Database; readonl
         schema: {
           tags,
           operationId: 'rebuildSchema',
-          summary: 'Count the columns anew',
+          summary: 'Count the columns again',
           description:
-            'Of one list, or of all: a worker takes the counts from the living records of the mirror. Names, types and order of columns stay.',
+            'For one list or all: a worker counts in the living records of the mirror. Names, types and order of the columns stay.',
           body: Rebuild,
-          response: answers({ 202: Asked }, ['unknown_resource']),
+          response: answers({ 202: Rebuilding }, ['unknown_resource']),
         },
       },
       async ({ caller, body }, reply) => {

@@ -30,13 +30,13 @@ export const Hold = z
     run_id: z.string(),
     cause: HoldCauseName.meta({
       description:
-        'share: too many rows would be deleted at once. grant: no verified walk has received the rows since the company was authorized again, perhaps by a person with fewer rights.',
+        'share: too many rows would be deleted at once. grant: no verified walk has received the rows since the company authorized again, perhaps by a person with fewer rights.',
     }),
     explanation: z.string().meta({ description: 'The cause in a sentence.' }),
     grant: z
       .object({ number: Count, authorized_at: Time.nullable() })
       .optional()
-      .meta({ description: 'Of cause grant: the grant of the company that lacks the rows.' }),
+      .meta({ description: "With cause grant: the company's grant under which the rows are missing." }),
     count: Count.meta({ description: 'Rows that would be marked deleted.' }),
     living: Count.meta({ description: 'Living rows when the hold was opened or last renewed.' }),
     sample: z.array(z.string()).meta({ description: 'Some of the ids.' }),
@@ -45,7 +45,7 @@ export const Hold = z
       .readonly()
       .meta({
         description:
-          'The same ids. While the hold is open, label is what the living record says of itself, its name for example, to those who may decide.',
+          'The same ids. While the hold is open, callers who may decide on it also get a label from the living record, for example its name.',
       }),
     status: HoldStatusName,
     opened_at: Time,
@@ -53,13 +53,13 @@ export const Hold = z
   .meta({ id: 'Hold', description: 'Deletions that wait for a person.' });
 export type HoldModel = z.output<typeof Hold>;
 
-/** A control character or half a letter would reach PostgreSQL, which refuses them. */
+/** PostgreSQL refuses NUL and lone surrogates, so control characters and surrogates are refused here. */
 const Reason = z
   .string()
   .max(500, 'must be at most 500 characters')
   .regex(/^[^\u0000-\u001f\u007f-\u009f\ud800-\udfff]*$/u, 'must be one line')
   .exactOptional()
-  .meta({ description: 'Why; the audit keeps it.' });
+  .meta({ description: 'The reason, for the audit.' });
 
 /** A request without a body gives no reason. */
 const Decision = z.strictObject({ reason: Reason }).nullish();
@@ -68,19 +68,19 @@ const ApproveGrants = z.strictObject({
   environment: EnvironmentName,
   cause: z.literal('grant'),
   reason: Reason,
-  cursor: z.string().exactOptional().meta({ description: 'next_cursor of the previous answer.' }),
+  cursor: z.string().exactOptional().meta({ description: 'next_cursor of the previous response.' }),
 });
 
-/** Holds that one call approves, so that its answer does not take minutes. */
+/** The most holds that one call approves, so that it does not take minutes. */
 const MOST = 200;
 
 const ApprovedHolds = z
   .object({
     approved: Count,
-    not_approved: Count.meta({ description: 'Holds whose list is being walked, or whose company was authorized again since.' }),
+    not_approved: Count.meta({ description: 'Holds whose list is being walked, or whose company has authorized again since.' }),
     next_cursor: z.string().nullable(),
   })
-  .meta({ id: 'ApprovedHolds', description: 'What became of the open holds that were looked at.' });
+  .meta({ id: 'ApprovedHolds', description: 'How many of the open holds were approved.' });
 export type ApprovedHoldsModel = z.output<typeof ApprovedHolds>;
 
 /** The role that decides on holds. */
@@ -116,7 +116,7 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
         schema: {
           tags,
           operationId: 'approveGrantHolds',
-          summary: 'Delete what is held back in an environment since other people authorized',
+          summary: 'Approve all holds of cause grant in an environment',
           description: `Approves the open holds of cause grant, at most ${MOST} a call; pass back next_cursor for the next ones.`,
           body: ApproveGrants,
           response: answers({ 200: ApprovedHolds }),
@@ -139,8 +139,8 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
           schema: {
             tags,
             operationId: `${verb}Hold`,
-            summary: verb === 'approve' ? 'Delete what was held back' : 'Keep what was held back',
-            ...(verb === 'approve' && { description: 'Deletes only what the newest verified walk lacked.' }),
+            summary: verb === 'approve' ? 'Delete the held rows' : 'Keep the held rows',
+            ...(verb === 'approve' && { description: 'Deletes only rows that the newest verified walk did not receive.' }),
             params: IdParams,
             body: Decision,
             response: answers({ 200: Hold }, ['hold_not_found', 'hold_not_open']),
@@ -157,7 +157,7 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
     }
   };
 
-  /** Approves a hold, unless that must wait for a walk or it was decided meanwhile. */
+  /** Approves a hold, unless its list is being walked or another caller has decided on it first. */
   async function isApproved(hold: HoldRow, caller: Caller, reason: string | undefined): Promise<boolean> {
     try {
       await audited(db, entryOf(hold, caller, 'approve', reason), () => approveHold(db, hold.id));
@@ -169,7 +169,7 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
   }
 }
 
-/** How a person's decision stands in the audit. */
+/** The audit entry of a person's decision. */
 const entryOf = (hold: HoldRow, by: Caller, verb: 'approve' | 'reject', reason: string | undefined) =>
   ({
     by,
@@ -178,16 +178,16 @@ const entryOf = (hold: HoldRow, by: Caller, verb: 'approve' | 'reject', reason: 
     details: { hold_id: hold.id, ...(reason !== undefined && { reason }) },
   }) as const;
 
-/** The holds as the API shows them. What records say of themselves may be of people: only who decides on an open hold is told. */
+/** Labels may name people, so only a caller who may decide gets them, and only while the hold is open. */
 async function presentHolds(db: Database, holds: readonly HoldRow[], caller: Caller): Promise<HoldModel[]> {
-  const isTold = ({ status }: HoldRow) => status === 'open' && mayAct(caller, DECIDES);
+  const isLabelled = ({ status }: HoldRow) => status === 'open' && mayAct(caller, DECIDES);
   const recordOf = (hold: HoldRow, id: string) => ({ ...keyOf(hold), resource: hold.resource, id });
   const labels = await labelRecords(
     db,
-    holds.filter(isTold).flatMap((hold) => hold.sample.map((id) => recordOf(hold, id))),
+    holds.filter(isLabelled).flatMap((hold) => hold.sample.map((id) => recordOf(hold, id))),
   );
-  // A hold that is decided may have records of one that is open.
-  const labelOf = (hold: HoldRow) => (id: string) => (isTold(hold) ? labels.get(labelKey(recordOf(hold, id))) : undefined);
+  // A decided hold may share records with an open one.
+  const labelOf = (hold: HoldRow) => (id: string) => (isLabelled(hold) ? labels.get(labelKey(recordOf(hold, id))) : undefined);
   return withCompanyNames(
     db,
     holds.map((hold) => presentHold(hold, labelOf(hold))),
@@ -220,7 +220,7 @@ function presentHold(hold: HoldRow, labelOf: (id: string) => string | undefined)
 
 const DAY = new Intl.DateTimeFormat('en-GB', { day: 'numeric', month: 'long', year: 'numeric', timeZone: 'UTC' });
 
-/** Why the rows wait, in a sentence. Whether it was another person the token does not always say. */
+/** Why the rows wait, in a sentence. The token does not always say whether another person authorized. */
 function explain({ cause, authorizedAt, resource, count, living }: HoldRow): string {
   if (cause === 'share') return `${count} of ${living} rows of ${resource} would be deleted at once.`;
   const since = authorizedAt ? `on ${DAY.format(authorizedAt)}` : 'since';

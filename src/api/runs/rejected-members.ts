@@ -2,13 +2,13 @@ import type { Database } from '../../db/connection/database.js';
 import type { IssueRow } from '../../db/tables/issues.js';
 import { type RejectedSample, sampleRejected } from '../../db/tables/unproved-lists.js';
 
-/** Names that are shown: a record whose members are called by ids has any number of them. */
+/** The most names shown: a record whose members are named by ids has any number of them. */
 const MOST_NAMES = 40;
 const LONGEST_NAME = 60;
 
 /**
- * Says what stands beside the advice of an issue of the cause `never_proved`: why the records of its lists were rejected, and the names of the members that the
- * records do have. Names alone, no value. Undefined for other issues, and where nothing was rejected.
+ * Adds to the advice of a `never_proved` issue: why the records of its lists were rejected, and the names of the members that the records
+ * have, without values. Undefined for other issues, and if nothing was rejected.
  */
 export async function describeRejected(
   db: Database,
@@ -30,7 +30,7 @@ function shortened(name: string): string {
   return name.length > LONGEST_NAME ? `${name.slice(0, LONGEST_NAME)}…` : name;
 }
 
-/** In the order in which the records have them. A text of which only the beginning is kept is no JSON, and is left out. */
+/** Names in the order of the records. A text that was cut is no JSON, and is left out. */
 function memberNames(records: readonly RejectedSample[]): string[] {
   return [...new Set(records.flatMap(({ text }) => namesOf(text)))];
 }

@@ -19,24 +19,22 @@ const RejectedRecord = z
     company_name: CompanyName,
     resource: z.string(),
     run_id: z.string(),
-    page: Count.meta({ description: 'Pages of a walk count from 0.' }),
-    position: Count.meta({ description: 'Within the page, from 0.' }),
-    reason: z.string().meta({ description: 'docs/verification.md says what each means.' }),
+    page: Count.meta({ description: 'The page of the walk, counted from 0.' }),
+    position: Count.meta({ description: 'The place within the page, counted from 0.' }),
+    reason: z.string().meta({ description: 'docs/verification.md explains each reason.' }),
     text: z.string().meta({
-      description:
-        'The record as it was received, of a long one the beginning and …; bytes that are no UTF-8 are shown as U+FFFD.',
+      description: 'The record as received; a long one is cut and ends with …. Bytes that are not UTF-8 are shown as U+FFFD.',
     }),
   })
-  .meta({ id: 'RejectedRecord', description: 'A record that could not be kept.' });
+  .meta({ id: 'RejectedRecord', description: 'A record that Muster could not keep.' });
 export type RejectedRecordModel = z.output<typeof RejectedRecord>;
 
-export function rejectedRecordRoutes({
-  db,
-  largeResponses,
-}: {
+export interface LargeListDependencies {
   readonly db: Database;
   readonly largeResponses: LargeResponses;
-}): FastifyPluginAsyncZod {
+}
+
+export function rejectedRecordRoutes({ db, largeResponses }: LargeListDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/rejected',
@@ -45,9 +43,9 @@ export function rejectedRecordRoutes({
         schema: {
           tags: ['runs'],
           operationId: 'listRejectedRecords',
-          summary: 'List what the newest walk of each list could not keep',
+          summary: 'List the records that the newest walk of each list rejected',
           description:
-            'By environment, company and resource, then as it came. Of a walk 1,000 are kept at most; the run says how many there were.',
+            'By environment, company and resource, then in the order received. Muster keeps at most 1,000 a walk; the run has their number.',
           querystring: RejectedQuery,
           response: answers({ 200: pageOf(RejectedRecord) }, ['overloaded']),
         },

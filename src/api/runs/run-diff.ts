@@ -1,23 +1,22 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { MusterError } from '../../core/errors.js';
-import type { Database } from '../../db/connection/database.js';
 import { type DiffRow, findRunBefore, readDiff } from '../../db/tables/run-diff.js';
 import type { RunRow } from '../../db/tables/runs.js';
 import type { Runs } from '../../runs/runs.js';
-import type { LargeResponses } from '../plumbing/large-responses.js';
 import { answers, IdParams, listQuery, ResourceName } from '../plumbing/models.js';
 import { textOf } from '../plumbing/text-portions.js';
+import type { LargeListDependencies } from './rejected-records.js';
 
 const DiffQuery = listQuery({
-  resource: ResourceName.exactOptional().meta({ description: 'May be left out where the run has one list.' }),
+  resource: ResourceName.exactOptional().meta({ description: 'Optional if the run has one list.' }),
   against: z
     .uuid('must be the id of a run')
     .transform((id) => id.toLowerCase())
     .exactOptional()
-    .meta({ description: 'An earlier run of the company; if left out, the one before that walked the list.' }),
+    .meta({ description: 'An earlier run of the company. Default: the previous run that walked the list.' }),
   values: z.enum(['json', 'text']).exactOptional().meta({
-    description: 'With `text`, before and after are the JSON texts of the values, for programs that would round a number.',
+    description: 'With `text`, before and after are JSON texts of the values, for programs that would round numbers.',
   }),
 });
 
@@ -25,16 +24,16 @@ const DiffItem = z
   .object({
     id: z.string(),
     op: z.enum(['insert', 'update', 'delete', 'restore']),
-    kept: z.boolean().meta({ description: 'Whether the feed has both versions still; where it has not, `changes` is empty.' }),
+    kept: z.boolean().meta({ description: 'Whether the feed still has both versions; if not, `changes` is empty.' }),
     changes: z.array(
       z.object({
         path: z.string().meta({ description: 'The member, as a dot path.' }),
-        before: z.unknown().optional().meta({ description: 'Absent where the record had no such member.' }),
-        after: z.unknown().optional().meta({ description: 'Absent where the record has no such member any more.' }),
+        before: z.unknown().optional().meta({ description: 'Absent if the record had no such member.' }),
+        after: z.unknown().optional().meta({ description: 'Absent if the record no longer has such a member.' }),
       }),
     ),
   })
-  .meta({ id: 'RecordDiff', description: 'What became of one record between two runs, member by member.' });
+  .meta({ id: 'RecordDiff', description: 'What changed in one record between two runs, member by member.' });
 export type DiffItemModel = z.output<typeof DiffItem>;
 
 const Diff = z
@@ -52,11 +51,7 @@ export function runDiffRoutes({
   db,
   runs,
   largeResponses,
-}: {
-  readonly db: Database;
-  readonly runs: Runs;
-  readonly largeResponses: LargeResponses;
-}): FastifyPluginAsyncZod {
+}: LargeListDependencies & { readonly runs: Runs }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/runs/:id/diff',
@@ -67,25 +62,27 @@ export function runDiffRoutes({
           operationId: 'diffRuns',
           summary: 'Show what changed in a list between two runs',
           description:
-            'Record by record in the order of ids, member by member. A record that is again as it was is left out, and a page ends at 8 MB, so it may be shorter than `limit`, or empty, and go on all the same.',
+            'Records in the order of ids, each member by member. A record that changed and changed back is left out, and a page ends at 8 MB: a page may be shorter than `limit`, or empty, although more follow.',
           params: IdParams,
           querystring: DiffQuery,
           response: answers({ 200: Diff }, ['run_not_found', 'unknown_resource', 'changes_expired', 'overloaded']),
         },
       },
-      async ({ params: { id }, query: { against: asked, values = 'json', limit, cursor, ...query } }, reply) => {
+      async ({ params: { id }, query: { against: againstId, values = 'json', limit, cursor, ...query } }, reply) => {
         const run = await syncRun(runs, id);
         const resource = resourceOf(run, query.resource);
         const key = { environment: run.environment, companyId: run.companyId };
         const against =
-          asked === undefined ? await findRunBefore(db, { ...key, resource, seq: run.seq }) : await earlierRun(run, asked);
+          againstId === undefined
+            ? await findRunBefore(db, { ...key, resource, seq: run.seq })
+            : await earlierRun(run, againstId);
         const { rows, nextCursor } = await largeResponses.read(
           reply,
           (mostBytes) => readDiff(db, { ...key, resource, run, against, values, limit, cursor, mostBytes }),
           (page) => page.rows.reduce((bytes, row) => bytes + sizeOf(row), 0),
         );
         const around = JSON.stringify({ run: run.id, against: against?.id ?? null, resource, next_cursor: nextCursor ?? null });
-        // The changes are JSON already: parsed and written again, their numbers would lose digits.
+        // The changes are JSON already. Parsing and serializing them again would lose digits of numbers.
         reply.serializer((text: string) => text);
         reply.type('application/json; charset=utf-8');
         const before = `${around.slice(0, -1)},"data":[`;
@@ -98,7 +95,7 @@ export function runDiffRoutes({
     const earlier = await syncRun(runs, id);
     const isOfCompany = earlier.companyId === run.companyId && earlier.environment === run.environment;
     if (isOfCompany && earlier.seq < run.seq) return earlier;
-    throw new MusterError('invalid_request', `The run ${id} is no earlier run of the same company: name one that is.`);
+    throw new MusterError('invalid_request', `The run ${id} is not an earlier run of the same company: name one that is.`);
   }
 }
 
@@ -118,11 +115,10 @@ async function syncRun(runs: Runs, id: string): Promise<RunRow> {
   return run;
 }
 
-function resourceOf({ walks }: RunRow, asked: string | undefined): string {
+function resourceOf({ walks }: RunRow, wanted: string | undefined): string {
   const names = walks.map(({ resource }) => resource);
-  if (asked === undefined && names.length === 1) return names[0]!;
-  if (asked === undefined) throw new MusterError('invalid_request', `Name the list with resource: ${names.join(', ')}.`);
-  if (!names.includes(asked))
-    throw new MusterError('unknown_resource', `The run walks no ${asked}. It walks: ${names.join(', ')}.`);
-  return asked;
+  if (wanted === undefined && names.length === 1) return names[0]!;
+  if (wanted === undefined) throw new MusterError('invalid_request', `Name the list with resource: ${names.join(', ')}.`);
+  if (names.includes(wanted)) return wanted;
+  throw new MusterError('unknown_resource', `The run walks no ${wanted}. It walks: ${names.join(', ')}.`);
 }

@@ -12,13 +12,13 @@ import { RunStream } from './run-stream.js';
 import { type RunSight, RunWatch } from './run-watch.js';
 
 const EVENT_STREAM = 'text/event-stream';
-/** After so many seconds a watcher who was refused asks again. */
+/** A refused watcher is told to ask again after this many seconds. */
 const RETRY_SECONDS = 5;
 
-/** How long a watcher has to read what was sent before the process stops, or before the connection of one who may read no more is ended. */
-const LAST_WORDS_MS = 1_000;
+/** How long a watcher has to read the last event before its connection is ended. */
+const LAST_EVENT_MS = 1_000;
 
-/** One event. Its data is the run as `showRun` gives it, as JSON text. */
+/** One event. Its data is the JSON text of the run as `showRun` gives it. */
 const RunEvent = z.object({
   event: z.literal('run'),
   data: z.string().meta({ contentMediaType: 'application/json', contentSchema: { $ref: '#/components/schemas/Run' } }),
@@ -31,15 +31,15 @@ interface RunEventDependencies {
   readonly runs: Runs;
 }
 
-/** Live progress of a run as server-sent events. No more than `mostStreams` are open at once. */
+/** Live progress of a run as server-sent events. At most `mostStreams` streams are open at once. */
 export function runEventRoutes({ clock, db, logger, runs }: RunEventDependencies, mostStreams: number): FastifyPluginAsyncZod {
   return async (api) => {
     const readers = new ActiveReaders({ clock, logger, findActive: findActiveIn(db) });
     const watch = new RunWatch({ clock, logger, findRuns: (ids) => runs.findAll(ids) });
     const streams = new Set<RunStream>();
-    // A stream would keep the server from closing for as long as its run goes on.
+    // Otherwise a stream would keep the server open until its run ends.
     api.addHook('preClose', async () => {
-      for (const stream of streams) stream.endWithin(LAST_WORDS_MS);
+      for (const stream of streams) stream.endWithin(LAST_EVENT_MS);
     });
 
     api.get(
@@ -51,7 +51,7 @@ export function runEventRoutes({ clock, db, logger, runs }: RunEventDependencies
           operationId: 'followRun',
           summary: 'Follow a run',
           description:
-            'Server-sent events: one `run`, with the run as its data, at once and whenever it has moved. The stream ends with the run, and within some seconds of the end of the token or session that it was asked for with. 503 where as many are followed as this process takes.',
+            'Server-sent events: a `run` event, with the run as its data, at once and whenever the run changes. The stream ends with the run, and within seconds after its token or session ends. 503 if too many streams of this process are open.',
           params: IdParams,
           response: answers({ 200: { description: 'Events', content: { [EVENT_STREAM]: { schema: RunEvent } } } }, [
             'run_not_found',
@@ -68,14 +68,14 @@ export function runEventRoutes({ clock, db, logger, runs }: RunEventDependencies
         const stream = openStream(reply);
         try {
           const seen = await see(id);
-          stream.tell(seen);
+          stream.update(seen);
           stream.once(
             'close',
-            watch.watch(id, seen, (sight) => stream.tell(sight)),
+            watch.watch(id, seen, (sight) => stream.update(sight)),
           );
           stream.once(
             'close',
-            readers.add(caller, () => stream.withdraw(LAST_WORDS_MS)),
+            readers.add(caller, () => stream.withdraw(LAST_EVENT_MS)),
           );
         } catch (error) {
           stream.destroy();
@@ -91,13 +91,13 @@ export function runEventRoutes({ clock, db, logger, runs }: RunEventDependencies
       return sight;
     }
 
-    /** Before anything is read of the database: whoever asks again and again for one too many costs next to nothing. */
+    /** Called before any database query, so that a client which keeps asking for one stream too many costs next to nothing. */
     function openStream(reply: FastifyReply): RunStream {
       if (streams.size >= mostStreams) {
         reply.header('retry-after', RETRY_SECONDS);
         throw new MusterError(
           'overloaded',
-          `This process has ${mostStreams} event streams open, and takes no more: try again soon.`,
+          `This process has ${mostStreams} event streams open, which is its limit: try again soon.`,
         );
       }
       const stream = new RunStream(clock);

@@ -7,15 +7,16 @@ import { Count, Failure, presentTime, Time } from '../plumbing/models.js';
 const Verify = z
   .object({
     missing: Count.meta({
-      description: 'Records that the service has and the last verified walk received, without a living row.',
+      description: 'Records that the service has and the last verified walk received, but that have no living row.',
     }),
     extra: Count.meta({ description: 'Living rows of records that the last verified walk did not receive.' }),
-    different: Count.meta({ description: 'Rows with another text than the walk received.' }),
+    different: Count.meta({ description: 'Rows whose text differs from the text that the walk received.' }),
     changed_since: Count.meta({ description: 'Records that changed upstream after the walk: no fault of the mirror.' }),
     held: Count.meta({ description: 'Rows that a hold keeps from being deleted.' }),
-    compared: Count.meta({ description: 'Records that were received.' }),
+    compared: Count.meta({ description: 'Records received.' }),
     as_of: Time.nullable().meta({
-      description: 'The proof by which was judged. Null where the list was never verified: then nothing is a fault.',
+      description:
+        'Time of the proof that the mirror is compared with. Null if the list was never verified: then nothing is a fault.',
     }),
     sample: z
       .array(
@@ -29,9 +30,9 @@ const Verify = z
     contradiction: z
       .string()
       .optional()
-      .meta({ description: 'What speaks against the end at which the list was taken to be read.' }),
+      .meta({ description: 'Why the list may go on after the place where a walk took it to end.' }),
   })
-  .meta({ id: 'Verify', description: 'What a second reading of the list found. The mirror is left as it is.' });
+  .meta({ id: 'Verify', description: 'The findings of a verification read of the list. It leaves the mirror as it is.' });
 export type VerifyModel = z.output<typeof Verify>;
 
 export const RunStatusName = z.enum(['queued', 'running', 'succeeded', 'failed', 'cancelled']);
@@ -40,15 +41,15 @@ const Walk = z
   .object({
     resource: z.string(),
     status: RunStatusName,
-    verified: z.boolean().meta({ description: 'Whether the mirror of this list was proved complete.' }),
+    verified: z.boolean().meta({ description: 'Whether the walk proved the mirror of this list complete.' }),
     proof: z
       .string()
       .optional()
-      .meta({ description: 'join, two-pass or token-chain: docs/verification.md says what each assumes.' }),
+      .meta({ description: 'join, two-pass or token-chain: docs/verification.md explains the assumptions of each.' }),
     unverified_reason: z.string().optional(),
-    unverified_detail: z.string().optional().meta({ description: 'What was seen, and the line for the catalogue.' }),
+    unverified_detail: z.string().optional().meta({ description: 'What the walk saw, and the line for the catalogue.' }),
     service_says: z.string().optional().meta({
-      description: "The service's own sentence where it refused the list: at most 300 characters from outside, as text.",
+      description: "The service's own sentence if it refused the list: at most 300 characters from outside, as text.",
     }),
     pages: Count,
     passes: Count,
@@ -63,7 +64,7 @@ const Walk = z
     resumed: z.boolean(),
     started_at: Time.nullable(),
     finished_at: Time.nullable(),
-    verify: Verify.optional().meta({ description: 'In a run of kind `verify` that has read the list.' }),
+    verify: Verify.optional().meta({ description: 'Set in a run of kind `verify` that has read the list.' }),
     error: Failure.optional(),
   })
   .meta({ id: 'Walk', description: 'One list of the company read once.' });
@@ -78,24 +79,24 @@ export const Run = z
     trigger: z.string(),
     kind: z
       .enum(['sync', 'verify'])
-      .meta({ description: '`verify`: a second reading, which compares the service with the mirror and changes nothing.' }),
+      .meta({ description: '`verify`: a run that compares the service with the mirror and changes nothing.' }),
     mode: z.enum(['resume', 'full']),
     status: RunStatusName,
     attempts: Count,
     created_at: Time,
     started_at: Time.nullable(),
     finished_at: Time.nullable(),
-    estimated_seconds_left: Count.nullable()
-      .optional()
-      .meta({ description: 'How long it still takes at the pace that it has; null where that is not known.' }),
+    estimated_seconds_left: Count.nullable().optional().meta({ description: 'Estimated from its pace so far; null if unknown.' }),
     retry_at: Time.optional().meta({ description: 'When a run that waits to retry starts.' }),
     error: Failure.optional(),
     walks: z.array(Walk).readonly(),
   })
-  .meta({ id: 'Run', description: 'One sync of one company, a walk a resource; or one second reading of its lists.' });
+  .meta({
+    id: 'Run',
+    description: 'One sync of one company, with a walk for each resource; or one verification read of its lists.',
+  });
 export type RunModel = z.output<typeof Run>;
 
-/** A run as the API shows it. */
 export function presentRun(run: ShownRun): RunModel {
   return {
     id: run.id,

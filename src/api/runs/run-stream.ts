@@ -2,12 +2,12 @@ import { Readable } from 'node:stream';
 import type { Clock } from '../../core/clock.js';
 import type { RunSight } from './run-watch.js';
 
-/** A comment is sent after so long a silence: proxies end connections that are silent for a minute. */
+/** A comment is sent after this long a silence: proxies end connections that are silent for a minute. */
 const SILENCE_MS = 15_000;
 
 /**
- * What one watcher is sent of a run, as server-sent events: `run` when it has moved, the last one when it is over. A reader that is slower than
- * the run misses what lies between, and never the newest: nothing but that waits for it.
+ * Server-sent events of a run for one watcher: a `run` event whenever the run changes, the last one when it is over. A slow reader misses
+ * states in between but never the newest, which is the only one that waits for it.
  */
 export class RunStream extends Readable {
   readonly #clock: Pick<Clock, 'monotonic'>;
@@ -18,27 +18,27 @@ export class RunStream extends Readable {
   #isWithdrawn = false;
 
   constructor(clock: Pick<Clock, 'monotonic'>) {
-    // One byte that waits is enough to wait with the next event.
+    // While one byte waits for the reader, the next event waits too.
     super({ highWaterMark: 1 });
     this.#clock = clock;
     this.#sentAt = clock.monotonic();
   }
 
-  /** The run as it is now; undefined when there is no such run any more. */
-  tell(sight: RunSight | undefined): void {
+  /** Takes the run as it is now; undefined if the run no longer exists. */
+  update(sight: RunSight | undefined): void {
     if (this.destroyed) return;
     if (sight) this.#newest = sight;
     else if (this.#newest) this.#newest = { ...this.#newest, isOver: true };
     this.#send();
   }
 
-  /** Ends the stream with the newest that is known; what nobody has read by then is dropped. */
+  /** Ends the stream with the newest known state; events not read in time are dropped. */
   endWithin(ms: number): void {
-    this.tell(undefined);
+    this.update(undefined);
     this.#destroyAfter(ms);
   }
 
-  /** Ends the stream, and tells nothing more of the run. */
+  /** Ends the stream without another event. */
   withdraw(ms: number): void {
     if (this.destroyed || this.#isWithdrawn) return;
     this.#isWithdrawn = true;

@@ -3,17 +3,17 @@ import type { ShownRun } from '../../db/tables/run-list.js';
 import type { Logger } from '../../observability/logger.js';
 import { presentRun } from './run-model.js';
 
-/** Any worker may move a run, in the database: the watched ones are read that often. */
+/** Any worker may change a run in the database, so watched runs are read this often. */
 const READ_MS = 500;
 
-/** A run as it was read, for everybody who watches it. */
+/** A run as it was read, for all its watchers. */
 export interface RunSight {
-  /** The run as the API shows it, as JSON. */
+  /** The run as the API shows it, as JSON text. */
   readonly text: string;
   readonly isOver: boolean;
 }
 
-/** Told of the run at every reading; of undefined when there is no such run any more. */
+/** Called with the run at every reading; with undefined if the run no longer exists. */
 type Watcher = (sight: RunSight | undefined) => void;
 
 interface RunWatchDependencies {
@@ -25,18 +25,17 @@ interface RunWatchDependencies {
 
 interface Watched {
   readonly watchers: Set<Watcher>;
-  /** What was read last. */
   newest: RunSight;
 }
 
 /**
- * Reads the runs that somebody watches: all of them together, however many watch however many. Nothing is read while nobody watches. A reading
- * that fails is made up for by the next one.
+ * Reads all watched runs in one query, however many watchers there are, and nothing while there is none. If a reading fails, the next one
+ * makes up for it.
  */
 export class RunWatch {
   readonly #deps: RunWatchDependencies;
   readonly #watched = new Map<string, Watched>();
-  /** First readings that are under way, by run. */
+  /** First readings under way, by run. */
   readonly #looks = new Map<string, Promise<RunSight | undefined>>();
   #reading: AbortController | undefined;
 
@@ -44,7 +43,7 @@ export class RunWatch {
     this.#deps = deps;
   }
 
-  /** The run as it is now, or as it was at the last reading if it is watched; undefined where there is none. Many that ask at once read it once. */
+  /** The run as it is now, or as last read if it is watched; undefined if there is none. Concurrent calls share one reading. */
   async see(id: string): Promise<RunSight | undefined> {
     const watched = this.#watched.get(id);
     if (watched) return watched.newest;
@@ -92,7 +91,7 @@ export class RunWatch {
           if (!watched) continue;
           const sight = sights.get(id);
           if (sight) watched.newest = sight;
-          for (const tell of watched.watchers) tell(sight);
+          for (const notify of watched.watchers) notify(sight);
         }
       } catch (error) {
         logger.debug({ err: error }, 'The watched runs could not be read');

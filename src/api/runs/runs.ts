@@ -28,7 +28,7 @@ const RunQuery = listQuery({
   status: RunStatusName.exactOptional(),
   trigger: z.enum(RUN_TRIGGERS).exactOptional(),
   resource: ResourceName.exactOptional().meta({
-    description: 'Runs with a walk of this list. A page may then be shorter than `limit`, or empty, and go on all the same.',
+    description: 'Runs with a walk of this list. A page may then be shorter than `limit`, or empty, although more follow.',
   }),
   since: Moment.exactOptional().meta({ description: 'Runs with this `created_at` or a later one.' }),
   until: Moment.exactOptional().meta({ description: 'Runs with an earlier `created_at`.' }),
@@ -98,7 +98,7 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
           tags,
           operationId: 'cancelRun',
           summary: 'Cancel a run',
-          description: 'A queued run ends at once, a running one before its next page; one that has ended stays as it is.',
+          description: 'A queued run ends at once, a running run before its next page. A run that has ended stays as it is.',
           params: IdParams,
           response: answers({ 200: Run }, ['run_not_found']),
         },
@@ -123,9 +123,11 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
           operationId: 'syncCompanies',
           summary: 'Sync many companies now',
           description:
-            'Every active company, or only those whose last run failed, or only those of one environment. The first runs are made at once, the others by a worker.',
+            'Every active company, optionally only those whose last run failed or those of one environment. Some runs are created at once, the others by a worker.',
           body: SyncMany,
-          response: answers({ 202: z.object({ queued: z.int().meta({ description: 'Companies whose runs were asked for.' }) }) }),
+          response: answers({
+            202: z.object({ queued: z.int().meta({ description: 'Companies for which a run was requested.' }) }),
+          }),
         },
       },
       async ({ caller, body }, reply) => {
@@ -144,8 +146,8 @@ function withEstimate(run: RunModel, estimates: ReadonlyMap<string, number>): Ru
 }
 
 /**
- * Asks for the sync of a company that has just been authorized. Returns false when no sync starts now. It never throws: the token is
- * stored already, and a sync that cannot start must not look like a refused authorization.
+ * Requests the sync of a company that has just authorized. Returns false if no sync starts now. It never throws: the token is already
+ * stored, and a sync that cannot start must not look like a refused authorization.
  */
 export async function requestFirstSync(
   runs: Runs,
@@ -158,7 +160,7 @@ export async function requestFirstSync(
     return true;
   } catch (error) {
     if (!isMusterError(error, 'company_paused'))
-      log.error({ err: error }, 'The first sync could not be asked for; the schedule will');
+      log.error({ err: error }, 'The first sync could not be requested; the schedule will request it');
     return false;
   }
 }

@@ -6,17 +6,23 @@ import { audited } from '../plumbing/audit.js';
 import { answers, CompanyParams, ResourceName } from '../plumbing/models.js';
 import { presentRun, Run } from './run-model.js';
 
+export const Resources = z
+  .array(ResourceName)
+  .min(1)
+  .max(200)
+  .exactOptional()
+  .meta({ description: 'Resources of the catalogue; all of them if left out.' });
+
+/** The problems of a request for a run of one company. */
+export const RUN_REQUEST_PROBLEMS = [
+  'company_not_found',
+  'company_paused',
+  'reauthorization_required',
+  'unknown_resource',
+] as const;
+
 /** A request without a body asks for every list. */
-const VerifyCompany = z
-  .strictObject({
-    resources: z
-      .array(ResourceName)
-      .min(1)
-      .max(200)
-      .exactOptional()
-      .meta({ description: 'Resources of the catalogue; all of them if left out.' }),
-  })
-  .nullish();
+const VerifyCompany = z.strictObject({ resources: Resources }).nullish();
 
 export function verifyRoute({ db, runs }: { readonly db: Database; readonly runs: Runs }): FastifyPluginAsyncZod {
   return async (api) => {
@@ -29,15 +35,10 @@ export function verifyRoute({ db, runs }: { readonly db: Database; readonly runs
           operationId: 'verifyCompany',
           summary: 'Compare the service with the mirror',
           description:
-            'An independent reader reads the lists a second time and compares; it changes nothing. While such a run of the company is queued or running, that run is the answer. It begins once no sync of the company is queued or running. What it found stands in `walks[].verify` of the run.',
+            'An independent reader reads the lists a second time and compares; it changes nothing. While such a run of the company is queued or running, the response is that run. It begins once no sync of the company is queued or running. `walks[].verify` of the run has the findings.',
           params: CompanyParams,
           body: VerifyCompany,
-          response: answers({ 202: z.object({ run: Run }) }, [
-            'company_not_found',
-            'company_paused',
-            'reauthorization_required',
-            'unknown_resource',
-          ]),
+          response: answers({ 202: z.object({ run: Run }) }, RUN_REQUEST_PROBLEMS),
         },
       },
       async ({ params, body, caller }, reply) => {

@@ -272,7 +272,7 @@ describe('pages that connect nothing', () => {
     await admin.db.prisma.connectLink.updateMany({ data: { expiresAt: new Date() } });
     const expired = await open(link);
     expect([expired.status, titleOf(expired)]).toEqual([410, 'This link has expired']);
-    expect(expired.text).toContain('Ask whoever sent you the link for a new one.');
+    expect(expired.text).toContain('Ask the person who sent you the link for a new one.');
     // Begun in time: it may end, but there is nothing to start again with.
     const late = await open(`/oauth/callback?code=made-up-code-4713&state=${state}`);
     expect(titleOf(late)).toBe('The authorization is no longer valid');

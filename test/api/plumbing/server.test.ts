@@ -122,7 +122,7 @@ describe('access', () => {
     expect(
       Number(/^muster_refused_tokens_total (\d+)$/m.exec(await (await fetch(`${admin.url}/metrics`)).text())?.[1]),
     ).toBeGreaterThan(699);
-    expect(admin.log().match(/bore a wrong token/g)).toHaveLength(1);
+    expect(admin.log().match(/sent a wrong token/g)).toHaveLength(1);
     expect(admin.log()).toMatch(/"address":"127\.0\.0\.1"/);
     expect(admin.log()).not.toContain('canary-of-a-guess');
     const right = await Promise.all(Array.from({ length: 200 }, () => admin.call('GET', '/api/companies?limit=1')));

@@ -125,8 +125,8 @@ test('a reading that fails is made up for by the next one', async () => {
 test('a reader who does not read has one event that waits for it, the newest', async () => {
   const stream = new RunStream({ monotonic: () => 0 });
   stream.read(0);
-  stream.tell({ text: '0', isOver: false });
-  for (let i = 1; i <= 10_000; i++) stream.tell({ text: String(i), isOver: i === 10_000 });
+  stream.update({ text: '0', isOver: false });
+  for (let i = 1; i <= 10_000; i++) stream.update({ text: String(i), isOver: i === 10_000 });
   expect(stream.readableLength).toBeLessThan(40);
   const events: string[] = [];
   for await (const chunk of stream) events.push(String(chunk));
@@ -136,12 +136,12 @@ test('a reader who does not read has one event that waits for it, the newest', a
 test('a silent stream says every fifteen seconds that it is there', async () => {
   let now = 0;
   const stream = new RunStream({ monotonic: () => now });
-  stream.tell({ text: '0', isOver: false });
+  stream.update({ text: '0', isOver: false });
   const events: string[] = [];
   stream.on('data', (chunk) => events.push(String(chunk)));
   for (; now <= 31_000; now += 500) {
     await new Promise(setImmediate);
-    stream.tell({ text: '0', isOver: false });
+    stream.update({ text: '0', isOver: false });
   }
   expect(events).toEqual(['event: run\ndata: 0\n\n', ': still here\n\n', ': still here\n\n']);
   stream.destroy();

@@ -62,7 +62,7 @@ test('diff says what a night has changed: a line for each record, and one for ea
   expect(json.map(({ id, op }) => `${op} ${id}`).toSorted()).toEqual([`delete ${gone}`, `update ${one}`]);
   expect((await operate(['diff', second.id, '--limit', '1', '--json'])).json()).toHaveLength(1);
   const backwards = await operate(['diff', first.id, second.id]);
-  expect([backwards.code, backwards.stderr]).toEqual([2, expect.stringContaining('is no earlier run of the same company')]);
+  expect([backwards.code, backwards.stderr]).toEqual([2, expect.stringContaining('is not an earlier run of the same company')]);
 });
 
 test('verify --wait is 0 for a mirror without faults, and 1 with each fault that it found', async () => {

@@ -47,7 +47,7 @@ test('a wrong token signs nobody in, is shown nowhere, and leaves the trace that
   expect([status, headers.get('set-cookie')]).toEqual([401, null]);
   expect(html).toContain('role="alert"');
   expect(html).not.toContain(wrong);
-  expect(admin.log()).toContain('bore a wrong token');
+  expect(admin.log()).toContain('sent a wrong token');
   expect(admin.log()).not.toContain(wrong);
   expect((await page.send('/login', { token: '' })).status).toBe(401);
   expect((await page.open('/companies')).status).toBe(302);
