@@ -2,7 +2,7 @@ import type { Endpoint } from '../catalogue/endpoint.js';
 import type { Finding } from './learned-list.js';
 import type { Rehearsal } from './rehearsal.js';
 
-/** Whether the catalogue's own entry of the list says what was found; nothing where it has none. The size of a page is a matter of taste. */
+/** Compares the catalogue's own entry with the one that was found, except for the page size, which is a matter of taste. */
 export function agreement(known: Endpoint | undefined, found: Endpoint | undefined, { requests }: Rehearsal): readonly Finding[] {
   if (!known || !found) return [];
   const [says, seen] = [known, found].map((endpoint) => membersOf(endpoint)) as [Members, Members];
@@ -11,7 +11,7 @@ export function agreement(known: Endpoint | undefined, found: Endpoint | undefin
   const all = [...differing, ...(ids ? [] : ['id'])];
   const text =
     all.length === 0
-      ? "The catalogue's entry says the same."
+      ? "The catalogue's entry agrees."
       : `The catalogue's entry differs in ${all.join(', ')}: compare it with this one, which was rehearsed.`;
   return [{ about: 'catalogue', says: text, requests }];
 }

@@ -9,7 +9,7 @@ import { tellsWhole } from './totals.js';
 /** An entry that was found. */
 export interface Draft {
   readonly entry: EntryDraft;
-  /** Records that a page may have, as far as was seen. */
+  /** The most records that a page was seen to have. */
   readonly largest: number;
   /** Whether the service reads the size of a page. */
   readonly isSizeRead: boolean;
@@ -26,13 +26,13 @@ interface Seen {
   readonly cap: Cap | undefined;
 }
 
-/** The size of a page where the service takes more. */
+/** The page size if the service allows more. */
 const USUAL_SIZE = 500;
 const MOST_SIZE = 10_000;
-/** Records from which on positions, page numbers and what is neither can be told apart. */
+/** With fewer records, positions and page numbers cannot be told apart. */
 const FEW = 4;
 
-/** Puts what was seen into an entry; undefined where no style fits. */
+/** Builds an entry; undefined if no style fits. */
 export function draftOf(seen: Seen): Draft | undefined {
   const { list, address, view, paging, total } = seen;
   const { method, query, body } = address;
@@ -42,7 +42,7 @@ export function draftOf(seen: Seen): Draft | undefined {
   const [id] = view.ids;
   const isPlaced = paging.place !== undefined;
   const isToken = paging.chain?.kind === 'token';
-  // A list by position has its default place for a total, unless it is bare; a link says the end by itself.
+  // Lists by position have a default place for the total, unless they are bare arrays. A link shows the end by itself.
   const told = total ?? (isPlaced && view.dataPath.length > 0 ? 'none' : undefined);
   const needsFlag = isPlaced ? total === undefined : paging.chain !== undefined && paging.chain.kind !== 'link';
   const places = placesOf(
@@ -64,17 +64,19 @@ export function draftOf(seen: Seen): Draft | undefined {
     isSizeRead,
     guesses: [
       ...(id === undefined
-        ? ['No member and no few members together tell the records apart: name the id yourself (id: […]).']
+        ? ['No member, and no combination of members, identifies the records: name the id yourself (id: […]).']
         : []),
       ...(!paging.chain && !isPlaced && !isToldWhole(view)
-        ? ['Nothing shows that this is the whole list: look up whether it is paged, and by which parameters.']
+        ? ['Nothing shows that this is the whole list: look up whether it is paged, and with which parameters.']
         : []),
       ...(paging.place?.isGuessed
         ? [
-            `The order changes from one request to the next, so that nothing shows what ${paging.place.name} does: it is guessed from its name.`,
+            `The order changes from one request to the next, so no request shows what ${paging.place.name} does: its meaning is guessed from its name.`,
           ]
         : []),
-      ...(view.reference.keys.length < FEW ? ['So few records show little of the paging: try a company that has more.'] : []),
+      ...(view.reference.keys.length < FEW
+        ? ['The list has too few records to show how it is paged: try a company with more.']
+        : []),
     ],
   };
 }
@@ -137,13 +139,11 @@ function pagerOf({
           pager: { style: 'skip-take', ...where, skipName: place.name, takeName: sizeName ?? 'take', ...first, size: length },
         };
   }
-  // The whole list came at once, and nothing says that there is more.
-  const comesWhole =
-    size === undefined && address.method === 'GET' && view.reference.signs.length === 0 && mayBeWhole(view, total);
-  return comesWhole ? { ...common, pager: { style: 'next-link', sizeName: 'none', size: MOST_SIZE } } : undefined;
+  const isWhole = size === undefined && address.method === 'GET' && view.reference.signs.length === 0 && mayBeWhole(view, total);
+  return isWhole ? { ...common, pager: { style: 'next-link', sizeName: 'none', size: MOST_SIZE } } : undefined;
 }
 
-/** Whether a first page that nothing makes shorter or longer may be the list: one of as many records as pages usually have is none. */
+/** Whether a first page whose size no parameter changes may be the whole list. A count that is usual for pages speaks against it. */
 function mayBeWhole(view: ListView, total: string | undefined): boolean {
   const count = view.reference.keys.length;
   return (

@@ -1,10 +1,10 @@
 import { endpointOf } from './entry.js';
 
-/** Segments of a path that say what is done, and not with what. */
+/** Segments of a path that name an action, not a thing. */
 const VERBS = /^(list|search|query|find|all|index|legacy)$/i;
 const MOST_LENGTH = 36;
 
-/** A name for the list at a path: its last segment that names something, as a table may be called. */
+/** A name for the list at a path, which is also a valid table name: the last segment that names a thing. */
 export function entryNameOf(path: string): string {
   const segments = path.split('/').filter((segment) => /^[A-Za-z]/.test(segment) && !VERBS.test(segment));
   const words = (segments.at(-1) ?? 'list')

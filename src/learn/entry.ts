@@ -50,16 +50,16 @@ export function entryText(name: string, draft: EntryDraft, comments: EntryCommen
 
 const MEMBERS = ['method', 'base', 'path', 'query', 'body', 'pager', 'envelope', 'fields', 'id', 'order', 'etag'] as const;
 
-/** The places of a page's values: dot paths from the answer's root, or `header NAME`. */
+/** The places of a page's values: dot paths from the root of the response, or `header NAME`. */
 export interface ValuePlaces {
-  /** [] = the answer is the array. */
+  /** [] = the response is the array. */
   readonly data: readonly string[];
   readonly total?: string | undefined;
   readonly hasNext?: string | undefined;
   readonly next?: string | undefined;
 }
 
-/** The members of an entry that say so, in the fewest words: what stands where it does by default is left out. `defaults`: the places of the style. */
+/** The members of an entry for these places, without the ones that are defaults. `defaults`: the places of the style. */
 export function placesOf(
   { data, ...values }: ValuePlaces,
   defaults: Readonly<Partial<Record<'total' | 'hasNext' | 'next', string>>>,

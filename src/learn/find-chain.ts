@@ -6,11 +6,11 @@ import { inTitleCase } from './seen-page.js';
 
 /** A way from a page to the next one. */
 export type FoundChain =
-  /** An address leads on. `place`: where it stands, as a catalogue entry names it; undefined for the Link header. */
+  /** An address leads on. `place`: its place as a catalogue entry names it; undefined for the Link header. */
   | { readonly kind: 'link'; readonly place: string | undefined; readonly link: string }
   /** A token leads on, which the parameter `name` takes. */
   | { readonly kind: 'token'; readonly place: string; readonly name: string; readonly request: number }
-  /** By the id of the last record, which the parameter `name` takes. */
+  /** The id of the last record leads on, which the parameter `name` takes. */
   | { readonly kind: 'last-id'; readonly member: string; readonly name: string; readonly request: number };
 
 const ADDRESS = /^(https?:)?\/|^\?|\?.*=/i;
@@ -55,19 +55,19 @@ export async function findLastId(
   return found && { kind: 'last-id', member, name: found.name, request: found.effect.request };
 }
 
-/** Whether a page that is asked for with the value follows the page that gave it. */
+/** Whether the page requested with the value follows the page that gave the value. */
 function leadingOn(view: ListView, page: KeyedPage, size: Readonly<Record<string, number>>, value: string) {
   return async (names: readonly string[]): Promise<Reaction<KeyedPage>> => {
     const outcome = await view.ask({ ...size, ...Object.fromEntries(names.map((name) => [name, value])) }, true);
     if (outcome.kind !== 'page') return { kind: 'refused' };
     const begin = view.beginOf(outcome);
-    const isBehind =
+    const follows =
       begin !== undefined && (begin === -1 || begin === page.keys.length) && !outcome.keys.some((key) => page.keys.includes(key));
-    return isBehind ? { kind: 'effect', effect: outcome } : { kind: 'none' };
+    return follows ? { kind: 'effect', effect: outcome } : { kind: 'none' };
   };
 }
 
-/** Tells how much a parameter's name is like that of the member which gives the token. */
+/** How similar a parameter's name is to the name of the member that has the token. */
 function likeness(name: string, own: string): number {
   const plain = plainName(name.replace(/[[\]$]/g, ''));
   const bare = own.replace(/^next/, '');

@@ -3,23 +3,23 @@ import { type FoundPlace, findPlace } from './find-place.js';
 import { type FoundSize, findSize } from './find-size.js';
 import type { ListView } from './list-view.js';
 
-/** The paging of a list, as far as asking has shown it. */
+/** The paging of a list as requests have shown it. */
 export interface FoundPaging {
   readonly size: FoundSize | undefined;
   readonly chain: FoundChain | undefined;
   readonly place: FoundPlace | undefined;
   /** The member that says that another page follows, as a catalogue entry names it. */
   readonly hasNext: string | undefined;
-  /** The size of a page cuts the list itself: a page that was asked for with it leads nowhere, though the list goes on. */
+  /** The size cuts the list itself: a page requested with it leads nowhere, although the list goes on. */
   readonly isSizeCut: boolean;
 }
 
-/** Names that say that more follows where they are true: others say it where they are false. */
+/** Flags of these names say that no page follows; the others say that one does. */
 const SAYS_LAST = /(^|\.)(is_?)?last(_?page)?$/i;
 
 /**
- * Finds the style of a list by asking: first the parameter of the size, then what the pages themselves name (a link, a token), then positions and
- * page numbers, and at last the id of the last record as a cursor.
+ * Finds the style of a list: first the parameter of the size, then a link or token in the pages, then positions and page numbers, and
+ * finally the id of the last record as a cursor.
  */
 export async function findPaging(view: ListView, hints: readonly string[], askedSize: string | undefined): Promise<FoundPaging> {
   const whole = view.reference;
@@ -40,7 +40,7 @@ export async function findPaging(view: ListView, hints: readonly string[], asked
   if (token) return { ...common, size, chain: token };
   const place = await findPlace(view, size && { name: size.name, value: short.keys.length }, hints);
   if (place && !size) {
-    // Some services read a size only beside a page number.
+    // Some services read a size only together with a page number.
     view.needed = { ...view.needed, [place.name]: place.first };
     return { ...common, size: await findSize(view, hints), place };
   }

@@ -2,26 +2,26 @@ import { findName, type Reaction } from './find-name.js';
 import type { KeyedPage, ListView } from './list-view.js';
 import { namesInOrder } from './parameter-names.js';
 
-/** The parameter by which a later page is asked for. */
+/** The parameter that asks for a later page. */
 export interface FoundPlace {
   readonly name: string;
   /** Whether it counts records or pages. */
   readonly counts: 'records' | 'pages';
   /** The number of the first record, or of the first page. */
   readonly first: 0 | 1;
-  /** Nothing but the name speaks for it: the order of the list changes from one request to the next. */
+  /** Only the name suggests it, since the order of the list changes from one request to the next. */
   readonly isGuessed?: true;
   /** The requests that showed it. */
   readonly requests: readonly number[];
 }
 
-/** The number that pages are asked for with: what it is taken for is seen from where the page begins, for each meaning elsewhere. */
+/** The value sent to the service. Each meaning of the parameter makes the page begin at another place. */
 const VALUE = 2;
 
 /**
- * Finds the parameter that moves the beginning of a page. Asked with 2 and a size of 3, the page of a service that counts records from 0 begins with the
- * third record of the list, from 1 with the second; of one that counts pages from 1 with the fourth, from 0 with the seventh.
- * `size`: the parameter of the size and its value, where there is one.
+ * Finds the parameter that moves the beginning of a page. With the value 2 and a size of 3, a service that counts records from 0 begins
+ * with the third record of the list, from 1 with the second; a service that counts pages from 1 begins with the fourth, from 0 with the
+ * seventh. `size`: the parameter of the size and its value, if there is one.
  */
 export async function findPlace(
   view: ListView,
@@ -66,8 +66,8 @@ const MEANINGS: readonly Meaning[] = [
 ];
 
 /**
- * Whether a page that was asked for with this value begins where the meaning says. Behind all that is known, any page may begin. `asked`: the size that
- * was asked for; where the service has one of its own, the second page begins somewhere after the records that positions would lead to.
+ * Whether a page requested with this value begins where the meaning says. After the last known record, any beginning is possible. `asked`:
+ * the requested size. If the service has a size of its own, the second page begins somewhere after the records that positions lead to.
  */
 function isPossible(
   view: ListView,

@@ -9,7 +9,7 @@ import type { ListAddress } from './probing.js';
 import type { Rehearsal } from './rehearsal.js';
 import type { TriedEtag } from './try-etag.js';
 
-/** All that was seen of a list for which there is an entry. */
+/** Everything seen of a list that has an entry. */
 export interface SeenList {
   readonly address: ListAddress;
   readonly view: ListView;
@@ -23,7 +23,7 @@ export interface SeenList {
   readonly etag: TriedEtag;
 }
 
-/** Puts what was seen into sentences. They name members and parameters, and no values of records. */
+/** Findings in sentences. They name members and parameters, but no values of records. */
 export function findingsOf(seen: SeenList): readonly Finding[] {
   return [
     paging(seen),
@@ -42,7 +42,7 @@ function paging({ paging: { chain, place, size, isSizeCut }, view }: SeenList): 
   const sized = size && !isSizeCut ? ` ${size.name} is the size of a page.` : '';
   const cut =
     size && isSizeCut
-      ? ` ${size.name} cuts the list itself: asked with it, no page follows, so that it is not the size of a page.`
+      ? ` ${size.name} cuts the list itself: no page follows a request with it, so it is not the size of a page.`
       : '';
   const requests = size ? [size.page.request] : [];
   const finding = (says: string, more: readonly number[]): Finding => ({
@@ -56,20 +56,21 @@ function paging({ paging: { chain, place, size, isSizeCut }, view }: SeenList): 
     ]);
   if (chain?.kind === 'token')
     return finding(`Each page names the next one by a token in ${chain.place}, which ${chain.name} takes.`, [chain.request]);
-  if (chain) return finding(`A page begins after the record whose ${chain.member} ${chain.name} names.`, [chain.request]);
+  if (chain)
+    return finding(`${chain.name} takes a record's ${chain.member}; the page begins after that record.`, [chain.request]);
   if (place?.counts === 'pages')
     return finding(`${place.name} is the number of a page; the first one is ${place.first}.`, place.requests);
   if (place)
     return finding(
-      `${place.name} is the position of a page's first record; the first record has ${place.first}.`,
+      `${place.name} is the position of a page's first record; positions begin with ${place.first}.`,
       place.requests,
     );
-  return finding('The whole list came at once, and no known parameter makes its page shorter.', [view.reference.request]);
+  return finding('The whole list came at once, and no known parameter shortens the page.', [view.reference.request]);
 }
 
 function envelope({ view: { dataPath, reference } }: SeenList): Finding {
   const says =
-    dataPath.length === 0 ? 'The answer is the array of records itself.' : `The records stand in ${dataPath.join('.')}.`;
+    dataPath.length === 0 ? 'The response is the array of records itself.' : `The records are in ${dataPath.join('.')}.`;
   return { about: 'envelope', says, requests: [reference.request] };
 }
 
@@ -78,11 +79,11 @@ function total({ total: place, count, paging: { hasNext }, view }: SeenList): Fi
   if (place !== undefined)
     return {
       about: 'total',
-      says: `${place} tells the total: ${count} while this was asked, whatever the size of the page.`,
+      says: `${place} has the total: ${count} at the time, whatever the page size.`,
       requests,
     };
   const flag = hasNext === undefined ? '' : ` ${hasNext} says whether another page follows.`;
-  return { about: 'total', says: `No total is told.${flag}`, requests };
+  return { about: 'total', says: `The list has no total.${flag}`, requests };
 }
 
 function ids({ view, rehearsal }: SeenList): Finding {
@@ -90,14 +91,14 @@ function ids({ view, rehearsal }: SeenList): Finding {
   if (first === undefined)
     return {
       about: 'ids',
-      says: 'No id was found: no member is filled and different in every record.',
+      says: 'No id was found: no member is set and different in every record.',
       requests: [view.reference.request],
     };
   const also = others.length > 0 ? ` So are ${others.slice(0, 3).join(', ')}.` : '';
-  const rejected = rehearsal.rejected > 0 ? ` ${rehearsal.rejected} records of the rehearsal could not be kept by it.` : '';
+  const rejected = rehearsal.rejected > 0 ? ` ${rehearsal.rejected} records of the rehearsal were rejected.` : '';
   return {
     about: 'ids',
-    says: `${first} is filled and different in each of the ${Math.max(view.reference.keys.length, rehearsal.records)} records that were seen.${also}${rejected}`,
+    says: `${first} is set and different in each of the ${Math.max(view.reference.keys.length, rehearsal.records)} records seen.${also}${rejected}`,
     requests: [view.reference.request, ...rehearsal.requests],
   };
 }
@@ -108,17 +109,15 @@ function describeId(candidate: IdCandidate): string {
 
 function cap({ cap: found, draft, paging: { size } }: SeenList): Finding | undefined {
   if (!size || !found)
-    return draft.isSizeRead
-      ? undefined
-      : { about: 'cap', says: 'The size of a page is the service’s own.'.replace('’', "'"), requests: [] };
+    return draft.isSizeRead ? undefined : { about: 'cap', says: "The page size is the service's own.", requests: [] };
   const { seen, asked, isCap, request, refusal } = found;
   const refused = refusal ? ` ${refusal.size} were refused${refusal.says ? ` ("${refusal.says}")` : ''}.` : '';
   const requests = [...(refusal ? [refusal.request] : []), request];
   if (isCap)
-    return { about: 'cap', says: `A page has ${seen} records at most, though ${asked} were asked for.${refused}`, requests };
+    return { about: 'cap', says: `A page has at most ${seen} records, although ${asked} were requested.${refused}`, requests };
   if (seen === asked)
-    return { about: 'cap', says: `A page of ${asked} records came; larger ones were not asked for.${refused}`, requests };
-  return { about: 'cap', says: `Asked for ${asked}, the whole list of ${seen} came: no cap was seen.${refused}`, requests };
+    return { about: 'cap', says: `A page of ${asked} records came; no larger page was requested.${refused}`, requests };
+  return { about: 'cap', says: `A request for ${asked} brought the whole list of ${seen}: no cap was seen.${refused}`, requests };
 }
 
 function overlap({ paging: { place }, rehearsal: { repeats, requests, pages } }: SeenList): Finding | undefined {
@@ -126,7 +125,7 @@ function overlap({ paging: { place }, rehearsal: { repeats, requests, pages } }:
   if (place?.counts === 'records')
     return repeats > 0
       ? { about: 'overlap', says: 'Pages that begin one record early bring that record again: they join.', requests }
-      : { about: 'overlap', says: 'No page brought a record of the page before, though it was asked for.', requests };
+      : { about: 'overlap', says: 'No page brought a record of the page before it, although that was requested.', requests };
   return {
     about: 'overlap',
     says: repeats === 0 ? 'No record came on two pages.' : `${repeats} records came on two pages.`,
@@ -144,11 +143,11 @@ function order({ view }: SeenList): Finding | undefined {
 }
 
 function etag({ etag: { answer, isFalse, requests } }: SeenList): Finding {
-  if (isFalse) return { about: 'etag', says: 'Pages of other records had the same ETag: it says nothing of a page.', requests };
+  if (isFalse) return { about: 'etag', says: 'Pages with different records had the same ETag, so ETags mean nothing.', requests };
   if (answer === 'none') return { about: 'etag', says: 'Pages have no ETag.', requests };
   const says = {
-    'not-modified': ', and 304 answers a request with it',
-    'sent-again': ', but a request with it is answered by the whole page',
+    'not-modified': ', and a request with it gets 304',
+    'sent-again': ', but a request with it gets the whole page',
     unknown: '',
   }[answer];
   return { about: 'etag', says: `Each page has an ETag of its own${says}.`, requests };
@@ -162,7 +161,7 @@ const PROOFS = {
 
 function proof({ rehearsal, total: place }: SeenList): Finding {
   const { pages, records, hasEnded, linkage, requests, failure, doubted, total: told } = rehearsal;
-  const walked = `A rehearsal of ${pages} ${pages === 1 ? 'page' : 'pages'} by this entry received ${records} records`;
+  const walked = `A rehearsal of this entry over ${pages} ${pages === 1 ? 'page' : 'pages'} received ${records} records`;
   if (pages === 0 && failure === undefined) return { about: 'proof', says: 'The entry was not rehearsed.', requests };
   if (failure !== undefined) return { about: 'proof', says: `${walked}, and failed: ${failure}`, requests };
   if (doubted)
@@ -173,18 +172,18 @@ function proof({ rehearsal, total: place }: SeenList): Finding {
     };
   const held =
     place === undefined
-      ? '; no total is held against them'
-      : `; the total is held against them${hasEnded && told !== undefined ? ` (${records} of ${told})` : ''}`;
+      ? '; there is no total to compare with'
+      : `, compared with the total${hasEnded && told !== undefined ? ` (${records} of ${told})` : ''}`;
   const end = hasEnded ? ' and saw the end of the list' : ' and did not reach the end of the list';
   return { about: 'proof', says: `${walked}${end}. A walk can prove the list ${PROOFS[linkage]}${held}.`, requests };
 }
 
-/** A detail without the values that it quotes: one may be a page token. */
+/** A detail without its quoted values, which may be page tokens. */
 function withoutQuotes(detail: string): string {
   return detail.replaceAll(/"[^"]{5,}"/g, '"…"');
 }
 
-/** Lists what no request can show, for the reader of the service's documentation. */
+/** Questions that no request can answer, for the reader of the service's documentation. */
 export function lookUpFor({
   paging: { chain, place, size },
   total: place_,
@@ -196,31 +195,25 @@ export function lookUpFor({
   const isCounted = chain?.kind === 'link' && countsInLink(chain.link);
   return [
     ...(place?.counts === 'records'
-      ? [
-          'Is the order of the list fixed? Pages that join prove a list under a stable order only. Where it is not, write order: unstable.',
-        ]
+      ? ['Is the order of the list stable? Pages that join prove a list only then. If it is not, write order: unstable.']
       : []),
     ...(isCounted
       ? [
-          'The links count pages or positions: a list that changes while it is read may shift between two of them, and a walk would not see it. Look up whether the links are stable; else name the parameters in place of the links.',
+          'The links count pages or positions: if the list changes during a walk, records may shift between two pages unseen. Look up whether the links are stable; if not, name the parameters instead of following links.',
         ]
       : []),
     ...(view.order === 'other'
-      ? ['The order changed from one request to the next: look up a parameter that sorts by the id, and give it with --query.']
+      ? ['The order changed from one request to the next: look up a parameter that sorts by id, and give it with --query.']
       : []),
     ...(place_ === undefined
-      ? ['Can the service tell a total, by a parameter or a header? Without one, an end is only inferred.']
+      ? ['Can the service give a total, with a parameter or in a header? Without one, the end is only inferred.']
       : [
-          'Does the total count what this authorization may see, and is it exact? Some services count up to a limit, or estimate.',
+          'Does the total count exactly the records that this authorization may see? Some services count up to a limit, or estimate.',
         ]),
-    ...(count === 5_000 || count === 10_000
-      ? [`The total is exactly ${count}: that may be the highest number that the service counts to.`]
-      : []),
-    ...(size && !found?.isCap
-      ? ['What is the largest page that the service takes, and does it cut a larger one short or refuse it?']
-      : []),
-    'Does the list leave records out unless they are asked for: inactive or ended ones, those of other departments, drafts? Look for parameters such as status or includeInactive, and for the rights of whoever authorizes.',
-    ...(address.method === 'POST' ? ['The list was read by POST: see that this call only reads.'] : []),
+    ...(count === 5_000 || count === 10_000 ? [`The total is exactly ${count}: the service may not count any further.`] : []),
+    ...(size && !found?.isCap ? ['What is the largest page size, and does the service reduce or refuse a larger one?'] : []),
+    'Does the list leave out records by default: inactive or ended ones, other departments, drafts? Look for parameters such as status or includeInactive, and for the rights of the person who authorizes.',
+    ...(address.method === 'POST' ? ['The list was read by POST: make sure that this call only reads.'] : []),
   ];
 }
 

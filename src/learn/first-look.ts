@@ -4,21 +4,21 @@ import type { ListAddress, Outcome, Probing } from './probing.js';
 import { wantedBy } from './refusal-words.js';
 import type { SeenPage } from './seen-page.js';
 
-/** Records that are asked for at first: enough to see from them where another page begins. */
+/** The size requested first: enough records to see where another page begins. */
 const WIDE = 20;
 
-/** A first page, and how the list came to answer with it. */
+/** A first page, and the request that brought it. */
 export interface FirstLook {
   readonly address: ListAddress;
   readonly page: SeenPage;
   readonly request: number;
-  /** Parameters that it was asked with, beside the constants: names and numbers. */
+  /** Parameters of the request in addition to the constants. */
   readonly asked: Readonly<Record<string, number>>;
-  /** Names that the service's refusals spoke of. */
+  /** Names that the service mentioned in refusals. */
   readonly hints: readonly string[];
 }
 
-/** A list that answered with no page. */
+/** A list that gave no page. */
 export interface NoLook {
   readonly address: ListAddress;
   readonly last: Exclude<Outcome, { kind: 'page' }>;
@@ -29,7 +29,7 @@ const MOST_ATTEMPTS = 7;
 const ALL_SIZES = Object.fromEntries(KNOWN_NAMES.size.map((name) => [name, WIDE]));
 const REFUSED_FOR_PARAMETERS = new Set([400, 422, 406, 413]);
 const WRONG_METHOD = new Set([404, 405, 501]);
-/** Paths that services read by POST: their last segment says that something is asked for. */
+/** Paths that services read by POST: the last segment names a query. */
 const READ_BY_POST = /\/(list|search|query|find)$/i;
 
 /** Puts parameters where a list of this method takes them. */
@@ -42,7 +42,7 @@ export function inputOf(
 }
 
 /**
- * Asks until a page comes: without parameters, then with what the service's refusals name, then with all known names of a size at once.
+ * Asks until a page comes: without parameters, then with the names in the service's refusals, then with all known names of a size at once.
  * Throws RequestsSpent, and what `Probing.ask` throws.
  */
 export async function lookFirst(probing: Probing, given: ListAddress, isMethodGiven: boolean): Promise<FirstLook | NoLook> {
@@ -57,12 +57,12 @@ export async function lookFirst(probing: Probing, given: ListAddress, isMethodGi
     last = outcome;
     const status = outcome.status ?? 0;
     if (!isMethodGiven && address.method === 'GET' && WRONG_METHOD.has(status) && READ_BY_POST.test(address.path)) {
-      address = byPost(address);
+      address = { ...address, method: 'POST' };
       continue;
     }
     const isTooLarge = outcome.kind === 'no-list' ? outcome.isTooLarge : outcome.error.code === 'response_too_large';
     if (isTooLarge && !isTiredOfHints) {
-      // Some services read a size only beside a page number.
+      // Some services read a size only together with a page number.
       isTiredOfHints = true;
       Object.assign(asked, ALL_SIZES, { page: 1 });
       continue;
@@ -89,10 +89,6 @@ export async function lookFirst(probing: Probing, given: ListAddress, isMethodGi
     Object.assign(asked, ALL_SIZES);
   }
   return { address, last: last! };
-}
-
-function byPost(address: ListAddress): ListAddress {
-  return { ...address, method: 'POST' };
 }
 
 function isPaging(name: string): boolean {

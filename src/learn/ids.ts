@@ -6,16 +6,16 @@ export type IdCandidate = string | readonly string[];
 
 /** Levels of objects in which an id is looked for. */
 const MOST_DEPTH = 3;
-/** Records in which candidates are looked for; the likeliest are then held against all records. */
+/** Candidates are looked for in this many records; the likeliest are then checked in all records. */
 const FEW = 200;
 const MOST_SINGLE = 6;
-/** Members that are tried together with others. */
+/** The most members tried in combination. */
 const MOST_TOGETHER = 7;
 const GUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
- * The members that every record has, filled, and no two alike, those first that are called like ids. `list`: name of the list, whose singular may be a
- * part of the name. Where no single member will do, two or three together.
+ * The members that are set and different in every record, names that look like ids first; if there is none, two or three members together.
+ * `list`: name of the list, since its singular may be part of the id's name.
  */
 export function idCandidates(records: readonly SeenRecord[], list: string): readonly IdCandidate[] {
   const few = records.slice(0, FEW);
@@ -34,14 +34,14 @@ export function idCandidates(records: readonly SeenRecord[], list: string): read
   return found ? [found] : [];
 }
 
-/** The text by which a record is told from others; undefined where it lacks a member of the candidate. */
+/** The key of a record by this candidate; undefined if the record lacks a member of it. */
 function keyOf(record: SeenRecord, candidate: IdCandidate): string | undefined {
   if (typeof candidate === 'string') return keyPart(record, candidate);
   const parts = candidate.map((path) => keyPart(record, path));
   return parts.includes(undefined) ? undefined : JSON.stringify(parts);
 }
 
-/** The keys of a page's records; a record without one is known by its text. */
+/** The keys of a page's records; for a record without one, its text. */
 export function keysOf(records: readonly SeenRecord[], candidate: IdCandidate | undefined): string[] {
   return records.map((record) => (candidate && keyOf(record, candidate)) ?? textOf(record));
 }
@@ -50,12 +50,12 @@ function textOf(record: SeenRecord): string {
   try {
     return JSON.stringify(record);
   } catch {
-    // Nested deeper than the stack reaches.
+    // The record is nested deeper than the stack allows.
     return '';
   }
 }
 
-/** Whether every record has the candidate, and no two the same. */
+/** Whether every record has the candidate, and no two records the same. */
 export function tellsApart(records: readonly SeenRecord[], candidate: IdCandidate): boolean {
   const keys = records.map((record) => keyOf(record, candidate));
   return !keys.includes(undefined) && new Set(keys).size === records.length;
@@ -74,9 +74,9 @@ function scalarsIn(value: SeenRecord, path: string, depth: number): string[] {
   });
 }
 
-/** A member of this rank or above is no id by its name. */
+/** By its name, a member of this rank or above is no id. */
 const NO_ID = 50;
-/** Nor a part of one. */
+/** By its name, a member of this rank or above is not even a part of an id. */
 const NO_PART = 100;
 const DEEPER = 6;
 

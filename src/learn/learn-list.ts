@@ -17,15 +17,15 @@ import { NO_REHEARSAL, type Rehearsal, rehearse } from './rehearsal.js';
 import { totalPlaces } from './totals.js';
 import { type TriedEtag, tryEtag } from './try-etag.js';
 
-/** Requests that are kept for what is asked after the rehearsal. */
+/** Requests reserved for the ETag check after the rehearsal. */
 const FOR_ETAG = 2;
-/** Characters of a sample that are shown. */
+/** The most characters of a sample shown. */
 const LONGEST_SAMPLE = 2_000;
 
 /**
- * Looks at the first pages of a list and finds the catalogue entry for it. Sends at most MOST_REQUESTS requests, through the request budget, and keeps
- * nothing. Throws what tokens and budget throw; what the service answers is a finding, and so is that it does not answer. A TimeoutError of the signal
- * ends the look with what was seen until then.
+ * Reads the first pages of a list and finds its catalogue entry. Sends at most MOST_REQUESTS requests, within the request budget, and
+ * stores nothing. Throws errors of tokens and budget; every response of the service, or none, is a finding. A TimeoutError of the signal
+ * ends the look with the findings so far.
  */
 export async function learnList(list: ListToLearn, parts: ProbingParts): Promise<LearnedList> {
   const probing = new Probing(parts);
@@ -89,7 +89,7 @@ async function learnFrom(probing: Probing, list: ListToLearn, first: FirstLook):
   };
 }
 
-/** The list that the entry describes, and why a catalogue would refuse it. A path without the company's id is refused there, and can be rehearsed all the same. */
+/** The list that the entry describes, and why a catalogue would refuse it. A path without the company's id is refused, but can still be rehearsed. */
 function judged(
   name: string,
   entry: EntryDraft,
@@ -114,14 +114,14 @@ function asSeen(entry: EntryDraft, order: Order, { isFalse }: TriedEtag): EntryD
   return { ...entry, ...(order === 'other' && { order: 'unstable' as const }), ...(isFalse && { etag: 'ignore' as const }) };
 }
 
-/** The samples as the mirror would keep them. A long one is cut only after the rules were applied to it as a whole. */
+/** The samples as the mirror would keep them. The privacy rules apply to the whole record before a long one is cut. */
 function samplesOf({ samples }: Rehearsal, privacy: Privacy | undefined): readonly string[] {
   return samples
     .map((text) => (privacy ? redactRecord(text, privacy) : text))
     .map((text) => (text.length > LONGEST_SAMPLE ? `${text.slice(0, LONGEST_SAMPLE).toWellFormed()}…` : text));
 }
 
-/** The list with pages so short that a few of them show how they hang together. */
+/** The list with short pages, so that a few of them show their linkage. */
 function withPages(endpoint: Endpoint, { largest, isSizeRead }: Draft, total: number | undefined): Endpoint {
   const wanted = total === undefined ? 20 : Math.ceil(total / 3) + 1;
   const size = isSizeRead ? Math.max(2, Math.min(wanted, largest, 200)) : endpoint.pager.size;
@@ -136,7 +136,7 @@ function commentsOf(
   isConfirmed: boolean,
 ): EntryComments {
   const says = (...about: Finding['about'][]) => findings.filter((each) => about.includes(each.about)).map((each) => each.says);
-  const head = `${isConfirmed ? 'Found and rehearsed' : 'Found, and not confirmed,'} by muster try with ${requests} requests.`;
+  const head = `${isConfirmed ? 'Found and rehearsed' : 'Found, but not confirmed,'} by muster try with ${requests} requests.`;
   const around = says('envelope', 'total');
   return {
     head: [head, ...doubts, ...says('proof')],

@@ -5,7 +5,7 @@ import type { ListAddress, Outcome, Probing } from './probing.js';
 import type { SeenPage } from './seen-page.js';
 import type { Tally } from './totals.js';
 
-/** Requests that are kept for the rehearsal and for what is asked at last. */
+/** Requests reserved for the rehearsal and the ETag check. */
 const KEPT_FOR_THE_END = 9;
 
 /** A page by its keys: its records are not kept. */
@@ -16,26 +16,26 @@ export interface KeyedPage {
   readonly etag: string | undefined;
 }
 
-/** `unknown`: the list changed between the two, or was not asked again. */
+/** `unknown`: the list changed between the two requests, or there was no second one. */
 export type Order = 'same' | 'other' | 'unknown';
 
 export type KeyedOutcome = ({ readonly kind: 'page' } & KeyedPage) | Exclude<Outcome, { kind: 'page' }>;
 
 /**
- * A list while it is looked at. Pages are compared by the keys of their records, and where a page begins is told by its place
- * in the reference: the longest first page that has come.
+ * A list under examination. Pages are compared by the keys of their records. The reference is the longest first page so far; a page's
+ * beginning is the place of its first record in it.
  */
 export class ListView {
   readonly address: ListAddress;
   readonly dataPath: readonly string[];
   readonly tallies: Tally[] = [];
-  /** By which pages are compared. */
+  /** The id by which pages are compared. */
   readonly key: IdCandidate | undefined;
   readonly #probing: Probing;
   #ids: readonly IdCandidate[];
-  /** The pages, each as its keys, that each ETag was given to. */
+  /** Pages, as texts of their keys, by ETag. */
   readonly etags = new Map<string, Set<string>>();
-  /** Parameters without which the list answers with no page. */
+  /** Parameters without which the list gives no page. */
   needed: Readonly<Record<string, number>> = {};
   reference: KeyedPage;
   #order: Order = 'unknown';
@@ -55,17 +55,17 @@ export class ListView {
     this.reference = this.#keyed(first.page, first.request);
   }
 
-  /** Candidates for the id that told the records of every page apart. */
+  /** The id candidates that identify the records of every page so far. */
   get ids(): readonly IdCandidate[] {
     return this.#ids;
   }
 
-  /** Whether a request is left that need not be kept for the end. */
+  /** Whether a request is left that is not reserved. */
   mayAsk(): boolean {
     return this.#probing.left > KEPT_FOR_THE_END;
   }
 
-  /** `isSecret`: some of the values come from records or tokens. */
+  /** `isSecret`: some values come from records or tokens, so the report does not show them. */
   async ask(parameters: Readonly<Record<string, number | string>>, isSecret = false): Promise<KeyedOutcome> {
     const { dataPath } = this;
     const outcome = await this.#probing.ask(this.address, inputOf(this.address, { ...this.needed, ...parameters }), {
@@ -75,17 +75,17 @@ export class ListView {
     return outcome.kind === 'page' ? { kind: 'page', ...this.#keyed(outcome.page, outcome.request) } : outcome;
   }
 
-  /** The order in which the first page came when it was asked for again. */
+  /** The order in which the first page came at the second request. */
   get order(): Order {
     return this.#order;
   }
 
-  /** The requests that showed it. */
+  /** The requests that showed the order. */
   get repetitions(): readonly number[] {
     return this.#repetitions;
   }
 
-  /** Asks for the first page again, as it was asked for, and compares the order of its records. */
+  /** Repeats the request for the first page and compares the order of the records. */
   async repeat(asked: Readonly<Record<string, number>>): Promise<void> {
     const again = await this.ask(asked);
     if (again.kind !== 'page') return;
@@ -93,7 +93,7 @@ export class ListView {
     this.#repetitions = [this.reference.request, again.request];
   }
 
-  /** The place of the page's first record in the reference; -1 where it is not in it, undefined of an empty page. */
+  /** The place of the page's first record in the reference; -1 if it is not there, undefined for an empty page. */
   beginOf({ keys }: KeyedPage): number | undefined {
     return keys.length === 0 ? undefined : this.reference.keys.indexOf(keys[0]!);
   }
@@ -108,7 +108,7 @@ export class ListView {
   }
 }
 
-/** Equal records in another order speak of an unstable one; other records may have joined or left. */
+/** The same records in another order show an unstable list. Other records may have joined or left. */
 function orderOf(before: readonly string[], again: readonly string[]): Order {
   if (before.join('\n') === again.join('\n')) return 'same';
   const common = before.filter((key) => again.includes(key));

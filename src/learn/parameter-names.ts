@@ -1,7 +1,7 @@
-/** Names of parameters by what they ask for. */
+/** Names of parameters by purpose. */
 export interface ParameterNames {
   readonly size: readonly string[];
-  /** Positions and page numbers: what the service makes of one is seen from where its page begins. */
+  /** Positions and page numbers; the beginning of the page shows which one it is. */
   readonly place: readonly string[];
   readonly token: readonly string[];
   /** Cursors that are the id of the last record. */
@@ -28,7 +28,7 @@ export const KNOWN_NAMES: ParameterNames = {
   lastId: 'after starting_after startingAfter afterId after_id cursor lastId last_id since_id sinceId marker'.split(' '),
 };
 
-/** Names that come together, by the name of the size. */
+/** Names that usually come with a name of the size. */
 const FAMILIES: Readonly<Record<string, readonly string[]>> = {
   take: ['skip'],
   $take: ['skip', '$skip'],
@@ -49,7 +49,7 @@ const FAMILIES: Readonly<Record<string, readonly string[]>> = {
   length: ['start'],
 };
 
-/** The known names of one kind, those first that `hints` names: a service's words, or members around its records; then those that go with the size. */
+/** The known names of one kind: first the `hints` from the service's words and from members around its records, then names that go with the size. */
 export function namesInOrder(kind: keyof ParameterNames, hints: Iterable<string>, sizeName?: string): readonly string[] {
   const known = KNOWN_NAMES[kind];
   const hinted = [...hints].filter((name) => known.includes(name));
@@ -58,7 +58,7 @@ export function namesInOrder(kind: keyof ParameterNames, hints: Iterable<string>
 }
 
 /**
- * The names that stand around a page's records and may be parameters, too: `meta.per_page`, `pagination.pageSize`, `startIndex`,
+ * Names of members around a page's records that may also be parameters: `meta.per_page`, `pagination.pageSize`, `startIndex`,
  * `MetaInformation.@CurrentPage`. `places`: dot paths.
  */
 export function namesAround(places: Iterable<string>): string[] {

@@ -1,4 +1,4 @@
-import { isMusterError } from '../core/errors.js';
+import { isMusterError, type MusterError } from '../core/errors.js';
 import type { ApiClient, ApiResponse } from '../http/api-client.js';
 import type { Requester } from '../http/budget/request-budget.js';
 import { ServiceError } from '../http/service-error.js';
@@ -7,31 +7,31 @@ import type { PageInput } from '../pagers/pager.js';
 import { KNOWN_NAMES } from './parameter-names.js';
 import { type SeenPage, seePage } from './seen-page.js';
 
-/** Requests that one look at a list may send, repetitions after a failure included. */
+/** The most requests of one look at a list, including retries. */
 export const MOST_REQUESTS = 30;
 
-/** The list that is looked at. */
+/** The address of the list. */
 export interface ListAddress {
   readonly method: 'GET' | 'POST';
-  /** Path on {base_url}, the company's id filled in. */
+  /** Path on {base_url}, with the company's id filled in. */
   readonly path: string;
   /** Constants that every request carries. */
   readonly query: Readonly<Record<string, string>>;
   readonly body: Readonly<Record<string, unknown>>;
 }
 
-/** A request that was sent, as the report shows it. */
+/** A request as the report shows it. */
 export interface SentRequest {
   /** Counts from 1. */
   readonly number: number;
-  /** The method and the parameters; values that a service has made are cut out. */
+  /** The method and the parameters, without values that the service has made. */
   readonly asked: string;
-  /** HTTP status; null where no answer came. */
+  /** HTTP status; null if no response came. */
   readonly status: number | null;
   readonly saw: string;
 }
 
-/** The outcome of a request that asks for a page. */
+/** The outcome of a request for a page. */
 export type Outcome =
   | { readonly kind: 'page'; readonly page: SeenPage; readonly request: number }
   | {
@@ -56,8 +56,8 @@ export interface ProbingParts {
 }
 
 /**
- * Asks a list for pages, at most thirty times. Each attempt asks the token source for its token first, and is counted there. A 401 says something of the
- * list alone: it never ends the company's authorization, and one renewal of the token is enough.
+ * Requests pages of a list, at most thirty times. Each attempt gets its token from the token source first, which counts it. A 401 concerns
+ * the list alone: it never ends the company's authorization, and one renewal of the token is enough.
  */
 export class Probing {
   readonly sent: SentRequest[] = [];
@@ -69,14 +69,12 @@ export class Probing {
     this.#parts = parts;
     let hasRenewed = false;
     this.#tokens = {
-      get: () => {
-        if (this.#count >= MOST_REQUESTS) return Promise.reject(new RequestsSpent('all requests are spent'));
-        this.#count += 1;
+      get: async () => {
+        this.#countAttempt();
         return parts.tokens.get();
       },
       renew: async (stale) => {
-        if (this.#count >= MOST_REQUESTS) throw new RequestsSpent('all requests are spent');
-        this.#count += 1;
+        this.#countAttempt();
         if (hasRenewed) return stale;
         hasRenewed = true;
         return parts.tokens.renew(stale);
@@ -90,7 +88,12 @@ export class Probing {
     return MOST_REQUESTS - this.#count;
   }
 
-  /** Asks for a page and looks at what it is. `isSecret`: its texts come from records or tokens. Throws RequestsSpent, and what is no answer of the service to this request. */
+  #countAttempt(): void {
+    if (this.left <= 0) throw new RequestsSpent('all requests are spent');
+    this.#count += 1;
+  }
+
+  /** Requests a page and examines it. `isSecret`: texts of the input come from records or tokens. Throws RequestsSpent, and errors other than ServiceError. */
   async ask(
     address: ListAddress,
     input: PageInput,
@@ -101,19 +104,21 @@ export class Probing {
     try {
       const response = await this.#send(address, input);
       const seen = seePage(response, dataPath);
-      this.#note(request, address, shownInput, response.status, 'problem' in seen ? seen.problem : describePage(seen));
+      const { length } = 'problem' in seen ? [] : seen.records;
+      const saw = 'problem' in seen ? seen.problem : `${length} ${length === 1 ? 'record' : 'records'}`;
+      this.#record(request, address, shownInput, response.status, saw);
       return 'problem' in seen
         ? { kind: 'no-list', ...seen, status: response.status, request }
         : { kind: 'page', page: seen, request };
     } catch (error) {
       if (!(error instanceof ServiceError)) throw error;
-      const status = typeof error.details['status'] === 'number' ? error.details['status'] : null;
-      this.#note(request, address, shownInput, status, error.serviceSays ?? `no page (${error.code})`);
+      const status = statusOf(error);
+      this.#record(request, address, shownInput, status, error.serviceSays ?? `no page (${error.code})`);
       return { kind: 'refused', error, status, request };
     }
   }
 
-  /** The answer as it came, for readers of their own; `describe` says what was seen. Throws what `ApiClient.request` throws, and RequestsSpent. */
+  /** Requests a page for a caller that reads it itself; `describe` gives the report's words for it. Throws what `ApiClient.request` throws, and RequestsSpent. */
   async fetch(
     address: ListAddress,
     input: PageInput,
@@ -124,13 +129,10 @@ export class Probing {
     const shownInput = isSecret ? withoutTexts(input) : input;
     try {
       const response = await this.#send(address, input, ifNoneMatch);
-      this.#note(request, address, shownInput, response.status, describe(response));
+      this.#record(request, address, shownInput, response.status, describe(response));
       return { response, request };
     } catch (error) {
-      if (isMusterError(error)) {
-        const status = typeof error.details['status'] === 'number' ? error.details['status'] : null;
-        this.#note(request, address, shownInput, status, `no page (${error.code})`);
-      }
+      if (isMusterError(error)) this.#record(request, address, shownInput, statusOf(error), `no page (${error.code})`);
       throw error;
     }
   }
@@ -150,7 +152,7 @@ export class Probing {
     });
   }
 
-  #note(number: number, { method, path }: ListAddress, { query, body, link }: PageInput, status: number | null, saw: string) {
+  #record(number: number, { method, path }: ListAddress, { query, body, link }: PageInput, status: number | null, saw: string) {
     const place = `…/${path.split('/').at(-1)}`;
     const parameters = Object.entries({ ...query, ...body }).map(([name, value]) => `${name}=${shown(value)}`);
     const asked = link === undefined ? [place, ...parameters] : ['the link of the page before'];
@@ -164,18 +166,18 @@ export class Probing {
   }
 }
 
-/** Numbers and words of ours are shown. Anything longer may be a page token, or speak of somebody. */
+function statusOf({ details }: MusterError): number | null {
+  return typeof details['status'] === 'number' ? details['status'] : null;
+}
+
+/** Only short numbers and flags are shown: any other value may be a page token or personal data. */
 function shown(value: unknown): string {
   return /^(\d{1,6}|true|false)$/.test(String(value)) ? String(value) : '…';
 }
 
-/** The input with nothing in the place of values that the service has made. */
+/** The input without values that the service has made. */
 function withoutTexts({ query, body, link }: PageInput): PageInput {
   const hidden = (all: Readonly<Record<string, unknown>> | undefined) =>
     all && Object.fromEntries(Object.keys(all).map((name) => [name, SIZES.has(name) ? String(all[name]) : '']));
   return { ...(query && { query: hidden(query)! }), ...(body && { body: hidden(body)! }), ...(link !== undefined && { link }) };
-}
-
-function describePage({ records }: SeenPage): string {
-  return `${records.length} ${records.length === 1 ? 'record' : 'records'}`;
 }

@@ -1,8 +1,8 @@
-/** The parameters that a service's sentence of refusal asks for. */
+/** The parameters that the sentence of a refusal asks for. */
 export interface Wanted {
-  /** Names that it speaks of. */
+  /** Names that the sentence mentions. */
   readonly names: readonly string[];
-  /** Parameters for which it names the only value. */
+  /** Parameters for which the sentence names the only value. */
   readonly constants: Readonly<Record<string, string>>;
 }
 
@@ -17,13 +17,13 @@ const NAMING = [
   new RegExp(String.raw`${NAME} must be`, 'gi'),
   new RegExp(String.raw`(?:parameter|field|argument|query option) ${NAME}`, 'gi'),
 ];
-/** "expand must be department." The words that follow where a kind and not a value is told. */
+/** "expand must be department." KINDS are words in that place that name a kind of value, not a value. */
 const CONSTANT = new RegExp(String.raw`${NAME} must (?:be|equal) ["'\x60]?([\w.:-]{1,40})["'\x60]?\s*(?:[.!]|$)`, 'i');
 const KINDS =
   /^(an?|the|integer|number|string|numeric|positive|present|given|set|specified|provided|valid|unique|one|between|at|less|greater|in|not|of|non-\w+|boolean|true|false|\d+)$/i;
 const NO_NAMES = /^(parameter|parameters|field|it|this|value|which|that|paging|one|query|header|id|be|is|the|a)$/i;
 
-/** Reads a sentence in which a service says what it wants to be asked with. Values of records do not follow from it. */
+/** Reads the parameters that a service requires from its refusal. */
 export function wantedBy(sentence: string | undefined): Wanted {
   if (sentence === undefined) return { names: [], constants: {} };
   const names = NAMING.flatMap((pattern) => [...sentence.matchAll(pattern)].map(([, name]) => name!.replace(/[.]$/, '')));

@@ -8,16 +8,15 @@ import { pagerFor } from '../pagers/registry.js';
 import { type ListAddress, type Probing, RequestsSpent } from './probing.js';
 import { MOST_BYTES } from './seen-page.js';
 
-/** The findings of a walk by the entry, as far as it went. */
+/** The findings of a short walk with the entry. */
 export interface Rehearsal {
   readonly requests: readonly number[];
   readonly pages: number;
   /** Distinct records. */
   readonly records: number;
-  /** The list's own count of its records, as its newest page told it. */
+  /** The list's own count of its records, from the newest page. */
   readonly total: number | undefined;
   readonly hasEnded: boolean;
-  /** The way in which the pages hang together, where the list has ended or gone on. */
   readonly linkage: Linkage;
   /** Records that came on two pages. */
   readonly repeats: number;
@@ -26,11 +25,10 @@ export interface Rehearsal {
   readonly doubted?: Doubted | undefined;
   /** The message of the error that ended the walk. */
   readonly failure?: string | undefined;
-  /** Texts of a few records, as they were sent. */
+  /** Texts of a few records as sent. */
   readonly samples: readonly string[];
 }
 
-/** Nothing was walked. */
 export const NO_REHEARSAL: Rehearsal = {
   requests: [],
   pages: 0,
@@ -44,13 +42,12 @@ export const NO_REHEARSAL: Rehearsal = {
   samples: [],
 };
 
-/** Pages of a rehearsal. */
 const MOST_PAGES = 7;
 const MOST_SAMPLES = 3;
 /** Bytes of heap that the records of a page may take. */
 const MOST_HEAP = 16 * MOST_BYTES;
 
-/** Walks the first pages of a list with the pager of its entry, as a sync would, and keeps nothing. `keep`: requests that are left over. */
+/** Walks the first pages of a list with the pager of its entry, as a sync would, and stores nothing. `keep`: requests to leave over. */
 export async function rehearse(probing: Probing, address: ListAddress, endpoint: Endpoint, keep: number): Promise<Rehearsal> {
   const pager = pagerFor(endpoint);
   let state: JsonObject = pager.first();
@@ -59,7 +56,7 @@ export async function rehearse(probing: Probing, address: ListAddress, endpoint:
   let firstPage: string | undefined;
   let found = NO_REHEARSAL;
   while (found.requests.length < MOST_PAGES && probing.left > keep && !found.hasEnded) {
-    // A page of a chain is asked for by a token or an id.
+    // The request for a page of a chain holds a token or an id.
     const isSecret = pager.linkage(state) === 'token-chain';
     try {
       const { page, request } = await fetchPage(probing, {
@@ -135,10 +132,7 @@ async function fetchPage(
   const format = { resource: endpoint.resource, id: endpoint.id, pager: pagerFor(endpoint), ignoreTotals: false };
   const fit = (heap: number) => {
     if (heap > MOST_HEAP)
-      throw new MusterError(
-        'response_too_large',
-        `A page of the list ${endpoint.resource} is too dense to be looked into: it has too many records.`,
-      );
+      throw new MusterError('response_too_large', `A page of the list ${endpoint.resource} has too many records to be examined.`);
   };
   return { page: await inTurns(readPage({ bytes, headers, url, fit }, format, idField)), request };
 }

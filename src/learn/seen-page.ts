@@ -3,50 +3,53 @@ import type { HttpResponse } from '../http/http-client.js';
 import { membersAround, type Sign, wholeNumber } from '../pagers/around.js';
 import { signsOfMore } from '../pagers/signs-of-more.js';
 
-/** A record, parsed: its numbers may be rounded. */
+/** A parsed record. Its numbers may be rounded. */
 export type SeenRecord = Readonly<Record<string, unknown>>;
 
-/** An answer that holds a list of records. */
+/** A response that holds a list of records. */
 export interface SeenPage {
-  /** The members that lead to the array; [] = the answer is the array. */
+  /** The members that lead to the array; [] = the response is the array. */
   readonly dataPath: readonly string[];
   readonly records: readonly SeenRecord[];
-  /** The parsed answer with an empty array in the place of its records. */
+  /** The parsed response with an empty array instead of its records. */
   readonly rest: unknown;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** The address that was asked. */
+  /** The address of the request. */
   readonly url: string;
   /** Whole numbers around the records, by their places as a catalogue entry names them: dot paths, or `header NAME`. */
   readonly numbers: ReadonlyMap<string, number>;
-  /** Members and headers that say that more records follow. */
+  /** Members and headers that announce more records. */
   readonly signs: readonly Sign[];
 }
 
-/** An answer that holds no list, in a few words. */
+/** A response that holds no list, in a few words. */
 export interface NoPage {
   readonly problem: string;
   readonly isTooLarge?: true;
 }
 
-/** Bytes of an answer that is looked into: it is parsed as a whole. */
+/** A larger response is not examined, since it would be parsed as a whole. */
 export const MOST_BYTES = 4 * 1024 * 1024;
-/** Levels of objects in which a list is looked for. */
+/** Levels of objects in which a list is searched. */
 const MOST_DEPTH = 4;
-/** Arrays that are no list, whatever they hold. */
+/** Arrays with these names are no lists. */
 const NO_LISTS = /^(errors?|warnings?|links|messages|facets|filters|sort|schemas|included)$/i;
-/** Headers that may tell how many records a list has. */
+/** Headers that may have the number of records. */
 const COUNT_HEADERS = /^(x-)?(total|count|pagination)[\w-]*$|^x-[\w-]*(total|count)$|^content-range$/;
 /** Names that lists have, the likeliest first. */
 const LIST_NAMES = ['data', 'value', 'items', 'results', 'records', 'resources', 'rows', 'entries', 'content', 'list', 'result'];
 
-/** Finds the list in an answer, at `known` where an array of records stands there, or says what the answer is in its place; never a value of it. */
+/** Finds the list in a response, at `known` if it has an array of records there. Otherwise describes the response, without any value of it. */
 export function seePage(
   { bytes, headers, url }: Pick<HttpResponse, 'bytes' | 'headers' | 'url'>,
   known?: readonly string[],
 ): SeenPage | NoPage {
   if (bytes.length > MOST_BYTES)
-    return { problem: `an answer of ${Math.ceil(bytes.length / 1024 / 1024)} MB, which is not looked into`, isTooLarge: true };
+    return {
+      problem: `a response of ${Math.ceil(bytes.length / 1024 / 1024)} MB, which is too large to examine`,
+      isTooLarge: true,
+    };
   const parsed = parse(bytes);
   if (parsed === undefined) return { problem: `no JSON in UTF-8 (${bytes.length} bytes, ${kindOfContent(headers)})` };
   const arrays = arraysIn(parsed.value, [], 0).toSorted((a, b) => likeliness(b) - likeliness(a));
@@ -79,7 +82,7 @@ interface FoundArray {
   readonly records: readonly SeenRecord[];
 }
 
-/** The arrays of objects, and the empty arrays, that objects alone lead to. */
+/** The arrays of objects, and empty arrays, that are not inside another array. */
 function arraysIn(value: unknown, path: readonly string[], depth: number): FoundArray[] {
   if (Array.isArray(value)) return value.every(isRecord) ? [{ path, records: value }] : [];
   if (!isRecord(value) || depth > MOST_DEPTH) return [];
@@ -88,14 +91,14 @@ function arraysIn(value: unknown, path: readonly string[], depth: number): Found
     .flatMap(([name, inner]) => arraysIn(inner, [...path, name], depth + 1));
 }
 
-/** The longest array is the list; of equal ones, that of a usual name, and then the one that stands further out. */
+/** The longest array is the list. Between equal ones, a usual name wins, then the array that is nested less deeply. */
 function likeliness({ path, records }: FoundArray): number {
   const place = LIST_NAMES.indexOf((path.at(-1) ?? 'data').toLowerCase());
   return records.length * 1_000 + (place === -1 ? 0 : 100 - place * 5) - path.length;
 }
 
 function noListIn(value: unknown): string {
-  if (Array.isArray(value)) return 'an array that holds something else than objects';
+  if (Array.isArray(value)) return 'an array of something other than objects';
   if (!isRecord(value)) return 'JSON that is neither an array nor an object';
   const names = Object.keys(value).slice(0, 10);
   return `an object without an array of objects (its members: ${names.map((name) => name.slice(0, 40)).join(', ') || 'none'})`;

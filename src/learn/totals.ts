@@ -1,18 +1,18 @@
-/** The numbers that an answer told, and how many records it held. */
+/** The numbers of a response, and the count of its records. */
 export interface Tally {
   /** Whole numbers around the records, by their places as a catalogue entry names them. */
   readonly numbers: ReadonlyMap<string, number>;
   readonly count: number;
 }
 
-/** Names that tell of a page, and not of the list. */
+/** Names of numbers that concern a page, not the list. */
 const OF_PAGE = /page|size|limit|offset|skip|start|index|status|code|version|display|per|max|current|time|retry|rate/;
 const TOTAL = /total|count|records|results|resources|elements|items|hits/;
 const UNLIKELY = 10;
 
 /**
- * Finds the places where answers tell how many records the list has: a number that was the same on all pages, never smaller than a page, and no page's own length. The
- * likeliest place comes first.
+ * Finds the places of the list's total: a number that is the same on all pages, never smaller than a page, and not always the page's own
+ * length. The likeliest place comes first.
  */
 export function totalPlaces(tallies: readonly Tally[]): readonly string[] {
   const places = new Set(tallies.flatMap(({ numbers }) => [...numbers.keys()]));
@@ -24,12 +24,12 @@ export function totalPlaces(tallies: readonly Tally[]): readonly string[] {
     .map(({ place }) => place);
 }
 
-/** Whether an answer tells, by a name that speaks of a total, that the list has just so many records as came. */
+/** Whether a member named like a total equals the number of records that came. */
 export function tellsWhole({ numbers, count }: Tally): boolean {
   return [...numbers].some(([place, value]) => rankOf(place) <= 1 && value === count);
 }
 
-/** A list that changes while it is asked may have one record more or less on each page. */
+/** A list that changes during the look may have one record more or less on each page. */
 function isSteady(tallies: readonly Tally[], place: string): boolean {
   const telling = tallies.filter(({ numbers }) => numbers.has(place));
   const values = telling.map(({ numbers }) => numbers.get(place)!);

@@ -4,16 +4,16 @@ import { inputOf } from './first-look.js';
 import type { ListView } from './list-view.js';
 import { type Probing, RequestsSpent } from './probing.js';
 
-/** The use of a list's ETags. */
+/** What a list's ETags are worth. */
 export interface TriedEtag {
-  /** The answer to a request with the ETag of the first page. */
+  /** The response to a request with the ETag of the first page. */
   readonly answer: 'none' | 'not-modified' | 'sent-again' | 'unknown';
-  /** One ETag was given to pages of other records. */
+  /** One ETag came with pages of different records. */
   readonly isFalse: boolean;
   readonly requests: readonly number[];
 }
 
-/** Asks for the short first page with its ETag, where it has one. */
+/** Requests the short first page with its ETag, if it has one. */
 export async function tryEtag(probing: Probing, view: ListView, { size }: FoundPaging): Promise<TriedEtag> {
   const before = size?.page ?? view.reference;
   const isFalse = [...view.etags.values()].some((pages) => pages.size > 1);
@@ -23,7 +23,7 @@ export async function tryEtag(probing: Probing, view: ListView, { size }: FoundP
     const { response, request } = await probing.fetch(
       view.address,
       inputOf(view.address, parameters),
-      ({ status }) => (status === 304 ? 'not modified' : 'the page again, though asked with its ETag'),
+      ({ status }) => (status === 304 ? 'not modified' : 'the page again, despite its ETag'),
       { ifNoneMatch: before.etag },
     );
     return { answer: response.status === 304 ? 'not-modified' : 'sent-again', isFalse, requests: [request] };

@@ -94,7 +94,7 @@ test.each([
     { body: { name: 'secret name', count: 5 } },
     'an object without an array of objects (its members: name, count)',
   ],
-  ['a list of texts', { body: ['secret name'] }, 'an array that holds something else than objects'],
+  ['a list of texts', { body: ['secret name'] }, 'an array of something other than objects'],
   [
     'a map of records',
     { body: { data: { a: { id: 1 }, b: { id: 2 } } } },
@@ -110,7 +110,7 @@ test('a page of HTML is no answer of the API, and is told without its words', as
   const learned = await lookAt(() => ({ headers: { 'content-type': 'text/html' }, body: '<html>Sign in</html>' }));
   expect([learned.outcome, learned.findings[0]!.says]).toEqual([
     'nothing',
-    expect.stringMatching(/^No answer came that could be used: .* answered 200 with text\/html that is no JSON \(20 bytes\)/),
+    expect.stringMatching(/^No usable response came: .* answered 200 with text\/html that is no JSON \(20 bytes\)/),
   ]);
   expect(learned.lookUp[0]).toMatch(/^Look up the address of the list/);
   expect(JSON.stringify(learned)).not.toContain('Sign in');
@@ -138,7 +138,7 @@ test('a list whose parameters have unknown names gives no entry, and says which 
   }));
   expect([outcome, entry]).toEqual(['nothing', undefined]);
   expect(findings[0]!.says).toMatch(/10 records came.*No known parameter leads to another page/);
-  expect(lookUp[0]).toMatch(/Numbers stand in meta\.total/);
+  expect(lookUp[0]).toMatch(/Numbers are in meta\.total/);
 });
 
 test('a list that comes whole is one page, and only its total confirms it', async () => {
@@ -188,7 +188,7 @@ test('ETags that do not change with the page are passed over, and right ones are
   });
   expect(right.catalogue!['odd']).not.toHaveProperty('etag');
   expect(right.findings.find(({ about }) => about === 'etag')!.says).toBe(
-    'Each page has an ETag of its own, and 304 answers a request with it.',
+    'Each page has an ETag of its own, and a request with it gets 304.',
   );
 });
 
@@ -240,19 +240,19 @@ test.each([
     'cuts larger pages short',
     (size: number) => ({ size: Math.min(size, 100) }),
     100,
-    /^A page has 100 records at most, though 1000 were asked for\.$/,
+    /^A page has at most 100 records, although 1000 were requested\.$/,
   ],
   [
     'has a cap of just what is asked for',
     (size: number) => ({ size: Math.min(size, 1_000) }),
     500,
-    /^A page has 1000 records at most, though 1001 were asked for\.$/,
+    /^A page has at most 1000 records, although 1001 were requested\.$/,
   ],
   [
     'takes whatever is asked for',
     (size: number) => ({ size }),
     500,
-    /^A page of 1000 records came; larger ones were not asked for\.$/,
+    /^A page of 1000 records came; no larger page was requested\.$/,
   ],
   [
     'refuses larger pages',

@@ -120,7 +120,7 @@ test.each(loadCatalogue().endpoints)(
     const { resource: name, method, path } = known;
     const learned = await learn({ url: sandbox.url, companyId, path, method, name, known, tokens: await tokensOf(companyId) });
     expect(learned.findings.filter(({ about }) => about === 'catalogue').map(({ says }) => says)).toEqual([
-      "The catalogue's entry says the same.",
+      "The catalogue's entry agrees.",
     ]);
     const other = { ...known, id: ['elsewhere'], fields: { total: 'count' } };
     const differing = await learn({
