@@ -11,11 +11,11 @@ import { type QueueBackend, type QueueName, QueueWorker, type QueueWorkerOptions
 
 interface DueWork<T extends object> extends QueueWorkerOptions {
   readonly queue: QueueName;
-  /** Items asked for at once; the others are due at the next sweep. */
+  /** The most items of one sweep; the others are still due at the next. */
   readonly batch: number;
-  /** The longest due first. */
+  /** Due items, longest due first. */
   due(limit: number): Promise<readonly T[]>;
-  /** As long as a job with this id waits or is worked on, no second one is added. */
+  /** While a job with this id waits or runs, no second one is added. */
   idOf(item: T): string;
   work(item: T): Promise<unknown>;
 }
@@ -23,7 +23,7 @@ interface DueWork<T extends object> extends QueueWorkerOptions {
 /** More jobs than one worker finishes between two sweeps. */
 const ENOUGH = 1_000;
 
-/** A queue of what is due by the database: the sweeper adds it, the worker does it. */
+/** A queue of work that is due by the database: the sweeper adds jobs, the worker does them. */
 export class DueQueue<T extends object> implements Service {
   readonly name: string;
   readonly #work: DueWork<T>;
@@ -38,7 +38,7 @@ export class DueQueue<T extends object> implements Service {
   }
 
   async enqueueDue(): Promise<void> {
-    // Items that wait are due still, and would all be added again, each time for nothing.
+    // Waiting items are still due, so they would all be added again for nothing.
     if ((await this.#queue.getWaitingCount()) > ENOUGH) return;
     const due = await this.#work.due(this.#work.batch);
     if (due.length === 0) return;
@@ -57,7 +57,7 @@ export class DueQueue<T extends object> implements Service {
   }
 }
 
-/** Refreshes side by side in one worker. Each is one short request to the authorization server. */
+/** Concurrent refreshes of one worker. Each is one short request to the authorization server. */
 export const TOKEN_CONCURRENCY = 32;
 
 /** The queue on which tokens are refreshed ahead of their expiry. */
@@ -68,7 +68,7 @@ export function tokenQueue(backend: QueueBackend, manager: Pick<AccessTokenManag
     concurrency: TOKEN_CONCURRENCY,
     due: (limit) => manager.due(limit),
     idOf: keyText,
-    // A refresh's outcome stands in the token's row. An outage would leave a failed job a company and attempt behind, for a day.
+    // The token's row has the outcome of a refresh. Otherwise an outage would leave a failed job for each company and attempt, for a day.
     work: (company) =>
       manager.refresh(company).catch((error: unknown) => {
         if (!isMusterError(error)) throw error;
@@ -76,15 +76,15 @@ export function tokenQueue(backend: QueueBackend, manager: Pick<AccessTokenManag
   });
 }
 
-/** The queue on which notifications are delivered: beside runs and tokens, so that a receiver that hangs holds up neither. */
+/** The queue of notifications. It is separate, so that a hanging receiver delays neither runs nor tokens. */
 export function notificationQueue(backend: QueueBackend, deliverer: Pick<Deliverer, 'due' | 'deliver'>): DueQueue<DeliveryClaim> {
   const stopping = new AbortController();
   return new DueQueue<DeliveryClaim>(backend, {
     queue: 'notifications',
     batch: 500,
-    // So many attempts may hang, each for its deadline, before the next has to wait.
+    // This many attempts may hang, each until its deadline, before the next one has to wait.
     concurrency: 8,
-    // A stop waits that long for an answer before it interrupts the attempt, which is then made again elsewhere.
+    // A stop waits this long for a response before it interrupts the attempt, which another worker then repeats.
     patienceMs: 2_000,
     interrupt: () => stopping.abort(),
     due: (limit) => deliverer.due(limit),
@@ -93,14 +93,14 @@ export function notificationQueue(backend: QueueBackend, deliverer: Pick<Deliver
   });
 }
 
-/** The queue on which nights are exported: one resource at a time in a worker, as each takes memory. */
+/** The queue of nightly exports: one resource at a time in a worker, since each takes much memory. */
 export function exportQueue(backend: QueueBackend, exports: Pick<NightExports, 'due' | 'export'>): DueQueue<NightExportClaim> {
   const stopping = new AbortController();
   return new DueQueue<NightExportClaim>(backend, {
     queue: 'exports',
     batch: 100,
     concurrency: 1,
-    // What was written so far is of no use to the next worker.
+    // The next worker cannot continue a half-written export, so a stop does not wait for long.
     patienceMs: 2_000,
     interrupt: () => stopping.abort(),
     due: (limit) => exports.due(limit),

@@ -26,8 +26,8 @@ import type { Logger } from '../observability/logger.js';
 import { ANSWER_TO_STOP_MS, QUEUE_OPTIONS, QUEUES, type QueueBackend, QueueOutage, WORKER_OPTIONS } from './queue-backend.js';
 
 /**
- * Makes BullMQ's tables, or brings them up to date. Safe side by side. Throws `invalid_configuration` where a pooler gives each
- * transaction another connection: BullMQ waits for jobs by LISTEN, and finds its tables by the session's search path.
+ * Creates BullMQ's tables or updates them; several processes may do so concurrently. Throws `invalid_configuration` behind a pooler that
+ * gives each transaction another connection: BullMQ waits for jobs with LISTEN, and finds its tables by the session's search path.
  */
 export async function migrateQueue(databaseUrl: string): Promise<void> {
   if (await poolsTransactions(databaseUrl)) {
@@ -57,7 +57,7 @@ export async function migrateQueue(databaseUrl: string): Promise<void> {
   }
 }
 
-/** Only looks, which takes no right to make anything. */
+/** Only reads, so that a role without the right to create tables may call it. */
 async function isUpToDate(client: pg.Client): Promise<boolean> {
   try {
     return (await assertSchemaCompatibility(client, QUEUE_SCHEMA)) >= LATEST_SCHEMA_VERSION;
@@ -67,12 +67,11 @@ async function isUpToDate(client: pg.Client): Promise<boolean> {
   }
 }
 
-/** The queue in the database that Muster has anyway. */
 export function postgresBackend(databaseUrl: string, logger: Logger): QueueBackend {
   // Every worker keeps one connection for LISTEN; the rest serve queries.
   const pool = new pg.Pool({
     ...connectionOptions(databaseUrl, 'muster queue'),
-    connectionTimeoutMillis: 0, // BullMQ waits for as long as it takes
+    connectionTimeoutMillis: 0, // BullMQ waits without a limit
     max: 12,
     keepAlive: true,
     Client: PacedClient,
@@ -82,15 +81,15 @@ export function postgresBackend(databaseUrl: string, logger: Logger): QueueBacke
         await setSearchPath(client, QUEUE_SCHEMA);
       }),
   });
-  // Each queue and each worker listens for the pool's errors, and none of them stops.
+  // Each queue and worker adds a listener for the pool's errors, and none removes it.
   pool.setMaxListeners(0);
   const ping = async () => void (await pool.query('SELECT 1'));
   const outage = new QueueOutage('PostgreSQL', ping, logger);
   pool.on('error', (error) => void outage.report(error));
   const bound = withBackend(createBackend);
-  // pg's own type of the pool is wider than BullMQ's picture of it.
+  // BullMQ's type of the pool is narrower than pg's own.
   const connection = pool as unknown as PgPool;
-  // The classes are the same whatever the backend; only their type parameters tell it.
+  // The classes of both backends are the same; only their type parameters differ.
   return {
     queue: (name) => outage.watch(new bound.Queue(name, { connection, ...QUEUE_OPTIONS }) as unknown as Queue),
     worker: (name, processor, { concurrency }) =>
@@ -105,26 +104,26 @@ export function postgresBackend(databaseUrl: string, logger: Logger): QueueBacke
   };
 }
 
-/** How long an attempt to connect that failed keeps its place in the pool. */
+/** How long a failed attempt to connect keeps its place in the pool. */
 const FAILED_CONNECT_MS = 1_000;
 
 /**
- * BullMQ's worker tries again at once and without end when PostgreSQL is there and takes no connection (too many clients,
- * starting up, shutting down); it pauses only where nobody listens. So the attempt fails late, and a pool makes no more of
- * them than it has places, a second.
+ * BullMQ's worker retries at once and endlessly if PostgreSQL runs but refuses connections (too many clients, starting up, shutting down);
+ * it pauses only if no process listens. Here a failed attempt fails late, so that a pool makes at most as many attempts a second as it has
+ * places.
  */
 class PacedClient extends DatabaseClient {
   override connect(): Promise<pg.Client>;
   override connect(callback: (error: Error) => void): void;
   override connect(callback?: (error: Error) => void): Promise<pg.Client> | void {
-    // Between two queries nobody but the pool listens, and to a client in use not even that: the event would end the process.
+    // Without a listener the event would end the process: the pool listens only to idle clients.
     this.on('error', () => {});
     if (!callback) return super.connect();
     super.connect((error: Error) => void (error ? setTimeout(callback, FAILED_CONNECT_MS, error) : callback(error)));
   }
 }
 
-/** The same for what a new connection is asked first: a pooler takes clients while its server takes none. */
+/** Delays a failure of the first queries too: a pooler accepts clients while its server accepts none. */
 async function paced(work: () => Promise<void>): Promise<void> {
   await work().catch(async (error: unknown) => {
     await sleep(FAILED_CONNECT_MS);
@@ -133,10 +132,9 @@ async function paced(work: () => Promise<void>): Promise<void> {
 }
 
 /**
- * A connection of BullMQ that has nothing to wait for before its first query. BullMQ's own looks at the version of its tables
- * first, and keeps the answer: where that one query fails, every later call fails with the same error, without asking again.
- * A queue then is dead until the process ends, and a worker, whose loop retries that at once, takes the process with it: it
- * never returns to the event loop. The tables were brought up to date before (`migrateQueue`).
+ * A connection of BullMQ that does not check the version of its tables first. BullMQ caches the result of that check: if its one query
+ * fails, every later call fails with the same error. The queue is then dead until the process ends, and a worker retries without ever
+ * returning to the event loop, which blocks the process. `migrateQueue` has updated the tables before.
  */
 class ReadyConnection extends PostgresConnection {
   override async waitUntilReady(): Promise<void> {}

@@ -4,39 +4,38 @@ import type { Processor, Queue, Worker, WorkerOptions } from 'bullmq';
 import { ENVIRONMENTS, type Environment } from '../core/company.js';
 import type { Logger } from '../observability/logger.js';
 
-/** One an environment, so that runs which wait for the budget of one service keep no slot from those of the other. */
+/** Each environment has its own queue, so that runs which wait for one service's budget take no slots from the other's runs. */
 export const runQueueOf = <E extends Environment>(environment: E) => `runs-${environment}` as const;
 
-/** All queues that there are. */
 export const QUEUES = [...ENVIRONMENTS.map(runQueueOf), 'tokens', 'notifications', 'exports', 'sweeps'] as const;
 export type QueueName = (typeof QUEUES)[number];
 
-/** Where BullMQ keeps its jobs. Both backends run the same code; only what both do alike is used. */
+/** The store of BullMQ's jobs. Both backends run the same code, which uses only features that both have. */
 export interface QueueBackend {
   queue(name: QueueName): Queue;
   worker(name: QueueName, processor: Processor, options: { readonly concurrency: number }): Worker;
-  /** Throws when the backend cannot be reached. */
+  /** Throws if the backend cannot be reached. */
   ping(): Promise<void>;
   /** Whether it answers within a second. */
   answers(): Promise<boolean>;
-  /** The same before anything is built on it: throws `queue_unavailable` within seconds, and says why. */
+  /** Checks the backend at the start of a process: throws `queue_unavailable` within seconds, with the reason. */
   requireReachable(): Promise<void>;
-  /** Closes the connections; the queues and workers were closed before. */
+  /** Closes the connections, after the queues and workers were closed. */
   close(): Promise<void>;
 }
 
 /**
- * What became of a run is in muster.runs. To keep completed jobs for a while would cost more with each one that is kept: PostgreSQL
- * looks at all of them whenever one completes, be it for their age or their number.
+ * Completed jobs are not kept, since muster.runs has the outcome of runs. Whenever a job completes, PostgreSQL looks at all kept ones to
+ * check their age or number.
  */
 const RETENTION = { removeOnComplete: true, removeOnFail: { age: 86_400 } };
 
-/** Nobody reads BullMQ's events, of which it would keep the last 10,000 of each queue. */
+/** BullMQ would keep the last 10,000 events of each queue, which Muster does not read. */
 export const QUEUE_OPTIONS = { defaultJobOptions: RETENTION, streams: { events: { maxLen: 100 } } };
 
 /**
- * A worker that dies is noticed within seconds. Jobs are only wake-up calls and safe to repeat, so that being called
- * dead too early costs little, and no number of deaths may fail a job for good.
+ * A dead worker is noticed within seconds. Jobs are only wake-up calls and safe to repeat, so it costs little to declare a worker dead too
+ * early, and no number of deaths may fail a job permanently.
  */
 export const WORKER_OPTIONS = {
   lockDuration: 6_000,
@@ -48,12 +47,12 @@ export const WORKER_OPTIONS = {
 
 export interface QueueWorkerOptions {
   readonly concurrency: number;
-  /** How long a stop waits for the jobs under way before it calls `interrupt`. */
+  /** How long a stop waits for running jobs before it calls `interrupt`. */
   readonly patienceMs?: number;
   readonly interrupt?: () => void;
 }
 
-/** A worker from its start to its stop. It may be stopped twice, and before its start: then it never starts. */
+/** A worker of one queue. `stop` may be called twice, and before `start`: then the worker never starts. */
 export class QueueWorker {
   readonly #make: () => Worker;
   readonly #answers: () => Promise<boolean>;
@@ -72,7 +71,7 @@ export class QueueWorker {
     if (!this.#stopped) this.#worker = this.#make();
   }
 
-  /** Resolves when the jobs under way have ended; no other is begun. */
+  /** Starts no more jobs, and resolves once the running ones have ended. */
   stop(): Promise<void> {
     return (this.#stopped ??= this.#stop());
   }
@@ -85,7 +84,7 @@ export class QueueWorker {
     clearTimeout(patience);
   }
 
-  /** BullMQ would take leave of a queue that does not answer for as long as it does not, and so would a job that asks the queue for something. */
+  /** Stops without the queue: BullMQ, and any job that calls the queue, would wait until it answers again. */
   async #leave(limitMs: number): Promise<void> {
     await this.#worker?.close(true);
     await Promise.race([Promise.allSettled(this.#underWay), sleep(limitMs, undefined, { ref: false })]);
@@ -100,13 +99,13 @@ export class QueueWorker {
 
 const ASK_EVERY_MS = 1_000;
 const ANSWER_MS = 5_000;
-/** A stop has less time, for an answer as for what is left to do without one. */
+/** A stop waits for less time. */
 export const ANSWER_TO_STOP_MS = 1_000;
 const LEAVE_MS = 1_000;
 
 /**
- * Every connection of the queue reports its own error at every attempt, many times a second. The outage asks the queue itself:
- * while it does not answer there is one outage, logged once at its begin and once at its end.
+ * Turns the errors of connections into one outage. Every connection reports an error at every attempt, many times a second. This class
+ * pings the queue instead: while it does not answer there is one outage, logged once at its beginning and once at its end.
  */
 export class QueueOutage {
   readonly #ping: () => Promise<unknown>;
@@ -122,7 +121,6 @@ export class QueueOutage {
     this.#logger = logger;
   }
 
-  /** Whether the queue answers within so many milliseconds. */
   answers(withinMs = ANSWER_MS): Promise<boolean> {
     const late = sleep(withinMs, false, { ref: false });
     const answer = this.#ping().then(
@@ -132,13 +130,13 @@ export class QueueOutage {
     return Promise.race([answer, late]);
   }
 
-  /** Takes the errors of a queue or worker: without a listener, the `error` event would end the process. */
+  /** Listens for errors of a queue or worker: without a listener, the `error` event would end the process. */
   watch<T extends Queue | Worker>(source: T): T {
     (source as EventEmitter).on('error', (error: Error) => void this.report(error, { queue: source.name }));
     return source;
   }
 
-  /** Takes an error of the queue: part of an outage, or logged by itself. One that comes while the queue is asked adds nothing. */
+  /** Handles an error of the queue: as part of an outage, or as a log line. An error during the ping adds nothing. */
   async report(error: Error, of: object = {}): Promise<void> {
     if (this.#closed || this.#lasts || this.#isAsked) return;
     this.#isAsked = true;

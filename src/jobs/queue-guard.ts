@@ -15,8 +15,8 @@ interface QueueGuardDependencies {
 }
 
 /**
- * Sets a queue going again that somebody has paused or whose own data is gone: nobody else would, and without the queue of sweeps nobody would say so. So
- * it looks by a timer and not by a job. Jobs that are lost come back from the database.
+ * Resumes a queue that was paused, or that has lost BullMQ's own data: nothing else would, and without the queue of sweeps no issue would
+ * report it. It therefore runs on a timer, not as a job. The database has all work, so lost jobs are added again.
  */
 export class QueueGuard implements Service {
   readonly name = 'queue guard';
@@ -34,7 +34,7 @@ export class QueueGuard implements Service {
   }
 
   async stop(): Promise<void> {
-    void this.#looks.stop(); // may be waiting for a queue that is not there
+    void this.#looks.stop(); // it may be waiting for a queue that does not answer
     await Promise.all([...this.#queues.values()].map((queue) => queue.close()));
   }
 
@@ -45,10 +45,10 @@ export class QueueGuard implements Service {
         const [isPaused, version] = await Promise.all([queue.isPaused(), queue.getVersion()]);
         const isWrecked = version === null;
         if (!isPaused && !isWrecked) continue;
-        // Also where nothing says any more that it is paused: jobs may lie where a pause has put them.
+        // A queue that has lost its data may still have jobs in the list of a pause.
         await queue.resume();
         if (isWrecked) await this.#recreate(name);
-        logger.warn({ queue: name }, `the queue was ${isWrecked ? 'without its own data' : 'paused'}, and was set going again`);
+        logger.warn({ queue: name }, `the queue ${isWrecked ? 'had lost its own data' : 'was paused'}, and was resumed`);
         await recordQueueStop(db, { queue: name });
       } catch (error) {
         logger.debug({ err: error, queue: name }, 'the queue could not be looked at; trying again');
@@ -56,7 +56,7 @@ export class QueueGuard implements Service {
     }
   }
 
-  /** BullMQ writes what it knows of a queue when it is opened. */
+  /** BullMQ writes its own data about a queue when the queue is opened. */
   async #recreate(name: QueueName): Promise<void> {
     const queue = this.#deps.backend.queue(name);
     await queue.getVersion();

@@ -6,29 +6,29 @@ import type { Service } from '../core/service.js';
 import { singleFlight } from '../core/single-flight.js';
 import { QUEUES, type QueueBackend, type QueueName, runQueueOf } from './queue-backend.js';
 
-/** What one queue holds. */
+/** The contents of one queue. */
 export interface QueueState {
   readonly queue: QueueName;
-  /** null where the queue serves both. */
+  /** null if the queue serves both environments. */
   readonly environment: Environment | null;
   readonly waiting: number;
   readonly active: number;
-  /** Put off: a run that waits to retry, a repeatable job until it is due. */
+  /** Jobs that are not due yet: runs that wait to retry, and repeatable jobs. */
   readonly delayed: number;
-  /** In the last day. */
+  /** Jobs that failed in the last day. */
   readonly failed: number;
-  /** How long the job that waits for longest has been due; null where none waits. */
+  /** How long the oldest waiting job has been due; null if none waits. */
   readonly oldestWaitingSeconds: number | null;
   /** Repeatable jobs, the next one first. */
   readonly repeatable: readonly { readonly name: string; readonly everySeconds: number; readonly nextAt: Date | null }[];
 }
 
-/** Whoever looks has an answer within that time. */
+/** A look fails after this time. */
 const LOOK_MS = 3_000;
-/** However many look, the queue is asked so often. */
+/** Callers within this time share one look. */
 const KEEP_MS = 1_000;
 
-/** Looks at all queues, and changes nothing. */
+/** Reads the state of all queues, and changes nothing. */
 export class QueueLook implements Pick<Service, 'name' | 'stop'> {
   readonly name = 'look at the queue';
   readonly #queues: ReadonlyMap<QueueName, Queue>;
@@ -79,16 +79,16 @@ export class QueueLook implements Pick<Service, 'name' | 'stop'> {
   }
 }
 
-/** What the queue says in time. What it says later, or how it fails then, is nobody's concern. */
-async function within<T>(limitMs: number, asked: Promise<T>): Promise<T> {
+/** The result of `look` if it comes in time. A later result or failure is ignored. */
+async function within<T>(limitMs: number, look: Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(unavailable('does not answer')), limitMs);
   });
   try {
-    return await Promise.race([asked, late]);
+    return await Promise.race([look, late]);
   } catch (error) {
-    throw isMusterError(error) ? error : unavailable('cannot be asked', error);
+    throw isMusterError(error) ? error : unavailable('cannot be read', error);
   } finally {
     clearTimeout(timer);
   }
@@ -96,6 +96,6 @@ async function within<T>(limitMs: number, asked: Promise<T>): Promise<T> {
 
 function unavailable(what: string, cause?: unknown): MusterError {
   const advice =
-    'see that Redis runs, or PostgreSQL where REDIS_URL is not set. Runs and their states are in the database, and stay';
+    'make sure that Redis runs, or PostgreSQL if REDIS_URL is not set. Runs and their states are safe in the database';
   return new MusterError('queue_unavailable', `The queue ${what}: ${advice}.`, { cause });
 }

@@ -3,10 +3,10 @@ import type { Database } from '../db/connection/database.js';
 import { recordSweep } from '../db/tables/sweeps.js';
 import type { Sweep } from './sweeper.js';
 
-/** How often a process writes that a sweep has ended: some sweeps end every second. */
+/** A process records the end of a sweep at most this often: some sweeps end every second. */
 const RECORD_EVERY_MS = 30_000;
 
-/** Gives sweeps that write to the database when they have ended. One that fails writes nothing. */
+/** Wraps sweeps so that the end of each is recorded in the database. A sweep that fails records nothing. */
 export function recordedSweeps(db: Database, clock: Pick<Clock, 'monotonic'>, sweeps: readonly Sweep[]): Sweep[] {
   return sweeps.map((sweep) => {
     let recordedAt = -Infinity;

@@ -5,14 +5,14 @@ import type { Logger } from '../observability/logger.js';
 import { ANSWER_TO_STOP_MS, QUEUE_OPTIONS, QUEUES, type QueueBackend, QueueOutage, WORKER_OPTIONS } from './queue-backend.js';
 import { lookIntoRedis, requireRedis, tryRedis, unusable } from './redis-server.js';
 
-/** Of every key in Redis. */
+/** The prefix of every key in Redis. */
 const prefix = 'muster';
 
 export function redisBackend(redisUrl: string, logger: Logger): QueueBackend {
-  // Workers wait for Redis to come back; whoever adds a job is told at once, since the sweeper adds it later anyway.
+  // Workers wait for Redis to come back. Adding a job fails at once, since the sweeper adds it later anyway.
   const blocking = quiet(new Redis(redisUrl, { maxRetriesPerRequest: null, lazyConnect: true }));
   const adding = quiet(new Redis(redisUrl, { maxRetriesPerRequest: 1, lazyConnect: true }));
-  // More than PING, which a server answers that takes no writes.
+  // PING is not enough: a server that accepts no writes answers it too.
   const ping = () =>
     tryRedis(adding, prefix).catch((error: Error) => {
       throw unusable(redisUrl, error);
@@ -35,29 +35,29 @@ export function redisBackend(redisUrl: string, logger: Logger): QueueBackend {
 }
 
 /**
- * BullMQ prints a warning of the eviction policy, on the console and once a connection, by what INFO says of it. The start has said it in the
- * log, so the line is kept from BullMQ.
+ * Hides the eviction policy in INFO from BullMQ, which would print a warning about it on the console for each connection. The start of the
+ * process has already logged it.
  */
 function quiet(redis: Redis): Redis {
   const ask = redis.info.bind(redis) as (...args: unknown[]) => Promise<string>;
   redis.info = (...args: unknown[]) => {
-    const answer = ask(...args);
-    // Asked with a callback, by the driver itself, the promise is nobody's.
-    return typeof args.at(-1) === 'function' ? answer : answer.then((text) => text.replace(/^maxmemory_policy:.*$/m, ''));
+    const info = ask(...args);
+    // The driver itself calls with a callback and ignores the promise, so a rejection must not reach a second promise.
+    return typeof args.at(-1) === 'function' ? info : info.then((text) => text.replace(/^maxmemory_policy:.*$/m, ''));
   };
   redis.duplicate = (changes?: Partial<RedisOptions>) => quiet(new Redis({ ...redis.options, ...changes }));
   return redis;
 }
 
-/** What INFO says of the server, and the jobs that wait there. Writes nothing. Throws `invalid_configuration` or `queue_unavailable`. */
+/** Reads INFO and the waiting jobs, and writes nothing. Throws `invalid_configuration` or `queue_unavailable`. */
 export function lookIntoRedisQueues(url: string) {
   return lookIntoRedis(url, async (redis) => {
     const connection = quiet(redis);
     const waiting: WaitingJobs[] = [];
     for (const name of QUEUES) {
-      // By itself BullMQ writes what it knows of a queue when it is opened.
+      // Without skipMetasUpdate, BullMQ writes its own data about a queue when the queue is opened.
       const queue = new Queue(name, { connection, prefix, skipMetasUpdate: true });
-      queue.on('error', () => {}); // the call under way reports it
+      queue.on('error', () => {}); // the current call reports it
       const [oldest] = await queue.getWaiting(0, 0);
       waiting.push({ queue: name, waiting: await queue.getWaitingCount(), oldestAt: oldest?.timestamp ?? null });
     }

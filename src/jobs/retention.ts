@@ -7,7 +7,7 @@ import { HOLDERS, type Retention } from '../erasure/holders.js';
 /** Rows that one transaction removes. */
 const ROWS_AT_ONCE = 1_000;
 
-/** Removes what is older than it need be, and nothing that is in use: from every table that grows with every night or every call. */
+/** Removes old rows from every table that grows with each night or call, and none that is in use. */
 export async function removeOldRecords(db: Database, retention: Retention): Promise<void> {
   for (const { byAge } of HOLDERS) if (byAge) await whileFull(byAge.limit, (limit) => byAge.remove(db, retention, limit));
   await whileFull(ROWS_AT_ONCE, (limit) => removeOldNamedTokens(db, { days: retention.auditDays, limit }));

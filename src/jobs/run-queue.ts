@@ -10,7 +10,7 @@ import type { RunLeases } from '../runs/run-leases.js';
 import type { RunDispatcher } from '../runs/runs.js';
 import { type QueueBackend, QueueWorker, runQueueOf } from './queue-backend.js';
 
-/** Adds the job that serves a run's next claim. One job an epoch: asking twice adds none. */
+/** Adds the job for a run's next claim. There is one job for each epoch, so a second call adds none. */
 export class RunQueue implements RunDispatcher {
   readonly #queues: ReadonlyMap<Environment, Queue>;
   readonly #logger: Logger;
@@ -20,7 +20,7 @@ export class RunQueue implements RunDispatcher {
     this.#logger = logger;
   }
 
-  /** Never throws: a run without a job is found by the sweeper. `delayMs`: not served before. */
+  /** Never throws, since the sweeper finds runs without a job. `delayMs`: time before the job may start. */
   async dispatch(runs: readonly ClaimableRun[], delayMs = 0): Promise<void> {
     try {
       for (const [environment, queue] of this.#queues) {
@@ -34,11 +34,14 @@ export class RunQueue implements RunDispatcher {
         if (jobs.length > 0) await queue.addBulk(jobs);
       }
     } catch (error) {
-      this.#logger.warn({ err: error, run_ids: runs.map(({ id }) => id) }, 'runs could not be queued; the sweeper will');
+      this.#logger.warn(
+        { err: error, run_ids: runs.map(({ id }) => id) },
+        'runs could not be queued; the sweeper will queue them',
+      );
     }
   }
 
-  /** Of one environment, or of all. */
+  /** Waiting jobs of one environment, or of all. */
   async waiting(environment?: Environment): Promise<number> {
     const queues = environment ? [this.#queues.get(environment)!] : [...this.#queues.values()];
     const counts = await Promise.all(queues.map((queue) => queue.getWaitingCount()));
@@ -53,11 +56,11 @@ export class RunQueue implements RunDispatcher {
 /** How long a run keeps its slot while others wait. */
 const SLICE_MS = 5_000;
 /**
- * How long it then steps back. By the queue alone a giant would soon go on, since the queue is short: the runs of a night are made as they are
- * worked on. A giant works the database as a dozen small companies do, so it has a fifth of the time.
+ * How long a run then steps back. Without this, a giant company's run would soon continue, since the queue is short: the runs of a night are
+ * created while workers work on them. A giant loads the database like a dozen small companies, so it gets a fifth of the time.
  */
 const STEP_BACK_MS = 4 * SLICE_MS;
-/** How often a worker looks whether others wait. */
+/** How often a worker checks whether other runs wait. */
 const POLL_MS = 1_000;
 /** How long a stop waits for the pages in flight before it interrupts their requests. */
 const STOP_PATIENCE_MS = 5_000;
@@ -69,17 +72,17 @@ export interface RunWorkerDependencies {
   readonly leases: RunLeases;
   readonly clock: Clock;
   readonly logger: Logger;
-  /** Of each environment's runs. */
+  /** Concurrent runs of each environment. */
   readonly concurrency: number;
 }
 
-/** Works on runs: a slice of one, then its continuation goes to the tail of the queue, a while later, so that no giant starves the rest. */
+/** Works on runs in slices: a run that is not done after its slice returns to the queue with a delay, so that no giant starves the rest. */
 export class RunWorker implements Service {
   readonly name = 'run worker';
   readonly #deps: RunWorkerDependencies;
   readonly #workers: readonly QueueWorker[];
   readonly #poll = new PeriodicTask(POLL_MS, () => this.#look());
-  /** Environments of which runs wait for a slot. */
+  /** Environments whose runs wait for a slot. */
   #othersWait: ReadonlySet<Environment> = new Set();
   #stopping = false;
 
@@ -104,7 +107,7 @@ export class RunWorker implements Service {
 
   async stop(): Promise<void> {
     this.#stopping = true;
-    void this.#poll.stop(); // may be waiting for a queue that is not there
+    void this.#poll.stop(); // it may be waiting for a queue that does not answer
     await Promise.all(this.#workers.map((worker) => worker.stop()));
     await this.#deps.leases.heartbeat.stop();
   }
@@ -125,7 +128,7 @@ export class RunWorker implements Service {
       const counts = await Promise.all(ENVIRONMENTS.map((environment) => this.#deps.queue.waiting(environment)));
       this.#othersWait = new Set(ENVIRONMENTS.filter((_, index) => counts[index]! > 0));
     } catch (error) {
-      this.#deps.logger.debug({ err: error }, 'the queue could not be asked for its length');
+      this.#deps.logger.debug({ err: error }, 'the length of the queue could not be read');
     }
   }
 }

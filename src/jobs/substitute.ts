@@ -17,15 +17,15 @@ interface SubstituteDependencies {
 const LOOK_EVERY_MS = 5_000;
 
 /**
- * A shorter absence is no news: the only worker may be about to be replaced. A worker that dies counts as living for 15 s more, so that people
- * are told within a minute.
+ * A shorter absence is not reported, since the only worker may be about to be replaced. A dead worker counts as living for another 15 s, so
+ * that the report comes within a minute.
  */
 const PATIENCE_MS = 30_000;
 
-/** Deliveries at once, as in a worker. */
+/** Concurrent deliveries, as in a worker. */
 const CONCURRENCY = 8;
 
-/** While no worker lives, this process opens and resolves the issues and delivers the notifications: otherwise nobody would hear of it. */
+/** While no worker lives, this process opens and resolves issues and delivers notifications, so that people learn of it. */
 export class Substitute implements Service {
   readonly name = 'substitute for workers';
   readonly #deps: SubstituteDependencies;
@@ -59,7 +59,10 @@ export class Substitute implements Service {
       await sweepIssues();
       await this.#deliverDue();
     } catch (error) {
-      logger.warn({ err: error }, 'no worker lives, and this process could not do all that it does in their place; trying again');
+      logger.warn(
+        { err: error },
+        'no worker lives, and this process could not do all of the work for issues and notifications; trying again',
+      );
     }
   }
 

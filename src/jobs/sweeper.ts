@@ -8,21 +8,21 @@ import { type QueueBackend, QueueWorker } from './queue-backend.js';
 
 const SWEEPS = 'sweeps';
 
-/** Looks in the database for what is due and puts it before the workers. */
+/** Looks in the database for due work and offers it to the workers. */
 export interface Sweep {
   readonly name: string;
   readonly everyMs: number;
   run(): Promise<void>;
 }
 
-/** How often each worker makes sure that the schedules exist: the queue may have been flushed. */
+/** How often each worker checks that the schedules exist: the queue may have been flushed. */
 const GUARD_MS = 5_000;
-/** How far the next occurrence of a sweep may lie beside its interval: clocks of workers differ, and a worker may be busy. */
+/** How far the next occurrence of a sweep may be outside its interval: clocks of workers differ, and a worker may be busy. */
 const TOLERANCE_MS = 30_000;
 
 /**
- * Runs the sweeps as repeatable jobs: one schedule a sweep, whatever the number of companies and workers, and each
- * occurrence runs in one worker only. What is due is in the database, so a lost occurrence costs one interval.
+ * Runs the sweeps as repeatable jobs: each sweep has one schedule, whatever the number of companies and workers, and each occurrence runs
+ * in one worker only. The database knows which work is due, so a lost occurrence costs one interval.
  */
 export class Sweeper implements Service {
   readonly name = 'sweeper';
@@ -51,9 +51,9 @@ export class Sweeper implements Service {
 
   async stop(): Promise<void> {
     this.#isStopped = true;
-    void this.#guard.stop(); // may be waiting for a queue that is not there
+    void this.#guard.stop(); // it may be waiting for a queue that does not answer
     await this.#worker.stop();
-    // BullMQ never settles what is asked of a closed queue: a start that is under way would hang for ever.
+    // BullMQ never settles a call to a closed queue, so a start that is under way would hang forever.
     await this.#starting?.catch(() => {});
     await this.#queue.close();
   }
@@ -61,28 +61,28 @@ export class Sweeper implements Service {
   async #start(): Promise<void> {
     if (this.#isStopped) return;
     this.#worker.start();
-    // Workers that start together may get into each other's way; the guard looks again soon.
+    // Workers that start together may conflict; the guard checks again soon.
     await this.#schedule().catch((error: unknown) => {
       if (!isPassingTrouble(error)) throw error;
-      this.#logger.debug({ err: error }, 'schedules could not be put; they are looked at again soon');
+      this.#logger.debug({ err: error }, 'schedules could not be written; the next check follows soon');
     });
     this.#guard.start();
   }
 
   /**
-   * Puts only the schedules that are missing or differ: putting a schedule again while its job waits loses that occurrence. And those whose next
-   * occurrence lies where it never should: far in the past if its job was lost, far in the future if the clock of the worker that put it was ahead.
-   * BullMQ would not go on before that occurrence is done.
+   * Writes only schedules that are missing, differ or are stuck: writing a schedule while its job waits loses that occurrence. A schedule is
+   * stuck if its next occurrence is far in the past, because its job was lost, or far in the future, because the clock of the worker that
+   * wrote it was fast. BullMQ would not continue before that occurrence.
    */
   async #schedule(): Promise<void> {
     const known = new Map((await this.#queue.getJobSchedulers()).map((scheduler) => [scheduler.key, scheduler]));
-    // BullMQ goes by the clock of the process.
+    // BullMQ uses the clock of the process.
     const now = systemClock.now();
     for (const { name, everyMs } of this.#sweeps.values()) {
       const found = known.get(name);
       const isStuck = found !== undefined && Math.abs((found.next ?? 0) - now) > everyMs + TOLERANCE_MS;
       if (Number(found?.every) === everyMs && !isStuck) continue;
-      // Otherwise BullMQ goes on from the occurrence that it knows.
+      // Otherwise BullMQ continues from the occurrence that it knows.
       if (isStuck) await this.#queue.removeJobScheduler(name);
       await this.#queue.upsertJobScheduler(name, { every: everyMs }, { name });
     }

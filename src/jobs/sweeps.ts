@@ -30,13 +30,13 @@ interface SweepDependencies {
   readonly dueExports: Pick<DueQueue<never>, 'enqueueDue'> | undefined;
   readonly deliverer: Deliverer;
   readonly retention: Retention;
-  /** Days that a change stays in the feed; undefined = for ever. */
+  /** Days that a change stays in the feed; undefined = forever. */
   readonly changeRetentionDays?: number;
   /** Days that a refresh token stays in quarantine. */
   readonly quarantineRetentionDays: number;
 }
 
-/** Every sweep of a worker. Their intervals bound how late anything is noticed. */
+/** Every sweep of a worker. The interval bounds how late a sweep notices its work. */
 export function sweeps(deps: SweepDependencies): Sweep[] {
   const { db, changeRetentionDays: days, quarantineRetentionDays, runQueue, dueExports } = deps;
   return [
@@ -63,13 +63,13 @@ export function sweeps(deps: SweepDependencies): Sweep[] {
   ];
 }
 
-/** Runs that one sweep makes of those that were asked for: more than workers end until the next, and few enough that a stop need not wait. */
+/** Pending runs that one sweep creates: more than workers finish before the next one, and few enough that a stop need not wait. */
 const REQUESTED_BATCH = 1_000;
-/** Runs that one sweep puts before the workers; the others are still due at the next. */
+/** Runs that one sweep offers to the workers; the others are still due at the next. */
 const BATCH = 500;
-/** Jobs that wait in a large night: nearly every run that nobody has claimed has one of them. */
+/** If this many jobs wait, it is a large night, in which nearly every unclaimed run has a job. */
 const MANY_WAITING = 100;
-/** How often runs without a job are then looked for. */
+/** How often a sweep then looks for runs without a job. */
 const RARELY_MS = 30_000;
 
 /** Runs whose job was lost, whose worker died, or that waited to retry. */

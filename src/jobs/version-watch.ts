@@ -10,11 +10,11 @@ const LOOK_EVERY_MS = 5_000;
 interface VersionWatchDependencies {
   readonly db: Pick<Database, 'pool'>;
   readonly logger: Logger;
-  /** Ends the process in order. */
+  /** Stops the services, then ends the process. */
   readonly endProcess: () => void;
 }
 
-/** Ends a process that works on the queue when a newer version has changed the database so that it cannot go on. Runs go on in newer processes. */
+/** Ends a worker process if a newer version has changed the database incompatibly. Runs continue in newer processes. */
 export class VersionWatch implements Service {
   readonly name = 'version';
   readonly #deps: VersionWatchDependencies;
@@ -38,7 +38,7 @@ export class VersionWatch implements Service {
     try {
       await requireCompatible(db.pool);
     } catch (error) {
-      if (!isMusterError(error, 'process_outdated') || this.#isOutdated) return; // what else keeps it from looking is told elsewhere
+      if (!isMusterError(error, 'process_outdated') || this.#isOutdated) return; // other services report other errors
       this.#isOutdated = true;
       logger.error(`${error.message} This process ends now.`);
       endProcess();

@@ -12,7 +12,7 @@ const BEATS = 12;
 const TICK_MS = 10;
 const NANOSECONDS = 1e9;
 
-/** Says in the database that this process works on the queue, as long as it does. The count of workers and the issue `no_worker` rest on it, nothing else. */
+/** Records in the database that this process works on the queue. Only the count of workers and the issue `no_worker` depend on it. */
 export class WorkerPresence implements Service {
   readonly name = 'worker presence';
   readonly #db: Database;
@@ -20,7 +20,7 @@ export class WorkerPresence implements Service {
   readonly #logger: Logger;
   readonly #beats = new PeriodicTask(BEAT_MS, () => this.#beat());
   readonly #turns = monitorEventLoopDelay({ resolution: TICK_MS });
-  /** For how long the event loop was held up at most before each of the last beats, in seconds. */
+  /** The longest delay of the event loop before each of the last beats, in seconds. */
   #delays: number[] = [];
   #starting: Promise<void> | undefined;
   #isStopped = false;
@@ -52,14 +52,14 @@ export class WorkerPresence implements Service {
   }
 
   async #beat(): Promise<void> {
-    // What has just held up this beat, too, is noted by the next tick.
+    // The delay of this very beat is recorded by the next tick.
     await sleep(2 * TICK_MS);
     this.#delays = [...this.#delays, this.#turns.max / NANOSECONDS].slice(-BEATS);
     this.#turns.reset();
     try {
       await recordWorker(this.#db, { name: this.#worker, eventLoopDelay: Math.max(...this.#delays) });
     } catch (error) {
-      this.#logger.debug({ err: error }, 'the worker could not say that it lives; trying again');
+      this.#logger.debug({ err: error }, 'the worker could not record that it lives; trying again');
     }
   }
 }

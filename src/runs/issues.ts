@@ -16,21 +16,21 @@ interface IssueDependencies {
   /** Unset: nights are not exported. */
   readonly exports?: ExportSettings;
   readonly schedule: Schedule;
-  /** Hours after its last proof from which on a list is late. */
+  /** A list is late once its last proof is older than this. */
   readonly staleAfterHours: number;
   /** By the environments that are configured. */
   readonly providers: ByEnvironment<object>;
   /** This process works on the queue. */
   readonly isWorker: boolean;
-  /** Undefined: nobody is told of anything. */
+  /** Undefined: no notifications are sent. */
   readonly webhook?: object | undefined;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly logger: Logger;
 }
 
-/** At the beginning of a night few runs are under way: at their pace alone it would never end. */
+/** At the beginning of a night few runs are under way, so an estimate from their pace would be far too long. */
 const YOUNG_NIGHT_MS = 30 * 60_000;
-/** Each call looks for what a person should see, and keeps the issues accordingly. */
+/** Each call opens, updates and resolves issues. */
 export function issueSweep({
   db,
   catalogue,

@@ -12,14 +12,14 @@ interface NightlySyncsDependencies {
   readonly logger: Logger;
 }
 
-/** Companies that are due and are looked at together. */
+/** The most due companies handled together. */
 const DUE_BATCH = 500;
-/** Companies that one statement moves: their connections are locked until it has ended. */
+/** The most companies that one statement moves: it locks their connections until it ends. */
 const MOVE_BATCH = 500;
 
 /**
- * Each call asks for the runs of whoever is due by the schedule, and sets their next night. The first call of a process follows the
- * schedule, too: the settings of the process before may have been others.
+ * Each call requests runs of the companies that are due by the schedule, and sets their next sync. The first call of a process also moves
+ * planned syncs to the schedule, which may have changed since the previous process.
  */
 export function nightlySyncs({ db, runs, schedule, logger }: NightlySyncsDependencies): () => Promise<void> {
   let followsSchedule = false;
@@ -37,12 +37,12 @@ async function startDueSyncs(db: Database, runs: Pick<Runs, 'requestAll'>, sched
   for (;;) {
     const due = await findDueSyncs(db, { limit: DUE_BATCH });
     const started = await startSyncs(due, db, runs, schedule);
-    // Of fewer none is left, and where none has begun, the next look would find the same.
+    // A smaller batch was the last one. If no sync has started, the next look would find the same companies.
     if (due.length < DUE_BATCH || started === 0) return;
   }
 }
 
-/** Returns how many are not due any more. */
+/** Returns how many companies are no longer due. */
 async function startSyncs(
   due: Awaited<ReturnType<typeof findDueSyncs>>,
   db: Database,
@@ -50,10 +50,10 @@ async function startSyncs(
   schedule: Schedule,
 ): Promise<number> {
   if (!due[0]) return 0;
-  // By the clock by which they are due: a clock behind it would give the same night again.
+  // The database's clock decided that they are due: a clock that is slower would give the same night again.
   const nextSyncOf = nextSyncsAfter(schedule, due[0].now.getTime());
-  // Companies that somebody else has locked just now are still due the next time.
   const dated = due.filter(({ nextSyncAt }) => nextSyncAt !== null);
+  // A company that another worker has locked is missed, and is still due at the next look.
   const { missed } = await runs.requestAll(dated, { trigger: 'nightly', mode: 'full', nextSyncOf });
   for (const { environment, companyId } of due.filter(({ nextSyncAt }) => nextSyncAt === null)) {
     await setFirstSync(db, { environment, companyId, at: nextSyncOf({ environment, companyId }) });
@@ -62,11 +62,11 @@ async function startSyncs(
 }
 
 /**
- * Moves the next sync of every company to when the schedule has it: it was set under another schedule where the settings have
- * changed since. A sync that is due stays, or that night would be lost. Returns how many were moved.
+ * Moves the next sync of every company to its time in the schedule, which may have changed since it was set. A sync that is already due
+ * stays, or that night would be lost. Returns how many were moved.
  */
 export async function followSchedule(db: Database, schedule: Schedule): Promise<number> {
-  // By the database's clock, which says what is due: by a clock that is ahead of it, a sync that is about to begin would be put off.
+  // The database's clock decides what is due: with a clock that is faster, a sync that is about to begin would be put off.
   const planned = await findPlannedSyncs(db);
   if (!planned[0]) return 0;
   const nextOf = nextSyncsAfter(schedule, planned[0].now.getTime());

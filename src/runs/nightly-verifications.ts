@@ -12,15 +12,15 @@ interface NightlyVerificationsDependencies {
   readonly db: Database;
   readonly runs: Pick<Runs, 'requestVerification'>;
   readonly schedule: Schedule;
-  /** Of the active companies, each night; undefined: nobody is verified by night. */
+  /** The share of active companies verified each night; undefined: none. */
   readonly share: number | undefined;
   readonly clock: Pick<Clock, 'now'>;
   readonly logger: Logger;
 }
 
 /**
- * Each call asks for second readings of the companies whose turn it is this night, as soon as their sync of the night has ended. PostgreSQL keeps
- * the turns: nobody has a second one before all had one. A turn that is lost to a crash between the request and its note is had twice.
+ * Each call requests verification reads of the companies whose turn it is this night, as soon as their nightly sync has ended. PostgreSQL
+ * keeps the turns: no company has a second turn before all have had one. After a crash between request and record, a turn is repeated.
  */
 export function nightlyVerifications({ db, runs, schedule, share, clock, logger }: NightlyVerificationsDependencies) {
   return async (): Promise<void> => {
@@ -31,9 +31,9 @@ export function nightlyVerifications({ db, runs, schedule, share, clock, logger 
         try {
           await runs.requestVerification({ company, trigger: 'nightly_verify' });
         } catch (error) {
-          // Paused, removed or without authorization since a moment ago: others have their turn.
+          // The company was paused, was removed or lost its authorization a moment ago: its turn is over.
           if (!isMusterError(error)) throw error;
-          logger.debug({ err: error }, 'a second reading could not be asked for');
+          logger.debug({ err: error }, 'a verification read could not be requested');
         }
         await recordVerifyTurns(db, { companies: [company] });
       }

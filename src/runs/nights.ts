@@ -24,9 +24,9 @@ interface NightDependencies {
 }
 
 /**
- * Each call counts the nights that have begun since the last one, and those that were not over then. A night keeps the beginning with which it
- * was counted first, whatever becomes of the schedule. Oldest first, so that a sweep that dies leaves none out: the next one goes on behind
- * the newest that was counted. Then writes down what is to be exported of those that are over.
+ * Each call counts the nights that have begun since the last call, and the nights that were not over then. A night keeps the beginning
+ * with which it was counted first, even if the schedule changes. It counts the oldest first, so that a sweep that dies leaves none out: the
+ * next one continues after the newest counted night. Then it schedules the exports of the nights that are over.
  */
 export function nightSweep({ db, catalogue, schedule, exports, clock }: NightDependencies): () => Promise<void> {
   return limitDutyCycle(clock, async () => {
@@ -44,7 +44,7 @@ export function nightSweep({ db, catalogue, schedule, exports, clock }: NightDep
   });
 }
 
-/** Behind the newest night that was counted; of an installation without one, from its first run on. */
+/** The nights after the newest counted one; in an installation without one, the nights since its first run. */
 async function findNewNights(db: Database, schedule: Schedule, now: number): Promise<NightStart[]> {
   const newest = await findNewestNight(db);
   const firstRun = newest ? undefined : await findFirstRunTime(db, { days: MOST_NIGHTS });

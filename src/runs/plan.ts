@@ -4,17 +4,16 @@ import type { EarlierWalk } from '../db/tables/walks.js';
 export interface PlanInput {
   readonly catalogue: Catalogue;
   readonly mode: 'resume' | 'full';
-  /** The resources that were asked for; undefined = all. */
+  /** The requested resources; undefined = all. */
   readonly resources?: readonly string[];
-  /** Walks of the company's last run; empty when there was none, or when it is too long ago to go on from. */
+  /** Walks of the company's last run; empty if there was none, or if it is too old to continue. */
   readonly lastWalks: readonly Pick<EarlierWalk, 'id' | 'resource' | 'succeeded'>[];
 }
 
 /**
- * The walks of a new run, in catalogue order. `resume` goes on with the walks that the last run left unfinished, walks the lists that it
- * did not have, and passes over the lists that it completed; when it left nothing unfinished, or in mode `full`, every list is walked
- * from the start. So a list that fails again and again keeps no other list waiting. `continues` names the walk whose checkpoint a new
- * one takes over.
+ * The walks of a new run, in catalogue order. If the last run left walks unfinished, `resume` continues them, walks the lists that it did
+ * not have, and skips the lists that it completed. Otherwise, and in mode `full`, every list is walked from the start. A list that fails
+ * again and again therefore keeps no other list waiting. `continues` names the walk whose checkpoint the new walk takes over.
  */
 export function planWalks({ catalogue, mode, resources, lastWalks }: PlanInput): { resource: string; continues?: string }[] {
   const wanted = catalogue.endpoints.map(({ resource }) => resource).filter((resource) => resources?.includes(resource) ?? true);

@@ -29,23 +29,22 @@ export interface ExecutorDependencies extends SecondReaderDependencies {
   readonly catalogue: Catalogue;
   readonly store: WalkStore;
   readonly tokensOf: (company: CompanyKey) => TokenSource;
-  /** Throws `environment_not_configured`. */
-  /** `base`: a further host of that environment's API. */
+  /** `base`: a further host of that environment's API. Throws `environment_not_configured`. */
   readonly apiOf: (environment: Environment, base?: string) => Pick<ApiClient, 'request' | 'baseUrl'>;
   readonly clock: Clock;
-  /** What all walks of this process share. */
+  /** All walks of this process share it. */
   readonly answers: ResponseMemory;
   readonly logger: Logger;
 }
 
-/** Workers that a run may take along, one after the other, without a page that was committed. */
+/** The run fails after this many workers in a row have died on it without committing a page. */
 const MOST_DEATHS = 3;
 
-/** One attempt at a run: what all its walks share. */
+/** One attempt at a run, shared by its walks. */
 interface Attempt {
   readonly leased: LeasedRun;
   readonly tokens: TokenSource;
-  /** The company's own record on its way: asked for beside the first page, and there before any page is committed. */
+  /** Resolves once the company's own record is mirrored. It is requested together with the first page; no page is committed before. */
   readonly record: Promise<void>;
   readonly shouldYield: () => boolean;
   readonly log: Logger;
@@ -53,11 +52,11 @@ interface Attempt {
 
 type WalkEnd = 'succeeded' | 'yielded' | WalkFailure;
 
-/** Works on one claimed run: its walks in order, from their checkpoints, until the end or until it must yield. */
+/** Works on a claimed run: its walks in order, from their checkpoints, until the end or until it must yield. */
 export class RunExecutor {
   readonly #deps: ExecutorDependencies;
   readonly #secondReader: SecondReader;
-  /** Walks that this process itself left for later: going on with them is no resumption that a person wants to hear of. */
+  /** Walks that this process itself has interrupted. Continuing them is not reported to people as a resumption. */
   readonly #parked = new Set<string>();
 
   constructor(deps: ExecutorDependencies) {
@@ -65,7 +64,7 @@ export class RunExecutor {
     this.#secondReader = new SecondReader(deps);
   }
 
-  /** Returns `continue` when the run was released and has more to do; `over` when it ended, waits to retry, or was lost. */
+  /** Returns `continue` if the run was released and has more to do; `over` if it ended, waits to retry, or was lost. */
   async execute(leased: LeasedRun, shouldYield: () => boolean): Promise<'continue' | 'over'> {
     const { run } = leased;
     const { db, logger } = this.#deps;
@@ -78,17 +77,17 @@ export class RunExecutor {
         return 'over';
       }
       if (run.deaths >= MOST_DEATHS) {
-        const message = `${run.deaths} workers in a row were lost while they worked on this run, and committed no page: mostly an answer that takes more memory than they have.`;
+        const message = `${run.deaths} workers in a row were lost while they worked on this run, and committed no page. The usual cause is a response that takes more memory than they have.`;
         log.error(`run failed: worker_died`);
         await finishRun(db, run, 'failed', { code: 'worker_died', message });
         return 'over';
       }
       const tokens = this.#deps.tokensOf(run.company);
       const { walks } = run;
-      // A second reading is of the lists alone.
+      // A verification read does not read the company's record.
       const isBegun = run.kind === 'verify' || walks[0]?.position !== 0 || walks[0].pages > 0;
       if (!isBegun) record = this.#mirrorCompanyRecord(run, tokens, AbortSignal.any([leased.signal, over.signal]), log);
-      // Its failure is seen by whoever waits for it.
+      // The walks that await it see its failure.
       record.catch(() => {});
       const failures: WalkFailure[] = [];
       for (const walk of walks) {
@@ -110,8 +109,8 @@ export class RunExecutor {
       over.abort();
       await record.catch(() => {});
       return this.#interrupted(leased, error, log).catch((failure: unknown) => {
-        // The claim lapses by itself: nobody says any more that this worker works on the run.
-        log.warn({ err: failure }, 'the run could not be let go of; it is taken up again once its claim has lapsed');
+        // The claim lapses by itself, since its lease is no longer renewed.
+        log.warn({ err: failure }, 'the run could not be released; another claim follows once this one has lapsed');
         return 'over';
       });
     }
@@ -126,7 +125,7 @@ export class RunExecutor {
       if (!endpoint)
         throw new MusterError(
           'unknown_resource',
-          `The catalogue has no list ${resource} any more: put it back, or ask for a new run.`,
+          `The catalogue no longer has the list ${resource}: put it back, or request a new run.`,
         );
       const { environment, companyId } = run.company;
       const api = withRecord(apiOf(environment, endpoint.base), requesterOf(run), record);
@@ -143,10 +142,7 @@ export class RunExecutor {
       if (opened.etags.isFalse) log.warn({ resource }, falseEtags(opened.list));
       const { overruled } = opened;
       if (overruled)
-        log.info(
-          { resource, member: overruled.member },
-          'its last page says that more follows, which its total or its own words overrule',
-        );
+        log.info({ resource, member: overruled.member }, 'the last page says that more follows, but its total says otherwise');
       if (typeof end === 'object')
         log.info({ resource, service_says: end.serviceSays }, `the company does not have ${resource}: unavailable`);
       return end === 'yielded' ? 'yielded' : 'succeeded';
@@ -159,7 +155,7 @@ export class RunExecutor {
     }
   }
 
-  /** The company's own record. The lists matter more: a service that does not give it fails no run. */
+  /** Mirrors the company's own record. The lists matter more: a service that does not give the record fails no run. */
   async #mirrorCompanyRecord(run: ClaimedRun, tokens: TokenSource, signal: AbortSignal, log: Logger): Promise<void> {
     const { company } = run;
     try {
@@ -212,7 +208,7 @@ export class RunExecutor {
   }
 }
 
-/** Ends the run; its walks that have not succeeded end with it. Returns whether it did: see endRun. */
+/** Ends the run and its walks that have not succeeded. Returns whether it did: see endRun. */
 export async function finishRun(
   db: Database,
   { id, epoch, kind }: Pick<ClaimedRun, 'id' | 'epoch' | 'kind'>,
@@ -223,7 +219,7 @@ export async function finishRun(
   return endRun(db, { id, epoch, status, error, news });
 }
 
-/** Answers are there once the company's record is, too. */
+/** An API whose responses resolve only once the company's record is mirrored. */
 function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, requester: Requester, record: Promise<void>): typeof api {
   return {
     baseUrl: api.baseUrl,
@@ -231,7 +227,7 @@ function withRecord(api: ReturnType<ExecutorDependencies['apiOf']>, requester: R
   };
 }
 
-/** A person waits for what was not asked for by the schedule, or for many companies at once. */
+/** A run is urgent, since a person waits for it, unless the schedule or a request for many companies has made it. */
 function requesterOf({ company, trigger }: ClaimedRun): Requester {
   return { company: company.companyId, urgent: trigger !== 'nightly' && trigger !== 'resync' && trigger !== 'nightly_verify' };
 }

@@ -1,8 +1,8 @@
-// The consequences of the failures of a run's walks:
+// The kinds of failures of a run's walks, and their consequences:
 //
-//   ends the run    the whole company has the trouble: its next list would only repeat it
-//   may pass        the run waits and tries again from its checkpoints, until no delay is left; then it fails with the cause
-//   stays           the run fails at once, after its other lists were walked
+//   ends the run    it concerns the whole company, so the next list would only repeat it
+//   may pass        the run waits and retries from its checkpoints, until no delay is left; then it fails
+//   stays           the run fails without a retry, after its other lists were walked
 import { type ErrorView, isMusterError } from '../core/errors.js';
 import { ServiceError } from '../http/service-error.js';
 import type { OpenWalk } from '../walks/open-walk.js';
@@ -14,27 +14,25 @@ export interface WalkFailure {
   readonly mayPass: boolean;
 }
 
-/**
- * Delays before each new attempt of a run that failed. Their sum is how long an outage may last before a run is given
- * up: the next nightly run starts anew anyway.
- */
+/** Delays before each retry of a run. Their sum is how long an outage may last before a run fails; the next nightly run starts afresh. */
 const RETRY_DELAYS_SECONDS = [10, 20, 30, 60, 120, 300, 600, 1_800];
-/** The longest that a service is left alone because it asked for it, and that a list is for which it refused a request: firewalls say a day for a blocked one. */
+/** The longest Retry-After that a run obeys. */
 const LONGEST_RETRY_AFTER_SECONDS = 86_400;
+/** The longest Retry-After obeyed after a refusal: firewalls ask for a day after blocking a request. */
 const LONGEST_AFTER_REFUSAL_SECONDS = 1_800;
 
-/** Refusals, and answers of another kind than a list gives, which a list that was read before gives for a time only, as far as anybody can know. */
+/** Errors that are taken for passing ones in a list that was read before. */
 const REFUSALS = ['service_refused', 'malformed_envelope'] as const;
 
-/** Errors that concern the whole company: going on with its next list would only repeat them. */
+/** Whether the error concerns the whole company, so that its next list would only repeat it. */
 export function endsTheRun(error: unknown): boolean {
   const codes = ['reauthorization_required', 'access_token_refused', 'company_not_found', 'fenced'] as const;
   return codes.some((code) => isMusterError(error, code));
 }
 
 /**
- * Whether another attempt may fare better: later, or in a worker that has the settings which this one lacks. What is no JSON is no answer of the
- * API. `walk`: the one that failed, where it was opened.
+ * Whether another attempt may succeed: later, or in a worker with settings that this one lacks. A response that is not JSON came from a
+ * gateway, not from the API. `walk`: the failed walk, if it was opened.
  */
 export function mayPass(error: unknown, walk?: Pick<OpenWalk, 'wasRead'>): boolean {
   if (!isMusterError(error) || error.retryable) return true;
@@ -42,31 +40,31 @@ export function mayPass(error: unknown, walk?: Pick<OpenWalk, 'wasRead'>): boole
   return walk?.wasRead === true && REFUSALS.some((code) => isMusterError(error, code));
 }
 
-/** Seconds until another attempt, not before the service asked for it; undefined when none is worth it, or none is left. */
+/** Seconds until the next attempt, not before the Retry-After of the service; undefined if no attempt is worth it, or none is left. */
 export function retryDelay(attempts: number, failures: readonly Pick<WalkFailure, 'error' | 'mayPass'>[]): number | undefined {
   const passing = failures.filter((failure) => failure.mayPass);
   const delay = RETRY_DELAYS_SECONDS[attempts];
   if (passing.length === 0 || delay === undefined) return undefined;
-  return Math.max(delay, ...passing.map(({ error }) => askedSeconds(error)));
+  return Math.max(delay, ...passing.map(({ error }) => retryAfterSeconds(error)));
 }
 
-/** Seconds for which the service asked to be left alone, as far as it is. */
-function askedSeconds(error: unknown): number {
+/** The Retry-After of the service, within the limits. */
+function retryAfterSeconds(error: unknown): number {
   if (!(error instanceof ServiceError)) return 0;
   const longest = error.code === 'service_refused' ? LONGEST_AFTER_REFUSAL_SECONDS : LONGEST_RETRY_AFTER_SECONDS;
   return Math.min(longest, Math.ceil((error.retryAfterMs ?? 0) / 1_000));
 }
 
-/** Errors to which the same checkpoint would only lead again. */
+/** Whether the same checkpoint would only lead to this error again. */
 export function leadsNowhere(error: unknown): boolean {
   const codes = ['page_token_loop', 'page_token_expired', 'pager_misdeclared'] as const;
   return codes.some((code) => isMusterError(error, code));
 }
 
-/** Lists that are named in the error of a run; the run's walks say the rest. */
+/** The most lists named in the error of a run. */
 const MOST_NAMED = 5;
 
-/** The error of a run some of whose lists failed. */
+/** The error of a run with failed lists. */
 export function walksFailed(failures: readonly WalkFailure[]): ErrorView {
   const named = failures.slice(0, MOST_NAMED).map(({ resource, error }) => `${resource} (${viewError(error).code})`);
   const more = failures.length > MOST_NAMED ? ` and ${failures.length - MOST_NAMED} more` : '';

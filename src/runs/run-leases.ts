@@ -3,7 +3,6 @@ import type { Database } from '../db/connection/database.js';
 import { type ClaimedRun, claimRun, renewClaims } from '../db/tables/runs.js';
 import type { Logger } from '../observability/logger.js';
 
-/** Why work on a leased run was interrupted. */
 export type Interruption = 'cancelled' | 'paused' | 'lost' | 'stopping';
 
 /** A claimed run while this process works on it. */
@@ -24,12 +23,12 @@ export class LeasedRun {
   }
 }
 
-/** A third of the time after which a claim lapses: two beats may be late before anybody takes the run. */
+/** A third of the time after which a claim lapses: two beats may be late before another worker takes the run. */
 const HEARTBEAT_MS = 1_500;
 
 /**
- * Who works on which run. PostgreSQL decides, by its own clock; the queue only says when to try. A lease is a claim in the database
- * that this process keeps alive while it works; the work is told when its run was cancelled, paused or taken over.
+ * The runs that this process works on. PostgreSQL decides which worker has a run, by its own clock; the queue only says when to try. A lease
+ * is a claim in the database that this process renews while it works. It is interrupted if its run is cancelled, paused or taken over.
  */
 export class RunLeases {
   readonly #db: Database;
@@ -45,11 +44,11 @@ export class RunLeases {
     this.#logger = logger;
   }
 
-  /** Claims the run and works on it. Undefined when the run cannot be claimed. */
+  /** Claims the run and works on it. Undefined if the run cannot be claimed. */
   async work<T>(id: string, work: (leased: LeasedRun) => Promise<T>): Promise<T | undefined> {
     const run = await claimRun(this.#db, { id, worker: this.#worker });
     if (!run) return undefined;
-    // This process itself may have been frozen for so long that its own claim lapsed.
+    // If this process was frozen for long, its own earlier claim of the run has lapsed.
     this.#leases.get(id)?.interrupt('lost');
     const lease = new LeasedRun(run);
     this.#leases.set(id, lease);

@@ -23,20 +23,20 @@ import { CHECKPOINT_MAX_AGE_MS } from '../walks/walk-checkpoint.js';
 import { planWalks } from './plan.js';
 import { nextSyncsAfter, type Schedule } from './schedule.js';
 
-/** The run that is asked for, of every company alike. */
+/** The requested run, the same for every company. */
 export interface RunOptions {
   readonly trigger: SyncTrigger;
-  /** `resume` unless said. */
+  /** Default: `resume`. */
   readonly mode?: RunMode;
-  /** All of the catalogue unless said. */
+  /** Default: all lists of the catalogue. */
   readonly resources?: readonly string[];
-  /** Only companies that are due, and when they are again. Unless said, that is set only where it never was. */
+  /** Restricts the request to due companies, and gives their next sync. Default: the next sync is set only if it never was. */
   readonly nextSyncOf?: (company: CompanyKey) => Date;
-  /** Only companies for which a request for many waits, which is thereby done. */
+  /** Restricts the request to companies with a pending run request, which it takes. */
   readonly onlyRequested?: boolean;
 }
 
-/** Triggers of a person, who may have mended what refreshes were put off for. */
+/** Triggers by a person, who may have fixed the cause for which refreshes were put off. */
 const ASKED_FOR: ReadonlySet<SyncTrigger> = new Set(['manual', 'resync']);
 
 interface RequestDependencies {
@@ -46,17 +46,17 @@ interface RequestDependencies {
   readonly now: number;
 }
 
-/** What became of a request, by company (keyText). */
-export type RequestAnswers = ReadonlyMap<string, ClaimableRun | MusterError>;
+/** The outcome of a request by company (keyText). */
+export type RequestOutcomes = ReadonlyMap<string, ClaimableRun | MusterError>;
 
 /**
- * The queued or running run of each company, or a new one; one that waits to retry starts now, and where the schedule asks it ends, since it would walk
- * only what it has left: a new one walks every list. For a company that cannot be synced, the
- * error that says why: company_paused, reauthorization_required. A company that is gone, not due or not requested has no answer, and with
- * `skipLocked` neither has one whose connection somebody else has locked just now: who asks for many waits for nobody.
+ * Returns the queued or running run of each company, or a new one. A run that waits to retry starts now. If the schedule asks, such a run
+ * ends, since it would walk only its unfinished lists: a new run walks every list. For a company that cannot be synced, it returns the
+ * error: company_paused, reauthorization_required. A company that is gone, not due or not requested has no outcome. With `skipLocked`, a
+ * company whose connection another transaction has locked has none either, so that a request for many companies never waits.
  *
- * Many companies take the same few statements as one, by the same texts: each new text is planned anew. Their connections are locked
- * until the transaction ends, so that one request at a time decides whether a run is added.
+ * Many companies take the same few statements as one, with the same texts, since PostgreSQL plans each new text. The connections stay
+ * locked until the transaction ends, so that one request at a time decides whether to add a run.
  */
 export async function requestRuns(
   tx: Transaction,
@@ -64,7 +64,7 @@ export async function requestRuns(
   options: RunOptions,
   deps: RequestDependencies,
   { skipLocked = false } = {},
-): Promise<RequestAnswers> {
+): Promise<RequestOutcomes> {
   const locked = await lockConnections(tx, { companies, onlyDue: options.nextSyncOf !== undefined, skipLocked });
   const connections = options.onlyRequested ? await takeRequested(tx, companies, locked) : locked;
   const syncable = connections.filter(({ status }) => status === 'active');
@@ -90,8 +90,8 @@ export async function requestRuns(
 }
 
 /**
- * The connections whose requests wait still: another worker may have made the run before the lock was ours. By a statement behind the lock,
- * which sees what was committed until then.
+ * Takes the requests that are still pending, since another worker may have made the run before this one got the lock. This must be a
+ * statement after the lock, so that it sees everything committed until then.
  */
 async function takeRequested(
   tx: Transaction,
@@ -107,7 +107,7 @@ async function takeRequested(
 async function createRuns(
   tx: Transaction,
   companies: readonly LockedConnection[],
-  /** Runs that ended, with walks that may be gone on from. */
+  /** Ended runs whose walks may be continued. */
   unfinished: readonly LastRun[],
   { trigger, mode = 'resume', resources }: RunOptions,
   { catalogue }: RequestDependencies,
@@ -118,7 +118,7 @@ async function createRuns(
   const planned = runs.flatMap(({ id: runId, environment, companyId }) => {
     const earlier = lastWalks.filter((walk) => keyText(walk) === keyText({ environment, companyId }));
     const walks = planWalks({ catalogue, mode, lastWalks: earlier, ...(resources && { resources }) });
-    // A run in whose place this one walks every list leaves its checkpoints to it.
+    // A run that replaces a waiting one walks every list, and takes over its checkpoints.
     const continues = (resource: string) => earlier.find((walk) => walk.resource === resource && !walk.succeeded)?.id;
     return walks.map(({ resource }, position) => ({
       resource,
@@ -138,8 +138,8 @@ async function createRuns(
 }
 
 /**
- * The company's queued or running second reading, or a new one of these resources: at once or, where the company is being synced, behind
- * that. Undefined for a company that is gone; the error that says why where it cannot be asked for.
+ * Returns the company's queued or running verification read, or a new one of these resources, which begins once no sync is under way.
+ * Undefined for a company that is gone; the error for a company that cannot be read.
  */
 export async function requestVerification(
   tx: Transaction,
@@ -166,16 +166,16 @@ export async function requestVerification(
   return run;
 }
 
-/** The lists that the company has, as far as is known: there is nothing to hold a list against that is not there. */
+/** The lists of the company without the unavailable ones, which have no mirror to compare with. */
 async function availableLists(tx: Transaction, company: CompanyKey, { endpoints }: Catalogue): Promise<string[]> {
   const unavailable = await findUnavailable(tx, company);
   return endpoints.map(({ resource }) => resource).filter((resource) => !unavailable.includes(resource));
 }
 
-/** Whether the walks of a company's last run may be gone on from: of a run that succeeded, nothing is left to do. */
+/** Whether the walks of a company's last run may be continued. A run that succeeded has none to continue. */
 function mayGoOnFrom(run: LastRun, companies: readonly LockedConnection[], now: number): boolean {
   const since = companies.find((company) => keyText(company) === keyText(run))?.createdAt;
-  // What was before a company was removed is gone.
+  // Checkpoints from before the company was removed are gone.
   if (run.status === 'succeeded' || since === undefined || run.createdAt < since) return false;
   return run.finishedAt !== null && run.finishedAt.getTime() >= now - CHECKPOINT_MAX_AGE_MS;
 }

@@ -9,10 +9,10 @@ import { findRuns, listRuns, type RunFilter, type ShownRun } from '../db/tables/
 import { findRunRequests, insertRunRequests } from '../db/tables/run-requests.js';
 import { type ClaimableRun, cancelRun, findRun, type RunRow, type VerifyTrigger } from '../db/tables/runs.js';
 import { requireOurs } from '../oauth/installation.js';
-import { type RequestAnswers, type RunOptions, requestRuns, requestVerification } from './run-requests.js';
+import { type RequestOutcomes, type RunOptions, requestRuns, requestVerification } from './run-requests.js';
 import type { Schedule } from './schedule.js';
 
-/** Puts runs before the workers. Losing the call loses nothing: the sweeper finds the runs again. */
+/** Offers runs to the workers. A lost call loses nothing: the sweeper finds the runs again. */
 export interface RunDispatcher {
   dispatch(runs: readonly ClaimableRun[]): Promise<void>;
 }
@@ -25,12 +25,12 @@ interface RunsDependencies {
   readonly dispatcher: RunDispatcher;
 }
 
-/** Companies for which runs are asked for in one transaction, which locks their connections: meanwhile no walk of theirs is opened. */
+/** The most companies of one transaction. It locks their connections, so that none of their walks is opened in that time. */
 const BATCH = 50;
-/** Runs that a request for many makes itself: all of a small fleet's, in a part of a second. */
+/** The runs that a request for many creates itself: all runs of a small fleet, within a second. */
 const MADE_AT_ONCE = 250;
 
-/** Asks for runs and reads them. The run's row is the intent; the queue only carries its id. */
+/** Requests runs and reads them. The run's row is the intent; the queue only carries its id. */
 export class Runs {
   readonly #deps: RunsDependencies;
 
@@ -39,23 +39,20 @@ export class Runs {
   }
 
   /**
-   * The company's queued or running run, or a new one. One that waits to retry starts now.
+   * Returns the company's queued or running run, or a new one. A run that waits to retry starts now.
    * Throws company_not_found, company_paused, reauthorization_required, unknown_resource, database_copied, installation_detached.
    */
   async request({ company, ...options }: RunOptions & { readonly company: CompanyKey }): Promise<RunRow> {
     this.#requireKnown(options.resources);
     await requireOurs(this.#deps.db);
-    const answer = (await this.#ask([company], options)).get(keyText(company)) ?? companyNotFound(company);
-    if (answer instanceof MusterError) throw answer;
-    const run = await this.find(answer.id);
-    if (!run) throw companyNotFound(company); // removed just now
-    return run;
+    const outcome = (await this.#request([company], options)).get(keyText(company));
+    return this.#runOf(company, outcome);
   }
 
   /**
-   * The same for many companies, a few statements for fifty of them. Companies that cannot be synced are passed over. `missed` are
-   * companies that somebody else has locked just now, or that are gone: no run was asked for. One that fails keeps no other from its
-   * run: rejects once all have been asked, but at once where the database is away.
+   * Requests runs of many companies, with a few statements for fifty of them, and skips companies that cannot be synced. `missed` are the
+   * companies that another transaction has locked, or that are gone: no run was requested. A company that fails keeps no other from its
+   * run: the call rejects once all were tried, but at once if the database is away.
    */
   async requestAll(companies: readonly CompanyKey[], options: RunOptions): Promise<{ missed: readonly CompanyKey[] }> {
     const missed: CompanyKey[] = [];
@@ -64,8 +61,8 @@ export class Runs {
     for (let start = 0; start < companies.length; start += BATCH) batches.push(companies.slice(start, start + BATCH));
     for (const batch of batches) {
       try {
-        const answers = await this.#ask(batch, options, { skipLocked: true });
-        missed.push(...batch.filter((company) => !answers.has(keyText(company))));
+        const outcomes = await this.#request(batch, options, { skipLocked: true });
+        missed.push(...batch.filter((company) => !outcomes.has(keyText(company))));
       } catch (error) {
         if (isMusterError(error)) throw error;
         if (batch.length === 1) failures.push(error);
@@ -77,9 +74,9 @@ export class Runs {
   }
 
   /**
-   * Asks for a run of every active company, or of those whose last run failed, and returns how many they are. One statement writes the
-   * request down, for any number; some runs are made at once, the others by the sweep, whatever becomes of this process. Rejects where one
-   * of these cannot be made, though the request stands.
+   * Requests a run of every active company, or of every company whose last run failed, and returns their number. One statement stores the
+   * request for any number of companies; some runs are created at once, the others by the sweep, even if this process dies. Rejects if one
+   * of the first runs cannot be created, although the request is stored.
    */
   async requestMany({ status, environment }: { status?: 'failed'; environment?: Environment }): Promise<number> {
     await requireOurs(this.#deps.db);
@@ -89,8 +86,8 @@ export class Runs {
   }
 
   /**
-   * Makes the runs that requests for many have asked for, of at most `limit` companies. The request for a company that is paused, must
-   * authorize again or is gone comes to nothing; for one that somebody else has locked just now it waits for the next call.
+   * Creates the pending runs of at most `limit` companies. The request for a company that is paused, must authorize again or is gone is
+   * dropped; the request for a company that another transaction has locked waits for the next call.
    */
   async makeRequested({ limit }: { limit: number }): Promise<void> {
     const companies = await findRunRequests(this.#deps.db, { limit });
@@ -98,8 +95,8 @@ export class Runs {
   }
 
   /**
-   * The company's queued or running second reading, or a new one, which begins once no sync of the company is queued or running. Throws what
-   * `request` does.
+   * Returns the company's queued or running verification read, or a new one, which begins once no sync of the company is queued or running.
+   * Throws what `request` does.
    */
   async requestVerification({
     company,
@@ -112,12 +109,16 @@ export class Runs {
     const { db, catalogue, dispatcher } = this.#deps;
     this.#requireKnown(options.resources);
     await requireOurs(db);
-    const answer =
-      (await inTransaction(db, (tx) => requestVerification(tx, company, options, { catalogue }))) ?? companyNotFound(company);
-    if (answer instanceof MusterError) throw answer;
-    await dispatcher.dispatch([answer]);
-    const run = await this.find(answer.id);
-    if (!run) throw companyNotFound(company); // removed just now
+    const outcome = await inTransaction(db, (tx) => requestVerification(tx, company, options, { catalogue }));
+    if (outcome && isRun(outcome)) await dispatcher.dispatch([outcome]);
+    return this.#runOf(company, outcome);
+  }
+
+  /** The run of an outcome. Throws its error, and company_not_found if there is no outcome or the run was removed just now. */
+  async #runOf(company: CompanyKey, outcome: ClaimableRun | MusterError | undefined): Promise<RunRow> {
+    if (outcome instanceof MusterError) throw outcome;
+    const run = outcome && (await this.find(outcome.id));
+    if (!run) throw companyNotFound(company);
     return run;
   }
 
@@ -125,17 +126,17 @@ export class Runs {
     return findRun(this.#deps.db, { id });
   }
 
-  /** In any order, and without the ones that are not there. */
+  /** In any order, without the runs that do not exist. */
   findAll(ids: readonly string[]): Promise<ShownRun[]> {
     return findRuns(this.#deps.db, { ids });
   }
 
-  /** Newest first. Throws `invalid_request` for a cursor that no answer gave. */
+  /** Newest first. Throws `invalid_request` for a cursor that no response gave. */
   list(filter: RunFilter): Promise<Page<ShownRun>> {
     return listRuns(this.#deps.db, filter);
   }
 
-  /** A queued run ends at once; a running one stops before its next page. Ended runs stay as they are. Throws run_not_found. */
+  /** A queued run ends at once, a running run before its next page; an ended run stays as it is. Throws run_not_found. */
   async cancel(id: string): Promise<RunRow> {
     await cancelRun(this.#deps.db, { id });
     const run = await this.find(id);
@@ -151,15 +152,19 @@ export class Runs {
     throw new MusterError('unknown_resource', `No such resource in the catalogue: ${unknown.join(', ')}. There are: ${known}.`);
   }
 
-  async #ask(companies: readonly CompanyKey[], options: RunOptions, locking?: { skipLocked: boolean }): Promise<RequestAnswers> {
+  async #request(
+    companies: readonly CompanyKey[],
+    options: RunOptions,
+    locking?: { skipLocked: boolean },
+  ): Promise<RequestOutcomes> {
     const { db, catalogue, schedule, clock, dispatcher } = this.#deps;
     const deps = { catalogue, schedule, now: clock.now() };
-    const answers = await inTransaction(db, (tx) => requestRuns(tx, companies, options, deps, locking));
-    await dispatcher.dispatch([...answers.values()].filter(isRun));
-    return answers;
+    const outcomes = await inTransaction(db, (tx) => requestRuns(tx, companies, options, deps, locking));
+    await dispatcher.dispatch([...outcomes.values()].filter(isRun));
+    return outcomes;
   }
 }
 
-function isRun(answer: ClaimableRun | MusterError): answer is ClaimableRun {
-  return !(answer instanceof MusterError);
+function isRun(outcome: ClaimableRun | MusterError): outcome is ClaimableRun {
+  return !(outcome instanceof MusterError);
 }

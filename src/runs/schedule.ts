@@ -2,20 +2,20 @@ import { createHash } from 'node:crypto';
 import { CronExpressionParser } from 'cron-parser';
 import { type CompanyKey, describeCompany } from '../core/company.js';
 
-/** When companies are synced: a cron expression in a time zone, and the window over which companies are spread. */
+/** When companies are synced: a cron expression in a time zone, and a window that starts then, over which companies are spread. */
 export interface Schedule {
   readonly cron: string;
   readonly timezone: string;
   readonly spreadMinutes: number;
 }
 
-/** More than clocks are ever put forward or back at once. */
+/** Longer than any change of the clocks. */
 const CLOCK_CHANGE_MS = 3 * 3_600_000;
 
 /**
- * The next nightly sync of any company after `now`, in milliseconds since 1970; the schedule, which takes much longer to read than a company's place,
- * is read once. The place in the window comes from a hash of the company's key, so that it is the same every night and
- * companies do not come due all at once.
+ * Returns a function that gives the next nightly sync of a company after `now` (milliseconds since 1970). It parses the schedule once for
+ * all companies, since that is slow. A hash of the company's key gives its place in the window, so that it is the same every night and
+ * companies do not all come due at once.
  */
 export function nextSyncsAfter(schedule: Schedule, now: number): (company: CompanyKey) => Date {
   const window = schedule.spreadMinutes * 60_000;
@@ -27,8 +27,8 @@ export function nextSyncsAfter(schedule: Schedule, now: number): (company: Compa
 }
 
 /**
- * When the windows begin that can hold a sync after `now`: from `earliest` to the first one after `now`. Read from well
- * before: where the clocks have just changed, the next occurrence would depend on the time from which it is asked for.
+ * The beginnings of windows from `earliest` to the first one after `now`. Parsing starts well before: just after a change of the clocks, the
+ * next occurrence would depend on the time at which parsing starts.
  */
 function windowStarts({ cron, timezone }: Schedule, earliest: number, now: number): number[] {
   const occurrences = CronExpressionParser.parse(cron, { tz: timezone, currentDate: new Date(earliest - CLOCK_CHANGE_MS) });
@@ -42,14 +42,14 @@ function windowStarts({ cron, timezone }: Schedule, earliest: number, now: numbe
 export function nightsAround(schedule: Schedule, now: number): { readonly began: number; readonly next: number } {
   const { cron, timezone: tz } = schedule;
   const next = windowStarts(schedule, now, now).find((start) => start > now)!;
-  // From a moment later, since the night may begin just now.
+  // The search starts one millisecond later, since the night may begin at `now`.
   const began = CronExpressionParser.parse(cron, { tz, currentDate: new Date(now + 1) })
     .prev()
     .getTime();
   return { began, next };
 }
 
-/** A night is called by the day on which it begins in the schedule's time zone, as 2026-11-24. */
+/** A night is named after the day on which it begins in the schedule's time zone, such as 2026-11-24. */
 export interface NightBeginning {
   readonly night: string;
   /** In milliseconds since 1970. */
@@ -57,8 +57,8 @@ export interface NightBeginning {
 }
 
 /**
- * The nights that began after `after`, until `until`, oldest first: one a day, which begins when the schedule starts for the first time on that day. A
- * schedule that starts on some days alone has nights on these.
+ * The nights that began after `after`, until `until`, oldest first. A night begins when the schedule starts for the first time on a day;
+ * days without a start have no night.
  */
 export function nightsBetween(schedule: Schedule, after: number, until: number): NightBeginning[] {
   const { timezone: tz } = schedule;

@@ -29,7 +29,7 @@ describe.skipIf(!redisUrl())('with the queue on Redis', () => {
     await waitFor(async () => !(await Promise.all(queues.map((queue) => queue.isPaused()))).includes(true), {
       what: 'every queue to go on',
     });
-    await watched.processes[1]!.waitForOutput(/the queue was paused, and was set going again/);
+    await watched.processes[1]!.waitForOutput(/the queue was paused, and was resumed/);
 
     expect(await watched.told('ongoing')).toMatchObject({
       type: 'queue_stopped',
