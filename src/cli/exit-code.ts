@@ -13,7 +13,7 @@ export class CommandFailure extends Error {}
 /** Ends a command with a message and exit code 2. */
 export class UsageFailure extends CommandFailure {}
 
-/** Says on standard error what went wrong, and gives the exit code that stands for it. */
+/** Prints the error on standard error and returns its exit code. */
 export function exitCodeOf(thrown: unknown): number {
   const error = explainDatabaseError(thrown);
   // Commander has printed its own message already. Asking for help or for the version is no error.
@@ -23,10 +23,10 @@ export function exitCodeOf(thrown: unknown): number {
     return error instanceof UsageFailure ? BAD_USAGE : FAILED;
   }
   if (isMusterError(error)) {
-    // The code stands at the end of the first line; further lines list faults.
+    // The code ends the first line; further lines list faults.
     console.error(`muster: ${error.message.replace(/$|(?=\n)/, ` [${error.code}]`)}`);
     return error.code === 'invalid_configuration' || error.code === 'invalid_catalogue' ? BAD_USAGE : FAILED;
   }
-  console.error(`muster: something failed that should not have: ${redactText(errorText(error))}`);
+  console.error(`muster: an unexpected error occurred: ${redactText(errorText(error))}`);
   return FAILED;
 }

@@ -15,7 +15,7 @@ import { registerAudit } from './operate/audit.js';
 import { registerBarriers } from './operate/barriers.js';
 import { registerCertificates } from './operate/certificates.js';
 import { registerChanges } from './operate/changes.js';
-import { registerCompanies, registerPauseAndResume } from './operate/companies.js';
+import { registerCompanies, registerPauseAndResume, registerRemove } from './operate/companies.js';
 import { registerConnectLink } from './operate/connect-link.js';
 import { registerDiff } from './operate/diff.js';
 import { registerForget } from './operate/forget.js';
@@ -29,7 +29,6 @@ import { registerQueue } from './operate/queue.js';
 import { registerRejected } from './operate/rejected.js';
 import { registerRekey } from './operate/rekey.js';
 import { registerReleaseTokens } from './operate/release-tokens.js';
-import { registerRemove } from './operate/remove.js';
 import { registerRuns } from './operate/runs.js';
 import { registerSchema } from './operate/schema.js';
 import { registerStatus } from './operate/status.js';
@@ -41,8 +40,8 @@ import { registerRoles } from './serve/roles.js';
 import { registerSandbox } from './serve/sandbox.js';
 import { registerUp } from './serve/up.js';
 
-// Where a machine has much memory, V8 lets the heap grow to four times what is alive before it collects. The flag saves much memory in a
-// worker with a giant list, at a price in speed that nobody notices (decision 0012).
+// On a machine with much memory, V8 lets the heap grow to four times the live data before it collects. The flag saves much memory in a
+// worker with a giant list, at no noticeable cost in speed (decision 0012).
 v8.setFlagsFromString('--heap-growing-percent=75');
 
 const program = new Command('muster')
@@ -54,7 +53,7 @@ const program = new Command('muster')
   .showHelpAfterError('(add --help for how it is used)')
   .exitOverride();
 
-// Asked for help on a command that does not exist, commander would show its own help and succeed.
+// For `help` on an unknown command, commander would print its general help and succeed.
 program.on('beforeHelp', () => {
   const unknown = program.args.find((arg) => !arg.startsWith('-') && arg !== 'help');
   if (unknown !== undefined) program.error(`error: unknown command '${unknown}'`);
@@ -96,7 +95,7 @@ for (const register of [
 // The reader of the output may stop early (`muster runs | head`).
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 1));
 
-// Node would print the error with all that hangs on it.
+// Node itself would print the error with all its members.
 process.removeAllListeners('uncaughtException').on('uncaughtException', (error) => process.exit(exitCodeOf(error)));
 
 try {

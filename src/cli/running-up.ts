@@ -10,18 +10,18 @@ interface RunningUp {
   readonly url: string;
 }
 
-/** Longest time in which a Muster answers that it is there. */
+/** How long to wait for a response of a running Muster. */
 const ANSWER_MS = 3_000;
 
 /**
- * Throws when a `muster up` serves this MUSTER_HOME already: a second sandbox would not know the tokens that the first one
- * gives, and cost every example company its authorization. The word of a killed process does not count, since nobody answers there.
+ * Throws if a `muster up` already serves this MUSTER_HOME: a second sandbox would not know the tokens of the first one, and every example
+ * company would lose its authorization. The entry of a killed process does not count, since nothing answers at its address.
  */
 export async function refuseSecondUp(config: Config): Promise<void> {
   const other = runningUp(config);
   if (!other || !(await isMusterAt(other.url))) return;
   throw new CommandFailure(
-    `muster up runs on this MUSTER_HOME already (${config.home}): see ${other.url}/api/docs. ` +
+    `muster up already runs on this MUSTER_HOME (${config.home}): see ${other.url}/api/docs. ` +
       `Stop it first (process ${other.pid}), or set MUSTER_HOME to another folder.`,
   );
 }
@@ -35,14 +35,14 @@ export async function isMusterAt(url: string): Promise<boolean> {
   }
 }
 
-/** Whether the header `x-service` of an answer to /healthz is that of a Muster. */
+/** Whether the header `x-service` of a response to /healthz comes from a Muster. */
 export function isMuster(service: unknown): boolean {
   return service === 'muster';
 }
 
 /**
- * Leaves word that this process serves MUSTER_HOME. Returns how to take it back, which leaves the word of a later one alone. Where
- * nothing is kept in MUSTER_HOME, it may be a folder that nobody can write; then commands have to be told.
+ * Records in MUSTER_HOME that this process serves it. Returns a function that removes the entry, unless a later process has replaced it.
+ * With every secret set, MUSTER_HOME may be read-only; then commands need the address.
  */
 export function announceUp(config: Config, url: string, logger: Logger): () => void {
   try {
@@ -56,7 +56,7 @@ export function announceUp(config: Config, url: string, logger: Logger): () => v
   };
 }
 
-/** The `muster up` that serves this MUSTER_HOME, unless its process is gone. */
+/** The `muster up` that serves this MUSTER_HOME, if its process still lives. */
 export function runningUp(config: Config): RunningUp | undefined {
   try {
     const up = JSON.parse(readFileSync(place(config), 'utf8')) as RunningUp;

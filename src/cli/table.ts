@@ -1,8 +1,8 @@
-/** Columns in order: the heading, and how a cell under it is made. Numbers are aligned to the right. */
+/** Headings in order, each with a function that makes its cells. Numbers are aligned to the right. */
 export type Columns<T> = Readonly<Record<string, (item: T) => Cell>>;
 type Cell = string | number | null | undefined;
 
-/** Columns of members as they are; the headings are their names. */
+/** A column for each member, named after it. */
 export function members<const Name extends string>(...names: Name[]): Columns<Readonly<Record<Name, Cell>>> {
   return Object.fromEntries(names.map((name) => [name.toUpperCase(), (item) => item[name]]));
 }

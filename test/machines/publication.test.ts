@@ -74,7 +74,7 @@ test('a subscriber gets what is there, then every insert, update and delete', as
   expect(await publish()).toEqual({
     code: 0,
     stdout: `The publication muster has ${tables.join(', ')}.\n`,
-    stderr: expect.stringMatching(/^Nobody can subscribe yet: wal_level is replica\. .*restart PostgreSQL\.\n$/) as string,
+    stderr: expect.stringMatching(/^No server can subscribe yet: wal_level is replica\. .*restart PostgreSQL\.\n$/) as string,
   });
   await ask('ALTER SYSTEM SET wal_level = logical');
   await publisher.stop('fast');

@@ -135,7 +135,7 @@ test('where a real service is configured, lessons are refused', async () => {
   up = startMuster(['up'], service);
   await up.waitForOutput(/Ctrl-C stops everything/);
   const { code, stderr } = await muster('sandbox', 'break', 'lie');
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/the Muster at http.* mirrors a service of its own/)]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/the Muster at http.* mirrors another service/)]);
   up.kill('SIGINT');
   await up.exit;
 });

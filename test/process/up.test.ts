@@ -26,14 +26,14 @@ test('a second one on the same MUSTER_HOME is refused, and harms nothing', async
   await first.waitForOutput(READY);
   const second = startMuster(['up'], { MUSTER_HOME: home, PORT: port() });
   expect(await second.exit).toEqual({ code: 1, signal: null });
-  expect(second.stderr).toMatch(/muster up runs on this MUSTER_HOME already/);
+  expect(second.stderr).toMatch(/muster up already runs on this MUSTER_HOME/);
   expect(await statuses(firstPort)).toHaveLength(5);
   const found = await runMuster(['status'], { MUSTER_HOME: home, PORT: '1', PUBLIC_URL: 'https://nobody.invalid' });
   expect([found.code, found.stderr]).toEqual([0, '']);
   const published = await runMuster(['publish'], { MUSTER_HOME: home });
   expect([published.code, published.stderr]).toEqual([
     0,
-    expect.stringMatching(/^Nobody can subscribe to the embedded PostgreSQL/),
+    expect.stringMatching(/^No server can subscribe to the embedded PostgreSQL/),
   ]);
 });
 

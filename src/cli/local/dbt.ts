@@ -7,26 +7,26 @@ import { UsageFailure } from '../exit-code.js';
 import { readingUrl } from './reading-url.js';
 
 const HELP = `
-Reads the database of DATABASE_URL, or the embedded one while Muster runs, and writes nothing to it. The package holds the typed views as
-sources with their freshness, a staging model of each list with tests, and a model of its history. Run it again with --force after lists
-or columns were added.
+Reads the database of DATABASE_URL, or the embedded one while Muster runs, and writes nothing to it. The package has the typed views as
+sources with their freshness and, for each list, a staging model with tests and a model of its history. Run the command again with --force
+after lists or columns were added.
 
   cd DIR && dbt source freshness && dbt build
 
-takes PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE; DBT_SCHEMA is where models are made (analytics unless set).`;
+takes PGHOST, PGPORT, PGUSER, PGPASSWORD and PGDATABASE; DBT_SCHEMA is the schema of the models (default: analytics).`;
 
 export function registerDbt(program: Command): void {
   const dbt = program.command('dbt').description('a package for dbt over the typed views');
   dbt
     .command('init <dir>')
     .description('write the package')
-    .option('--force', 'write over the files of an earlier one')
+    .option('--force', 'overwrite the files of an earlier package')
     .option('--json', 'print one JSON object a line')
     .addHelpText('after', HELP)
     .action(async (dir: string, { force, json }: { force?: boolean; json?: boolean }) => {
       if (!force && existsSync(dir) && readdirSync(dir).length > 0)
         throw new UsageFailure(
-          `${dir} is not empty: name another folder, or write over the files of an earlier package by --force.`,
+          `${dir} is not empty: name another folder, or overwrite the files of an earlier package with --force.`,
         );
       const config = loadConfig(process.env);
       const { endpoints } = loadCatalogue(config.cataloguePath);

@@ -18,20 +18,20 @@ import { registerSecret } from '../../observability/secret-registry.js';
 import { CommandFailure } from '../exit-code.js';
 
 const HELP = `
-It looks and changes nothing: run it with the environment of the api and the workers, beside them or without them. Each line says how it stands
-(ok, warning, problem), what was looked at, what was found, and under it what to do next. With --json a line is {check, level, found, next}.
+It changes nothing. Run it with the environment of the api and the workers, whether they run or not. Each line has a level (ok, warning,
+problem), the check and the finding; the line below says what to do next. With --json a line is {check, level, found, next}.
 
-It needs the settings alone, not the admin API. No token is spent: the service is asked for two pages without any.
+It needs only the settings, not the admin API. It spends no token: it requests two pages of the service without one.
 
-Exit code 1: something is a problem. Warnings are none.`;
+Exit code 1: there is a problem. A warning is no problem.`;
 
-/** Of the requests to the service. */
+/** Limits of the requests to the service. */
 const HTTP_LIMITS = { connectTimeoutMs: 5_000, silenceTimeoutMs: 8_000, deadlineMs: 10_000 };
 
 export function registerDoctor(program: Command): void {
   program
     .command('doctor')
-    .description('examine this installation: settings, database, queue, clocks, keys, catalogue, service, and what is too old')
+    .description('examine this installation: settings, database, queue, clocks, keys, catalogue, service, and overdue work')
     .option('--json', 'print one JSON object a line')
     .addHelpText('after', HELP)
     .action(async ({ json }: { json?: boolean }) => {
@@ -103,7 +103,7 @@ async function adminTokenOf(config: Config): Promise<AdminTokenState> {
   return kept ? { kind: 'kept', path, length: kept.secret.reveal().length, isExposed: kept.isExposed } : { kind: 'none', path };
 }
 
-/** An embedded database is looked into while a process of Muster has it run, and never started. */
+/** An embedded database is examined only while a process of Muster runs it. The doctor never starts it. */
 async function databaseOf({ databaseUrl, home }: Config, isEmbedded: boolean): Promise<DatabasePlace> {
   if (databaseUrl !== undefined) return { url: databaseUrl };
   const absent = (found: string, next: string): DatabasePlace => ({ absent: { level: 'warning', found, next } });

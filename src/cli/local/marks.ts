@@ -6,16 +6,16 @@ import { UsageFailure } from '../exit-code.js';
 import { members, print } from '../table.js';
 
 const HELP = `
-A mark keeps a forgotten record out. It is a keyed hash: no id can be told from it. These commands need the database and the encryption keys, not the
-admin API: run them with the environment of the workers.
+A mark keeps a forgotten record out. It is a keyed hash and does not reveal the id. These commands need the database and the encryption
+keys, not the admin API: run them with the environment of the workers.
 
-Before you need it:     muster marks export > marks.json   (each time somebody was forgotten; or with every backup)
-Behind a restore:       muster marks restore marks.json && muster marks apply`;
+Before you need it:     muster marks export > marks.json   (each time after you forgot a person, or with every backup)
+After a restore:        muster marks restore marks.json && muster marks apply`;
 
 export function registerMarks(program: Command): void {
   const group = program
     .command('marks')
-    .description('keep the marks of who was forgotten, and apply them')
+    .description('back up the marks of forgotten records, and apply them')
     .addHelpText('after', HELP);
   group
     .command('export')
@@ -24,7 +24,7 @@ export function registerMarks(program: Command): void {
   group
     .command('restore')
     .description('add the marks of an export to those of this database')
-    .argument('<file>', 'what `muster marks export` has printed')
+    .argument('<file>', 'the output of `muster marks export`')
     .option('--json', 'print one JSON object a line')
     .action(async (file: string, options: { json?: boolean }) => {
       const text = await readFile(file, 'utf8').catch((cause: unknown) => {
@@ -34,7 +34,7 @@ export function registerMarks(program: Command): void {
     });
   group
     .command('apply')
-    .description('erase again what marks say and the mirror still holds, as behind a restore; as often as you like')
+    .description('erase marked records that the mirror still holds, for example after a restore; you may repeat it')
     .option('--json', 'print one JSON object a line')
     .action((options: { json?: boolean }) =>
       withMarks(async ({ apply }) => print([{ erased: await apply() }], members('erased'), options)),
@@ -45,7 +45,7 @@ function parsed(text: string, file: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new UsageFailure(`${file} holds no JSON: give what \`muster marks export\` has printed.`);
+    throw new UsageFailure(`${file} holds no JSON: give the output of \`muster marks export\`.`);
   }
 }
 

@@ -4,16 +4,16 @@ import { loadConfig } from '../../config/config.js';
 export function registerMigrate(program: Command): void {
   program
     .command('migrate')
-    .description('apply the migrations that the database lacks (up, api and worker do so by themselves)')
+    .description('apply pending migrations (up, api and worker do so themselves)')
     .option(
       '--grant-runtime <role>',
-      'then grant a role all that api and workers need, so that they run with less than the owner of the database',
+      'then grant a role the rights that api and workers need, so that they need not own the database',
     )
-    .option('--grant <role>', 'then let a role read what is made for readers: schemas mirror and warehouse')
+    .option('--grant <role>', 'then let a role read the schemas mirror and warehouse')
     .option('--json', 'print one JSON object a line')
     .action(async ({ json, grantRuntime: runtime, grant: reader }: { json?: boolean; grantRuntime?: string; grant?: string }) => {
       const config = loadConfig(process.env);
-      // maintenance.js loads most of Muster, so only the commands that run Muster import it, and only when they are called.
+      // maintenance.js loads most of Muster, so a command imports it only when it is called.
       const { applyMigrations } = await import('../../maintenance.js');
       const { createLogger } = await import('../../observability/logger.js');
       const { applied } = await applyMigrations(config, createLogger({ level: config.logLevel, format: config.logFormat }), {

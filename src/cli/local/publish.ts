@@ -4,14 +4,14 @@ import { loadConfig } from '../../config/config.js';
 import { readingUrl } from './reading-url.js';
 
 const HELP = `
-Run it as the owner of the tables, with DATABASE_URL, and again after a list was added to the catalogue: it adds what the publication lacks. The other
-server needs the tables, then CREATE SUBSCRIPTION: docs/replication.md.`;
+Run it as the owner of the tables, with DATABASE_URL. After you add a list to the catalogue, run it again: it adds the missing tables. The
+other server needs the tables, then CREATE SUBSCRIPTION: docs/replication.md.`;
 
 const EMBEDDED =
-  'Nobody can subscribe to the embedded PostgreSQL: it listens on this machine alone, and on another port after each start. Set DATABASE_URL to a server of yours.';
+  'No server can subscribe to the embedded PostgreSQL: it listens on this machine alone, and on another port after each start. Set DATABASE_URL to a server of your own.';
 
 const POOLED =
-  'DATABASE_URL leads through a pooler, which passes on no replication: name PostgreSQL itself where you make the subscription.';
+  'DATABASE_URL leads through a pooler, which does not support replication: name PostgreSQL itself in the subscription.';
 
 export function registerPublish(program: Command): void {
   program
@@ -31,7 +31,7 @@ export function registerPublish(program: Command): void {
       if (config.databaseUrl === undefined) console.error(EMBEDDED);
       else if (walLevel !== 'logical')
         console.error(
-          `Nobody can subscribe yet: wal_level is ${walLevel}. Set it to logical (ALTER SYSTEM SET wal_level = logical), and restart PostgreSQL.`,
+          `No server can subscribe yet: wal_level is ${walLevel}. Set it to logical (ALTER SYSTEM SET wal_level = logical), and restart PostgreSQL.`,
         );
       if (isPooled) console.error(POOLED);
     });

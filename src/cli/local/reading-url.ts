@@ -1,7 +1,7 @@
 import type { Config } from '../../config/config.js';
 import { CommandFailure } from '../exit-code.js';
 
-/** Address of the database, for a command that reads it; an embedded one while a process of Muster has it run. */
+/** The address of the database for a command that reads it. An embedded database must be running. */
 export async function readingUrl({ databaseUrl, home }: Config): Promise<string> {
   if (databaseUrl !== undefined) return databaseUrl;
   const { runningEmbeddedServer } = await import('../../embedded/embedded-server.js');

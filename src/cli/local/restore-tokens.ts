@@ -5,17 +5,17 @@ import { CommandFailure, UsageFailure } from '../exit-code.js';
 import { members, print } from '../table.js';
 
 const HELP = `
-A refresh token is good once, so the tokens in a backup are mostly spent. Give the file of TOKEN_JOURNAL of every host: each company gets the newest
-token of all of them, if it is newer than the one in the database. The command needs the database and the encryption keys, not the admin API: run it
-with the environment of the workers. It may be repeated.
+A refresh token works once, so most tokens in a backup are spent. Give the TOKEN_JOURNAL file of every host: each company gets its newest
+token from all files, if it is newer than the one in the database. The command needs the database and the encryption keys, not the admin
+API: run it with the environment of the workers. You may repeat it.
 
 Exit code 1: a token needs an encryption key that is missing, or is damaged.`;
 
 export function registerRestoreTokens(program: Command): void {
   program
     .command('restore-tokens')
-    .description('after a restore: give companies their newest tokens of the files of TOKEN_JOURNAL')
-    .argument('<file...>', 'the file of TOKEN_JOURNAL of each host')
+    .description('after a restore: give companies their newest tokens from the TOKEN_JOURNAL files')
+    .argument('<file...>', 'the TOKEN_JOURNAL file of each host')
     .option('--json', 'print one JSON object a line')
     .addHelpText('after', HELP)
     .action(async (files: string[], options: { json?: boolean }) => {
@@ -29,11 +29,11 @@ export function registerRestoreTokens(program: Command): void {
       print([{ ...restored, torn }], members('restored', 'current', 'removed', 'unreadable', 'torn'), options);
       for (const { environment, companyId } of toRemove)
         console.error(
-          `Remove again, since it was removed after the backup: muster remove --environment ${environment} --company ${companyId}`,
+          `This company was removed after the backup, so remove it again: muster remove --environment ${environment} --company ${companyId}`,
         );
       if (restored.unreadable > 0)
         throw new CommandFailure(
-          `The tokens of ${restored.unreadable} companies could not be read: give MUSTER_ENCRYPTION_KEYS the key back with which they were made, and run this again.`,
+          `The tokens of ${restored.unreadable} companies could not be read: put the key that encrypted them back into MUSTER_ENCRYPTION_KEYS, and run this again.`,
         );
     });
 }

@@ -19,14 +19,14 @@ interface Call {
   readonly accept?: string;
 }
 
-interface Answer {
-  /** Whose answer it is. */
+interface Response {
+  /** The Muster that sent it. */
   readonly base: string;
   readonly status: number;
   readonly text: string;
 }
 
-/** The admin API of the Muster at `url`, or of one that is found. Throws `invalid_configuration` as the server itself would. */
+/** The admin API of the Muster at `url`, or of one that is found. Throws `invalid_configuration` like the server itself. */
 export function openAdminClient({ url }: { url?: string | undefined }): AdminClient {
   return new AdminClient(loadConfig(process.env), url);
 }
@@ -45,12 +45,12 @@ export class AdminClient {
     return this.#json('GET', path, { query });
   }
 
-  /** Returns the answer as it came, so that numbers keep every digit. */
+  /** Returns the text of the response, so that numbers keep every digit. */
   async getText(path: string, query: Query, accept: string): Promise<string> {
     return (await this.#call('GET', path, { query, accept })).text;
   }
 
-  /** Returns the items of a list: `limit` of them at most, or, without one, those of every page. */
+  /** Returns the items of a list: at most `limit` of them, or without a limit the items of every page. */
   async list<T>(path: string, query: Query = {}): Promise<T[]> {
     const items: T[] = [];
     let cursor: string | undefined;
@@ -74,28 +74,28 @@ export class AdminClient {
     await this.#call('DELETE', path);
   }
 
-  /** Throws where it is not a Muster that answers. */
+  /** Throws if another program responds. */
   async overview(): Promise<OverviewModel> {
-    const answer = await this.#call('GET', '/api/overview');
-    const overview: Partial<OverviewModel> | undefined = parsed(answer.text);
-    if (!overview?.parts) throw notMuster(answer);
+    const response = await this.#call('GET', '/api/overview');
+    const overview: Partial<OverviewModel> | undefined = parsed(response.text);
+    if (!overview?.parts) throw notMuster(response);
     return overview as OverviewModel;
   }
 
   async #json<T>(method: Method, path: string, call: Call): Promise<T> {
-    const answer = await this.#call(method, path, call);
-    const value = parsed(answer.text);
-    if (!value) throw notMuster(answer);
+    const response = await this.#call(method, path, call);
+    const value = parsed(response.text);
+    if (!value) throw notMuster(response);
     return value as T;
   }
 
-  async #call(method: Method, path: string, call: Call = {}): Promise<Answer> {
-    const answer = await this.#send(method, path, call);
-    if (answer.status >= 400) throw refusal(answer);
-    return answer;
+  async #call(method: Method, path: string, call: Call = {}): Promise<Response> {
+    const response = await this.#send(method, path, call);
+    if (response.status >= 400) throw refusal(response);
+    return response;
   }
 
-  async #send(method: Method, path: string, { query = {}, body, accept = 'application/json' }: Call = {}): Promise<Answer> {
+  async #send(method: Method, path: string, { query = {}, body, accept = 'application/json' }: Call = {}): Promise<Response> {
     const base = await (this.#base ??= findMuster(this.#config));
     const headers: Record<string, string> = { accept, authorization: `Bearer ${await adminToken(this.#config, base)}` };
     if (body) headers['content-type'] = 'application/json';
@@ -109,13 +109,13 @@ export class AdminClient {
 async function reach(base: string, address: URL, options: Pick<Dispatcher.RequestOptions, 'method' | 'headers' | 'body'>) {
   const { request } = await import('undici'); // half of the time that `muster --help` would take
   try {
-    // To remove a company of some million records takes minutes.
+    // Removing a company with some million records takes minutes.
     return await request(address, options.method === 'GET' ? options : { ...options, headersTimeout: WHOLE_LIST_MS });
   } catch (cause) {
     const message =
       (cause as NodeJS.ErrnoException).code === 'ECONNREFUSED'
         ? `muster is not running at ${base}: start it with \`npm start\`, or name its address with --url.`
-        : `${base} cannot be reached: ${connectionFailure(cause).trim()}. See that this is the address of the admin API, or give it with --url.`;
+        : `${base} cannot be reached: ${connectionFailure(cause).trim()}. Check that this is the address of the admin API, or give it with --url.`;
     throw new CommandFailure(message, { cause });
   }
 }
@@ -126,7 +126,7 @@ async function adminToken(config: Config, base: string): Promise<string> {
   try {
     return (await readFile(file, 'utf8')).trim();
   } catch {
-    // The file is written when Muster starts. So where nothing listens, the message must say that, and not name the file.
+    // Muster writes the file when it starts. If nothing listens, the message must say so instead of naming the file.
     await askHealth(base);
     throw new UsageFailure(
       `No admin token: set MUSTER_ADMIN_TOKEN, or MUSTER_HOME to the folder in which Muster keeps it (${file} cannot be read).`,
@@ -134,26 +134,26 @@ async function adminToken(config: Config, base: string): Promise<string> {
   }
 }
 
-function refusal({ base, status, text }: Answer): CommandFailure {
+function refusal({ base, status, text }: Response): CommandFailure {
   if (status === 401)
     return new UsageFailure(
-      `${base} refused the token: see that MUSTER_ADMIN_TOKEN or MUSTER_HOME belong to it, and that a named token is neither deleted nor expired.`,
+      `${base} refused the token: check that MUSTER_ADMIN_TOKEN or MUSTER_HOME belongs to it, and that a named token is neither deleted nor expired.`,
     );
   const { detail, code } = (parsed(text) ?? {}) as { detail?: string; code?: string };
   if (!detail || !code) return notMuster({ base, status });
   return new (status === 400 ? UsageFailure : CommandFailure)(`${detail} [${code}]`);
 }
 
-function notMuster({ base, status }: Pick<Answer, 'base' | 'status'>): CommandFailure {
+function notMuster({ base, status }: Pick<Response, 'base' | 'status'>): CommandFailure {
   return new CommandFailure(
     `${base} answered ${status}, which is not how Muster answers: give the address of its admin API with --url, such as http://127.0.0.1:8080.`,
   );
 }
 
-/** The JSON object in the answer; undefined when the answer is something else. */
-function parsed(answer: string): object | undefined {
+/** The JSON object in the text; undefined for any other text. */
+function parsed(text: string): object | undefined {
   try {
-    const value: unknown = JSON.parse(answer);
+    const value: unknown = JSON.parse(text);
     return typeof value === 'object' && value !== null ? value : undefined;
   } catch {
     return undefined;
@@ -161,8 +161,8 @@ function parsed(answer: string): object | undefined {
 }
 
 /**
- * Looks for a Muster at HOST:PORT of this machine where one of them is set, then where the `muster up` of this MUSTER_HOME listens, then at
- * PUBLIC_URL, which may lead here only from outside. The admin token is sent there, so it is not enough that some program listens.
+ * Looks for a Muster at HOST:PORT of this machine if one of them is set, then where the `muster up` of this MUSTER_HOME listens, then at
+ * PUBLIC_URL, which may lead here only from outside. The admin token is sent there, so the program that listens must be a Muster.
  */
 async function findMuster(config: Config): Promise<string> {
   const publicUrl = withoutSlash(config.publicUrl);
@@ -175,7 +175,7 @@ async function findMuster(config: Config): Promise<string> {
   throw notMuster({ base: publicUrl, status: statusCode });
 }
 
-/** Throws when nobody answers. */
+/** Throws if nothing answers. */
 async function askHealth(base: string): Promise<Dispatcher.ResponseData> {
   const response = await reach(base, new URL(`${base}/healthz`), { method: 'GET', headers: {}, body: null });
   await response.body.dump();

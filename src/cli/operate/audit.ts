@@ -10,18 +10,18 @@ interface AuditOptions extends ListOptions {
   readonly csv?: boolean;
 }
 
-/** Entries that are shown unless said. */
+/** The default number of entries. */
 const SHOWN = 20;
 
 export function registerAudit(program: Command): void {
   operatorCommand(program, 'audit', 'list who did what and how it ended, newest first')
     .addOption(environmentOption())
     .addOption(companyOption())
-    .addOption(new Option('--actor <actor>', 'only what this one did, "connect link" for instance'))
-    .addOption(new Option('--action <action>', 'only this action, company.connect for instance'))
+    .addOption(new Option('--actor <actor>', 'only entries of this actor, for example "connect link"'))
+    .addOption(new Option('--action <action>', 'only entries of this action, for example company.connect'))
     .addOption(limitOption(500))
     .addOption(new Option('--csv', 'print CSV (RFC 4180), for spreadsheets').conflicts('json'))
-    .addHelpText('after', `\nThe newest ${SHOWN} unless --limit says; with --csv, all of them.`)
+    .addHelpText('after', `\nWithout --limit it prints the newest ${SHOWN}; with --csv, all.`)
     .action(async ({ json, csv, url, company, limit = csv ? undefined : SHOWN, ...query }: AuditOptions) => {
       const filter = { company_id: company, ...query, limit };
       const entries = await openAdminClient({ url }).list<AuditEntryModel>('/api/audit', filter);

@@ -15,7 +15,7 @@ interface BarriersOptions extends OperatorOptions {
 type Barrier = z.output<typeof BarrierModel>;
 
 export function registerBarriers(program: Command): void {
-  operatorCommand(program, 'barriers', 'show up to where in the change feed lists are complete')
+  operatorCommand(program, 'barriers', 'show the places in the change feed at which lists are complete')
     .option('--after <number>', 'only barriers after this one', parseSeq, '0')
     .option('--resource <name>', 'only barriers of this resource')
     .addOption(limitOption(10_000, 1000))
@@ -25,7 +25,7 @@ export function registerBarriers(program: Command): void {
         client.get<{ data: Barrier[]; next_after: number }>('/api/barriers', { after: from, resource, limit: count });
       const { data, next_after: last } = await read(after, limit);
       print(data, COLUMNS, options);
-      if ((await read(last, 1)).next_after !== last) console.error(`More barriers follow: go on with --after ${last}.`);
+      if ((await read(last, 1)).next_after !== last) console.error(`More barriers follow: continue with --after ${last}.`);
     });
 }
 

@@ -12,19 +12,19 @@ interface CertificatesOptions extends ListOptions {
   readonly output?: string;
 }
 
-/** Certificates that are shown unless said. */
+/** The default number of certificates. */
 const SHOWN = 20;
 
 export function registerCertificates(program: Command): void {
-  operatorCommand(program, 'certificates', 'list what is certified of verified walks, newest first, or write it to a file')
+  operatorCommand(program, 'certificates', 'list the certificates of verified walks, newest first, or write them to a file')
     .addOption(environmentOption())
     .addOption(companyOption())
-    .option('--resource <name>', 'only those of this resource')
+    .option('--resource <name>', 'only certificates of this resource')
     .addOption(limitOption(500))
-    .option('--output <path>', 'write the certificates to this file, and the keys that check them beside it')
+    .option('--output <path>', 'write the certificates to this file, and the keys that check them to PATH.jwks.json')
     .addHelpText(
       'after',
-      `\nThe newest ${SHOWN} unless --limit says; with --output, all of them, the oldest first.\nWhoever is given both files checks them with \`muster certificate check PATH\`.`,
+      `\nWithout --limit it prints the newest ${SHOWN}; with --output it writes all, the oldest first.\nA person who has both files checks them with \`muster certificate check PATH\`.`,
     )
     .action(
       async ({ json, url, company, output, limit = output === undefined ? SHOWN : undefined, ...query }: CertificatesOptions) => {
@@ -32,21 +32,21 @@ export function registerCertificates(program: Command): void {
         const found = await client.list<CertificateModel>('/api/certificates', { company_id: company, ...query, limit });
         if (output === undefined) return print(found, COLUMNS, { json });
         await writeBoth(output, found, client);
-        console.error(`Wrote ${found.length} certificates to ${output}, and the keys to ${keysBeside(output)}.`);
+        console.error(`Wrote ${found.length} certificates to ${output}, and the keys to ${keyFileOf(output)}.`);
       },
     );
 }
 
-/** Where the keys stand that check the certificates of a file, unless somebody has them from elsewhere. */
-export function keysBeside(path: string): string {
+/** The default file of the keys that check the certificates of a file. */
+export function keyFileOf(path: string): string {
   return `${path}.jwks.json`;
 }
 
-/** Keys are asked for last: what signed the certificates is then among them. */
+/** The keys are read last, so that they include every key that signed the certificates. */
 async function writeBoth(path: string, certificates: readonly CertificateModel[], client: AdminClient): Promise<void> {
   if (certificates.length === 0)
     throw new CommandFailure(
-      'There is no such certificate yet: a list has its first some seconds after its first verified walk.',
+      'There is no such certificate yet: a list gets its first one a few seconds after its first verified walk.',
     );
   const keys = await client.get('/.well-known/jwks.json');
   try {
@@ -57,13 +57,13 @@ async function writeBoth(path: string, certificates: readonly CertificateModel[]
         .map(({ jws }) => `${jws}\n`)
         .join(''),
     );
-    await writeFile(keysBeside(path), `${JSON.stringify(keys, undefined, 2)}\n`);
+    await writeFile(keyFileOf(path), `${JSON.stringify(keys, undefined, 2)}\n`);
   } catch (cause) {
     throw new UsageFailure(`${path} cannot be written (${(cause as NodeJS.ErrnoException).code}).`, { cause });
   }
 }
 
-/** Records that the service gave, rows of the mirror, and those of the rows that the service did not give and a hold keeps. */
+/** Records received, rows of the mirror, and rows that the service did not give but a hold keeps. */
 export const COUNTS: Columns<Pick<Statement, 'received' | 'records' | 'held'>> = {
   RECEIVED: ({ received }) => received,
   ROWS: ({ records }) => records,

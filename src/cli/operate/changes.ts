@@ -15,10 +15,10 @@ interface ChangesOptions extends OperatorOptions {
 type Change = z.output<typeof ChangeModel>;
 
 export function registerChanges(program: Command): void {
-  operatorCommand(program, 'changes', 'read the change feed; go on with --after and the seq of the last change')
+  operatorCommand(program, 'changes', 'read the change feed; continue with --after and the seq of the last change')
     .option('--after <seq>', 'only changes after this one', parseSeq, '0')
     .option('--resource <name>', 'only changes of this resource')
-    .option('--feed <id>', 'the feed that --after is of: refuse the changes of another one, as of a restored database')
+    .option('--feed <id>', 'the feed of --after: refuse to read another feed, for example of a restored database')
     .addOption(limitOption(10_000, 1000))
     .action(async ({ after, resource, feed, limit, ...options }: ChangesOptions) => {
       const client = openAdminClient(options);
@@ -27,12 +27,12 @@ export function registerChanges(program: Command): void {
       const text = await read(after, limit);
       const lines = text.split('\n').filter(Boolean);
       const changes = lines.map((line) => JSON.parse(line) as Change);
-      // Programs get the lines as they came: read and written again, their numbers would lose digits.
+      // Programs get the lines unchanged: parsing and serializing them would lose digits of numbers.
       if (options.json) process.stdout.write(text);
       else print(changes, COLUMNS, options);
       const last = changes.at(-1)?.seq;
       if (last !== undefined && (await read(String(last), 1)) !== '')
-        console.error(`More changes follow: go on with --after ${last}.`);
+        console.error(`More changes follow: continue with --after ${last}.`);
     });
 }
 

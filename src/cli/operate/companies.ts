@@ -4,10 +4,12 @@ import { UsageFailure } from '../exit-code.js';
 import { COMPANY, type Columns, members, print, time } from '../table.js';
 import { openAdminClient } from './admin-client.js';
 import {
+  askingFirst,
   type CompanyOptions,
   companyCommand,
   companyOption,
   companyPath,
+  confirm,
   environmentOption,
   type ListOptions,
   operatorCommand,
@@ -24,12 +26,14 @@ export function registerCompanies(program: Command): void {
   operatorCommand(program, 'companies', 'list the onboarded companies, or show one')
     .addOption(environmentOption())
     .addOption(companyOption())
-    .addOption(new Option('--status <status>', 'only companies of this status').choices(CompanyStatusName.options))
-    .option('--search <text>', 'only companies with this in their name, or whose company_id begins so')
+    .addOption(new Option('--status <status>', 'only companies with this status').choices(CompanyStatusName.options))
+    .option('--search <text>', 'only companies with this text in their name, or at the beginning of their company_id')
     .option('--resource <list>', 'only companies with this list in the given state')
     .addOption(new Option('--state <state>', 'only companies with a list in this state').choices(ListStateName.options))
     .addOption(
-      new Option('--sort <order>', 'worst: first those that must authorize again, then those with trouble').choices(['worst']),
+      new Option('--sort <order>', 'worst: companies that must authorize again first, then companies with problems').choices([
+        'worst',
+      ]),
     )
     .action(async ({ environment, company, status, search, resource, state, sort, ...options }: CompanyListOptions) => {
       const client = openAdminClient(options);
@@ -62,6 +66,16 @@ export function registerPauseAndResume(program: Command): void {
   }
 }
 
+export function registerRemove(program: Command): void {
+  const command = companyCommand(program, 'remove', 'remove a company with its tokens and mirrored rows; the audit stays');
+  askingFirst(command).action(async ({ yes, ...options }: CompanyOptions & { yes?: boolean }) => {
+    const { environment, company } = options;
+    await confirm(`Remove company ${company} (${environment}) and its mirrored rows?`, yes, 'Nothing was removed.');
+    await openAdminClient(options).delete(companyPath(options));
+    print([{ environment, company_id: company, removed: true }], { REMOVED: () => `${company} (${environment})` }, options);
+  });
+}
+
 export const COMPANY_COLUMNS: Columns<CompanyModel> = {
   ...COMPANY,
   ...members('name'),
@@ -79,7 +93,7 @@ const RESOURCE_COLUMNS: Columns<CompanyModel['resources'][number]> = {
   'LAST RUN': ({ last_run_id }) => last_run_id,
 };
 
-/** A company is as fresh as its stalest list; undefined while one that it has was never verified. */
+/** The oldest proof of the company's lists; undefined while one of them was never verified. */
 function oldestVerified(resources: CompanyModel['resources']): string | undefined {
   const times = resources.filter(({ state }) => state !== 'unavailable').map(({ last_verified_at }) => last_verified_at);
   return times.includes(null) ? undefined : (times as string[]).toSorted()[0];

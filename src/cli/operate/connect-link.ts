@@ -14,19 +14,19 @@ export function registerConnectLink(program: Command): void {
   operatorCommand(
     program,
     'connect-link',
-    'make a single-use link with which a customer connects a company, or one for each that must authorize again',
+    'make a single-use link with which a customer connects a company, or one for each company that must authorize again',
   )
     .addOption(environmentOption().makeOptionMandatory())
     .addOption(companyOption())
     .addOption(new Option('--all', 'a link for every company that must authorize again').conflicts('company'))
     .addOption(new Option('--csv', 'with --all, print CSV (RFC 4180), for spreadsheets').conflicts('json').implies({ all: true }))
-    .addHelpText('after', '\nWithout --company it connects the company that is chosen on the consent screen.')
+    .addHelpText('after', '\nWithout --company the link connects the company chosen on the consent screen.')
     .action(async ({ environment, company, all, csv, ...options }: ConnectLinkOptions) => {
       if (all) return printAll(await linksForAll(openAdminClient(options), environment), { ...options, csv });
       const body = { environment, company_id: company };
       const link = await openAdminClient(options).post<z.output<typeof ConnectLink>>('/api/connect-links', body);
       console.log(options.json ? JSON.stringify(link) : link.url);
-      // Standard output carries the link alone, since it goes into a mail or a script as it is.
+      // Standard output has only the link, ready for a mail or a script.
       if (!options.json) console.error(`Good for one company, until ${time(link.expires_at)}.`);
     });
 }

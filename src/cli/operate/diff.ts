@@ -9,10 +9,10 @@ interface DiffOptions extends OperatorOptions {
 }
 
 export function registerDiff(program: Command): void {
-  operatorCommand(program, 'diff', 'what changed in a list between two runs, member by member')
+  operatorCommand(program, 'diff', 'show what changed in a list between two runs, member by member')
     .argument('<run>', 'id of the run')
-    .argument('[against]', 'id of an earlier run (default: the one before that walked the list)')
-    .option('--resource <name>', 'the list; may be left out where the run has one')
+    .argument('[against]', 'id of an earlier run (default: the previous run that walked the list)')
+    .option('--resource <name>', 'the list; optional if the run has one')
     .addOption(limitOption(1_000_000))
     .action(async (run: string, against: string | undefined, { resource, limit = Infinity, json, ...options }: DiffOptions) => {
       const client = openAdminClient(options);
@@ -20,7 +20,7 @@ export function registerDiff(program: Command): void {
       let left = limit;
       let cursor: string | undefined;
       do {
-        // As texts: read as numbers, the values would lose digits.
+        // Values are requested as texts, since parsed numbers would lose digits.
         const query = { resource, against, values: 'text', limit: Math.min(left, 500), cursor };
         const page: DiffModel = await client.get(path, query);
         for (const item of page.data.slice(0, left)) console.log(json ? JSON.stringify(item) : textOf(item));
@@ -30,7 +30,7 @@ export function registerDiff(program: Command): void {
     });
 }
 
-/** A line for the record, and one for each member. */
+/** One line for the record, and one for each member. */
 function textOf({ id, op, kept, changes }: DiffItemModel): string {
   const lines = changes.map(({ path, before, after }) => `  ${path}: ${shown(before)} -> ${shown(after)}`);
   return [`${op} ${id}${kept ? '' : ' (the feed no longer has both versions)'}`, ...lines].join('\n');

@@ -8,10 +8,11 @@ import { openAdminClient } from './admin-client.js';
 import { askingFirst, type CompanyOptions, companyCommand, companyPath, confirm } from './operator-command.js';
 
 const HELP = `
-The id is read from standard input, where only you see it: arguments of a process are shown to everybody on the machine, and kept by shells.
+The command reads the id from standard input, where only you see it: every user of the machine can see the arguments of a process, and shells
+keep them.
   echo "$ID" | muster forget --environment production --company … --resource employees
 
-The record goes from mirror, feed, history, rejected records and child lists, and is kept out from now on. With --lift it is let in again.`;
+It erases the record from mirror, feed, history, rejected records and child lists, and keeps it out from now on. --lift lets it in again.`;
 
 interface ForgetOptions extends CompanyOptions {
   readonly resource: string;
@@ -20,7 +21,7 @@ interface ForgetOptions extends CompanyOptions {
 }
 
 export function registerForget(program: Command): void {
-  const command = companyCommand(program, 'forget', 'erase one person, and keep the person out of every walk to come')
+  const command = companyCommand(program, 'forget', 'erase one person, and keep the person out of every later walk')
     .requiredOption('--resource <name>', 'the list')
     .argument('[id]', 'id of the record; better: from standard input')
     .option('--lift', 'let the person in again: the next sync writes the record, if the service still has it');
@@ -29,21 +30,25 @@ export function registerForget(program: Command): void {
     .action(async (given: string | undefined, { resource, lift, yes, ...options }: ForgetOptions) => {
       const { environment, company } = options;
       const id = given === undefined || given === '-' ? await readId() : given;
-      const what = lift ? 'Let this record in again' : 'Erase this record for good, and keep it out';
+      const what = lift ? 'Let this record in again' : 'Erase this record permanently, and keep it out';
       await confirm(`${what}: ${resource} of company ${company} (${environment})?`, yes, 'Nothing was done.');
       const client = openAdminClient(options);
       const path = `${companyPath(options)}/forget` as const;
       if (lift)
-        print([await client.post<LiftedModel>(`${path}/lift`, { resource, id })].map(asCells), members('lifted'), options);
+        print(
+          [{ lifted: String((await client.post<LiftedModel>(`${path}/lift`, { resource, id })).lifted) }],
+          members('lifted'),
+          options,
+        );
       else print([await client.post<ForgottenModel>(path, { resource, id })], members('erased'), options);
     });
 }
 
-/** One line: asked for on a terminal, or all that stands in standard input. */
+/** Reads one line: on a terminal after a question, otherwise all of standard input. */
 async function readId(): Promise<string> {
   const id = process.stdin.isTTY ? await ask() : await text(process.stdin);
   const line = id.replace(/\r?\n$/, '');
-  if (line === '' || line.includes('\n')) throw new UsageFailure('Give one id in standard input, and nothing else.');
+  if (line === '' || line.includes('\n')) throw new UsageFailure('Give one id on standard input, and nothing else.');
   return line;
 }
 
@@ -54,8 +59,4 @@ async function ask(): Promise<string> {
   } finally {
     terminal.close();
   }
-}
-
-function asCells({ lifted }: LiftedModel) {
-  return { lifted: String(lifted) };
 }

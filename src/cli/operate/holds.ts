@@ -21,20 +21,20 @@ interface DecisionOptions extends OperatorOptions {
 }
 
 export function registerHolds(program: Command): void {
-  const holds = program.command('holds').description('list deletions that were held back, and decide on them');
-  const status = new Option('--status <status>', 'only those of this status').choices(Hold.shape.status.options);
-  const cause = new Option('--cause <cause>', 'only those of this cause').choices(Hold.shape.cause.options);
-  listCommand(holds, 'list them, newest first', [environmentOption(), companyOption(), status, cause], {
+  const holds = program.command('holds').description('list held deletions, and decide on them');
+  const status = new Option('--status <status>', 'only holds with this status').choices(Hold.shape.status.options);
+  const cause = new Option('--cause <cause>', 'only holds with this cause').choices(Hold.shape.cause.options);
+  listCommand(holds, 'list holds, newest first', [environmentOption(), companyOption(), status, cause], {
     path: '/api/holds',
     columns: COLUMNS,
   });
   for (const [verb, what] of [
-    ['approve', 'mark the rows deleted that the newest verified walk lacked'],
+    ['approve', 'mark the rows deleted that the newest verified walk did not receive'],
     ['reject', 'keep the rows'],
   ] as const) {
     operatorCommand(holds, verb, what)
       .argument('<id>', 'id of the hold')
-      .option('--reason <text>', 'why; the audit keeps it')
+      .option('--reason <text>', 'the reason, for the audit')
       .action(async (id: string, { reason, ...options }: DecisionOptions) => {
         const path = `/api/holds/${encodeURIComponent(id)}/${verb}`;
         const body = reason === undefined ? undefined : { reason };
@@ -43,9 +43,9 @@ export function registerHolds(program: Command): void {
   }
   askingFirst(operatorCommand(holds, 'approve-grants', 'approve all open holds of cause grant of an environment'))
     .addOption(environmentOption().makeOptionMandatory())
-    .option('--reason <text>', 'why; the audit keeps it')
+    .option('--reason <text>', 'the reason, for the audit')
     .action(async ({ environment, reason, yes, ...options }: ApproveGrantsOptions) => {
-      await confirm(`Mark all rows of ${environment} deleted that other grants are not shown?`, yes, 'Nothing was approved.');
+      await confirm(`Mark all rows in ${environment} deleted that the new grants do not show?`, yes, 'Nothing was approved.');
       print(
         [await approveGrants({ environment, ...options, ...(reason !== undefined && { reason }) })],
         COLUMNS_OF_APPROVAL,
@@ -61,7 +61,7 @@ interface ApproveGrantsOptions extends DecisionOptions {
 
 type Approval = Pick<ApprovedHoldsModel, 'approved' | 'not_approved'>;
 
-/** In as many calls as it takes. */
+/** Approves all of them, in as many calls as needed. */
 async function approveGrants({ environment, reason, ...options }: ApproveGrantsOptions): Promise<Approval> {
   const client = openAdminClient(options);
   const body = { environment, cause: 'grant', ...(reason !== undefined && { reason }) };

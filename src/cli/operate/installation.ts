@@ -8,11 +8,14 @@ interface AdoptOptions extends OperatorOptions {
   readonly feed: 'new' | 'same';
 }
 
-/** A person says with these commands what a database is that was restored or copied. */
+/** With these commands a person says whether a restored or copied database is the installation or a copy. */
 export function registerInstallation(program: Command): void {
-  operatorCommand(program, 'adopt', 'say that this database, which was restored or moved, is the installation from now on')
+  operatorCommand(program, 'adopt', 'declare that this restored or moved database is the installation from now on')
     .addOption(
-      new Option('--feed <which>', 'new: readers of the change feed begin anew; same: a planned move in which no change was lost')
+      new Option(
+        '--feed <which>',
+        'new: readers of the change feed start again; same: a planned move in which no change was lost',
+      )
         .choices(['new', 'same'])
         .default('new'),
     )
@@ -22,7 +25,7 @@ export function registerInstallation(program: Command): void {
   operatorCommand(
     program,
     'detach',
-    'say that this database is a copy: its tokens are deleted, and nothing is asked of the service',
+    'declare that this database is a copy: delete its tokens, and never call the service',
   ).action(async (options: OperatorOptions) =>
     print([await openAdminClient(options).post<InstallationModel>('/api/installation/detach')], COLUMNS, options),
   );

@@ -19,21 +19,21 @@ import {
 
 export function registerNotifications(program: Command): void {
   const notifications = program.command('notifications').description('list notifications, send one again, or send a test');
-  const status = new Option('--status <status>', 'only those of this status').choices(NotificationStatusName.options);
-  const type = new Option('--type <type>', 'only those of this type').choices(EventTypeName.options);
+  const status = new Option('--status <status>', 'only notifications with this status').choices(NotificationStatusName.options);
+  const type = new Option('--type <type>', 'only notifications of this type').choices(EventTypeName.options);
   const filters = [environmentOption(), companyOption(), status, type, limitOption(500, 20)];
-  listCommand(notifications, 'list them, newest first', filters, { path: '/api/notifications', columns: COLUMNS });
+  listCommand(notifications, 'list notifications, newest first', filters, { path: '/api/notifications', columns: COLUMNS });
   idCommand(notifications, 'redeliver', 'send a notification once more', async (client, id, options) =>
     print([await client.post<NotificationModel>(`/api/notifications/${id}/redeliver`)], COLUMNS, options),
   );
-  operatorCommand(notifications, 'redeliver-all', 'send all once more that were not delivered')
+  operatorCommand(notifications, 'redeliver-all', 'send all undelivered notifications once more')
     .addOption(environmentOption())
     .action(async ({ environment, ...options }: ListOptions) => {
       const body = environment === undefined ? {} : { environment };
-      const answer = await openAdminClient(options).post<RedeliveredModel>('/api/notifications/redeliver', body);
-      print([answer], { 'SENT AGAIN': ({ queued }) => String(queued) }, options);
+      const redelivered = await openAdminClient(options).post<RedeliveredModel>('/api/notifications/redeliver', body);
+      print([redelivered], { 'SENT AGAIN': ({ queued }) => String(queued) }, options);
     });
-  operatorCommand(notifications, 'test', 'send a test to the webhook; the list says what becomes of it')
+  operatorCommand(notifications, 'test', 'send a test to the webhook; the list shows its outcome')
     .addOption(environmentOption().default('test'))
     .action(async ({ environment, ...options }: ListOptions) =>
       print(

@@ -13,7 +13,7 @@ import { type CompanyOptions, companyCommand } from './operator-command.js';
 export function registerOnboard(program: Command): void {
   companyCommand(program, 'onboard', 'onboard a company with its refresh token, read from standard input')
     .option('--refresh-token-file <file>', 'read the refresh token from this file instead')
-    .addHelpText('after', '\nThe refresh token is never an argument: every process of the machine could read it there.')
+    .addHelpText('after', '\nThe refresh token is never an argument, since every process on the machine could read it there.')
     .action(async ({ refreshTokenFile, ...options }: CompanyOptions & { refreshTokenFile?: string }) => {
       const client = openAdminClient(options);
       const [refreshToken, missing] =
@@ -28,7 +28,7 @@ export function registerOnboard(program: Command): void {
     });
 }
 
-/** Reads a secret from a pipe, or as it is typed, without showing it. */
+/** Reads a secret from a pipe, or from the terminal without showing it. */
 async function readSecret(): Promise<string> {
   if (!process.stdin.isTTY) return (await text(process.stdin)).trim();
   process.stderr.write('Refresh token (not shown): ');

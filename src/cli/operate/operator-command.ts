@@ -16,14 +16,14 @@ export interface CompanyOptions extends OperatorOptions {
   readonly company: string;
 }
 
-/** What a list can be narrowed by. Each list takes some of these. */
+/** Filters of lists. Each list takes some of these. */
 export interface ListOptions extends OperatorOptions, Partial<CompanyOptions> {
   readonly status?: string;
   readonly type?: string;
   readonly limit?: number;
 }
 
-/** A command that asks a running Muster over its admin API. */
+/** A command that calls the admin API of a running Muster. */
 export function operatorCommand(program: Command, name: string, description: string, options?: CommandOptions): Command {
   return program
     .command(name, options)
@@ -43,16 +43,14 @@ export function companyCommand(program: Command, name: string, description: stri
     .addOption(companyOption().makeOptionMandatory());
 }
 
-/** The command `list` of a group, which is what the group does by itself: prints the list at `path`, narrowed by `filters`. */
+/** The default command `list` of a group: prints the list at `path` with `filters`. Columns in `rare` appear only if an item has a value. */
 export function listCommand<T extends object>(
   group: Command,
   description: string,
   filters: readonly Option[],
   { path, columns, rare = {} }: { readonly path: string; readonly columns: Columns<T>; readonly rare?: Columns<T> },
 ): void {
-  const list = operatorCommand(group, 'list', `${description} (what \`muster ${group.name()}\` does by itself)`, {
-    isDefault: true,
-  });
+  const list = operatorCommand(group, 'list', `${description} (default)`, { isDefault: true });
   for (const filter of filters) list.addOption(filter);
   list.action(async ({ json, url, company, ...query }: ListOptions) => {
     const items = await openAdminClient({ url }).list<T>(path, { company_id: company, ...query });
@@ -61,7 +59,7 @@ export function listCommand<T extends object>(
   });
 }
 
-/** A command of a group about the one thing, a run for example, whose id is its argument. The id arrives ready to stand in a path. */
+/** A command of a group whose argument is an id, for example of a run. `act` gets the id encoded for a path. */
 export function idCommand(
   group: Command,
   name: string,
@@ -84,7 +82,7 @@ export function companyOption(): Option {
 }
 
 export function limitOption(most: number, preset?: number): Option {
-  return new Option('--limit <count>', `how many at most, up to ${most}`).argParser(parseCount).default(preset);
+  return new Option('--limit <count>', `the most to print, up to ${most}`).argParser(parseCount).default(preset);
 }
 
 export function companyPath({ environment, company }: Pick<CompanyOptions, 'environment' | 'company'>): string {
@@ -99,19 +97,19 @@ function parseUrl(text: string): string {
   return URL.canParse(text) && /^https?:/.test(text) ? text : refuse('It must be an address like http://127.0.0.1:8080.');
 }
 
-/** Refuses what was given for an option; commander names the option and the text. */
+/** Refuses the value of an option; commander names the option and the value. */
 export function refuse(problem: string): never {
   throw new InvalidArgumentError(problem);
 }
 
-/** Makes a command ask before it acts: `confirm` throws where the answer is no. */
+/** Adds --yes to a command that asks before it acts, with `confirm`. */
 export function askingFirst(command: Command): Command {
   return command
     .option('--yes', 'do not ask')
-    .addHelpText('after', '\nOn a terminal it asks first; without one, as in a script, nothing is asked.');
+    .addHelpText('after', '\nOn a terminal the command asks first; without one, as in a script, it does not.');
 }
 
-/** Asks on the terminal. Where there is none, or with --yes, the answer is yes without a question. At no it throws `otherwise`. */
+/** Asks on the terminal; without a terminal, or with --yes, it asks nothing. Throws `otherwise` if the answer is no. */
 export async function confirm(question: string, yes: boolean | undefined, otherwise: string): Promise<void> {
   if (yes || !process.stdin.isTTY) return;
   const terminal = createInterface({ input: process.stdin, output: process.stderr });

@@ -8,8 +8,8 @@ export function registerQuarantinedTokens(program: Command): void {
     .command('quarantined-tokens')
     .description('list refresh tokens that belong to no onboarded company, and delete them');
   const filters = [environmentOption(), companyOption(), limitOption(500, 100)];
-  listCommand(tokens, 'list them, newest first', filters, { path: '/api/quarantined-tokens', columns: COLUMNS });
-  idCommand(tokens, 'delete', 'delete a token for good', async (client, id, options) => {
+  listCommand(tokens, 'list tokens, newest first', filters, { path: '/api/quarantined-tokens', columns: COLUMNS });
+  idCommand(tokens, 'delete', 'delete a token permanently', async (client, id, options) => {
     await client.delete(`/api/quarantined-tokens/${id}`);
     print([{ id, deleted: true }], { DELETED: () => id }, options);
   });

@@ -5,7 +5,7 @@ import { openAdminClient } from './admin-client.js';
 import { type OperatorOptions, operatorCommand } from './operator-command.js';
 
 export function registerQueue(program: Command): void {
-  operatorCommand(program, 'queue', 'show what each queue holds').action(async (options: OperatorOptions) => {
+  operatorCommand(program, 'queue', 'show the jobs of each queue').action(async (options: OperatorOptions) => {
     const { data } = await openAdminClient(options).get<{ data: QueueModel[] }>('/api/queue');
     print(data, COLUMNS, options);
   });

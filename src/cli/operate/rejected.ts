@@ -9,19 +9,19 @@ interface RejectedOptions extends ListOptions {
 }
 
 export function registerRejected(program: Command): void {
-  operatorCommand(program, 'rejected', 'list records that the newest walk of each list could not keep')
+  operatorCommand(program, 'rejected', 'list records that the newest walk of each list rejected')
     .addOption(environmentOption())
     .addOption(companyOption())
-    .addOption(new Option('--resource <resource>', 'only those of this list'))
+    .addOption(new Option('--resource <resource>', 'only records of this list'))
     .addOption(limitOption(500, 20))
-    .addHelpText('after', '\nWith --json each has its text, as it was received; it may hold personal data.')
+    .addHelpText('after', '\nWith --json each record has its text as received, which may hold personal data.')
     .action(async ({ json, url, company, ...query }: RejectedOptions) => {
       const filter = { company_id: company, ...query };
       print(await openAdminClient({ url }).list<RejectedRecordModel>('/api/rejected', filter), COLUMNS, { json });
     });
 }
 
-/** Without the texts, which a terminal would keep in its history. */
+/** The table leaves out the texts, since a terminal would keep them in its history. */
 const COLUMNS: Columns<RejectedRecordModel> = {
   ...COMPANY,
   ...members('resource', 'run_id', 'page', 'position', 'reason'),

@@ -5,7 +5,7 @@ import { openAdminClient } from './admin-client.js';
 import { askingFirst, type CompanyOptions, companyCommand, companyPath, confirm } from './operator-command.js';
 
 export function registerRekey(program: Command): void {
-  const what = 'give up the ids of a list, after the catalogue names its records by another member';
+  const what = 'give up the ids of a list after its id in the catalogue has changed';
   const command = companyCommand(program, 'rekey', what).requiredOption('--resource <name>', 'the list');
   askingFirst(command).action(async ({ resource, yes, ...options }: CompanyOptions & { resource: string; yes?: boolean }) => {
     const { environment, company } = options;

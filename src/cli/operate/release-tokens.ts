@@ -13,16 +13,13 @@ export function registerReleaseTokens(program: Command): void {
   operatorCommand(
     program,
     'release-tokens',
-    'refresh tokens again that are held, since the service refused others (issue tokens_held)',
+    'refresh the tokens again that Muster holds because the service refused others (issue tokens_held)',
   )
     .addOption(environmentOption())
     .action(async ({ environment, ...options }: ReleaseOptions) => {
       const body = environment === undefined ? {} : { environment };
       const { released } = await openAdminClient(options).post<ReleasedModel>('/api/held-tokens/release', body);
-      print(
-        released.map((name) => ({ environment: name })),
-        { 'RELEASED IN': (row) => row.environment },
-        options,
-      );
+      const rows = released.map((name) => ({ environment: name }));
+      print(rows, { 'RELEASED IN': (row) => row.environment }, options);
     });
 }

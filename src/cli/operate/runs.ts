@@ -14,7 +14,7 @@ import {
 
 export function registerRuns(program: Command): void {
   const runs = program.command('runs').description('list, show and cancel runs');
-  const status = new Option('--status <status>', 'only runs of this status').choices(RunStatusName.options);
+  const status = new Option('--status <status>', 'only runs with this status').choices(RunStatusName.options);
   const filters = [environmentOption(), companyOption(), status, limitOption(500, 20)];
   listCommand(runs, 'list runs, newest first', filters, { path: '/api/runs', columns: RUN_COLUMNS });
   idCommand(runs, 'show', 'show a run and its walks', async (client, id, options) =>
@@ -25,7 +25,7 @@ export function registerRuns(program: Command): void {
   );
 }
 
-/** Prints a run: one line with --json. For people a table of its walks follows, then errors and held deletions. */
+/** Prints a run, with --json as one line. For people, a table of its walks, errors and held deletions follow. */
 export async function printRun(client: AdminClient, run: RunModel, options: OperatorOptions): Promise<void> {
   print([run], RUN_COLUMNS, options);
   if (options.json) return;
@@ -35,11 +35,11 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
   const holds = await client.list<HoldModel>('/api/holds', { environment: run.environment, status: 'open' });
   const notes = [
     ...run.walks.flatMap(({ resource, verify }) =>
-      verify?.as_of === null ? [`${resource}: never proved: nothing to hold it against.`] : [],
+      verify?.as_of === null ? [`${resource}: never proved, so there is no proof to compare with.`] : [],
     ),
     ...run.walks.flatMap(({ resource, verify, unverified_detail: detail }) => [
       ...(detail === undefined ? [] : [`${resource}: ${detail}`]),
-      ...(verify?.contradiction === undefined ? [] : [`${resource} may not end where it was taken to: ${verify.contradiction}.`]),
+      ...(verify?.contradiction === undefined ? [] : [`${resource} may go on after its supposed end: ${verify.contradiction}.`]),
     ]),
     ...run.walks.flatMap(({ resource, verify }) =>
       (verify?.sample ?? []).map(
@@ -48,7 +48,7 @@ export async function printRun(client: AdminClient, run: RunModel, options: Oper
     ),
     ...(run.error ? [`${run.error.message} [${run.error.code}]`] : []),
     ...run.walks.flatMap(({ resource, error }) =>
-      // A walk that ended with its run carries the run's error.
+      // A walk that ended with its run has the run's error.
       error && error.message !== run.error?.message ? [`${resource}: ${error.message} [${error.code}]`] : [],
     ),
     ...run.walks.flatMap(({ resource, service_says: says }) =>
@@ -73,7 +73,7 @@ const RUN_COLUMNS: Columns<RunModel> = {
     kind === 'verify' ? undefined : `${walks.filter(({ verified }) => verified).length} of ${walks.length}`,
 };
 
-/** The counts of a reading, unless its list was never proved: then none of them says anything. */
+/** The counts of a verification read, unless its list was never proved: then they mean nothing. */
 function judged(found: Reading): Reading {
   return found?.as_of === null ? undefined : found;
 }

@@ -5,21 +5,19 @@ import { openAdminClient } from './admin-client.js';
 import { type OperatorOptions, operatorCommand } from './operator-command.js';
 
 export function registerSchema(program: Command): void {
-  const schema = program.command('schema').description('list the columns of the typed views, and count them anew');
-  operatorCommand(schema, 'list', 'list them (what `muster schema` does by itself)', { isDefault: true })
-    .argument('[resource]', 'only those of this list')
+  const schema = program.command('schema').description('list the columns of the typed views, and count them again');
+  operatorCommand(schema, 'list', 'list the columns (default)', { isDefault: true })
+    .argument('[resource]', 'only columns of this list')
     .action(async (resource: string | undefined, options: OperatorOptions) =>
       print(await openAdminClient(options).list<SchemaColumnModel>('/api/schema', { resource }), COLUMNS, options),
     );
   operatorCommand(schema, 'rebuild', 'have a worker count values and misfits in the mirror; names and types stay')
-    .argument('[resource]', 'only of this list')
+    .argument('[resource]', 'only columns of this list')
     .action(async (resource: string | undefined, options: OperatorOptions) => {
-      const asked = await openAdminClient(options).post<RebuildModel>('/api/schema/rebuild', { ...(resource && { resource }) });
-      print(
-        asked.resources.map((name) => ({ resource: name })),
-        members('resource'),
-        options,
-      );
+      const body = { ...(resource && { resource }) };
+      const { resources } = await openAdminClient(options).post<RebuildModel>('/api/schema/rebuild', body);
+      const rows = resources.map((name) => ({ resource: name }));
+      print(rows, members('resource'), options);
     });
 }
 

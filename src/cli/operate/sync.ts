@@ -24,14 +24,16 @@ interface SyncOptions extends OperatorOptions, Partial<CompanyOptions> {
 const POLL_MS = 500;
 
 export function registerSync(program: Command): void {
-  const mode = new Option('--mode <mode>', 'go on from the last checkpoints (the default), or read everything anew');
+  const mode = new Option('--mode <mode>', 'continue from the last checkpoints (the default), or read everything again');
   operatorCommand(program, 'sync', 'sync a company now, or, without --company, every active company')
     .addOption(environmentOption())
     .addOption(companyOption())
-    .option('--resources <names>', 'only these, separated by commas', (names) => names.split(',').map((name) => name.trim()))
+    .option('--resources <names>', 'only these lists, separated by commas', (names) =>
+      names.split(',').map((name) => name.trim()),
+    )
     .addOption(mode.choices(['resume', 'full']))
     .addOption(new Option('--failed', 'only companies whose last run failed').conflicts('company'))
-    .option('--wait', 'wait until the run has ended; exit code 1 when it did not succeed')
+    .option('--wait', 'wait until the run has ended; exit code 1 if it did not succeed')
     .action(async (options: SyncOptions) => {
       checkUsage(options);
       const client = openAdminClient(options);
@@ -49,8 +51,8 @@ function checkUsage({ environment, company, resources, mode, wait }: SyncOptions
 
 async function syncMany(client: AdminClient, options: SyncOptions): Promise<void> {
   const { environment, failed } = options;
-  const answer = await client.post<{ queued: number }>('/api/syncs', { environment, status: failed ? 'failed' : undefined });
-  print([answer], members('queued'), options);
+  const queued = await client.post<{ queued: number }>('/api/syncs', { environment, status: failed ? 'failed' : undefined });
+  print([queued], members('queued'), options);
 }
 
 async function syncOne(client: AdminClient, options: SyncOptions & CompanyOptions): Promise<void> {
@@ -58,13 +60,16 @@ async function syncOne(client: AdminClient, options: SyncOptions & CompanyOption
   let { run } = await client.post<{ run: RunModel }>(`${companyPath(options)}/sync`, { resources, mode });
   if (wait) run = await waitForEnd(client, run);
   await printRun(client, run, options);
-  if (wait && run.status !== 'succeeded')
-    throw new CommandFailure(`The run ${run.status === 'failed' ? 'failed' : 'was cancelled'}.`);
+  if (wait) requireSuccess(run);
 }
 
-/** Asks for the run until it has ended. */
-export async function waitForEnd(client: AdminClient, asked: RunModel): Promise<RunModel> {
-  let run = asked;
+export function requireSuccess({ status }: RunModel): void {
+  if (status !== 'succeeded') throw new CommandFailure(`The run ${status === 'failed' ? 'failed' : 'was cancelled'}.`);
+}
+
+/** Polls the run until it has ended. */
+export async function waitForEnd(client: AdminClient, requested: RunModel): Promise<RunModel> {
+  let run = requested;
   while (run.status === 'queued' || run.status === 'running') {
     await systemClock.sleep(POLL_MS);
     run = await client.get<RunModel>(`/api/runs/${run.id}`);

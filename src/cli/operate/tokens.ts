@@ -13,13 +13,12 @@ interface AddOptions extends OperatorOptions {
   readonly expires?: string;
 }
 
-/** Tokens for people and programs, each with a name and a role. */
 export function registerTokens(program: Command): void {
   const tokens = program.command('tokens').description('list, make and delete tokens for people and programs');
-  listCommand(tokens, 'list them, newest first', [limitOption(500, 100)], { path: '/api/tokens', columns: COLUMNS });
+  listCommand(tokens, 'list tokens, newest first', [limitOption(500, 100)], { path: '/api/tokens', columns: COLUMNS });
 
-  operatorCommand(tokens, 'add', 'make a token, which is shown this once')
-    .argument('<name>', 'who it is for; the audit shows it')
+  operatorCommand(tokens, 'add', 'make a token, which is shown only once')
+    .argument('<name>', 'its owner; the audit shows this name')
     .addOption(
       new Option('--role <role>', 'viewer reads, operator acts on companies, admin does everything')
         .choices(ROLES)
@@ -27,27 +26,28 @@ export function registerTokens(program: Command): void {
     )
     .option(
       '--expires <when>',
-      'when it ends: in so long (90d, 12h, 8w) or at a time (2030-01-31); never unless said',
+      'when it ends: after a span (90d, 12h, 8w) or at a time (2030-01-31); default: never',
       parseExpiry,
     )
-    .addHelpText('after', '\nUse it as the admin token: MUSTER_ADMIN_TOKEN=muster_… muster status')
+    .addHelpText('after', '\nUse it like the admin token: MUSTER_ADMIN_TOKEN=muster_… muster status')
     .action(async (name: string, { role, expires, ...options }: AddOptions) => {
       const body = { name, role, ...(expires !== undefined && { expires_at: expires }) };
       const created = await openAdminClient(options).post<z.output<typeof CreatedToken>>('/api/tokens', body);
       console.log(options.json ? JSON.stringify(created) : created.token);
-      // Standard output carries the token alone, since it goes into a file or a script as it is.
+      // Standard output has only the token, ready for a file or a script.
       if (options.json) return;
       const until = created.expires_at === null ? 'until it is deleted' : `until ${time(created.expires_at)}`;
-      console.error(`Good for ${role}s' calls, ${until}. It is shown this once: only its hash is kept.`);
+      console.error(`Good for ${role}s' calls, ${until}. It is shown only once: Muster keeps only its hash.`);
     });
 
-  operatorCommand(tokens, 'remove', 'delete a token for good')
+  operatorCommand(tokens, 'remove', 'delete a token permanently')
     .argument('<name>', 'name or id of the token')
-    .action(async (asked: string, options: OperatorOptions) => {
+    .action(async (nameOrId: string, options: OperatorOptions) => {
       const client = openAdminClient(options);
       const all = await client.list<NamedTokenModel>('/api/tokens');
-      const found = all.find(({ name }) => name.toLowerCase() === asked.toLowerCase()) ?? all.find(({ id }) => id === asked);
-      if (!found) throw new CommandFailure(`There is no token of this name or id: \`muster tokens\` lists them.`);
+      const wanted = nameOrId.toLowerCase();
+      const found = all.find(({ name }) => name.toLowerCase() === wanted) ?? all.find(({ id }) => id === nameOrId);
+      if (!found) throw new CommandFailure(`There is no token with this name or id: \`muster tokens\` lists them.`);
       await client.delete(`/api/tokens/${found.id}`);
       print([{ id: found.id, name: found.name, deleted: true }], { DELETED: ({ name }) => name }, options);
     });

@@ -5,12 +5,12 @@ import { openAdminClient } from './admin-client.js';
 import { type CompanyOptions, companyCommand, companyPath, refuse } from './operator-command.js';
 
 const HELP = `
-It asks a list for a few pages, with several sizes, at most 30 requests in all, and stores nothing.
+It reads a few pages of a list, with at most 30 requests, and stores nothing.
   muster try employees --environment test --company …
   muster try /api/companies/{company_id}/absences --environment test --company … > absences.yaml
 
-What it prints is YAML: the entry, and all else as comments. No values of records are shown unless you say --samples.
-Exit code 1: nothing fits, or nothing could be asked.`;
+It prints YAML: the entry, and everything else as comments. It shows values of records only with --samples.
+Exit code 1: nothing fits, or the list could not be read.`;
 
 interface TryOptions extends CompanyOptions {
   readonly base?: string;
@@ -24,32 +24,32 @@ export function registerTry(program: Command): void {
   companyCommand(program, 'try', 'find out how a list is paged, and print a catalogue entry for it')
     .argument('<resource_or_path>', 'a list of the catalogue, or a path with {company_id}')
     .addOption(
-      new Option('--method <method>', 'how the list is read (default: GET, or what the catalogue says)').choices(['GET', 'POST']),
+      new Option('--method <method>', 'the method of the list (default: from the catalogue, or GET)').choices(['GET', 'POST']),
     )
-    .option('--base <name>', 'the further host of the API that has the list, as an entry names it (…_BASE_URL_<NAME>)')
-    .option('--query <name=value>', 'a constant that every request carries; may be given several times', addConstant)
-    .option('--body <name=value>', 'the same in the body of a POST', addJsonConstant)
-    .option('--samples', 'show a few records, treated by the privacy rules of the catalogue')
+    .option('--base <name>', 'the further host of the API that has the list, as in a catalogue entry (…_BASE_URL_<NAME>)')
+    .option('--query <name=value>', 'a constant that every request carries; you may repeat it', addConstant)
+    .option('--body <name=value>', 'a constant in the body of a POST; you may repeat it', addJsonConstant)
+    .option('--samples', 'show a few records, redacted by the privacy rules of the catalogue')
     .addHelpText('after', HELP)
     .action(async (list: string, { base, method, query, body, samples, json, ...options }: TryOptions) => {
       const named = list.startsWith('/') ? { path: list } : { resource: list };
-      const asked = { ...named, base, method, query, body, samples };
-      const tried = await openAdminClient(options).post<TriedListModel>(`${companyPath(options)}/try`, asked);
+      const listToTry = { ...named, base, method, query, body, samples };
+      const tried = await openAdminClient(options).post<TriedListModel>(`${companyPath(options)}/try`, listToTry);
       for (const line of json ? [JSON.stringify(tried)] : linesOf(tried)) console.log(line);
       if (tried.outcome === 'nothing') throw new CommandFailure('No entry was found for this list.');
     });
 }
 
-/** A report as YAML: its own lines are comments, so that what is printed may go into a catalogue file. */
+/** The report as YAML. Only the entry is no comment, so that the output may become a catalogue file. */
 function linesOf({ entry, findings, look_up, requests, samples }: TriedListModel): string[] {
   const width = Math.max(...findings.map(({ about }) => about.length));
   const comments = [
-    'What was seen (with the numbers of the requests that showed it):',
+    'Findings (with the numbers of the requests that showed them):',
     ...findings.map(
       ({ about, says, requests: numbers }) =>
         `  ${about.padEnd(width)}  ${says}${numbers.length > 0 ? ` [${numbers.join(', ')}]` : ''}`,
     ),
-    ...(look_up.length > 0 ? ['What to look up:', ...look_up.map((each) => `  - ${each}`)] : []),
+    ...(look_up.length > 0 ? ['Look up:', ...look_up.map((each) => `  - ${each}`)] : []),
     'Requests:',
     ...requests.map(({ number, asked, status, saw }) => `  ${number}. ${asked}: ${status ?? 'no answer'}, ${saw}`),
     ...(samples.length > 0 ? ['Samples:', ...samples.map((each) => `  ${each}`)] : []),
@@ -65,7 +65,7 @@ function addConstant(text: string, all: Readonly<Record<string, string>> = {}): 
   return name === undefined ? refuse('It must be NAME=VALUE.') : { ...all, [name]: value! };
 }
 
-/** In a body numbers and flags are no texts. */
+/** In a body, numbers and flags are sent as such, not as texts. */
 function addJsonConstant(text: string, all: Readonly<Record<string, string | number | boolean>> = {}) {
   const added = addConstant(text);
   const [[name, value]] = Object.entries(added) as [[string, string]];

@@ -13,7 +13,7 @@ interface RunningSandbox {
   readonly token: string;
 }
 
-/** A lesson that is on, as the sandbox tells it. */
+/** An active lesson, as the sandbox describes it. */
 export interface BegunLessonModel {
   readonly lesson: string;
   readonly company_id: string;
@@ -22,12 +22,12 @@ export interface BegunLessonModel {
   readonly until: string | null;
 }
 
-/** Longest time in which a sandbox answers. */
+/** How long to wait for a response of the sandbox. */
 const ANSWER_MS = 10_000;
 
 /**
- * Keeps in MUSTER_HOME, for its owner alone, where the sandbox of this process listens and what begins lessons there. The word of another
- * living sandbox stays. Returns how to take it back.
+ * Records in MUSTER_HOME, readable by its owner alone, the address and control token of this process's sandbox. The entry of another
+ * running sandbox stays. Returns a function that removes the entry.
  */
 export function announceSandbox(config: Config, { url, controlToken }: Sandbox): () => void {
   if (runningSandbox(config)) return () => {};
@@ -40,7 +40,7 @@ export function announceSandbox(config: Config, { url, controlToken }: Sandbox):
   };
 }
 
-/** The sandbox that keeps its word in this MUSTER_HOME, unless its process is gone. */
+/** The sandbox recorded in this MUSTER_HOME, if its process still lives. */
 export function runningSandbox(config: Config): RunningSandbox | undefined {
   try {
     const sandbox = JSON.parse(readFileSync(place(config), 'utf8')) as RunningSandbox;
@@ -50,7 +50,7 @@ export function runningSandbox(config: Config): RunningSandbox | undefined {
   }
 }
 
-/** Asks the running sandbox. Throws a failure that says what to do next, above all where a real service takes its place. */
+/** Calls the running sandbox. The failures that it throws say what to do next, above all if a real service is configured instead. */
 export async function askSandbox<T>(config: Config, method: 'GET' | 'POST', path: string, body?: object): Promise<T> {
   const sandbox = runningSandbox(config);
   if (!sandbox) throw noSandbox(config);
@@ -59,9 +59,9 @@ export async function askSandbox<T>(config: Config, method: 'GET' | 'POST', path
   const response = await fetch(`${sandbox.url}${path}`, options).catch((cause: unknown) => {
     throw new CommandFailure(`The sandbox at ${sandbox.url} does not answer: start Muster again.`, { cause });
   });
-  const answer: unknown = await response.json().catch(() => undefined);
-  if (response.ok) return answer as T;
-  const { message = 'which is not how the sandbox answers' } = (answer ?? {}) as { message?: string };
+  const result: unknown = await response.json().catch(() => undefined);
+  if (response.ok) return result as T;
+  const { message = 'which is not how the sandbox answers' } = (result ?? {}) as { message?: string };
   if (response.status === 400 || response.status === 404) throw new UsageFailure(message);
   throw new CommandFailure(`The sandbox at ${sandbox.url} answered ${response.status}: ${message}`);
 }
@@ -71,12 +71,12 @@ function noSandbox(config: Config): CommandFailure {
   const up = runningUp(config);
   if (configured.length > 0)
     return new UsageFailure(
-      `Lessons are for the built-in sandbox, and a service is configured here (${configured.join(', ')}). ` +
-        'Unset the PRODUCTION_… and TEST_… variables, and run `npm start`, best with a MUSTER_HOME of its own.',
+      `Lessons need the built-in sandbox, but a service is configured here (${configured.join(', ')}). ` +
+        'Unset the PRODUCTION_… and TEST_… variables, and run `npm start`, preferably with another MUSTER_HOME.',
     );
   if (up)
     return new CommandFailure(
-      `Lessons are for the built-in sandbox, and the Muster at ${up.url} mirrors a service of its own. ` +
+      `Lessons need the built-in sandbox, but the Muster at ${up.url} mirrors another service. ` +
         'Run another one with `npm start`, with other MUSTER_HOME and PORT, and without PRODUCTION_… and TEST_… variables.',
     );
   return new CommandFailure(

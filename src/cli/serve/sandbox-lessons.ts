@@ -16,17 +16,17 @@ interface BreakOptions extends LessonOptions {
   readonly for?: number;
 }
 
-/** Lists that are mirrored without a catalogue file. */
+/** The lists of the built-in catalogue. */
 const ALWAYS_MIRRORED = new Set(['employees', 'departments']);
 
-/** Commands that let the running sandbox go wrong as real services do. */
+/** Commands that make the running sandbox fail as real services do. */
 export function registerLessons(sandbox: Command): void {
-  lessonCommand(sandbox, 'lessons', 'list what the running sandbox can do wrong, and what comes of it').action(list);
-  lessonCommand(sandbox, 'break', 'let the running sandbox do wrong what the lesson says; without one, list the lessons')
+  lessonCommand(sandbox, 'lessons', 'list the failures that the running sandbox can show, and their effects').action(list);
+  lessonCommand(sandbox, 'break', 'begin a lesson in the running sandbox; without a name, list the lessons')
     .argument('[lesson]', 'name of the lesson, such as revoke, shrink, forbid or lie')
     .addOption(companyOption())
-    .option('--list <name>', 'list that it is about (default: one in which the lesson can be seen)')
-    .option('--for <time>', 'how long, such as 45s, 5m or 1h (default: until it is mended; 45s for faults that pass)', parseTime)
+    .option('--list <name>', 'the list to break (default: one that shows the lesson)')
+    .option('--for <time>', 'how long, such as 45s, 5m or 1h (default: until `mend`; 45s for faults that pass)', parseTime)
     .action(async (name: string | undefined, options: BreakOptions) => {
       if (name === undefined) return list(options);
       const target = { company_id: options.company, list: options.list, seconds: options.for };
@@ -35,7 +35,7 @@ export function registerLessons(sandbox: Command): void {
       if (options.json) console.log(JSON.stringify(begunModel(begun)));
       else for (const line of begunLines(begun)) console.log(line);
     });
-  lessonCommand(sandbox, 'mend', 'end a lesson, or all of them, and bring back what it took')
+  lessonCommand(sandbox, 'mend', 'end a lesson, or all of them, and undo their effects')
     .argument('[lesson]', 'name of the lesson')
     .action(async (name: string | undefined, { json }: LessonOptions) => {
       const path = `/sandbox/lessons/${name === undefined ? '' : `${encodeURIComponent(name)}/`}mend`;
@@ -61,7 +61,7 @@ async function list({ json }: LessonOptions): Promise<void> {
   console.log('Begin one with ./bin/muster sandbox break LESSON, and end it with ./bin/muster sandbox mend.');
 }
 
-/** Lessons that are on; none where no sandbox runs, since the list can be read without one. */
+/** The active lessons. Without a running sandbox there are none, since the list is readable without one. */
 async function begunNow(config: Config): Promise<BegunLessonModel[]> {
   if (!runningSandbox(config)) return [];
   return (await askSandbox<{ data: BegunLessonModel[] }>(config, 'GET', '/sandbox/lessons')).data;
@@ -91,8 +91,8 @@ function begunLines(begun: BegunLessonModel): string[] {
     does,
     ...(begun.list === null || ALWAYS_MIRRORED.has(begun.list)
       ? []
-      : ['This list is mirrored by `MUSTER_CATALOGUE=examples/catalogue.yaml npm start`.']),
-    ...(entry === null ? [] : [`For this the list's entry in the catalogue has: ${entry}`]),
+      : ['To mirror this list, start Muster with `MUSTER_CATALOGUE=examples/catalogue.yaml npm start`.']),
+    ...(entry === null ? [] : [`The list's entry in the catalogue needs: ${entry}`]),
     '\nRun next',
     ...next.map((command) => `  ${command}`),
     '\nYou will see',
@@ -107,7 +107,7 @@ function mendedLines(mended: BegunLessonModel): string[] {
   if (LESSONS.get(mended.lesson)?.act.kind !== 'revoke') return [ended, `  ${commandOf('sync', mended)}`];
   return [
     ended,
-    'If Muster has noticed it, somebody must authorize again: open the link that this prints, and press Allow.',
+    'If Muster has noticed it, the company must authorize again: open the link that this command prints, and press Allow.',
     `  ./bin/muster connect-link --environment test --company ${mended.company_id}`,
   ];
 }

@@ -19,16 +19,16 @@ interface SandboxOptions {
 }
 
 export function registerSandbox(program: Command): void {
-  const sandbox = program.command('sandbox').description('start the built-in sandbox provider alone, or let it go wrong');
+  const sandbox = program.command('sandbox').description('start the built-in sandbox provider alone, or make it fail');
   sandbox
     .command('start', { isDefault: true })
-    .description('start it alone, and print what to set so that Muster uses it (what `muster sandbox` does by itself)')
-    .option('--host <host>', 'where it listens', '127.0.0.1')
-    .option('--port <port>', 'where it listens; 0 is any free port', parsePort, 0)
-    .option('--seed <number>', 'the same seed makes the same records', parseCount, 1)
+    .description('start it alone, and print the settings with which Muster uses it (default)')
+    .option('--host <host>', 'host to listen on', '127.0.0.1')
+    .option('--port <port>', 'port to listen on; 0 is any free port', parsePort, 0)
+    .option('--seed <number>', 'the same seed gives the same records', parseCount, 1)
     .option('--redirect-uri <uri...>', "registered redirect URLs (default: Muster's own on port 8080)")
     .option('--refresh-tokens', 'print a refresh token for each company, to try `muster onboard` with')
-    .option('--json', 'print it all as one JSON object')
+    .option('--json', 'print everything as one JSON object')
     .action(async ({ redirectUri, refreshTokens, json, ...options }: SandboxOptions) => {
       const { startSandbox } = await import('../../sandbox/sandbox.js');
       const started = await startSandbox({ ...options, ...(redirectUri && { redirectUris: redirectUri }) });
@@ -42,7 +42,7 @@ export function registerSandbox(program: Command): void {
   registerLessons(sandbox);
 }
 
-/** The sandbox serves those, too, whose MUSTER_HOME cannot be used; then no command begins lessons in it. */
+/** The sandbox runs even if MUSTER_HOME is unusable; then no command can begin lessons in it. */
 function announce(sandbox: Sandbox): () => void {
   try {
     return announceSandbox(loadConfig(process.env), sandbox);

@@ -20,10 +20,10 @@ export interface UpOptions {
   readonly json?: boolean;
 }
 
-/** Serves every role until a signal, beside a sandbox when no environment of the service is configured. */
+/** Serves every role until a signal. It also starts a sandbox if no environment of the service is configured. */
 export function serveEverything(config: Config, { sandboxChanges, json = false }: UpOptions): Promise<void> {
   return serveUntilSignal(async (signal) => {
-    // The message begins with a new line: the terminal has written ^C into the current one.
+    // The message begins with a line feed, since the terminal has written ^C into the current line.
     signal.addEventListener('abort', () => process.stderr.isTTY && console.error('\nStopping …'), { once: true });
     const { logger, file } = loggerBesideTerminal(config);
     const usesSandbox = Object.keys(config.providers).length === 0;
@@ -67,7 +67,7 @@ export function serveEverything(config: Config, { sandboxChanges, json = false }
 
 async function startOwnSandbox(config: Config, changesPerMinute: number): Promise<Sandbox> {
   if (!isSafe(config.publicUrl)) {
-    const problem = 'must be https, or lead to this machine: the sandbox, too, sends people nowhere else';
+    const problem = 'must be https, or lead to this machine: the sandbox redirects people to no other address';
     const fault = { where: 'PUBLIC_URL', problem, example: 'https://muster.example.com' };
     throw new FaultsError('invalid_configuration', 'Muster cannot start: 1 setting is wrong or missing.', [fault]);
   }
@@ -82,15 +82,15 @@ function providerOf({ url, clientId, clientSecret }: Sandbox, config: Config) {
   return { baseUrl: url, authUrl: url, clientId, clientSecret, redirectUri: callbackUrl(config) };
 }
 
-/** The sandbox is every host of the API that the catalogue names. */
+/** The sandbox stands for every further host of the API in the catalogue. */
 function basesAt(url: URL, { cataloguePath }: Config): Record<string, URL> {
   const { endpoints } = loadCatalogue(cataloguePath);
   return Object.fromEntries(endpoints.flatMap(({ base }) => (base === undefined ? [] : [[base, url]])));
 }
 
 /**
- * Onboards the example companies that were never here, and requests a run of each company. A company that a person has removed, paused
- * or revoked stays so. Returns the ids of the runs.
+ * Onboards example companies that are new, and requests a run of each company. A company that a person has removed, paused or revoked stays
+ * so. Returns the ids of the runs.
  */
 async function syncExamples(app: App, sandbox: Sandbox): Promise<string[]> {
   const runs: string[] = [];
@@ -109,7 +109,7 @@ async function syncExamples(app: App, sandbox: Sandbox): Promise<string[]> {
 
 function banner({ providers, databaseUrl, redisUrl, home }: Config, sandbox: Sandbox | undefined): void {
   const sources = sandbox
-    ? [`the built-in SANDBOX at ${withoutSlash(sandbox.url)}: made-up companies, nothing leaves this machine`]
+    ? [`the built-in SANDBOX at ${withoutSlash(sandbox.url)}: invented companies, nothing leaves this machine`]
     : Object.entries(providers).map(([name, { baseUrl }]) => `the ${name} environment at ${withoutSlash(baseUrl)}`);
   console.log('Muster mirrors company data into PostgreSQL.\n');
   for (const source of sources) console.log(`  Source    ${source}`);
@@ -134,19 +134,19 @@ function whatNext(config: Config, app: App, isSandbox: boolean, logFile: string 
     explain(`./bin/muster connect-link --environment ${environment}`, 'a link with which a customer connects a company');
     explain(`./bin/muster onboard ${company} < refresh-token.txt`, 'or onboard a company with a refresh token of its own');
   }
-  explain('./bin/muster status', 'how the mirrors stand');
-  explain('./bin/muster companies', 'the companies, and what is mirrored of each');
-  explain(`./bin/muster sync ${company} --wait`, 'mirror one again');
+  explain('./bin/muster status', 'the state of the mirrors');
+  explain('./bin/muster companies', 'the companies and their mirrored lists');
+  explain(`./bin/muster sync ${company} --wait`, 'mirror a company again');
   explain('./bin/muster changes', 'what changed, record by record');
-  if (isSandbox) explain('./bin/muster sandbox lessons', 'what a service can do wrong, and what comes of it');
-  console.log('\nCtrl-C stops everything; the next start goes on where this one stopped.');
+  if (isSandbox) explain('./bin/muster sandbox lessons', 'failures of a service, and their effects');
+  console.log('\nCtrl-C stops everything; the next start continues where this one stopped.');
 }
 
 function explain(what: string, why: string): void {
   console.log(`  ${what}\n      ${why}`);
 }
 
-/** The password goes into a file that psql reads, so that it stands in no command line. */
+/** psql reads the password from a file, so that it is in no command line. */
 function psqlCommand(config: Config, { hostname, port, username, password, pathname }: URL): string {
   const file = join(config.home, 'pgpass');
   rmSync(file, { force: true });

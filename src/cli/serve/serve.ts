@@ -7,19 +7,18 @@ import { adminTokenPath } from '../../config/kept-secrets.js';
 import { makeFolder } from '../../core/home.js';
 import { createLogger, type Logger } from '../../observability/logger.js';
 
-/** Longest stop. A service that has not stopped by then ends with the process, and the next start loses nothing by it. */
+/** The longest stop. A service that has not stopped by then ends with the process, which loses nothing. */
 const STOP_LIMIT_MS = 14_000;
 
-/** Longest time that a process outlives its stop. */
+/** How long a process may live after its stop. */
 const LINGER_MS = 500;
 
-/** Longest time that a start has to undo itself. Then the process ends, which it may do at any moment of a start. */
+/** How long a cancelled start has to undo itself. Then the process ends, which is safe at any moment of a start. */
 const CALLED_OFF_MS = 10_000;
 
 /**
- * Runs `start` until SIGTERM or SIGINT, then stops what it started. A signal during the start calls it off, by the
- * AbortSignal. Ctrl-C under npm delivers the signal twice, once to the process group and once by npm: so a second one asks
- * for nothing more.
+ * Runs `start` until SIGTERM or SIGINT, then stops what it started. A signal during the start cancels it through the AbortSignal. Ctrl-C
+ * under npm delivers the signal twice, to the process group and by npm, so a second signal has no effect.
  */
 export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{ stop(): Promise<void> }>): Promise<void> {
   const stopping = new AbortController();
@@ -31,7 +30,7 @@ export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{
       resolve();
     };
     for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP'] as const) {
-      // The new listener comes first: without any, Node drops a signal that has arrived and is not delivered yet.
+      // The new listener is added first: without any listener, Node drops a signal that is not delivered yet.
       const earlier = process.listeners(signal);
       process.on(signal, onSignal);
       for (const listener of earlier) process.removeListener(signal, listener);
@@ -45,23 +44,22 @@ export async function serveUntilSignal(start: (signal: AbortSignal) => Promise<{
   await signalled;
   await started.stop();
   clearTimeout(limit);
-  // Everything has let go; what BullMQ still waits for would keep the process.
+  // Everything has stopped, but a timer or socket of BullMQ may keep the process alive.
   setTimeout(() => process.exit(0), LINGER_MS).unref();
 }
 
-/** Ends a stop that hangs, for example on a Redis that is away. The exit code is 0: nothing that was committed is lost. */
+/** Ends a stop that hangs, for example without Redis. The exit code is 0, since nothing committed is lost. */
 function giveUp(): never {
-  console.error('muster: stopping took too long; nothing that was committed is lost, and the rest goes on at the next start.');
+  console.error('muster: stopping took too long; nothing committed is lost, and the rest continues at the next start.');
   process.exit(0);
 }
 
-/** Serves one role until a signal. */
 export function serveRole(config: Config, role: Role): Promise<void> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   return serveUntilSignal(async (signal) => {
     if (Object.keys(config.providers).length === 0) {
       logger.warn(
-        'no environment of the service is configured, so no company can be onboarded: set TEST_BASE_URL and its kin, or the PRODUCTION_… ones',
+        'no environment of the service is configured, so no company can be onboarded: set TEST_BASE_URL and the other TEST_… variables, or the PRODUCTION_… ones',
       );
     }
     const app = await startApp(config, new Set([role]), logger, signal);
@@ -72,7 +70,7 @@ export function serveRole(config: Config, role: Role): Promise<void> {
   });
 }
 
-/** The log of a process on a terminal goes to a file, so that it does not break up what the person there reads. */
+/** On a terminal the log goes to a file, so that it does not disturb the output for the person there. */
 export function loggerBesideTerminal(config: Config): { logger: Logger; file?: string } {
   if (!process.stderr.isTTY) return { logger: createLogger({ level: config.logLevel, format: config.logFormat }) };
   makeFolder(config.home);

@@ -5,7 +5,7 @@ import { FaultsError } from '../../core/errors.js';
 import { UsageFailure } from '../exit-code.js';
 import { refuse } from '../operate/operator-command.js';
 
-/** Share of the sandbox's records that changes in a minute: a person sees something move, and nothing big. */
+/** The share of the sandbox's records that changes in a minute: enough for a person to see some changes. */
 const SANDBOX_CHANGES_PER_MINUTE = 0.001;
 
 interface Options {
@@ -18,10 +18,10 @@ export function registerUp(program: Command): void {
   const changes = "share of the sandbox's records that changes in a minute";
   program
     .command('up')
-    .description('start everything in one process; with no provider configured, beside a sandbox to try it on')
+    .description('start everything in one process; with no provider configured, also a sandbox to try it with')
     .option(
       '--sandbox',
-      'with DATABASE_URL and no provider configured: mirror the made-up companies of the sandbox into that database',
+      'with DATABASE_URL and no provider configured: mirror the invented companies of the sandbox into that database',
     )
     .option('--sandbox-changes <share>', changes, parseShare, SANDBOX_CHANGES_PER_MINUTE)
     .option('--json', 'print one JSON object a line: what was mirrored of each list, then where to look')
@@ -36,11 +36,11 @@ export function registerUp(program: Command): void {
     });
 }
 
-/** A forgotten setting must not bring made-up companies into a database that somebody keeps. */
+/** A forgotten setting must not put invented companies into a real database. */
 function noProvider(): FaultsError {
   const problem =
     'is missing, and so are PRODUCTION_AUTH_URL, PRODUCTION_CLIENT_ID and PRODUCTION_CLIENT_SECRET, or the TEST_… ones: DATABASE_URL is set, ' +
-    'and made-up companies are mirrored into a database of yours only when you ask for them: `muster up --sandbox`';
+    'and invented companies are mirrored into your database only if you ask for them: `muster up --sandbox`';
   const fault = { where: 'PRODUCTION_BASE_URL', problem, example: helpOf('PRODUCTION_BASE_URL').example };
   return new FaultsError('invalid_configuration', 'Muster cannot start: 1 setting is wrong or missing.', [fault]);
 }

@@ -118,9 +118,9 @@ test('the signed manifest is the manifest, and is checked with the file beside i
 
   const text = readFileSync(path, 'utf8');
   writeFileSync(path, text.replace('g1', 'g2'));
-  expect(await check()).toMatchObject({ code: 1, stderr: expect.stringMatching(/names gadgets\.csv by the sha256 /) });
+  expect(await check()).toMatchObject({ code: 1, stderr: expect.stringMatching(/names gadgets\.csv with the sha256 /) });
   rmSync(path);
-  expect(await check()).toMatchObject({ code: 0, stderr: expect.stringMatching(/gadgets\.csv is not beside it/) });
+  expect(await check()).toMatchObject({ code: 0, stderr: expect.stringMatching(/gadgets\.csv is not in its folder/) });
   writeFileSync(manifest, readFileSync(manifest, 'utf8').replace(`"rows": ${RECORDS}`, '"rows": 1'));
   expect(await check()).toMatchObject({ code: 1, stderr: expect.stringMatching(/manifest\.json says something else/) });
   rmSync(manifest);

@@ -36,7 +36,7 @@ test('encrypts again, says so, and names the tokens whose key is missing', async
   await onboard(old);
   expect(await rotate([fresh, old])).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/^Tokens encrypted again: 1\. Every stored token needs the first key only/) as string,
+    stdout: expect.stringMatching(/^Tokens encrypted again: 1\. Every stored token needs only the first key/) as string,
   });
   const lost = await onboard(key('gone'));
   await onboard(old);
@@ -44,7 +44,7 @@ test('encrypts again, says so, and names the tokens whose key is missing', async
   expect(code).toBe(1);
   expect(stdout).toContain('Tokens encrypted again: 1.\nNot readable: 1\n');
   expect(stdout).toMatch(new RegExp(`test +${lost.companyId} +tokens\\.refresh_token +gone +the key is missing`));
-  expect(stderr).toContain('give the missing ones back');
+  expect(stderr).toContain('put the missing keys back');
 
   const json = await rotate([fresh, old], '--json');
   expect(json.code).toBe(1);
@@ -69,5 +69,5 @@ test('encrypts again, says so, and names the tokens whose key is missing', async
 test('says in its help what to do in which order', async () => {
   const { code, stdout } = await runMuster(['rotate-keys', '--help'], {});
   expect(code).toBe(0);
-  expect(stdout.indexOf('behind the key in use')).toBeLessThan(stdout.indexOf('Put it first'));
+  expect(stdout.indexOf('after the key in use')).toBeLessThan(stdout.indexOf('Put it first'));
 });

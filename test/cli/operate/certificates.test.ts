@@ -84,7 +84,7 @@ test('files and keys that cannot be read are bad usage, with what to do', async 
   writeFileSync(file('no-keys.json'), '[]');
   for (const [args, said] of [
     [[file('nowhere.jws')], 'cannot be read (ENOENT)'],
-    [[file('alone.jws')], 'Give the public keys by --keys.'],
+    [[file('alone.jws')], 'Give the public keys with --keys.'],
     [[file('alone.jws'), '--keys', file('no-keys.json')], 'is no JWK set'],
   ] as const) {
     const { code, stderr } = await check(...args);

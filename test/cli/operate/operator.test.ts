@@ -249,7 +249,7 @@ describe('changes', () => {
     const { stdout } = await operate(['changes', '--json', '--after', '1', '--resource', 'employees']);
     expect(stdout.split('\n')).toEqual([expect.stringMatching(/^\{"seq":2,.*"data":\{"id": 9007199254740993\}\}$/), '']);
     const table = await operate(['changes', '--limit', '1']);
-    expect(table.stderr).toBe('More changes follow: go on with --after 1.\n');
+    expect(table.stderr).toBe('More changes follow: continue with --after 1.\n');
     expect((await operate(['changes', '--after', '1', '--limit', '2'])).stderr).toBe('');
     expect(table.stdout).toMatch(/^SEQ +CHANGED .*\n +1 +2026-01-02 03:04:05Z +insert +employees +test .* a\n$/);
   });

@@ -75,7 +75,7 @@ test('verify --wait is 0 for a mirror without faults, and 1 with each fault that
   const faulty = await verify('--json');
   expect([faulty.code, faulty.stderr]).toEqual([
     1,
-    expect.stringContaining('The mirror has 1 fault: a full resync mends them.') as string,
+    expect.stringContaining('The mirror has 1 fault: a full resync repairs them.') as string,
   ]);
   expect(faulty.json()).toMatchObject([{ kind: 'verify', walks: [{ verify: { different: 1, sample: [{ id: uidOf(3) }] } }] }]);
   await harness.sync(company, { mode: 'full' });
@@ -108,7 +108,7 @@ test('forget takes the id from standard input, and lets the record in again with
   expect(await rows()).toBe(1);
   for (const input of ['', 'one\ntwo\n']) {
     const refused = await forget([], input);
-    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('Give one id in standard input')]);
+    expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('Give one id on standard input')]);
   }
   expect(admin.log()).not.toContain(uid);
 });
@@ -117,6 +117,6 @@ test('verify says of a list that was never proved that there is nothing to hold 
   await admin.db.prisma.list.updateMany({ where: company, data: { lastVerifiedAt: null, verifiedWalkId: null } });
   const { code, stdout } = await verify();
   expect(code).toBe(0);
-  expect(stdout).toContain('employees: never proved: nothing to hold it against.');
+  expect(stdout).toContain('employees: never proved, so there is no proof to compare with.');
   expect(stdout).toMatch(/^employees +succeeded +\d+ +- +- +- +-$/m);
 });

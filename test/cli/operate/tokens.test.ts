@@ -33,7 +33,7 @@ test('makes a token, which stands alone on standard output, and lists and remove
   const after = await operateAs(token, 'companies');
   expect([after.code, after.stderr]).toEqual([2, expect.stringMatching(/refused the token/)]);
   const again = await operate('tokens', 'remove', 'anna');
-  expect([again.code, again.stderr]).toEqual([1, expect.stringMatching(/no token of this name or id/)]);
+  expect([again.code, again.stderr]).toEqual([1, expect.stringMatching(/no token with this name or id/)]);
 });
 
 test('takes a time as an end, and an id as a name', async () => {

@@ -56,7 +56,7 @@ describe('help', () => {
 test.concurrent.each(['remove', 'rekey'])('%s says in its help when it asks', async (command) => {
   const { stdout } = await runMuster([command, '--help']);
   expect(stdout).toMatch(/--yes +do not ask/);
-  expect(stdout).toContain('On a terminal it asks first; without one, as in a script, nothing is asked.');
+  expect(stdout).toContain('On a terminal the command asks first; without one, as in a script, it does not.');
 });
 
 describe('bad usage exits with 2 and says what is wrong', () => {
