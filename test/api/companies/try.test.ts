@@ -42,9 +42,7 @@ test('a list of the catalogue is found to be what its entry says, and nothing of
   const { status, json } = await tryList({ resource: 'invoices' });
   expect(status).toBe(200);
   expect(json).toMatchObject({ outcome: 'confirmed', samples: [] });
-  expect(json.findings).toContainEqual(
-    expect.objectContaining({ about: 'catalogue', says: "The catalogue's entry agrees." }),
-  );
+  expect(json.findings).toContainEqual(expect.objectContaining({ about: 'catalogue', says: "The catalogue's entry agrees." }));
   expect(parse(json.entry).invoices).toMatchObject({ pager: { style: 'page-number', pageName: 'page', sizeName: 'limit' } });
   expect(json.requests.length).toBeLessThanOrEqual(30);
   const values = service.records.flatMap((record) => Object.values(record).filter((value) => String(value).length > 6));
