@@ -202,7 +202,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'a list that alone refuses the access token ends no authorization',
     file: 'src/http/api-client.ts',
-    line: 'if (asked.isTaken) return isSame ? refused : this.#send(outgoing, url, asked.token);',
+    line: 'if (judged.isTaken) return isSame ? refused : this.#send(outgoing, url, judged.token);',
     becomes: '',
     tests: ['test/http/api-client.test.ts'],
   },
