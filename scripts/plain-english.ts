@@ -33,7 +33,6 @@ const NOT_YET = [
   'src/jobs',
   'src/learn',
   'src/mirror',
-  'src/oauth',
   'src/pagers',
   'src/privacy',
   'src/runs',

@@ -25,26 +25,26 @@ import { NEEDED_MS, UNREADABLE_PAUSE_SECONDS } from './refresh-schedule.js';
 import { KnownEvidence } from './token-evidence.js';
 import { answerText } from './token-response.js';
 
-/** Longer than a lease, so that a caller that waits outlives a lease whose owner crashed. */
+/** Longer than a lease, so that a waiting caller outlasts a lease whose owner crashed. */
 const WAIT_MS = LEASE_MS + 5_000;
 const FIRST_PAUSE_MS = 20;
 const LONGEST_PAUSE_MS = 250;
 /**
- * How long a token is given out again without a look at its row: a fast list asks for a token hundreds of times a second, and the run of a
- * small company should ask once. A tenth of the last seconds in which none is given out, so that it stays usable.
+ * A token is reused this long without reading its row: a fast list needs a token hundreds of times a second, and the run of a small company
+ * should read it once. A token counts as unusable ten times this long before it expires, so a reused one is still valid.
  */
 const SAME_TOKEN_MS = 500;
 
-/** A refresh under way in this process, and the access token in place of which another one is wanted. */
+/** A running refresh in this process, and the access token that it is to replace. */
 interface Flight {
   readonly stale: string | undefined;
   readonly token: Promise<Secret>;
 }
 
 /**
- * Gives out every company's access token and refreshes it. However many requests, workers and machines need the same company's token
- * at once, its refresh token is sent by one of them: in this process by sharing one promise, across processes by a lease
- * on the row. Everybody else waits, and reads the token that was stored.
+ * Provides and refreshes the access tokens of all companies. However many requests, workers and machines need the same company's token
+ * at once, only one of them sends the refresh token: within a process they share one promise, and across processes a lease
+ * on the row decides. All others wait, and read the stored token.
  */
 export class AccessTokenManager {
   readonly #deps: Dependencies;
@@ -59,9 +59,9 @@ export class AccessTokenManager {
 
   /**
    * The token source of one company. Besides `reauthorization_required` its calls throw `company_not_found`, `token_unreadable`,
-   * `environment_not_configured`, `service_refused` (our client credentials), and, retryable, `database_unavailable`,
-   * `token_busy`, `tokens_held`, `service_unreachable`, `service_timeout`, `service_error`, `service_throttled` while the authorization server
-   * fails. Until the next attempt each call throws the error of the last attempt, and that is retryable.
+   * `environment_not_configured`, `service_refused` (our client credentials), and, as retryable errors, `database_unavailable`,
+   * `token_busy`, `tokens_held`, and while the authorization server fails `service_unreachable`, `service_timeout`, `service_error`,
+   * `service_throttled`. Until the next attempt each call throws the error of the last one, as retryable.
    */
   sourceFor(company: CompanyKey): TokenSource {
     const { clock } = this.#deps;
@@ -83,22 +83,22 @@ export class AccessTokenManager {
     };
   }
 
-  /** Refreshes the company's token if it is still due: for the companies that `due` gave. Throws like a token source. */
+  /** Refreshes the company's token if it is still due. Throws like a token source. */
   async refresh(company: CompanyKey): Promise<void> {
     const state = await withDatabaseErrors(readToken(this.#deps.db, company));
     if (state.due) await withDatabaseErrors(this.#share(company, undefined));
   }
 
   /**
-   * Companies whose token is to be refreshed now, the longest due first. Paused companies are among them: a refresh token may
-   * die of disuse, and resuming must work. A company that must authorize again is never among them.
+   * Companies whose token is due for a refresh, the longest due first. They include paused companies, because a refresh token may
+   * expire unused and resuming must work, but never a company that must authorize again.
    */
   async due(limit: number): Promise<CompanyKey[]> {
     const environments = Object.keys(this.#deps.endpoints);
     return withDatabaseErrors(findDueTokens(this.#deps.db, { environments, limit }));
   }
 
-  /** Resolves when no refresh is under way in this process; await it before the database is closed. */
+  /** Resolves when this process runs no refresh. Await it before you close the database. */
   async settle(): Promise<void> {
     await Promise.allSettled([...this.#flights.values()].map(({ token }) => token));
   }
@@ -109,7 +109,7 @@ export class AccessTokenManager {
     if (!state.usable) return this.#share(company, undefined);
     const token = this.#deps.vault.openAccess(state);
     if (!state.due) return token;
-    // Refreshing ahead may fail without harm: the token in hand works until it expires.
+    // An early refresh may fail without harm: the current token works until it expires.
     return this.#share(company, undefined).catch((error: unknown) => {
       if (isMusterError(error, 'reauthorization_required') || isMusterError(error, 'company_not_found')) throw error;
       return token;
@@ -125,8 +125,8 @@ export class AccessTokenManager {
   }
 
   /**
-   * A token that is not the newest, or is old, may be refused for its age, and the API may refuse everything for some seconds. Throws `token_busy` then: only a second
-   * refusal half a minute later, with none of the company's tokens taken in between, ends the authorization.
+   * Ends the authorization only at a second refusal half a minute later, with none of the company's tokens accepted in between. Otherwise throws `token_busy`:
+   * a token that is old or not the newest may be refused for that, and the API may refuse everything for some seconds.
    */
   async #refused(company: CompanyKey, token: Secret): Promise<void> {
     const { db, vault, connections, logger } = this.#deps;
@@ -138,7 +138,7 @@ export class AccessTokenManager {
       if (!isCurrent || !state.isJustRenewed || state.isLeased) return 'outdated';
       if (!state.isRefusedForLong) {
         await recordRefused(tx, company);
-        return 'noted';
+        return 'recorded';
       }
       await connections.requireReauthorization(company, 'access_token_refused', tx);
       logger.warn({ ...logFieldsOf(company), reason: 'access_token_refused' }, 'company must authorize again');
@@ -151,8 +151,8 @@ export class AccessTokenManager {
   }
 
   /**
-   * One refresh at a time and company in this process. A refresh that was under way for another reason may bring the stale token itself; one that was made for this reason
-   * and brings it has the service's last word.
+   * Runs one refresh at a time per company in this process. A running refresh with another reason may return the stale token itself; then another one follows. If a
+   * refresh made to replace the stale token returns it, that is final.
    */
   async #share(company: CompanyKey, stale: Secret | undefined): Promise<Secret> {
     const name = keyText(company);
@@ -168,7 +168,7 @@ export class AccessTokenManager {
     }
   }
 
-  /** Refreshes once it has the lease, or takes the token that the lease's owner has stored meanwhile. */
+  /** Refreshes once it has the lease, or takes the token that another owner of the lease has stored. */
   async #refresh(company: CompanyKey, stale: Secret | undefined): Promise<Secret> {
     const { db, clock } = this.#deps;
     const giveUpAt = clock.monotonic() + WAIT_MS;
@@ -191,7 +191,7 @@ export class AccessTokenManager {
     }
   }
 
-  /** Reads after the lease was taken, never before: its last owner may have stored a pair, or the end of the authorization. */
+  /** The state must be read after the lease was taken: its last owner may have stored a pair, or the end of the authorization. */
   async #refreshUnder(lease: Lease, stale: Secret | undefined, sendBefore: number): Promise<Secret> {
     const { db, logger } = this.#deps;
     const { company } = lease;
@@ -217,12 +217,12 @@ export class AccessTokenManager {
     return attempt.make();
   }
 
-  /** Where that fails, the trial is over with its lease. */
+  /** If this fails, the trial ends with its lease. */
   async #endTrial(lease: Lease): Promise<void> {
     await endTrial(this.#deps.db.prisma, lease).catch(() => {});
   }
 
-  /** The token that makes a refresh needless, or undefined; throws when a refresh must not be tried now. */
+  /** Returns a token that makes the refresh unnecessary, or undefined. Throws if no refresh may be tried now. */
   #settled(state: StoredToken, stale: Secret | undefined): Secret | undefined {
     if (this.#suffices(state, stale)) return this.#deps.vault.openAccess(state);
     const failing = state.transientFailures > 0 || state.accessToken === null;
@@ -239,25 +239,25 @@ export class AccessTokenManager {
 function tokensHeld(company: CompanyKey): MusterError {
   return new MusterError(
     'tokens_held',
-    `The token of ${describeCompany(company)} is not refreshed now: the service refused those of other companies one after the other, so they may have been spent elsewhere. See the issue tokens_held`,
+    `The token of ${describeCompany(company)} is not refreshed now: the service refused the tokens of several other companies, so another installation may have used them. See the issue tokens_held`,
   );
 }
 
 function refusedOnce(company: CompanyKey): MusterError {
   return new MusterError(
     'token_busy',
-    `The service answers 401 to everything that is asked of ${describeCompany(company)}, though its token was just renewed; it is asked again before the company must authorize again`,
+    `The service answers 401 to all requests for ${describeCompany(company)}, though its token was just renewed; Muster tries once more before the company must authorize again`,
   );
 }
 
-/** The error of the last attempt. Retryable even where that error was not: nothing was tried now, and the next attempt is coming. */
+/** The error of the last attempt. Always retryable, because nothing was tried now and the next attempt will follow. */
 function notYet({ company, lastFailure, lastStatus, lastError, transientFailures, refreshAt }: StoredToken): MusterError {
   const answered =
     lastStatus === null ? '' : `: the token endpoint answered ${answerText({ status: lastStatus, error: lastError })}`;
   const retryAt = refreshAt.toISOString();
   return new MusterError(
     lastFailure ?? 'service_unreachable',
-    `The token of ${describeCompany(company)} could not be refreshed${answered}; the next attempt is made at ${retryAt}, or when a sync of the company is asked for`,
+    `The token of ${describeCompany(company)} could not be refreshed${answered}; the next attempt is made at ${retryAt}, or when a sync of the company is requested`,
     { details: { failures: transientFailures, retry_at: retryAt }, retryable: true },
   );
 }

@@ -1,5 +1,6 @@
-import { createHash, createHmac, hkdfSync, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
+import { withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import { Secret } from '../core/secret.js';
 import type { Database } from '../db/connection/database.js';
@@ -13,32 +14,32 @@ import type { ConnectLinkRow } from '../db/tables/connect-links.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import type { Keyring } from './cipher.js';
 
-/** How long a member may take from the link to the consent: signing in, perhaps with a second factor, and choosing. */
+/** Time for a person from the link to the consent: sign-in, perhaps with a second factor, and the choice of a company. */
 export const FLOW_MS = 15 * 60_000;
 
 /** 256 random bits in base64url. */
 const STATE = /^[\w-]{43}$/;
 
 export interface StartedFlow {
-  /** The consent screen. */
+  /** Address of the consent screen. */
   readonly location: URL;
-  /** For the browser that starts the flow, and for no address: with it, and not with the state, the link is shown again. */
+  /** A cookie for the browser that starts the flow. Only with it, not with the state alone, is the link shown again. */
   readonly mark: string;
 }
 
-/** A flow whose state came back. */
+/** A flow whose state was returned to the callback. */
 export interface ReturnedFlow extends AuthorizationFlowRow {
   /** The PKCE verifier of its code. */
   readonly verifier: Secret;
-  /** Whether it comes from the browser that started the flow. */
+  /** The browser is the one that started the flow. */
   readonly isStarter: boolean;
   readonly isExpired: boolean;
 }
 
 /**
- * Flows from a link to the callback. The state passes through the browser and the service, and so tells nothing: it is random, and its hash
- * names the row. The PKCE verifier and the browser's mark follow from the state and a key of the ring, so that any process finds them, and
- * nobody else.
+ * Flows from a link to the callback. The state passes through the browser and the service, so it is random and holds no information; its hash
+ * is the key of the row. The PKCE verifier and the browser's mark are derived from the state and an encryption key, so that only Muster's
+ * processes can compute them.
  */
 export class AuthorizationFlows {
   readonly #db: Database;
@@ -51,7 +52,7 @@ export class AuthorizationFlows {
     this.#clock = clock;
   }
 
-  /** Undefined when the link is gone. */
+  /** Undefined if the link does not exist any more. */
   async start({ id, epoch, companyId }: ConnectLinkRow, provider: ProviderSettings): Promise<StartedFlow | undefined> {
     const state = randomBytes(32).toString('base64url');
     const keyId = this.#keyring.currentId;
@@ -63,7 +64,7 @@ export class AuthorizationFlows {
     return { location: authorizationUrl(provider, { state, challenge, companyId }), mark };
   }
 
-  /** Undefined for a state that no flow has, or whose key has left the ring. */
+  /** Undefined if no flow has this state, or its key is not configured any more. */
   async find(state: string, mark: string | undefined): Promise<ReturnedFlow | undefined> {
     const flow = STATE.test(state) ? await findAuthorizationFlow(this.#db, digest(state)) : undefined;
     if (!flow || !this.#keyring.get(flow.keyId)) return undefined;
@@ -78,26 +79,24 @@ export class AuthorizationFlows {
     };
   }
 
-  /** True the first time that a flow comes back without a code. */
+  /** Returns true the first time that a flow returns without a code. */
   end({ stateHash }: ReturnedFlow): Promise<boolean> {
     return endAuthorizationFlow(this.#db, { stateHash, at: new Date(this.#clock.now()) });
   }
 
-  /** 43 characters, as PKCE asks for at least. */
+  /** 43 characters, the minimum of PKCE. */
   #derive(purpose: 'verifier' | 'mark', keyId: string, state: string): string {
-    const key = this.#keyring.get(keyId) as Buffer;
-    const derived = Buffer.from(hkdfSync('sha256', key, '', `muster authorization flow ${purpose}`, 32));
-    return createHmac('sha256', derived).update(state).digest('base64url');
+    const key = this.#keyring.derive(keyId, `muster authorization flow ${purpose}`) as Buffer;
+    return createHmac('sha256', key).update(state).digest('base64url');
   }
 }
 
-/** GET {auth_url}/auth/authorize, the consent screen; `companyId`, where known, is chosen there beforehand. */
+/** GET {auth_url}/auth/authorize, the consent screen. `companyId` preselects a company there. */
 function authorizationUrl(
   provider: ProviderSettings,
   { state, challenge, companyId }: { state: string; challenge: string; companyId: string | null },
 ): URL {
-  const url = new URL(provider.authUrl);
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/auth/authorize`;
+  const url = new URL(`${withoutSlash(provider.authUrl)}/auth/authorize`);
   url.search = new URLSearchParams({
     response_type: 'code',
     client_id: provider.clientId,

@@ -20,36 +20,36 @@ export type AuthorizationFailure =
   | 'expired_link'
   /** The link has connected a company already. */
   | 'completed_link'
-  /** Its environment is not configured, or the service refuses our client: nobody but the operator can help. */
+  /** The environment is not configured, or the service refuses our client: only the operator can help. */
   | 'not_configured'
   /** The service sent the browser back without a code. */
   | 'cancelled'
-  /** No flow has it. */
+  /** No flow has this state. */
   | 'unknown_state'
-  /** Started too long ago. */
+  /** The flow was started too long ago. */
   | 'expired_state'
-  /** Its code was exchanged before, or the link was opened again and that flow has come further. */
+  /** The code of this flow was exchanged before, or a later flow of the link has progressed further. */
   | 'spent_state'
   /** The service refuses the code. */
   | 'refused_code'
-  /** The company that was chosen is not the one that the link names. */
+  /** The person chose another company than the one named by the link. */
   | 'wrong_company'
   /** The company was removed while the code was being exchanged. */
   | 'removed_company'
-  /** The service was not reached, or gave no answer; the code may be spent. */
+  /** The service could not be reached or gave no answer; the code may be used up. */
   | 'service_down'
-  /** The service granted something that a company cannot be kept with. */
+  /** The grant is not enough to keep the company connected. */
   | 'unusable_grant';
 
-/** A flow was started: where the browser goes, and the cookie with which it comes back. */
+/** A started flow: the next address of the browser, and the cookie with which it returns. */
 export interface Started {
   readonly location: URL;
   readonly mark: string;
-  /** Where the cookie is sent. */
+  /** The address that the cookie is for. */
   readonly callback: URL;
 }
 
-/** What came back to the callback. */
+/** The parameters that the browser brings to the callback. */
 export interface Returned {
   readonly code?: string | undefined;
   readonly state?: string | undefined;
@@ -59,19 +59,19 @@ export interface Returned {
   readonly errorDescription?: string | undefined;
 }
 
-/** A consent that was completed: the company is stored, and may be synced. */
+/** A completed consent: the company is stored and may be synced. */
 export interface Connected {
   readonly company: CompanyKey;
-  /** False when the company was there and got a newer authorization. */
+  /** False if the company was stored already and got a newer authorization. */
   readonly created: boolean;
 }
 
 export interface Failed {
   readonly failure: AuthorizationFailure;
   readonly environment?: Environment;
-  /** The company that the link names. */
+  /** The company named by the link. */
   readonly companyId?: string;
-  /** Where the flow starts anew: for the browser that has the link or started the flow with it, while the link is good. */
+  /** The link, to start again. Only for the browser that has it or started the flow with it, and while it is valid. */
   readonly again?: string;
 }
 
@@ -83,15 +83,15 @@ interface AuthorizationDependencies extends Dependencies {
 
 const UNEXPLAINED = { token: 'refused_code', client: 'not_configured', service: 'service_down' } as const;
 
-/** A link that somebody came with. Only who has it, or started the flow with it, is shown it again: a state is seen by others, too. */
+/** A link in use. It is shown again only to the browser that has it or started the flow with it, because others see the state, too. */
 type UsedLink = ConnectLinkRow & { readonly isStarter: boolean };
 
-/** A link whose code is being exchanged, and the database's time before. */
+/** A link whose code is being exchanged, and the database's time before the exchange. */
 type AskedLink = UsedLink & { readonly since: string };
 
 /**
- * The authorization code flow from a connect link to a stored connection (docs/authorization.md). Starting it spends nothing, so a
- * program that previews links does no harm; the link's epoch makes sure that no state, and so no code, is exchanged twice.
+ * The authorization code flow from a connect link to a stored connection (docs/authorization.md). Starting it uses nothing up, so a
+ * program that previews links does no harm. The link's epoch ensures that no state, and so no code, is exchanged twice.
  */
 export class Authorization {
   readonly #deps: AuthorizationDependencies;
@@ -101,7 +101,7 @@ export class Authorization {
     this.#deps = deps;
   }
 
-  /** Where to send the browser that opened a link. */
+  /** Returns the address for the browser that opened a link. */
   async start(token: string): Promise<Started | Failed> {
     const { links, providers, flows, clock } = this.#deps;
     const found = await links.findByToken(token);
@@ -115,14 +115,14 @@ export class Authorization {
     return started ? { ...started, callback: provider.redirectUri } : { failure: 'unknown_link' };
   }
 
-  /** Exchanges the code that the browser brought back: it is sent to the service at once, and never again. */
-  async finish({ code, state, mark, ...told }: Returned): Promise<Connected | Failed> {
+  /** Exchanges the code that the browser brought: it is sent to the service at once, and never again. */
+  async finish({ code, state, mark, ...errors }: Returned): Promise<Connected | Failed> {
     const { db, flows } = this.#deps;
     const flow = state === undefined ? undefined : await flows.find(state, mark);
     const found = flow && (await findConnectLink(db, { id: flow.linkId }));
     if (!flow || !found) return { failure: code ? 'unknown_state' : 'cancelled' };
     const link = { ...found, isStarter: flow.isStarter };
-    if (!code) return this.#cancelled(flow, link, told);
+    if (!code) return this.#cancelled(flow, link, errors);
     if (link.completedAt) return this.#failed('completed_link', link);
     if (flow.epoch !== link.epoch) return this.#failed('spent_state', link);
     if (flow.isExpired) return this.#failed('expired_state', link);
@@ -132,15 +132,15 @@ export class Authorization {
     return exchange.finally(() => this.#exchanges.delete(exchange));
   }
 
-  /** Resolves when no exchange is under way in this process; await it before the database is closed. */
+  /** Resolves when this process runs no exchange. Await it before you close the database. */
   async settle(): Promise<void> {
     await Promise.allSettled(this.#exchanges);
   }
 
-  /** Once a flow, so that whoever repeats an address fills no log. */
-  async #cancelled(flow: ReturnedFlow, link: UsedLink, told: Pick<Returned, 'error' | 'errorDescription'>): Promise<Failed> {
+  /** Recorded once per flow, so that a repeated address does not fill the log. */
+  async #cancelled(flow: ReturnedFlow, link: UsedLink, errors: Pick<Returned, 'error' | 'errorDescription'>): Promise<Failed> {
     if (await this.#deps.flows.end(flow)) {
-      const [error, errorDescription] = [shownText(told.error), shownText(told.errorDescription)];
+      const [error, errorDescription] = [shownText(errors.error), shownText(errors.errorDescription)];
       await recordFlowEnd(this.#deps, { ...endOf(link), outcome: 'cancelled', error, errorDescription });
     }
     return this.#failed('cancelled', link);
@@ -174,7 +174,7 @@ export class Authorization {
         await this.#setAside(link, nameOf(link, link.companyId), 'unusable_grant', answer.refreshToken);
         return this.#failed('unusable_grant', link);
       case 'unexplained':
-        // A page that blames the code may be wrong: should our client be at fault, the reason on record alone says so.
+        // The page that blames the code may be wrong: if our client is at fault, only the recorded reason shows it.
         return this.#failed(UNEXPLAINED[suspectOf(answer)], link);
       case 'refused':
         return this.#failed('refused_code', link);
@@ -187,7 +187,7 @@ export class Authorization {
     }
   }
 
-  /** A pair that cannot be stored for its company is kept in quarantine: it may be that company's only key. */
+  /** A pair that cannot be stored for its company goes to quarantine, because it may be that company's only key. */
   async #keep(link: AskedLink, { refreshToken, ...grant }: Grant): Promise<Connected | Failed> {
     if (!refreshToken) return this.#failed('unusable_grant', link);
     const companyId = grant.companyId ?? link.companyId;
@@ -223,12 +223,12 @@ export class Authorization {
   }
 }
 
-/** What a link says of the end of its flow. */
+/** The members of a flow's end that come from its link. */
 function endOf({ id, environment, companyId }: ConnectLinkRow) {
   return { linkId: id, environment, company: companyId === null ? undefined : { environment, companyId } };
 }
 
-/** The member without which a grant cannot be kept. */
+/** Names the missing member of a grant. */
 function lacking(answer: TokenResponse): string {
   return `${answer.kind === 'granted' && answer.refreshToken ? 'company_id' : 'refresh_token'} is missing`;
 }

@@ -30,14 +30,20 @@ export class Keyring {
     return this.#keys.get(id);
   }
 
-  /** Tells keys apart and gives none away: HMAC-SHA-256 in hex, by the key's id. */
+  /** Derives a key for another purpose. Undefined if the ring has no key with this id. */
+  derive(id: string, purpose: string): Buffer | undefined {
+    const key = this.#keys.get(id);
+    return key && Buffer.from(hkdfSync('sha256', key, '', purpose, KEY_BYTES));
+  }
+
+  /** HMAC-SHA-256 in hex by the key's id. Fingerprints distinguish keys without revealing them. */
   fingerprints(): ReadonlyMap<string, string> {
     const fingerprint = (key: Buffer) => createHmac('sha256', key).update('muster encryption key').digest('hex');
     return new Map([...this.#keys].map(([id, key]) => [id, fingerprint(key)]));
   }
 }
 
-/** Why a ciphertext does not open. `key`: the id of the key that it needs; null where it names none. */
+/** Why a ciphertext cannot be decrypted. `key`: the id of the key that it needs; null if it names none. */
 interface Unreadable {
   readonly problem: string;
   readonly key: string | null;
@@ -46,8 +52,8 @@ interface Unreadable {
 }
 
 /**
- * Tokens, answers of the admin API, and the key of the marks, at rest: `v1.<key id>.<base64url of nonce, ciphertext and tag>`, AES-256-GCM with a random nonce. The place
- * that a text is for is bound into its ciphertext: moved to another row or column, it does not open.
+ * Encrypts tokens, answers of the admin API, and the key of the marks at rest: `v1.<key id>.<base64url of nonce, ciphertext and tag>`, AES-256-GCM with a random nonce.
+ * The place of a text is bound into its ciphertext: moved to another row or column, it cannot be decrypted.
  */
 export class Cipher {
   readonly #keyring: Keyring;
@@ -65,7 +71,7 @@ export class Cipher {
     return this.#seal(token.reveal(), placeOf(company, field));
   }
 
-  /** Throws `token_unreadable` for a key that is not in the ring, and for a ciphertext of a different row or a damaged one. */
+  /** Throws `token_unreadable` if the key is missing, or the ciphertext is damaged or from another row. */
   open(text: string, company: CompanyKey, field: TokenField): Secret {
     const token = this.#open(text, placeOf(company, field), (why) => unreadableToken(company, field, why));
     registerSecret(token);
@@ -95,24 +101,23 @@ export class Cipher {
   }
 
   /**
-   * A hash of what a company's access tokens claim, that nobody can compare with a guess without the key: `v1.<key id>.<HMAC-SHA-256 in base64url>`. Undefined
-   * where the ring has no key of this id.
+   * A keyed hash of the claims of a company's access tokens, so that a guess cannot be checked without the key: `v1.<key id>.<HMAC-SHA-256 in base64url>`. Undefined
+   * if the ring has no key with this id.
    */
   hashClaims(claims: string, { environment, companyId }: CompanyKey, id = this.currentId): string | undefined {
-    const key = this.#keyring.get(id);
+    const key = this.#keyring.derive(id, 'muster grant claims');
     if (!key) return undefined;
-    const derived = Buffer.from(hkdfSync('sha256', key, '', 'muster grant claims', KEY_BYTES));
-    const hash = createHmac('sha256', derived).update(JSON.stringify([environment, companyId, claims]));
+    const hash = createHmac('sha256', key).update(JSON.stringify([environment, companyId, claims]));
     return `${VERSION}.${id}.${hash.digest('base64url')}`;
   }
 
-  /** Whether these claims were hashed so; undefined where the ring does not have the key any more. */
+  /** Whether the hash is of these claims; undefined if the ring does not have the key any more. */
   isHashOf(hash: string, claims: string, company: CompanyKey): boolean | undefined {
     const again = this.hashClaims(claims, company, hash.slice(VERSION.length + 1, hash.lastIndexOf('.')));
     return again === undefined ? undefined : again === hash;
   }
 
-  /** Whether the first key of the ring made the ciphertext, or the hash. */
+  /** Whether the ciphertext or hash was made with the first key of the ring. */
   isCurrent(text: string): boolean {
     return text.startsWith(`${VERSION}.${this.#keyring.currentId}.`);
   }

@@ -1,11 +1,11 @@
-import { createHmac, hkdfSync } from 'node:crypto';
+import { createHmac } from 'node:crypto';
 import type { Keyring } from './cipher.js';
 
 const ID_BYTES = 16;
 
 /**
- * Makes the tokens of connect links, with keys that are derived from the current encryption key. A token follows from its link's id, so
- * that a link can be shown again although only the token's hash is kept.
+ * Makes the tokens of connect links with keys derived from the current encryption key. A token is derived from its link's id, so
+ * that a link can be shown again although only the token's hash is stored.
  */
 export class ConnectLinkSigner {
   readonly #keyring: Keyring;
@@ -14,20 +14,19 @@ export class ConnectLinkSigner {
     this.#keyring = keyring;
   }
 
-  /** 43 characters that nobody can guess. A new current key makes a new token. */
+  /** 43 characters that cannot be guessed. Another current key makes another token. */
   token(linkId: string): string {
     return this.#mac('token', linkId).toString('base64url');
   }
 
-  /** The same id for the same subject as long as the key is the current one. */
+  /** Derives an id from the subject, the same one until the current key changes. */
   linkId(subject: string): string {
     const hex = this.#mac('link id', subject).toString('hex', 0, ID_BYTES);
     return hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   }
 
   #mac(purpose: 'token' | 'link id', text: string): Buffer {
-    const key = this.#keyring.get(this.#keyring.currentId) as Buffer;
-    const derived = Buffer.from(hkdfSync('sha256', key, '', `muster connect link ${purpose}`, 32));
-    return createHmac('sha256', derived).update(text).digest();
+    const key = this.#keyring.derive(this.#keyring.currentId, `muster connect link ${purpose}`) as Buffer;
+    return createHmac('sha256', key).update(text).digest();
   }
 }

@@ -12,12 +12,12 @@ import { requireOurs } from './installation.js';
 const DAY_MS = 24 * 3_600_000;
 
 /**
- * A link travels by mail or chat to somebody who may be away: shorter than a week and it is dead after a holiday, longer and
- * forgotten mail carries the right to connect. The flow that it starts lives for minutes only.
+ * A link is sent by mail or chat to a person who may be away. If it were valid for less than a week, it would expire during a holiday; if
+ * longer, forgotten mail would carry the right to connect. The flow that it starts lasts only minutes.
  */
 const LINK_MS = 7 * DAY_MS;
 
-/** Links that are shown beside a company live for one to two of these periods. */
+/** Links that are shown with a company are valid for one to two of these periods. */
 const SHOWN_MS = LINK_MS / 2;
 
 interface ConnectLinkDependencies extends Pick<Dependencies, 'db' | 'clock' | 'endpoints'> {
@@ -25,7 +25,7 @@ interface ConnectLinkDependencies extends Pick<Dependencies, 'db' | 'clock' | 'e
   readonly publicUrl: URL;
 }
 
-/** The address is a secret: whoever has it may authorize. */
+/** The address is a secret: every person who has it may authorize. */
 export interface ShownLink {
   readonly url: string;
   readonly expiresAt: Date;
@@ -33,7 +33,7 @@ export interface ShownLink {
 
 const TOKEN = /^[\w-]{43}$/;
 
-/** The links with which customers start the authorization flow. Of a token, only its hash is kept. */
+/** The links with which customers start the authorization flow. Only the hash of a token is stored. */
 export class ConnectLinks {
   readonly #deps: ConnectLinkDependencies;
 
@@ -41,7 +41,7 @@ export class ConnectLinks {
     this.#deps = deps;
   }
 
-  /** A new link, good for one authorization. Throws `environment_not_configured`. */
+  /** Makes a new link for one authorization. Throws `environment_not_configured`. */
   async create(request: { environment: Environment; companyId?: string | undefined }): Promise<ShownLink> {
     const { environment, companyId = null } = request;
     const { db, clock, endpoints } = this.#deps;
@@ -55,17 +55,16 @@ export class ConnectLinks {
   }
 
   /**
-   * For each of the companies that must authorize again, the link that starts it, by `keyText`. It is the same one
-   * however often it is asked for, until the company has authorized again or half a week has passed; there is none for
-   * an environment that is not configured.
+   * The links for those of the companies that must authorize again, by `keyText`. A link stays the same until the company has
+   * authorized again or half a week has passed. There is none if the environment is not configured.
    */
   async reauthorizationLinks(companies: readonly CompanyKey[]): Promise<ReadonlyMap<string, ShownLink>> {
     const { db, clock, endpoints, signer } = this.#deps;
-    const asked = companies.filter(({ environment }) => endpoints[environment]);
-    if (asked.length === 0 || (await readStanding(db.prisma)) !== 'ours') return new Map();
+    const configured = companies.filter(({ environment }) => endpoints[environment]);
+    if (configured.length === 0 || (await readStanding(db.prisma)) !== 'ours') return new Map();
     const period = Math.floor(clock.now() / SHOWN_MS);
     const expiresAt = new Date((period + 2) * SHOWN_MS);
-    const lost = await findLostAuthorizations(db, asked);
+    const lost = await findLostAuthorizations(db, configured);
     const links = lost.map(({ change, ...company }) => {
       const id = signer.linkId(`${change}|${period}`);
       const token = this.#token(id);
@@ -84,11 +83,11 @@ export class ConnectLinks {
     return TOKEN.test(token) ? findConnectLink(this.#deps.db, { tokenHash: digest(token) }) : undefined;
   }
 
-  /** The link's address, where it is still good; undefined, too, when it was made with a key that is no longer the current one. */
+  /** The link's address; undefined if it is not valid any more, or was made with a key that is not the current one. */
   urlOf({ id, tokenHash, expiresAt, completedAt }: ConnectLinkRow): string | undefined {
     const token = this.#token(id);
-    const isGood = completedAt === null && expiresAt.getTime() > this.#deps.clock.now() && digest(token) === tokenHash;
-    return isGood ? this.#url(token) : undefined;
+    const isValid = completedAt === null && expiresAt.getTime() > this.#deps.clock.now() && digest(token) === tokenHash;
+    return isValid ? this.#url(token) : undefined;
   }
 
   #token(id: string): string {

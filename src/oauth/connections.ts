@@ -34,7 +34,7 @@ export class Connections {
     return withDatabaseErrors(findConnection(this.#db, company));
   }
 
-  /** In the order of environment and company_id, or with the worst first. Throws `invalid_request` for a cursor that no answer gave. */
+  /** Sorted by environment and company_id, or with the worst first. Throws `invalid_request` for an invalid cursor. */
   list(filter: ConnectionFilter): Promise<Page<ConnectionRow>> {
     return withDatabaseErrors(listConnections(this.#db, filter));
   }
@@ -53,7 +53,7 @@ export class Connections {
     return this.#setPaused(company, false);
   }
 
-  /** Nothing more is asked of the service until a person has authorized again. True, and told, when that was not so before. */
+  /** Stops all requests for the company until a person has authorized again. Returns true and records an event if that is new. */
   async requireReauthorization(company: CompanyKey, reason: ReauthorizationReason, tx?: Transaction): Promise<boolean> {
     const work = async (transaction: Transaction) => {
       const changed = await changeAuthorization(transaction, { company, from: null, to: reason, at: this.#now() });
@@ -63,13 +63,13 @@ export class Connections {
     return tx ? work(tx) : inTransaction(this.#db, work);
   }
 
-  /** The answer that was given up for lost has come after all, and what it granted is stored: the company goes on. */
+  /** Resumes a company whose refresh was given up for lost, because its answer arrived after all and is stored. */
   async regain(company: CompanyKey, tx: Transaction): Promise<void> {
     const changed = await changeAuthorization(tx, { company, from: 'refresh_outcome_unknown', to: null, at: this.#now() });
     if (changed) await recordAuthorizationRestored(tx, company);
   }
 
-  /** Tokens, mirrored rows, checkpoints, ledger and holds go; runs and audit stay. Throws `company_not_found`. */
+  /** Deletes tokens, mirrored rows, checkpoints, ledger and holds; keeps runs and audit. Throws `company_not_found`. */
   async remove(company: CompanyKey, by: Actor): Promise<void> {
     const at = await inTransaction(this.#db, (tx) => removeCompany(tx, company, by), { timeoutMs: WHOLE_LIST_MS });
     await this.#journal?.append(company, at, null);

@@ -1,17 +1,17 @@
 import type { Secret } from '../core/secret.js';
 
-// Two access tokens are of one grant where they name the same person with the same rights. What a token claims is read for that, and never checked:
-// the token was received from the authorization server itself, and nothing but the comparison rests on it.
+// Two access tokens belong to one grant if they name the same person with the same rights. The claims are read for this comparison only, and never verified,
+// because the token comes from the authorization server itself.
 
-/** What an access token claims of a person and their rights. */
+/** The claims of an access token about a person and their rights. */
 export interface GrantClaims {
-  /** The same for equal claims, in whatever order and form they come. Personal data: only a keyed hash of it is kept. */
+  /** Equal claims have equal texts, in whatever order and form they come. Personal data: only a keyed hash of it is stored. */
   readonly text: string;
-  /** Whether a claim says who the person is. Without, equal rights do not mean that it is the same one. */
+  /** A claim names the person. Without one, equal rights do not prove the same person. */
   readonly namesPerson: boolean;
 }
 
-/** Claims that say who the person is, as `canonical` spells their names. */
+/** Claims that name the person, as `canonical` spells them. */
 const PERSON = new Set([
   'sub',
   'oid',
@@ -25,7 +25,7 @@ const PERSON = new Set([
   'username',
   'email',
 ]);
-/** Claims that say what the person may do: each is a set. Iat, exp, jti, nbf and whatever else differs from token to token is not among them. */
+/** Claims of rights, each a set. Claims that differ from token to token, such as iat, exp, jti and nbf, are left out. */
 const RIGHTS = new Set([
   'scope',
   'scopes',
@@ -44,7 +44,7 @@ const RIGHTS = new Set([
   'resourceaccess',
 ]);
 
-/** What a JWT claims of a person and their rights; undefined where the token is no JWT that can be read. */
+/** Reads the claims of a JWT about a person and their rights; undefined if the token is no readable JWT. */
 export function readClaims(accessToken: Secret): GrantClaims | undefined {
   const payload = payloadOf(accessToken.reveal());
   if (!payload) return undefined;
@@ -54,7 +54,7 @@ export function readClaims(accessToken: Secret): GrantClaims | undefined {
     const short = canonical(name);
     if (!PERSON.has(short) && !RIGHTS.has(short)) continue;
     const set = setOf(value, RIGHTS.has(short));
-    // A person without a role has it absent or empty.
+    // For a person without a role, the claim may be absent or empty.
     if (set.length === 0) continue;
     namesPerson ||= PERSON.has(short);
     known.set(short, [...new Set([...(known.get(short) ?? []), ...set])].toSorted());
@@ -75,7 +75,7 @@ function payloadOf(token: string): Readonly<Record<string, unknown>> | undefined
   }
 }
 
-/** Names are compared without letter case, `_` and `-`; of a name that is a URI, as WS-Federation has them, by its last part. */
+/** Names are compared without letter case, `_` and `-`. If a name is a URI, as in WS-Federation, only its last part counts. */
 function canonical(name: string): string {
   return name
     .slice(name.lastIndexOf('/') + 1)
@@ -83,7 +83,7 @@ function canonical(name: string): string {
     .replaceAll(/[_-]/g, '');
 }
 
-/** The members of a set: words of a text where it may list several, items of an array, and of an object each item with its name. */
+/** The members of a set: the words of a text (if `isList`), the items of an array, or the items of an object with their names. */
 function setOf(value: unknown, isList: boolean): string[] {
   if (value === null || value === undefined || value === '') return [];
   if (typeof value === 'string') return isList ? value.split(/[\s,]+/).filter((word) => word !== '') : [value];

@@ -21,14 +21,14 @@ import type { Grant } from './token-response.js';
 import type { UnsavedTokenPairs } from './unsaved-token-pairs.js';
 import type { Vault } from './vault.js';
 
-/** The parts that everything that receives tokens is built from. */
+/** The parts of every class that receives tokens. */
 export interface Dependencies {
   readonly db: Database;
   readonly vault: Vault;
   readonly connections: Connections;
   readonly endpoints: ByEnvironment<TokenEndpoint>;
   readonly received: UnsavedTokenPairs;
-  /** Undefined: TOKEN_JOURNAL is not set. */
+  /** Undefined if TOKEN_JOURNAL is not set. */
   readonly journal?: Pick<TokenJournal, 'append'> | undefined;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -37,19 +37,19 @@ export interface Dependencies {
   readonly random?: () => number;
 }
 
-/** Where a token comes from. */
+/** The origin of a token. */
 export interface Origin extends Pick<NewQuarantinedToken, 'linkId' | 'successorOf'> {
-  /** `databaseTime` before the service was asked: what it answers for a company that was removed since must not stand anywhere. */
+  /** `databaseTime` before the request to the service. If the company was removed since, nothing of the response may be stored. */
   readonly since: string;
 }
 
-/** A grant with which a company can be kept. */
+/** A grant with a refresh token, without which a company cannot be kept. */
 type LastingGrant = Grant & { readonly refreshToken: Secret };
 
 /**
- * Stores a grant: the connection, its token and the company's row appear together. A company that is there gets the newer
- * authorization, and `created` is false; it is the same grant only if its access token shows so. Nothing is stored for a company that was removed meanwhile; where `mayCommit`, asked last in
- * the same transaction, says no, the refresh token goes to quarantine. Throws `token_not_stored`.
+ * Stores a grant: the connection, its token and the company's row appear together. An existing company gets the newer authorization, and `created`
+ * is false; it counts as the same grant only if its access token shows so. Nothing is stored for a company that was removed since `origin.since`.
+ * `mayCommit` is called last in the transaction; if it returns false, the refresh token goes to quarantine. Throws `token_not_stored`.
  */
 export async function saveGrant(
   deps: Dependencies,
@@ -64,7 +64,7 @@ export async function saveGrant(
     if (await wasRemovedSince(tx, company, origin.since)) throw new RolledBack('removed');
     await addCompany(tx, company);
     const { claims = null, isSame, namesPerson } = vault.readGrant(company, grant.accessToken, grantClaims);
-    // The transaction may be repeated after it has taken effect.
+    // The transaction may be repeated after it was committed.
     const isKnown = created || (isSame === true && namesPerson) || (await isStored(tx, { company, sealed: pair.refreshToken }));
     await recordConnectionGrant(tx, { company, isNew: !isKnown, claims });
     await saveToken(tx, { company, pair });
@@ -72,14 +72,14 @@ export async function saveGrant(
     if (!(await mayCommit(tx))) throw new RolledBack('overtaken');
     return { created };
   };
-  const setAside = (reason: 'overtaken' | 'not_stored') => () =>
+  const setAside = (reason: 'overtaken' | 'not_stored') =>
     inTransaction(db, (tx) => quarantineIn(deps, tx, { company, reason, origin, refreshToken: grant.refreshToken }));
   const store = async () => {
     const outcome = await inTransaction(db, work).catch((error: unknown) => {
       if (error instanceof RolledBack) return error.outcome;
       throw error;
     });
-    if (outcome === 'overtaken') await setAside('overtaken')();
+    if (outcome === 'overtaken') await setAside('overtaken');
     if (typeof outcome === 'string') return outcome;
     logger.info({ ...logFieldsOf(company), ...outcome }, 'company onboarded');
     // The service grants again, which may help others.
@@ -87,18 +87,18 @@ export async function saveGrant(
     return outcome;
   };
   await journal?.append(company, origin.since, grant.refreshToken, { isAuthorization: true });
-  return received.keep({ company, store, setAside: setAside('not_stored'), successorOf: origin.successorOf });
+  return received.keep({ company, store, setAside: () => setAside('not_stored'), successorOf: origin.successorOf });
 }
 
 type SetAside = Pick<NewQuarantinedToken, 'company' | 'reason'> & { readonly refreshToken: Secret; readonly origin: Origin };
 
-/** Keeps a refresh token that cannot be used for its company now: the service has used up every token before it. Throws `token_not_stored`. */
+/** Quarantines a refresh token that cannot be used for its company now, because the service accepts no earlier token. Throws `token_not_stored`. */
 export function quarantine(deps: Dependencies, token: SetAside): Promise<void> {
   const store = () => inTransaction(deps.db, (tx) => quarantineIn(deps, tx, token));
   return deps.received.keep({ company: token.company, store, setAside: store, successorOf: token.origin.successorOf });
 }
 
-/** The same in a transaction of the caller's that does nothing else. The token of a company that was removed meanwhile is dropped. */
+/** Quarantines it in the caller's transaction, which does nothing else. The token of a company that was removed since is dropped. */
 export async function quarantineIn(
   { vault, logger }: Dependencies,
   tx: Transaction,
@@ -110,16 +110,13 @@ export async function quarantineIn(
   if (dropped > 0) logger.warn({ ...logFieldsOf(company), dropped }, 'older refresh tokens left the quarantine, which is full');
 }
 
-/** The hash by which the successor of a spent refresh token is found. */
+/** The hash that finds the successor of a used refresh token. */
 export function digestOf(refreshToken: Secret): string {
   return createHash('sha256').update(refreshToken.reveal()).digest('base64url');
 }
 
 class RolledBack extends Error {
-  readonly outcome: 'removed' | 'overtaken';
-
-  constructor(outcome: 'removed' | 'overtaken') {
+  constructor(readonly outcome: 'removed' | 'overtaken') {
     super(outcome);
-    this.outcome = outcome;
   }
 }

@@ -19,26 +19,26 @@ import { readClaims } from './grant-claims.js';
 
 /** A token that could not be encrypted again. */
 export interface UnreadableToken extends CompanyKey, SealedColumn {
-  /** Id of the key that it needs; null when the text is no ciphertext at all. */
+  /** Id of the key that it needs; null if the text is no ciphertext. */
   readonly key: string | null;
   readonly reason: 'missing_key' | 'damaged';
 }
 
 export interface Rotation {
-  /** Ciphertexts that were made again. */
+  /** Ciphertexts that were encrypted again. */
   readonly rotated: number;
   readonly unreadable: readonly UnreadableToken[];
-  /** Ciphertexts that some process makes with an older key again and again: its first key is not the first key here. */
+  /** Ciphertexts that another process keeps making with an older key, because its first key is not the first key here. */
   readonly behind: number;
 }
 
-/** A pass finds what was written with an older key during the pass before; a process that goes on so is not outrun. */
+/** Each pass finds ciphertexts written with an older key during the pass before. A process that keeps writing them cannot be outrun. */
 const PASSES = 5;
 
 /**
- * Encrypts again, with the first key, every ciphertext that any other key of the ring made. When nothing is unreadable or behind,
- * the other keys may leave MUSTER_ENCRYPTION_KEYS, and their ids are free. Safe beside running refreshes, and when it is stopped and begun again: a
- * ciphertext that changed meanwhile is not touched but found by the next pass, unless the first key made it. Throws
+ * Encrypts every ciphertext of another key of the ring again, with the first key. If none is unreadable or `behind`, the other keys may
+ * be removed from MUSTER_ENCRYPTION_KEYS, and their ids are free. Safe during refreshes, and safe to interrupt and repeat: a
+ * ciphertext that changes concurrently is not touched; the next pass finds it if it still has an older key. Throws
  * `database_unavailable`, `mark_key_unreadable`.
  */
 export async function rotateKeys(db: Database, cipher: Cipher): Promise<Rotation> {
@@ -57,7 +57,7 @@ export async function rotateKeys(db: Database, cipher: Cipher): Promise<Rotation
   }
 }
 
-/** `old`: how many ciphertexts of another key were found. */
+/** `old`: the number of ciphertexts found with another key. */
 async function rotateOnce(db: Database, cipher: Cipher) {
   let done = 0;
   let old = 0;
@@ -79,8 +79,8 @@ async function rotateOnce(db: Database, cipher: Cipher) {
 }
 
 /**
- * The same for the answers of idempotency keys; returns how many were encrypted again. One that does not open is nobody's trouble: it is given to none,
- * and gone within a day.
+ * Rotates the answers of idempotency keys, and returns how many were encrypted again. An unreadable one does no harm: it is never returned, and
+ * is removed within a day.
  */
 async function rotateAnswers(db: Database, cipher: Cipher): Promise<number> {
   let done = 0;
@@ -96,7 +96,7 @@ async function rotateAnswers(db: Database, cipher: Cipher): Promise<number> {
   return done;
 }
 
-/** The same for the key of the marks. Throws `mark_key_unreadable`: without it nobody can say who was forgotten. */
+/** Rotates the key of the marks. Throws `mark_key_unreadable`, because without the key forgotten records cannot be recognized. */
 async function rotateMarkKey({ prisma }: Database, cipher: Cipher): Promise<void> {
   const sealed = await findMarkKey(prisma);
   if (sealed === undefined || cipher.isCurrent(sealed)) return;
@@ -104,8 +104,8 @@ async function rotateMarkKey({ prisma }: Database, cipher: Cipher): Promise<void
 }
 
 /**
- * Hashes again what access tokens claim of their grants. Where the token at hand is not the one that was hashed, or does not open, the claims are forgotten: the
- * next refresh writes them down, and an authorization before it counts as another grant.
+ * Hashes the claims of access tokens again. If the current token is not the hashed one, or cannot be decrypted, the hash is removed: the next refresh stores
+ * a new one, and an authorization before that counts as another grant.
  */
 async function rotateClaims(db: Database, cipher: Cipher): Promise<void> {
   for (const { claims, accessToken, ...company } of await findOldClaims(db, { currentKey: cipher.currentId })) {
@@ -124,14 +124,14 @@ function openClaims(cipher: Cipher, company: CompanyKey, accessToken: string): s
   }
 }
 
-/** Warns once for each key that is missing, and not company by company in the night. Throws `database_unavailable`. */
+/** Warns once per missing key instead of once per company during the night. Throws `database_unavailable`. */
 export async function warnOfMissingKeys(db: Database, keyring: Keyring, logger: Logger): Promise<void> {
   for (const { key, tokens, example } of await withDatabaseErrors(countCiphertextsByKey(db))) {
     if (keyring.get(key)) continue;
     logger.error(
       { key, tokens, example },
       `${tokens} stored tokens need the encryption key "${key}", which is not among MUSTER_ENCRYPTION_KEYS: ` +
-        'their companies cannot be synced. Add the key back behind the first one; "muster rotate-keys" lists the companies.',
+        'their companies cannot be synced. Add the key back after the first one; "muster rotate-keys" lists the companies.',
     );
   }
 }

@@ -6,12 +6,12 @@ import { findFingerprints, keepFingerprints } from '../db/tables/encryption-keys
 import { findMarkKey } from '../db/tables/marks.js';
 import { Cipher, type Keyring } from './cipher.js';
 
-/** Ciphertexts of a key that are tried where its fingerprint is not known yet. One that opens is enough: others may be damaged. */
+/** Ciphertexts of a key to try if its fingerprint is not known yet. One that can be decrypted is enough, because others may be damaged. */
 const TRIED = 5;
 
 /**
- * Throws `invalid_configuration` where a key of the ring is not the one that this database knows under its id: with it no company could be
- * refreshed, and what it encrypts the right one could not read. Remembers those that are new. Throws `database_unavailable`.
+ * Throws `invalid_configuration` if this database knows another key by the id of a key of the ring: with the wrong key no token could be
+ * refreshed, and the right key could not read its ciphertexts. Remembers new keys. Throws `database_unavailable`.
  */
 export async function requireKnownKeys(db: Database, keyring: Keyring): Promise<void> {
   const fingerprints = keyring.fingerprints();
@@ -25,7 +25,7 @@ async function requireFingerprints(db: Database, keyring: Keyring, fingerprints:
   for (const [id, fingerprint] of fingerprints) if (kept.get(id) !== fingerprint) throw anotherKey(id);
 }
 
-/** Whether something that is stored under the key's id opens with it, or nothing is stored under it. */
+/** Whether the key decrypts one of the ciphertexts stored under its id, or none is stored. */
 async function opensWhatIsStored(db: Database, keyring: Keyring, id: string): Promise<boolean> {
   const cipher = new Cipher(keyring);
   const markKey = await findMarkKey(db.prisma);
@@ -51,7 +51,7 @@ function succeeds(attempt: () => unknown): boolean {
 function anotherKey(id: string): MusterError {
   return new MusterError(
     'invalid_configuration',
-    `MUSTER_ENCRYPTION_KEYS: "${id}" is another key than the one that this database knows under that id. Give the id the key that it had; ` +
-      'a new key takes an id of its own, before the old one until `muster rotate-keys` has run',
+    `MUSTER_ENCRYPTION_KEYS: "${id}" is another key than the one that this database knows by that id. Give the id its former key. ` +
+      'A new key needs a new id; put it before the old one until `muster rotate-keys` has run',
   );
 }

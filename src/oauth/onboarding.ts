@@ -11,7 +11,7 @@ import { type Dependencies, digestOf, type Origin, quarantine, saveGrant } from 
 import { requireOurs } from './installation.js';
 import { answerText, type Grant, suspectOf, type TokenResponse } from './token-response.js';
 
-/** Takes companies in. A refresh token that is given to us is spent to prove it, so everything else is checked before. */
+/** Onboards companies. Proving a given refresh token uses it up, so everything else is checked first. */
 export class Onboarding {
   readonly #deps: Dependencies;
   readonly #locks: NamedLocks;
@@ -22,11 +22,11 @@ export class Onboarding {
   }
 
   /**
-   * Proves the token by a refresh and stores the grant; `created` is false when a company that had to authorize again
-   * got its new token. Where an earlier try has spent the token and its successor went to quarantine, the successor takes its place, so that
-   * the same request may be made again. Throws `environment_not_configured`, `already_onboarded`, `onboarding_in_progress` (the same
+   * Proves the token by a refresh and stores the grant; `created` is false if a company that had to authorize again
+   * got its new token. If an earlier attempt used up the token and its successor went to quarantine, the successor is used, so that
+   * the same request may be repeated. Throws `environment_not_configured`, `already_onboarded`, `onboarding_in_progress` (the same
    * company or token, right now), `token_refused`, `token_for_another_company` (the pair is then kept in quarantine),
-   * `token_not_stored`, `company_not_found` (it was removed meanwhile), `service_refused` (our client credentials), `service_unreachable`.
+   * `token_not_stored`, `company_not_found` (it was removed concurrently), `service_refused` (our client credentials), `service_unreachable`.
    */
   async onboard(request: CompanyKey & { readonly refreshToken: Secret }): Promise<{ created: boolean }> {
     const { environment, companyId, refreshToken } = request;
@@ -38,7 +38,7 @@ export class Onboarding {
     const names = [`muster onboarding ${environment} ${companyId}`, `muster onboarding ${digest}`];
     const done = await withDatabaseErrors(this.#locks.run(names, () => this.#onboardAlone(company, refreshToken, digest)));
     if (done) return done.result;
-    // This request does not wait for the other: should that fail, each request that waits would send a token that may be spent.
+    // This request does not wait for the other one: if that failed, each waiting request would send a token that may be used up.
     throw new MusterError(
       'onboarding_in_progress',
       `${describeCompany(company)}, or another one with the same token, is being onboarded right now, and this request sent no token; look at the company in a moment, and onboard it again if it is not there`,
@@ -73,7 +73,7 @@ export class Onboarding {
     );
   }
 
-  /** The service has used the old token up by now: the new one is the other company's only key, and is kept for it. */
+  /** The service accepts the old token no more. The new one is the other company's only key, so it is kept for it. */
   async #refuseOther(company: CompanyKey, { companyId, refreshToken }: Grant, origin: Origin): Promise<void> {
     if (companyId === undefined || companyId === company.companyId) return;
     const other = { ...company, companyId };
@@ -90,11 +90,11 @@ function refuseOther(company: CompanyKey, companyId: string): void {
   );
 }
 
-/** The code and the words of a refusal without an explanation, given what was answered. */
+/** Code and message for a refusal without an explanation. */
 const UNEXPLAINED = {
   token: (answered: string): [ErrorCode, string] => [
     'token_refused',
-    `the service refuses the request without a reason (${answered}), as it may for a refresh token that is wrong, spent or revoked; have it authorize again, and if that is refused, too, check client id and client secret`,
+    `the service refuses the request without a reason (${answered}), as it may for a refresh token that is wrong, used up or revoked; have it authorize again, and if that is refused, too, check client id and client secret`,
   ],
   client: (answered: string): [ErrorCode, string] => [
     'service_refused',
@@ -125,7 +125,7 @@ function granted(company: CompanyKey, answer: TokenResponse): Grant {
     case 'unreachable':
       return refuse(
         'service_unreachable',
-        `the token was not sent, for the authorization server cannot be reached: ${answer.cause.message}`,
+        `the token was not sent, because the authorization server cannot be reached: ${answer.cause.message}`,
         answer.cause,
       );
     case 'transient':

@@ -25,8 +25,8 @@ import { answerText, type Grant, type TokenResponse } from './token-response.js'
 import type { TokenPair } from './vault.js';
 
 /**
- * One refresh under a lease: written down, sent once, and its answer stored before anybody uses it. Where the process
- * dies in between, the row still counts the attempt among those whose outcome is not known.
+ * One refresh under a lease: recorded, sent once, and its response stored before it is used. If the process dies in between, the
+ * row still records an attempt with an unknown outcome.
  */
 export class RefreshAttempt {
   readonly #deps: Dependencies;
@@ -35,7 +35,7 @@ export class RefreshAttempt {
   readonly #state: StoredToken;
   readonly #refreshToken: Secret;
   readonly #sendBefore: number;
-  /** An attempt with this refresh token has no known outcome. */
+  /** An attempt with this refresh token has an unknown outcome. */
   #isUnanswered: boolean;
 
   /** `sendBefore` is a time of the monotonic clock. Throws `environment_not_configured` and `token_unreadable`. */
@@ -69,14 +69,14 @@ export class RefreshAttempt {
       case 'refused':
         return this.#abandon(this.#isUnanswered ? 'refresh_outcome_unknown' : 'token_refused', answer);
       case 'malformed':
-        if (answer.told || answer.refreshToken.reveal() === this.#refreshToken.reveal()) return this.#keepOld(answer, sentAt);
+        if (answer.refusal || answer.refreshToken.reveal() === this.#refreshToken.reveal()) return this.#keepOld(answer, sentAt);
         await this.#store(
           { accessToken: undefined, refreshToken: answer.refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 60 },
           sentAt,
         );
         throw this.#failed('service_error', 'it granted no usable access token; the refresh token was kept');
       case 'unexplained':
-        return this.#putOff('service_refused', 'which says nothing of the token; it is kept, and sent again later', answer);
+        return this.#putOff('service_refused', 'which does not blame the token; it is kept and sent again later', answer);
       case 'client_refused':
         return this.#retryLater('service_refused', 'check client id, client secret and auth URL', answer);
       case 'transient':
@@ -91,12 +91,12 @@ export class RefreshAttempt {
     }
   }
 
-  /** A refresh token that comes with an error may be anything: it must not take the place of one that is good, and a person can find it. */
-  async #keepOld({ told, refreshToken, ...answer }: Answer<'malformed'>, sentAt: number): Promise<Secret> {
-    if (!told) return this.#conclude({ ...answer, kind: 'ambiguous' }, sentAt);
+  /** A refresh token that comes with an error may be anything. It must not replace a good one, so it goes to quarantine, where a person can find it. */
+  async #keepOld({ refusal, refreshToken, ...answer }: Answer<'malformed'>, sentAt: number): Promise<Secret> {
+    if (!refusal) return this.#conclude({ ...answer, kind: 'ambiguous' }, sentAt);
     const origin = { since: this.#state.readAt };
     await quarantine(this.#deps, { company: this.#company, reason: 'unusable_grant', refreshToken, origin });
-    return this.#conclude(told, sentAt);
+    return this.#conclude(refusal, sentAt);
   }
 
   async #keep(grant: Grant, sentAt: number): Promise<Secret> {
@@ -124,8 +124,8 @@ export class RefreshAttempt {
   }
 
   /**
-   * The grant that the pair is of; undefined when the company was removed, or authorized anew: then the pair is kept aside. The pair's times
-   * count from when it was asked for, since the database may let us wait. Throws `token_not_stored`.
+   * Stores the pair and returns its grant; undefined if the company was removed or has authorized again, and then the pair is quarantined. The pair's
+   * times count from the request, because the database may be slow. Throws `token_not_stored`.
    */
   async #store(pair: TokenPair, sentAt: number): Promise<{ readonly grantNumber: number } | undefined> {
     const { db, vault, connections, clock, received, journal } = this.#deps;
@@ -144,7 +144,7 @@ export class RefreshAttempt {
       const epoch = await replaceToken(tx, { spent: this.#state, pair: aged });
       await recordGrant(tx, this.#state);
       if (epoch === undefined && pair.refreshToken !== this.#refreshToken) await setAside(tx, 'overtaken');
-      // Somebody else had the lease meanwhile, and may have given up the answer that is stored now.
+      // Another process had the lease since, and may have given this answer up for lost.
       if (epoch !== undefined && epoch !== this.#state.epoch + 1n) await connections.regain(company, tx);
       return epoch === undefined ? undefined : { grantNumber: await this.#recordGrant(tx, grant, pair.accessToken) };
     };
@@ -157,20 +157,20 @@ export class RefreshAttempt {
     });
   }
 
-  /** A refresh is of the grant that it was of, unless its access token claims something else. Returns the grant's number. */
+  /** A refresh keeps the grant, unless the access token has other claims. Returns the grant's number. */
   async #recordGrant(tx: Transaction, known: ConnectionGrant, accessToken: Secret | undefined): Promise<number> {
     const { vault, logger } = this.#deps;
     const company = this.#company;
     const reading = accessToken && vault.readGrant(company, accessToken, known.grantClaims);
     if (reading?.claims === undefined || reading.claims === known.grantClaims) return known.grantNumber;
     const isNew = reading.isSame === false;
-    if (isNew) logger.warn(logFieldsOf(company), 'the access token claims another person or other rights than before');
+    if (isNew) logger.warn(logFieldsOf(company), 'the access token names another person or other rights than before');
     return recordConnectionGrant(tx, { company, isNew, claims: reading.claims });
   }
 
   /**
-   * Ends the authorization, unless a newer pair was stored since this attempt began: then that one is the answer. `answer`: the refusal of the service, if it
-   * refused. Not given up when the database is away for a moment: a refusal that is not on record would be asked for again.
+   * Ends the authorization, unless a newer pair was stored since this attempt began: then that one is returned. `answer`: the refusal of the service, if there
+   * was one. Retries while the database is unavailable, because a refusal that is not recorded would be provoked again.
    */
   async #abandon(reason: ReauthorizationReason, answer?: RefusingAnswer): Promise<Secret> {
     const { db, connections, logger } = this.#deps;
@@ -190,7 +190,7 @@ export class RefreshAttempt {
     if (opened)
       logger.error(
         { environment: this.#company.environment },
-        'the service refuses one refresh token after the other: all others are held',
+        'the service refuses the tokens of several companies: all others are held',
       );
     throw reauthorizationRequired(this.#company, reason);
   }
@@ -201,7 +201,7 @@ export class RefreshAttempt {
     return this.#deps.vault.openAccess(state);
   }
 
-  /** Kept back for longer with each such answer in a row. */
+  /** Each such answer in a row postpones the next attempt for longer. */
   async #putOff(code: ErrorCode, problem: string, answer: Failure): Promise<never> {
     const { random = Math.random } = this.#deps;
     const putOffs = this.#state.putOffs + 1;
@@ -221,7 +221,7 @@ export class RefreshAttempt {
     return retryAfterSeconds(this.#state.transientFailures + 1, askedMs, random());
   }
 
-  /** Written until it is on record: an attempt without an outcome would count against the company. */
+  /** Retries until it is recorded, because an attempt without an outcome would count against the company. */
   async #postpone(
     failure: ErrorCode,
     outcome: { delaySeconds: number; putOffs?: number; answer?: Partial<Failure> },
@@ -235,7 +235,7 @@ export class RefreshAttempt {
     );
   }
 
-  /** Retryable, whatever the code: the next attempt is coming. */
+  /** Retryable, whatever the code, because the next attempt will follow. */
   #failed(code: ErrorCode, problem: string, answer: Partial<Failure> = {}): MusterError {
     const failures = this.#state.transientFailures + 1;
     const { status, error, cause } = answer;
@@ -252,21 +252,21 @@ export class RefreshAttempt {
 
 type Answer<Kind extends TokenResponse['kind']> = Extract<TokenResponse, { kind: Kind }>;
 
-/** An answer that granted nothing, or the lack of one. */
+/** A response that granted nothing, or no response. */
 type Failure = RefusingAnswer & {
   readonly kind: TokenResponse['kind'];
   readonly retryAfterMs?: number | undefined;
   readonly cause?: unknown;
 };
 
-/** The service's answer, for the log. `answered_error` and not `error`: pino gives that name to errors. */
+/** The service's answer, for the log. The name is `answered_error`, because pino uses `error` for errors. */
 function answeredFields({ status, error }: RefusingAnswer = {}) {
   return { ...(status !== undefined && { answered_status: status }), ...(error !== undefined && { answered_error: error }) };
 }
 
 /**
- * Whether an earlier refresh of this token was answered, and its new refresh token went to quarantine because the database refused the
- * company's row: then it is moved there, and is to be refreshed at once. Asked only where an attempt has no outcome, which is rare.
+ * Moves the successor of this token from quarantine to the company's row, if an earlier refresh was answered but could not be stored there.
+ * Returns whether it did; the token is then due at once. It looks only if an attempt has no outcome, which is rare.
  */
 export async function adoptSuccessor({ db, vault, connections }: Dependencies, state: StoredToken): Promise<boolean> {
   const { company, isUnanswered } = state;

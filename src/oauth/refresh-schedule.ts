@@ -4,16 +4,16 @@ import { TOKEN_DEADLINE_MS } from './token-endpoint.js';
 const SHORTEST_MARGIN_SECONDS = 60;
 const FIRST_RETRY_SECONDS = 2;
 const LONGEST_RETRY_SECONDS = 300;
-/** Between answers that are errors without an explanation: the token is as good as before. The last one goes on. */
+/** Delays after errors without an explanation, which leave the token valid. The last delay repeats. */
 const AFTER_ERROR_SECONDS = [10, 60, 300, 1_800, LONGEST_PUT_OFF_SECONDS];
-/** The token of a lost answer may be spent, and a service may take its repetition for theft: it is left alone for longer. */
+/** After a lost answer the token may be used up, and a service may treat its repetition as theft, so the delays are longer. */
 const AFTER_LOST_ANSWER_SECONDS = AFTER_ERROR_SECONDS.slice(1);
-/** A token that was put off twice is sent once in this time at most, however often a person asks for a sync. */
+/** A token that was postponed twice is sent at most once in this time, however often a person requests a sync. */
 const SHORTEST_BETWEEN_PUT_OFFS_SECONDS = 60;
-/** Until the next look at a token whose key is missing: a person must give the key back. */
+/** Delay before a token with a missing key is tried again. A person must restore the key. */
 export const UNREADABLE_PAUSE_SECONDS = 300;
 
-/** The time that must be left of the lease when the token is sent: for the longest exchange, and for storing its answer. */
+/** The lease must last this long when the token is sent: for the longest exchange and for storing its response. */
 export const NEEDED_MS = TOKEN_DEADLINE_MS + 5_000;
 
 /**
@@ -26,13 +26,13 @@ export function refreshAfterSeconds(lifetime: number, margin: number | undefined
   return lifetime - Math.min(lifetime / 2, ahead * (1 + random / 10));
 }
 
-/** Seconds until the next attempt after so many failures in a row: doubling, up to five minutes, spread by half. */
+/** Seconds until the next attempt after `failures` in a row: doubling up to five minutes, spread by half. */
 export function retryAfterSeconds(failures: number, askedMs: number | undefined, random: number): number {
   const growing = Math.min(LONGEST_RETRY_SECONDS, FIRST_RETRY_SECONDS * 2 ** Math.min(failures - 1, 10));
   return Math.max(growing * (0.5 + random / 2), askedSeconds(askedMs));
 }
 
-/** Seconds until the next attempt after so many lost answers and errors without an explanation in a row, up to a tenth sooner. */
+/** Seconds until the next attempt after `putOffs` lost answers and unexplained errors in a row, up to a tenth sooner. */
 export function putOffSeconds(
   putOffs: number,
   { isLost, askedMs, random }: { isLost: boolean; askedMs?: number | undefined; random: number },
@@ -42,7 +42,7 @@ export function putOffSeconds(
   return Math.max(delay * Math.min(1, 0.9 + random / 10), askedSeconds(askedMs));
 }
 
-/** Seconds before which nothing brings the next attempt forward: the service asked for them, or somebody asks for attempt after attempt. */
+/** Seconds during which no request for a sync brings the next attempt forward, because the service asked for them or attempts are repeated. */
 export function patienceSeconds(putOffs: number, askedMs: number | undefined): number {
   return Math.max(askedSeconds(askedMs), putOffs > 1 ? SHORTEST_BETWEEN_PUT_OFFS_SECONDS : 0);
 }

@@ -14,17 +14,17 @@ import { notOurs } from './installation.js';
 import { type JournalEntry, newestOfEach } from './token-journal.js';
 import type { Vault } from './vault.js';
 
-/** Counts of companies, by what became of their newest entry. */
+/** Counts of companies by the outcome of their newest entry. */
 export interface RestoredTokens {
-  /** Its token is the company's now, and is refreshed next. */
+  /** The token of the entry is the company's now, and is refreshed next. */
   readonly restored: number;
-  /** The database has the token of that entry, or a newer one. */
+  /** The database already has the token of the entry, or a newer one. */
   readonly current: number;
   /** Companies that were removed. */
   readonly removed: number;
-  /** Their encryption key is missing, or they are damaged. */
+  /** Entries whose encryption key is missing, or that are damaged. */
   readonly unreadable: number;
-  /** Removed companies that this database has still: nothing is asked for them, and a person removes them again. */
+  /** Removed companies that this database still has. No requests are sent for them, and a person must remove them again. */
   readonly toRemove: readonly CompanyKey[];
 }
 
@@ -35,8 +35,8 @@ interface Dependencies {
 }
 
 /**
- * Gives each company its newest token of the journals, if that is newer than the database's, as after a restore. Meanwhile tokens are held, and afterwards refreshed one at a time
- * until ten in a row were granted. May be repeated, also with more journals, and run beside workers; where it does not end, tokens stay held. Throws `installation_detached`.
+ * Gives each company its newest token from the journals, if that is newer than the database's, as after a restore. Tokens are held until it ends, and then refreshed one at a
+ * time until ten in a row were granted. May be repeated, also with more journals, and run while workers run. If it is interrupted, tokens stay held. Throws `installation_detached`.
  */
 export async function restoreTokens(deps: Dependencies, entries: readonly JournalEntry[]): Promise<RestoredTokens> {
   const { db } = deps;
@@ -62,12 +62,12 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
     const refreshToken = vault.openSuccessor({ ...company, refreshToken: sealed });
     const pair = vault.seal(company, { accessToken: undefined, refreshToken, lifetimeSeconds: 0, refreshAfterSeconds: 0 });
     return await inTransaction(db, async (tx) => {
-      // Asked again: somebody may say so meanwhile.
+      // Checked again, because a person may have detached it since.
       if ((await readStanding(tx)) === 'detached') throw notOurs('detached');
-      // First, since it locks the connection, also one that is added at this moment.
+      // This comes first, because it locks the connection, even one that is just being added.
       const grant = await authorizeConnection(tx, company);
-      if (await wasRemovedSince(tx, company, at)) throw new TakenBack('removed');
-      if (await isStoredSince(tx, { company, since: at })) throw new TakenBack('current');
+      if (await wasRemovedSince(tx, company, at)) throw new RolledBack('removed');
+      if (await isStoredSince(tx, { company, since: at })) throw new RolledBack('current');
       await addCompany(tx, company);
       if (isOfLaterGrant(grant, authorizedAt)) await recordConnectionGrant(tx, { company, isNew: true, claims: null });
       await saveToken(tx, { company, pair, receivedAt: at });
@@ -75,13 +75,13 @@ async function restore({ db, vault, connections }: Dependencies, entry: JournalE
       return 'restored' as const;
     });
   } catch (error) {
-    if (error instanceof TakenBack) return error.outcome;
+    if (error instanceof RolledBack) return error.outcome;
     if (isMusterError(error, 'token_unreadable')) return 'unreadable';
     throw error;
   }
 }
 
-/** Whether somebody has authorized since the backup. Where tokens can be read, the first refresh says so, and says it of equal claims, too. */
+/** Whether a person has authorized since the backup. If tokens can be read, the first refresh finds it out from their claims instead. */
 function isOfLaterGrant(
   { created, grantClaims, authorizedAt }: ConnectionGrant & { created: boolean },
   last: string | undefined,
@@ -89,7 +89,7 @@ function isOfLaterGrant(
   return !created && grantClaims === null && last !== undefined && Date.parse(last) > authorizedAt.getTime();
 }
 
-/** The token of a company that was removed later is nobody's to send. */
+/** The token of a company that was removed later must not be sent. */
 async function endRemoved(tx: Transaction, connections: Connections, { at, ...company }: JournalEntry): Promise<Outcome> {
   if (!(await lockConnection(tx, company))) return 'removed';
   if (await isStoredSince(tx, { company, since: at })) return 'current';
@@ -97,7 +97,7 @@ async function endRemoved(tx: Transaction, connections: Connections, { at, ...co
   return 'to_remove';
 }
 
-class TakenBack extends Error {
+class RolledBack extends Error {
   constructor(readonly outcome: Outcome) {
     super(outcome);
   }

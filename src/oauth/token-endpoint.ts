@@ -1,4 +1,5 @@
 import type { Clock } from '../core/clock.js';
+import { withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { Secret } from '../core/secret.js';
 import type { HttpClient } from '../http/http-client.js';
@@ -6,14 +7,14 @@ import { ServiceError } from '../http/service-error.js';
 import { registerSecret } from '../observability/secret-registry.js';
 import { readTokenResponse, type TokenResponse } from './token-response.js';
 
-/** Milliseconds for one exchange, all in all: shorter than the lease under which it is made, and than a shutdown may take. */
+/** Milliseconds for one exchange. Shorter than the lease under which it is made, and than the time for a shutdown. */
 export const TOKEN_DEADLINE_MS = 10_000;
 
 /**
- * POST {auth_url}/auth/token of one environment: refreshes and code exchanges. Sends once and gives the outcome: only the
- * caller, who knows which token is stored, may decide to send it again. A client of our own rather than openid-client:
- * the difference between "never sent", "perhaps sent" and "answered" decides whether an authorization is lost, and an API
- * that throws for all three hides it.
+ * POST {auth_url}/auth/token of one environment: refreshes and code exchanges. Sends once and returns the outcome. Only the
+ * caller knows which token is stored, so only it may send again. This is not openid-client, because the difference between
+ * "never sent", "perhaps sent" and "answered" decides whether an authorization is lost, and an API that throws for all
+ * three hides it.
  */
 export class TokenEndpoint {
   readonly #http: HttpClient;
@@ -25,15 +26,14 @@ export class TokenEndpoint {
     this.#http = http;
     this.#provider = provider;
     this.#clock = clock;
-    this.#url = new URL(provider.authUrl);
-    this.#url.pathname = `${this.#url.pathname.replace(/\/+$/, '')}/auth/token`;
+    this.#url = new URL(`${withoutSlash(provider.authUrl)}/auth/token`);
   }
 
   refresh(refreshToken: Secret): Promise<TokenResponse> {
     return this.#send({ grant_type: 'refresh_token', refresh_token: refreshToken.reveal() });
   }
 
-  /** `verifier` is that of PKCE, whose hash went to the consent screen. */
+  /** `verifier`: the PKCE verifier, whose hash was sent to the consent screen. */
   exchangeCode(code: Secret, verifier: Secret): Promise<TokenResponse> {
     return this.#send({
       grant_type: 'authorization_code',

@@ -6,19 +6,19 @@ import { recordTaken } from '../db/tables/refused-tokens.js';
 import { findToken } from '../db/tables/tokens.js';
 import type { TokenEvidence } from '../http/token-source.js';
 
-/** The evidence of one company. */
+/** The evidence for one company. */
 interface Known {
-  /** Address that took a token last. */
+  /** The address that accepted a token last. */
   witness?: string;
-  /** The token that single lists alone refuse. */
+  /** The token that only single lists refuse. */
   refusedAlone?: Secret | undefined;
   /** The row says that a token was refused everywhere. */
   isRefused?: boolean;
 }
 
 /**
- * The answers of the API to each company's tokens, as far as this process has seen them. The database is told of it only where a token was refused: by all that
- * was asked, or by the company's own record alone.
+ * The API's responses to each company's tokens that this process has seen. They are stored in the database only if a token was refused, by all requests or by
+ * the company's own record.
  */
 export class KnownEvidence {
   readonly #db: Database;
@@ -30,7 +30,7 @@ export class KnownEvidence {
 
   of(company: CompanyKey): TokenEvidence {
     const known = this.#of(company);
-    // Where that fails, it is tried again with the next token that is taken.
+    // A failure is repaired with the next accepted token.
     const keep = async (witness: string | undefined) => {
       known.isRefused = false;
       await recordTaken(this.#db, { company, witness: witness ?? null }).catch(() => this.recordRefused(company));

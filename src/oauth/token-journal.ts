@@ -18,11 +18,11 @@ import type { Vault } from './vault.js';
 
 /** A line of the journal: a company has received a refresh token, or was removed. */
 export interface JournalEntry extends CompanyKey {
-  /** `databaseTime` before the service was asked: an entry is newer than a stored pair if this is later than when that pair was stored. */
+  /** `databaseTime` before the request to the service. An entry is newer than a stored pair if this is later than the time when the pair was stored. */
   readonly at: string;
   /** Encrypted; null: the company was removed. */
   readonly refreshToken: string | null;
-  /** `at` of the last entry that came of an authorization, as far as the journal goes back; undefined where all came of refreshes. */
+  /** `at` of the last entry in the journal that came from an authorization; undefined if all came from refreshes. */
   readonly authorizedAt?: string | undefined;
 }
 
@@ -32,7 +32,7 @@ interface JournalDependencies {
   readonly logger: Logger;
 }
 
-/** For its owner alone. */
+/** Only the owner may read or write the file. */
 const MODE = 0o600;
 
 const TIME = z.string().refine((text) => Number.isFinite(Date.parse(text)));
@@ -50,15 +50,15 @@ const LINE = z
   });
 
 const COMPACTION_MS = 3_600_000;
-/** How long a token waits for its line: a disk that hangs must not keep it from the database until the lease has ended. */
+/** How long a token waits for its line. A hanging disk must not keep it from the database until the lease has ended. */
 const PATIENCE_MS = 2_000;
 
 /**
- * The file of TOKEN_JOURNAL: every refresh token with which a company goes on that any process of this host received, so that a restored backup can be brought up to date. A line is
- * on the disk before its token is used, and begins with a line feed: one that was cut off by a crash or a full disk spoils no other.
+ * The file of TOKEN_JOURNAL. It holds every current refresh token that a process of this host received, so that a restored backup can be brought up to date. A line is
+ * on the disk before its token is used. It begins with a line feed, so that a line cut off by a crash or a full disk spoils no other.
  *
- * Compaction leaves the newest entry of each company. One process of a host does it at a time, under a lock in the database: it gives the file a second name, `<file>.old`, puts
- * another file in its place, and appends what was appended to the old one until then. A writer looks afterwards whether the file still has that name, and appends once more if not.
+ * Compaction keeps the newest entry of each company. Only one process of a host does it at a time, under a lock in the database: it gives the file a second name, `<file>.old`,
+ * replaces it by a new file, and copies the lines that were appended to the old one until then. A writer checks afterwards that the file still has its name, and otherwise appends again.
  */
 export class TokenJournal implements Service {
   readonly name = 'token journal';
@@ -73,12 +73,12 @@ export class TokenJournal implements Service {
     this.#locks = new NamedLocks(deps.db.pool);
   }
 
-  /** Throws `invalid_configuration` where the file cannot be written. */
+  /** Throws `invalid_configuration` if the file cannot be written. */
   async start(): Promise<void> {
     try {
       const file = await open(this.#path, 'a', MODE);
       await file.chmod(MODE).finally(() => file.close());
-      // Compaction puts another file in the place of this one, and not of a link to it.
+      // Compaction must replace the file itself, and not a link to it.
       this.#path = await realpath(this.#path);
       await access(dirname(this.#path), constants.W_OK);
       await flushFolder(this.#path);
@@ -99,8 +99,8 @@ export class TokenJournal implements Service {
   }
 
   /**
-   * Resolves when the entry is on the disk, or after two seconds. Never throws: the database has the token, too, and a refusal would lose it.
-   * `refreshToken`: null where the company was removed. `isAuthorization`: it came of one, and not of a refresh.
+   * Resolves when the entry is on the disk, or after two seconds. Never throws, because the database has the token, too, and an error would lose it.
+   * `refreshToken`: null if the company was removed. `isAuthorization`: the token came from an authorization and not from a refresh.
    */
   async append(
     company: CompanyKey,
@@ -122,9 +122,7 @@ export class TokenJournal implements Service {
     }
   }
 
-  /**
-   * Leaves the newest entry of each company, made with the first key, and of companies that were removed only that they were. Does nothing while another process does it.
-   */
+  /** Keeps only the newest entry of each company, encrypted with the first key, or its removal. Does nothing while another process compacts. */
   async compact(): Promise<void> {
     await this.#locks.run([`token journal ${hostname()} ${this.#path}`], () => this.#compactAlone());
   }
@@ -133,7 +131,7 @@ export class TokenJournal implements Service {
     const [old, next] = [`${this.#path}.old`, `${this.#path}.${randomUUID()}.new`];
     const left = await readFile(old, 'utf8').catch(unlessMissing);
     if (left !== undefined) {
-      // A process died while it compacted.
+      // A process died during compaction.
       await this.#write(left);
       await rm(old);
     }
@@ -185,8 +183,8 @@ export class TokenJournal implements Service {
 }
 
 /**
- * The texts of a journal and of what a compaction that did not end has left beside it. Complete also while one is under way: what is moved from one file to the other in the
- * meantime is in a later text.
+ * The texts of a journal and of the file left by an interrupted compaction. Complete even during a compaction: lines that move from one file to the other are in a
+ * later text.
  */
 export async function readJournalFile(path: string): Promise<string> {
   const texts = [];
@@ -197,7 +195,7 @@ export async function readJournalFile(path: string): Promise<string> {
   return texts.join('\n');
 }
 
-/** The entries of a file, in its order. Equal lines are one. `torn`: how many lines are no entries. */
+/** The entries of a file, in its order. Equal lines count once. `torn`: the number of lines that are no entries. */
 export function readJournal(text: string): { readonly entries: JournalEntry[]; readonly torn: number } {
   const lines = [...new Set(text.split('\n'))].filter((line) => line !== '');
   const entries = lines.map(readLine).filter((entry) => entry !== undefined);
@@ -245,7 +243,7 @@ async function isStillAt(path: string, file: FileHandle): Promise<boolean> {
   return named?.ino === ours.ino && named.dev === ours.dev;
 }
 
-/** So that the name of the file outlives a loss of power, too. */
+/** Makes the name of the file survive a loss of power. */
 async function flushFolder(path: string): Promise<void> {
   const folder = await open(dirname(path), 'r');
   try {

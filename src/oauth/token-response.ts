@@ -11,19 +11,19 @@ import { registerSecret } from '../observability/secret-registry.js';
 export interface Grant {
   readonly kind: 'granted';
   readonly accessToken: Secret;
-  /** Absent: the refresh token that was sent stays in force. */
+  /** Absent: the refresh token that was sent stays valid. */
   readonly refreshToken?: Secret;
   readonly lifetimeSeconds: number;
-  /** Lower case; absent where the service does not say. */
+  /** Lower case; absent if the service does not name it. */
   readonly companyId?: string;
 }
 
-/** An error as the token endpoint answered it. */
+/** An error of the token endpoint. */
 interface Answered {
   readonly status: number;
-  /** Its `error`, where that is a code that may be shown. */
+  /** Its `error`, if that is a code that may be shown. */
   readonly error?: string | undefined;
-  /** Milliseconds that the service asked us to stay away. */
+  /** Milliseconds that the service asked us to wait. */
   readonly retryAfterMs?: number | undefined;
 }
 
@@ -32,45 +32,45 @@ export type TokenResponse =
   | Grant
   /** `invalid_grant`: the grant is void, and a person must authorize again. */
   | (Answered & { readonly kind: 'refused' })
-  /** An error that names no fault of the token or of our client. It ends no stored authorization: the token is as good as before. */
+  /** An error that blames neither the token nor our client. It ends no authorization, because the token stays valid. */
   | (Answered & { readonly kind: 'unexplained' })
-  /** Our client id, secret or address is wrong: nothing is said of the company. */
+  /** Our client id, secret or address is wrong. This does not concern the company. */
   | (Answered & { readonly kind: 'client_refused' })
-  /** 408, 429 or 5xx: nothing granted, worth another try soon. */
+  /** 408, 429 or 5xx: nothing was granted, and a retry soon may help. */
   | (Answered & { readonly kind: 'transient' })
-  /** Answered with success, but not usable; the refresh token in it replaces the one that was sent, unless an error was told beside it. */
+  /** An unusable success. Its refresh token replaces the one that was sent, unless an error came with it (`refusal`). */
   | {
       readonly kind: 'malformed';
       readonly status: number;
       readonly refreshToken: Secret;
       readonly problem: string;
-      readonly told?: TokenResponse;
+      readonly refusal?: TokenResponse;
     }
-  /** Sent, and no readable answer: the token may have been used up. */
+  /** Sent, but without a readable answer: the token may be used up. */
   | { readonly kind: 'ambiguous'; readonly status?: number; readonly cause?: MusterError; readonly problem?: string }
   /** Never sent. */
   | { readonly kind: 'unreachable'; readonly cause: MusterError };
 
 const ASSUMED_LIFETIME_SECONDS = 1800;
-/** A shorter one is a mistake: the token would be refreshed all the time. */
+/** A shorter lifetime is an error: the token would be refreshed all the time. */
 const SHORTEST_LIFETIME_SECONDS = 1;
-/** A longer one is not believed: to refresh too often costs a request a day, while a token that dies early is found out by refused pages. */
+/** A longer lifetime is shortened: an unnecessary refresh costs a request a day, while a token that expires early costs refused pages. */
 const LONGEST_LIFETIME_SECONDS = 24 * 3600;
 
-/** What servers take as one header. Signed tokens with many claims have some 4,000 characters. */
+/** Limit of servers for one header. Signed tokens with many claims have some 4,000 characters. */
 const LONGEST_ACCESS_TOKEN = 16_384;
 
 const filled = z.string().min(1);
 
-/** Without the texts that serializers and templates write for none. */
+/** Excludes texts that serializers and templates write for a missing value. */
 const REFRESH_TOKEN = filled.refine((text) => !/^(null|undefined|none)$/i.test(text));
 
-/** It goes into a header: the characters of RFC 6749 (A.12) without the space, which would end it there. */
+/** The characters of RFC 6749 (A.12), without the space, because the token is sent in a header. */
 const ACCESS_TOKEN = filled.max(LONGEST_ACCESS_TOKEN).regex(/^[\x21-\x7e]*$/);
 
 /**
- * An unusable expires_in is assumed away: a pair lost over its lifetime would cost the customer a new authorization. The refresh token
- * may be any text, since a form carries them all.
+ * An unusable expires_in is replaced by a default, because a pair lost for it would cost the customer a new authorization. The refresh token
+ * may be any text, because a form can carry any.
  */
 const TOKEN_RESPONSE = z.object({
   access_token: ACCESS_TOKEN,
@@ -96,17 +96,17 @@ const TOKEN_RESPONSE = z.object({
     .nullish(),
 });
 
-/** An error code as RFC 6749 writes them. Other texts are not repeated in logs and messages: they may hold anything. */
+/** An error code in the form of RFC 6749. Other texts are not repeated in logs and messages, because they may hold anything. */
 const ERROR_CODE = /^[a-z_]{1,40}$/;
 
-/** The codes that blame our client, alone or in an answer of an unknown format. */
+/** Codes that blame our client, alone or in an answer of an unknown format. */
 const CLIENT_FAULTS = ['invalid_client', 'unauthorized_client', 'unsupported_grant_type', 'invalid_scope'];
 const CLIENT_FAULT = new RegExp(`\\b(${CLIENT_FAULTS.join('|')})\\b`, 'i');
 
-/** The codes with which a service says that it is in trouble itself. */
+/** Codes with which a service reports its own failure. */
 const SERVICE_FAULTS: ReadonlySet<string> = new Set(['temporarily_unavailable', 'server_error', 'slow_down', 'unknown_error']);
 
-/** Bytes that are not UTF-8 are passed over: tokens and codes are ASCII, and no pair must be lost over a name beside it. */
+/** Interprets a response. Ignores invalid UTF-8: tokens and codes are ASCII, and no pair must be lost for another member. */
 export function readTokenResponse(
   { status, headers, bytes }: Pick<HttpResponse, 'status' | 'headers' | 'bytes'>,
   now: number,
@@ -119,15 +119,15 @@ export function readTokenResponse(
   const error = errorCodeOf(body);
   const answered = { status, error, retryAfterMs: parseRetryAfter(headers['retry-after'], now) };
   const isRefused = memberOf(body, 'error') === 'invalid_grant';
-  const told: TokenResponse = isRefused ? { kind: 'refused', ...answered } : readError(answered, text);
-  if (granted && !isErrorTold(body)) return granted;
-  if (granted?.kind === 'malformed') return { ...granted, told };
-  if (granted || isRefused) return told;
+  const refusal: TokenResponse = isRefused ? { kind: 'refused', ...answered } : readError(answered, text);
+  if (granted && !hasError(body)) return granted;
+  if (granted?.kind === 'malformed') return { ...granted, refusal };
+  if (granted || isRefused) return refusal;
   if (status === 408 || status === 429 || status >= 500) return { kind: 'transient', ...answered };
-  return told;
+  return refusal;
 }
 
-/** The service does not document its error format. What is not understood must not cost a company its authorization. */
+/** The service does not document its error format. An error that is not understood must not cost a company its authorization. */
 function readError(answered: Answered, text: string): TokenResponse {
   const { status, error = status === 400 ? CLIENT_FAULT.exec(text)?.[0].toLowerCase() : undefined } = answered;
   // RFC 6749, 5.2: 401 says that the client could not be authenticated.
@@ -135,10 +135,10 @@ function readError(answered: Answered, text: string): TokenResponse {
   return { ...answered, error, kind: isClientFault ? 'client_refused' : 'unexplained' };
 }
 
-/** The cause that a person who has just given a token or a code is told to suspect after an unexplained error. */
+/** The likely cause of an unexplained error, for a person who has just given a token or a code. */
 export function suspectOf({ status, error }: Answered): 'token' | 'client' | 'service' {
   if (error !== undefined && SERVICE_FAULTS.has(error)) return 'service';
-  // Elsewhere than in a 400 a proxy's page is likely, or a refusal of our client.
+  // Other statuses than 400 are likely a proxy's page or a refusal of our client.
   return status === 400 || status < 300 ? 'token' : 'client';
 }
 
@@ -155,8 +155,8 @@ function errorCodeOf(body: unknown): string | undefined {
   return typeof error === 'string' && ERROR_CODE.test(error) && redactText(error) === error ? error : undefined;
 }
 
-/** Whether `error` is filled, in whatever form. */
-function isErrorTold(body: unknown): boolean {
+/** Whether `error` is filled, in any form. */
+function hasError(body: unknown): boolean {
   const error = memberOf(body, 'error');
   return typeof error === 'string' ? error !== '' : typeof error === 'object' && error !== null;
 }
@@ -185,7 +185,7 @@ function readGrant(status: number, body: unknown): TokenResponse {
   };
 }
 
-/** Names the members that are missing or of no use, and none of their values. */
+/** Names missing and unusable members, without their values. */
 function problemOf(body: unknown, error: z.ZodError): string {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) return 'the answer is no JSON object';
   const names = new Set(error.issues.map(({ path }) => String(path[0])));

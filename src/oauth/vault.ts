@@ -15,19 +15,19 @@ export interface TokenPair extends Omit<SealedPair, 'accessToken' | 'refreshToke
   readonly refreshToken: Secret;
 }
 
-/** What an access token says of its grant, beside what is kept of the grant's claims. */
+/** The claims of an access token, compared with the stored hash of its grant's claims. */
 export interface GrantReading {
-  /** The keyed hash to keep from now on. Undefined: the token cannot be read. */
+  /** The keyed hash to store. Undefined if the token cannot be read. */
   readonly claims: string | undefined;
-  /** Whether the claims are those that are kept; undefined where one of the two is not known. */
+  /** Whether the claims match the stored hash; undefined if one of the two is unknown. */
   readonly isSame: boolean | undefined;
-  /** Whether the claims name a person. */
+  /** The claims name a person. */
   readonly namesPerson: boolean;
 }
 
 /**
- * The tokens of muster.tokens and muster.quarantined_tokens, and the answers of muster.idempotency_keys, which may hold as much: encrypted when they
- * go in, and opened one at a time.
+ * Encrypts the tokens of muster.tokens and muster.quarantined_tokens, and the answers of muster.idempotency_keys, which may hold tokens; decrypts them one
+ * at a time.
  */
 export class Vault {
   readonly #cipher: Cipher;
@@ -42,7 +42,7 @@ export class Vault {
     return new GrantedToken(this.#cipher.open(accessToken, company, 'access_token').reveal(), grantNumber);
   }
 
-  /** Compares what an access token claims with the hash that is kept (`kept`). Never throws: no pair may be lost over it. */
+  /** Compares the claims of an access token with the stored hash (`kept`). Never throws, because no pair may be lost for it. */
   readGrant(company: CompanyKey, accessToken: Secret, kept: string | null): GrantReading {
     const claims = readClaims(accessToken);
     if (!claims) return { claims: undefined, isSame: undefined, namesPerson: false };
@@ -68,12 +68,12 @@ export class Vault {
     };
   }
 
-  /** A refresh token for the journal. */
+  /** Encrypts a refresh token for the journal. */
   sealRefresh(company: CompanyKey, refreshToken: Secret): string {
     return this.#cipher.seal(refreshToken, company, 'refresh_token');
   }
 
-  /** The refresh token's ciphertext made with the first key; as it is where it cannot be read. */
+  /** Encrypts the refresh token with the first key; an unreadable ciphertext is returned unchanged. */
   sealAgain(company: CompanyKey, sealed: string): string {
     if (this.#cipher.isCurrent(sealed)) return sealed;
     try {
@@ -84,7 +84,7 @@ export class Vault {
     }
   }
 
-  /** Keeps a refresh token that belongs to no stored connection; returns how many older ones had to go for it. */
+  /** Stores a refresh token that belongs to no stored connection; returns the number of older ones removed for it. */
   quarantine(tx: Transaction, token: Omit<NewQuarantinedToken, 'sealed'>, refreshToken: Secret): Promise<number> {
     return insertQuarantinedToken(tx, { ...token, sealed: this.#cipher.seal(refreshToken, token.company, 'refresh_token') });
   }
