@@ -24,7 +24,7 @@ export interface RetryOptions {
 
 /**
  * Makes at most five attempts at idempotent work while it fails with a retryable ServiceError: network errors, timeouts, 408, 425, 429, 499, 5xx
- * and responses that are not from the API, with a Retry-After of a minute at most. The first 429s do not count. Other errors, such as those of a
+ * and responses that are not from the API, with a Retry-After of a minute at most. The first 429s do not count. Other errors, such as errors of a
  * token source, pass through at once: their source has its own retry policy. Rejects with the last error, or with the signal's reason as soon as it aborts.
  */
 export function withRetries<T>(

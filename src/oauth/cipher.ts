@@ -179,11 +179,11 @@ function unreadableToken(company: CompanyKey, field: TokenField, { problem, key,
 }
 
 function unreadableAnswer({ problem, cause }: Unreadable): MusterError {
-  const message = `The call was answered before, and its answer ${problem}. Nothing was done now: look at what the call did then`;
+  const message = `The call was answered before, and its answer ${problem}. Nothing was done now: check what the call did then`;
   return new MusterError('answer_unreadable', message, { cause });
 }
 
 function unreadableMarkKey({ problem, key, reason, cause }: Unreadable): MusterError {
-  const message = `The key of the marks, by which forgotten records are kept out, ${problem}`;
+  const message = `The key of the marks, which keep out forgotten records, ${problem}`;
   return new MusterError('mark_key_unreadable', message, { cause, details: { key, reason } });
 }

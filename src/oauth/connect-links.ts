@@ -55,7 +55,7 @@ export class ConnectLinks {
   }
 
   /**
-   * The links for those of the companies that must authorize again, by `keyText`. A link stays the same until the company has
+   * The links for the given companies that must authorize again, by `keyText`. A link stays the same until the company has
    * authorized again or half a week has passed. There is none if the environment is not configured.
    */
   async reauthorizationLinks(companies: readonly CompanyKey[]): Promise<ReadonlyMap<string, ShownLink>> {

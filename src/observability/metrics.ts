@@ -99,7 +99,11 @@ export function createMetrics({ db, resources, waitingJobs }: MetricsDependencie
   byStatus('muster_notifications', 'Notifications that were not delivered, by status.', () => countUndelivered(db.prisma));
   byEnvironment('muster_request_limit', 'Requests a second that were found to be the limit.', ({ rate }) => rate);
   byEnvironment('muster_requests_last_minute', 'Requests that left in the last minute.', ({ used }) => used);
-  byEnvironment('muster_requests_refused_last_minute', 'Those of them that were answered 429.', ({ refused }) => refused);
+  byEnvironment(
+    'muster_requests_refused_last_minute',
+    'Requests of the last minute that were answered 429.',
+    ({ refused }) => refused,
+  );
   byEnvironment('muster_requests_waiting', 'Requests that wait for the request budget.', ({ waiting }) => waiting);
   add(
     'muster_night_seconds_left',

@@ -6,7 +6,7 @@ const REDACTED = '[redacted]';
 /** Member names that hold a secret, compared without case, `_`, `-` and spaces. */
 const SECRET_KEY = /(token|secret|password|passphrase|cookie|authorization|apikey|encryptionkeys?|codeverifier|^code)$/;
 /**
- * Error codes, which `code` may hold instead of an authorization code: those of the operating system; words in capitals, as in Node, undici, Fastify
+ * Error codes, which `code` may hold instead of an authorization code: codes of the operating system; words in capitals, as in Node, undici, Fastify
  * and OpenSSL (EAI_AGAIN, CERT_HAS_EXPIRED); SQLSTATE and Prisma's. A random code of 128 bits looks like one once in 300 million.
  */
 const ERROR_CODE = /^(E[A-Z]{2,15}|ERR_[A-Z0-9_]+|[A-Z]+(_[A-Z]+)+|[0-9A-Z]{5})$/;

@@ -90,7 +90,7 @@ export function refused(
     },
     pause: retryAfter ?? pause,
   });
-  // A service that counts the requests of a second has just counted those of the last one.
+  // A service that counts the requests of a second has just counted the last second.
   const reached = BELOW_FOUND * rateOf({ ...known, rate, progress: Math.max(0, progress - (seeking ? 0.75 : 0.5)) });
   // A bucket was empty at the last refusal and is empty now: it let through as much as it was filled.
   const filled = (BELOW_FOUND * slotsOf(rate, progress)) / Math.max(elapsed, 0.1);
