@@ -199,7 +199,7 @@ describe('loadConfig', () => {
     expect(Object.keys(faultsOf({ TEST_REDIRECT_URI: 'https://muster.example.com/cb' }))).toHaveLength(4);
   });
 
-  test('holds the redirect URL that stands in for an unset one to the same rule', () => {
+  test('holds the redirect URL that replaces an unset one to the same rule', () => {
     expect(Object.keys(faultsOf({ ...PROVIDER, PUBLIC_URL: 'http://muster.example.com' }))).toEqual(['PRODUCTION_REDIRECT_URI']);
     expect(faultsOf({ PUBLIC_URL: 'http://muster.example.com' })).toEqual({});
   });
@@ -386,7 +386,7 @@ describe('loadConfig', () => {
     test.each<[string, NodeJS.ProcessEnv, string[]]>([
       ['no issuer', without('OIDC_ISSUER'), ['OIDC_ISSUER']],
       ['no secret', without('OIDC_CLIENT_SECRET'), ['OIDC_CLIENT_SECRET']],
-      ['nobody who could', without('OIDC_ADMINS'), ['OIDC_ADMINS']],
+      ['no person who could', without('OIDC_ADMINS'), ['OIDC_ADMINS']],
       ['only a claim', { OIDC_ROLE_CLAIM: 'x' }, ['OIDC_ISSUER', 'OIDC_CLIENT_ID', 'OIDC_CLIENT_SECRET', 'OIDC_ADMINS']],
       ['an empty value', { ...OIDC, OIDC_VIEWERS: 'a,,b' }, ['OIDC_VIEWERS']],
       ['http to another host', { ...OIDC, OIDC_ISSUER: 'http://login.example.com' }, ['OIDC_ISSUER']],
@@ -442,7 +442,7 @@ describe('the table of settings', () => {
     expect(faultsOf(Object.fromEntries(ROWS.map(({ name, example }) => [name, example])))).toEqual({});
   });
 
-  test('stands in docs/configuration.md, row by row', () => {
+  test('is in docs/configuration.md, row by row', () => {
     const rows = readFileSync(new URL('../../docs/configuration.md', import.meta.url), 'utf8')
       .split('\n')
       .filter((line) => /^\| `[A-Z_]+`/.test(line))

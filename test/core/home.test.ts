@@ -16,7 +16,7 @@ const unusable = (message: RegExp) =>
 
 describe('where nothing can be kept', () => {
   // Only there is a /proc.
-  test.runIf(process.platform === 'linux')('a folder that nobody can make is named', async () => {
+  test.runIf(process.platform === 'linux')('a folder that cannot be made is named', async () => {
     await expect(keep('/proc/nope', 'secret')).rejects.toEqual(
       unusable(/^MUSTER_HOME: the folder \/proc\/nope cannot be made or written \(ENOENT\)/),
     );

@@ -59,7 +59,7 @@ describe('one process', () => {
     await second.stop();
   });
 
-  test('gives a PostgreSQL of the loopback only, behind a password that is kept for nobody else', async () => {
+  test('gives a PostgreSQL of the loopback only, with a password that only its owner can read', async () => {
     useAgain();
     const server = await start();
     const [row] = await query(

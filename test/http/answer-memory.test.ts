@@ -133,7 +133,7 @@ describe('an answer', () => {
     });
   });
 
-  test('for which nobody reserves has 8 MB at most', async () => {
+  test('without a reservation has 8 MB at most', async () => {
     expect((await ask('measured', Buffer.alloc(8 * MB))).bytes).toHaveLength(8 * MB);
     await expect(ask('chunked', Buffer.alloc(8 * MB + 1))).rejects.toMatchObject({ code: 'response_too_large' });
   });

@@ -183,7 +183,7 @@ describe('401 again, to a token that was renewed', () => {
     expect([tokens.refusals, received.length]).toEqual([[], 2]);
   });
 
-  test('the record waits for the budget and is asked with a token that came meanwhile: so is the list', async () => {
+  test('the record waits for the budget and is asked with a token that came until then: so is the list', async () => {
     let asked = 0;
     const permit = { answered: () => {}, failed: () => {}, unused: () => {} };
     // Another request renews the token while the record waits.
@@ -388,7 +388,7 @@ test.each(['content-length: 1000\r\n', 'content-encoding: gzip\r\ncontent-length
   },
 );
 
-test('304 that nobody asked for carries no page', async () => {
+test('304 without if-none-match carries no page', async () => {
   const { get } = await setUp(always(304));
   await expect(get()).rejects.toMatchObject({ code: 'service_refused', details: { status: 304 } });
 });
@@ -426,7 +426,7 @@ describe('the request budget', () => {
     expect(seen).toEqual(['c', 401, 'c', 429, 'c', 'service_unreachable', 'c', 200]);
   });
 
-  test('whoever waited for it for long takes the newest token, and gives its place back where there is none', async () => {
+  test('a request that waited for it for long takes the newest token, and gives its place back where there is none', async () => {
     const { budget, seen } = watchedBudget(60_000);
     const { api, received } = await setUp(always(200), '', budget);
     const tokens = countingTokens();

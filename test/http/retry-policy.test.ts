@@ -53,7 +53,7 @@ describe('what is repeated', () => {
     expect(await run([failure(status)])).toMatchObject({ calls: 1, slept: [] });
   });
 
-  test('not an error of somebody else, retryable or not', async () => {
+  test('not an error of another source, retryable or not', async () => {
     for (const error of [new MusterError('token_busy', 'x'), new TypeError('x'), new Error('x')]) {
       expect(await run([error])).toMatchObject({ result: error, calls: 1 });
     }

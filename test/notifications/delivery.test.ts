@@ -233,7 +233,7 @@ describe('an attempt that fails', () => {
     }
   });
 
-  test('because nobody answers is noticed at the deadline', async () => {
+  test('because no receiver answers is noticed at the deadline', async () => {
     const target = { url: receiver.url, secret: new Secret(SECRET) };
     const impatient = new Webhook(target, systemClock, { deadlineMs: 1_500 });
     receiver.conduct = hang;
@@ -247,7 +247,7 @@ describe('an attempt that fails', () => {
     await impatient.close();
   });
 
-  test('because nobody is there is made up for when they are back', async () => {
+  test('because the receiver is away is made up for when it is back', async () => {
     const id = await recorded();
     await receiver.goDown();
     await deliverer().deliver(id);

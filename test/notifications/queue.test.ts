@@ -51,7 +51,7 @@ afterAll(() => database.close());
 async function startWorker(): Promise<() => Promise<void>> {
   const backend: QueueBackend = REDIS_URL ? redisBackend(REDIS_URL, logger) : postgresBackend(database.url, logger);
   const target = { url: receiver.url, secret: new Secret('canary-signing-secret') };
-  // Whoever hangs does so until its worker stops, and not until a deadline.
+  // A hanging receiver hangs until its worker stops, and not until a deadline.
   const webhook = new Webhook(target, systemClock, { deadlineMs: 120_000 });
   const deps = { db: database.db, webhook, publicUrl: new URL('http://127.0.0.1'), logger };
   const queue = notificationQueue(backend, new Deliverer({ ...deps, authorizeUrl: () => undefined }));

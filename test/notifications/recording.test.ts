@@ -167,7 +167,7 @@ describe('the end of a run', () => {
     expect(await told(company)).toEqual([]);
   });
 
-  test('is one event, whoever tells it how often', async () => {
+  test('is one event, however often it is reported', async () => {
     const company = newCompany();
     const { id } = await database.db.prisma.run.create({ data: { ...company, trigger: 'manual', mode: 'full' } });
     const claimed = (await claimRun(database.db, { id, worker: 'a worker' }))!;

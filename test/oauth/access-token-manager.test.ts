@@ -130,7 +130,7 @@ describe('one refresh for all', () => {
     expect(server.received).toHaveLength(2);
   });
 
-  test('within a process nobody but the one asks for the lease', async () => {
+  test('within a process only one caller asks for the lease', async () => {
     const { company } = await onboarded(room, server);
     let asked = 0;
     const prisma = new Proxy(database.db.prisma, {
@@ -244,7 +244,7 @@ describe('refused', () => {
     expect(server.received).toHaveLength(sent);
   });
 
-  test('invalid_grant after somebody else has renewed: what they stored is the answer', async () => {
+  test('invalid_grant after another process has renewed: its stored token is the answer', async () => {
     const { company, token } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     let theirs = '';
@@ -362,7 +362,7 @@ describe('trouble', () => {
     ['service_refused', 403, '<html>'],
     ['service_refused', 400, 'in plain text'],
     ['service_throttled', 429, ''],
-  ])('until the next attempt, whoever asks hears %s of the last one (%i %j), and may try again', async (code, answered, body) => {
+  ])('until the next attempt, each caller gets %s of the last one (%i %j), and may try again', async (code, answered, body) => {
     const { company, token } = await onboarded(room, server);
     await alter(database.db, company, EXPIRED);
     server.misdeeds.push({ kind: 'answer', status: answered, body });
@@ -431,7 +431,7 @@ describe('trouble', () => {
     expect(server.uses(token)).toBe(2);
   });
 
-  test('a server that is silent to everybody costs nobody the authorization', async () => {
+  test('a server that is silent to all costs no company its authorization', async () => {
     const companies = await Promise.all(Array.from({ length: 3 }, () => onboarded(room, server)));
     for (let round = 0; round < 4; round++) {
       await database.db.pool.query(`UPDATE muster.tokens SET ${EXPIRED}`);

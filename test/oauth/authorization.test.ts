@@ -359,7 +359,7 @@ describe('at once', () => {
 });
 
 describe('a state', () => {
-  test('tells nothing: it is random, kept as a hash, and shows the link to nobody', async () => {
+  test('tells nothing: it is random, kept as a hash, and does not show the link', async () => {
     const token = await newLink();
     const [first, second] = [await flowOf(token), await flowOf(token)];
     expect(first.state).not.toBe(second.state);
@@ -371,7 +371,7 @@ describe('a state', () => {
     expect(rows.map(({ stateHash }) => stateHash).toSorted()).toEqual(
       [first, second].map(({ state }) => sha256(state)).toSorted(),
     );
-    // Whoever has seen the state, but not the browser's mark, or that of another flow.
+    // A browser that has seen the state, but not the browser's mark, or that of another flow.
     for (const mark of [undefined, '', second.mark, first.state, 'A'.repeat(43)])
       expect(JSON.stringify(await authorization.finish({ state: first.state, mark }))).not.toContain('connect/');
   });
@@ -389,7 +389,7 @@ describe('a state', () => {
 });
 
 describe('PKCE', () => {
-  test('the verifier fits the challenge, is new for each flow, and stands in no address and no table', async () => {
+  test('the verifier fits the challenge, is new for each flow, and is in no address and no table', async () => {
     const token = await newLink();
     const challenges: string[] = [];
     for (let n = 0; n < 2; n++) {

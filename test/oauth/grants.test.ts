@@ -214,7 +214,7 @@ describe('a token of the journal', () => {
     expect(await grantNumber()).toBe(1);
   });
 
-  test('is of the next one where somebody has authorized since the backup', async () => {
+  test('is of the next one if a person has authorized since the backup', async () => {
     await authorize();
     await restore(new Date(Date.now() + 30_000));
     expect(await grantNumber()).toBe(2);

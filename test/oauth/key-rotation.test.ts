@@ -108,7 +108,7 @@ test('a missing key and a damaged token are named, and the rest is encrypted aga
   ]);
 });
 
-test("kept answers come under the new key, and one that does not open is nobody's trouble", async () => {
+test('kept answers come under the new key, and an unreadable one does no harm', async () => {
   const keep = async (keyHash: string, answer: string) =>
     database.db.prisma.idempotencyKey.create({ data: { owner: 'admin', keyHash, requestHash: '', answer } });
   const place = { owner: 'admin', keyHash: 'one' };

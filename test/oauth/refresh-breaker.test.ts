@@ -251,7 +251,7 @@ describe('an open breaker', () => {
   });
 });
 
-test('a breaker that holds nobody any more is not open, and opens again', async () => {
+test('a breaker that holds no company any more is not open, and opens again', async () => {
   const all = await onboardedAll(6);
   spend(all.slice(0, 3));
   for (const { company } of all.slice(0, 3)) await refresh(company);

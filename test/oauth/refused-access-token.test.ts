@@ -98,7 +98,7 @@ test('401 from lists and record, now and half a minute later, with tokens that w
   expect(server.received).toHaveLength(sent);
 });
 
-test('an API that refuses everything for a moment costs no authorization, whoever sees it well again', async () => {
+test('an API that refuses everything for a moment costs no authorization, whichever process sees it recover', async () => {
   const { company } = await onboarded(room, server);
   const elsewhere = oauthRoom(database.db, server);
   for (const other of [room, elsewhere, elsewhere]) {

@@ -99,7 +99,7 @@ test('an answer that was given up for lost and comes after all brings the compan
   expect((await room.manager.sourceFor(company).get()).reveal()).toBe(late.reveal());
 });
 
-test('whoever saw a 401 waits for a renewal that is under way elsewhere', async () => {
+test('a request that got a 401 waits for a renewal that another process runs', async () => {
   const [company] = (await companies(1)) as [CompanyKey];
   const elsewhere = oauthRoom(database.db, server);
   const stale = await room.manager.sourceFor(company).get();

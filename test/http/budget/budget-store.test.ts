@@ -114,7 +114,7 @@ describe.each(['postgres', 'memory'] as const)('a budget in %s', (kind) => {
     expect(await store.read()).toMatchObject({ version: 2, announced: 6 });
   });
 
-  test('gives the shares of workers that live to whoever divides, one after the other', async () => {
+  test('gives the shares of workers that live to the worker that divides, one after the other', async () => {
     await store.add();
     await store.divide(({ shares, now: none }) => (expect([shares, none]).toEqual([[], 0]), share('c', 1)));
     await passes(3);

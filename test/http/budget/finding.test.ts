@@ -110,7 +110,7 @@ test.each([
 describe('what a refusal teaches', () => {
   const refusal = { accepted: 20, elapsed: 5, paused: 0, lead: 0 };
 
-  test('the first one, a guess; and nobody asks for as long as a service may count', () => {
+  test('the first one, a guess; and no request is sent for as long as a service may count', () => {
     expect(refused(FREE, refusal)).toEqual({ finding: { ...FREE, rate: 16, seeking: true }, pause: 1 });
     expect(refused(FREE, { ...refusal, retryAfter: 30 }).pause).toBe(30);
   });
@@ -121,7 +121,7 @@ describe('what a refusal teaches', () => {
     expect(refused(holding, { ...refusal, elapsed: 6 }).finding.rate).toBeCloseTo(19.4);
   });
 
-  test('a rate that nobody uses does not rise', () => {
+  test('an unused rate does not rise', () => {
     expect(rateOf({ rate: 20, seeking: false, progress: 3 })).toBe(20);
     expect(rateOf({ rate: 20, seeking: false, progress: 17 })).toBeCloseTo(40);
   });

@@ -71,7 +71,7 @@ describe('whose turn it is', () => {
     expect(queue.take()).toBeUndefined();
   });
 
-  test('whoever a person waits for goes first, and the others never stand still', () => {
+  test('urgent requests go first, and the others never starve', () => {
     const queue = new FairQueue<string>();
     for (let n = 0; n < 2; n += 1) queue.add({ company: 'a', urgent: false }, `night ${n}`);
     for (let n = 0; n < 6; n += 1) queue.add({ company: 'b', urgent: true }, `day ${n}`);

@@ -126,7 +126,7 @@ describe('in simulated time', () => {
       expect(memory.row).toMatchObject({ version: 1, rate: null });
     });
 
-    test('of nothing keeps nobody', async () => {
+    test('of nothing stops no request', async () => {
       const budget = open('one');
       await asked(budget, 429, { 'retry-after': '0' });
       expect(await asked(budget)).toBe(0);
@@ -141,7 +141,7 @@ describe('in simulated time', () => {
       },
     );
 
-    test('of minutes is told to whoever waits, with the time that is left', async () => {
+    test('of minutes is reported to waiting callers, with the time that is left', async () => {
       const budget = open('a');
       await asked(budget, 429, { 'retry-after': '300' });
       await time.run(20_000);
@@ -176,7 +176,7 @@ describe('in simulated time', () => {
       expect(shares(outcome, 30, 3, 10)).toMatchObject({ refused: 0 });
     });
 
-    test('nothing left: nobody asks until the window ends', async () => {
+    test('nothing left: no request is sent until the window ends', async () => {
       const budget = open('a');
       await asked(budget, 200, { 'x-ratelimit-remaining': '0', 'x-ratelimit-reset': '1' });
       expect(await asked(budget)).toBe(1_000);
@@ -196,7 +196,7 @@ describe('in simulated time', () => {
     await expect(Promise.resolve().then(() => budget.admit(ANYBODY, given.signal))).rejects.toThrow('given up');
   });
 
-  test('whoever waits when it is closed is told, and nobody is let in any more', async () => {
+  test('waiting callers get an error when it is closed, and no request is admitted any more', async () => {
     const budget = open('a', { maxConcurrentRequests: 1 });
     const permit = await time.complete(Promise.resolve(budget.admit(ANYBODY)));
     const told = Promise.resolve(budget.admit(ANYBODY)).catch((error: unknown) => error);
@@ -268,7 +268,7 @@ describe('on PostgreSQL', () => {
     expect(use).toMatchObject({ environment: 'test', used: 6, refused: 1 });
   });
 
-  test('without its table nobody is let in, and whoever waits is told why', async () => {
+  test('without its table no request is admitted, and waiting callers get the reason', async () => {
     await database.db.pool.query('ALTER TABLE muster.request_budgets RENAME TO away');
     try {
       await expect(Promise.resolve(open('a').admit(ANYBODY))).rejects.toThrow('request_budgets');
