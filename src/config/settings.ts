@@ -10,7 +10,7 @@ const path = z.string().transform((text) => resolve(text));
 /** Reads the variables, whose texts are trimmed and never empty. */
 export const SETTINGS = z.object({
   DATABASE_URL: optional(value.databaseUrl, {
-    help: 'PostgreSQL 15 or newer. Sockets and several hosts: [below](#database_url). What each `sslmode` does, and which poolers work: [requirements.md](requirements.md#postgresql).',
+    help: 'PostgreSQL 15 or newer. Sockets and several hosts: [below](#database_url). For each `sslmode` and for poolers, see [requirements.md](requirements.md#postgresql).',
     unset: 'an embedded PostgreSQL under `MUSTER_HOME`',
     example: 'postgres://muster:password@db.example.com:5432/muster',
     secret: true,
