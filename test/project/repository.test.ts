@@ -135,6 +135,21 @@ describe('documents', () => {
     expect(named.filter(({ file }) => !existsSync(path.join(PROJECT, file)))).toEqual([]);
   });
 
+  test('name only commands that exist', () => {
+    const help = execFileSync(path.join(PROJECT, 'bin/muster'), ['--help'], { encoding: 'utf8' });
+    const commands = new Set([...help.matchAll(/^ {2}([a-z-]+)\b/gm)].map(([, command]) => command));
+    const named = documents
+      .filter((document) => !/^docs\/decisions\/|^CHANGELOG/.test(document))
+      .flatMap((document) =>
+        [...read(document).matchAll(/(?:`|^ {4}|^|\.\/bin\/)muster ([a-z][a-z-]+)/gm)].map(([, command]) => ({
+          document,
+          command,
+        })),
+      );
+    expect(named.length).toBeGreaterThan(100);
+    expect(named.filter(({ command }) => !commands.has(command))).toEqual([]);
+  });
+
   test('list every decision record, numbered without a gap', () => {
     const records = readdirSync(path.join(PROJECT, 'docs/decisions')).toSorted();
     expect(records.map((record) => record.slice(0, 5))).toEqual(records.map((_, i) => `${String(i + 1).padStart(4, '0')}-`));
