@@ -265,8 +265,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: 'an empty page that denies its success is no empty page',
     file: 'src/pagers/envelope.ts',
-    line: 'if (denial && answer.count === 0) throw',
-    becomes: 'if (denial && answer.count < 0) throw',
+    line: 'if (denial && response.count === 0) throw',
+    becomes: 'if (denial && response.count < 0) throw',
     tests: ['test/walks/judge.test.ts'],
   },
   {
