@@ -87,6 +87,7 @@ const IMPORTED_ONLY_BY = {
     rooms: [
       'db/connection',
       'db/statements',
+      'db/schema',
       'db/tables',
       'mirror',
       'erasure',

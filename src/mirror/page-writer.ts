@@ -1,8 +1,12 @@
 import { inTurns } from '../core/turns.js';
 import type { Database } from '../db/connection/database.js';
 import { runStep, wasRolledBack } from '../db/connection/step.js';
+<<<<<<< ours
 import { named } from '../db/statements/named-parameters.js';
 import { APPEND_PAGE } from '../db/tables/feed-append.js';
+=======
+import { type NamedStatement, named } from '../db/statements/named-parameters.js';
+>>>>>>> theirs
 import { fenced, type ListKey } from '../db/tables/lists.js';
 import { COUNT_PAGES, LOCK_WALK, RECORD_PAGES } from '../db/tables/page-commit.js';
 import { assignments, INSERTED } from './mirror-columns.js';
@@ -43,12 +47,10 @@ function changedByHand({ resource }: ListKey): Error {
   );
 }
 
-type PageStatement = ReturnType<typeof named<PageParameter>>;
-
-const STATEMENTS = new Map<string, PageStatement>();
+const STATEMENTS = new Map<string, NamedStatement<PageParameter>>();
 
 /** One statement a table, made once: its text is what connections know its plan by. */
-function pageStatement(table: string): PageStatement {
+function pageStatement(table: string): NamedStatement<PageParameter> {
   const statement = STATEMENTS.get(table) ?? named<PageParameter>(pageText(table));
   STATEMENTS.set(table, statement);
   return statement;

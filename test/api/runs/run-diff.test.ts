@@ -130,9 +130,9 @@ test('says where the feed no longer has a version, and where it has nothing of t
 });
 
 test('goes by the index of the list, however long the feed is', async () => {
-  const list = { ...company, environment: 'test', resource: 'departments' };
+  const key = { ...company, environment: 'test', resource: 'departments' };
   const page = { from: '1', until: null, last: '', portion: 100, values: 'json', room: 8_000_000, mostBytes: 8_000_000 };
-  const explained = [DIFF_STATEMENTS.span({ ...list, against: '1', run: '2' }), DIFF_STATEMENTS.page({ ...list, ...page })];
+  const explained = [DIFF_STATEMENTS.span({ ...key, against: '1', run: '2' }), DIFF_STATEMENTS.page({ ...key, ...page })];
   const client = await admin.db.pool.connect();
   await client.query('BEGIN; SET LOCAL enable_seqscan = off');
   for (const { text, values } of explained) {
