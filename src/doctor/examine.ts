@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { ADVICE } from '../core/advice.js';
 import { isMusterError } from '../core/errors.js';
 import { sqlState } from '../db/connection/sql-state.js';
 import { redactText } from '../observability/redaction.js';
@@ -47,7 +48,7 @@ function tooLong(limitMs: number): Finding {
 function findingOf(error: unknown): Finding {
   if (error instanceof NotLookedAt) return error.finding;
   if (isMusterError(error, 'invalid_configuration')) return problem(error.message, 'Mend that, and look again.');
-  if (isMusterError(error)) return problem(error.message, `docs/errors.md says what ${error.code} asks of you.`);
+  if (isMusterError(error)) return problem(error.message, ADVICE[error.code]);
   const state = sqlState(error);
   // A table or a column that is not there.
   if (state === '42P01' || state === '42703' || state === '3F000')

@@ -1,8 +1,7 @@
+import { ADVICE } from '../core/advice.js';
 import { countForDoctor } from '../db/tables/workers.js';
 import { type Check, counted, ok, problem, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
-
-const NEXT = 'Start one (`muster worker`, or `muster up`), or see the log of those that there were.';
 
 /** Whether a worker lives. Without companies there is nothing yet that waits for one. */
 export function checkWorkers(access: DatabaseAccess): Check {
@@ -12,7 +11,7 @@ export function checkWorkers(access: DatabaseAccess): Check {
       const { workers, companies } = await access.read(countForDoctor);
       if (workers > 0) return [ok(`${counted(workers, 'worker')} alive`)];
       const found = `no worker lives, and ${counted(companies, 'company is', 'companies are')} onboarded`;
-      return [companies > 0 ? problem(found, NEXT) : warning(found, NEXT)];
+      return [companies > 0 ? problem(found, ADVICE.no_worker) : warning(found, ADVICE.no_worker)];
     },
   };
 }

@@ -1,12 +1,8 @@
 import { inTurns } from '../core/turns.js';
 import type { Database } from '../db/connection/database.js';
 import { runStep, wasRolledBack } from '../db/connection/step.js';
-<<<<<<< ours
-import { named } from '../db/statements/named-parameters.js';
-import { APPEND_PAGE } from '../db/tables/feed-append.js';
-=======
 import { type NamedStatement, named } from '../db/statements/named-parameters.js';
->>>>>>> theirs
+import { APPEND_PAGE } from '../db/tables/feed-append.js';
 import { fenced, type ListKey } from '../db/tables/lists.js';
 import { COUNT_PAGES, LOCK_WALK, RECORD_PAGES } from '../db/tables/page-commit.js';
 import { assignments, INSERTED } from './mirror-columns.js';

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { ADVICE } from '../../src/core/advice.js';
 import { MusterError } from '../../src/core/errors.js';
 import { type Check, ok } from '../../src/doctor/check.js';
 import { type ConfigurationState, checkConfiguration } from '../../src/doctor/configuration.js';
@@ -27,7 +28,7 @@ test('one check that hangs and one that fails keep no other from being looked at
       check: 'says why',
       level: 'problem',
       found: 'The queue at [redacted] is away.',
-      next: 'docs/errors.md says what queue_unavailable asks of you.',
+      next: ADVICE.queue_unavailable,
     },
     { check: 'is well', level: 'ok', found: 'all of [redacted]' },
   ]);

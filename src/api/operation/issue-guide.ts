@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { FastifyPluginAsync } from 'fastify';
 import { escapeHtml } from '../../core/escape-html.js';
-import { adviceOf, ISSUE_ANCHORS } from './issue-advice.js';
+import { causeOf, ISSUE_ANCHORS } from '../../core/issue-causes.js';
 
 /** Where the guide stands, behind the public address. */
 export const ISSUE_GUIDE_PATH = '/docs/issues';
@@ -32,9 +32,9 @@ ${ISSUE_ANCHORS.map(sectionOf).join('\n')}
 `;
 
 function sectionOf(anchor: string): string {
-  const { title, text, action } = adviceOf(anchor);
+  const { title, advice, action } = causeOf(anchor);
   const { method, path, body } = action('production');
   const call = `${method} ${path}${body ? ` ${JSON.stringify(body)}` : ''}`;
-  return `<section id="${anchor}"><h2>${escapeHtml(title)}</h2><p>${escapeHtml(text)}</p>
+  return `<section id="${anchor}"><h2>${escapeHtml(title)}</h2><p>${escapeHtml(advice)}</p>
 <p>For all companies of an environment: <code>${escapeHtml(call)}</code></p></section>`;
 }

@@ -1,6 +1,7 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import { keyText } from '../../core/company.js';
+import { causeOf } from '../../core/issue-causes.js';
 import { withoutSlash } from '../../core/own-address.js';
 import type { Database } from '../../db/connection/database.js';
 import { findCompanyNames } from '../../db/tables/companies.js';
@@ -9,7 +10,6 @@ import { tokenResponsesOf } from '../companies/token-refusals.js';
 import { CompanyName } from '../plumbing/company-names.js';
 import { answers, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
 import { describeRejected } from '../runs/rejected-members.js';
-import { adviceOf } from './issue-advice.js';
 import { ISSUE_GUIDE_PATH } from './issue-guide.js';
 
 export const IssueStatusName = z.enum(ISSUE_STATUSES);
@@ -120,7 +120,7 @@ interface Findings {
 
 function presentIssue(row: IssueRow, publicUrl: URL, findings: Findings): Omit<IssueModel, 'samples'> {
   const { id, cause, environment, resource, severity, companies, firstSeenAt, lastSeenAt, status, resolvedAt, sample } = row;
-  const { text, action, anchor } = adviceOf(cause);
+  const { advice, action, anchor } = causeOf(cause);
   const { rejected, tokenResponses } = findings;
   const finding = rejected ?? (tokenResponses && `The token endpoint answered ${tokenResponses}.`);
   return {
@@ -134,7 +134,7 @@ function presentIssue(row: IssueRow, publicUrl: URL, findings: Findings): Omit<I
     last_seen_at: lastSeenAt.toISOString(),
     status,
     ...(resolvedAt !== null && { resolved_at: resolvedAt.toISOString() }),
-    advice: finding === undefined ? text : `${finding} ${text}`,
+    advice: finding === undefined ? advice : `${finding} ${advice}`,
     ...(tokenResponses !== undefined && { token_answers: tokenResponses }),
     docs_url: `${withoutSlash(publicUrl)}${ISSUE_GUIDE_PATH}#${anchor}`,
     sample,

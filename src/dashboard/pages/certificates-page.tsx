@@ -1,10 +1,10 @@
 import type { CertificateModel } from '../../api/feed/certificates.js';
 import { AsCommands } from '../parts/action-form.js';
-import { proofInWords } from '../parts/advice.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
+import { proofInWords } from '../parts/proof-in-words.js';
 import { CompanyLink, Environment, numberText, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 

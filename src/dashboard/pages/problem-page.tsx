@@ -1,6 +1,6 @@
 import type { ApiResponse } from '../../api/plumbing/in-process-api.js';
+import { adviceFor } from '../../core/advice.js';
 import { type ErrorCode, MusterError } from '../../core/errors.js';
-import { adviceFor } from '../parts/advice.js';
 import type { PageContent } from '../parts/layout.js';
 import { useAddress } from '../parts/view.js';
 

@@ -1,8 +1,8 @@
 import type { BudgetModel } from '../../api/operation/budget.js';
 import type { QueueModel } from '../../api/operation/queue.js';
 import type { RunModel } from '../../api/runs/run-model.js';
+import { adviceFor } from '../../core/advice.js';
 import { AsCommands } from '../parts/action-form.js';
-import { adviceFor } from '../parts/advice.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import type { ListResponse } from '../parts/list-page.js';

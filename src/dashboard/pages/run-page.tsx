@@ -1,9 +1,10 @@
 import type { RunModel, WalkModel } from '../../api/runs/run-model.js';
+import { adviceFor } from '../../core/advice.js';
 import { ActionForm, AsCommands, useCommands } from '../parts/action-form.js';
-import { adviceFor, proofInWords, unverifiedInWords } from '../parts/advice.js';
 import type { PageContent } from '../parts/layout.js';
 import { listAddress } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
+import { proofInWords, unverifiedInWords } from '../parts/proof-in-words.js';
 import { ReadingCard } from '../parts/reading-card.js';
 import {
   CompanyLink,

@@ -1,5 +1,5 @@
-import { adviceOf } from '../../api/operation/issue-advice.js';
 import type { IssueModel } from '../../api/operation/issues.js';
+import { causeOf } from '../../core/issue-causes.js';
 import { ActionForm, AsCommands, useCommands } from './action-form.js';
 import type { ActionName } from './actions.js';
 import { CompanyLink, companyCount, Environment, When } from './shown-values.js';
@@ -12,7 +12,7 @@ export function IssueCard({ issue }: { readonly issue: IssueModel }) {
   return (
     <section class={`card issue must-${severity === 'action' ? 'act' : 'watch'}`} aria-labelledby={heading}>
       <h2 id={heading}>
-        {adviceOf(cause).title}
+        {causeOf(cause).title}
         {resource && `: ${resource}`}
       </h2>
       <p class="under">

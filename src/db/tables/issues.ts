@@ -6,6 +6,7 @@
 //   resolved -> ongoing  it is back within a day; later it is another issue, with a row of its own
 import type { Environment } from '../../core/company.js';
 import { ERROR_CODES, MusterError } from '../../core/errors.js';
+import { ISSUE_STATES } from '../../core/issue-causes.js';
 import { type Issue, Prisma } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 import { inTransaction, type Transaction } from '../connection/transaction.js';
@@ -25,31 +26,6 @@ import { NIGHTS_LEFT } from './walks.js';
 import { WEBHOOK_FAILS } from './webhook.js';
 import { A_WORKER_LIVES } from './workers.js';
 
-/** Causes that are not an error code with which walks fail; docs/admin-api.md says what each means. The names are kept for good: rename none. */
-export const ISSUE_STATES = [
-  'reauthorization_required',
-  'deletions_held',
-  'budget_short',
-  'list_late',
-  'list_unverified',
-  'token_quarantined',
-  'schema_misfit',
-  'export_failed',
-  'privacy_rewrite_pending',
-  'privacy_rule_unmatched',
-  'mirror_differs',
-  'database_copied',
-  'tokens_held',
-  'token_put_off',
-  'many_keys',
-  'no_worker',
-  'webhook_failing',
-  'queue_stopped',
-  'never_proved',
-  'list_unavailable',
-] as const;
-export type IssueState = (typeof ISSUE_STATES)[number];
-
 export const ISSUE_SEVERITIES = ['action', 'warning'] as const;
 export const ISSUE_STATUSES = ['ongoing', 'resolved'] as const;
 export type IssueStatus = (typeof ISSUE_STATUSES)[number];
@@ -61,21 +37,12 @@ export interface IssueRow extends Omit<Issue, 'environment' | 'severity' | 'stat
   readonly status: IssueStatus;
 }
 
-/** Errors that may pass count as warnings, and so do states that may. */
+/** States and errors that may pass. */
 const WARNINGS: readonly string[] = [
-  ...Object.entries(ERROR_CODES).flatMap(([code, { retryable }]) => (retryable && code !== 'tokens_held' ? [code] : [])),
-  ...([
-    'list_late',
-    'list_unverified',
-    'list_unavailable',
-    'token_quarantined',
-    'token_put_off',
-    'schema_misfit',
-    'many_keys',
-    'privacy_rewrite_pending',
-    'privacy_rule_unmatched',
-    'queue_stopped',
-  ] satisfies IssueState[]),
+  ...Object.entries(ISSUE_STATES).flatMap(([state, { severity }]) => (severity === 'warning' ? [state] : [])),
+  ...Object.entries(ERROR_CODES).flatMap(([code, { retryable }]) =>
+    retryable && !Object.hasOwn(ISSUE_STATES, code) ? [code] : [],
+  ),
 ];
 
 /** Errors of walks whose cause is an issue of its own. */

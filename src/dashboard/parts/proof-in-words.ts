@@ -1,38 +1,3 @@
-import { adviceOf } from '../../api/operation/issue-advice.js';
-
-/**
- * What a person does about one company or one form, by the code of an error or the reason that a company must authorize again. What may hit many
- * companies at once has its advice in the API.
- */
-const ADVICE: Readonly<Record<string, string>> = {
-  invalid_request: 'Look at what the form was sent with, mend it and send it again.',
-  forbidden: 'Ask an administrator for a token with a higher role, or have them do it.',
-  company_paused: 'Resume the company first.',
-  reauthorization_required:
-    'Send the company’s administrator a connect link: until they authorize again, nothing can be fetched.',
-  token_refused: 'The service no longer takes the refresh token. Send the company’s administrator a connect link.',
-  refresh_outcome_unknown:
-    'An answer of the service was lost and with it the newest token. Send the company’s administrator a connect link.',
-  token_for_another_company:
-    'The service answered with another company’s token. Send the right company’s administrator a connect link.',
-  access_token_refused: 'The company has withdrawn the permission. Send its administrator a connect link.',
-  detached: 'This database is a copy: nothing is fetched from here. The installation itself goes on.',
-  removed_after_backup: 'The company was removed after the backup was taken that was restored: remove it again.',
-  token_busy: 'Nothing: another process refreshes the token. If it lasts, look at the log of that process.',
-  hold_not_open: 'Look at the newest hold of that list: this one is decided already, or a newer walk has replaced it.',
-  unknown_resource: 'Put the list back into the catalogue, or sync without it.',
-  walks_failed: 'See the error of each list below.',
-  queue_unavailable: 'See that Redis runs. Muster goes on by itself.',
-  database_busy: 'Wait a minute, and do it again: another transaction, such as the removal of a company, was in the way.',
-  overloaded: 'Wait a moment, and open the page again.',
-};
-
-export function adviceFor(code: string): string | undefined {
-  if (Object.hasOwn(ADVICE, code)) return ADVICE[code];
-  const { text, anchor } = adviceOf(code);
-  return anchor === code ? text : undefined;
-}
-
 /** Proofs in plain words (docs/verification.md). */
 const PROOFS: Readonly<Record<string, string>> = {
   join: 'Complete: every page overlapped with the one before it, and the distinct records are as many as the service says.',
