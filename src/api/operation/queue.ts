@@ -1,6 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { Environment } from '../../core/company.js';
+import type { QueueLook, QueueState } from '../../jobs/queue-look.js';
 import { answers, Count, EnvironmentName, presentTime, Time } from '../plumbing/models.js';
 
 const Queue = z
@@ -22,21 +22,9 @@ const Queue = z
   });
 export type QueueModel = z.output<typeof Queue>;
 
-/** A queue as whoever keeps it sees it. */
-interface QueueState {
-  readonly queue: string;
-  readonly environment: Environment | null;
-  readonly waiting: number;
-  readonly active: number;
-  readonly delayed: number;
-  readonly failed: number;
-  readonly oldestWaitingSeconds: number | null;
-  readonly repeatable: readonly { readonly name: string; readonly everySeconds: number; readonly nextAt: Date | null }[];
-}
-
 export interface QueueRoutesDependencies {
   /** Looks at all queues; throws `queue_unavailable` within seconds. */
-  readonly queueLook: { look(): Promise<readonly QueueState[]> };
+  readonly queueLook: Pick<QueueLook, 'look'>;
 }
 
 export function queueRoutes({ queueLook }: QueueRoutesDependencies): FastifyPluginAsyncZod {

@@ -5,7 +5,7 @@ import { type AdminFixture, startAdmin, TOKEN } from '../../api/admin-fixture.js
 import { runMuster } from '../run-muster.js';
 
 const QUEUE = {
-  queue: 'runs-test',
+  queue: 'runs-test' as const,
   environment: 'test' as const,
   waiting: 3,
   active: 1,
