@@ -1,7 +1,7 @@
 /**
  * Every error that Muster raises on purpose, by its stable code. `status` is the HTTP status with which the admin API
  * answers it; `retryable` says that the same call may succeed later without anybody doing anything.
- * docs/errors.md lists every code; a test holds the two against each other.
+ * src/core/advice.ts says what to do about each; docs/errors.md is written from both.
  */
 export const ERROR_CODES = {
   // Input
@@ -63,7 +63,7 @@ export const ERROR_CODES = {
   page_token_loop: { status: 502, retryable: false },
   page_token_expired: { status: 502, retryable: true },
   walk_limit_exceeded: { status: 502, retryable: true },
-  // Ourselves
+  // Muster itself
   fenced: { status: 500, retryable: true },
   overloaded: { status: 503, retryable: true },
   stopping: { status: 503, retryable: true },
@@ -119,7 +119,7 @@ export interface Fault {
   readonly example?: string;
 }
 
-/** Every fault of an input at once, so that a person mends them all in one go. */
+/** Reports every fault of an input at once. */
 export class FaultsError extends MusterError {
   readonly faults: readonly Fault[];
 
@@ -136,7 +136,7 @@ export function isMusterError(error: unknown, code?: ErrorCode): error is Muster
   return error instanceof MusterError && (code === undefined || error.code === code);
 }
 
-/** A failure as answers and rows show it, for people and for programs. */
+/** A failure as responses and rows show it. */
 export interface ErrorView {
   readonly code: ErrorCode;
   readonly message: string;

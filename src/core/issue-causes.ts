@@ -76,7 +76,7 @@ const STATES = {
     severity: 'warning',
     title: 'Values do not fit the columns of the typed view',
     advice:
-      'The service sends values of another kind than before. They are null in their column and stand in the text column beside it. See which columns have misfits, and read both in your queries. The issue ends a week after the last such value, or when the log is rebuilt and there is none.',
+      'The service sends values of another kind than before. They are null in their column and the text column next to it has them. See which columns have misfits, and read both in your queries. The issue ends a week after the last such value, or when the log is rebuilt and there is none.',
     action: () => ({ method: 'GET', path: '/api/schema' }),
   },
   export_failed: {
@@ -143,7 +143,7 @@ const STATES = {
     severity: 'action',
     title: 'The webhook takes nothing',
     advice:
-      'Notifications are not delivered, so that nobody is told of anything. See the receiver of NOTIFY_WEBHOOK_URL and its log; the list of notifications says how each attempt ended. Then send all again. The issue ends with the first delivery that is taken.',
+      'Notifications are not delivered, so no person learns of trouble. See the receiver of NOTIFY_WEBHOOK_URL and its log; the list of notifications says how each attempt ended. Then send all again. The issue ends with the first delivery that is taken.',
     action: post('/api/notifications/redeliver'),
   },
   never_proved: {
@@ -164,7 +164,7 @@ const STATES = {
     severity: 'action',
     title: 'The mirror differs from what was received',
     advice:
-      'A second reading found rows that are missing, that nobody received, or that hold another text than was received: somebody has written to the mirror, or it was restored. The run of trigger verify or nightly_verify has samples. Find out who writes there, then ask for a full resync of these companies, which compares every record, and verify again: the issue ends once nothing is found.',
+      'A second reading found rows that are missing, that no walk received, or that hold another text than was received: another program has written to the mirror, or it was restored. The run of trigger verify or nightly_verify has samples. Find out who writes there, then ask for a full resync of these companies, which compares every record, and verify again: the issue ends once nothing is found.',
     action: look('/api/runs?trigger=nightly_verify&'),
   },
 } satisfies Record<string, IssueCause>;

@@ -23,7 +23,7 @@ export function checkCatalogue(load: () => Catalogue, access: DatabaseAccess): C
   };
 }
 
-/** Lists that the database has and the catalogue no more. */
+/** Finds lists that the database has and the catalogue no longer names. */
 async function forgotten(names: ReadonlySet<string>, access: DatabaseAccess): Promise<Finding[]> {
   try {
     const known = await access.read(countListsByResource);

@@ -1,11 +1,11 @@
-/** How grave a finding is: nothing to do, something to look at some day, something that does not work or soon will not. */
+/** `ok`: nothing to do. `warning`: worth a look. `problem`: something does not work, or soon will not. */
 export type Level = 'ok' | 'warning' | 'problem';
 
 export interface Finding {
   readonly level: Level;
-  /** What was found, in words, and without any secret. */
+  /** Says what was found, without any secret. */
   readonly found: string;
-  /** What to do next, where anything is to be done. */
+  /** Says what to do next; absent where nothing is to be done. */
   readonly next?: string;
 }
 
@@ -16,7 +16,7 @@ export interface Check {
   look(): Promise<readonly Finding[]>;
 }
 
-/** A check could not look for a reason that stands elsewhere already, or that is no fault. */
+/** A check could not look, for a reason that another check reports or that is no fault. */
 export class NotLookedAt extends Error {
   readonly finding: Finding;
 
@@ -35,7 +35,7 @@ export function counted(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`;
 }
 
-/** A duration for people, in its largest unit. */
+/** Writes a duration in its largest unit. */
 export function duration(seconds: number): string {
   const [length, unit] =
     seconds >= 2 * 86_400
@@ -48,7 +48,6 @@ export function duration(seconds: number): string {
   return `${Math.floor(seconds / length)} ${unit}`;
 }
 
-/** A size for people. */
 export function size(bytes: number): string {
   const [unit, name] = bytes >= 1e9 ? [1e9, 'GB'] : [1e6, 'MB'];
   return `${(bytes / unit).toFixed(1)} ${name}`;

@@ -5,9 +5,9 @@ import { type Check, type Finding, NotLookedAt, ok, problem, warning } from './c
 import type { DatabaseAccess } from './database-access.js';
 import type { ServiceProbes } from './service-probes.js';
 
-/** Nobody notices less: what is due is decided by the database's clock alone. */
+/** A smaller difference does no harm: the clock of the database alone decides what is due. */
 const APART_MS = 5_000;
-/** Certificates and signatures of the webhook begin to fail. */
+/** From this difference on, certificates and signatures of the webhook fail. */
 const FAR_APART_MS = 60_000;
 
 export interface ClockNeeds {
@@ -16,13 +16,13 @@ export interface ClockNeeds {
   readonly clock: Clock;
 }
 
-/** The clock of this machine against those of the others that it works with. */
+/** Compares the clock of this machine with those of the database and the services. */
 export function checkClock({ access, probes, clock }: ClockNeeds): Check {
   return {
     name: 'clock',
     look: async () => {
       const services = Object.entries(probes).map(async ([environment, { api }]) => {
-        // Where it does not answer, its own check says so.
+        // The service's own check reports that it does not answer.
         const probe = await api().catch(() => undefined);
         return probe?.aheadMs === undefined ? [] : [compared(`the ${environment} service`, probe.aheadMs)];
       });
@@ -44,7 +44,7 @@ async function ofDatabase(access: DatabaseAccess, clock: Clock): Promise<Finding
   }
 }
 
-/** `aheadMs`: how much the other clock says more than ours. */
+/** `aheadMs` is positive where the other clock is ahead of ours. */
 function compared(whose: string, aheadMs: number): Finding {
   const apart = Math.abs(aheadMs);
   if (apart < APART_MS) return ok(`within ${APART_MS / 1_000} s of that of ${whose}`);

@@ -26,7 +26,7 @@ export type AdminTokenState =
 /** Shorter ones could be guessed. */
 const LEAST_LENGTH = 16;
 
-/** Typing errors that are looked for among the names of variables. */
+/** A name that differs by so many letters is taken for a typing error. */
 const FEW_LETTERS = 2;
 
 export function checkConfiguration(state: ConfigurationState): Check {
@@ -71,7 +71,7 @@ function adminToken({ adminToken: token, isShared }: ConfigurationState): Findin
     found.push(
       warning(
         `others than its owner may read the admin token in ${token.path}`,
-        `Run chmod 600 ${token.path}; if somebody may have read it, delete the file, and the next start makes a new one.`,
+        `Run chmod 600 ${token.path}; if others may have read it, delete the file, and the next start makes a new one.`,
       ),
     );
   if (token.kind === 'kept' && isShared)
@@ -85,7 +85,7 @@ function adminToken({ adminToken: token, isShared }: ConfigurationState): Findin
   return [ok(token.kind === 'kept' ? `the admin token is kept in ${token.path}` : 'the admin token is set')];
 }
 
-/** A variable that differs in a letter or two from one of ours was meant to be it. */
+/** Reports variables whose names look like a misspelt setting. */
 function unknownVariables({ variables, knownNames }: ConfigurationState): Finding[] {
   const known = new Set(knownNames.flatMap((name) => [name, `${name}_FILE`]));
   return variables
@@ -102,7 +102,7 @@ function unknownVariables({ variables, knownNames }: ConfigurationState): Findin
 
 function environments({ environments: configured, publicUrl, faults }: ConfigurationState): Finding[] {
   if (configured.length === 0) {
-    // With a fault among them they are not unset but wrong, which is said already.
+    // With a fault among them they are set wrongly, and the fault is reported already.
     if (faults.length > 0) return [];
     const next = 'Set PRODUCTION_BASE_URL and its kin, or the TEST_… ones; `muster up --sandbox` starts a sandbox without them.';
     return [warning('no environment of the service is configured', next)];

@@ -5,15 +5,15 @@ import { hasTables } from '../db/connection/server-state.js';
 import type { Session } from '../db/connection/session.js';
 import { type Finding, NotLookedAt, ok, warning } from './check.js';
 
-/** What stands between: nothing, or a pooler that gives each session or each transaction a connection of the server. */
+/** A pooler gives each session, or each transaction, a connection of the server. */
 export type Pooling = 'none' | 'sessions' | 'transactions';
 
 /** Where the database is, or why there is none to look into. */
 export type DatabasePlace = { readonly url: string } | { readonly absent: Finding };
 
 /**
- * The database as checks look into it: one after the other, so that an examination takes one connection. Whoever looks first learns why it cannot be
- * reached; the others say that they could not look.
+ * Lets one check after the other look into the database, so that an examination takes one connection. The first check learns why the database cannot
+ * be reached; the others report that they could not look.
  */
 export class DatabaseAccess {
   readonly #place: DatabasePlace;
@@ -24,7 +24,7 @@ export class DatabaseAccess {
     this.#place = place;
   }
 
-  /** For the check that is about the connection. Throws why there is none. */
+  /** Serves the check of the connection itself: throws why there is none. */
   async examine<T>(work: (db: Reader, pooling: Pooling) => Promise<T>): Promise<T> {
     if ('absent' in this.#place) throw new NotLookedAt(this.#place.absent);
     const { url } = this.#place;
@@ -32,7 +32,7 @@ export class DatabaseAccess {
     return this.#read(url, async (db, session) => work(db, await poolingOf(url, session)));
   }
 
-  /** For all others: throws NotLookedAt where there is no connection, or where Muster has no tables there yet. */
+  /** Serves all other checks: throws NotLookedAt where there is no connection, or where Muster has no tables there yet. */
   async read<T>(work: (db: Reader) => Promise<T>): Promise<T> {
     if ('absent' in this.#place) throw notLookedAt();
     await this.#reach(this.#place.url).catch(() => Promise.reject(notLookedAt()));
@@ -55,7 +55,7 @@ export class DatabaseAccess {
   }
 }
 
-/** A session behind a pooler shows that there is one, and not which kind. */
+/** A session through a pooler shows that there is one, but not which kind. */
 async function poolingOf(url: string, session: Session): Promise<Pooling> {
   if (session === 'own') return 'none';
   return (await poolsTransactions(url)) ? 'transactions' : 'sessions';

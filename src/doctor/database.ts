@@ -8,20 +8,20 @@ import type { DatabaseAccess, Pooling } from './database-access.js';
 
 export interface DatabaseNeeds {
   readonly access: DatabaseAccess;
-  /** Tables of schema `mirror` that are ours. */
+  /** Tables that the catalogue has in schema `mirror`. */
   readonly mirrorTables: readonly string[];
   readonly workerConcurrency: number;
   /** Whether the queue is in PostgreSQL, too. */
   readonly carriesQueue: boolean;
 }
 
-/** From here on the next process may get no connection. */
+/** Above this share, the next process may get no connection. */
 const FULL = 0.9;
 
 /** PostgreSQL takes no more transactions at 2^31, and vacuums by force from 200 million on. */
 const OLD_TRANSACTIONS = 1_000_000_000;
 
-/** What each setting loses where it is off, and what to do. */
+/** Each setting that must be on: what is lost where it is off, and what to do. */
 const SETTINGS_THAT_ARE_ON: Readonly<Record<ServerSetting, string>> = {
   fsync: 'a power cut may destroy the database',
   full_page_writes: 'a power cut may destroy the database',
@@ -59,7 +59,7 @@ export function checkDatabase({ access, mirrorTables, ...needs }: DatabaseNeeds)
   };
 }
 
-/** What the requirement says where it is not met. */
+/** Reports a requirement that is not met. */
 async function refusalOf(requirement: () => Promise<void>, met?: string): Promise<Finding[]> {
   try {
     await requirement();
@@ -75,12 +75,12 @@ function pooler(pooling: Pooling, { carriesQueue }: Pick<DatabaseNeeds, 'carries
   if (pooling === 'sessions')
     return [ok('a pooler of sessions stands between; its pool must hold the connections of all processes')];
   const found = 'a pooler that gives each transaction another connection stands between';
-  if (!carriesQueue) return [ok(`${found}: it works, and each statement is planned anew`)];
+  if (!carriesQueue) return [ok(`${found}: it works, and each statement is planned again`)];
   const next = 'Set REDIS_URL, or DATABASE_URL to PostgreSQL itself or to a pool with pool_mode = session.';
   return [problem(`${found}, and the queue in PostgreSQL needs sessions`, next)];
 }
 
-/** Of `up` or of `api` and a `worker` alike: src/app.ts opens that many at most. */
+/** src/app.ts opens at most so many connections, for `up` as for `api` and a `worker`. */
 function connectionsOfProcess({
   workerConcurrency,
   carriesQueue,
@@ -109,7 +109,7 @@ function settings({ settings: found }: ServerState): Finding[] {
   );
 }
 
-/** Defaults that slow Muster's statements down or cancel them, were they left as they are. */
+/** Reports server defaults that would slow down or cancel Muster's statements. */
 function overridden({ overridden: defaults, role }: ServerState, pooling: Pooling): Finding[] {
   if (defaults.length === 0) return [];
   const listed = defaults.join(', ');
@@ -118,7 +118,7 @@ function overridden({ overridden: defaults, role }: ServerState, pooling: Poolin
   if (limits.length === 0) return [ok(`Muster's transactions override ${listed}`)];
   return [
     warning(
-      `behind the pooler, ${limits.join(', ')} holds for statements that Muster sends outside of its transactions, and cancels those that take longer`,
+      `through the pooler, ${limits.join(', ')} holds for statements that Muster sends outside of its transactions, and cancels those that take longer`,
       `Set ${limits.map((each) => each.split(' ')[0]).join(' and ')} to 0 for the role ${role} (ALTER ROLE), and let the pooler reconnect (PgBouncer: RECONNECT).`,
     ),
   ];

@@ -14,14 +14,14 @@ export interface DiskNeeds {
 const DAY = 86_400;
 /** Retention looks once an hour, and removes whole batches. */
 const LATE_SECONDS = 2 * DAY;
-/** A feed that nobody bounds is worth a word from this size on, and as this part of the database. */
+/** A feed without retention is reported from this size on, where it is this share of the database. */
 const LARGE_BYTES = 1e9;
 const LARGE_PART = 0.5;
 
 const LITTLE_BYTES = 1e9;
 const LITTLE_PART = 0.05;
 
-/** What the database takes, what of it is the change feed, and whether there is room for more. */
+/** Measures the database and its change feed, and the room that is left. */
 export function checkDisk({ access, changeRetentionDays: days, home }: DiskNeeds): Check {
   return {
     name: 'disk',
@@ -46,7 +46,7 @@ function feedFinding(
     if (bytes < LARGE_BYTES || bytes < LARGE_PART * databaseBytes) return ok(found);
     return warning(
       `${found}; it is kept for ever`,
-      'Set CHANGE_RETENTION_DAYS, if nobody reads it from its beginning (docs/retention.md).',
+      'Set CHANGE_RETENTION_DAYS, if no consumer reads it from its beginning (docs/retention.md).',
     );
   }
   if ((oldestSeconds ?? 0) < days * DAY + LATE_SECONDS) return ok(`${found}; it is kept for ${days} days`);

@@ -5,7 +5,7 @@ import { sqlState } from '../db/connection/sql-state.js';
 import { redactText } from '../observability/redaction.js';
 import { type Check, type Finding, NotLookedAt, problem, warning } from './check.js';
 
-/** Longest time that one check may take. What it waits for has shorter limits of its own, so that this one is met by accidents alone. */
+/** One check may take so long. Each of its requests has a shorter limit, so that only a hanging check reaches this one. */
 const LIMIT_MS = 30_000;
 
 export interface Examined extends Finding {
@@ -13,8 +13,7 @@ export interface Examined extends Finding {
 }
 
 /**
- * Looks at everything at once, and gives the findings in the order of the checks. One that fails or hangs keeps none of the others from
- * being looked at.
+ * Runs all checks at once, and yields the findings in the order of the checks. A check that fails or hangs does not affect the others.
  */
 export async function* examine(checks: readonly Check[], limitMs = LIMIT_MS): AsyncGenerator<Examined> {
   const looks = checks.map((check) => ({ check, findings: look(check, limitMs) }));
@@ -41,7 +40,7 @@ async function look(check: Check, limitMs: number): Promise<readonly Finding[]> 
 function tooLong(limitMs: number): Finding {
   return problem(
     `did not end within ${limitMs / 1_000} s`,
-    'See whether the server that it asks answers anybody, and look again.',
+    'See whether the server that it asks answers at all, and look again.',
   );
 }
 
@@ -50,7 +49,7 @@ function findingOf(error: unknown): Finding {
   if (isMusterError(error, 'invalid_configuration')) return problem(error.message, 'Mend that, and look again.');
   if (isMusterError(error)) return problem(error.message, ADVICE[error.code]);
   const state = sqlState(error);
-  // A table or a column that is not there.
+  // undefined_table, undefined_column, invalid_schema_name
   if (state === '42P01' || state === '42703' || state === '3F000')
     return warning(
       'not looked at: the database lacks tables or columns of this version',

@@ -20,7 +20,7 @@ import { checkTransactions } from './transactions.js';
 import { checkWebhook } from './webhook.js';
 import { checkWorkers } from './workers.js';
 
-/** All that is known of an installation before anything of it is asked. */
+/** The settings of an installation, before any of its parts is asked. */
 export interface Installation {
   readonly configuration: ConfigurationState;
   readonly database: DatabasePlace;
@@ -29,7 +29,7 @@ export interface Installation {
   /** Throws FaultsError `invalid_catalogue`. */
   readonly loadCatalogue: () => Catalogue;
   readonly providers: ByEnvironment<ProviderSettings>;
-  /** By which people sign in to the control room; undefined where they do so with tokens alone. */
+  /** People sign in to the control room through it; undefined where they use tokens alone. */
   readonly issuer: URL | undefined;
   readonly hasWebhook: boolean;
   readonly workerConcurrency: number;
@@ -40,7 +40,7 @@ export interface Installation {
   readonly clock: Clock;
 }
 
-/** Every check, in the order in which a person reads them: what others rest on comes first. */
+/** Every check, in the order in which a person reads them: the foundations come first. */
 export function checksOf(installation: Installation): readonly Check[] {
   const { configuration, queue, keys, providers, http, clock } = installation;
   const access = new DatabaseAccess(installation.database);
@@ -64,7 +64,7 @@ export function checksOf(installation: Installation): readonly Check[] {
   ];
 }
 
-/** Undefined where it is wrong, which is the business of its own check. */
+/** Undefined where it is wrong: the check of the catalogue reports that. */
 function catalogueOf({ loadCatalogue }: Installation): Catalogue | undefined {
   try {
     return loadCatalogue();

@@ -3,7 +3,7 @@ import { withoutSlash } from '../core/own-address.js';
 import { type HttpClient, textOf } from '../http/http-client.js';
 import { type Check, type Finding, ok, problem } from './check.js';
 
-/** One check where people sign in by OpenID Connect: whether the issuer answers, and is the one that the settings name. Nothing secret is sent. */
+/** Checks that the OpenID Connect issuer answers and is the one that the settings name; no check where none is set. Sends no secret. */
 export function checkIssuer(http: HttpClient, issuer: URL | undefined): Check[] {
   return issuer === undefined ? [] : [{ name: 'issuer', look: async () => [await findingOf(http, issuer)] }];
 }

@@ -6,12 +6,12 @@ import { Cipher, Keyring } from '../oauth/cipher.js';
 import { type Check, counted, type Finding, NotLookedAt, ok, problem, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 
-/** The keys as they are; `none`: none is kept yet; `wrong`: MUSTER_ENCRYPTION_KEYS cannot be read. */
+/** `none`: no key is kept yet. `wrong`: MUSTER_ENCRYPTION_KEYS cannot be read. */
 export type Keys = readonly EncryptionKey[] | 'none' | 'wrong';
 
 const ROTATE = 'Once every process has the new key first: `muster rotate-keys`.';
 
-/** Tokens by the key that they need. Key `null`: what stands there is no ciphertext at all. */
+/** Tokens by the key that they need; the key is `null` where the stored text is no ciphertext. */
 interface Tally {
   readonly key: string | null;
   tokens: number;
@@ -19,7 +19,7 @@ interface Tally {
   damaged: number;
 }
 
-/** Whether each stored token can be decrypted, and the key of the marks. Nothing of it is kept, shown or sent. */
+/** Checks that each stored token and the key of the marks can be decrypted. No plaintext is kept, shown or sent. */
 export function checkKeys(keys: Keys, access: DatabaseAccess): Check {
   return {
     name: 'keys',
@@ -69,7 +69,7 @@ async function tally(access: DatabaseAccess, cipher: Cipher): Promise<Tally[]> {
   return [...tallies.values()];
 }
 
-/** The key of the marks of who was forgotten. */
+/** Checks the key of the marks, by which forgotten records are kept out. */
 function describeMarkKey(sealed: string, cipher: Cipher): Finding {
   try {
     cipher.openMarkKey(sealed);
@@ -77,7 +77,7 @@ function describeMarkKey(sealed: string, cipher: Cipher): Finding {
     if (!isMusterError(error, 'mark_key_unreadable')) throw error;
     const found = `the key of the marks does not open with key ${keyOf(sealed)}: lists of which somebody was forgotten cannot be walked`;
     return error.details['reason'] === 'missing_key'
-      ? problem(found, 'Add that key back to MUSTER_ENCRYPTION_KEYS behind the first, and run `muster rotate-keys`.')
+      ? problem(found, 'Append that key to MUSTER_ENCRYPTION_KEYS again, and run `muster rotate-keys`.')
       : problem(found, 'Give the id the key that it had, or restore `muster.mark_key` from a backup.');
   }
   return cipher.isCurrent(sealed)
@@ -96,7 +96,7 @@ function findingsOf({ key, tokens, missing, damaged }: Tally, { currentId }: Key
     found.push(
       problem(
         `${counted(missing, 'token')} encrypted with key ${key}, which is missing: their companies cannot be synced`,
-        'Add that key back to MUSTER_ENCRYPTION_KEYS behind the first; `muster rotate-keys` lists the companies.',
+        'Append that key to MUSTER_ENCRYPTION_KEYS again; `muster rotate-keys` lists the companies.',
       ),
     );
   if (damaged > 0)

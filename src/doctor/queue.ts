@@ -5,7 +5,7 @@ import { lookIntoRedisQueues } from '../jobs/redis-queue.js';
 import { type Check, counted, duration, type Finding, NotLookedAt, ok, problem, size, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 
-/** Where the queue is; `wrong`: REDIS_URL cannot be read. */
+/** `wrong`: REDIS_URL cannot be read. */
 export type QueuePlace = { readonly redisUrl: string } | 'PostgreSQL' | 'wrong';
 
 export interface QueueNeeds {
@@ -14,7 +14,7 @@ export interface QueueNeeds {
   readonly clock: Clock;
 }
 
-/** Jobs that are no runs are done within seconds: one that waits for longer meets no worker. A run may wait all night. */
+/** Workers do other jobs than runs within seconds: one that waits longer has no worker. A run may wait all night. */
 const LONG_SECONDS = 300;
 
 export function checkQueue({ place, access, clock }: QueueNeeds): Check {

@@ -3,7 +3,7 @@ import { withoutSlash } from '../core/own-address.js';
 import { type ByEnvironment, mapEnvironments, type ProviderSettings } from '../core/provider-settings.js';
 import type { HttpClient } from '../http/http-client.js';
 
-/** What came back from one request without a token. */
+/** The response to one request without a token. */
 export interface Probe {
   readonly url: URL;
   readonly status: number;
@@ -14,7 +14,7 @@ export interface Probe {
   readonly aheadMs: number | undefined;
 }
 
-/** The requests to one environment of the service: each is sent once, however many checks look at it. Rejects with ServiceError. */
+/** Requests to one environment of the service. Each is sent once, and all checks share its response. Rejects with ServiceError. */
 export interface ServiceProbes {
   authority(): Promise<Probe>;
   api(): Promise<Probe>;
@@ -22,12 +22,12 @@ export interface ServiceProbes {
   readonly bases: Readonly<Record<string, () => Promise<Probe>>>;
 }
 
-/** A company that nobody has. */
+/** No company has this id. */
 const NOBODY = '00000000-0000-0000-0000-000000000000';
 
 /**
- * Neither request carries a token or a secret: the authority is asked for its page of consent without saying for whom, the API for a company without an
- * access token. A right service refuses both.
+ * No request carries a token or a secret: one asks the authority for its consent page without parameters, the others ask the API for a company. A
+ * service that works refuses both.
  */
 export function serviceProbes(
   http: HttpClient,
@@ -47,7 +47,7 @@ async function probe(http: HttpClient, url: URL, clock: Clock): Promise<Probe> {
   const { status, headers } = await http.send({ method: 'GET', url, freshConnection: true });
   const ms = clock.monotonic() - begin;
   const date = Date.parse(headers['date'] ?? '');
-  // The header leaves the fraction of its second out.
+  // The header is cut to whole seconds.
   const aheadMs = Number.isNaN(date) ? undefined : date + 500 - (sentAt + ms / 2);
   return { url, status, proxy: http.proxyFor(url), ms: Math.ceil(ms), aheadMs };
 }

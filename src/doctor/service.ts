@@ -6,7 +6,7 @@ import type { Probe, ServiceProbes } from './service-probes.js';
 /** A page that takes so long makes a night long; a request without a token has nothing to look up. */
 const SLOW_MS = 2_000;
 
-/** One check an environment. `wrong`: faults of the settings leave none to ask. */
+/** Makes one check for each environment. `wrong`: the settings have faults, so that no environment can be asked. */
 export function checkServices(probes: ByEnvironment<ServiceProbes>, { wrong }: { readonly wrong: boolean }): Check[] {
   const checks = Object.entries(probes).map(([environment, { authority, api, bases }]) => ({
     name: `service ${environment}`,
@@ -43,12 +43,12 @@ async function findingOf(answer: Promise<Probe>, faultOf: (probe: Probe) => stri
   }
 }
 
-/** The consent page of a right authority refuses a request that says nothing, be it with a page or by sending the browser to one. */
+/** A consent page refuses a request without parameters, with a page or by a redirect to one. */
 function authorityFault(status: number, environment: string): string | undefined {
   return status === 404 ? `There is no page of consent: check ${environment.toUpperCase()}_AUTH_URL.` : undefined;
 }
 
-/** The API refuses who has no access token. */
+/** The API refuses a request without an access token. */
 function apiFault(status: number, variable: string): string | undefined {
   if (status === 401 || status === 403) return undefined;
   return `An API would refuse a request without a token (401): check ${variable}.`;

@@ -5,10 +5,10 @@ import type { DatabaseAccess } from './database-access.js';
 /** No transaction of Muster is open for so long. */
 const LONG_SECONDS = 300;
 
-/** The queue in PostgreSQL slows down with everything that vacuum may not clean up behind a transaction. */
+/** An open transaction keeps vacuum from cleaning up, which slows down a queue in PostgreSQL. */
 const VERY_LONG_SECONDS = 3_600;
 
-/** A reader that keeps up leaves far less write-ahead log behind it, however busy the night. */
+/** A reader that keeps up holds far less write-ahead log than this, even in a busy night. */
 const MUCH_LOG_BYTES = 1e9;
 
 const SHOWN = 5;
@@ -53,16 +53,16 @@ function findingOfSlot({ name, isIdle, keptBytes, isLost }: LongTransaction): Fi
   if (isLost)
     return problem(
       `the replication slot ${name} has lost write-ahead log that its reader needs: it gets nothing any more`,
-      `Drop it: SELECT ${drop}; and make the subscription anew; a larger max_slot_wal_keep_size keeps more.`,
+      `Drop it: SELECT ${drop}; and create the subscription again; a larger max_slot_wal_keep_size keeps more.`,
     );
   const kept = keptBytes === null ? 'old rows' : `${size(keptBytes)} of write-ahead log, and old rows`;
   if (isIdle)
     return warning(
-      `the replication slot ${name} is used by nobody, and keeps ${kept}: the disk fills`,
+      `the replication slot ${name} has no reader, and keeps ${kept}: the disk fills`,
       `If its reader does not come back: SELECT ${drop}`,
     );
   return warning(
-    `the replication slot ${name} lags behind, and keeps ${kept}: the disk fills`,
+    `the reader of the replication slot ${name} is too slow, and it keeps ${kept}: the disk fills`,
     'See what its reader waits for: pg_stat_replication here, pg_stat_subscription and the log there.',
   );
 }

@@ -2,12 +2,12 @@ import { examineWebhook } from '../db/tables/webhook.js';
 import { type Check, counted, duration, ok, problem } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 
-/** Whether the webhook takes what it is sent, by the deliveries that there were: nothing is sent to it. */
+/** Checks by past deliveries whether the webhook takes notifications. Sends nothing to it. */
 export function checkWebhook({ access, isSet }: { access: DatabaseAccess; isSet: boolean }): Check {
   return {
     name: 'webhook',
     look: async () => {
-      if (!isSet) return [ok('no webhook is set: nobody is told of anything')];
+      if (!isSet) return [ok('no webhook is set: no notification is sent')];
       const failing = await access.read(examineWebhook);
       if (!failing) return [ok('no delivery has failed since the last one that was taken')];
       const { seconds, undelivered, lastError } = failing;

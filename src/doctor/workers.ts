@@ -3,7 +3,7 @@ import { countForDoctor } from '../db/tables/workers.js';
 import { type Check, counted, ok, problem, warning } from './check.js';
 import type { DatabaseAccess } from './database-access.js';
 
-/** Whether a worker lives. Without companies there is nothing yet that waits for one. */
+/** Checks that a worker lives. Without companies no work waits for one yet. */
 export function checkWorkers(access: DatabaseAccess): Check {
   return {
     name: 'workers',

@@ -59,7 +59,7 @@ test('a webhook that takes nothing is a problem, where one is set', async () => 
   expect(await look()).toEqual([
     'problem: the webhook has taken nothing for 3 minutes (answered 500), and 0 notifications wait or failed',
   ]);
-  expect(await look(false)).toEqual(['ok: no webhook is set: nobody is told of anything']);
+  expect(await look(false)).toEqual(['ok: no webhook is set: no notification is sent']);
 });
 
 describe('keys', () => {

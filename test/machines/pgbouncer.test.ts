@@ -141,7 +141,7 @@ test('an examination behind a pooler warns of a limit that cancels single statem
   const access = new DatabaseAccess({ url: pooler.through(url) });
   const lines = await found(checkDatabase({ access, mirrorTables: [], workerConcurrency: 4, carriesQueue: false }));
   expect(lines).toContainEqual(
-    expect.stringMatching(/^warning: behind the pooler, statement_timeout = 1000ms holds for statements/),
+    expect.stringMatching(/^warning: through the pooler, statement_timeout = 1000ms holds for statements/),
   );
 });
 
@@ -150,7 +150,7 @@ test.each([
   [
     'transaction',
     false,
-    'ok: a pooler that gives each transaction another connection stands between: it works, and each statement is planned anew',
+    'ok: a pooler that gives each transaction another connection stands between: it works, and each statement is planned again',
   ],
   [
     'transaction',

@@ -167,12 +167,12 @@ test('doctor warns of a slot that nobody reads, of one that lags, and of one who
   await isActive(true);
   expect(await look(1e9)).toEqual([expect.stringMatching(/^ok: none/)]);
   expect(await look(-1)).toEqual([
-    expect.stringMatching(/^warning: the replication slot muster lags behind, and keeps [\d.]+ MB of .* pg_stat_subscription/),
+    expect.stringMatching(/^warning: the reader of the replication slot muster is too slow, and it keeps [\d.]+ MB of .* pg_stat_subscription/),
   ]);
   await other.query('ALTER SUBSCRIPTION muster DISABLE');
   await isActive(false);
   expect(await look(1e9)).toEqual([
-    expect.stringMatching(/^warning: the replication slot muster is used by nobody, .* pg_drop_replication_slot\('muster'\)$/),
+    expect.stringMatching(/^warning: the replication slot muster has no reader, .* pg_drop_replication_slot\('muster'\)$/),
   ]);
   await ask(`ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'`);
   await ask('SELECT pg_reload_conf()');

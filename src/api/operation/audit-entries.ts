@@ -8,13 +8,13 @@ import { answers, CompanyId, EnvironmentName, listQuery, pageOf, presentPage } f
 import { auditCsv } from './audit-csv.js';
 import { AuditEntry, presentEntry } from './audit-model.js';
 
-/** As names of tokens and actions are; a NUL or a lone surrogate would reach PostgreSQL, which refuses both. */
+/** The form of the names of tokens and actions. A NUL or a lone surrogate would reach PostgreSQL, which refuses both. */
 const Name = z
   .string()
   .max(100, 'must not have more than 100 characters')
   .refine((name) => /^[\p{L}\p{M}\p{N}\p{P}\p{S} ]*$/u.test(name), 'must be a name as the answers have it');
 
-/** CSV has no other place for it. */
+/** CSV has no member for the cursor, so it is a header. */
 const NEXT_CURSOR = 'X-Next-Cursor';
 
 const AuditQuery = listQuery({

@@ -10,7 +10,7 @@ export const AuditEntry = z
     id: z.string(),
     at: Time,
     actor: z.string(),
-    role: z.enum(ROLES).nullable().meta({ description: 'null for what nobody asked for with a token: a connect link.' }),
+    role: z.enum(ROLES).nullable().meta({ description: 'null where no token was used: a connect link.' }),
     action: z.string(),
     environment: z.string().optional(),
     company_id: z.string().optional(),

@@ -11,7 +11,7 @@ export const ReadinessModel = z.object({
   ready: z.boolean(),
   parts: z
     .record(z.string(), z.object({ ready: z.boolean(), problem: z.string().optional() }))
-    .meta({ description: 'The part `workers` makes nobody wait: without a worker the API is ready, and says so.' }),
+    .meta({ description: 'The part `workers` does not count for `ready`: without a worker the API is ready, and says so.' }),
 });
 
 export interface HealthRoutesDependencies {
@@ -19,7 +19,7 @@ export interface HealthRoutesDependencies {
   readonly readiness: readonly ReadinessCheck[];
 }
 
-/** Probes carry no token: the answers of these routes hold nothing secret. However many ask, the parts are asked once at a time. */
+/** Probes carry no token, so these responses hold no secret. Concurrent probes share one check of the parts. */
 export function healthRoutes({ clock, readiness }: HealthRoutesDependencies): FastifyPluginAsyncZod {
   const readinessNow = singleFlight(() => readinessOf(readiness), { clock, keepMs: 0 });
   return async (app) => {

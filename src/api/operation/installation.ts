@@ -8,7 +8,7 @@ import { answers } from '../plumbing/models.js';
 
 const Adoption = z.strictObject({
   feed: z.enum(['new', 'same']).default('new').meta({
-    description: 'new: readers of the change feed are told to begin anew. same: a planned move, in which no change was lost.',
+    description: 'new: readers of the change feed must begin again. same: a planned move, in which no change was lost.',
   }),
 });
 const Installation = z
@@ -18,11 +18,11 @@ export type InstallationModel = z.output<typeof Installation>;
 
 interface InstallationDependencies {
   readonly db: Database;
-  /** INSTALLATION. */
+  /** The value of the setting INSTALLATION. */
   readonly installation?: string;
 }
 
-/** A person says with these calls what a database is that was restored or copied. */
+/** With these calls, a person says whether a restored or copied database is the installation from now on, or a copy. */
 export function installationRoutes({ db, installation: name }: InstallationDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.post(

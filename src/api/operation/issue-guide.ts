@@ -3,7 +3,7 @@ import type { FastifyPluginAsync } from 'fastify';
 import { escapeHtml } from '../../core/escape-html.js';
 import { causeOf, ISSUE_ANCHORS } from '../../core/issue-causes.js';
 
-/** Where the guide stands, behind the public address. */
+/** The path of the guide, below the public address. */
 export const ISSUE_GUIDE_PATH = '/docs/issues';
 
 /** A constant, so that the content security policy can allow exactly this style. */
@@ -16,7 +16,7 @@ section:target{outline:2px solid;outline-offset:.75rem;border-radius:.25rem}
 
 const CONTENT_POLICY = `default-src 'none'; style-src 'sha256-${createHash('sha256').update(STYLE).digest('base64')}'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'`;
 
-/** What each cause of an issue means and what to do: a page of its own, so that a link to it works wherever Muster runs. Nothing secret is in it. */
+/** Serves a page that explains each cause of an issue: a link to it works wherever Muster runs. It holds no secret. */
 export const issueGuide: FastifyPluginAsync = async (pages) => {
   pages.get(ISSUE_GUIDE_PATH, { schema: { hide: true } }, async (_request, reply) =>
     reply.header('content-security-policy', CONTENT_POLICY).type('text/html; charset=utf-8').serializer(String).send(PAGE),

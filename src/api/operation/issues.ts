@@ -96,7 +96,7 @@ export function issueRoutes({ db, publicUrl }: IssueRoutesDependencies): Fastify
   };
 }
 
-/** The issues as the API shows them; the companies of all samples are named in one statement. */
+/** Presents the issues. One statement reads the names of all sampled companies. */
 async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl: URL): Promise<IssueModel[]> {
   const keys = rows.flatMap(({ environment, sample }) => sample.map((companyId) => ({ environment, companyId })));
   const names = await findCompanyNames(db, keys);
@@ -112,7 +112,7 @@ async function presentIssues(db: Database, rows: readonly IssueRow[], publicUrl:
   }));
 }
 
-/** The facts about an issue beside its row. */
+/** Facts about an issue that its row does not hold. */
 interface Findings {
   readonly rejected: string | undefined;
   readonly tokenResponses: string | undefined;

@@ -7,7 +7,7 @@ import { type AccessRules, requireToken } from '../plumbing/access.js';
 import { answers } from '../plumbing/models.js';
 import { watchMethods } from '../plumbing/request-checks.js';
 
-/** How long an answer serves every scraper. Prometheus asks each 15 s or so; whoever asks faster learns nothing new. */
+/** One response serves every scraper for so long. Prometheus asks every 15 s or so. */
 const KEEP_MS = 5_000;
 
 export interface MetricsRouteDependencies {
@@ -16,8 +16,8 @@ export interface MetricsRouteDependencies {
 }
 
 /**
- * Metrics for scrapers. However many ask, the database is read once at a time, and they are sent the same bytes. Without `access`, which a
- * setting gives, they are open: nothing secret is in them.
+ * Serves metrics. Concurrent scrapers share one reading of the database and the same bytes. Without `access`, which a setting gives, the metrics are
+ * open: they hold no secret.
  */
 export function metricsRoute(
   { clock, metrics }: MetricsRouteDependencies,

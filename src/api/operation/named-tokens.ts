@@ -10,7 +10,7 @@ import { type Authenticator, newToken, tokenHash } from '../plumbing/authenticat
 import { ADMIN } from '../plumbing/caller.js';
 import { answers, IdParams, listQuery, pageOf, presentPage, presentTime, Time } from '../plumbing/models.js';
 
-/** The audit tells callers apart by their names: no token may pass for another actor, nor for a part of Muster. */
+/** The audit knows callers by their names: no token may pass for another actor, or for a part of Muster. */
 const RESERVED: ReadonlySet<string> = new Set([
   ADMIN.name,
   CONNECT_LINK.name,
@@ -25,8 +25,8 @@ const RESERVED: ReadonlySet<string> = new Set([
 const RoleName = z.enum(ROLES);
 
 /**
- * Letters of the Latin alphabet as European languages write it, but for those that look like others (ı, ĸ, ŉ, ſ). A letter of another alphabet, or of
- * another width, may look the same as one of these, and pass for another name.
+ * Latin letters of European languages, except those that look like others (ı, ĸ, ŉ, ſ). A letter of another alphabet or width may look like one of
+ * these, and pass for another name.
  */
 const NAME = /^(?![ \d._@+-])(?:[a-z\d ._@+-]|(?![×÷ĸŉſı])[À-ž])+$/i;
 const IsoTime = z.iso.datetime({ offset: true });

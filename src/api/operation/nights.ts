@@ -73,7 +73,7 @@ export interface NightRoutesDependencies {
   readonly connections: Connections;
 }
 
-/** Nights are counted by a sweep of the worker, within seconds; here they are only read. */
+/** Reads the nights, which a sweep of the worker counts within seconds. */
 export function nightRoutes({ db, clock, catalogue, connections }: NightRoutesDependencies): FastifyPluginAsyncZod {
   const begunIn = (days: number) => new Date(clock.now() - days * DAY_MS);
 

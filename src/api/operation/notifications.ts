@@ -66,10 +66,10 @@ const Notification = z
       .nullable()
       .meta({ description: 'Why the last attempt was not taken: docs/notifications.md lists the codes.' }),
   })
-  .meta({ id: 'Notification', description: 'A state change that was, or is to be, told to the webhook.' });
+  .meta({ id: 'Notification', description: 'A state change of which the webhook was, or is to be, notified.' });
 export type NotificationModel = z.output<typeof Notification>;
 
-/** A request without a body is for the test environment, of which nobody is woken. */
+/** A request without a body concerns the test environment, whose events wake no person. */
 const SendTest = z.strictObject({ environment: EnvironmentName.default('test') }).nullish();
 
 const RedeliverAll = z.strictObject({ environment: EnvironmentName.exactOptional() }).nullish();
@@ -80,7 +80,7 @@ export type RedeliveredModel = z.output<typeof Redelivered>;
 
 export interface NotificationRoutesDependencies {
   readonly db: Database;
-  /** Whom this process, and so the workers of the same environment, are set to tell. */
+  /** The webhook that this process is set to notify, and so are the workers of the same environment. */
   readonly webhook?: object | undefined;
 }
 
@@ -140,7 +140,7 @@ export function notificationRoutes({ db, webhook }: NotificationRoutesDependenci
           operationId: 'redeliverNotifications',
           summary: 'Send all notifications once more that were not delivered',
           description:
-            'Those that were given up, and those that wait for another attempt; each with the same id and all its attempts. Not those that nobody tried for a day.',
+            'Notifications that were given up or wait for another attempt, each with the same id and all its attempts; except those that were not tried for a day.',
           body: RedeliverAll,
           response: answers({ 202: Redelivered }, ['webhook_not_configured']),
         },
@@ -187,7 +187,7 @@ export function notificationRoutes({ db, webhook }: NotificationRoutesDependenci
 function noWebhook(): MusterError {
   return new MusterError(
     'webhook_not_configured',
-    'Nobody is told of anything: set NOTIFY_WEBHOOK_URL and NOTIFY_WEBHOOK_SECRET for the API and the workers, and start them again.',
+    'No webhook is set, so no notification is sent: set NOTIFY_WEBHOOK_URL and NOTIFY_WEBHOOK_SECRET for the API and the workers, and start them again.',
   );
 }
 

@@ -81,7 +81,7 @@ const Overview = z
   .meta({ id: 'Overview', description: 'Who must act, what is late, and whether the last night is complete.' });
 export type OverviewModel = z.output<typeof Overview>;
 
-/** How long an answer serves everybody. */
+/** One response serves all callers for so long. */
 const KEEP_MS = 2_000;
 
 export interface OverviewRouteDependencies extends HealthRoutesDependencies, BudgetRoutesDependencies {
@@ -91,7 +91,7 @@ export interface OverviewRouteDependencies extends HealthRoutesDependencies, Bud
   readonly staleAfterHours: number;
 }
 
-/** However many look, each environment and the whole are counted once at a time. */
+/** Concurrent callers share one count of each environment, and one of both. */
 export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsyncZod {
   const shared = (environment?: Environment) => singleFlight(() => readOverview(deps, environment), { ...deps, keepMs: KEEP_MS });
   const overviewOfAll = shared();

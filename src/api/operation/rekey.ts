@@ -9,7 +9,7 @@ const Rekey = z.strictObject({ resource: ResourceName });
 const Rekeyed = z.object({ resource: z.string(), deleted: Count });
 export type RekeyedModel = z.output<typeof Rekeyed>;
 
-/** Lets a list's records be kept under another member than before, which no walk decides by itself. */
+/** Lets a list's records be kept under another member as their id. No walk decides that by itself. */
 export function rekeyRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.post(

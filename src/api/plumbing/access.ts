@@ -3,17 +3,17 @@ import { type Caller, mayAct } from './caller.js';
 import { sendProblem } from './problem.js';
 
 export interface AccessRules {
-  /** Who bears this token; undefined where it is a wrong one. */
+  /** Finds the caller who has this token; undefined for a wrong one. */
   readonly authenticate: (token: string) => Promise<Caller | undefined>;
-  /** Told of every request that bears a right token. */
+  /** Called for every request with a right token. */
   readonly onRight: (request: FastifyRequest) => void;
-  /** Told of every request that bears a wrong one. */
+  /** Called for every request with a wrong token. */
   readonly onWrong: (request: FastifyRequest) => void;
 }
 
 /**
- * Lets nobody into this scope without a right token, and sets `request.caller`. The answer comes before the body is read, and says nothing of
- * the address.
+ * Refuses requests to this scope without a right token, and sets `request.caller`. The refusal is sent before the body is read, and does not say
+ * whether the address exists.
  */
 export function requireToken(api: FastifyInstance, { authenticate, onRight, onWrong }: AccessRules): void {
   api.addHook('onRequest', async (request, reply) => {
@@ -28,7 +28,7 @@ export function requireToken(api: FastifyInstance, { authenticate, onRight, onWr
   });
 }
 
-/** The one bearer token of a request. Of two Authorization headers neither counts: who may have added the second is not known. */
+/** Returns the one bearer token of a request. Two Authorization headers count as none, since a proxy may have added one of them. */
 function bearerToken({ raw }: FastifyRequest): string | undefined {
   const [header = '', second] = raw.headersDistinct.authorization ?? [];
   return second === undefined ? /^bearer +(\S+)$/i.exec(header)?.[1] : undefined;
@@ -40,8 +40,8 @@ function refuse(reply: FastifyReply): FastifyReply {
 }
 
 /**
- * Holds every caller of this scope to the role that the route declares (`config: { role: 'operator' }`), behind `requireToken`. Throws for a
- * route that declares none: nothing is open because somebody forgot. The OpenAPI document gets the role.
+ * Holds every caller of this scope to the role that the route declares (`config: { role: 'operator' }`). To be called after `requireToken`. Throws for a
+ * route that declares none, so that no route is open by mistake. The OpenAPI document gets the role.
  */
 export function requireRoles(api: FastifyInstance): void {
   api.addHook('onRoute', (route) => {

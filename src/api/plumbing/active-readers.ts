@@ -5,7 +5,7 @@ import { findActiveSessionIds } from '../../db/tables/sessions.js';
 import type { Logger } from '../../observability/logger.js';
 import type { Caller } from './caller.js';
 
-/** How often it is asked whose token or session has ended. */
+/** The interval at which ended tokens and sessions are looked for. */
 const ASK_MS = 1_000;
 
 /** Ids of named tokens, or of sessions. */
@@ -14,7 +14,7 @@ type Ids = readonly string[];
 interface ActiveReadersDependencies {
   readonly clock: Pick<Clock, 'sleep'>;
   readonly logger: Logger;
-  /** Those of them that live. */
+  /** The ids among them that are still active. */
   readonly findActive: { readonly tokens: (ids: Ids) => Promise<Ids>; readonly sessions: (ids: Ids) => Promise<Ids> };
 }
 
@@ -24,8 +24,8 @@ interface Reader {
 }
 
 /**
- * Whoever reads an answer that goes on, for as long as they may: a token that is deleted or expires, and a session that ends, end the answer, too.
- * The database is asked about all of them together, however many read. While it does not answer nobody knows, and nobody is ended.
+ * Ends long responses, such as event streams, once the token of their reader is deleted or expires, or the session ends. One query asks about all
+ * readers. While the database does not answer, no reader is ended.
  */
 export class ActiveReaders {
   readonly #deps: ActiveReadersDependencies;
@@ -89,7 +89,7 @@ export function findActiveIn(db: Database): ActiveReadersDependencies['findActiv
   return { tokens: (ids) => findActiveTokenIds(db, ids), sessions: (ids) => findActiveSessionIds(db, ids) };
 }
 
-/** A session lives no longer than its token: of a caller with both the session alone is asked about. */
+/** A session ends no later than its token, so a caller with both is known by the session. */
 function tokenOf({ caller: { sessionId, tokenId } }: Reader): string | undefined {
   return sessionId === undefined ? tokenId : undefined;
 }

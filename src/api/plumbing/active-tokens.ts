@@ -4,7 +4,7 @@ import { withDatabaseErrors } from '../../db/connection/sql-state.js';
 import { type ActiveToken, findActiveTokens, markUse } from '../../db/tables/named-tokens.js';
 import type { Caller } from './caller.js';
 
-/** How long an answer is kept: so long a token may go on that another process deleted, or that has expired. */
+/** A right token is remembered for so long, even if another process deletes it or it expires. */
 const KEEP_MS = 1_000;
 
 interface Batch {
@@ -13,8 +13,8 @@ interface Batch {
 }
 
 /**
- * Named tokens by their hashes. The database is asked one question at a time, for all tokens that came up since the last one: a flood of wrong
- * tokens holds one connection at most. Only right tokens are remembered.
+ * Looks named tokens up by their hashes. One query at a time asks for all tokens that have come up since the last one, so that a flood of wrong tokens
+ * takes one connection at most. Only right tokens are remembered.
  */
 export class ActiveTokens {
   readonly #deps: { readonly db: Database; readonly clock: Pick<Clock, 'monotonic'> };
@@ -26,7 +26,7 @@ export class ActiveTokens {
     this.#deps = deps;
   }
 
-  /** Throws `database_unavailable`, too: then nobody knows. */
+  /** Throws `database_unavailable` where the database does not answer. */
   async find(hash: string): Promise<Caller | undefined> {
     const known = this.#known.get(hash);
     if (known && this.#deps.clock.monotonic() < known.until) return known.caller;
@@ -35,7 +35,7 @@ export class ActiveTokens {
     return (await this.#next.answer).get(hash);
   }
 
-  /** Remembers nothing of before, not even what is being asked for: a token was deleted. */
+  /** A token was deleted: forgets all tokens, those of the query under way included. */
   forget(): void {
     this.#known = new Map();
   }
@@ -52,11 +52,11 @@ export class ActiveTokens {
 
   async #ask(hashes: readonly string[]): Promise<ReadonlyMap<string, Caller>> {
     const known = this.#known;
-    // What is true when the question is put may no longer be when the answer comes.
+    // The time counts from before the query: a token may be deleted while the query runs.
     const until = this.#deps.clock.monotonic() + KEEP_MS;
     const living = await withDatabaseErrors(findActiveTokens(this.#deps.db, hashes));
     const unmarked = living.filter(({ isMarked }) => !isMarked).map(({ id }) => id);
-    // A right token is right, whether or not its use could be written down.
+    // A right token is accepted even if its use cannot be recorded.
     await markUse(this.#deps.db, unmarked).catch(() => undefined);
     const callers = new Map(living.map((token) => [token.tokenHash, callerOf(token)]));
     for (const hash of hashes) known.delete(hash);

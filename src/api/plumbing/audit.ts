@@ -5,8 +5,7 @@ import type { Transaction } from '../../db/connection/transaction.js';
 import { insertAuditEntry, type NewAuditEntry } from '../../db/tables/audit.js';
 
 /**
- * The names of what can be done. A removal that succeeds writes its own entry, in the transaction that removes. The table keeps the names
- * for good: rename none.
+ * The names of all audited actions. A removal that succeeds writes its own entry, in its transaction. The table keeps the names permanently: rename none.
  */
 export type AuditAction =
   | 'company.onboard'
@@ -43,8 +42,8 @@ interface AuditEntry extends Pick<NewAuditEntry, 'by' | 'company' | 'environment
 }
 
 /**
- * Does the work, and writes down who asked for it and how it ended. A refusal is written down too, for it may have spent a token. `companyOf` names
- * the company where the result alone tells it.
+ * Does the work, and records the caller and the outcome. A refusal is recorded, too, since it may have spent a token. `companyOf` names the company
+ * where only the result has it.
  */
 export async function audited<T>(
   db: Database,
@@ -58,17 +57,17 @@ export async function audited<T>(
   return result;
 }
 
-/** Writes down that the work was done: in the work's own transaction, or for a caller that must tell this failure from one of the work. */
+/** Records that the work was done: in the work's own transaction, or for a caller that must distinguish its failure from one of the work. */
 export function recordDone(tx: Transaction, entry: AuditEntry): Promise<void> {
   return write(tx, entry, 'done');
 }
 
-/** Does work that writes its own entry when it succeeds, and writes down its refusal. */
+/** Does work that records its own success, and records its refusal. */
 export async function auditedRefusal<T>(db: Database, entry: AuditEntry, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {
-    // The refusal is what the caller must hear, whatever becomes of its entry: it may say where a token is.
+    // The caller must get the refusal even if its entry fails: it may say where a token is.
     if (isMusterError(error)) await write(db.prisma, entry, error.code).catch(() => undefined);
     throw error;
   }
@@ -78,7 +77,7 @@ function write(tx: Transaction, { details, ...entry }: AuditEntry, outcome: stri
   return insertAuditEntry(tx, { ...entry, details: { ...details, outcome } });
 }
 
-/** The key alone: rows have more members. */
+/** Drops the other members of a row. */
 export function keyOf({ environment, companyId }: CompanyKey): CompanyKey {
   return { environment, companyId };
 }

@@ -7,7 +7,7 @@ import { ADMIN, type Caller } from './caller.js';
 
 /** Lets scanners for secrets know a token where it was published by mistake. */
 const PREFIX = 'muster_';
-/** Nothing else is looked up. */
+/** Tokens of another form are not looked up. */
 const NAMED_TOKEN = /^muster_[\w-]{43}$/;
 
 interface AuthenticatorDependencies {
@@ -16,7 +16,7 @@ interface AuthenticatorDependencies {
   readonly clock: Pick<Clock, 'monotonic'>;
 }
 
-/** Says whose a token is. The admin token costs no query. */
+/** Finds the caller of a token. The admin token needs no query. */
 export class Authenticator {
   readonly #isAdmin: (token: string) => boolean;
   readonly #living: ActiveTokens;
@@ -27,8 +27,8 @@ export class Authenticator {
   }
 
   /**
-   * The caller who bears this token; undefined for a token that is wrong, deleted or expired. A token that is deleted in this process ends at
-   * once; one that expires, or that another process deletes, within a second. Throws `database_unavailable`, too.
+   * Returns the caller who has this token; undefined for one that is wrong, deleted or expired. A token that is deleted in this process ends at once;
+   * one that expires, or that another process deletes, within a second. Throws `database_unavailable`.
    */
   async authenticate(token: string): Promise<Caller | undefined> {
     if (this.#isAdmin(token)) return ADMIN;
@@ -41,17 +41,15 @@ export class Authenticator {
   }
 }
 
-/** A token that nobody can guess. */
 export function newToken(): string {
   return PREFIX + randomBytes(32).toString('base64url');
 }
 
-/** What is kept of a named token. It needs no salt: no two are alike, and none can be guessed. */
+/** Hashes a named token. No salt is needed: tokens are random, so no two are alike and none can be guessed. */
 export function tokenHash(token: string): string {
   return digest(token).toString('hex');
 }
 
-/** A check for this token alone. */
 export function isToken(token: Secret): (given: string) => boolean {
   const right = digest(token.reveal());
   // Digests have one length, so the comparison takes as long for every token.

@@ -1,20 +1,19 @@
 import { ROLES, type Role } from '../../db/tables/named-tokens.js';
 
-/** Who asks, as their token or their session says. */
+/** The person or program that sent a request, by its token or session. */
 export interface Caller {
   /** `admin` for the token of MUSTER_ADMIN_TOKEN, else the name of the named token, or of the person who signed in by OpenID Connect. */
   readonly name: string;
   readonly role: Role;
   /** The named token's id; absent for the token of MUSTER_ADMIN_TOKEN. */
   readonly tokenId?: string;
-  /** The hash under which the session is kept; absent where a token was borne. */
+  /** The hash under which the session is kept; absent for a caller with a token. */
   readonly sessionId?: string;
 }
 
-/** Whoever bears the token of MUSTER_ADMIN_TOKEN. */
+/** The caller with the token of MUSTER_ADMIN_TOKEN. */
 export const ADMIN: Caller = { name: 'admin', role: 'admin' };
 
-/** Whether the caller may do what needs this role. */
 export function mayAct({ role }: Pick<Caller, 'role'>, needed: Role): boolean {
   return ROLES.indexOf(role) >= ROLES.indexOf(needed);
 }

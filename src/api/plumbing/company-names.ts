@@ -3,19 +3,19 @@ import { type Environment, keyText } from '../../core/company.js';
 import type { Database } from '../../db/connection/database.js';
 import { findCompanyNames } from '../../db/tables/companies.js';
 
-/** The member that says which company it is to people. */
+/** The company's name, for people. */
 export const CompanyName = z
   .string()
   .optional()
   .meta({ description: 'What the service calls the company; absent where it has not said so, or the company was removed.' });
 
-/** What may be about a company: null and absent stand for none. */
+/** An item that may concern a company; null and absent mean none. */
 interface OfCompany {
   readonly environment?: string | undefined;
   readonly company_id?: string | null | undefined;
 }
 
-/** The same items with the names of their companies, which are asked for in one statement. */
+/** Adds the names of the companies to the items, by one statement. */
 export async function withCompanyNames<T extends OfCompany>(
   db: Database,
   items: readonly T[],
@@ -33,7 +33,6 @@ export async function withCompanyNames<T extends OfCompany>(
   });
 }
 
-/** A page of a list with the names of its companies. */
 export async function namedPage<T extends OfCompany>(
   db: Database,
   page: { readonly data: readonly T[]; readonly next_cursor: string | null },

@@ -15,17 +15,17 @@ import {
 import type { Vault } from '../../oauth/vault.js';
 import type { Logger } from '../../observability/logger.js';
 
-// A POST with an Idempotency-Key is done once (docs/decisions/0028). Its states, by what stands in muster.idempotency_keys:
+// A POST with an Idempotency-Key is done once (docs/decisions/0028). These are the states of its row in muster.idempotency_keys:
 //
 //   none ──the request comes──▶ under way ──answered below 500──▶ answered: given again for 24 hours
 //                                   │──refused before it began──▶ none
 //                                   └──5xx, or the process died──▶ failed ──the same request comes──▶ under way
 //
-// The answer is kept before it is sent. Between the work and that, a process may die: then the work is done again.
+// The response is kept before it is sent. If the process dies between the work and that, the work is done again.
 
 const KEY = /^[\x21-\x7e]{1,255}$/;
 
-/** For the document, where the header has its proper name. `keyOf` checks it, before anything else of the request. */
+/** Describes the header in the OpenAPI document. `keyOf` checks the value, before the rest of the request. */
 const IdempotencyHeaders = z.looseObject({
   'Idempotency-Key': z.string().regex(KEY, 'must be 1 to 255 visible ASCII characters').exactOptional().meta({
     description:
@@ -33,13 +33,13 @@ const IdempotencyHeaders = z.looseObject({
   }),
 });
 
-/** How long whoever comes too early is asked to wait. */
+/** A caller that repeats a request too early is asked to wait so long. */
 const RETRY_SECONDS = 1;
 
 /** A request that has taken its key. */
 interface Attempt {
   readonly key: TakenKey;
-  /** Whether the work was begun: the request was right. */
+  /** The request was valid, and the work has begun. */
   begun: boolean;
 }
 
@@ -55,7 +55,7 @@ export interface IdempotencyDependencies {
   readonly logger: Logger;
 }
 
-/** Every POST of this scope takes an Idempotency-Key. To be called before its routes are added, and behind what refuses callers. */
+/** Lets every POST of this scope take an Idempotency-Key. To be called after the hooks that refuse callers, and before routes are added. */
 export function takeIdempotencyKeys(api: FastifyInstance, { db, vault, logger }: IdempotencyDependencies): void {
   const attempts = new Map<FastifyRequest, Attempt>();
   const renewal = setInterval(() => {
@@ -69,7 +69,7 @@ export function takeIdempotencyKeys(api: FastifyInstance, { db, vault, logger }:
     if (route.method === 'POST') route.schema = { headers: IdempotencyHeaders, ...route.schema };
   });
 
-  // Before the body is checked: a key that is bound to another body is told so whatever this one is like.
+  // This comes before the body is checked: a key that is bound to another body is refused as such even if this body is invalid.
   api.addHook('preValidation', async (request, reply) => {
     const key = request.method === 'POST' ? keyOf(request) : undefined;
     if (key === undefined) return undefined;
@@ -101,7 +101,7 @@ export function takeIdempotencyKeys(api: FastifyInstance, { db, vault, logger }:
       const answer = { status: reply.statusCode, type: typeOf(reply), body: textOf(payload) };
       await end(attempt, answer);
     } catch (err) {
-      // The work is done, so the caller must hear of it. The key's lease lapses; what then comes under it is done again.
+      // The work is done, so the caller must get the response. The lease lapses, and a repeated request is then done again.
       logger.error({ err, route: request.routeOptions.url }, 'An answer could not be kept for its Idempotency-Key');
     } finally {
       attempts.delete(request);
@@ -116,12 +116,12 @@ export function takeIdempotencyKeys(api: FastifyInstance, { db, vault, logger }:
   }
 }
 
-/** The caller to whom a key belongs: nobody else is given the answers that are kept under it. */
+/** Keys belong to callers: no other caller is given the responses that are kept under them. */
 function ownerOf({ caller: { tokenId, name } }: FastifyRequest): string {
   return tokenId ?? name;
 }
 
-/** The one key of the request. Throws `invalid_request`. */
+/** Returns the one key of the request. Throws `invalid_request`. */
 function keyOf({ raw }: FastifyRequest): string | undefined {
   const [key, second] = raw.headersDistinct['idempotency-key'] ?? [];
   if (key === undefined) return undefined;
@@ -133,8 +133,8 @@ function keyOf({ raw }: FastifyRequest): string | undefined {
 }
 
 /**
- * Tells requests apart. A body may hold a refresh token or say whom a call is about, so its hash is keyed by the key, of which the table has no more
- * than a hash either.
+ * Identifies a request. A body may hold a refresh token or personal data, so its hash is keyed by the Idempotency-Key, of which the table has only
+ * a hash.
  */
 function hashOf({ routeOptions, params, body }: FastifyRequest, key: string): string {
   return createHmac('sha256', key)
@@ -142,7 +142,7 @@ function hashOf({ routeOptions, params, body }: FastifyRequest, key: string): st
     .digest('base64url');
 }
 
-/** The value with its members in one order: the same body may come written in another. */
+/** Sorts the members of a value, since a client may write the same body in another order. */
 function inOrder(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(inOrder);
@@ -161,7 +161,7 @@ function typeOf(reply: FastifyReply): string | undefined {
   return type === undefined ? undefined : String(type);
 }
 
-/** No answer to a POST is a stream: it could not be given again. */
+/** No response to a POST may be a stream, since it could not be repeated. */
 function textOf(payload: unknown): string {
   if (payload === undefined || payload === null) return '';
   if (typeof payload === 'string' || Buffer.isBuffer(payload)) return payload.toString();

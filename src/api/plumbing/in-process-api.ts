@@ -4,31 +4,31 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { MusterError } from '../../core/errors.js';
 import type { Caller } from './caller.js';
 
-/** A call of the API as anybody could make it with a token. */
+/** A call of the API. */
 export interface ApiCall {
   readonly method: 'GET' | 'POST' | 'DELETE';
-  /** From `/api/` on, with its query. */
+  /** The path from `/api/` on, with its query. */
   readonly path: string;
   readonly body?: unknown;
 }
 
 export interface ApiResponse {
   readonly status: number;
-  /** What the JSON of the answer says; undefined where it has none. */
+  /** The parsed JSON; undefined where the response has none. */
   readonly body: unknown;
 }
 
-/** Answers a request at an address where there is nothing. */
+/** Responds to a request whose address does not exist. */
 export type AnswerUnknown = (request: FastifyRequest, reply: FastifyReply) => FastifyReply | Promise<FastifyReply>;
 
-/** What the pages of the control room are given of the API. */
+/** The part of the API that the pages of the control room use. */
 export interface ApiForPages {
   readonly calls: Pick<InProcessApi, 'call' | 'follow'>;
-  /** Who bears this token; undefined where it is a wrong one, which is noted for the address that it came from. */
+  /** Finds the caller who has this token; undefined for a wrong one, which is recorded for the address that it came from. */
   readonly authenticate: (token: string, address: string) => Promise<Caller | undefined>;
-  /** Takes over who asks for a page at an address where there is nothing (`asksForPage`). */
+  /** Sets the response to a browser that asks for an unknown page (`asksForPage`). */
   readonly onUnknown: (answer: AnswerUnknown) => void;
-  /** Told of every request of somebody who is signed in: its connection stays open until the answer is given. */
+  /** Called for every request with a session: its connection stays open until the response is sent. */
   readonly trust: (request: FastifyRequest) => void;
 }
 
@@ -36,18 +36,17 @@ export interface ApiForPages {
 const DOTS = /^[^?]*\/(?:\.|%2e){1,2}(?:[/?]|$)/i;
 
 /**
- * Calls of the API from within the process, for somebody who has shown a token before: the pages of the control room make them for whoever is signed
- * in. They pass every check that a call from outside passes. A ticket names the caller: a random text that is good for one call, and that nobody
- * outside can know.
+ * Calls the API from within the process: the pages of the control room do so for the person who is signed in. These calls pass every check that a call
+ * from outside passes. A ticket names the caller: a random text that is valid for one call and never leaves the process.
  */
 export class InProcessApi {
   readonly #app: FastifyInstance;
   readonly #callers = new Map<string, Caller>();
 
-  /** To be made before the hooks that look at requests. */
+  /** To be created before the hooks that look at requests are added. */
   constructor(app: FastifyInstance) {
     this.#app = app;
-    // A request from within lacks what Node.js makes of the headers of one from outside.
+    // An injected request lacks the member `headersDistinct` that Node.js adds.
     app.addHook('onRequest', async ({ raw }) => {
       raw.headersDistinct ??= Object.fromEntries(
         Object.entries(raw.headers).map(([name, value]) => [name, [value ?? []].flat()]),
@@ -55,7 +54,7 @@ export class InProcessApi {
     });
   }
 
-  /** Whom a ticket was made out for; undefined for every other token. */
+  /** Returns the caller of a ticket, which is then spent; undefined for every other token. */
   redeem(token: string): Caller | undefined {
     const caller = this.#callers.get(token);
     this.#callers.delete(token);
@@ -76,12 +75,12 @@ export class InProcessApi {
     });
   }
 
-  /** The bytes of an answer that goes on. Whoever does not read them to their end destroys the stream. Throws as `call` does. */
+  /** Streams a long response. A reader that stops early must destroy the stream. Throws as `call` does. */
   follow(caller: Caller, path: string): Promise<{ status: number; stream: Readable }> {
     return this.#asCaller(caller, path, async (authorization) => {
       const answer = await this.#app.inject({ method: 'GET', url: path, headers: { authorization }, payloadAsStream: true });
       const stream = answer.stream();
-      // Nobody reads on: whoever writes the answer is told as if a connection had ended.
+      // The reader has stopped: the writer sees it as a closed connection.
       stream.once('close', () => answer.raw.res.destroy());
       return { status: answer.statusCode, stream };
     });
@@ -94,7 +93,7 @@ export class InProcessApi {
     try {
       return await work(`Bearer ${ticket}`);
     } finally {
-      // A call that came to no route has not redeemed it.
+      // A call that reached no route has not redeemed the ticket.
       this.#callers.delete(ticket);
     }
   }

@@ -3,15 +3,15 @@ import type { Clock } from '../../core/clock.js';
 import { MusterError } from '../../core/errors.js';
 import { LargerPage, PAGE_BYTES } from '../../db/tables/feed.js';
 
-/** How many times the bytes of a page stand in memory: as the rows of the driver, as the texts that are sent, and in the socket. */
+/** A page takes so many times its bytes: as rows of the driver, as texts that are sent, and in the socket. */
 const COPIES = 3;
-/** After so many seconds a reader who was refused asks again. */
+/** A refused reader is asked to come back after so many seconds. */
 const RETRY_SECONDS = 5;
 
 export interface LargeResponseLimits {
-  /** Bytes that all large answers of the process take together, from the query until the last byte is sent. */
+  /** The bytes that all large responses of the process may take together, from the query until the last byte is sent. */
   readonly largeResponseBytes: number;
-  /** How long a reader waits for its turn. */
+  /** A reader waits so long for its turn. */
   readonly largeResponseMs: number;
 }
 
@@ -22,8 +22,8 @@ interface Turn {
 }
 
 /**
- * Bounds the memory of the large answers that one process has under way. Each is bounded by itself (`PAGE_BYTES`), but a reader may take minutes to receive
- * it. A reader waits for its turn, in the order of arrival, before anything is read for it and without a connection to the database.
+ * Bounds the memory of the large responses of one process. Each response is bounded (`PAGE_BYTES`), but a reader may take minutes to receive it.
+ * Readers wait for their turn in the order of arrival, before anything is read for them and without a connection to the database.
  */
 export class LargeResponses {
   readonly #clock: Pick<Clock, 'sleep'>;
@@ -37,9 +37,9 @@ export class LargeResponses {
   }
 
   /**
-   * Reads the page of an answer once there is memory for it, which is free again when the answer has been sent or its connection has ended. `read` is told
-   * for how many bytes there is memory; it throws `LargerPage` where a single record has more, and is called again once there is memory for that.
-   * `sizeOf`: bytes of the page. Throws `overloaded` where its turn does not come in time.
+   * Reads a page once there is memory for it. The memory is free again when the response has been sent or its connection has ended. `read` gets the number
+   * of bytes that it may read; it throws `LargerPage` where a single record has more, and is called again once there is memory for that. `sizeOf` returns
+   * the bytes of the page. Throws `overloaded` where the turn does not come in time.
    */
   async read<Page>(
     reply: FastifyReply,
@@ -47,7 +47,7 @@ export class LargeResponses {
     sizeOf: (page: Page) => number,
   ): Promise<Page> {
     const over = new AbortController();
-    // A call from within the process has no connection that closes.
+    // An injected call has no connection that closes.
     for (const event of ['finish', 'close'] as const) reply.raw.once(event, () => over.abort());
     for (let mostBytes = PAGE_BYTES; ; ) {
       const reserved = this.#costOf(mostBytes);
@@ -86,7 +86,7 @@ export class LargeResponses {
     );
   }
 
-  /** Keeps so many of the reserved bytes until the answer is over. */
+  /** Keeps so many of the reserved bytes until the response has ended. */
   #keep(bytes: number, reserved: number, over: AbortSignal): void {
     this.#give(reserved - bytes);
     if (over.aborted) this.#give(bytes);

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { ENVIRONMENTS, parseCompanyId } from '../../core/company.js';
 import { type OwnProblem, problemAnswers } from './problem-model.js';
 
-// The models of several route groups: scalars, parameters of paths and queries, and pages. Models are the only definition of what
-// the API takes and gives: inputs are checked against them, answers are typed and described by them, and presenters map rows to them.
+// Models that several routes share: scalars, parameters of paths and queries, and pages. A model is the only definition of an input or a response:
+// inputs are checked against it, responses are typed and described by it, and presenters map rows to it.
 
 export const EnvironmentName = z.enum(ENVIRONMENTS);
 export const CompanyId = z
@@ -13,7 +13,7 @@ export const CompanyId = z
   .meta({ format: 'uuid', description: 'A GUID; compared case-insensitively, kept in lower case.' });
 /** A number of the feed: 64 bits, of which 18 digits are used, more than a float of JavaScript holds. */
 export const Sequence = z.number().meta({ type: 'integer', format: 'int64', minimum: 0 });
-/** Such a number in a query, from which to read on. */
+/** A number of the feed in a query; reading continues after it. */
 export const SequenceAfter = z
   .string()
   .regex(/^\d{1,18}$/, 'must be the next_after of an earlier answer, or 0')
@@ -36,7 +36,7 @@ export const Moment = z.iso
   .refine((time) => time.getTime() >= 0, 'must be a time after 1970, for example 2026-11-24T00:00:00Z')
   .meta({ type: 'string', format: 'date-time' });
 
-/** What a person remembers of a name. */
+/** A part of a name, for a search. */
 export const SearchText = z
   .string()
   .regex(/^[^\p{Cc}\p{Cs}]{1,100}$/u, 'must be 1 to 100 characters')
@@ -73,7 +73,6 @@ export function pageOf<T extends z.ZodType>(item: T) {
   return z.object({ data: z.array(item), next_cursor: z.string().nullable() });
 }
 
-/** The answer for a page of rows. */
 export function presentPage<Row, Model>(
   { data, nextCursor }: { readonly data: readonly Row[]; readonly nextCursor?: string },
   present: (row: Row) => Model,
@@ -85,14 +84,14 @@ export function presentTime(time: Date | null | undefined): string | null {
   return time?.toISOString() ?? null;
 }
 
-/** An answer in one of several content types. */
+/** A response in one of several content types. */
 interface Described {
   readonly description: string;
   readonly headers?: Readonly<Record<string, { readonly description: string; readonly type: 'integer' | 'string' }>>;
   readonly content: Readonly<Record<string, { readonly schema: z.ZodType }>>;
 }
 
-/** The answers of a route: `right` by status, and the problems that are its own (docs/errors.md). */
+/** The responses of a route: `right` by status, and its own problems (docs/errors.md). */
 export function answers<T extends Record<number, z.ZodType | Described>>(right: T, problems: readonly OwnProblem[] = []): T {
   return { ...problemAnswers(problems), ...right };
 }

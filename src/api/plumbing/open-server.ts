@@ -13,11 +13,11 @@ export interface OpenServerOptions {
   readonly sockets: SocketLimit;
   /** Corrects an address before it is routed. */
   readonly rewriteAddress: (url: string) => string;
-  /** Answers a request to an address without a route. */
+  /** Responds to a request whose address has no route. */
   readonly answerUnknown: AnswerUnknown;
 }
 
-/** Longer than proxies keep an idle connection: whoever ends it first must not be the one who is about to be asked. */
+/** Longer than proxies keep an idle connection: if Muster closed it first, the proxy's next request could be lost. */
 const KEEP_ALIVE_MS = 72_000;
 
 /** Opens an HTTP server without routes: it decides what counts as a request, and answers everything else. */
@@ -25,11 +25,11 @@ export function openServer({ logger, limits, sockets, rewriteAddress, answerUnkn
   const { headersMs: headersTimeout, requestMs: requestTimeout, checkMs: connectionsCheckingInterval } = limits;
   const app = Fastify({
     loggerInstance: logger,
-    // Fastify's own lines hold the address with its query, in which people put tokens.
+    // Fastify's own log lines hold the query, in which people put tokens.
     logController: new LogController({ disableRequestLogging: true }),
     bodyLimit: limits.bodyBytes,
     serverFactory: (handler) => {
-      // `answerForNode` answers an absent host, with a problem.
+      // `answerForNode` responds to an absent host with a problem.
       const options = {
         requireHostHeader: false,
         headersTimeout,
@@ -44,11 +44,11 @@ export function openServer({ logger, limits, sockets, rewriteAddress, answerUnkn
       return server.setTimeout(limits.silenceMs);
     },
     clientErrorHandler: (error, socket) => answerUnreadable(error, socket, sockets.lastResponseOn(socket)),
-    // `refuseOnceStopping` does it, with a problem.
+    // `refuseOnceStopping` responds with a problem instead.
     return503OnClosing: false,
     rewriteUrl: ({ url = '/' }) => rewriteAddress(url),
     routerOptions: { ignoreTrailingSlash: true },
-    // An address that no router takes: people see the page of an unknown one.
+    // The router takes no such address: browsers get the page for unknown addresses.
     frameworkErrors: async (error, request, reply) => {
       try {
         await (asksForPage(request) ? answerUnknown(request, reply) : answerError(error, request, reply));
@@ -58,12 +58,12 @@ export function openServer({ logger, limits, sockets, rewriteAddress, answerUnkn
     },
   });
   app.setValidatorCompiler(compileValidator);
-  // Answers are typed by their models already.
+  // The types of the models hold responses to their form already.
   app.setSerializerCompiler(() => JSON.stringify);
   app.decorateRequest('caller');
   app.setErrorHandler(answerError);
   app.setNotFoundHandler(answerUnknown);
-  // After the hooks that ask for a token, and before the body is read.
+  // This runs after the hooks that require a token, and before the body is read.
   app.addHook('preParsing', async (request, reply) => {
     if (request.is404) await answerUnknown(request, reply);
   });

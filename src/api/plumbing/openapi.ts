@@ -8,8 +8,8 @@ import { type DocumentedApi, declareProblems } from './problem-model.js';
 import { watchMethods } from './request-checks.js';
 
 /**
- * Describes every route that is registered after it: at /api/openapi.json, and for people at /api/docs. Both are open, for nothing secret
- * is in them. `publicUrl` is the outside address, where it is another one than the process has: a proxy may put a path before each of ours.
+ * Describes every route that is registered after it: at /api/openapi.json, and for people at /api/docs. Both are open, since they hold no secret.
+ * `publicUrl` is the outside address where it differs from the process's own: a proxy may put a path before each address.
  */
 export function describeApi(app: FastifyInstance, publicUrl: URL | undefined): void {
   app.register(swagger, {
@@ -59,7 +59,7 @@ export function describeApi(app: FastifyInstance, publicUrl: URL | undefined): v
   });
 }
 
-/** Scripts and styles are files of this server alone. Icons stand in the style sheet as data. */
+/** Scripts and styles come from this server alone. The style sheet holds icons as data. */
 const CONTENT_POLICY = {
   'default-src': "'none'",
   'script-src': "'self'",
@@ -87,7 +87,7 @@ const TAGS = [
   { name: 'operation', description: 'For probes and scrapers.' },
 ];
 
-/** The transform lists every model a second time, as an input: a model stays out that no route refers to. */
+/** The transform lists every model a second time, as an input: removes the models to which no route refers. */
 function withoutUnusedInputs<T extends object>(document: T): T {
   const { components, ...rest } = document as { components?: { schemas?: Record<string, unknown> } };
   const routes = JSON.stringify(rest);
@@ -97,12 +97,12 @@ function withoutUnusedInputs<T extends object>(document: T): T {
   return { ...rest, components: { ...components, schemas: Object.fromEntries(used) } } as T;
 }
 
-/** What a right answer is called whose model says no more. */
+/** The description of a success whose model has none. */
 const RIGHT: Readonly<Record<string, string>> = { 200: 'Done', 201: 'Made', 202: 'Asked for', 204: 'Gone' };
 
 /**
- * Names every answer, and adds the problems that any call may be answered with. Answers may gain members, and problems have those of their
- * error: clients that are made from the document must not refuse them.
+ * Names every response, and adds the problems of every call. Responses may gain members, and problems have the members of their error: clients that are
+ * generated from the document must not refuse them.
  */
 function describeAnswers<T extends object>(document: T): T {
   const { paths, components } = document as DocumentedApi & { readonly components?: { schemas?: object } };

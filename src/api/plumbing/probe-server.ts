@@ -12,13 +12,13 @@ export interface ProbeServerOptions {
   readonly readiness: readonly ReadinessCheck[];
 }
 
-/** Probes come one at a time. More connections than these are no probes. */
+/** Probes come one at a time, so they never need as many connections. */
 const MAX_CONNECTIONS = 100;
 const REQUEST_TIMEOUT_MS = 5_000;
 
 /**
- * Answers `GET /healthz` and `GET /readyz`, without a token, and nothing else. It is an HTTP server of Node alone, since a worker does without
- * the ten megabytes of the admin API. It shares the event loop with the work: where that stands still, no probe is answered.
+ * Responds to `GET /healthz` and `GET /readyz`, without a token, and to nothing else. It uses Node's HTTP server alone, which saves a worker the ten
+ * megabytes of the admin API. It shares the event loop with the work: while that is blocked, no probe gets a response.
  */
 export class ProbeServer implements Service {
   readonly name = 'probes';
@@ -62,7 +62,7 @@ export class ProbeServer implements Service {
 }
 
 function send(response: ServerResponse, status: number, body: object): void {
-  // The first header tells Muster from any other program that says it is well.
+  // The first header identifies Muster: another program may listen there and report health.
   response.writeHead(status, {
     'x-service': 'muster',
     'content-type': 'application/json; charset=utf-8',

@@ -14,7 +14,7 @@ const Problem = z
 
 const PROBLEM_TYPE = 'application/problem+json';
 
-/** What the problems of single calls mean there; docs/errors.md says what to do. */
+/** The meanings of the problems of single calls; docs/errors.md says what to do. */
 const MEANINGS = {
   company_not_found: 'The company is not onboarded in this environment.',
   run_not_found: 'There is no such run.',
@@ -56,7 +56,7 @@ const MEANINGS = {
   overloaded: 'As much of this kind is under way as the process takes; ask again after `Retry-After` seconds.',
 } as const satisfies Partial<Record<ErrorCode, string>>;
 
-/** A problem that single calls answer with. Those of every call are declared by `declareProblems`. */
+/** A problem of single calls. `declareProblems` declares the problems of every call. */
 export type OwnProblem = keyof typeof MEANINGS;
 
 interface Operation {
@@ -65,7 +65,7 @@ interface Operation {
   readonly responses: Record<string, { description: string; content?: Record<string, unknown> }>;
 }
 
-/** What any call may be answered, whatever it asks for. Without `of`, every operation. */
+/** The problems of every call. `of` restricts one to some operations. */
 const COMMON: readonly {
   status: number;
   code: ErrorCode;
@@ -114,7 +114,7 @@ function needsToken({ security }: Operation): boolean {
   return security?.length !== 0;
 }
 
-/** Every role may do what `viewer` may. */
+/** `viewer` is the lowest role: every role may do the same. */
 function needsMoreThanViewer(operation: Operation): boolean {
   const [need] = (operation.security ?? []) as readonly { readonly bearer?: readonly string[] }[];
   return needsToken(operation) && need?.bearer?.[0] !== 'viewer';
@@ -132,7 +132,7 @@ function hasParameterInPath({ parameters }: Operation): boolean {
   return parameters?.some((parameter) => parameter.in === 'path') ?? false;
 }
 
-/** The answers of a route for its own problems, by status. */
+/** The responses of a route for its own problems, by status. */
 export function problemAnswers(codes: readonly OwnProblem[]) {
   const lines = new Map<number, string[]>();
   for (const code of codes) {
@@ -145,12 +145,12 @@ export function problemAnswers(codes: readonly OwnProblem[]) {
   return Object.fromEntries(answers);
 }
 
-/** The part of a document that says how calls are answered: by path and method. */
+/** The responses in a document, by path and method. */
 export interface DocumentedApi {
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
 }
 
-/** Adds to every operation of a document the problems that it may be answered with whatever it asks for. */
+/** Adds the problems of every call to each operation of a document. */
 export function declareProblems({ paths }: DocumentedApi): void {
   const schema = { $ref: '#/components/schemas/Problem' };
   for (const methods of Object.values(paths))

@@ -24,10 +24,10 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
   return reply.code(problem.status).header('content-type', PROBLEM_TYPE).serializer(JSON.stringify).send(problemBody(problem));
 }
 
-/** Answers every error that a route throws. An error that was not raised on purpose shows nothing of itself. */
+/** Responds to every error that a route throws. An unexpected error reveals nothing of itself. */
 export function answerError(error: unknown, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const problem = problemOf(error);
-  // Nothing failed where as many are served as this process takes: a flood shall not fill the log.
+  // `overloaded` is no failure, and a flood must not fill the log.
   if (problem.status >= 500 && problem.code !== 'overloaded')
     request.log.error({ err: error, route: request.routeOptions.url, code: problem.code }, 'A request failed');
   return sendProblem(reply, problem);
@@ -39,13 +39,13 @@ export function answerNotFound(request: FastifyRequest, reply: FastifyReply): Fa
   return sendProblem(reply, { status: 404, code: 'not_found', detail });
 }
 
-/** Whether a browser asks for a page, and not a program for something of the API. */
+/** Whether a browser asks for a page, rather than a program for the API. */
 export function asksForPage({ method, url, headers }: FastifyRequest): boolean {
   const isRead = method === 'GET' || method === 'HEAD';
   return isRead && headers.accept?.includes('text/html') === true && !/^\/api(?:[/?]|$)/.test(url);
 }
 
-/** What there is to say of an error: of one that was not raised on purpose nothing but that. */
+/** Describes an error. Of an unexpected one it says only that it was unexpected. */
 export function problemOf(thrown: unknown): Problem {
   const error = explainDatabaseError(thrown);
   if (isMusterError(error)) return { status: error.status, code: error.code, detail: error.message, more: error.details };
@@ -59,7 +59,7 @@ export function problemOf(thrown: unknown): Problem {
   };
 }
 
-/** Stand in for Fastify's own messages, which quote the body. */
+/** These texts replace Fastify's own, which quote the body. */
 const REFUSALS: Readonly<Record<number, string>> = {
   400: 'The request could not be read: its address, its headers or its JSON is malformed.',
   413: 'The body is too large.',
@@ -68,8 +68,8 @@ const REFUSALS: Readonly<Record<number, string>> = {
 };
 
 /**
- * Answers bytes that are too malformed to become a request. They are not logged, for a token may be among them. `last` is the newest answer that
- * was begun on the connection, if any.
+ * Responds to bytes that are too malformed to become a request. They are not logged, since they may hold a token. `last` is the newest response that was
+ * begun on the connection, if any.
  */
 export function answerUnreadable({ code }: NodeJS.ErrnoException, socket: Socket, last: ServerResponse | undefined): void {
   if (code === 'ECONNRESET' || socket.destroyed) return;
@@ -86,13 +86,13 @@ export function answerUnreadable({ code }: NodeJS.ErrnoException, socket: Socket
     'Connection: close',
   ];
   if (socket.writable) socket.end(`${head.join('\r\n')}\r\n\r\n${body}`);
-  // Nobody knows where the message ended: the bytes that follow must not be taken for a request.
+  // The end of the message is unknown: the bytes that follow must not be taken for a request.
   socket.destroySoon();
 }
 
 /**
- * Whether a problem would be taken for the answer to what could not be read. It would not be while an answer is under way, nor once the request
- * that could not be read to its end is answered, nor while a request that was read whole waits for its answer.
+ * Whether a problem would be taken for the response to the unreadable bytes. It would not be while another response is under way, after the request that
+ * broke off has had its response, or while an earlier request waits for its own.
  */
 function mayAnswerAfter({ headersSent, writableFinished, req }: ServerResponse): boolean {
   return headersSent ? writableFinished && req.complete : !req.complete;
@@ -107,12 +107,12 @@ const UNREADABLE: Readonly<Record<string, Pick<Problem, 'status' | 'detail'>>> =
 const HOST = /^(?:[\w\-.~!$&'()*+,;=%]*|\[[\da-f:.]+\])(?::\d*)?$/i;
 
 /**
- * Answers a missing, a second or a malformed Host, and a strange Expect, with a problem. Node.js would answer a missing one and the last by itself, with
- * no body; of two hosts it takes the first, where a proxy before it may have taken the second.
+ * Responds with a problem to a missing, second or malformed Host, and to an unknown Expect. Node.js would refuse a missing Host and an unknown Expect
+ * without a body; of two Hosts it takes the first, where a proxy may have taken the second.
  */
 export function answerForNode(app: FastifyInstance): void {
   app.addHook('onRequest', async ({ raw }, reply) => {
-    // A call from within has no such list yet (inner-calls.ts).
+    // An injected call has no such list yet (in-process-api.ts).
     const hosts = raw.headersDistinct?.['host'] ?? [raw.headers.host ?? []].flat();
     const isTold = hosts.length === 1 || (hosts.length === 0 && raw.httpVersion !== '1.1');
     if (isTold && hosts.every((host) => HOST.test(host))) return undefined;
@@ -125,7 +125,7 @@ export function answerForNode(app: FastifyInstance): void {
   });
 }
 
-/** Refuses what still comes on open connections once the process is being stopped: another stream would keep it from its end. */
+/** Refuses new requests on open connections once the process is stopping: another stream would keep it from ending. */
 export function refuseOnceStopping(app: FastifyInstance, signal: AbortSignal): void {
   app.addHook('onRequest', async (_request, reply) => {
     if (!signal.aborted) return undefined;

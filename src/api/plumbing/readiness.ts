@@ -1,13 +1,13 @@
 import { isMusterError } from '../../core/errors.js';
 
-/** Work cannot rely on a part that takes longer to answer. */
+/** A part that takes longer to respond counts as missing. */
 const CHECK_TIMEOUT_MS = 5_000;
 
 /** A part of Muster; `check` throws when it is missing. */
 export interface ReadinessCheck {
   readonly name: string;
   check(): Promise<unknown>;
-  /** The process can answer without it: where it is missing, that is said, and the process is ready all the same. */
+  /** The process is ready even if this part is missing; the response says that it is. */
   readonly isOptional?: true;
 }
 
@@ -16,7 +16,7 @@ export interface Readiness {
   readonly parts: Readonly<Record<string, { readonly ready: boolean; readonly problem?: string }>>;
 }
 
-/** Asks every part. Never throws. */
+/** Checks every part. Never throws. */
 export async function readinessOf(checks: readonly ReadinessCheck[]): Promise<Readiness> {
   const asked = await Promise.all(checks.map(async (part) => ({ part, state: await probe(part) })));
   return {

@@ -4,9 +4,9 @@ import { MusterError } from '../../core/errors.js';
 import { queryOf } from './models.js';
 import { sendProblem } from './problem.js';
 
-// Which requests the routes take: their content type, their method, and what their models say of path, query and body.
+// These checks decide which requests the routes take: by content type, by method, and by the models of path, query and body.
 
-/** JSON alone is taken. An empty body that calls itself JSON counts as no body. */
+/** Refuses every content type but JSON. An empty body with that type counts as no body. */
 export function takeOnlyJson(app: FastifyInstance): void {
   const parse = app.getDefaultJsonParser('error', 'error');
   app.removeAllContentTypeParsers();
@@ -16,7 +16,7 @@ export function takeOnlyJson(app: FastifyInstance): void {
   });
 }
 
-/** Watches the routes of a scope. The returned function makes each of their addresses answer 405 to the methods that it does not take. */
+/** Watches the routes of a scope. The returned function adds a 405 response for the methods that an address does not take. */
 export function watchMethods(api: FastifyInstance): () => void {
   const taken = new Map<string, Set<HTTPMethods>>();
   api.addHook('onRoute', ({ method, url }) => {
@@ -52,11 +52,11 @@ export function refuseUnknownQueries(api: FastifyInstance): void {
   });
 }
 
-/** Checks a part of a request against its model. A sentence of the model stands, else one of `SENTENCES`; no sentence repeats a value. */
+/** Checks a part of a request against its model. The model's own message is used, else one of `SENTENCES`; no message repeats a value. */
 export const compileValidator: FastifySchemaCompiler<z.ZodType> =
   ({ schema, httpPart }) =>
   (value: unknown) => {
-    // No body at all arrives as null.
+    // An absent body arrives as null.
     const { success, data, error } = schema.safeParse(value ?? undefined, {
       error: httpPart === 'querystring' ? sayOfQuery : sayOf,
     });
@@ -69,7 +69,7 @@ export const compileValidator: FastifySchemaCompiler<z.ZodType> =
 
 type Issue = z.core.$ZodRawIssue;
 
-/** Fastify gives the values of a parameter that is there twice as a list. */
+/** Fastify passes a parameter that occurs twice as a list of its values. */
 function sayOfQuery(issue: Issue): string {
   if (issue.code === 'unrecognized_keys') return sayUnknown('parameters', issue.keys);
   return Array.isArray(issue.input) ? 'given twice' : sayOf(issue);

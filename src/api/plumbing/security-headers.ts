@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 
 /**
- * What browsers are told of every answer. Answers are for programs: a browser that is led to one runs and loads nothing of it; pages set policies
- * of their own. Constants, and not made anew for each answer by a library, which took a third of the time of a short one. No
- * Strict-Transport-Security: whether a name is always reached by TLS is for whoever speaks TLS to say, the proxy (docs/requirements.md).
+ * Responses are for programs: with these headers, a browser that is led to one runs and loads nothing of it. Pages set policies of their own. The headers
+ * are constants, since a library that made them for each response took a third of the time of a short one. Strict-Transport-Security is left to the
+ * proxy that speaks TLS (docs/requirements.md).
  */
 const HEADERS = {
   'content-security-policy': "default-src 'none'; form-action 'none'; frame-ancestors 'none'; base-uri 'none'",

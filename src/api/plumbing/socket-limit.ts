@@ -2,28 +2,29 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 
 export interface SocketLimitOptions {
-  /** How many there may be. */
+  /** The most connections that stay open. */
   readonly connections: number;
-  /** Requests that may wait on one connection for their answers. */
+  /** The most requests that may wait on one connection. */
   readonly pipelined: number;
-  /** How long the rest of a request may take that is answered already. */
+  /** The time for the rest of a request that has had its response already. */
   readonly lingerMs: number;
-  /** How long nothing may move on a connection whose trusted caller has something changed. */
+  /** The longest silence on a connection whose trusted caller changes something. */
   readonly workMs: number;
 }
 
 /**
- * Bounds the connections of a server so that a new one is always let in, for it may be a probe's. Each connection is in one of three states:
+ * Bounds the connections of a server, and still accepts new ones, since a new one may be a probe. `server.maxConnections` alone would drop probes
+ * during a flood. Each connection is in one of three states:
  *
- * - *idle*: nobody waits for an answer. It was just opened, its request is still arriving, or the last answer was given.
- * - *asked*: a request without a body, or one that is being answered, of a caller who has shown no right token.
- * - *trusted*: its caller has shown a right token; `trust` says so, and it holds for one request.
+ * - *idle*: no caller waits for a response. It was just opened, its request is still arriving, or the last response was sent.
+ * - *asked*: a caller without a right token waits for the response to a whole request.
+ * - *trusted*: the caller has shown a right token (`trust`), for this one request.
  *
- * Connections too many end the ones that have been idle for longest, or else the ones that have been asked for longest, and never trusted ones.
- * Before they end, whatever has arrived on them is read: many connections may be taken at once, and one of them may be the probe.
+ * When there are too many, the connections that have been idle longest end first, then those asked longest, and trusted ones never. Data that has
+ * arrived is read before that: many connections may be accepted at once, and one of them may be the probe.
  *
- * A request that was answered before its body came (401, 404, 405) has `lingerMs` for the rest: closed at once, the connection would be reset
- * under clients that write before they read. What arrives meanwhile is thrown away.
+ * A request that had its response before its body came (401, 404, 405) has `lingerMs` for the rest, which is thrown away: an immediate close would
+ * reset the connection of a client that writes before it reads.
  *
  * A client may send further requests before the first is answered. A thousand fit into one read: more than a few end the connection.
  */
@@ -42,37 +43,37 @@ export class SocketLimit {
 
   /** Bounds the connections of this server, whose requests are shown to `admit`. */
   guard(server: Server): void {
-    // Beyond, even trusted callers are turned away, and whoever comes in one rush of so many.
+    // Beyond this, even trusted callers are refused, and so are callers in a single rush of so many.
     server.maxConnections = this.#options.connections * 3;
     server.on('connection', (socket) => this.#add(socket));
   }
 
-  /** Whether the request is to be answered. Where not, its connection has ended. */
+  /** Returns whether to handle the request. If not, its connection has ended. */
   admit(request: IncomingMessage, response: ServerResponse): boolean {
     const { socket } = request;
     const waiting = (this.#waiting.get(socket) ?? 0) + 1;
     if (waiting > this.#options.pipelined) socket.destroy();
-    // Further requests of the same read arrive behind the end.
+    // Further requests of the same read arrive after the end.
     if (socket.destroyed) return false;
     this.#waiting.set(socket, waiting);
     this.#follow(request, response);
     return true;
   }
 
-  /** Keeps the connection of this request open until the answer is given. */
+  /** Keeps the connection of this request open until the response is sent. */
   trust({ socket, method }: IncomingMessage): void {
     this.#idle.delete(socket);
     this.#asked.delete(socket);
-    // Node.js sets the server's own limit again for the next request. The socket of a call from within the process has none.
+    // Node.js restores the server's limit for the next request. The socket of an injected call has none.
     if (method !== 'GET' && method !== 'HEAD' && 'setTimeout' in socket) socket.setTimeout(this.#options.workMs);
   }
 
-  /** The newest answer that was begun on a connection, be it given by now or not. */
+  /** The newest response that was begun on a connection, whether or not it has ended. */
   lastResponseOn(socket: Socket): ServerResponse | undefined {
     return this.#last.get(socket);
   }
 
-  /** Ends the connections on which no whole request has come. A server that is closed would stay open for them. */
+  /** Ends the connections on which no whole request has arrived. They would keep a closing server open. */
   endUnsent(): void {
     for (const socket of this.#open) if (!this.#last.get(socket)?.req.complete) socket.destroy();
   }
@@ -83,7 +84,7 @@ export class SocketLimit {
     socket.once('close', () => this.#forget(socket));
     if (this.#open.size <= this.#options.connections || this.#isMakingRoom) return;
     this.#isMakingRoom = true;
-    // The first is called before what arrived on the new connections is read, the second behind that.
+    // The first callback runs before the data of the new connections is read, the second after that.
     setImmediate(() => setImmediate(() => this.#makeRoom()));
   }
 

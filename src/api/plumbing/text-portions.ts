@@ -5,14 +5,14 @@ import { nextTurn, portionsOf } from '../../core/turns.js';
 interface RowsAsText<Row> {
   readonly rows: readonly Row[];
   readonly present: (row: Row) => string;
-  /** About how many bytes the text of a row has. */
+  /** Estimates the bytes of a row's text. */
   readonly sizeOf: (row: Row) => number;
   readonly before?: string;
   readonly between?: string;
   readonly after?: string;
 }
 
-/** The text, in parts of one portion of work each. */
+/** Yields the text in parts, each of one portion of work. */
 export function* textParts<Row>({
   rows,
   present,
@@ -26,7 +26,7 @@ export function* textParts<Row>({
     yield `${n === 0 ? before : between}${portion.map(present).join(between)}${n === portions.length - 1 ? after : ''}`;
 }
 
-/** The text as a reply sends it: whole where it has one part, as most answers do, otherwise as a stream in which others have a turn after each part. */
+/** Returns the text for a reply: as a string where it has one part, as most have, otherwise as a stream that lets other work run after each part. */
 export function textOf<Row>(texts: RowsAsText<Row>): string | Readable {
   const parts = textParts(texts);
   const first = parts.next().value ?? '';

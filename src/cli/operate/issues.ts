@@ -13,7 +13,7 @@ export function registerIssues(program: Command): void {
   );
 }
 
-/** Prints an issue: one line with --json. For people the advice follows, and the call with which to go about it. */
+/** Prints an issue: with --json one line, otherwise also the advice and the call that deals with it. */
 function printIssue(issue: IssueModel, options: OperatorOptions): void {
   print([issue], issue.token_answers === undefined ? COLUMNS : { ...COLUMNS, ...RARE }, options);
   if (options.json) return;

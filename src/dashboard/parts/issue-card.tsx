@@ -5,7 +5,7 @@ import type { ActionName } from './actions.js';
 import { CompanyLink, companyCount, Environment, When } from './shown-values.js';
 import { useAddress } from './view.js';
 
-/** What is wrong, with how many companies, since when, and what does something about it. */
+/** Shows an issue: the trouble, the companies, since when, and the remedy. */
 export function IssueCard({ issue }: { readonly issue: IssueModel }) {
   const { cause, environment, resource, severity, companies, first_seen_at, advice, docs_url, samples } = issue;
   const heading = `issue-${issue.id}`;
@@ -42,7 +42,7 @@ export function IssueCard({ issue }: { readonly issue: IssueModel }) {
   );
 }
 
-/** The button that makes the call of an issue. */
+/** Finds the button for the call of an issue. */
 function buttonOf({ action }: Pick<IssueModel, 'action'>): ActionName | undefined {
   if (action.path === '/api/connect-links/reauthorization') return 'connect_links.create';
   if (action.path === '/api/held-tokens/release') return 'held_tokens.release';
@@ -51,7 +51,7 @@ function buttonOf({ action }: Pick<IssueModel, 'action'>): ActionName | undefine
   return undefined;
 }
 
-/** The list of the API in which a person sees one by one what the issue is of. */
+/** Finds the list of the API that has the cases of the issue one by one. */
 function listOf({ action, environment }: IssueModel): string | undefined {
   if (action.method === 'GET') return action.path;
   return buttonOf({ action }) === 'connect_links.create'
@@ -67,7 +67,7 @@ const PAGES_OF_LISTS: Readonly<Record<string, readonly [path: string, name: stri
   '/api/runs': ['/runs', 'Show the runs'],
 };
 
-/** What does something about it for all of them: the button, the page on which a person looks and decides, and the commands that are the same. */
+/** Shows the remedy for all companies: a button, the page on which a person decides, and the same as commands. */
 function Remedy({ issue, describedBy }: { readonly issue: IssueModel; readonly describedBy: string }) {
   const address = useAddress();
   const button = buttonOf(issue);

@@ -1,24 +1,24 @@
-// muster.idempotency_keys: a POST that a caller has named, and its answer, encrypted. Whoever takes the key does the work, and renews its lease until it
-// writes the answer; each write names the epoch under which the key was taken. One statement at a time, and no other lock with it. All times are the
-// database's.
+// muster.idempotency_keys holds the POSTs that callers have named, and the encrypted responses. The process that takes a key does the work, and renews
+// its lease until it writes the response. Each write names the epoch under which the key was taken. Each function runs one statement at a time and
+// takes no other lock. All times are those of the database.
 import type { IdempotencyKey } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 
 /** Names a row. */
 export type KeyOwner = Pick<IdempotencyKey, 'owner' | 'keyHash'>;
-/** A key that was taken: the right to do the work. */
+/** A taken key is the right to do the work. */
 export type TakenKey = KeyOwner & Pick<IdempotencyKey, 'epoch'>;
 
-/** How long an answer is given again, and a key stays bound to its request. */
+/** A response is repeated for so long, and its key stays bound to the request. */
 const KEPT_HOURS = 24;
 
-/** Longer than a process may stand still, and short enough to be waited for when one has died. */
+/** A lease is longer than a process may stand still, and short enough to wait for when a process has died. */
 const LEASE_SECONDS = 15;
 export const RENEW_EVERY_MS = 3_000;
 
 /**
- * Takes a key that is new or older than a day, or whose attempts so far have all ended without an answer. What else there may be: the answer, a
- * request that is still under way, or another request than this one.
+ * Takes a key that is new, older than a day, or whose attempts have all failed. Otherwise returns the response that is kept, or says that the first
+ * request is still under way or was another one.
  */
 export async function takeKey(
   db: Database,
@@ -44,7 +44,7 @@ export async function takeKey(
   }
 }
 
-/** Says that the work under these keys goes on. */
+/** Renews the leases of work that goes on. */
 export async function renewKeys(db: Database, { keys }: { keys: readonly TakenKey[] }): Promise<void> {
   await db.prisma.$executeRaw`
     UPDATE muster.idempotency_keys k SET lease_until = now() + make_interval(secs => ${LEASE_SECONDS})
@@ -53,7 +53,7 @@ export async function renewKeys(db: Database, { keys }: { keys: readonly TakenKe
     WHERE k.owner = taken.owner AND k.key_hash = taken.key_hash AND k.epoch = taken.epoch AND k.lease_until IS NOT NULL`;
 }
 
-/** Keeps the answer. Does nothing where the lease has lapsed and another attempt was begun. */
+/** Keeps the response. Does nothing where the lease has lapsed and another attempt has begun. */
 export async function keepAnswer(db: Database, { answer, ...key }: TakenKey & { answer: string }): Promise<void> {
   await db.prisma.idempotencyKey.updateMany({ where: key, data: { answer, leaseUntil: null } });
 }
@@ -63,17 +63,17 @@ export async function giveUpKey(db: Database, key: TakenKey): Promise<void> {
   await db.prisma.idempotencyKey.updateMany({ where: key, data: { leaseUntil: null } });
 }
 
-/** Nothing was begun: the key is as good as new. */
+/** No work was begun: the key becomes free again. */
 export async function freeKey(db: Database, key: TakenKey): Promise<void> {
   await db.prisma.idempotencyKey.deleteMany({ where: key });
 }
 
-/** The answers that are kept, for a change of the encryption key. */
+/** Finds the responses that are kept, for a change of the encryption key. */
 export function findAnswers(db: Database): Promise<(KeyOwner & { readonly answer: string })[]> {
   return db.prisma.$queryRaw`SELECT owner, key_hash AS "keyHash", answer FROM muster.idempotency_keys WHERE answer IS NOT NULL`;
 }
 
-/** Replaces an answer unless it has changed meanwhile. Returns the number of rows that were written. */
+/** Replaces a response unless it has changed. Returns the number of rows that were written. */
 export async function replaceAnswer(
   db: Database,
   { owner, keyHash, answer, again }: KeyOwner & { answer: string; again: string },

@@ -1,9 +1,9 @@
-// muster.issues: what a person should see, one row a cause: an error code or a state, in an environment, of a resource or of whole companies.
-// One sweep at a time writes it, under the lock of that name, and locks nothing else but what it inserts into notifications behind it.
+// muster.issues holds the trouble that a person should see. A row is one cause (an error code or a state) in an environment, of a resource or of whole
+// companies. One sweep at a time writes the table, under the lock of that name. It locks nothing else, and then inserts into notifications.
 //
 //   none -> ongoing      the first company has the trouble
 //   ongoing -> resolved  no company has it any more
-//   resolved -> ongoing  it is back within a day; later it is another issue, with a row of its own
+//   resolved -> ongoing  it comes back within a day; later it is another issue, with a row of its own
 import type { Environment } from '../../core/company.js';
 import { ERROR_CODES, MusterError } from '../../core/errors.js';
 import { ISSUE_STATES } from '../../core/issue-causes.js';
@@ -56,40 +56,40 @@ const SHOWN_OTHERWISE = [
 
 /** A list may go without a proof for a night or two: those that change a lot do. */
 const UNVERIFIED_DAYS = 3;
-/** A value that does not fit is news; what is done about it is done in the queries that read it, of which we hear nothing. */
+/** An issue of misfits ends by itself: people correct the queries that read the values, and Muster cannot see that. */
 const MISFIT_DAYS = 7;
 /** An issue that comes back sooner is the same one. */
 const REOPENED_WITHIN_DAYS = 1;
 const SAMPLE = 5;
-/** People are told again of an issue once it has so many times the companies that they know of: one late list must not hide a thousand. */
-const GROWTH_TOLD = 10;
-/** Estimates waver. A night that was too short is not before it would end within this share of the time. */
+/** A notification is repeated once an issue has so many times the companies of the last one: one late list must not hide a thousand. */
+const GROWTH_NOTIFIED = 10;
+/** Hysteresis: `budget_short` ends only once the estimate is below this share of the time, so that a fluctuating estimate does not reopen it. */
 const ENOUGH = 0.8;
 
 export interface IssueSearch {
-  /** The lists of the catalogue. One that has left it is walked no more. */
+  /** The lists of the catalogue. Others are no longer walked. */
   readonly resources: readonly string[];
-  /** Those that are exported after each night. */
+  /** The lists that are exported after each night. */
   readonly exported: readonly string[];
   readonly staleAfterHours: number;
-  /** The environments that are configured: what concerns the whole installation is an issue of each of them, even without companies. */
+  /** The configured environments: trouble of the whole installation is an issue of each of them, even without companies. */
   readonly environments: readonly Environment[];
-  /** A webhook is set, so that what its last deliveries came to matters. */
+  /** A webhook is set, so that its last deliveries matter. */
   readonly hasWebhook: boolean;
-  /** This process works on the queue, so that a worker lives whatever `muster.workers` says. */
+  /** This process works on the queue, so a worker lives, whether or not `muster.workers` has it. */
   readonly isWorker: boolean;
-  /** Until the next night begins. */
+  /** The time until the next night begins. */
   readonly secondsLeft: number;
-  /** The night has just begun: what its runs will take is not known well enough to say that it is too short. */
+  /** The night has just begun: the estimate is not good enough yet to say that it is too short. */
   readonly isNightYoung: boolean;
 }
 
-/** An issue that has begun or ended, or grown so much that people are told again. */
+/** An issue that has begun or ended, or has grown so much that its notification is repeated. */
 export type IssueNews = Pick<IssueRow, 'id' | 'cause' | 'environment' | 'resource' | 'companies' | 'status'>;
 
 /**
- * Looks for every cause in one statement, and opens, renews and resolves the issues accordingly. Returns what people should hear; nothing
- * where another process looks at the same time. It goes by indexes, with a few lookups a list.
+ * Looks for every cause in one statement, and opens, renews and resolves the issues accordingly. Returns the news; none where another process holds
+ * the lock. The statement uses indexes, with a few lookups a list.
  */
 export function reconcileIssues(db: Database, lock: Pick<SweepLock, 'take'>, search: IssueSearch): Promise<IssueNews[]> {
   return inTransaction(db, async (tx) => {
@@ -114,7 +114,7 @@ function listsOf({ resources, staleAfterHours }: IssueSearch): Prisma.Sql {
     WHERE c.status = 'active'`;
 }
 
-/** A row for each company and cause: cause, environment, resource, company_id. Draws from `list` and `short`. */
+/** Finds a row for each company and cause: cause, environment, resource, company_id. Reads the CTEs `list` and `short`. */
 function foundBy({ staleAfterHours, exported, resources, environments, isWorker, hasWebhook }: IssueSearch): Prisma.Sql {
   return Prisma.sql`
     SELECT code AS cause, environment, resource, company_id FROM list WHERE code <> ALL(${SHOWN_OTHERWISE}::text[])
@@ -160,7 +160,7 @@ function everywhere(environments: readonly Environment[]): Prisma.Sql {
   return Prisma.sql`unnest(${environments}::text[]) AS configured(environment) FULL JOIN muster.connections USING (environment)`;
 }
 
-/** Environments whose runs will not have ended when the next night begins. Where that is not known, what was known last stands. */
+/** Environments whose runs will not end before the next night begins. An unknown estimate changes nothing. */
 function shortBudgets({ secondsLeft, isNightYoung }: IssueSearch): Prisma.Sql {
   return Prisma.sql`
     SELECT night.environment FROM ${NIGHTS_LEFT}
@@ -169,7 +169,7 @@ function shortBudgets({ secondsLeft, isNightYoung }: IssueSearch): Prisma.Sql {
       ELSE COALESCE(night.seconds > ${secondsLeft * ENOUGH}::float8, TRUE) END`;
 }
 
-/** `short` is worked out once: before a night the statistics know of no runs under way, and the planner would do so again for each of them. */
+/** `short` is materialized: before a night, the statistics know of no runs under way, and the planner would compute it again for each run. */
 function reconciliation(search: IssueSearch): Prisma.Sql {
   const isSame = Prisma.sql`i.cause = f.cause AND i.environment = f.environment AND i.resource IS NOT DISTINCT FROM f.resource`;
   return Prisma.sql`
@@ -191,7 +191,7 @@ function reconciliation(search: IssueSearch): Prisma.Sql {
       ORDER BY i.cause, i.environment, i.resource, i.resolved_at DESC
     ), renewed AS (
       UPDATE muster.issues i SET companies = f.companies, severity = f.severity, sample = f.sample, last_seen_at = now(),
-        told = CASE WHEN f.companies >= greatest(f.told, 1) * ${GROWTH_TOLD}::int THEN f.companies ELSE f.told END
+        told = CASE WHEN f.companies >= greatest(f.told, 1) * ${GROWTH_NOTIFIED}::int THEN f.companies ELSE f.told END
       FROM known f WHERE i.id = f.id
       RETURNING i.id, i.cause, i.environment, i.resource, i.companies, i.status, i.told > f.told AS grew
     ), reopened AS (
@@ -229,7 +229,6 @@ export async function findIssue(db: Database, { id }: { id: string }): Promise<I
   return row as IssueRow;
 }
 
-/** Of one environment, or of both. */
 export async function countOngoingIssues(
   db: Pick<Transaction, '$queryRaw'>,
   { environment = null }: { environment?: Environment | null | undefined } = {},
@@ -240,7 +239,6 @@ export async function countOngoingIssues(
   return row!.count;
 }
 
-/** Ongoing issues by what they are. */
 export function countIssuesByCause(
   db: Pick<Transaction, '$queryRaw'>,
 ): Promise<(Pick<IssueRow, 'severity' | 'cause' | 'environment'> & { readonly count: number })[]> {
