@@ -4,7 +4,7 @@ import type { ParsedResponse } from './parsed-response.js';
 export interface Sign {
   /** Dot path from the answer's root, or `header NAME`. */
   readonly member: string;
-  /** As it was received; a text that leads nowhere is cut short, since it may speak of people. */
+  /** The value as received; a text that leads nowhere is cut short, since it may be about people. */
   readonly value: string | number | boolean;
   /**
    * - `flag`: says yes or no.
@@ -16,7 +16,7 @@ export interface Sign {
   readonly of?: number;
 }
 
-/** Which members are passed over: those that the catalogue entry reads itself, and those that it says mean nothing. Named as in Sign.member. */
+/** Whether to pass over a member: the catalogue entry reads it itself, or says that it means nothing. Named as in Sign.member. */
 export type PassedOver = (member: string) => boolean;
 
 export interface Member {
@@ -32,7 +32,7 @@ const HOLDERS = new Set(
   [
     ['links', 'paging', 'pagination', 'page', 'meta'],
     ['metadata', 'responsemetadata', 'pageinfo', 'paginginfo', 'paginationinfo', 'cursor', 'cursors'],
-    // Some services have the status of the answer in an object.
+    // Some services have the status of the response in an object.
     ['status', 'responsestatus', 'result'],
   ].flat(),
 );
@@ -44,7 +44,7 @@ const WHOLE = /^\d{1,15}$/;
 const NOTHING = /^(|null|none|nil|false|no|0|-1|undefined)$/i;
 
 /**
- * The members of the answer, of what leads to its envelope, and of whatever in them is called like a holder of paging values; one array for each
+ * The members of the response, of the objects that lead to its envelope, and of those in them whose names are those of holders of paging values; one array for each
  * object. Records are not looked into. `envelope`: the members that lead to the paging envelope.
  */
 export function membersAround(rest: unknown, envelope: readonly string[]): Member[][] {
@@ -97,7 +97,7 @@ export function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** What a message may say of a value: what an answer says at length may speak of people. */
+/** A value as a message may quote it: long texts may be about people. */
 export function briefly(value: unknown): Sign['value'] {
   if (typeof value === 'boolean' || typeof value === 'number') return value;
   return typeof value === 'string' && value.length <= MOST_WORD ? value : '…';

@@ -1,7 +1,7 @@
 import { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
 import { EnvelopeFields, type ListShape } from './envelope.js';
-import { countFirstPages, pagerMisdeclared } from './first-page-again.js';
+import { countFirstPages, type FirstPageState, pagerMisdeclared } from './first-page-again.js';
 import type { Envelope } from './page-envelope.js';
 import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
 import type { ParsedResponse } from './parsed-response.js';
@@ -9,15 +9,11 @@ import { MAX_BARREN_PAGES, MAX_REQUESTS_WITHOUT_TOTAL, passLimitExceeded } from 
 import { isRefusedWith } from './refusal.js';
 import { moreBehind } from './signs-of-more.js';
 
-export type ChainState = {
-  /** What leads to the page to ask for; null asks for the first page. */
+export type ChainState = FirstPageState & {
+  /** The token or link of the page to ask for; null asks for the first page. */
   readonly token: string | number | null;
-  /** Requests of this pass that were answered so far. */
-  readonly requests: number;
   /** Pages in a row that brought no new record. */
   readonly barren: number;
-  /** Pages in a row that were the first page again. */
-  readonly again?: number;
   /** The total as it was told last; a page may leave it out. */
   readonly total?: number | undefined;
   /** The service refused what the entry has its links asked with beside their own parameters: they are asked as they came. */
@@ -30,7 +26,7 @@ export type ChainState = {
   readonly takesBlank?: true | undefined;
 };
 
-/** What services answer to a page token that they no longer know: no standard says which one it is. */
+/** Statuses that services answer to a page token that they no longer know: no standard says which. */
 const TOKEN_REFUSED = new Set([400, 404, 410, 422]);
 
 /**
@@ -71,7 +67,7 @@ export abstract class ChainPager implements Pager<ChainState> {
 
   abstract request(state: ChainState): PageInput;
 
-  /** What leads to the next page, or what the page says in its place. */
+  /** Reads the token or link of the next page, or what the page says in its place. */
   protected abstract readNext(response: ParsedResponse): Pick<Envelope, 'nextToken' | 'isEndTold' | 'isSilent' | 'lacks'>;
 
   /** A chain need not say how many records it has; where it does, the number is held against it, whatever else is doubted. */
@@ -94,12 +90,12 @@ export abstract class ChainPager implements Pager<ChainState> {
     const requests = state.requests + 1;
     const again = countFirstPages(state, page, received, this.#resource, this.members);
     if (token === state.token || received.hasToken(token)) {
-      // The same records and the same token, which no list that moves gives.
+      // No list that moves gives the same records with the same token.
       if (!isFirst && page.count > 0 && received.isFirstPage) throw pagerMisdeclared(this.#resource, again, this.members);
       throw new MusterError(
         'page_token_loop',
         `The list ${this.#resource} named an earlier page of the same pass as its next one (request ${requests}). ` +
-          'The walk starts anew; if this repeats, check the pager of this list in the catalogue: the names of its parameters, and where the next page is named.',
+          'The walk starts again; if this repeats, check the pager of this list in the catalogue: the names of its parameters, and where the next page is named.',
         { details: { resource: this.#resource, requests } },
       );
     }
@@ -111,7 +107,7 @@ export abstract class ChainPager implements Pager<ChainState> {
     return { kind: 'next', state: { token, requests, barren, again, total, asGiven: state.asGiven, widest } };
   }
 
-  /** Whether the list may go on behind a page that names no other. */
+  /** Decides whether a list may go on after a page that names no other. */
   #judgeEnd(state: ChainState, page: Page): Advance<ChainState> {
     const { token, requests, asGiven } = state;
     if (asGiven) return { kind: 'done', doubted: { doubt: 'constants_lost', detail: this.constantsLost } };
@@ -120,7 +116,7 @@ export abstract class ChainPager implements Pager<ChainState> {
     if (more && page.total === undefined && !page.isEndTold) return { kind: 'done', doubted: this.fields.contradictedBy(more) };
     const isOpen = this.#isFull(state, page) && this.#isUntold(state, page, more);
     if (!isOpen || page.total !== undefined) return { kind: 'done', overruled: more };
-    // One that was asked for fewer records must name the page of those that are left.
+    // A page that is asked for fewer records must name the page of the others.
     if (this.canAskForFewer && state.fewer === undefined && page.count > 1)
       return { kind: 'again', state: { ...state, fewer: page.count - 1 } };
     return { kind: 'done', doubted: { doubt: 'end_unproved', detail: this.#unproved(requests, page.count) } };
@@ -133,7 +129,7 @@ export abstract class ChainPager implements Pager<ChainState> {
   }
 
   /**
-   * Whether nobody said that a page is the last. A page that names no other may be so, or the name is spelt otherwise than the entry says, or was lost on
+   * Whether nothing says that a page is the last. A page that names no other may be so, or the name is spelt otherwise than the entry says, or was lost on
    * the way. On the first page a place that the entry names wrongly would say the same.
    */
   #isUntold({ requests }: ChainState, page: Page, more: Sign | undefined): boolean {

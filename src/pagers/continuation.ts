@@ -23,7 +23,7 @@ export const CONTINUATION_SCHEMA = z
  *     -> { pageSize: 2, continuationToken: "t1" }     <- { hasNextPage: true,  nextPageToken: "t2", data: [] }
  *     -> { pageSize: 2, continuationToken: "t2" }     <- { hasNextPage: false, nextPageToken: null, data: [C] }    done
  *
- * Where the catalogue entry names the token's place, it may be missing, empty or a number, stand in a response header, or be a member of
+ * Where the catalogue entry names the token's place, it may be missing, empty or a number, be in a response header, or be a member of
  * the last record (`fields: { next: last id }`), whose list ends on an empty page, or where `hasNext` says so:
  *
  *     -> { limit: 2 }                 <- { items: [{ id: 1 }, { id: 2 }], more: true }

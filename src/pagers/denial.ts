@@ -14,7 +14,7 @@ const ERROR_NAMES = new Set(
     ['failed', 'failure', 'failures', 'isfailed', 'isfailure'],
   ].flat(),
 );
-/** Names of a flag by which a service says that it has not read all that there is. */
+/** Names of a flag by which a service says that it has not read everything. */
 const PARTIAL_NAMES = new Set(
   [
     ['incomplete', 'isincomplete', 'incompleteresult', 'incompleteresults', 'incompletedata', 'timedout', 'istimedout'],
@@ -31,7 +31,7 @@ const FAILURE_WORDS = new Set(
   ].flat(),
 );
 const FAILURE = /^(timed ?out|not ?found|bad request|invalid request|too many requests|rate ?limit(ed| exceeded)?|busy)$/;
-/** Words by which a place of errors says that there are none. */
+/** Words in the place of errors that say that there are none. */
 const NO_ERROR = /^(0+|no[ _-]?errors?|ok(ay)?|success(ful(ly)?)?|succeeded|without errors?)[.!]?$/i;
 const SUCCEEDED = /^(ok(ay)?|success(ful(ly)?)?|succeeded|done)[.!]?$/i;
 const [FIRST_ERROR_STATUS, LAST_ERROR_STATUS] = [400, 599];

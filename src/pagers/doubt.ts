@@ -35,7 +35,7 @@ export function limitedEnd(index: number, status: number): Doubted {
   return { doubt: 'end_contradicted', detail };
 }
 
-/** The doubt about a list from which the service refused a page that stands before others. `index`: how many records stand before it. */
+/** The doubt about a list of which the service refused a page before others. `index`: how many records precede it. */
 export function skippedPage(index: number, status: number): Doubted {
   const detail =
     `Behind ${index} records the service refused a page with ${status}, and gave records on the page after it: what stands on the refused page was not received. ` +

@@ -10,7 +10,7 @@ import { deniesMore, describeSign, isNameOfMore, moreBehind, signsOfMore } from 
 import { flagOf, headerValue, nextOf, nextOfRecord, type Said, type SaidNext, totalOf } from './spellings.js';
 import { successDenied, unusablePage } from './unusable-page.js';
 
-/** What of a catalogue entry says how the pages of a list are written. */
+/** The part of a catalogue entry that says how the pages of a list are written. */
 export interface ListShape {
   readonly resource: string;
   /** Dot path to the paging envelope in the response; '' = the response itself; 'none' = a bare array. */
@@ -64,7 +64,7 @@ export class EnvelopeFields {
     return this.#places[field].kind === 'nowhere';
   }
 
-  /** Whether some value of the envelope stands in a header. */
+  /** Whether some value of the envelope is in a header. */
   get readsHeaders(): boolean {
     return Object.values(this.#places).some(({ kind }) => kind === 'header');
   }
@@ -133,7 +133,7 @@ export class EnvelopeFields {
   }
 
   /**
-   * Throws MusterError `malformed_envelope` for a first page that lacks what it must tell. `requests`: those of the pass before it. `full`: a page of
+   * Throws MusterError `malformed_envelope` for a first page that lacks a value that it must tell. `requests`: how many the pass has made before. `full`: a page of
    * fewer records need not tell it, since the list is read on until nothing comes.
    */
   checkFirst(requests: number, { lacks, count }: Envelope & Pick<ParsedResponse, 'count'>, full = 0): void {
@@ -141,7 +141,7 @@ export class EnvelopeFields {
   }
 
   /**
-   * The envelope, as far as the array of records does not tell it: a response may have none only where nothing says that there are records, here or on
+   * Judges an envelope without an array of records: a response may lack it only where nothing says that there are records, here or on
    * a further page. Where its place is missing altogether, the page must say in another way that there are none, wherever it stands: an error that a
    * gateway sends with status 200 lacks it, too. Throws MusterError `malformed_envelope`.
    */
@@ -182,7 +182,7 @@ export class EnvelopeFields {
   }
 
   /**
-   * What else around the records may say that more follow, and what denies that the request succeeded. Throws MusterError `success_denied` where
+   * Finds further signs around the records that more follow, and a denial that the request succeeded. Throws MusterError `success_denied` where
    * no records came with that: an empty list is another thing.
    */
   around(response: ParsedResponse): Pick<Envelope, 'signs' | 'deniesMore' | 'denied'> {
@@ -213,7 +213,7 @@ export class EnvelopeFields {
     return contradictedEnd(sign, this.#fromEnvelope(sign.member));
   }
 
-  /** Members are named from the response's root, or from the envelope, as everywhere in an entry; whoever is named has what it holds passed over, too. */
+  /** Entries name members from the response's root, or from the envelope. With a member, everything that it holds is passed over. */
   #isPassedOver(member: string): boolean {
     const place = this.#fromEnvelope(member);
     const isOwn = Object.values(this.#places).some(

@@ -1,4 +1,4 @@
-/** What a catalogue entry says of where the values of a page stand, in its own words; docs/configuration.md has the table. */
+/** The places of a page's values as a catalogue entry writes them; docs/configuration.md has the table. */
 export interface FieldNames {
   readonly data?: string | undefined;
   readonly total?: string | undefined;

@@ -1,17 +1,17 @@
 import { MusterError } from '../core/errors.js';
 import type { Page, Received } from './pager.js';
 
-/** What a pager's state keeps of it. Checkpoints of earlier versions lack `again`. */
-export interface FirstPageState {
+/** The part of a pager's state that counts them. Checkpoints of earlier versions lack `again`. */
+export type FirstPageState = {
   /** Requests of this pass that were answered so far. */
   readonly requests: number;
   /** Pages in a row that were the first page again. */
   readonly again?: number;
-}
+};
 
 /**
  * A list that moves can bring its first page again at another place: if just as many records joined in front of it as lie between the two
- * places. So one page proves nothing, and neither do a few very short ones: to call a right declaration wrong is the worse error.
+ * places. Therefore one page proves nothing, and neither do a few very short ones: to call a right declaration wrong is the worse error.
  */
 const LEAST_PAGES = 2;
 const LEAST_RECORDS = 20;
@@ -19,7 +19,7 @@ const LEAST_RECORDS = 20;
 /**
  * How many pages in a row, this one the last, were the first page again, record by record, though another was asked for. Throws
  * `pager_misdeclared` once that is no coincidence: the service does not read the parameters by which the pager asks for a page.
- * `members`: those of the catalogue entry that may be wrong, with what they say now where that is a name.
+ * `members`: the members of the catalogue entry that may be wrong, with their values where these are names.
  */
 export function countFirstPages(
   { requests, again = 0 }: FirstPageState,
@@ -45,7 +45,7 @@ export function pagerMisdeclared(
     'pager_misdeclared',
     `The list ${resource} gave its first page ${pages === 1 ? 'again' : `again ${pages} times in a row`}, though other pages were asked for: ` +
       `the service does not read what asks for them. Check in the catalogue, in this list's entry: ${named.join(', ')}; ` +
-      'and id, should the records have ids that begin anew on every page.',
+      'and id, should the records have ids that begin again on every page.',
     { details: { resource, pages, members: Object.keys(members) } },
   );
 }

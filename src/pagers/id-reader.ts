@@ -23,7 +23,7 @@ export class IdReader {
   }
 
   /**
-   * The value of the n-th candidate: a text as decoded, and a number with its digits as written, for JSON.parse would round 12345678901234567890. Those
+   * The value of the n-th candidate: a text as decoded, and a number with its digits as written, for JSON.parse would round 12345678901234567890. The values
    * of several members are joined by `/`, with a backslash before each `/` and backslash in them. Undefined where the record lacks a member, or has
    * neither text nor number there; an empty text counts for a candidate of one member only.
    */

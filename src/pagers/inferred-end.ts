@@ -7,8 +7,8 @@ import { type Here, moreBehind } from './signs-of-more.js';
 
 /**
  * The end of a list that is asked for by position and tells neither its total nor whether another page follows. It ends where a page brings
- * nothing, but a page may bring nothing since all its records are hidden from whoever asks. So the pages behind it are asked for:
- * one, and as long as something around the records says that more follow, three. A pager's state has it for each page behind the end.
+ * nothing, but a page may bring nothing since all its records are hidden from the caller. Therefore the pager asks for the pages after it:
+ * for one, and while a sign around the records says that more follow, for three. Its state holds the end while it asks for these pages.
  */
 export interface InferredEnd {
   /** Pages in a row that brought nothing. */
@@ -17,7 +17,7 @@ export interface InferredEnd {
   readonly index: number;
   /** The status with which its page was refused, where it was. */
   readonly status?: number | undefined;
-  /** What the last page that spoke of it said of further ones, where nothing has contradicted that. */
+  /** The doubt of the last page that said something of further ones, where nothing has contradicted it. */
   readonly doubted?: Doubted | undefined;
 }
 
@@ -25,8 +25,8 @@ export interface InferredEnd {
 const MOST_EMPTY = 3;
 
 /**
- * What follows from a page that brings nothing new. `index`: how many positions stand before the end, if this is one. `isEmpty`: it brings nothing at all, or stands behind the end and repeats what came. `more`:
- * what around its records says that more follow. Returns the state of the end that the next page is asked with, or `done`.
+ * Decides what follows from a page that brings nothing new. `index`: how many positions precede the end, if this is one. `isEmpty`: the page brings nothing at all, or comes after the end
+ * and repeats earlier records. `more`: the sign around its records that more follow. Returns the state of the end for the next request, or `done`.
  */
 export function behindEnd(
   before: InferredEnd | undefined,
@@ -41,12 +41,12 @@ export function behindEnd(
   return empty >= MOST_EMPTY ? { kind: 'done', doubted } : { kind: 'ask', end: { ...end, doubted } };
 }
 
-/** The end of a list whose service refuses the page behind the last one: the page behind that must be refused alike. */
+/** The end of a list whose service refuses the page after the last one: it must refuse the page after that alike. */
 export function refusedEnd(index: number, { status }: RefusedPage, doubted: Doubted | undefined): InferredEnd {
   return { empty: 1, index, status, doubted };
 }
 
-/** Whether a refusal of the page behind such an end is another one than that which made it. */
+/** Whether the page after such an end is refused in another way than the end itself. */
 export function isRefusedOtherwise({ status }: InferredEnd, refused: RefusedPage): boolean {
   return status !== undefined && status !== refused.status;
 }
@@ -63,7 +63,7 @@ export type EndState = {
 
 /**
  * Adds to what follows from a page the doubts that the pass has from then on:
- * - A page that brings new records behind one that was refused shows that the refused one was not the end, and its records are missing.
+ * - A page that brings new records after one that was refused shows that the refused one was not the end, and its records are missing.
  * - A page that says that more follow (`more`) is believed until another page denies it, be it by records with nothing more said of further ones. An empty page that says nothing denies nothing.
  */
 export function withDoubts<S extends JsonObject & EndState>(
@@ -86,7 +86,7 @@ export function withDoubts<S extends JsonObject & EndState>(
   return { ...advance, state: { ...advance.state, doubted, promised } };
 }
 
-/** The sign that more follow behind a page: the place that the entry names, or something else around the records. */
+/** The sign that more records follow a page: in the place that the entry names, or elsewhere around the records. */
 export function saidOfMore({ hasNext, signs }: Page, here: Here, fields: EnvelopeFields): Sign | undefined {
   return hasNext ? { member: fields.nameOf('hasNext'), value: true, kind: 'flag' } : moreBehind(signs, here);
 }

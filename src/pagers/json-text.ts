@@ -23,7 +23,7 @@ const SPACE = 0x20;
 const LETTER_E = 0x65;
 const LETTER_U = 0x75;
 const LITERALS = [Buffer.from('true'), Buffer.from('false'), Buffer.from('null')];
-/** 1 for every byte that stands in a string for itself. */
+/** 1 for every byte that means itself in a string. */
 const PLAIN = Uint8Array.from({ length: 256 }, (_, byte) => (byte >= SPACE && byte !== QUOTE && byte !== BACKSLASH ? 1 : 0));
 const ESCAPED = new Set(Buffer.from('"\\/bfnrt'));
 
@@ -33,16 +33,16 @@ export const MAX_DEPTH = 1_000;
 const LARGE_EXPONENT_DIGITS = 2;
 const LONG_NUMBER = 6_000;
 
-/** What an index is where there is no such value. */
+/** The index of a value that is not there. */
 export const NONE = -1;
 
-/** A value of the text: from its first byte to behind its last one. */
+/** A value of the text: its first byte, and the byte after its last one. */
 export interface Span {
   readonly start: number;
   readonly end: number;
 }
 
-/** Index of the first byte at or behind `index` that is no white space. */
+/** Index of the first byte from `index` on that is no white space. */
 export function skipSpace(text: Buffer, index: number): number {
   let at = index;
   for (let byte = text[at]; byte !== undefined && byte <= SPACE; byte = text[++at]) {
@@ -51,7 +51,7 @@ export function skipSpace(text: Buffer, index: number): number {
   return at;
 }
 
-/** Every method reads what stands at an index and returns where it ends, or NONE where no such thing stands there. */
+/** Every method reads the value at an index and returns where it ends, or NONE where there is no such value. */
 export class JsonText {
   protected readonly text: Buffer;
   /** Whether any value read so far may be one that PostgreSQL cannot keep. */

@@ -1,7 +1,7 @@
 import { atOnce, ITEMS_A_TURN } from '../core/turns.js';
 import { hashText, wordsOf } from '../core/xxh64.js';
 
-/** What the records of a page are known by, in the order received: of each record's key the two words of a 64-bit hash, never both 0. */
+/** A 64-bit hash of each record's key, in page order, as two 32-bit words. Zero means no key, so no hash is zero. */
 export class KeyHashes {
   /** Two words a record. */
   readonly words: Uint32Array;
@@ -14,7 +14,7 @@ export class KeyHashes {
     return atOnce(KeyHashes.inPortions(keys));
   }
 
-  /** The same in portions. */
+  /** Makes the hashes in portions. */
   static *inPortions(keys: readonly string[]): Generator<void, KeyHashes> {
     const hashes = new BigUint64Array(keys.length);
     for (let n = 0; n < keys.length; n += 1) {
@@ -28,12 +28,10 @@ export class KeyHashes {
     return this.words.length / 2;
   }
 
-  /** Whether these are the same keys in the same order. */
   equals({ words }: KeyHashes): boolean {
     return words.length === this.words.length && words.every((word, n) => word === this.words[n]);
   }
 
-  /** Whether key `n` is this one. */
   isKey(n: number, key: string): boolean {
     const hash = wordsOf(hashKey(key));
     return this.words[2 * n] === hash[0] && this.words[2 * n + 1] === hash[1];

@@ -4,7 +4,7 @@ export interface Link {
   readonly target: string;
   /** Relation types in lower case. */
   readonly rel: readonly string[];
-  /** What the link leads from, where that is not the answer itself. */
+  /** The context of the link, where that is not the response itself. */
   readonly anchor?: string;
 }
 
@@ -34,7 +34,7 @@ const PARAMETER = /[ \t]*([!#$%&'*+\-.^_`|~\w]*)[ \t]*(=?)[ \t]*/y;
 const QUOTED = /"((?:[^"\\]|\\.)*)"/y;
 const UNQUOTED = /[^;,"<>]*/y;
 
-/** Reads `;name=value` as often as it stands there. Where it ends; undefined where something else stands before the next comma. */
+/** Reads all `;name=value` that follow. Returns where they end; undefined where something else precedes the next comma. */
 function readParameters(header: string, from: number, parameters: Map<string, string>): number | undefined {
   let at = skip(header, from, SPACE);
   while (header[at] === ';') {

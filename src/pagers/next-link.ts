@@ -32,7 +32,7 @@ const NO_SIZE = 'none';
 const LINK_HEADER = 'header link';
 /** Relations of a list whose pages name each other: where one of them stands, the service says where its pages are. */
 const PAGE_RELATIONS = ['next', 'prev', 'previous', 'first', 'last'];
-/** What a service may answer to parameters that it does not take beside those of its link. */
+/** Statuses that services answer to parameters that they do not take in addition to those of their link. */
 const CONSTANTS_REFUSED = new Set([400, 403, 404, 422]);
 
 /**
@@ -43,7 +43,7 @@ const CONSTANTS_REFUSED = new Set([400, 403, 404, 422]);
  *     -> GET …/…?$skiptoken=2            <- { value: [C] }                                                                done
  *
  * A link may be absolute, or relative to the address that was asked, or, in OData, to the response's context. It is asked for on the API's own
- * origin only, whatever scheme and port it has: whoever can write into a response must not be sent the access token. A link to another host is
+ * origin only, whatever scheme and port it has: a party that can write into a response must not get the access token. A link to another host is
  * refused, unless the entry's `hosts` say that the API calls itself so.
  *
  * Constants of the entry's `query` that a link lacks are added to it: else a filter or an expansion would hold for the first page alone. Where the

@@ -2,14 +2,10 @@ import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
 import { limitedEnd } from './doubt.js';
-import { EnvelopeFields, type ListShape, readTotals } from './envelope.js';
-import { countFirstPages } from './first-page-again.js';
-import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, saidOfMore, withDoubts } from './inferred-end.js';
-import type { Envelope } from './page-envelope.js';
-import type { Advance, ErrorMeaning, Linkage, Page, PageInput, Pager, Received } from './pager.js';
-import type { ParsedResponse } from './parsed-response.js';
-import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
-import { refusedPage } from './refusal.js';
+import { behindEnd, isRefusedOtherwise, refusedEnd } from './inferred-end.js';
+import type { Advance, ErrorMeaning, Linkage, Page, PageInput } from './pager.js';
+import { type Findings, PositionPager, type PositionState } from './position-pager.js';
+import type { RefusedPage } from './refusal.js';
 import type { Here } from './signs-of-more.js';
 import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
@@ -38,29 +34,19 @@ export const ODATA_SCHEMA = z
   })
   .refine((pager) => pager.skipName !== pager.takeName, differ('skipName', 'takeName'));
 
-export type OffsetState = EndState & {
+export type OffsetState = PositionState & {
   /** Index of the first record to ask for, from 0. */
   readonly offset: number;
   /** Records to ask for. */
   readonly size: number;
-  /** Requests of this pass that were answered so far. */
-  readonly requests: number;
   /** Width of the last step back since a page counted; 0 while the pages join. */
   readonly back: number;
-  /** Pages in a row that brought no new record. */
-  readonly barren: number;
-  /** Pages in a row that were the first page again. */
-  readonly again?: number;
-  /** Once pages were too short to overlap, or records stood behind a gap: they are taken one after the other, and prove nothing. */
+  /** Pages were too short to overlap, or records followed a gap: pages are taken one after the other, and prove nothing. */
   readonly plain: boolean;
-  /** Most records that a page has brought; where pages behind the end are asked for, as many lie between two of them. */
+  /** Most records that a page has brought: the distance of pages that are asked for after the end. */
   readonly widest?: number | undefined;
-  /** Records stood behind such an end: positions tell no length of the list any more. */
+  /** Records followed such an end: positions no longer tell the length of the list. */
   readonly hasGap?: true | undefined;
-  /** Newest totalRecords. */
-  readonly total?: number | undefined;
-  /** Requests that this pass may take; known after the first page. */
-  readonly limit?: number;
 };
 
 type OffsetSpec = Placed<z.output<typeof SKIP_TAKE_SCHEMA> | z.output<typeof ODATA_SCHEMA>>;
@@ -72,8 +58,8 @@ type OffsetSpec = Placed<z.output<typeof SKIP_TAKE_SCHEMA> | z.output<typeof ODA
  *     -> { skip: 0, take: 3 }    <- { totalRecords: 5, totalDisplayRecords: 3, data: [A, B, C] }
  *     -> { skip: 2, take: 3 }    <- { totalRecords: 5, totalDisplayRecords: 3, data: [C, D, E] }      C joins; 5 of 5: done
  *
- * An index says nothing once the list has moved. So every page after the first begins one record early and must JOIN:
- * bring a record that this pass has already received. With an order that the service keeps, all that stands in front of
+ * An index says nothing once the list has moved. Therefore every page after the first begins one record early and must JOIN:
+ * bring a record that this pass has already received. With an order that the service keeps, everything before
  * such a record was received, and the page holds all that follows it: nothing that was there throughout can be missed.
  * A page that does not join says that records moved towards the front; then the pager steps back, further each time.
  *
@@ -88,96 +74,60 @@ type OffsetSpec = Placed<z.output<typeof SKIP_TAKE_SCHEMA> | z.output<typeof ODA
  *
  *     -> { skip: 0, take: 3 }    <- [A, B, C]
  *     -> { skip: 2, take: 3 }    <- [C, D]
- *     -> { skip: 3, take: 3 }    <- [D]                                   nothing behind D
- *     -> { skip: 6, take: 3 }    <- []                                    nor behind a gap: done
+ *     -> { skip: 3, take: 3 }    <- [D]                                   nothing after D
+ *     -> { skip: 6, take: 3 }    <- []                                    nor after a gap: done
  *
- * Records behind such a gap are read on from there, without an overlap.
+ * Where records follow such a gap, the pass goes on from there, without an overlap.
  */
-export class OffsetPager implements Pager<OffsetState> {
-  readonly overlaps = true;
-  readonly readsLastRecord = false;
-  readonly #fields: EnvelopeFields;
-  readonly #resource: string;
-  readonly #spec: OffsetSpec;
-
-  constructor(list: ListShape, spec: OffsetSpec) {
-    this.#fields = new EnvelopeFields(list, { total: 'totalRecords' });
-    this.#resource = list.resource;
-    this.#spec = spec;
-  }
-
-  get readsHeaders(): boolean {
-    return this.#fields.readsHeaders;
-  }
-
-  get dataPath(): readonly string[] {
-    return this.#fields.dataPath;
-  }
-
+export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
   first(): OffsetState {
-    return { offset: 0, size: this.#spec.size, requests: 0, back: 0, barren: 0, plain: false };
+    return { offset: 0, size: this.spec.size, requests: 0, back: 0, barren: 0, plain: false };
   }
 
   request({ offset, size }: Pick<OffsetState, 'offset' | 'size'>): PageInput {
-    const { skipName, takeName } = this.#spec;
-    const skip = this.#positionOf(offset);
-    return this.#spec.in === 'query'
-      ? { query: { [skipName]: String(skip), [takeName]: String(size) } }
-      : { body: { [skipName]: skip, [takeName]: size } };
+    const { skipName, takeName } = this.spec;
+    return this.input({ [skipName]: this.#positionOf(offset), [takeName]: size });
   }
 
-  readEnvelope(response: ParsedResponse, ignoreTotals: boolean): Envelope {
-    return readTotals(this.#fields, response, ignoreTotals);
+  protected get positionMember(): [string, string] {
+    return ['pager.skipName', this.spec.skipName];
   }
 
-  next(state: OffsetState, page: Page, received: Received): Advance<OffsetState> {
-    const more = saidOfMore(page, this.#placeOf(state), this.#fields);
-    return withDoubts(state, page, received, this.#advance(state, page, received, more), { more, fields: this.#fields });
+  /** Requests do not count pages: they overlap, and more are asked for where a list has a gap. */
+  protected placeOf({ offset }: OffsetState): Here {
+    return { page: Math.floor(offset / this.spec.size), position: this.#positionOf(offset) };
   }
 
-  #advance(state: OffsetState, page: Page, received: Received, more: Sign | undefined): Advance<OffsetState> {
-    const { count, hasNext } = page;
-    // A page may leave the total out that a page before it told.
-    const { total = state.total } = page;
-    this.#fields.checkFirst(state.requests, page, this.#spec.size);
+  protected advance(state: OffsetState, page: Page, { isBarren, received, again, more }: Findings): Advance<OffsetState> {
+    const { count, hasNext, total } = page;
     const end = state.offset + count;
-    const again = countFirstPages(state, page, received, this.#resource, {
-      'pager.skipName': this.#spec.skipName,
-      'pager.in': this.#spec.in,
-    });
-    this.#refuseContradiction(state, { ...page, total });
-
-    const isBarren = received.repeats === count;
+    this.#refuseContradiction(state, page);
     const counts = state.plain || state.end !== undefined || state.offset === 0 || received.repeats > 0;
     // The entry's own word that more follow goes before a total, which may be that of the page: until a page brings nothing new.
     const isTotal = total !== undefined && end >= total && (hasNext !== true || (isBarren && state.requests > 0));
-    const isPageTotal = more !== undefined && state.requests === 0 && total === count && this.#fields.isNamed('total');
+    const isPageTotal = more !== undefined && state.requests === 0 && total === count && this.fields.isNamed('total');
     const isProved = !this.#needsProof(count) && !(count > 0 && isPageTotal);
     if (counts && (hasNext === false || isTotal) && isProved)
-      return hasNext && more ? { kind: 'done', doubted: this.#fields.contradictedBy(more) } : { kind: 'done', overruled: more };
+      return hasNext && more ? { kind: 'done', doubted: this.fields.contradictedBy(more) } : { kind: 'done', overruled: more };
     if (counts && total === undefined && hasNext !== false && this.#seemsToEnd(state, count, isBarren, again))
-      return this.#behindEnd(state, page.count, isBarren, again, more);
+      return this.#askPastEnd(state, count, isBarren, again, more);
 
     // The first page tells how many records the service gives at once, whatever it was asked for.
     const isFirst = state.requests === 0;
     const size = isFirst ? count : state.size;
-    const requests = state.requests + 1;
-    const limit = state.limit ?? maxRequests(total, size - 1);
-    if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
+    const counted = this.countRequest(state, total, size - 1);
     const widest = Math.max(state.widest ?? 0, count);
-    const seen = { size, requests, total, limit, again, widest };
+    const seen = { size, ...counted, total, again, widest };
 
     if (!counts) {
       const back = state.back === 0 ? Math.max(1, Math.floor(size / 2)) : state.back * 2;
-      // Behind the last record there is nothing to join with.
+      // After the last record there is nothing to join with.
       const last = total === undefined ? Infinity : total - 1;
       const offset = Math.max(0, Math.min(state.offset - back, last));
       return { kind: 'again', state: { offset, back, barren: state.barren, plain: state.plain, ...seen } };
     }
 
-    const barren = isBarren ? state.barren + 1 : 0;
-    if (barren > MAX_BARREN_POSITIONS)
-      throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
+    const barren = this.countBarren(state, isBarren);
     const hasGap = state.hasGap ?? (state.end ? true : undefined);
     // A page of one record is all overlap: beginning early again would stand still.
     const plain = state.plain || count === 1 || hasGap === true;
@@ -198,44 +148,39 @@ export class OffsetPager implements Pager<OffsetState> {
   #seemsToEnd(state: OffsetState, count: number, isBarren: boolean, again: number): boolean {
     if (count === 0) return true;
     if (state.end) return isBarren;
-    // A service may give its last page for whatever is behind it. The first page is given by one that does not read the position, too.
+    // A service may give its last page for any position after it. A service that does not read the position gives its first page.
     if (state.plain) return isBarren && again === 0 && state.requests > 0;
     // On the first page, one record may be all that the service gives at once; later it is the overlap alone.
     return count === 1 && state.requests > 0;
   }
 
-  /** Where a page stands. Requests do not count pages: they overlap, and more are asked for where a list has a gap. */
-  #placeOf({ offset }: OffsetState): Here {
-    return { page: Math.floor(offset / this.#spec.size), position: this.#positionOf(offset) };
-  }
-
   /** The service's number of the position at an index. */
   #positionOf(offset: number): number {
-    return offset + (this.#spec.first ?? 0);
+    return offset + (this.spec.first ?? 0);
   }
 
-  /** Behind what looks like the end, records may stand that hidden ones lie before. */
-  #behindEnd(state: OffsetState, count: number, isBarren: boolean, again: number, more: Sign | undefined): Advance<OffsetState> {
+  /** Looks past an apparent end: hidden records may precede more of them. */
+  #askPastEnd(state: OffsetState, count: number, isBarren: boolean, again: number, more: Sign | undefined): Advance<OffsetState> {
     const requests = state.requests + 1;
     const isEmpty = count === 0 || (state.end !== undefined && isBarren);
     // A page without an overlap that repeats others stands nowhere.
     const index = state.offset + (state.plain && isBarren ? 0 : count);
-    const behind = behindEnd(state.end, { index, isEmpty }, more, this.#fields);
+    const behind = behindEnd(state.end, { index, isEmpty }, more, this.fields);
     if (behind.kind === 'done') return behind;
     const widest = Math.max(state.widest ?? 0, count);
     const offset = state.offset + (widest || state.size);
     const { plain, hasGap } = state;
     const { barren } = state;
-    const next = { offset, size: this.#spec.size, requests, back: 0, barren, again, plain, widest, hasGap, end: behind.end };
+    const next = { offset, size: this.spec.size, requests, back: 0, barren, again, plain, widest, hasGap, end: behind.end };
     return { kind: 'next', state: next };
   }
 
   /**
-   * Whether the end that a page tells is to be proved by the page behind it, which then brings the overlap alone: a page as long as was
-   * asked for may tell its own length, or something else, where the entry says that a value of the list stands.
+   * Whether the page that follows must prove an end, by bringing the overlap alone: a page as long as was
+   * asked for may tell its own length, or something else, in the place that the entry names.
    */
   #needsProof(count: number): boolean {
-    return count > 1 && count === this.#spec.size && (this.#fields.isNamed('total') || this.#fields.isNamed('hasNext'));
+    return count > 1 && count === this.spec.size && (this.fields.isNamed('total') || this.fields.isNamed('hasNext'));
   }
 
   /** Taking such a page for the end of the list would lose records; taking it for a page in between would go in circles. */
@@ -246,14 +191,14 @@ export class OffsetPager implements Pager<OffsetState> {
     if (!missing && !surplus) return;
     throw new MusterError(
       'contradicting_envelope',
-      `The list ${this.#resource} says that it has ${total} records, but gave ${received} from index ${state.offset} on${hasNext === false ? ', and none behind them' : ''}. ` +
+      `The list ${this.resource} says that it has ${total} records, but gave ${received} from index ${state.offset} on${hasNext === false ? ', and none after them' : ''}. ` +
         'Ask again; if this repeats, check fields and envelope of this list in the catalogue; else the service counts wrongly.',
-      { details: { resource: this.#resource, total, received, offset: state.offset } },
+      { details: { resource: this.resource, total, received, offset: state.offset } },
     );
   }
 
   behind({ offset, end, widest }: OffsetState, count: number): PageInput {
-    const { size } = this.#spec;
+    const { size } = this.spec;
     return this.request({ offset: offset + (end ? widest || size : count), size });
   }
 
@@ -266,11 +211,8 @@ export class OffsetPager implements Pager<OffsetState> {
     return hasGap ? undefined : (end?.index ?? offset + count);
   }
 
-  meaningOf(error: MusterError, state: OffsetState): ErrorMeaning<OffsetState> | undefined {
-    if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
-    const { end, requests, total, promised, offset, widest, plain, back } = state;
-    const refused = refusedPage(error);
-    if (!refused || requests === 0 || total !== undefined || (promised && !end)) return undefined;
+  protected meaningOfRefusal(refused: RefusedPage, state: OffsetState): ErrorMeaning<OffsetState> | undefined {
+    const { end, requests, promised, offset, widest, plain, back } = state;
     const { reason, status } = refused;
     // A service may cut its pages short where its limit is, so that a short page proves less than among pages by number.
     const doubt =
@@ -278,15 +220,15 @@ export class OffsetPager implements Pager<OffsetState> {
     const doubted = state.doubted ?? end?.doubted ?? promised ?? doubt;
     if (end && isRefusedOtherwise(end, refused)) return undefined;
     if (end || reason === 'limit') return { kind: 'ended', doubted };
-    const { size } = this.#spec;
+    const { size } = this.spec;
     if (!plain) {
-      // A record stands there, unless the list has become shorter: once, the page is asked for further to the front.
+      // There is a record, unless the list has become shorter: the page is asked for once more, further to the front.
       if (back > 0) return undefined;
       const step = Math.max(1, Math.floor(state.size / 2));
       return { kind: 'again', state: { ...state, offset: Math.max(0, offset - step), back: step, requests: requests + 1 } };
     }
     const behind = { offset: offset + (widest || size), size, requests: requests + 1, end: refusedEnd(offset, refused, doubted) };
-    // What was refused joins nothing.
+    // A refused page joins nothing.
     return { kind: 'again', state: { ...state, ...behind, hasGap: true } };
   }
 }

@@ -9,17 +9,17 @@ export interface Envelope {
   readonly nextToken?: string | number | undefined;
   /** Whether another page follows, where the list says so and its pages do not name each other. */
   readonly hasNext?: boolean | undefined;
-  /** Whether the page says that none follows, where the entry, or else the style, looks for that. Else its end is inferred from what it lacks. */
+  /** Whether the page says that none follows, in the place where the entry or the style looks for it. Otherwise its end is inferred. */
   readonly isEndTold?: boolean | undefined;
   /** A list whose pages name each other: the page says nothing of another, neither that there is one nor that there is none. */
   readonly isSilent?: boolean | undefined;
-  /** The answer has no body, or is null as a whole: nothing in it shows that it is of this list. */
+  /** The response has no body, or is null as a whole: nothing in it shows that it is of this list. */
   readonly isBlank?: boolean | undefined;
   /** How many records a page has at most, where a member around them says so. */
   readonly statedSize?: number | undefined;
   /** The value that the page does not tell, though the list's first page must, in a message's words: a wrong place would look like a value that is left out. */
   readonly lacks?: string | undefined;
-  /** All else around the records that may say that more follow. */
+  /** Signs in other places around the records that more follow. */
   readonly signs?: readonly Sign[] | undefined;
   /** An empty page: something around its records says that no more follow. */
   readonly deniesMore?: boolean | undefined;
@@ -27,31 +27,13 @@ export interface Envelope {
   readonly denied?: Doubted | undefined;
 }
 
-/** The envelope of a page, or of an answer that is kept, and nothing else of it. */
-export function envelopeOf({
-  total,
-  nextToken,
-  hasNext,
-  isEndTold,
-  isSilent,
-  isBlank,
-  statedSize,
-  lacks,
-  signs,
-  deniesMore,
-  denied,
-}: Envelope): Envelope {
-  return {
-    total,
-    nextToken,
-    hasNext,
-    ...(isEndTold && { isEndTold }),
-    ...(isSilent && { isSilent }),
-    ...(isBlank && { isBlank }),
-    ...(statedSize !== undefined && { statedSize }),
-    ...(lacks !== undefined && { lacks }),
-    ...(signs && { signs }),
-    ...(deniesMore && { deniesMore }),
-    ...(denied && { denied }),
-  };
+const MEMBERS: readonly (keyof Envelope)[] = [
+  ...(['total', 'nextToken', 'hasNext', 'isEndTold', 'isSilent', 'isBlank'] as const),
+  ...(['statedSize', 'lacks', 'signs', 'deniesMore', 'denied'] as const),
+];
+
+/** The envelope alone of a page, or of a response that is kept. */
+export function envelopeOf(page: Envelope): Envelope {
+  const isSaid = (name: keyof Envelope) => page[name] !== undefined && (page[name] !== false || name === 'hasNext');
+  return Object.fromEntries(MEMBERS.filter(isSaid).map((name) => [name, page[name]]));
 }

@@ -1,15 +1,10 @@
 import { z } from 'zod';
-import type { MusterError } from '../core/errors.js';
-import type { Sign } from './around.js';
 import { type Doubted, limitedEnd } from './doubt.js';
-import { EnvelopeFields, type ListShape, readTotals } from './envelope.js';
-import { countFirstPages } from './first-page-again.js';
-import { behindEnd, type EndState, isRefusedOtherwise, refusedEnd, saidOfMore, withDoubts } from './inferred-end.js';
-import type { Envelope } from './page-envelope.js';
-import type { Advance, ErrorMeaning, Page, PageInput, Pager, Received } from './pager.js';
-import type { ParsedResponse } from './parsed-response.js';
-import { MAX_BARREN_POSITIONS, maxRequests, passLimitExceeded } from './pass-limits.js';
-import { type RefusedPage, refusedPage } from './refusal.js';
+import { behindEnd, isRefusedOtherwise, refusedEnd } from './inferred-end.js';
+import type { Advance, ErrorMeaning, Page, PageInput } from './pager.js';
+import { type Findings, PositionPager, type PositionState } from './position-pager.js';
+import type { RefusedPage } from './refusal.js';
+import type { Here } from './signs-of-more.js';
 import { differ, firstNumber, PAGE_SIZE, PARAMETER_NAME, PLACE, type Placed } from './spec.js';
 
 export const PAGE_NUMBER_SCHEMA = z
@@ -23,27 +18,17 @@ export const PAGE_NUMBER_SCHEMA = z
   })
   .refine((pager) => pager.pageName !== pager.sizeName, differ('pageName', 'sizeName'));
 
-export type PageNumberState = EndState & {
+export type PageNumberState = PositionState & {
   /** Number of the page to ask for. */
   readonly page: number;
-  /** Requests of this pass that were answered so far. */
-  readonly requests: number;
   /** Records on the pages so far, and so the index at which the page to ask for begins. */
   readonly offset: number;
   /** Records on the first page: how many the service gives at once, whatever it was asked for. */
   readonly step: number;
   /** Records on the page before. */
   readonly last?: number;
-  /** Pages in a row that brought no new record. */
-  readonly barren: number;
-  /** Pages in a row that were the first page again. */
-  readonly again?: number;
   /** The second page was the first one again. */
   readonly begunTwice?: boolean;
-  /** Newest total. */
-  readonly total?: number | undefined;
-  /** Requests that this pass may take; known after the first page. */
-  readonly limit?: number;
 };
 
 /**
@@ -58,68 +43,39 @@ export type PageNumberState = EndState & {
  *                                                                               A is deleted
  *     -> { page: 2, pageSize: 3 }    <- { totalRecords: 5, data: [E, F] }       D was never received
  *
- * So one pass proves nothing, and two passes in a row must receive the same records (docs/verification.md). Without a total, the list
- * ends where `hasNext` says so, or else on an empty page behind which another one brings nothing new either (inferred-end.ts).
+ * Therefore one pass proves nothing, and two passes in a row must receive the same records (docs/verification.md). Without a total, the list
+ * ends where `hasNext` says so, or else on an empty page after which another one brings nothing new either (inferred-end.ts).
  */
-export class PageNumberPager implements Pager<PageNumberState> {
-  readonly overlaps = true;
-  readonly readsLastRecord = false;
-  readonly #fields: EnvelopeFields;
-  readonly #resource: string;
-  readonly #spec: Placed<z.output<typeof PAGE_NUMBER_SCHEMA>>;
-
-  constructor(list: ListShape, spec: Placed<z.output<typeof PAGE_NUMBER_SCHEMA>>) {
-    this.#fields = new EnvelopeFields(list, { total: 'totalRecords' });
-    this.#resource = list.resource;
-    this.#spec = spec;
-  }
-
-  get readsHeaders(): boolean {
-    return this.#fields.readsHeaders;
-  }
-
-  get dataPath(): readonly string[] {
-    return this.#fields.dataPath;
-  }
-
+export class PageNumberPager extends PositionPager<PageNumberState, Placed<z.output<typeof PAGE_NUMBER_SCHEMA>>> {
   first(): PageNumberState {
-    return { page: this.#spec.first, requests: 0, offset: 0, step: this.#spec.size, barren: 0 };
+    return { page: this.spec.first, requests: 0, offset: 0, step: this.spec.size, barren: 0 };
   }
 
   request({ page }: Pick<PageNumberState, 'page'>): PageInput {
-    const { pageName, sizeName, size } = this.#spec;
-    return this.#spec.in === 'query'
-      ? { query: { [pageName]: String(page), [sizeName]: String(size) } }
-      : { body: { [pageName]: page, [sizeName]: size } };
+    const { pageName, sizeName, size } = this.spec;
+    return this.input({ [pageName]: page, [sizeName]: size });
   }
 
-  readEnvelope(response: ParsedResponse, ignoreTotals: boolean): Envelope {
-    return readTotals(this.#fields, response, ignoreTotals);
+  protected get positionMember(): [string, string] {
+    return ['pager.pageName', this.spec.pageName];
   }
 
-  next(state: PageNumberState, page: Page, received: Received): Advance<PageNumberState> {
-    const here = { page: state.page, position: state.page, first: this.#spec.first };
-    const more = saidOfMore(page, here, this.#fields);
-    return withDoubts(state, page, received, this.#advance(state, page, received, more), { more, fields: this.#fields });
+  protected placeOf({ page }: PageNumberState): Here {
+    return { page, position: page, first: this.spec.first };
   }
 
-  #advance(state: PageNumberState, page: Page, received: Received, sign: Sign | undefined): Advance<PageNumberState> {
-    const { count, hasNext } = page;
-    // A page may leave the total out that a page before it told.
-    const { total = state.total } = page;
-    this.#fields.checkFirst(state.requests, page, this.#spec.size);
-    const again = countFirstPages(state, page, received, this.#resource, {
-      'pager.pageName': this.#spec.pageName,
-      'pager.in': this.#spec.in,
-    });
+  protected advance(
+    state: PageNumberState,
+    { count, hasNext, total }: Page,
+    { isBarren, again, more }: Findings,
+  ): Advance<PageNumberState> {
     // A service that numbers its pages from 1 may take 0 for 1.
-    const begunTwice = state.begunTwice === true || (this.#spec.first === 0 && state.requests === 1 && again === 1);
+    const begunTwice = state.begunTwice === true || (this.spec.first === 0 && state.requests === 1 && again === 1);
     const offset = state.offset + count;
     const isTold = total !== undefined || hasNext !== undefined;
-    const isBarren = received.repeats === count;
-    // A service may give its last page for whatever is behind it. The first page is given by one that does not read the number, too.
+    // A service may give its last page for any number after it. A service that does not read the number gives its first page.
     if (!isTold && isBarren && (count === 0 || state.end !== undefined || (state.requests > 0 && again === 0))) {
-      const behind = behindEnd(state.end, { index: state.offset, isEmpty: true }, sign, this.#fields);
+      const behind = behindEnd(state.end, { index: state.offset, isEmpty: true }, more, this.fields);
       if (behind.kind === 'done') return this.#end(state, count, begunTwice, behind.doubted);
       return {
         kind: 'next',
@@ -137,23 +93,19 @@ export class PageNumberPager implements Pager<PageNumberState> {
     const isMissing = total !== undefined && offset < total && (count === 0 || isLast);
     const isSurplus = total !== undefined && count > 0 && offset > total;
     if (isMissing || isSurplus)
-      this.#fields.fail(
+      this.fields.fail(
         'contradicting_envelope',
-        `${this.#fields.nameOf('total')} is ${total}, but the pages up to number ${state.page} hold ${offset}, and ${isLast ? 'none' : 'another'} follows`,
+        `${this.fields.nameOf('total')} is ${total}, but the pages up to number ${state.page} hold ${offset}, and ${isLast ? 'none' : 'another'} follows`,
       );
-    // A total may be that of the page: where something says that more follow, the page behind the first one must bring nothing.
-    const isPageTotal = sign !== undefined && state.requests === 0 && total === count && this.#fields.isNamed('total');
-    if (isLast && !(count > 0 && isPageTotal)) return { ...this.#end(state, count, begunTwice), overruled: sign };
+    // A total may be that of the page: where a sign says that more follow, the page after the first one must bring nothing.
+    const isPageTotal = more !== undefined && state.requests === 0 && total === count && this.fields.isNamed('total');
+    if (isLast && !(count > 0 && isPageTotal)) return { ...this.#end(state, count, begunTwice), overruled: more };
     const step = state.requests === 0 ? count : state.step;
-    const requests = state.requests + 1;
-    const limit = state.limit ?? maxRequests(total, step);
-    if (requests >= limit) throw passLimitExceeded(this.#resource, requests, 'it grows or moves as fast as it is read');
-    const barren = isBarren ? state.barren + 1 : 0;
-    if (barren > MAX_BARREN_POSITIONS)
-      throw passLimitExceeded(this.#resource, requests, `${barren} pages in a row brought nothing new`);
+    const counted = this.countRequest(state, total, step);
+    const barren = this.countBarren(state, isBarren);
     return {
       kind: 'next',
-      state: { page: state.page + 1, requests, offset, step, last: count, barren, again, begunTwice, total, limit },
+      state: { page: state.page + 1, ...counted, offset, step, last: count, barren, again, begunTwice, total },
     };
   }
 
@@ -166,8 +118,8 @@ export class PageNumberPager implements Pager<PageNumberState> {
     if (doubted) return { kind: 'done', doubted };
     if (begunTwice) return { kind: 'done', doubted: { doubt: 'first_page_repeated' } };
     // A full page may tell its own length, or something else, where the entry says that a value of the list stands.
-    const isTold = this.#fields.isNamed('total') || this.#fields.isNamed('hasNext');
-    const mayBeMisnamed = requests === 0 && isTold && count === this.#spec.size;
+    const isTold = this.fields.isNamed('total') || this.fields.isNamed('hasNext');
+    const mayBeMisnamed = requests === 0 && isTold && count === this.spec.size;
     return mayBeMisnamed ? { kind: 'done', doubted: { doubt: 'end_unproved' } } : { kind: 'done' };
   }
 
@@ -191,10 +143,7 @@ export class PageNumberPager implements Pager<PageNumberState> {
     return end?.index ?? offset + count;
   }
 
-  meaningOf(error: MusterError, state: PageNumberState): ErrorMeaning<PageNumberState> | undefined {
-    if (error.code === 'contradicting_envelope') return { kind: 'contradicted' };
-    const refused = refusedPage(error);
-    if (!refused || state.requests === 0 || state.total !== undefined || (state.promised && !state.end)) return undefined;
+  protected meaningOfRefusal(refused: RefusedPage, state: PageNumberState): ErrorMeaning<PageNumberState> | undefined {
     const { end, offset } = state;
     if (end && isRefusedOtherwise(end, refused)) return undefined;
     const doubted = state.doubted ?? end?.doubted ?? state.promised ?? this.#doubtOf(refused, state);
@@ -206,13 +155,13 @@ export class PageNumberPager implements Pager<PageNumberState> {
   }
 
   /**
-   * A page shorter than the others is the last one, whatever a service says of the next. Behind a full page, a refusal in words that are not known may have another reason. One that
-   * the service calls wrong wherever it asks for another page than a full first one may be wrong in its parameters.
+   * A page shorter than the others is the last one, whatever a service says of the next. After a full page, a refusal in unknown words may have another reason. Where
+   * the service calls every request after a full first page wrong, its parameters may be wrong.
    */
   #doubtOf({ status, reason }: RefusedPage, { end, offset, step, last = step }: PageNumberState): Doubted | undefined {
     const index = end?.index ?? offset;
     const isOnlyPage = index === step;
-    const isFull = isOnlyPage ? step >= this.#spec.size : last >= step;
+    const isFull = isOnlyPage ? step >= this.spec.size : last >= step;
     if (isOnlyPage && isFull && status === 400 && reason !== 'limit') return { doubt: 'end_unproved' };
     const isUnproved = reason === 'limit' ? isFull || isOnlyPage : isFull && reason === 'unclear';
     return isUnproved && (!end || end.status !== undefined) ? limitedEnd(index, status) : undefined;

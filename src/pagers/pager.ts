@@ -7,7 +7,7 @@ import type { ParsedResponse } from './parsed-response.js';
 /** Any value that JSON can hold; a pager's state is one, because the state IS the checkpoint. */
 export type JsonObject = { readonly [key: string]: unknown };
 
-/** What to put into the request of a page, beside what the endpoint itself says. */
+/** The parameters of a page's request, in addition to those of the endpoint. */
 export interface PageInput {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: Readonly<Record<string, unknown>>;
@@ -15,13 +15,13 @@ export interface PageInput {
   readonly link?: string;
 }
 
-/** What a page says of itself, once its envelope was read and found consistent. */
+/** A page whose envelope was read and found consistent. */
 export interface Page extends Envelope {
   /** Records on the page, rejected ones included. */
   readonly count: number;
 }
 
-/** What the pass had received before the page; rebuilt from the ledger after a restart. */
+/** The pages that the pass had received before; rebuilt from the ledger after a restart. */
 export interface Received {
   /** Records of the page whose keys the pass had received on earlier pages. */
   readonly repeats: number;
@@ -32,7 +32,7 @@ export interface Received {
 }
 
 /**
- * What follows from a page:
+ * The consequence of a page:
  * - `next`: the page counts; go on with `state`.
  * - `done`: the page counts; the list was read to its end, or seems to have been where it is `doubted`. `overruled` says more, and the list's total or its own words overrule it.
  * - `again`: the page does not join what was received before: leave it, and ask with `state` (further back).
@@ -43,10 +43,10 @@ export type Advance<S extends JsonObject> =
   | { readonly kind: 'again'; readonly state: S };
 
 /**
- * What an error means for the pass in which it came:
+ * The meaning of an error for its pass:
  * - `token-lost`: what leads to the next page is not known any more; only the beginning of the list is left.
  * - `contradicted`: the list contradicts its totals.
- * - `ended`: there is no page behind the last one, which is the end of the list.
+ * - `ended`: no page follows the last one, which is the end of the list.
  * - `again`: the page is to be asked for with another state.
  */
 export type ErrorMeaning<S extends JsonObject> =
@@ -70,7 +70,7 @@ export interface Pager<S extends JsonObject = JsonObject> {
   readonly dataPath: readonly string[];
   /** Whether readEnvelope asks for the text of the page's last record. */
   readonly readsLastRecord: boolean;
-  /** Whether something that is read of a page stands in a header, which an ETag of the body says nothing of. */
+  /** Whether some value of a page is in a header, about which an ETag of the body says nothing. */
   readonly readsHeaders: boolean;
   /** Whether a page may begin with records that the pass has already. Where it may not, a record that comes again has the id of another one. */
   readonly overlaps: boolean;
@@ -79,18 +79,18 @@ export interface Pager<S extends JsonObject = JsonObject> {
   /** `received` tells of the pages that counted, and nothing of `page` itself or of pages left by `again`. */
   next(state: S, page: Page, received: Received): Advance<S>;
   /**
-   * What the requests after this one will be if every page brings what it is asked for, but for the first `skip` of them; at most
+   * The requests that will follow this one if every page brings what it is asked for, without the first `skip` of them; at most
    * `count`, [] when unknown.
    */
   ahead(state: S, skip: number, count: number): readonly PageInput[];
-  /** What stands around a page's records. Throws MusterError `malformed_envelope` or `contradicting_envelope`. */
+  /** Reads the values around a page's records. Throws MusterError `malformed_envelope` or `contradicting_envelope`. */
   readEnvelope(response: ParsedResponse, ignoreTotals: boolean): Envelope;
-  /** What asks for the page behind the one that ended the list, of `count` records; undefined where only that page could name another. */
+  /** The request for the page after the one that ended the list, which had `count` records; undefined where only that page could name another. */
   behind(state: S, count: number): PageInput | undefined;
   /** How the pages of a pass hang together, asked with the state whose page ended it. */
   linkage(state: S): Linkage;
   /** How many records the list had when it ended, told by where the page of `count` records stood that ended it; undefined where the place tells nothing. */
   lengthAtEnd(state: S, count: number): number | undefined;
-  /** What an error means for the pass in which it came; undefined: it ends the walk. */
+  /** The meaning of an error for its pass; undefined: it ends the walk. */
   meaningOf(error: MusterError, state: S): ErrorMeaning<S> | undefined;
 }

@@ -6,7 +6,7 @@ export const MAX_REQUESTS_WITHOUT_TOTAL = 100_000;
 /** Pages in a row that bring no new record, of a list whose pages name each other: a filter may leave many of them empty. */
 export const MAX_BARREN_PAGES = 1_000;
 
-/** The same for lists that are asked for by position: their pages are empty at the end alone, and repeat where much joins in front of them. */
+/** Most pages in a row without a new record in lists that are asked for by position: their pages are empty only at the end, and repeat where many records join before them. */
 export const MAX_BARREN_POSITIONS = 50;
 
 /**
@@ -20,7 +20,7 @@ export function maxRequests(total: number | undefined, step: number): number {
 export function passLimitExceeded(resource: string, requests: number, what: string): MusterError {
   return new MusterError(
     'walk_limit_exceeded',
-    `The list ${resource} did not end after ${requests} requests: ${what}. The walk starts anew with the next run; ` +
+    `The list ${resource} did not end after ${requests} requests: ${what}. The walk starts again with the next run; ` +
       'if this repeats, check the pager of this list in the catalogue.',
     { details: { resource, requests } },
   );

@@ -39,7 +39,7 @@ export interface RejectedRecord extends TextSlice {
   readonly reason: RejectionReason;
 }
 
-/** A response that should be a page. */
+/** Bytes received, which should be a page. */
 export interface PageResponse {
   readonly bytes: Buffer;
   /** Names in lower case. */
@@ -48,9 +48,9 @@ export interface PageResponse {
   readonly url: string;
   /** Status 204: there is no body, and so no record. */
   readonly isNoContent?: boolean | undefined;
-  /** Where its records stand, and in them the members that are read for their ids, where that was found out before. */
+  /** The places of its records, and in them of the members that may be their ids, where an earlier scan has found them. */
   readonly scanned?: ScannedText | undefined;
-  /** Called with what its records take in the heap. */
+  /** Is told what its records take in the heap. */
   readonly fit?: FitMade | undefined;
 }
 
@@ -64,22 +64,22 @@ export interface PageFormat {
   readonly ignoreTotals: boolean;
 }
 
-/** A page with every record read. */
+/** A page whose records have been found, with their keys. */
 export interface ReadPage extends Envelope {
   readonly count: number;
-  /** What the response's records stand in, without a byte order mark. */
+  /** The body in which the records are places, without a byte order mark. */
   readonly bytes: Buffer;
   readonly array: ScannedArray;
   readonly records: readonly ReceivedRecord[];
   readonly rejected: readonly RejectedRecord[];
-  /** Keys of all records: the id; of rejected ones `#` and a hash of the text, which no id looks like. */
+  /** The keys of all records: their ids; for rejected ones `#` and a hash of the text, which no id looks like. */
   readonly ids: readonly string[];
   readonly keys: KeyHashes;
   /** The candidate taken for the id; absent when no record of the page carries a candidate. */
   readonly idField?: string;
 }
 
-/** Bytes of an id: a row of a PostgreSQL index holds 2,700, and environment and company_id stand beside the id. */
+/** Most bytes of an id: a row of a PostgreSQL index holds 2,700, environment and company_id included. */
 const MAX_ID_BYTES = 2_000;
 /** Bytes around the records that are parsed at once. */
 const MOST_AROUND = 4 * 1024 * 1024;
@@ -164,7 +164,7 @@ function tooMuchAround(resource: string, length: number): MusterError {
   );
 }
 
-/** Gives the id of the record at this index, and where its text ends; undefined where no record is that can be kept. */
+/** Gives the id of the record at this index, and where its text ends; undefined where there is no record that can be kept. */
 export type ReadAt = (index: number) => { readonly id: string; readonly end: number } | undefined;
 
 /** Reads single records of a page. */
@@ -184,7 +184,7 @@ export function withoutMark(response: Buffer): Buffer {
   return response[0] === 0xef && response[1] === 0xbb && response[2] === 0xbf ? response.subarray(3) : response;
 }
 
-/** What stands around the records: the answer with an empty array in their place. */
+/** The text around the records: the response with an empty array in their place. */
 export function around(bytes: Buffer, { start, end }: Span): Buffer {
   return Buffer.concat([bytes.subarray(0, start), EMPTY_ARRAY, bytes.subarray(end)]);
 }
@@ -215,7 +215,7 @@ function* scanned(
   return nothingIn(bytes, noRecords);
 }
 
-/** An answer without an array of records. */
+/** A response without an array of records. */
 function nothingIn({ length }: Buffer, noRecords: NoRecords) {
   return { array: { start: length, end: length, records: [] }, isSuspicious: false, noRecords };
 }
@@ -237,7 +237,7 @@ function idOf(bytes: Buffer, { start }: Span, id: string | undefined): string | 
   return isUsableId(id) ? id : { reason: 'unusable_id' };
 }
 
-/** The values of these candidates that a record has. Of a text that is no record nothing is known. */
+/** The values of these candidates that a record has; none of a text that is no record. */
 export function idValues({ source, start, end }: TextSlice, candidates: readonly string[]): Map<string, string> {
   const bytes = source.subarray(0, end);
   const record = source[start] === OPEN_BRACE ? recordScanner(bytes, [], membersRead(candidates))(start) : undefined;

@@ -2,7 +2,7 @@ import type { MusterError } from '../core/errors.js';
 import { refusalTexts } from '../core/refusal-texts.js';
 
 /**
- * Whether the list refused a request with one of these statuses, in JSON, with a sentence or without a body. A page of HTML is somebody else's, and says
+ * Whether the list refused a request with one of these statuses, in JSON, with a sentence or without a body. A page of HTML is that of another server, and says
  * nothing of what was asked.
  */
 export function isRefusedWith({ code, details }: MusterError, statuses: ReadonlySet<number>): boolean {
@@ -10,7 +10,7 @@ export function isRefusedWith({ code, details }: MusterError, statuses: Readonly
   return code === 'service_refused' && isOfTheApi && statuses.has(Number(details['status']));
 }
 
-/** Statuses that services answer to a position behind the end of a list. */
+/** Statuses that services answer to a position after the end of a list. */
 const NOTHING_BEHIND = new Set([400, 404, 416]);
 
 /** Phrases in which words of a limit speak of the end of the list. */
@@ -49,13 +49,13 @@ const SAYS_NOTHING =
  */
 export type RefusalReason = 'end' | 'limit' | 'unclear';
 
-/** A refusal of a page that may stand behind the end of a list. */
+/** A refusal of a page that may come after the end of a list. */
 export interface RefusedPage {
   readonly status: number;
   readonly reason: RefusalReason;
 }
 
-/** The refusal by which a service says in its own words, and no gateway for it, that there is no such page; undefined for other errors. */
+/** The refusal where the service itself, and no gateway for it, says that there is no such page; undefined for other errors. */
 export function refusedPage(error: MusterError): RefusedPage | undefined {
   const status = Number(error.details['status']);
   if (error.code !== 'service_refused' || error.details['own_words'] !== true || !NOTHING_BEHIND.has(status)) return undefined;

@@ -32,7 +32,7 @@ export function pagerFor(list: ListShape & { readonly pager: PagerSpec }): Pager
   return new Pager(list, spec);
 }
 
-/** What is known of a style by its name, which may be anything. */
+/** The style of a name, which may be anything. */
 export function styleNamed(name: unknown): (typeof PAGER_STYLES)[Style] | undefined {
   return typeof name === 'string' && Object.hasOwn(PAGER_STYLES, name) ? PAGER_STYLES[name as Style] : undefined;
 }

@@ -40,7 +40,7 @@ const MORE_NAMES = new Set(
 const LAST_NAMES = new Set(['last', 'islast', 'lastpage', 'islastpage']);
 const PAGE_NAMES = new Set(['page', 'pagenumber', 'pageno', 'pageindex', 'currentpage', 'current', 'number']);
 const PAGES_NAMES = new Set(['pages', 'totalpages', 'pagecount', 'pagestotal', 'numpages', 'lastpage']);
-/** What a `next` that is an object leads by. */
+/** Members by which a `next` that is an object leads on. */
 const LEADS_BY = new Set(['href', 'url', 'uri', 'link', 'cursor', 'token', 'after', 'page', 'number', 'offset', 'skip', 'start']);
 const YES = /^(true|yes|y|1)$/i;
 const ADDRESS = /^([a-z][a-z\d+.-]*:)?\/|^\?/i;
@@ -83,9 +83,9 @@ export function isNameOfMore(name: string): boolean {
   return MORE_NAMES.has(plainName(name));
 }
 
-/** Where a page stands in its pass. */
+/** The place of a page in its pass. */
 export interface Here {
-  /** What led to the page; null for the first one. */
+  /** The token or link that led to the page; null for the first one. */
   readonly token?: string | number | null;
   /** The number of the page, or how many came before it. */
   readonly page: number;
@@ -95,7 +95,7 @@ export interface Here {
   readonly first?: number | undefined;
 }
 
-/** The first of the signs that says that more follows behind the page. */
+/** The first of the signs that says that more records follow the page. */
 export function moreBehind(signs: readonly Sign[] | undefined, here: Here): Sign | undefined {
   return signs?.find((sign) => saysMore(sign, here));
 }

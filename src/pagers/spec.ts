@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-// What the schemas of the paging styles have in common.
+// Parts that the schemas of the paging styles share.
 
 /** One message for each member, with "is missing" in front where nothing stands. */
 export function must(rule: string) {
@@ -9,7 +9,7 @@ export function must(rule: string) {
   };
 }
 
-/** Of a member whose own name ends in `Name`: by that the catalogue knows which parameters the pager sets. */
+/** The value of a member whose own name ends in `Name`, which tells the catalogue which parameters the pager sets. */
 export const PARAMETER_NAME = z
   .string(must('the name of a parameter'))
   .regex(/^[^\s&=#?]{1,64}$/, must('the name of a parameter, without spaces and none of & = # ?'));

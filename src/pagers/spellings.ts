@@ -22,7 +22,7 @@ export type SaidNext =
 
 const ABSENT = { kind: 'absent' } as const;
 const DIGITS = /^\d{1,15}$/;
-/** Texts by which a service says that it tells nothing. */
+/** Texts that services write where they tell nothing. */
 const NOTHING_TOLD = /^(|null|none|nil|undefined|-1)$/i;
 /** `items 0-2/7` (RFC 9110, 14.4): the unit may be left out, the range may be `*`, and so may the length. */
 const CONTENT_RANGE = /^(?:[\w-]+[ =])? *(?:\d+ *- *\d+|\*) *\/ *(\d{1,15}|\*)$/;
@@ -59,11 +59,11 @@ export function flagOf(value: unknown): Said<boolean> {
   return typeof value === 'string' && NOTHING_TOLD.test(text) && text !== '-1' ? ABSENT : unclear(value);
 }
 
-/** Members by which an object holds a link, and those by which it holds a token, as `plainName` has them. */
+/** Names of members that hold a link, and of members that hold a token, as `plainName` has them. */
 export const LINK_MEMBERS: ReadonlySet<string> = new Set(['href', 'url', 'uri', 'link']);
 export const TOKEN_MEMBERS: ReadonlySet<string> = new Set(['token', 'cursor', 'after', 'value', 'continuationtoken']);
 
-/** The value that leads to the next page. `leadsBy`: the members by which an object does. */
+/** The value that leads to the next page. `leadsBy`: names of the members that hold it in an object. */
 export function nextOf(value: unknown, leadsBy: ReadonlySet<string>): SaidNext {
   if (value === undefined) return { kind: 'silent' };
   const plain = plainNone(value);

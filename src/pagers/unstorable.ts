@@ -2,12 +2,12 @@
 export type UnstorableReason = 'nul' | 'lone_surrogate' | 'number_out_of_range';
 
 /**
- * numeric holds 131,072 digits before the point and 16,383 behind it: exponents of five digits and numbers of more than 6,000 characters
+ * numeric holds 131,072 digits before the point and 16,383 after it: exponents of five digits and numbers of more than 6,000 characters
  * are refused, which no real number has. Also matches inside strings.
  */
 const LARGE_NUMBER = /[0-9][eE][+-]?0*[1-9][0-9]{4}|[0-9.]{6001}/;
 
-/** PostgreSQL writes numbers out: 1e999 as a thousand digits. What a record's exponents may add to its text, so that it can be read again. */
+/** Most digits that a record's exponents may add to its text, so that it can be read again: PostgreSQL writes 1e999 as a thousand digits. */
 const MOST_DIGITS = 1_000_000;
 const EXPONENT = /[0-9][eE][+-]?0*([0-9]{2,4})/g;
 

@@ -78,7 +78,7 @@ describe('a page-number pager', () => {
     expect(() => play(exchanges)).toThrow(expect.objectContaining({ code: 'contradicting_envelope' }));
   });
 
-  test('may begin at 0, and stand in the body', () => {
+  test('may begin at 0, and be in the body', () => {
     const pager = new PageNumberPager({ resource: 'contracts', envelope: '' }, { ...SPEC, in: 'body', first: 0 });
     expect(pager.request(pager.first())).toEqual({ body: { page: 0, pageSize: 3 } });
   });

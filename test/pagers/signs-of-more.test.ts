@@ -52,7 +52,7 @@ describe('around the records, more is promised by', () => {
     expect(more(rest, headers)).toBe(member);
   });
 
-  test('whatever stands in the envelope', () => {
+  test('in the envelope', () => {
     expect(more({ result: { list: { more: true } } })).toBeUndefined();
     expect(more({ result: { list: { more: true } } }, {}, ['result', 'list'])).toBe('result.list.more');
   });
@@ -135,7 +135,7 @@ describe('success is denied by', () => {
     expect(denial(rest)).toBeUndefined();
   });
 
-  test('what stands in the envelope, and by no text that may speak of people', () => {
+  test('in the envelope, and by no text that may be about people', () => {
     expect(denial({ result: { success: false } }, ['result'])).toBe('result.success');
     const errors = ['Anna Berger is locked'];
     expect(denialOfSuccess(membersAround({ errors }, []), () => false)).toEqual({ member: 'errors', value: '…', kind: 'flag' });

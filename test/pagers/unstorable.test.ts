@@ -7,7 +7,7 @@ test('a number out of range is told from the same digits in a text, however many
   expect(unstorableReason(`{"id":"1","a":5e12345,"b":"${escapes}"}`)).toBe('number_out_of_range');
 });
 
-test('numbers of which PostgreSQL would make more than a million digits are out of range together', () => {
+test('numbers that PostgreSQL would write with more than a million digits are out of range together', () => {
   const numbers = (count: number, number: string) => `{"id":"1","a":[${Array.from({ length: count }, () => number).join(',')}]}`;
   expect(unstorableReason(numbers(900, '1e999'))).toBeUndefined();
   expect(unstorableReason(numbers(1_100, '1e999'))).toBe('number_out_of_range');
