@@ -1,5 +1,6 @@
 import type { Clock } from '../core/clock.js';
 import type { Environment } from '../core/company.js';
+import { limitDutyCycle } from '../core/duty-cycle.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction, type Transaction } from '../db/connection/transaction.js';
 import * as log from '../db/tables/schema-columns.js';
@@ -15,28 +16,26 @@ interface SchemaDependencies {
   readonly logger: Logger;
 }
 
-/** A sweep stops after this time, once its current piece of the feed is done. */
+/** The longest that one call counts, apart from the piece of the feed that it has begun. */
 const LOOK_MS = 1_000;
-/** A sweep rests this many times as long as it took: a first mirror needs the machine more, and its first records have shown most keys. */
-const REST = 12;
+/** A first mirror has better use for the machine, and its first records have shown most keys. */
+const SHARE = 1 / 12;
 
 /**
- * Each call counts what is new in the feed, gives columns to keys of which enough is known, records events, and extends the views. A kill
- * at any point loses nothing: counts and position are written together, and each view is compared with the log every time.
+ * Each call counts the keys in new records of the feed, gives columns to the keys of which enough is known, notifies of new columns, and extends the views. A sweep
+ * that is killed anywhere loses nothing: counts are written together with the place in the feed, and a view is compared with the log each time.
  */
 export function schemaSweep({ db, clock, logger }: SchemaDependencies): () => Promise<void> {
-  let restsUntil = -Infinity;
-  return async () => {
+  const sweep = async () => {
     const startedAt = clock.monotonic();
-    if (startedAt < restsUntil) return;
     if (await log.hasNews(db)) {
       const resource = await log.findAskedRebuild(db.prisma);
       if (resource !== undefined) await rebuildLog(db, resource);
       while ((await learnPiece(db)) && clock.monotonic() - startedAt < LOOK_MS);
-      restsUntil = clock.monotonic() + REST * (clock.monotonic() - startedAt);
     }
     await extendViews(db, logger);
   };
+  return limitDutyCycle(clock, sweep, SHARE);
 }
 
 /** Counts the next piece of the feed. Returns whether there was one; false while another process has the log. */
