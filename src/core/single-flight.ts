@@ -1,14 +1,14 @@
 import type { Clock } from './clock.js';
 
 /**
- * Work that many ask for at once is done once: whoever asks while it is under way, or until `keepMs` after its end, gets the same answer.
- * A failure is told to whoever waited for it, and is not kept.
+ * Work that many ask for at once is done once: calls while it is under way, and until `keepMs` after its end, get the same result.
+ * A failure rejects the calls that wait for it, and is not kept.
  */
 export function singleFlight<T>(
   work: () => Promise<T>,
   { clock, keepMs }: { readonly clock: Pick<Clock, 'monotonic'>; readonly keepMs: number },
 ): () => Promise<T> {
-  let answer: Promise<T> | undefined;
+  let result: Promise<T> | undefined;
   let freshUntil = Infinity;
 
   async function keep(asked: Promise<T>): Promise<void> {
@@ -16,15 +16,15 @@ export function singleFlight<T>(
       await asked;
       freshUntil = clock.monotonic() + keepMs;
     } catch {
-      answer = undefined;
+      result = undefined;
     }
   }
 
   return () => {
-    if (answer && clock.monotonic() < freshUntil) return answer;
+    if (result && clock.monotonic() < freshUntil) return result;
     freshUntil = Infinity;
-    answer = work();
-    void keep(answer);
-    return answer;
+    result = work();
+    void keep(result);
+    return result;
   };
 }

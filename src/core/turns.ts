@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 
 /**
- * Work that may be long is cut into portions, and between two of them whoever waits has a turn: sockets, timers, the claims of other runs. How much a portion
+ * Work that may be long is cut into portions, and between two of them others have a turn: sockets, timers, the claims of other runs. How much a portion
  * holds is counted and not timed, so that it is the same on every machine; docs/decisions/0044-no-answer-stops-the-others.md says what bounds the rest.
  */
 

@@ -90,7 +90,7 @@ test('the changes since an export bring what was loaded up to date, each record 
   expect(loaded.get('e1')).toEqual({ id: 'e1', value: 101.1 });
 });
 
-test('rows, lists and place in the feed are of one instant, whatever is written meanwhile', async () => {
+test('rows, lists and place in the feed are of one instant, whatever is written during the export', async () => {
   const { db } = database;
   const company = await onboard(db, 'production');
   await openWalk(db, company);

@@ -15,20 +15,20 @@ import { type Column, type ExportRequest, findSource, type Source } from './sour
 import { describeType, storedTypes } from './stored-types.js';
 import { csv, type Encoding, ndjson } from './text-lines.js';
 
-/** What is said of an export in the file beside it. */
+/** The description of an export, in a file next to it. */
 export interface Manifest {
-  /** What the file is called in its folder; absent for standard output. */
+  /** The file's name in its folder; absent for standard output. */
   readonly file?: string;
   readonly resource: string;
   readonly format: ExportFormat;
-  /** Whether the rows are the records as sent, and not those of the typed view. */
+  /** Whether the rows are the records as sent, instead of rows of the typed view. */
   readonly raw: boolean;
   readonly rows: number;
-  /** Of the very bytes of the file, in hex. */
+  /** The hash of the file's bytes, in hex. */
   readonly sha256: string;
   /** In the order of the file; `stored_as` is the type in a Parquet file. */
   readonly columns: readonly { readonly name: string; readonly type: Column['kind']; readonly stored_as?: string }[];
-  /** What was proved of the lists of all companies that were asked for, when the rows were as they are in the file. */
+  /** The proofs of the lists of all companies in the request, in the snapshot of the rows. */
   readonly lists: readonly {
     readonly environment: string;
     readonly company_id: string;
@@ -37,12 +37,12 @@ export interface Manifest {
     readonly is_late: boolean;
     readonly proof: string | null;
     readonly records: number;
-    /** The newest one, unless there is none yet. Its `feed.through` is no greater than `seq`: all that it counts is in the file, or was replaced. */
+    /** The newest certificate, unless there is none yet. Its `feed.through` is no greater than `seq`: all that it counts is in the file, or was replaced. */
     readonly certificates: readonly string[];
   }[];
-  /** The last number of the feed then: later changes have greater ones. */
+  /** The last number of the feed in the snapshot: later changes have greater ones. */
   readonly seq: number;
-  /** With --since: the number behind which the changes begin. */
+  /** With --since: the number after which the changes begin. */
   readonly since?: number;
 }
 
@@ -69,8 +69,8 @@ export interface ExportOptions {
 
 /**
  * Exports a resource as it is at one instant: rows, proofs and place in the feed are of one snapshot. Throws `unknown_resource`, `changes_expired`
- * where the feed keeps no longer what changed behind `since`, `invalid_request` for a `since` that it never reached, `lists_unproved` where proofs are
- * required and lacking, and `stopping` when it was called off. Then the destination is as it was before.
+ * where the feed no longer keeps all changes after `since`, `invalid_request` for a `since` that it never reached, `lists_unproved` where proofs are
+ * required and lacking, and `stopping` when it was called off. After an error the destination is as it was before.
  */
 export async function exportResource(options: ExportOptions): Promise<Manifest> {
   const { db, request, format, destination, sign, requiresProofs = false, onProgress, signal } = options;
@@ -127,7 +127,7 @@ export async function exportResource(options: ExportOptions): Promise<Manifest> 
   }
 }
 
-/** So that the place in the feed covers what was committed. A standby, or a role that only reads, has it as the last worker left it. */
+/** Numbers new changes, so that the place in the feed covers every committed row. A standby, or a role that only reads, takes the place that the last worker left. */
 async function numberChanges(db: Database): Promise<void> {
   await stampChanges(db).catch((error: unknown) => {
     const state = sqlState(error);
@@ -144,11 +144,11 @@ async function requireKept(client: pg.ClientBase, { since }: ExportRequest): Pro
       `The feed ends at ${span.newest}, before --since ${since}: is that number of another database? Export the resource without --since.`,
     );
   }
-  // Not even for 0, which a reader of the feed may begin at: what is loaded would lack the records that did not change since.
+  // True of 0, too, at which a reader of the feed may begin: a load from it would lack the records that did not change since.
   if (BigInt(since) + 1n < BigInt(span.oldest)) {
     throw new MusterError(
       'changes_expired',
-      `Changes behind --since ${since} are no longer kept (CHANGE_RETENTION_DAYS). Export the resource without --since, load it in place of what ` +
+      `Changes after --since ${since} are no longer kept (CHANGE_RETENTION_DAYS). Export the resource without --since, load it in place of what ` +
         'you have, then go on with the seq of its manifest.',
     );
   }

@@ -9,13 +9,13 @@ export interface ExportSettings {
   /** The folder as `exportFolder` gives it. */
   readonly to: string;
   readonly format: ExportFormat;
-  /** Undefined: those of the catalogue. */
+  /** Undefined: all resources of the catalogue. */
   readonly resources?: readonly string[];
   /** Whether an export fails where a list was never proved, or is late. */
   readonly requiresProofs?: boolean;
 }
 
-/** None without settings. */
+/** The resources that nights export; none without settings. */
 export function exportedResources(
   settings: ExportSettings | undefined,
   { endpoints }: Pick<Catalogue, 'endpoints'>,

@@ -63,7 +63,7 @@ async function* groupsOf(
   if (group[0]!.length > 0) yield group;
 }
 
-/** In what PostgreSQL is asked to send each value, so that little is left to do with it here. */
+/** The expression by which PostgreSQL sends each value, so that little is left to do with it here. */
 function selected({ name }: Column, type: StoredType): string {
   const value = `r.${pg.escapeIdentifier(name)}`;
   switch (type.kind) {
@@ -85,7 +85,7 @@ function selected({ name }: Column, type: StoredType): string {
   }
 }
 
-/** What stands for a value in the writer, of the bytes that `selected` made PostgreSQL send. */
+/** Reads the writer's form of a value from the bytes that PostgreSQL sends for `selected`. */
 function readerOf(type: StoredType): (bytes: Buffer) => Value {
   switch (type.kind) {
     case 'text':
@@ -139,7 +139,7 @@ function element(name: string, type: StoredType): SchemaElement {
   }
 }
 
-/** What was written since the last call. The memory is used again. */
+/** The bytes that were written since the last call. Their memory is used again. */
 function takeBytes(writer: ByteWriter): Uint8Array {
   const bytes = writer.getBytes();
   writer.index = 0;

@@ -1,7 +1,7 @@
 import { MusterError } from '../../core/errors.js';
 import type { ListProof } from '../../db/tables/list-proofs.js';
 
-/** Lists that are named; how many more there are is said. */
+/** Most lists that a message names; it counts the others. */
 const MOST_NAMED = 20;
 
 /** Throws `lists_unproved`, which names them, where any of the lists was never proved complete, or is late. A list that its company does not have needs no proof. */

@@ -3,8 +3,8 @@ import { MusterError } from '../../core/errors.js';
 import { withDatabaseErrors } from '../../db/connection/sql-state.js';
 
 /**
- * The time limits are for statements that nobody waits for. A COPY may take hours, and while a destination is slow the server waits for us
- * inside of it; both are wanted here. By SET LOCAL, as all else would be left behind in the connection of a pooler.
+ * A COPY may take hours, and while a destination is slow the server waits for it, so no time limit applies. SET LOCAL, since any other setting would stay
+ * in the connection of a pooler.
  */
 const BEGIN = 'BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; SET LOCAL jit = off';
 
@@ -18,7 +18,7 @@ export async function inSnapshot<T>(
   signal?: AbortSignal,
 ): Promise<T> {
   const client = await withDatabaseErrors(pool.connect());
-  // Ends what is under way, too. The pool gives out clients, and hides that they can be ended.
+  // Ends the statement under way, too. The pool's type hides that clients have `end`.
   const end = () => void (client as unknown as pg.Client).end().catch(() => {});
   signal?.addEventListener('abort', end, { once: true });
   let isDone = false;

@@ -11,11 +11,11 @@ export interface ExportRequest {
   readonly companyId?: string | undefined;
   /** The records as sent, instead of the typed view. */
   readonly isRaw?: boolean | undefined;
-  /** A number of the feed, in decimal: only the records that changed behind it. */
+  /** A number of the feed, in decimal: only records that changed after it. */
   readonly since?: string | undefined;
 }
 
-/** How a column's values are read and written. What is none of the others is text. */
+/** How a column's values are read and written. Any other type is text. */
 type Kind = 'text' | 'boolean' | 'numeric' | 'date' | 'timestamptz' | 'jsonb' | 'bigint' | 'double';
 
 export interface Column {
@@ -23,7 +23,7 @@ export interface Column {
   readonly kind: Kind;
 }
 
-/** What is exported: the columns in their order, and what stands behind FROM. */
+/** The columns of an export in their order, and the text that follows FROM in its query. */
 export interface Source {
   readonly columns: readonly Column[];
   readonly from: string;
@@ -47,7 +47,7 @@ const KIND_OF_TYPE: Readonly<Record<string, Kind>> = {
 const KEY = ['environment', 'company_id', 'id'];
 const RAW = new Set([...KEY, 'data', ...SHOWN_COLUMNS]);
 
-/** Finds what is asked for in the database. Throws `unknown_resource` where it has none of that name. */
+/** Finds the columns and rows of a request in the database. Throws `unknown_resource` where it has none of that name. */
 export async function findSource(client: pg.ClientBase, request: ExportRequest): Promise<Source> {
   const { resource, isRaw = false, since } = request;
   const table = `mirror.${pg.escapeIdentifier(resource)}`;
@@ -67,8 +67,8 @@ export async function findSource(client: pg.ClientBase, request: ExportRequest):
 }
 
 /**
- * Each record that changed behind `since` once, as it is in this snapshot: what a loader merges. A record that is gone has its key alone. What
- * changed after the last number of the feed shows in the row already, and comes again with the next export.
+ * Each record that changed after `since` once, as it is in this snapshot, for a loader to merge. A record that is gone has its key alone. A change
+ * after the last number of the feed shows in the row already, and comes again with the next export.
  */
 function changesSource(relation: string, found: readonly Column[], request: ExportRequest & { readonly since: string }): Source {
   const [op, seq] = request.isRaw ? ['op', 'seq'] : ['_op', '_seq'];

@@ -10,15 +10,15 @@ export type StoredType =
 const BEYOND_PARQUET = '294247-01-01 00:00:00+00';
 
 /**
- * Decides by the values, in the snapshot that they are read from: numbers are decimals where each fits with every digit, of 18 digits or
- * else of 38. Zeros at the end are kept where they fit, too: a price is 490.50. Of a column with a number that does not fit, or with a NaN or an
- * infinity, which Parquet has none of, all values are text.
+ * Decides by the values, in the snapshot that the export reads: numbers are decimals where each fits with every digit, of 18 digits or
+ * else of 38. Zeros at the end are kept where they fit, too: a price is 490.50. A column is text where a number does not fit, or is a NaN or an
+ * infinity, which Parquet lacks.
  */
 export async function storedTypes(client: pg.ClientBase, { columns, from }: Source): Promise<StoredType[]> {
   const looked = columns.filter(({ kind }) => kind in LOOKS);
   if (looked.length === 0) return columns.map(({ kind }) => typeWithoutLook(kind));
   const looks = looked.flatMap(({ name, kind }) => LOOKS[kind as keyof typeof LOOKS](`r.${pg.escapeIdentifier(name)}`));
-  // One array: the columns of a row are fewer at most than the looks at those of a view.
+  // One array: a view may need more looks than a row can have columns.
   const { rows } = await client.query<{ seen: (string | null)[] }>(
     `SELECT ARRAY[${looks.join(', ')}]::text[] AS seen FROM ${from}`,
   );
@@ -29,7 +29,7 @@ export async function storedTypes(client: pg.ClientBase, { columns, from }: Sour
 
 const LOOKS_EACH = 3;
 
-/** As many values each, that `decide` understands. */
+/** LOOKS_EACH expressions for a column of each kind, whose values `decide` understands. */
 const LOOKS = {
   numeric: (value: string) => [`max(abs(${value}))`, `max(scale(${value}))`, `max(min_scale(${value}))`],
   date: (value: string) => [`bool_and(isfinite(${value}))`, 'NULL', 'NULL'],
@@ -37,7 +37,7 @@ const LOOKS = {
 };
 
 function decide({ kind }: Column, [first = null, ...scales]: readonly (string | null)[]): StoredType {
-  // Where there is no value, each type is as good.
+  // A column without values may have any type.
   if (kind !== 'numeric') return first === 'false' ? { kind: 'text' } : typeWithoutLook(kind);
   if (first !== null && !/^\d/.test(first)) return { kind: 'text' };
   const before = (first ?? '').replace(/\..*$/, '').replace(/^0+/, '').length;
@@ -52,7 +52,7 @@ function typeWithoutLook(kind: Column['kind']): StoredType {
   return { kind: kind === 'jsonb' || kind === 'numeric' ? 'text' : kind };
 }
 
-/** As the manifest says it. */
+/** The type's name in the manifest. */
 export function describeType(type: StoredType): string {
   if (type.kind === 'decimal') return `DECIMAL(${type.precision},${type.scale})`;
   return { text: 'STRING', boolean: 'BOOLEAN', date: 'DATE', timestamptz: 'TIMESTAMP', bigint: 'INT64', double: 'DOUBLE' }[

@@ -3,7 +3,7 @@ import pg from 'pg';
 import type { BinaryRow } from '../../db/statements/binary-rows.js';
 import type { Column, Source } from './source.js';
 
-/** A file format: the query whose rows it takes, and what it makes of them. The bytes are good until the next are asked for. */
+/** A file format: the query whose rows it takes, and how it encodes them. Bytes are valid until the next ones are asked for. */
 export interface Encoding {
   readonly query: string;
   encode(rows: AsyncIterable<BinaryRow>): AsyncGenerator<Uint8Array, void, undefined>;
@@ -21,7 +21,7 @@ export function ndjson({ columns, from }: Source): Encoding {
   };
 }
 
-/** Never a quote, a comma or a line's end in these. */
+/** Kinds whose texts never hold a quote, a comma or the end of a line. */
 const UNQUOTED = new Set(['boolean', 'numeric', 'date', 'timestamptz', 'bigint', 'double']);
 
 /**
@@ -42,7 +42,7 @@ function cellOf({ name, kind }: Column): string {
   return UNQUOTED.has(kind) ? text : `'"' || replace(${text}, '"', '""') || '"'`;
 }
 
-/** One line a row, which has one column, gathered into large pieces. */
+/** Gathers the rows, which have one column, into large pieces, one line for each. */
 async function* lines(rows: AsyncIterable<BinaryRow>, head: string, end: string): AsyncGenerator<Uint8Array, void, undefined> {
   const ending = Buffer.from(end);
   let chunk = Buffer.allocUnsafeSlow(CHUNK_BYTES);
