@@ -1,4 +1,5 @@
 import type { FieldNames } from '../pagers/fields.js';
+import type { PageInput } from '../pagers/pager.js';
 import type { PagerSpec } from '../pagers/registry.js';
 import type { Privacy } from '../privacy/rules.js';
 
@@ -44,4 +45,15 @@ export interface Endpoint {
 export interface Catalogue {
   readonly endpoints: readonly Endpoint[];
   get(resource: string): Endpoint | undefined;
+}
+
+/** The request for a page of a company's list; of a child list, for one parent. */
+export function pageRequest(endpoint: Endpoint, companyId: string, { query, body, link }: PageInput, parent = '') {
+  return {
+    method: endpoint.method,
+    path: endpoint.path.replace('{company_id}', companyId).replace('{id}', () => encodeURIComponent(parent)),
+    query: link === undefined ? { ...endpoint.query, ...query } : query,
+    body: (endpoint.body || body) && { ...endpoint.body, ...body },
+    link,
+  };
 }

@@ -13,14 +13,14 @@ const isKeptByNode: (memory: ArrayBuffer) => boolean =
 
 /**
  * Gives the memory of buffers back at once. From then on the buffers are empty, and so is every other view of their memory. The garbage
- * collector counts objects rather than the memory behind them: read responses would pile up, and new memory for each costs more than
- * receiving it (decision 0012). A buffer that shares its memory with others, as small ones do, is left alone.
+ * collector counts objects rather than their memory: read responses would pile up, and new memory for each costs more than
+ * receiving it (docs/internals/memory.md). A buffer that shares its memory with others, as small ones do, is left alone.
  */
 export function freeBuffers(views: readonly (Buffer | Uint32Array)[]): void {
   freeMemory(views.filter(({ buffer, byteLength }) => byteLength === buffer.byteLength).map(({ buffer }) => buffer));
 }
 
-/** Gives memory back that the caller knows to be nobody else's, however little of it a buffer shows. Node's pool stays. */
+/** Gives memory back that only the caller uses, however little of it a buffer shows. Node's pool stays. */
 export function freeMemory(memory: readonly ArrayBufferLike[]): void {
   const freed = new Set(
     memory.filter((each): each is ArrayBuffer => each instanceof ArrayBuffer && each.byteLength > 0 && !isKeptByNode(each)),

@@ -18,7 +18,7 @@ const UNDONE: ReadonlyMap<string, Undo> = new Map([
   ['br', undoBrotli],
   ['deflate', (body, limit) => (beginsZlib(body) ? undoZlib : undoDeflate)(body, limit)],
 ]);
-/** Codings that the oldest supported Node cannot undo: those of the IANA registry, and others in use. */
+/** Codings that the oldest supported Node cannot undo: the others of the IANA registry, and some that are in use. */
 const NOT_UNDONE =
   /^(x-)?(zstd|compress|dcb|dcz|exi|aes128gcm|pack200-gzip|lzma|xz|lz4|bzip2|bz2|snappy|sdch|zip|lzw|brotli|zlib)$/;
 /** No server applies more than two codings in a row; each one costs a body's memory and time. */
@@ -36,9 +36,9 @@ export interface DecodeOptions {
 }
 
 /**
- * The body with its codings undone, the one applied last first, of at most `maxBytes` bytes: what is counted is what fills the memory, for a
- * small body can become any size. Servers also write other things than codings into the header, such as a charset; those change nothing.
- * Done here and not by undici, whose decompressing interceptor is experimental and leaves error answers encoded.
+ * The body with its codings undone, the one applied last first, of at most `maxBytes` decoded bytes, since a
+ * small body can become any size. Servers also write other things than codings into the header, such as a charset; they change nothing.
+ * undici's decompressing interceptor is not used: it is experimental and leaves error responses encoded.
  * Throws ServiceError `malformed_response` and `response_too_large`, and MemoryShort.
  */
 export async function decodeBody(

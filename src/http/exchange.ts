@@ -12,7 +12,7 @@ export interface EncodedResponse {
   readonly body: Buffer;
 }
 
-/** To give them back one by one takes half as long again. */
+/** Parts that are given back together: one by one takes half as long again. */
 const PARTS_AT_ONCE = 4;
 
 /**
@@ -31,7 +31,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #head: Omit<EncodedResponse, 'body'> = { status: 0, headers: {} };
   /** The whole body, where its length was said. */
   #whole: Buffer | undefined;
-  /** What has come of it, but for what was copied there and given back. */
+  /** Parts of the body that have come, without those that were copied to `#whole` and given back. */
   readonly #parts: Buffer[] = [];
   #size = 0;
 
@@ -104,12 +104,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 }
 
-/** Bytes of a read from which on to give it back costs less than to leave it. */
+/** Giving back smaller reads costs more than leaving them to the garbage collector. */
 const WORTH_FREEING = 8_192;
 
 /**
- * What a socket reads is new memory for every 64 KB: left to the garbage collector, it takes a third of the time of receiving. Over
- * HTTP/1.1 every read has its own, but for small ones, which may share Node's pool; and in the next turn undici's parser has left it.
+ * A socket reads every 64 KB into new memory: left to the garbage collector, it takes a third of the time of receiving. Over
+ * HTTP/1.1 every read has its own, apart from small ones, which may share Node's pool; and in the next turn undici's parser has left it.
  */
 function freeLater(parts: readonly Buffer[]): void {
   const memory = parts.map(({ buffer }) => buffer).filter(({ byteLength }) => byteLength > WORTH_FREEING);

@@ -116,7 +116,7 @@ export class HttpClient {
       const response = await exchange.response;
       if (response.status === 407) this.#requirePassed(outgoing);
       const bytes = await decodeBody(response, { what: describeRequest(outgoing), maxBytes, memory });
-      memory?.settle(bytes.length);
+      memory?.settle(bytes);
       return { status: response.status, url: url.href, headers: response.headers, bytes };
     } catch (error) {
       signal?.throwIfAborted();

@@ -1,23 +1,25 @@
 import { totalmem } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
+import { freeBuffers } from '../core/free-buffers.js';
+import type { TextSlice } from '../core/text-slice.js';
 import { ServiceError } from './service-error.js';
 
 const MEGABYTE = 1024 * 1024;
 
 /**
- * What a page takes for each byte of its body: received in parts, or encoded, it stands in memory up to three times while it is put
- * together, and later on its way into the database, with what the driver makes of it.
+ * Bytes that a page takes for each byte of its body: received in parts, or encoded, it stands in memory up to three times while it is put
+ * together, and later on its way into the database, with the driver's copies.
  */
 const COPIES = 3;
-/** More than four lists of ordinary pages ever take, and less than anybody misses. */
+/** More than four lists of ordinary pages ever take, and little of a machine. */
 const MOST = 512 * MEGABYTE;
-/** What a worker takes beside answers. */
+/** The memory of a worker without its responses. */
 const REST = 128 * MEGABYTE;
 const LEAST = 16 * MEGABYTE;
 
-/** Not as much is left as the answer needs: it is to be asked for again, once there is. */
+/** Less memory is left than the response needs: the caller asks for it again, once there is enough. */
 export class MemoryShort extends Error {
-  /** `bytes` of its body, and of the heap for what was made of it: as far as either is known. */
+  /** Bytes of its body, and of the heap for its records, where they are known. */
   constructor(
     readonly bytes: number,
     readonly heap: number,
@@ -28,10 +30,10 @@ export class MemoryShort extends Error {
 }
 
 /**
- * The memory that one process has for answers under way, waiting, and being written. A page that a list takes next waits for its
- * share, in turn; one that is only guessed at is not asked for while there is none. Who waits for memory holds none: the pages of a list
- * get theirs in the list's order, its commits end by themselves, and an answer for which too little was reserved either gets more
- * at once, or is given up with what it had. So nobody waits in a circle, and the sum never exceeds the budget.
+ * The memory that one process has for responses: on their way, waiting, and being written (docs/internals/memory.md). The page that a list takes next waits
+ * for its share, in turn; a page that is only guessed at is not asked for while there is no memory. A list that waits for memory holds none: its pages
+ * get theirs in the list's order, its commits end by themselves, and a response for which too little was reserved either gets more
+ * at once, or is given up. Therefore lists never wait for each other in a circle, and the sum never exceeds the budget.
  */
 export class ResponseMemory {
   /** Bytes. */
@@ -48,12 +50,12 @@ export class ResponseMemory {
     return this.#used;
   }
 
-  /** Whether somebody waits: then nothing may be kept that could be finished. */
+  /** Whether a list waits for memory: then the others finish what they hold. */
   get isShort(): boolean {
     return this.#waiting.length > 0;
   }
 
-  /** Memory for an answer of so many bytes, and so much heap for what is made of it; it is there once `granted` has resolved. */
+  /** Reserves memory for a response of so many bytes, and heap for its records; the memory is there once `granted` has resolved. */
   reserve(bytes: number, heap = 0): Reservation {
     const reservation = new Reservation(this, this.#costOf(bytes, heap), Math.min(heap, this.budget));
     this.#waiting.push(reservation);
@@ -61,7 +63,7 @@ export class ResponseMemory {
     return reservation;
   }
 
-  /** The same at once, or not at all: for an answer that nobody waits for yet. */
+  /** Reserves it at once, or not at all: for a response that is only guessed at. */
   reserveIfFree(bytes: number, heap = 0): Reservation | undefined {
     return this.isShort || this.#used + this.#costOf(bytes, heap) > this.budget ? undefined : this.reserve(bytes, heap);
   }
@@ -72,19 +74,19 @@ export class ResponseMemory {
     if (to < from) this.#grant();
   }
 
-  /** Called by a reservation that is not waited for any more. */
+  /** Called by a reservation that was released while it waited. */
   leave(reservation: Reservation): void {
     const place = this.#waiting.indexOf(reservation);
     if (place >= 0) this.#waiting.splice(place, 1);
     this.#grant();
   }
 
-  /** What an answer of so many bytes takes; for one that is only expected, all there is at most. */
+  /** The share of a response of so many bytes. The size is only expected, so it takes the whole budget at most. */
   #costOf(bytes: number, heap: number): number {
     return Math.min(bytes * COPIES + heap, this.budget);
   }
 
-  /** In turn, so that a large answer gets its share, too. */
+  /** In turn, so that a large response gets its share, too. */
   #grant(): void {
     for (;;) {
       const next = this.#waiting[0];
@@ -96,30 +98,39 @@ export class ResponseMemory {
   }
 }
 
-/** The share of one answer. */
+/** The share of one response, and the owner of its body. */
 export class Reservation {
   readonly #memory: ResponseMemory;
   #share: number;
-  /** Bytes of the body, once it is there. */
-  #body = 0;
-  /** Bytes that stay reserved for what will be made of it. */
+  #body: Buffer | undefined;
+  /** Bytes that stay reserved for the response's records. */
   readonly #heap: number;
   #state: 'waiting' | 'granted' | 'released' = 'waiting';
   #granted: { readonly promise: Promise<void>; readonly resolve: () => void } | undefined;
 
-  /** ResponseMemory makes them. */
+  /** Only ResponseMemory makes reservations. */
   constructor(memory: ResponseMemory, share: number, heap: number) {
     this.#memory = memory;
     this.#share = share;
     this.#heap = heap;
   }
 
-  /** Bytes that are reserved, or waited for. */
+  /** Bytes that are reserved, or that it waits for. */
   get share(): number {
     return this.#share;
   }
 
-  /** Undefined where there is nothing to wait for. A reservation that is released resolves it, too. */
+  /** Bytes of the body; 0 before it is there. */
+  get bytes(): number {
+    return this.#body?.length ?? 0;
+  }
+
+  /** Whether a text stands in the body itself, and not in a copy of its own. */
+  holds({ source }: TextSlice): boolean {
+    return source.buffer === this.#body?.buffer;
+  }
+
+  /** Undefined where the memory is there. A release resolves it, too. */
   get granted(): Promise<void> | undefined {
     if (this.#state !== 'waiting') return undefined;
     if (!this.#granted) {
@@ -137,25 +148,38 @@ export class Reservation {
   }
 
   /**
-   * Sees that an answer of so many bytes fits. Throws ServiceError `response_too_large` where it never will, and MemoryShort where
-   * it does not while others have theirs.
+   * Takes what a response of so many bytes needs. Throws ServiceError `response_too_large` where that is more than the budget, and MemoryShort where
+   * it is more than the others leave.
    */
   fit(bytes: number): void {
     this.#fit(bytes, 0);
   }
 
-  /** Sees that what is made of the answer fits: so many bytes of heap, and of text that it grows by. Throws as `fit` does. */
+  /** Takes what the response's records need: bytes of heap, and bytes by which privacy rules lengthen the body. Throws as `fit` does. */
   fitMade(heap: number, growth: number): void {
-    this.#fit(this.#body + growth, heap);
+    this.#fit(this.bytes + growth, heap);
   }
 
-  /** The answer is there, and has so many bytes. */
-  settle(bytes: number): void {
-    this.#body = bytes;
-    if (this.#state === 'granted') this.#setShare(Math.min(bytes * COPIES + this.#heap, this.#share));
+  /** The response is there: the reservation owns the memory of its body, and keeps no more than it needs. */
+  settle(body: Buffer): void {
+    this.#body = body;
+    if (this.#state === 'granted') this.#setShare(Math.min(body.length * COPIES + this.#heap, this.#share));
   }
 
-  /** The memory is free again, or nobody waits for it any more. May be called twice. */
+  /** Another text takes the place of the body, whose memory is given back at once. */
+  rewrite(body: Buffer): void {
+    if (this.#body && this.#body !== body) freeBuffers([this.#body]);
+    this.#body = body;
+  }
+
+  /** Gives the memory of the body back at once, and ends the reservation. Nothing may look at the response or at its records any more. */
+  free(): void {
+    if (this.#body) freeBuffers([this.#body]);
+    this.#body = undefined;
+    this.release();
+  }
+
+  /** Ends the reservation, or the wait for it. The garbage collector takes the body, which something may still read. May be called twice. */
   release(): void {
     if (this.#state === 'released') return;
     const wasGranted = this.#state === 'granted';
@@ -185,7 +209,7 @@ export class Reservation {
 }
 
 /**
- * Bytes for answers where nobody has set them: at most the heap's limit, which says how much a person wants to give to the process, and
+ * Bytes for responses without ANSWER_MEMORY_MB: at most the heap's limit, which says how much a person wants to give to the process, and
  * half of what the machine or the container has beside the rest of a worker.
  */
 export function defaultBudget(

@@ -130,9 +130,14 @@ async function fetchPage(
   const { response, request } = await probing.fetch(address, input, () => 'a page of the rehearsal', { isSecret });
   const { bytes, headers, url } = response;
   const format = { resource: endpoint.resource, id: endpoint.id, pager: pagerFor(endpoint), ignoreTotals: false };
-  const fit = (heap: number) => {
-    if (heap > MOST_HEAP)
-      throw new MusterError('response_too_large', `A page of the list ${endpoint.resource} has too many records to be examined.`);
+  const fit = {
+    fitMade: (heap: number) => {
+      if (heap > MOST_HEAP)
+        throw new MusterError(
+          'response_too_large',
+          `A page of the list ${endpoint.resource} is too dense to be examined: it has too many records.`,
+        );
+    },
   };
   return { page: await inTurns(readPage({ bytes, headers, url, fit }, format, idField)), request };
 }

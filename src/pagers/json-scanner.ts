@@ -1,13 +1,13 @@
 /**
  * Finds where the records of a JSON text stand, so that they go to the database as they were received: no digit lost, nothing
- * parsed into objects or serialized anew.
+ * parsed into objects or serialized again.
  */
 import { MusterError } from '../core/errors.js';
 import { JsonText, NONE, OPEN_BRACE, OPEN_BRACKET, type Span, skipSpace } from './json-text.js';
 
 /** An element of the array of records. */
 export interface ScannedRecord extends Span {
-  /** The values of the members asked for, in that order; undefined where it has none. Of several the last one, as JSON.parse takes it. */
+  /** The values of the members asked for, in that order; undefined where it has none. Of several members of one name it is the last one, as JSON.parse has it. */
   readonly members: readonly (Span | undefined)[];
 }
 
@@ -26,18 +26,20 @@ export interface ScannedText {
 /** A record by itself. */
 export type ScannedAlone = ScannedRecord & Pick<ScannedText, 'isSuspicious'>;
 
-/** Called while a text is read with what is made of it so far: bytes of heap, and by how many bytes the text has grown. Throws where that is too much. */
-export type FitMade = (heap: number, growth: number) => void;
+/** Is told, while a text is read, what its records take so far: bytes of heap, and by how many bytes the text has grown. Throws where that is too much. */
+export interface FitMade {
+  fitMade(heap: number, growth: number): void;
+}
 
-/** Bytes of heap for a record from its scan to its commit, and as much again until they are collected: measured with `[1,1,…]`, the densest page there is. */
+/** Bytes of heap for a record from its scan to its commit, and as many until they are collected: measured with `[1,1,…]`, the densest page there is. */
 const RECORD_HEAP = 1_500;
 /** Records that are scanned before it is looked again whether they fit. */
 const LOOK_EVERY = 256;
-/** No list is read in larger pages: what is done with all records of a page at once would hold everybody else up. */
+/** No list is read in larger pages: steps over all records of a page would delay all other companies. */
 export const MOST_RECORDS = 200_000;
 
 /**
- * Reads all of the text, in portions. `path` leads to the array of records; `members`: those of its records whose values are wanted. Undefined: no JSON.
+ * Reads all of the text, in portions. `path` leads to the array of records; `members` names the members of records whose values are wanted. Undefined: no JSON.
  * Throws what `fit` throws.
  */
 export function scanJson(
@@ -68,7 +70,7 @@ export function arrayStart(text: Buffer, path: readonly string[]): number | unde
   return text[start] === OPEN_BRACKET ? start : undefined;
 }
 
-/** Notes where records and the values of these of their members stand. Whoever extends it may change the text as it reads (src/privacy/redact.ts). */
+/** Records where records and the values of some of their members stand. A subclass may change the text as it reads (src/privacy/redact.ts). */
 export class JsonScanner extends JsonText {
   readonly #names: readonly Buffer[];
   readonly #fit: FitMade | undefined;
@@ -133,19 +135,19 @@ export class JsonScanner extends JsonText {
   /** Sees that what was found and made so far fits. */
   protected look(): void {
     if (this.#records > MOST_RECORDS) throw tooManyRecords();
-    this.#fit?.(this.#records * RECORD_HEAP + this.growthHeap, Math.max(0, this.growth));
+    this.#fit?.fitMade(this.#records * RECORD_HEAP + this.growthHeap, Math.max(0, this.growth));
   }
 
   #noMembers(): (Span | undefined)[] {
     return this.#names.map(() => undefined);
   }
 
-  /** Where the byte at an index stands in the text that comes out; all before it has been read. */
+  /** The place of the byte at an index in the text that comes out; everything before it has been read. */
   protected placed(index: number): number {
     return index + this.growth;
   }
 
-  /** Reads a record, or what stands in its place, and notes where the values of the members asked for stand. */
+  /** Reads a record, or another value in its place, and records the places of the members asked for. */
   protected record(index: number, depth: number, members: (Span | undefined)[]): number {
     if (this.text[index] !== OPEN_BRACE) return this.value(index, depth);
     return this.object(index, depth + 1, (keyStart, keyEnd, start) => {

@@ -136,8 +136,8 @@ export class RunExecutor {
       }
       opened = await store.open({ id, run }, endpoint, !this.#parked.delete(id));
       const ofGrant = tokensOfGrant(tokens, opened.grantNumber);
-      const fetchFor = pageSource({ api, companyId, tokens: ofGrant }, endpoint);
-      const end = await walkList(opened, endpoint, { store, clock, answers, shouldYield, fetchFor }, signal);
+      const sourceOf = pageSource({ api, companyId, tokens: ofGrant }, endpoint);
+      const end = await walkList(opened, endpoint, { store, clock, answers, shouldYield, sourceOf }, signal);
       if (end === 'yielded') this.#parked.add(id);
       if (opened.etags.isFalse) log.warn({ resource }, falseEtags(opened.list));
       const { overruled } = opened;

@@ -12,7 +12,7 @@ export interface BaselinePage {
   readonly snapshotId: bigint;
   readonly keysId: bigint;
   readonly keys: KeyHashes;
-  /** The last words of its row hashes: those of its chunks. */
+  /** The last words of its row hashes, which are those of its chunks. */
   readonly chunks: Uint32Array;
   readonly answer?: KeptResponse | undefined;
 }
@@ -21,7 +21,7 @@ export interface BaselinePage {
 const NO_KEY = -1;
 
 /**
- * The pages that an earlier walk received: a verified one, the very last to write to its list. Every record of them stands in the mirror
+ * The pages that an earlier walk received: a verified one, the very last to write to its list. Every record of them is in the mirror
  * with the text that it had. Without such a walk there are no pages.
  */
 export class Baseline {
@@ -36,7 +36,7 @@ export class Baseline {
   /** First words of all row hashes as numbers, in ascending order. */
   #texts: Float64Array | undefined;
 
-  /** `rowHashes` reads those of all pages, in their order. It throws when the list was taken meanwhile. */
+  /** `rowHashes` reads the row hashes of all pages, in their order. It throws when another worker has taken the list. */
   constructor(pages: readonly BaselinePage[], keysDigest: string | undefined, rowHashes: () => AsyncIterable<Uint32Array>) {
     this.pages = pages;
     this.keysDigest = keysDigest;
@@ -85,7 +85,7 @@ export class Baseline {
     return this.#bySnapshot.get(id);
   }
 
-  /** Reads the row hashes of all pages, which nobody needs as long as no page is another than before. */
+  /** Reads the row hashes of all pages, which are not needed before a page has changed. */
   async readRowHashes(): Promise<void> {
     if (this.#rowHashes) return;
     const read = new Map<BaselinePage, Uint32Array>();
@@ -116,12 +116,12 @@ export class Baseline {
     freeBuffers([...this.pages.flatMap(({ keys, chunks }) => [keys.words, chunks]), ...(this.#rowHashes?.values() ?? [])]);
   }
 
-  /** In portions: hashes are spread evenly, and so are parts of some thousand by their leading bits, each of which is sorted by itself. */
+  /** Sorts in portions: hashes are spread evenly, so their leading bits divide them into parts of some thousand, each sorted by itself. */
   *#numbersOfTexts(): Generator<void, Float64Array> {
     const count = [...(this.#rowHashes?.keys() ?? [])].reduce((sum, { keys }) => sum + keys.length, 0);
     const parts = 2 ** Math.max(0, Math.ceil(Math.log2(count / ITEMS_A_TURN)));
     const partOf = (number: number) => Math.floor(number / (2 ** 53 / parts));
-    /** Where each part begins, and then where the next number of it belongs: in the end, where the next part begins. */
+    /** The beginning of each part, then the place of its next number, and in the end the beginning of the next part. */
     const places = new Uint32Array(parts + 1);
     yield* this.#eachText((number) => {
       places[partOf(number) + 1]! += 1;

@@ -82,7 +82,7 @@ export function isSequence(pages: readonly KeyHashes[], distinct: number): boole
   return most === distinct;
 }
 
-/** Positions of page `n` of which the page before has the record: none, or the first. */
+/** Positions of records of page `n` that the page before has, too: none, or the first. */
 function overlapOf(pages: readonly KeyHashes[], n: number): number[] {
   const [keys, before] = [pages[n]!, pages[n - 1]];
   const isJoined = before && before.length > 0 && keys.length > 0 && keys.isSame(0, before, before.length - 1);

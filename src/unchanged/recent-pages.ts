@@ -4,16 +4,16 @@ import { isSameRow } from './row-hashes.js';
 /** A page that the pass has received. */
 export interface RecentPage {
   readonly keys: KeyHashes;
-  /** The row hashes, asked for only now; undefined: all texts are those that the baseline had, and nobody has needed their hashes. */
+  /** Gives the row hashes; undefined: all texts are those of the baseline, and their hashes have not been needed. */
   readonly rowHashes: () => Uint32Array | undefined;
 }
 
-/** Pages that are looked at for a record that comes again. Where it came earlier than that, its text counts as another one. */
+/** Pages that are searched for a record that comes again. Where it came on an earlier page, its text counts as another one. */
 export const RECENT_PAGES = 8;
 
 /**
  * Tells whether a record that comes again in a pass comes with the text that it had before. Nearly always it is the last record of the page
- * before, with which the next page begins; where records were deleted meanwhile, a page or two are read again.
+ * before, with which the next page begins; where records were deleted since, a page or two are read again.
  */
 export class RecentPages {
   /** The newest first. */

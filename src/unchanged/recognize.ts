@@ -30,7 +30,7 @@ export interface RecognizedPage extends Envelope {
 
 /**
  * Recognizes a page of the baseline, so that its cost follows what changed: only records whose text is another are parsed, and what
- * stands around them. Undefined where the page holds other records, and where anything about the response is unusual: reading all of it
+ * is around them. Undefined where the page holds other records, and where anything about the response is unusual: reading all of it
  * will tell what.
  */
 export async function recognize(
@@ -51,7 +51,7 @@ export async function recognize(
     if (!records) return undefined;
     const rest = around(bytes, { start, end });
     if (!isUtf8(rest)) return undefined;
-    // Another array there, behind the first one, is the one that counts.
+    // Where another array follows the first one there, the last one counts.
     if (atOnce(scanJson(rest, pager.dataPath, []))?.array?.start !== start) return undefined;
     const count = records.page.keys.length;
     const parsed = { rest: JSON.parse(rest.toString()), headers, url, count, lastRecord: () => undefined };
@@ -61,7 +61,7 @@ export async function recognize(
   }
 }
 
-/** The records of the array, if they are those of a page of the baseline, in its order. */
+/** The records of the array, if a page of the baseline has them in that order. */
 async function readRecords(
   baseline: Baseline,
   bytes: Buffer,
@@ -98,7 +98,7 @@ async function readRecords(
 /** The records of a page whose texts are others than the baseline had. */
 class ChangedRows {
   readonly records: ReceivedRecord[] = [];
-  /** Of the page as it is now. */
+  /** The row hashes of the page as it is now. */
   readonly rowHashes: Uint32Array;
   readonly #page: BaselinePage;
   readonly #bytes: Buffer;

@@ -3,9 +3,9 @@ import { hashBytes, wordsOf } from '../core/xxh64.js';
 import type { Span } from '../pagers/json-text.js';
 
 /**
- * Row hashes: what is kept of the texts of a page's records. ROW_WORDS words for each record, two of its text's 64-bit hash and its length in
- * bytes; behind them the same for each chunk of CHUNK records as one text, from its first record to its last. A page that is as it was is
- * recognized by its chunks, and a chunk that is another by its records.
+ * Row hashes stand for the texts of a page's records. Each record has ROW_WORDS words: two for the 64-bit hash of its text, one for its length in
+ * bytes. After them each chunk of CHUNK records has as many, for the text from its first record to its last. An unchanged page is
+ * recognized by its chunks, and a changed chunk by its records.
  *
  * The words are stored (muster.page_snapshots): a change of their meaning must raise CHECKPOINT_FORMAT in src/catalogue/fingerprint.ts.
  */
@@ -38,7 +38,7 @@ export function putRow(words: Uint32Array, n: number, bytes: Uint8Array, start: 
   words[ROW_WORDS * n + 2] = end - start;
 }
 
-/** Takes out what the words say of these records: of each one's text, and of the chunk that it stands in. No text has the hash that is left. */
+/** Clears the words of these records, and those of their chunks. No text has the hash that is left. */
 export function blankRows(words: Uint32Array, positions: readonly number[]): void {
   // A chunk has CHUNK records, and the last one what is left of them.
   const rows = words.length / ROW_WORDS;

@@ -1,5 +1,4 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
-import { freeBuffers } from '../core/free-buffers.js';
 import { inTurns } from '../core/turns.js';
 import { hashBytes } from '../core/xxh64.js';
 import type { Database } from '../db/connection/database.js';
@@ -13,14 +12,14 @@ import { pagerFor } from '../pagers/registry.js';
 import { type Comparison, type Comparisons, compareEverything, type PassOpening } from '../walks/comparison.js';
 import { holdsKeyTwice, sizeOfDigest } from '../walks/key-table.js';
 import { PassMemory } from '../walks/pass-memory.js';
-import type { ReceivedPage } from '../walks/received-page.js';
+import { isRead, type ReceivedPage } from '../walks/received-page.js';
 import { Baseline, type BaselinePage } from './baseline.js';
 import { FollowedMemory, isSequence } from './followed-memory.js';
 import { RECENT_PAGES, type RecentPage, RecentPages } from './recent-pages.js';
-import { recognize } from './recognize.js';
+import { type RecognizedPage, recognize } from './recognize.js';
 import { blankRows, hashRows, rowHashOf } from './row-hashes.js';
 
-/** Goes by the last verified walk of the list (README.md). */
+/** Compares with the last verified walk of the list (README.md). */
 export const skipUnchanged: Comparisons = {
   goesByAnother: true,
   rowHashOf,
@@ -29,7 +28,7 @@ export const skipUnchanged: Comparisons = {
     // The pass had given the comparison up before it was interrupted.
     if (resumes && (await lacksRowHashes(db, walkId))) return compareEverything;
     const pages = baseline === null ? new Baseline([], undefined, noRowHashes) : await Baseline.read(db, list, baseline);
-    // Services make their tags of the body alone: the next page and the total in the headers may have changed behind a tag that has not.
+    // Services make their tags of the body alone: the next page and the total in the headers may have changed under a tag that has not.
     const comparison = new SkipUnchanged(pages, endpoint, pagerFor(endpoint).readsHeaders ? 'none' : etagTrust);
     if (resumes) await comparison.remember(readRecentPages(db, walkId, RECENT_PAGES));
     return comparison;
@@ -38,11 +37,11 @@ export const skipUnchanged: Comparisons = {
 
 async function* noRowHashes(): AsyncGenerator<Uint32Array> {}
 
-/** One pass that goes by a baseline, and leaves behind what the next walk needs to go by it. */
+/** One pass that is compared with a baseline, and that the next walk can take as its own baseline. */
 export class SkipUnchanged implements Comparison {
   readonly isReusable = true;
   readonly #baseline: Baseline;
-  /** ETags that are kept; undefined where none is. What 304 means for other methods than GET, no specification says. */
+  /** ETags that are kept; undefined where none is. No specification says what 304 means for methods other than GET. */
   #etags: RegExp | undefined;
   readonly #asksByEtag: boolean;
   /** Hashes of the texts that came with a tag in this pass. */
@@ -91,10 +90,9 @@ export class SkipUnchanged implements Comparison {
   async read(request: string, response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {
     const etag = response.headers['etag'];
     const isTagged = etag !== undefined && this.#etags?.test(etag) === true;
-    // Before the page is read, which may give its bytes back.
     const hash = isTagged && ETAGS.strong.test(etag) ? hashBytes(response.bytes) : undefined;
     const known = idField === undefined ? undefined : await recognize(this.#baseline, response, format, idField);
-    const page: ReceivedPage = known ? recognized(known, response) : await this.#readInFull(response, format, idField);
+    const page: ReceivedPage = known ? recognized(known) : await this.#readInFull(response, format, idField);
     // The totals of a list that contradicts itself were left unread, and must not be confirmed by an ETag.
     if (!isTagged || format.ignoreTotals) return page;
     if (hash !== undefined && this.#isFalse(request, etag, hash, page)) {
@@ -111,15 +109,16 @@ export class SkipUnchanged implements Comparison {
     if (before !== undefined && before !== hash) return true;
     const earlier = this.#baseline.answerTo(request);
     if (earlier?.answer?.etag !== etag) return false;
-    const hasSameRecords =
-      'records' in page ? page.records.length === 0 && page.keys.equals(earlier.keys) : page.keys === earlier.keys;
+    const hasSameRecords = isRead(page)
+      ? page.records.length === 0 && page.keys.equals(earlier.keys)
+      : page.keys === earlier.keys;
     const { total, nextToken, hasNext } = earlier.answer;
     return !hasSameRecords || page.total !== total || page.nextToken !== nextToken || page.hasNext !== hasNext;
   }
 
   agrees(page: ReceivedPage, repeats: readonly number[]): boolean {
-    // Where a page holds a record twice, nobody can say which text of it is written.
-    if ('records' in page && holdsKeyTwice(page.keys)) return false;
+    // Where a page holds a record twice, it is not known which text of it is written.
+    if (isRead(page) && holdsKeyTwice(page.keys)) return false;
     if (repeats.length === 0) return true;
     const recent = this.#recentOf(page);
     return repeats.every((n) => this.#recent.hasSame(recent, n));
@@ -147,7 +146,7 @@ export class SkipUnchanged implements Comparison {
     this.#baseline.free();
   }
 
-  /** Every record is read, and those whose text the baseline had are left out. */
+  /** Reads every record, and leaves out those whose text the baseline had. */
   async #readInFull(response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage> {
     const { bytes, array, ids, keys, records, ...page } = await inTurns(readPage(response, format, idField));
     const rowHashes = await inTurns(hashRows(bytes, array.records));
@@ -155,41 +154,33 @@ export class SkipUnchanged implements Comparison {
     await this.#baseline.readRowHashes();
     const unknown = await inTurns(this.#baseline.unknownOf(records, rowHashes));
     const kind = unknown.length < records.length ? 'partial' : 'full';
-    return { ...page, kind, keys, ledger, records: unknown, response: response.bytes };
+    return { ...page, kind, keys, ledger, records: unknown };
   }
 
   #recentOf({ keys, ledger }: ReceivedPage): RecentPage {
     return { keys, rowHashes: () => (ledger.kind === 'same' ? this.#rowHashesOf(ledger.snapshotId) : ledger.rowHashes) };
   }
 
-  /** Of a page of the baseline; undefined as long as nobody has needed any. */
+  /** The row hashes of a page of the baseline; undefined until they have been needed. */
   #rowHashesOf(snapshotId: bigint): Uint32Array | undefined {
     const page = this.#baseline.ofSnapshot(snapshotId);
     return page && this.#baseline.rowHashesOf(page);
   }
 }
 
-/** A page whose records are those of a page of the baseline. */
-function recognized(
-  { page, changed, ...envelope }: Awaited<ReturnType<typeof recognize>> & object,
-  response: PageResponse,
-): ReceivedPage {
-  if (!changed) {
-    // Nothing of the response is needed any more.
-    freeBuffers([response.bytes]);
-    return { kind: 'unchanged', ...sameAs(page), ...envelope };
-  }
+/** A page with the records of a page of the baseline. */
+function recognized({ page, changed, ...envelope }: RecognizedPage): ReceivedPage {
+  if (!changed) return { kind: 'unchanged', ...sameAs(page), ...envelope };
   const { records, rowHashes } = changed;
   const ledger = { kind: 'same-keys', keysId: page.keysId, rowHashes } as const;
-  const { keys } = page;
-  return { kind: 'partial', count: keys.length, keys, ledger, ...envelope, records, rejected: [], response: response.bytes };
+  return { ...sameAs(page), kind: 'partial', ledger, ...envelope, records };
 }
 
 function sameAs({ snapshotId, keys }: BaselinePage) {
-  return { count: keys.length, keys, ledger: { kind: 'same', snapshotId } } as const;
+  return { count: keys.length, keys, ledger: { kind: 'same', snapshotId }, records: [], rejected: [] } as const;
 }
 
-/** Two ETags speak of the same page where these are the same (RFC 9111, 4.3.4). */
+/** The part of an ETag that is equal for equal pages (RFC 9111, 4.3.4). */
 function opaqueTag(etag: string): string {
   return etag.replace(/^W\//, '');
 }

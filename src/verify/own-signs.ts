@@ -2,14 +2,14 @@ import type { ParsedResponse } from '../pagers/parsed-response.js';
 
 type Around = Pick<ParsedResponse, 'rest' | 'headers'>;
 
-/** Names that lead to another page, and flags that say that there is one, wherever they stand beside the records. */
+/** Names that lead to another page, and flags that say that there is one, wherever they are around the records. */
 const LEADS_ON = /(^|[^a-z])next$|next[-_]?(page|cursor|token|link|url|uri|href|batch|set)|continuation|skiptoken/i;
 const SAYS_MORE = /^(has|is)?[-_]?(next|more|truncated|incomplete)/i;
 const NOTHING = /^(|null|none|false|no|0|-?1|\d{4}-\d\d-\d\d.*)$/i;
 
 /**
- * A member or header that says that more records follow, by rules of the second reader's own: were walks and it to know the same names alone, neither would find
- * what the other overlooks. It knows fewer places, and any name that is like one of these. `ignored`: what the entry says to mean nothing.
+ * A member or header that says that more records follow, by rules of the second reader's own: if walks and it knew the same names only, neither would find
+ * what the other misses. It knows fewer places, and any name that is like one of these. `ignored`: members that the entry says to mean nothing.
  */
 export function ownSignOfMore(response: Around, ignored: readonly string[]): string | undefined {
   const found = placesOf(response).find(([place, value]) => {

@@ -17,14 +17,14 @@ export interface ResponseRead {
 /** A page without a body (status 204). */
 export const NO_CONTENT: ResponseRead = { rest: undefined, texts: [], noRecords: 'no-content' };
 
-/** Where a value stands in a JSON text: `start` is its first character, `end` the one behind it. */
+/** The place of a value in a JSON text: `start` is its first character, `end` the one after its last. */
 interface Place {
   readonly start: number;
   readonly end: number;
 }
 
 /**
- * Reads a page without the scanner by which walks read: were both to misread a page alike, nothing would be found. The records are cut out of the text,
+ * Reads a page without the scanner of walks: were both to misread a page alike, nothing would be found. The records are cut out of the text,
  * since JSON.parse would round their numbers. JSON.parse says of each of them, and of what stands around them, whether it is JSON. In portions.
  *
  * Throws MusterError `malformed_response`, `response_too_large`, and `malformed_envelope` where no array stands at `dataPath`.
@@ -67,7 +67,7 @@ function missingIn(rest: unknown, [name, ...further]: readonly string[]): NoReco
   return inner === null ? 'missing' : missingIn(inner, further);
 }
 
-/** So many characters around the records are parsed in one step. */
+/** Most characters around the records, which are parsed in one step. */
 const MOST_AROUND = 4 * 1024 * 1024;
 
 function parseAround(text: string, resource: string): unknown {
@@ -83,7 +83,7 @@ function parseAround(text: string, resource: string): unknown {
 const VALUE_HEAP = 150;
 const BEGINS_A_VALUE = Uint8Array.from({ length: 256 }, (_, byte) => (Buffer.from(',[{').includes(byte) ? 1 : 0));
 
-/** Bytes of heap that JSON takes once it is parsed, at most: a value begins behind each comma and each bracket. Counted in portions. */
+/** Bytes of heap that JSON takes once it is parsed, at most: a value begins after each comma and each bracket. Counted in portions. */
 export function* heapOfParsed(json: Buffer): Generator<void, number> {
   let values = 1;
   for (let from = 0; from < json.length; from += BYTES_A_TURN) {
@@ -95,8 +95,8 @@ export function* heapOfParsed(json: Buffer): Generator<void, number> {
 }
 
 /**
- * The id of a record, by the first of these candidates that it has: a string as decoded, a number with its digits as written, and those of several
- * members joined by slashes. Undefined for whatever is no object or has no id.
+ * The id of a record, by the first of these candidates that it has: a string as decoded, a number with its digits as written, and the values of several
+ * members joined by slashes. Undefined where the text is no object or has no id.
  */
 export function idIn(text: string, candidates: readonly string[]): string | undefined {
   if (text[0] !== '{') return undefined;
@@ -144,7 +144,7 @@ function* memberAt(json: string, at: number, name: string): Generator<void, Plac
   return found;
 }
 
-/** The texts of the elements of the array that begins at `at`, each of which is JSON, and where the array ends. */
+/** The texts of the elements of the array that begins at `at`, each checked to be JSON, and the end of the array. */
 function* elementsAt(json: string, at: number): Generator<void, { readonly texts: readonly string[]; readonly end: number }> {
   const texts: string[] = [];
   const first = skipSpace(json, at + 1);
@@ -173,7 +173,7 @@ function* endOfValue(json: string, at: number): Generator<void, number> {
     if (char === '"') next = endOfText(json, next) - 1;
     else if (char === '{' || char === '[') depth += 1;
     else if (char === '}' || char === ']') {
-      // The end of what the value stands in, where it is a number or a name.
+      // Ends the object or array that holds the value, where that is a number or a name.
       if (depth === 0) return next;
       depth -= 1;
       if (depth === 0) return next + 1;
@@ -185,7 +185,7 @@ function* endOfValue(json: string, at: number): Generator<void, number> {
   }
 }
 
-/** Behind the quote that ends the string at `at`: one with an even number of backslashes before it. */
+/** The place after the quote that ends the string at `at`: a quote with an even number of backslashes before it. */
 function endOfText(json: string, at: number): number {
   for (let end = json.indexOf('"', at + 1); end >= 0; end = json.indexOf('"', end + 1)) {
     let before = end;

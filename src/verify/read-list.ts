@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Endpoint } from '../catalogue/endpoint.js';
+import { type Endpoint, pageRequest } from '../catalogue/endpoint.js';
 import type { Clock } from '../core/clock.js';
 import { isMusterError, type MusterError } from '../core/errors.js';
 import { eachInPortions, inTurns } from '../core/turns.js';
@@ -30,7 +30,7 @@ export interface ReadListDependencies {
   readonly answers: ResponseMemory;
   readonly clock: Pick<Clock, 'sleep'>;
   readonly signal: AbortSignal;
-  /** Records of who was forgotten are passed over. Undefined: nobody was. */
+  /** Records of forgotten persons are passed over. Undefined: there are none. */
   readonly suppressions: ListSuppressions | undefined;
   /** How many of these keys the pass has received before. */
   readonly countKnown: (pass: number, ids: readonly string[]) => Promise<number>;
@@ -42,17 +42,17 @@ export interface PageOfRecords {
   readonly records: readonly SecondRecord[];
   /** The ETag of the answer. */
   readonly etag?: string | undefined;
-  /** Behind the last page, without records: why that may not be the end of the list. */
+  /** Given after the last page, without records: why that may not be the end of the list. */
   readonly contradiction?: string | undefined;
 }
 
 /** Bytes of an id: more than an index of the database holds beside environment and company. */
 const MOST_ID_BYTES = 2_000;
-/** Bytes of an answer of which nothing is known. */
+/** Expected bytes of a response before anything is known of it. */
 const EXPECTED_BYTES = 1024 * 1024;
 /** Readings of a list whose records do not come to its total, or that lost its place. */
 const MOST_PASSES = 3;
-/** A page that was cut from a list while that changed. */
+/** Attempts for a page that was cut from a list while that changed. */
 const REPEATS = 3;
 const REPEAT_DELAY_MS = 300;
 const UNUSABLE = new Set<string>(['contradicting_envelope', 'malformed_envelope', 'malformed_response', 'success_denied']);
@@ -61,11 +61,11 @@ const GONE = new Set([404, 410]);
 const LACKING = new Set([402, 403, 404]);
 
 /**
- * Asks for a list from its beginning to its end, one page after the other, without ETags, and gives its pages as they come. What to ask for
- * next is decided by the list's pager, as in a walk: that is the protocol of the service. How an answer is read is not (read-answer.ts).
+ * Asks for a list from its beginning to its end, one page after the other, without ETags, and gives its pages as they come. The list's pager decides what to
+ * ask for next, as in a walk: that is the protocol of the service. Responses are read by code of its own (read-answer.ts).
  *
- * A list from which records are missing where its total says that there are more is read again: records move while a list is read. Whoever
- * compares must not conclude from a record that did not come that there is none.
+ * A list from which records are missing where its total says that there are more is read again: records move while a list is read. The
+ * comparison must not conclude from a record that did not come that there is none.
  */
 export async function* readList(
   endpoint: Endpoint,
@@ -110,7 +110,7 @@ interface Pass {
   readonly ignoreTotals: boolean;
 }
 
-/** Whether as many records came as the list says that it has, and none behind its end; and what speaks against that end. */
+/** Whether as many records came as the list says that it has, and none after its end; and the evidence against that end. */
 interface PassRead {
   readonly isWhole: boolean;
   readonly contradiction?: string | undefined;
@@ -161,7 +161,7 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
         };
       }
       yield { pass, records: behind };
-      return { isWhole: false, contradiction: `${behind.length} records stand behind the end of the list` };
+      return { isWhole: false, contradiction: `${behind.length} records follow the end of the list` };
     } catch (error) {
       if (!isMusterError(error)) throw error;
       if (of.parent !== undefined && isLacking(error, of.endpoint)) return { isWhole: true };
@@ -185,7 +185,7 @@ function isLacking({ code, details }: MusterError, { optional }: Endpoint): bool
   return isSaid && (GONE.has(status) || (optional === true && LACKING.has(status)));
 }
 
-/** The records behind the page that ended a list by position, and that the pass has not received: the end is seen, and not only concluded. */
+/** The records after the page that ended a list by position which the pass has not received: the end is seen, and not only concluded. */
 async function pageBehind(of: Pass, state: JsonObject, count: number): Promise<readonly SecondRecord[]> {
   const input = of.pager.behind(state, count);
   if (input === undefined) return [];
@@ -232,34 +232,24 @@ function* recordsOf(texts: readonly string[], read: (text: string) => SecondReco
   return records;
 }
 
-/** As much memory as the answer takes is waited for, and twice as much where its length was not known. */
+/** Waits for as much memory as the response takes, and asks again with twice as much where its length was not known. */
 async function send(
   { endpoint, pager, deps, parent }: Pick<Pass, 'endpoint' | 'pager' | 'deps' | 'parent'>,
-  { query, body, link }: PageInput,
+  input: PageInput,
 ): Promise<{ response: ApiResponse; bytes: Buffer; memory: Reservation }> {
   const { api, tokens, answers, signal } = deps;
-  const path = endpoint.path.replace('{company_id}', deps.companyId).replace('{id}', () => encodeURIComponent(parent ?? ''));
-  const request = {
-    method: endpoint.method,
-    path,
-    query: link === undefined ? { ...endpoint.query, ...query } : query,
-    body: (endpoint.body || body) && { ...endpoint.body, ...body },
-    link,
-    tokens,
-    signal,
-  };
+  const request = { ...pageRequest(endpoint, deps.companyId, input, parent), tokens, signal };
   for (let expected = EXPECTED_BYTES, heap = 0; ; ) {
     signal.throwIfAborted();
     const memory = answers.reserve(expected, heap);
     try {
       await memory.granted;
       const response = await api.request({ ...request, memory });
-      const fit = (made: number, growth: number) => memory.fitMade(made, growth);
-      // As the mirror keeps it.
+      // The mirror has what the privacy rules left.
       const bytes = endpoint.privacy
-        ? await inTurns(redact(response.bytes, pager.dataPath, endpoint.privacy, fit))
+        ? await inTurns(redact(response.bytes, pager.dataPath, endpoint.privacy, memory))
         : response.bytes;
-      fit(await inTurns(heapOfParsed(bytes)), bytes.length - response.bytes.length);
+      memory.fitMade(await inTurns(heapOfParsed(bytes)), bytes.length - response.bytes.length);
       return { response, bytes, memory };
     } catch (error) {
       memory.release();
@@ -270,7 +260,7 @@ async function send(
   }
 }
 
-/** Whether a record is of somebody who was forgotten, by all members that may be its id. */
+/** Whether a record is of a forgotten person, by all members that may be its id. */
 function isSuppressed(
   text: string,
   suppressions: ListSuppressions,

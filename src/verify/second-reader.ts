@@ -22,12 +22,12 @@ export interface SecondReaderDependencies {
   readonly clock: Clock;
   readonly answers: ResponseMemory;
   readonly logger: Logger;
-  /** The hash of a record's text as the ledger keeps it (src/unchanged); without it, the feed alone says what the mirror should hold. */
+  /** The hash of a record's text as the ledger has it (src/unchanged); without it, only the feed says what the mirror should hold. */
   readonly rowHashOf: ((text: Uint8Array) => Buffer) | undefined;
   readonly suppressions: Pick<Suppressions, 'of'>;
 }
 
-/** Whose list is read, for which run, and how the service is asked. */
+/** The list to read, its run, and the way to the service. */
 export interface ReadingRequest {
   readonly walkId: string;
   readonly run: RunClaim & { readonly company: CompanyKey };
@@ -38,12 +38,12 @@ export interface ReadingRequest {
 }
 
 /**
- * Reads a list a second time, and compares what the service has with the mirror. It changes nothing of either: no row, no proof, no ledger. Apart
- * from the walks on purpose, which it is to find faults of: no baseline, no ETags, and a reader of its own (read-answer.ts). It shares with
- * them how the service is asked: client, tokens, budget, and the pagers, which are the protocol of each paging style.
+ * Reads a list a second time, and compares the service with the mirror. It changes nothing: no row, no proof, no ledger. It is kept apart
+ * from the walks, whose faults it must find: no baseline, no ETags, and a reader of its own (read-answer.ts). It shares with
+ * them the way to the service: client, tokens, budget, and the pagers, which are the protocol of each paging style.
  *
- * A reading that is interrupted, or restarted because a person was forgotten, begins the list again. What a fault is, and why the age of the mirror is
- * none, says src/mirror/verification-read.ts.
+ * A reading that is interrupted, or restarted because a person was forgotten, begins the list again. src/mirror/verification-read.ts says what a fault is,
+ * and why the age of the mirror is none.
  */
 export class SecondReader {
   readonly #deps: SecondReaderDependencies;
@@ -88,7 +88,7 @@ export class SecondReader {
     return endReading(db, { walkId, run, list, result: resultOf(findings, contradiction) });
   }
 
-  /** A tag by which walks may leave a page out must not stand for other texts than it stands for now. */
+  /** An ETag by which walks may leave a page out must mean the texts that it means now. */
   async #checkEtag(list: ListKey, etag: string, rowHashes: readonly (Buffer | undefined)[]): Promise<void> {
     const { db, logger } = this.#deps;
     if (!rowHashes.every((hash) => hash !== undefined)) return;
@@ -96,7 +96,7 @@ export class SecondReader {
     if (await recordFalseEtag(db, list, now)) logger.warn({ ...list }, falseEtags(list));
   }
 
-  /** The pages of the list; of a child list, those of every parent that the service has. */
+  /** The pages of the list; for a child list, the pages of every parent that the service has. */
   async *#pages(request: ReadingRequest, list: ListKey): AsyncGenerator<PageOfRecords> {
     const { db, catalogue, suppressions } = this.#deps;
     const { endpoint, walkId } = request;
@@ -113,7 +113,7 @@ export class SecondReader {
     for await (const { records } of readList(parents, parentMembers, ofParents)) {
       for (const { id, text } of records) {
         if (seen.has(id)) continue;
-        // A forgotten parent, too: pages are joined by the records that they share.
+        // A forgotten parent counts, too: pages are joined by the records that they share.
         seen.add(id);
         if (text === null) continue;
         yield* readList(endpoint, members, deps, id);

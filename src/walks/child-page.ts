@@ -9,7 +9,7 @@ import type { ReceivedPage } from './received-page.js';
  */
 export function* childPage(parent: string, page: ReceivedPage): Generator<void, ReceivedPage> {
   // Child lists are never compared by a baseline: every page of theirs is read in full.
-  if (!('records' in page) || page.ledger.kind !== 'new') throw new TypeError('a page of a child list was not read in full');
+  if (page.ledger.kind !== 'new') throw new TypeError('a page of a child list was not read in full');
   const prefix = childPrefix(parent);
   const isTooLong = ({ id }: ReceivedRecord) => !isUsableId(prefix + id);
   const unusable: RejectedRecord[] = page.records

@@ -9,10 +9,10 @@ import { type ReceivedPage, readInFull } from './received-page.js';
 
 /**
  * Decides, for one pass over a list, which records need no comparison with the mirror and which pages no transfer. A walk is right whatever
- * is decided here, as long as a record that is left out stands in the mirror with the text that the service has.
+ * is decided here, as long as a record that is left out is in the mirror with the text that the service has.
  */
 export interface Comparison {
-  /** Whether the next walk may go by what this pass receives. */
+  /** Whether the next walk may take this pass as its baseline. */
   readonly isReusable: boolean;
   /** The memory of the pass, empty. */
   newMemory(): PassMemory;
@@ -23,29 +23,29 @@ export interface Comparison {
   /** Reads a page that was sent. `idField`: the record member that is the id, once a page has shown it. Throws as readPage does. */
   read(request: string, response: PageResponse, format: PageFormat, idField: string | undefined): Promise<ReceivedPage>;
   /**
-   * Whether the page may be taken as it was read. `repeats`: positions of its records that the pass has received before. No: the pass may
+   * Whether the page may be taken as it was read. `repeats`: positions of its records that the pass has received before. False: the pass may
    * have written other texts of these records, so that everything is compared from here on, this page included.
    */
   agrees(page: ReceivedPage, repeats: readonly number[]): boolean;
-  /** Takes out of a page's row hashes what they say of these of its records. */
+  /** Removes these records from a page's row hashes. */
   blank(rowHashes: Uint32Array, positions: readonly number[]): void;
-  /** Notes a page that counts. */
+  /** Records a page that counts. */
   took(page: ReceivedPage): void;
-  /** Whether the keys of this digest are those of the walk that the pass goes by, so that no other row can be living. */
+  /** Whether the keys of this digest are those of the baseline, so that no other row can be living. */
   hasSameKeys(digest: string): boolean;
-  /** Whether the pass received the pages of the walk that it goes by, each with its very keys and in their order, and no other: then no record has moved. */
+  /** Whether the pass received the very pages of its baseline, in their order, and no other: then no record has moved. */
   hasSamePages(): boolean;
-  /** Gives memory back. The pass is over, and with it the memory of its own. */
+  /** Gives memory back, once the pass is over. */
   close(): void;
 }
 
-/** Where a walk gets its comparison from. */
+/** Makes the comparisons of walks. */
 export interface Comparisons {
-  /** Whether walks may go by an earlier one (openWalk in db/tables/walks.ts says by which). It is kept with the walk, so that whoever goes on with it goes by the same. */
+  /** Whether walks may have an earlier one as their baseline (openWalk in db/tables/walks.ts says which). The choice is stored with the walk, for a worker that continues it. */
   readonly goesByAnother: boolean;
   /** The hash of a record's text as it is kept with a page that was received; undefined where none is kept. */
   readonly rowHashOf: ((text: Uint8Array) => Buffer) | undefined;
-  /** For a pass that goes by this walk, if any. `resumes`: the walk has committed pages of the pass already. */
+  /** Opens the comparison of a pass with its baseline, if any. `resumes`: the walk has committed pages of the pass already. */
   open(db: Database, list: ListKey, walk: PassOpening): Promise<Comparison>;
 }
 
@@ -57,7 +57,7 @@ export interface PassOpening {
   readonly resumes: boolean;
 }
 
-/** Compares every record of every page. What any other comparison decides must lead to the same mirror. */
+/** Compares every record of every page. Any other comparison must lead to the same mirror. */
 class CompareEverything implements Comparison, Comparisons {
   readonly isReusable = false;
   readonly goesByAnother = false;

@@ -2,7 +2,7 @@ import { freeBuffers } from '../core/free-buffers.js';
 import { ITEMS_A_TURN } from '../core/turns.js';
 import type { KeyHashes } from '../pagers/key-hashes.js';
 
-/** What a total that nobody has proved may cost: so many times the slots, and a table of a million records, at once. */
+/** The most that an unproved total may cost at once: this growth, and a table of a million records. */
 const MOST_GROWTH = 16;
 const MOST_SLOTS = 2 ** 21;
 
@@ -29,7 +29,7 @@ export class KeyTable {
     return this.#size;
   }
 
-  /** The same for the same set of keys, in whatever order they came. Begins with their number (sizeOfDigest). */
+  /** Equal for equal sets of keys, in whatever order they came. Begins with their number (sizeOfDigest). */
   get digest(): string {
     return [this.#size, this.#highSum, this.#lowSum].map((part) => part.toString(16)).join(':');
   }
@@ -44,7 +44,7 @@ export class KeyTable {
     return this.#size * 2 > this.#low.length;
   }
 
-  /** Adds key `n`, unless it has it. Whether it is new. */
+  /** Adds key `n`, unless it has it. Returns whether it is new. */
   add({ words }: KeyHashes, n: number): boolean {
     const high = words[2 * n]!;
     const low = words[2 * n + 1]!;
@@ -58,7 +58,7 @@ export class KeyTable {
     return true;
   }
 
-  /** How many records there may be in all. Nobody has proved it: it only says how far to grow. */
+  /** Records that there may be in all. The number is not proved, and only says how far to grow. */
   expect(records: number): void {
     this.#expected = records;
   }
@@ -75,7 +75,7 @@ export class KeyTable {
     return slot;
   }
 
-  /** Moves all keys to a larger table, in portions. No key may be added meanwhile. */
+  /** Moves all keys to a larger table, in portions. No key may be added during it. */
   *grow(): Generator<void, void> {
     const enough = 2 ** Math.ceil(Math.log2(2 * this.#expected));
     const length = this.#low.length;

@@ -4,31 +4,30 @@ import { eachInPortions, inTurns } from '../core/turns.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction } from '../db/connection/transaction.js';
 import { lockList } from '../db/tables/lists.js';
-import { insertSuppressions, type SuppressionRow } from '../db/tables/marks.js';
+import { insertSuppressions, type SuppressionRow } from '../db/tables/suppressions.js';
 import { childPrefix } from '../mirror/mirror-table.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { idValues } from '../pagers/read-page.js';
 import { type ListSuppressions, placeholder, withPrefix } from '../privacy/suppressions.js';
 import type { OpenWalk } from './open-walk.js';
-import type { ReceivedPage } from './received-page.js';
-
-/** A page as it was read, of the list or of one parent's. */
-interface ReadPage {
-  readonly endpoint: Endpoint;
-  readonly parent: string | undefined;
-  readonly page: ReceivedPage;
-}
+import { isRead, type ReceivedPage } from './received-page.js';
 
 /**
- * The page without the forgotten records: they are neither written nor rejected, and not a byte of their texts is left in the page's memory. They still
- * count: a placeholder is their key, the same on every page, so that pages join and totals agree as before. Suppressions that a person turns out to lack
- * are stored first: with the catalogue as it is by then, the next walk may know the person by nothing else. Throws `fenced`.
+ * The page without the records of forgotten persons: they are neither written nor rejected, and not a byte of their texts is left in the page's memory. They still
+ * count: their key is a placeholder, the same on every page, so that pages join and totals agree as before. Suppressions that a person turns out to lack are stored
+ * first: under a changed catalogue, the next walk may know the person by nothing else. Throws `fenced`.
  */
-export async function leaveOut(db: Database, walk: OpenWalk, { page, ...read }: ReadPage): Promise<ReceivedPage> {
+export async function leaveOut(
+  db: Database,
+  walk: OpenWalk,
+  endpoint: Endpoint,
+  parent: string | undefined,
+  page: ReceivedPage,
+): Promise<ReceivedPage> {
   const { list, epoch, suppressions } = walk;
-  // A page that is known by its baseline was read without them.
-  if (!suppressions || !('records' in page)) return page;
-  const { persons, added } = await inTurns(recognize(walk, suppressions, { page, ...read }));
+  // The records of a page that was not read are those of the baseline, which had none of theirs.
+  if (!suppressions || !isRead(page)) return page;
+  const { persons, added } = await inTurns(recognize(walk, suppressions, endpoint, parent, page));
   if (added.length > 0) {
     await inTransaction(db, async (tx) => {
       await lockList(tx, list, epoch);
@@ -38,13 +37,13 @@ export async function leaveOut(db: Database, walk: OpenWalk, { page, ...read }: 
   return persons.size === 0 ? page : inTurns(without(page, persons, walk));
 }
 
-type PageWithRecords = Extract<ReceivedPage, { readonly records: unknown }>;
-
-/** Which persons the records are of, by their positions; looked up in portions. */
+/** Finds the persons of the records, by position, in portions. */
 function* recognize(
   { idField }: OpenWalk,
   suppressions: ListSuppressions,
-  { endpoint, parent, page }: ReadPage & { page: PageWithRecords },
+  endpoint: Endpoint,
+  parent: string | undefined,
+  page: ReceivedPage,
 ): Generator<void, { persons: Map<number, string>; added: SuppressionRow[] }> {
   const members = [...new Set([...endpoint.id, ...suppressions.members])];
   const prefix = parent === undefined ? '' : childPrefix(parent);
@@ -66,7 +65,7 @@ function sizeOf({ start, end }: TextSlice): number {
 }
 
 function* without(
-  page: PageWithRecords,
+  page: ReceivedPage,
   persons: ReadonlyMap<number, string>,
   { comparison }: OpenWalk,
 ): Generator<void, ReceivedPage> {
@@ -76,7 +75,7 @@ function* without(
     if (persons.has(position)) source.fill(' ', start, end);
   }
   const left = { ...page, records: page.records.filter(isLeft), rejected: page.rejected.filter(isLeft) };
-  // The keys of a page that has those of the baseline are placeholders already.
+  // A page with the keys of the baseline has placeholders already.
   if (page.ledger.kind !== 'new') return left;
   const { rowHashes } = page.ledger;
   if (rowHashes) comparison.blank(rowHashes, [...persons.keys()]);

@@ -11,7 +11,7 @@ import type { WalkCheckpoint } from './walk-checkpoint.js';
  */
 export const ATTEMPTS_BEFORE_ANY_WORDS = 5;
 
-/** A walk that this worker has taken: nobody else can write to its list until somebody takes it again. */
+/** A walk that this worker has taken: no other worker can write to its list before it takes the walk in turn. */
 export interface OpenWalk extends WalkClaim {
   readonly runId: string;
   /** The grant under which all of it is received. */
@@ -36,9 +36,9 @@ export interface OpenWalk extends WalkClaim {
   readonly etags: { isUsed: boolean; isFalse: boolean };
   /** The sign that more records follow which its last page has, and which the list's total or its own words overrule. */
   overruled?: Sign | undefined;
-  /** What need not be compared with the mirror. Given up for compareEverything once the pass has received a record with two texts. */
+  /** Decides which records need no comparison with the mirror. Replaced by compareEverything once the pass has received a record with two texts. */
   comparison: Comparison;
-  /** Of a child list: the walk that had proved the parents when this one was opened; undefined when none had. */
+  /** For a child list, the walk that had proved the parents when this one was opened; undefined when none had. */
   readonly parentsWalkId?: string;
   /** The list's suppressions; undefined where no record was forgotten. A change of them takes the list from this walk. */
   readonly suppressions?: ListSuppressions;

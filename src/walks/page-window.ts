@@ -1,30 +1,18 @@
 import { setMaxListeners } from 'node:events';
 import { MemoryShort, type Reservation, type ResponseMemory } from '../http/response-memory.js';
 import type { JsonObject, PageInput, Pager } from '../pagers/pager.js';
-import type { ReceivedPage } from './received-page.js';
+import type { FetchedPage, PageSource } from './page-source.js';
 
-/** Asks the service for one page, for which this memory is reserved. Throws MemoryShort where it proves too little. */
-export type FetchPage = (input: PageInput, signal: AbortSignal, memory: Reservation) => Promise<UnreadPage>;
-
-/** A page as it was received, read once its turn has come: a page that waits takes the memory of its bytes, and not that of its records. */
-export interface UnreadPage {
-  /** `idField`: the record member that is the id, once a page has shown it. Throws as readPage does. */
-  read(idField: string | undefined): Promise<ReceivedPage>;
-  /** Gives its memory back: nobody will look at it, or at what was read of it. */
-  drop(): void;
-  /** Of its body; 0 where none was sent. */
-  readonly bytes: number;
-}
-
-/** A page that has come, and the memory that is reserved for it until it is committed or dropped. */
-export interface TakenPage extends UnreadPage {
+/** A page that has come, and the owner of its response until it is committed or dropped. */
+export interface TakenPage {
+  readonly fetched: FetchedPage;
   readonly memory: Reservation;
 }
 
 /** Pages of one list under way at once: what keeps a near service busy, and the most that a distant one is asked for. */
 const NARROWEST = 4;
 const WIDEST = 16;
-/** Bytes of a page of a list of which none has come yet: several times those of an ordinary one. */
+/** Bytes that the first page of a list is expected to have: several times those of an ordinary one. */
 const FIRST_PAGE_BYTES = 1024 * 1024;
 
 interface PageUnderWay {
@@ -38,39 +26,39 @@ interface PageUnderWay {
 
 /**
  * The requests of one pass that are under way: the page that is wanted next, and those that will be wanted if the list
- * stays as it is. They are taken in the walk's order, whatever order the answers come in. A guess that proves wrong is
- * dropped and its answer never looked at, so the window only ever saves time. It grows while pages are waited for, and
- * shrinks while they wait: an answer that nobody has time for only takes memory. The wanted page waits for memory; guesses are only
- * made as long as there is some.
+ * stays as it is. The walk takes them in its own order, whatever order the responses come in. A guess that proves wrong is
+ * dropped and its response never read, so the window only ever saves time. It grows while the walk waits for pages, and
+ * shrinks while pages wait for the walk: a response that waits only takes memory. The wanted page waits for memory; guesses are only
+ * made while there is some.
  */
 export class PageWindow {
   readonly #pager: Pager;
-  readonly #fetch: FetchPage;
+  readonly #source: Pick<PageSource, 'fetch'>;
   readonly #answers: ResponseMemory;
   readonly #signal: AbortSignal;
   #width = NARROWEST;
   /** Bytes of the last page that came. */
   #expected = FIRST_PAGE_BYTES;
-  /** Bytes of heap for what is made of a page, where its bytes do not stand for that: 0 for ordinary records. */
+  /** Bytes of heap for the records of a page beyond what its bytes stand for: 0 for ordinary records. */
   #heap = 0;
-  /** By their request; the one that is wanted next, and those that follow it. */
+  /** Keyed by request: the page that is wanted next, and the guesses that follow it. */
   readonly #underWay = new Map<string, PageUnderWay>();
   /** Drops all that are under way. */
   #drop = dropper();
   #last: { readonly state: JsonObject; readonly key: string } | undefined;
-  /** What was aimed at since a page was taken. */
+  /** The state that was aimed at since a page was taken. */
   #aimedAt: JsonObject | undefined;
 
-  constructor(pager: Pager, fetch: FetchPage, answers: ResponseMemory, signal: AbortSignal) {
+  constructor(pager: Pager, source: Pick<PageSource, 'fetch'>, answers: ResponseMemory, signal: AbortSignal) {
     this.#pager = pager;
-    this.#fetch = fetch;
+    this.#source = source;
     this.#answers = answers;
     this.#signal = signal;
-    // One listener a window, and not AbortSignal.any a request: those stay with a signal that lives as long as a run.
+    // One listener a window, and not AbortSignal.any for each request: those would stay with a signal that lives as long as a run.
     signal.addEventListener('abort', this.drop);
   }
 
-  /** Starts what the state asks for and what will follow it; drops what was guessed when that is something else. */
+  /** Starts the request of the state and those that will follow it; drops guesses where the state asks for another page. */
   aim(state: JsonObject): void {
     this.#signal.throwIfAborted();
     if (this.#aimedAt === state) return;
@@ -88,8 +76,8 @@ export class PageWindow {
   }
 
   /**
-   * The page that the state asks for. Its memory is the caller's to release. `makeRoom` is called once where the page waits for memory: the caller may have some, and nobody else
-   * would tell it.
+   * Gives the page that the state asks for, whose memory the caller must release. Where the page waits for memory, it calls `makeRoom` once: the caller may hold some
+   * that it can give back.
    */
   async take(state: JsonObject, makeRoom: () => Promise<void>): Promise<TakenPage> {
     this.aim(state);
@@ -103,7 +91,7 @@ export class PageWindow {
       ),
       short.then(() => true),
     ]);
-    // Where that fails, the page is under way still, and dropped when the window is closed.
+    // Where that fails, the page is still under way, and dropped when the window is closed.
     if (isShort) await makeRoom();
     try {
       return await page!;
@@ -113,7 +101,7 @@ export class PageWindow {
     }
   }
 
-  /** The page taken last proved too large for its memory when it was read: it is asked for again once there is more. */
+  /** The page taken last proved too large for its memory when it was read: it is asked for again once more is free. */
   takeAgain(error: MemoryShort): void {
     this.drop();
     this.#expected = Math.max(error.bytes, this.#expected);
@@ -135,7 +123,7 @@ export class PageWindow {
     const short = new Promise<void>((resolve) => (fellShort = resolve));
     const underWay: PageUnderWay = { memory, arrival: 'coming', short, fellShort };
     underWay.page = this.#ask(input, underWay, this.#drop.signal);
-    // Its failure is seen where the page is taken, or nowhere.
+    // `take` reports a failure; that of a dropped guess is of no interest.
     underWay.page.then(
       () => (underWay.arrival = 'here'),
       () => (underWay.arrival = 'failed'),
@@ -151,14 +139,14 @@ export class PageWindow {
       try {
         if (memory.granted) await memory.granted;
         signal.throwIfAborted();
-        const { read, drop, bytes } = await this.#fetch(input, signal, memory);
-        if (bytes > 0) this.#expected = bytes;
-        return { read, drop, bytes, memory };
+        const fetched = await this.#source.fetch(input, signal, memory);
+        if (memory.bytes > 0) this.#expected = memory.bytes;
+        return { fetched, memory };
       } catch (error) {
         memory.release();
         if (!(error instanceof MemoryShort)) throw error;
         const isWanted = this.#underWay.values().next().value === underWay;
-        this.#dropBehind(underWay);
+        this.#dropAfter(underWay);
         if (!isWanted) throw error;
         expected = this.#expectAfter(error, expected);
         underWay.memory = this.#answers.reserve(expected, this.#heap);
@@ -184,12 +172,12 @@ export class PageWindow {
     this.#underWay.clear();
   };
 
-  /** Drops the guesses behind a page, and the page where it is one itself. An answer that is coming finds that it has no memory any more. */
-  #dropBehind(short: PageUnderWay): void {
-    let isBehind = false;
+  /** Drops the guesses that follow a page, and the page where it is one itself. A response that is coming finds that it has no memory any more. */
+  #dropAfter(short: PageUnderWay): void {
+    let isAfter = false;
     for (const [n, [key, underWay]] of [...this.#underWay].entries()) {
-      isBehind ||= underWay === short;
-      if (!isBehind || n === 0) continue;
+      isAfter ||= underWay === short;
+      if (!isAfter || n === 0) continue;
       giveBack(underWay);
       this.#underWay.delete(key);
     }
@@ -204,13 +192,14 @@ export class PageWindow {
 
 function giveBack({ memory, page }: PageUnderWay): void {
   memory.release();
+  // Only once nothing reads it any more.
   page!.then(
-    ({ drop }) => drop(),
+    () => memory.free(),
     () => {},
   );
 }
 
-/** One for all requests: of its own, each would take 5 µs longer. */
+/** One controller for all requests: each would take 5 µs longer with its own. */
 function dropper(): AbortController {
   const abort = new AbortController();
   setMaxListeners(0, abort.signal);

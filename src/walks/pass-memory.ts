@@ -27,7 +27,7 @@ export class PassMemory {
     return this.#table.size;
   }
 
-  /** The same for the same set of keys, in whatever order they came. */
+  /** Equal for equal sets of keys, in whatever order they came. */
   get digest(): string {
     return this.#table.digest;
   }
@@ -42,7 +42,7 @@ export class PassMemory {
     return positions;
   }
 
-  /** Adds the keys of a page, in portions. Positions of those that had come before, on earlier pages or on this one. */
+  /** Adds the keys of a page, in portions. Returns the positions of keys that had come before, on earlier pages or on this one. */
   *add(keys: KeyHashes): Generator<void, number[]> {
     const isFirst = this.size === 0;
     const known: number[] = [];
@@ -70,13 +70,13 @@ export class PassMemory {
     this.#tokens.add(digest);
   }
 
-  /** How many records there may be in all. Nobody has proved it: it only says how far to grow. */
+  /** Records that there may be in all. The number is not proved, and only says how far to grow. */
   expect(records: number): void {
     this.#table.expect(records);
   }
 }
 
-/** What the ledger keeps of a page token: enough to see it again, short whatever the token's length. */
+/** The digest of a page token that the ledger keeps: enough to recognize the token, and short whatever its length. */
 export function digestToken(token: string | number): string {
   return createHash('sha256').update(String(token)).digest('base64url').slice(0, 16);
 }

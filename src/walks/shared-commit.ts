@@ -1,13 +1,11 @@
 import type { Clock } from '../core/clock.js';
-import { freeBuffers } from '../core/free-buffers.js';
 import type { TextSlice } from '../core/text-slice.js';
 import type { Reservation, ResponseMemory } from '../http/response-memory.js';
 import type { OpenWalk } from './open-walk.js';
-import { type ReceivedPage, recordsOf } from './received-page.js';
 import type { WalkCheckpoint } from './walk-checkpoint.js';
 import type { CountedPage, PagesToCommit, WalkStore } from './walk-store.js';
 
-/** Pages and records that share a commit, and how long the first waits for it: what a crash makes the next worker ask for again. */
+/** Most pages and records that share a commit, and how long the first page waits for it: after a crash the next worker asks for these again. */
 const PAGES_AT_ONCE = 256;
 const RECORDS_AT_ONCE = 1_000;
 /** A worker holds such a commit several times, and so does PostgreSQL. */
@@ -21,16 +19,16 @@ export interface SharedCommitDependencies {
 }
 
 /**
- * Pages on their way into the database. A page of which little is compared waits for the next ones: a commit each would take longer than
- * receiving them. A page that is compared in full waits only for what has come already. While the database works on a commit, the pages
+ * Pages on their way into the database. A page of which little is compared waits for the next ones: a commit for each would take longer than
+ * receiving them. A page that is compared in full waits only for pages that have come already. While the database works on a commit, the pages
  * of the next one are received and read.
  */
 export class SharedCommit {
   readonly #walk: OpenWalk;
   readonly #deps: SharedCommitDependencies;
   #pages: CountedPage[] = [];
-  /** The memory of these pages. */
-  #memory: Pick<Reservation, 'release'>[] = [];
+  /** Owners of the responses in which records of these pages stand. */
+  #memory: Reservation[] = [];
   #records = 0;
   #bytes = 0;
   #checkpoint: WalkCheckpoint | undefined;
@@ -43,36 +41,35 @@ export class SharedCommit {
   }
 
   /**
-   * Takes a page with its memory and the checkpoint behind it, and whether the next one has come. Begins a commit when enough waits. The
-   * memory is released once the page is committed, or nothing of the response need be.
+   * Takes a page with the owner of its response, the checkpoint that follows it, and whether the next page has come. Begins a commit when enough waits.
+   * The response is freed once the page is committed, or at once where no record that is written stands in it.
    */
-  async add(
-    { page, number, newFrom }: CountedPage,
-    memory: Pick<Reservation, 'release'>,
-    checkpoint: WalkCheckpoint,
-    nextHasCome: boolean,
-  ): Promise<void> {
+  async add(counted: CountedPage, memory: Reservation, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
+    const { page } = counted;
     const now = this.#deps.clock.monotonic();
     if (this.#pages.length === 0) this.#since = now;
-    const waiting = withoutUnneededResponse(page);
-    const { records, rejected, response } = recordsOf(waiting);
-    this.#pages.push({ page: waiting, number, newFrom });
-    if (response) this.#memory.push(memory);
-    else memory.release();
-    this.#records += records.length + rejected.length;
-    this.#bytes += response?.length ?? sizeOf(records) + sizeOf(rejected);
+    const texts = [...page.records, ...page.rejected];
+    this.#pages.push(counted);
+    this.#records += texts.length;
+    if (texts.some((text) => memory.holds(text))) {
+      this.#memory.push(memory);
+      this.#bytes += memory.bytes;
+    } else {
+      memory.free();
+      this.#bytes += sizeOf(texts);
+    }
     this.#checkpoint = checkpoint;
     const isEnough =
       this.#pages.length >= PAGES_AT_ONCE ||
       this.#records >= RECORDS_AT_ONCE ||
       this.#bytes >= BYTES_AT_ONCE ||
       now - this.#since >= WAIT_MS;
-    // A commit fixes which member is the id; until then, pages may have been read by different ones.
+    // The first commit fixes which member is the id; before it, two pages may have been read by two members.
     const mayWait = this.#walk.idField !== undefined && (page.ledger.kind !== 'new' || nextHasCome);
     if (isEnough || !mayWait) await this.#begin();
   }
 
-  /** Begins a commit where memory is short: whoever waits for some must have none. */
+  /** Begins a commit where memory is short: a list that waits for memory must hold none. */
   async makeRoom(): Promise<void> {
     if (this.#deps.answers.isShort) await this.#begin();
   }
@@ -83,9 +80,9 @@ export class SharedCommit {
     await this.#underWay;
   }
 
-  /** Releases the memory of what is not committed any more. */
+  /** Releases the memory of pages that will not be committed. */
   close(): void {
-    release(this.#memory);
+    for (const each of this.#memory) each.release();
   }
 
   /** Commits of one walk follow each other. Returns once the one before has ended, and this one is under way. */
@@ -97,31 +94,23 @@ export class SharedCommit {
     this.#memory = [];
     this.#records = 0;
     this.#bytes = 0;
-    this.#underWay = this.#commit({ pages, checkpoint }).finally(() => release(memory));
+    this.#underWay = this.#commit({ pages, checkpoint }, memory);
     // The first page fixes which member is the id: the next ones are read by it.
     if (this.#walk.idField === undefined) await this.#underWay;
     // Its failure is seen by the next commit, or at the end.
     this.#underWay.catch(() => {});
   }
 
-  async #commit(commit: PagesToCommit): Promise<void> {
-    await this.#deps.store.commitPages(this.#walk, commit);
-    freeBuffers(commit.pages.flatMap(({ page }) => recordsOf(page).response ?? []));
+  async #commit(commit: PagesToCommit, memory: readonly Reservation[]): Promise<void> {
+    try {
+      await this.#deps.store.commitPages(this.#walk, commit);
+    } catch (error) {
+      // The driver may still read the responses.
+      for (const each of memory) each.release();
+      throw error;
+    }
+    for (const each of memory) each.free();
   }
-}
-
-function release(memory: readonly Pick<Reservation, 'release'>[]): void {
-  for (const each of memory) each.release();
-}
-
-/** The page without its response, whose memory is given back, unless records that must be written stand in it. */
-function withoutUnneededResponse(page: ReceivedPage): ReceivedPage {
-  if (!('records' in page) || !page.response) return page;
-  const { response, records, rejected } = page;
-  const standsThere = ({ source }: TextSlice) => source.buffer === response.buffer;
-  if (records.some(standsThere) || rejected.some(standsThere)) return page;
-  freeBuffers([response]);
-  return { ...page, response: undefined };
 }
 
 function sizeOf(texts: readonly TextSlice[]): number {

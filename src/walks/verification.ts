@@ -1,7 +1,7 @@
 import type { Doubted, EndDoubt } from '../pagers/doubt.js';
 import type { Linkage } from '../pagers/pager.js';
 
-/** What one pass over a list has shown, once the list was read to its end. */
+/** The findings of one pass that has read its list to the end. */
 export interface PassFindings {
   /** How the pages hang together; `none` also where the order of the list cannot be relied on. */
   readonly linkage: Linkage;

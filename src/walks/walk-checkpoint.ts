@@ -1,12 +1,12 @@
 import type { Doubted, EndDoubt } from '../pagers/doubt.js';
 import type { Advance, JsonObject, Pager } from '../pagers/pager.js';
-import { type ReceivedPage, recordsOf } from './received-page.js';
+import type { ReceivedPage } from './received-page.js';
 import type { Proof, UnverifiedReason } from './verification.js';
 
 /** A checkpoint older than this is not gone on from: too much may have changed upstream since. */
 export const CHECKPOINT_MAX_AGE_MS = 6 * 3_600_000;
 
-/** The walk's state as it is kept with every page: all that is needed to go on, beside the ledger. */
+/** The walk's state as it is stored with every page: with the ledger, all that is needed to continue. */
 export interface WalkCheckpoint {
   /** State of the pager: how to ask for the next page. */
   readonly pager: JsonObject;
@@ -26,7 +26,7 @@ export interface WalkCheckpoint {
   readonly distrustsTotal?: true | undefined;
   /** Why the end of the list may be none. */
   readonly doubt?: EndDoubt | undefined;
-  /** What a person should know of the doubt. */
+  /** The doubt in words, for a person. */
   readonly doubtDetail?: string | undefined;
   /** The pass has read the list to its end; only the verdict is missing. */
   readonly ended?: true | undefined;
@@ -45,7 +45,7 @@ export interface ParentPlace {
   readonly firstPage: number;
   /** Number of the pass over this parent's list, from 1. */
   readonly pass: number;
-  /** Of the parents before. */
+  /** Records of the parents before. */
   readonly received: number;
   readonly duplicates: number;
   /** The weakest proof of the parents before. */
@@ -59,7 +59,7 @@ export function firstCheckpoint(pager: Pager): WalkCheckpoint {
   return { pager: pager.first(), pages: 0, rejected: 0, duplicates: 0, totalConstant: true, tokenRestarts: 0 };
 }
 
-/** The checkpoint behind a page that counts; `duplicates` of its records have the id of another one. */
+/** The checkpoint after a page that counts; `duplicates` of its records have the id of another one. */
 export function checkpointAfter(
   before: WalkCheckpoint,
   page: ReceivedPage,
@@ -74,7 +74,7 @@ export function checkpointAfter(
     // Every member by its name: with a spread, a page takes several times as long here.
     pager: isEnd ? before.pager : advance.state,
     pages: before.pages + 1,
-    rejected: before.rejected + recordsOf(page).rejected.length,
+    rejected: before.rejected + page.rejected.length,
     duplicates: before.duplicates + duplicates,
     total,
     endIndex: isEnd ? pager.lengthAtEnd(before.pager, page.count) : before.endIndex,
@@ -90,7 +90,7 @@ export function checkpointAfter(
   };
 }
 
-/** The checkpoint of a pass whose list ended with the pages that it has, as the service says of the page behind them. */
+/** The checkpoint of a pass whose list ended with the pages that it has, since the service refused the page after them. */
 export function checkpointAtEnd(before: WalkCheckpoint, pager: Pager, ending: Doubted | undefined): WalkCheckpoint {
   const doubted = doubtOf(before) ?? ending;
   const endIndex = pager.lengthAtEnd(before.pager, 0);

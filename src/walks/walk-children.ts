@@ -24,7 +24,7 @@ export async function walkChildren(
   let walk = opened;
   let checkpoint = walk.checkpoint ?? (await firstOfNext(walk, endpoint, pager, deps, undefined));
   let last: ParentPlace | undefined;
-  /** Pages of the walk and of those that it goes on from. */
+  /** Pages of the walk, and of the walks that it continues. */
   let pages = 0;
   let serviceSays: string | undefined;
   let matched = checkpoint?.matched;
@@ -43,10 +43,10 @@ export async function walkChildren(
     const next = await firstOfNext(walk, endpoint, pager, deps, { ...last, pages: read.pages });
     checkpoint = next && { ...next, matched };
     if (end.kind === 'parent-gone') ({ serviceSays } = end);
-    // No page of it was committed that would keep the place behind it.
+    // It had no page whose commit would keep the place after it.
     if (end.kind === 'parent-gone' && checkpoint) walk = await deps.store.beginPass(walk, endpoint, walk.pass, checkpoint);
     else walk = { ...walk, memory: new PassMemory() };
-    // The checkpoint stands behind the parent that was read.
+    // The checkpoint follows the parent that was read.
     if (checkpoint && deps.shouldYield()) return 'yielded';
   }
   const proof = last?.proof ?? proofOf(pager.linkage(pager.first()));
@@ -92,7 +92,7 @@ function anotherPass(checkpoint: WalkCheckpoint, pager: Pager, carried: Partial<
   };
 }
 
-/** The parent's place once its list was read, with what came of it added to what came of those before. */
+/** The parent's place once its list was read, with its counts added to those of the parents before. */
 function settled({ memory }: OpenWalk, { parent, duplicates }: WalkCheckpoint, outcome: WalkOutcome): ParentPlace {
   const before = parent!;
   const isFirstReason = before.reason === undefined && outcome.kind === 'unverified';

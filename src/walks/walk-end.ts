@@ -14,7 +14,7 @@ export type WalkOutcome = Exclude<Verdict, { kind: 'another-pass' }>;
 export type WalkEnding = WalkOutcome & { readonly matched?: readonly string[] | undefined };
 
 /**
- * Ends a walk that read its list to the end, with the deletions that it proved and the ledgers that nobody refers to any more: one step, or
+ * Ends a walk that read its list to the end, with the deletions that it proved and the ledgers that no walk refers to any more: one step, or
  * a transaction where rows may be gone. Throws `fenced`.
  */
 export async function endWalk(

@@ -7,23 +7,23 @@ import { ServiceError, sentenceOf } from '../http/service-error.js';
 import type { Advance, ErrorMeaning, JsonObject, Pager } from '../pagers/pager.js';
 import { compareEverything } from './comparison.js';
 import type { OpenWalk } from './open-walk.js';
-import type { PassRequest } from './page-source.js';
-import { type FetchPage, PageWindow, type TakenPage } from './page-window.js';
+import type { PageSource, PassRequest } from './page-source.js';
+import { PageWindow, type TakenPage } from './page-window.js';
 import { digestToken, type PassMemory } from './pass-memory.js';
 import type { ReceivedPage } from './received-page.js';
 import { SharedCommit } from './shared-commit.js';
 import { checkpointAfter, checkpointAtEnd, type WalkCheckpoint } from './walk-checkpoint.js';
 import type { WalkStore } from './walk-store.js';
 
-/** What a walk asks of its store between the opening and the end. */
+/** The part of the store that a walk uses between its opening and its end. */
 export type WalkRecord = Pick<WalkStore, 'leaveOut' | 'commitPages' | 'beginPass' | 'recordOrder' | 'parentAfter' | 'finish'>;
 
 export interface WalkDependencies {
   readonly store: WalkRecord;
-  readonly fetchFor: (pass: PassRequest) => FetchPage;
+  readonly sourceOf: (pass: PassRequest) => PageSource;
   readonly answers: ResponseMemory;
   readonly clock: Clock;
-  /** Asked before every commit: whether to stop behind it for now. */
+  /** Asked before every commit: whether to stop after it for now. */
   readonly shouldYield: () => boolean;
 }
 
@@ -31,7 +31,7 @@ export type PassEnd =
   /** The list was read to its end. */
   | { readonly kind: 'end'; readonly checkpoint: WalkCheckpoint }
   | { readonly kind: 'yielded' }
-  /** What leads to the next page expired or led in a circle: only the beginning of the list is left. */
+  /** The token or link of the next page expired or led in a circle: only the beginning of the list is left. */
   | { readonly kind: 'token-lost'; readonly error: MusterError }
   /** The list contradicts its totals, however often it is asked. */
   | { readonly kind: 'contradicted' }
@@ -65,15 +65,15 @@ export async function walkPass(
   signal: AbortSignal,
 ): Promise<PassEnd> {
   if (from.ended) return { kind: 'end', checkpoint: from };
-  const fetch = deps.fetchFor({
+  const source = deps.sourceOf({
     pager,
     ...(from.parent && { parent: from.parent.id }),
     ignoreTotals: from.distrustsTotal === true,
     comparison: () => walk.comparison,
   });
-  const window = new PageWindow(pager, fetch, deps.answers, signal);
+  const window = new PageWindow(pager, source, deps.answers, signal);
   const commit = new SharedCommit(walk, deps);
-  const pass = { walk, endpoint, pager, from, window, commit, deps, signal };
+  const pass = { walk, endpoint, pager, from, source, window, commit, deps, signal };
   try {
     return await readPages(pass);
   } finally {
@@ -87,13 +87,14 @@ interface Pass {
   readonly endpoint: Endpoint;
   readonly pager: Pager;
   readonly from: WalkCheckpoint;
+  readonly source: PageSource;
   readonly window: PageWindow;
   readonly commit: SharedCommit;
   readonly deps: WalkDependencies;
   readonly signal: AbortSignal;
 }
 
-async function readPages({ walk, endpoint, pager, from, window, commit, deps, signal }: Pass): Promise<PassEnd> {
+async function readPages({ walk, endpoint, pager, from, source, window, commit, deps, signal }: Pass): Promise<PassEnd> {
   const { memory } = walk;
   let checkpoint = from;
   let failures = 0;
@@ -106,16 +107,16 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
       window.aim(checkpoint.pager);
       await commit.makeRoom();
       taken = await window.take(checkpoint.pager, () => commit.makeRoom());
-      page = await deps.store.leaveOut(walk, endpoint, from.parent?.id, await taken.read(walk.idField));
+      page = await deps.store.leaveOut(walk, endpoint, from.parent?.id, await source.read(taken.fetched, walk.idField));
       if (page.kind === 'not-modified') walk.etags.isUsed = true;
       if (page.hasFalseEtag) walk.etags.isFalse = true;
       if (walk.etags.isFalse && walk.etags.isUsed) {
-        drop(taken);
+        taken?.memory.free();
         return { kind: 'false-etags' };
       }
       repeats = await inTurns(memory.repeats(page.keys));
       if (!walk.comparison.agrees(page, repeats)) {
-        drop(taken);
+        taken?.memory.free();
         compareFromHere(walk, window);
         continue;
       }
@@ -126,7 +127,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
       };
       advance = pager.next(checkpoint.pager, page, received);
     } catch (error) {
-      drop(taken);
+      taken?.memory.free();
       if (error instanceof MemoryShort) {
         window.takeAgain(error);
         continue;
@@ -147,7 +148,7 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
     }
     failures = 0;
     if (advance.kind === 'again') {
-      drop(taken);
+      taken?.memory.free();
       checkpoint = withState(checkpoint, advance.state);
       continue;
     }
@@ -168,15 +169,9 @@ async function readPages({ walk, endpoint, pager, from, window, commit, deps, si
   }
 }
 
-/** A page that does not count. */
-function drop(taken: TakenPage | undefined): void {
-  taken?.drop();
-  taken?.memory.release();
-}
-
 /** The pass has received one record with two texts, or may have: no page is left uncompared any more, the present one included. */
 function compareFromHere(walk: OpenWalk, window: PageWindow): void {
-  // Not closed: the pass's memory may go by it still.
+  // Not closed: the pass's memory may still read its pages.
   walk.comparison = compareEverything;
   // Pages under way were asked for by their ETags.
   window.drop();
@@ -188,9 +183,9 @@ function withState(checkpoint: WalkCheckpoint, pager: JsonObject): WalkCheckpoin
 }
 
 /**
- * Adds the page to the pass's memory, in portions. Returns from which position on all its records are new to the pass, and how many have the id of
- * another record. Where pages overlap, known records stand at the front of a page: they are its overlap, or were moved there by others.
- * In a list of a stable order, a known record that stands behind a new one is a second record with that id.
+ * Adds the page to the pass's memory, in portions. Returns `newFrom`, the position from where all its records are new to the pass, and how many have the id of
+ * another record. Where pages overlap, known records are at the front of a page: they are its overlap, or others moved them there.
+ * In a list of a stable order, a known record that follows a new one is a second record with that id.
  */
 function* remember(memory: PassMemory, page: ReceivedPage, repeats: readonly number[], { order }: Endpoint, { overlaps }: Pager) {
   const { keys, total, nextToken } = page;
@@ -200,12 +195,12 @@ function* remember(memory: PassMemory, page: ReceivedPage, repeats: readonly num
   const known = yield* memory.add(keys);
   const firstNew = overlaps ? known.findIndex((n, place) => n !== place) : 0;
   const overlap = firstNew === -1 ? known.length : firstNew;
-  // A record that comes twice on one page has a second one beside it, whatever the order of the list.
+  // A key that comes twice on one page belongs to two records, whatever the order of the list.
   const duplicates = known.filter((n) => !cameBefore.has(n) || (order === 'stable' && n >= overlap)).length;
   return { duplicates, newFrom: (known.at(-1) ?? -1) + 1 };
 }
 
-/** Whether the page was read and cannot be used. What was no answer of the API was asked for again already, with more patience. */
+/** Whether the page was read and cannot be used. Responses that are not of the API have been asked for again already, with more patience. */
 function isUnusable(error: unknown): boolean {
   return isMusterError(error) && UNUSABLE.has(error.code) && !(error instanceof ServiceError && error.retryable);
 }

@@ -30,11 +30,11 @@ import { type Comparisons, compareEverything } from './comparison.js';
 import { leaveOut } from './leave-out.js';
 import { ATTEMPTS_BEFORE_ANY_WORDS, type OpenWalk } from './open-walk.js';
 import { digestToken, PassMemory } from './pass-memory.js';
-import { type ReceivedPage, recordsOf } from './received-page.js';
+import type { ReceivedPage } from './received-page.js';
 import { CHECKPOINT_MAX_AGE_MS, type WalkCheckpoint } from './walk-checkpoint.js';
 import { endWalk, type WalkEnding } from './walk-end.js';
 
-/** A page that counts. */
+/** A page that counts, with its place in the pass. */
 export interface CountedPage {
   readonly page: ReceivedPage;
   /** Its number within the ledger of its pass, from 0. */
@@ -43,7 +43,7 @@ export interface CountedPage {
   readonly newFrom: number;
 }
 
-/** Pages in a row, with the state to go on from behind them. */
+/** Pages in a row, with the checkpoint that follows them. */
 export interface PagesToCommit {
   readonly pages: readonly CountedPage[];
   readonly checkpoint: WalkCheckpoint;
@@ -51,7 +51,7 @@ export interface PagesToCommit {
 
 const UNIQUE_VIOLATION = '23505';
 
-/** Opening, committing and ending walks in the database, by a step each where it can be. Every write locks the list first. */
+/** Opens, commits and ends walks in the database, by a step each where possible. Every write locks the list first. */
 export class WalkStore {
   readonly #db: Database;
   readonly #clock: Clock;
@@ -66,9 +66,9 @@ export class WalkStore {
   }
 
   /**
-   * Takes the walk's list, and reads where the walk stood. A checkpoint of another grant or catalogue entry, or too old, is
-   * dropped with its ledger: the walk begins anew. Throws `fenced` when the run is not ours any more, `rekey_required`
-   * when the catalogue would name the list's records by another member, `mark_key_unreadable` when nobody can say who was forgotten.
+   * Takes the walk's list, and reads its checkpoint. A checkpoint of another grant or catalogue entry, or one that is too old, is
+   * dropped with its ledger: the walk begins again. Throws `fenced` when the run is not ours any more, `rekey_required`
+   * when the catalogue would name the list's records by another member, `mark_key_unreadable` when it is not known who was forgotten.
    */
   async open(
     walk: { readonly id: string; readonly run: RunClaim & { readonly company: CompanyKey; readonly attempts?: number } },
@@ -78,7 +78,7 @@ export class WalkStore {
     const { id, run } = walk;
     const list = { ...run.company, resource: endpoint.resource };
     const isChild = endpoint.parent !== undefined;
-    // Child lists are too short for it to be worth their while.
+    // Child lists are too short for a comparison to pay.
     const comparisons = isChild ? compareEverything : this.#comparisons;
     const parents = isChild ? await findProof(this.#db.prisma, { ...list, resource: endpoint.parent }) : undefined;
     const opened = await this.#take(
@@ -89,7 +89,7 @@ export class WalkStore {
         fingerprint: fingerprint(endpoint),
         ids: endpoint.id,
         rules: storedRules(endpoint.privacy),
-        // Parents that have come since may stand before the one that is read, and would never be asked for.
+        // Parents that have come since may precede the one that is read, and would never be asked for.
         parentsWalkId: parents?.walkId ?? null,
         checkpointSince: new Date(this.#clock.now() - CHECKPOINT_MAX_AGE_MS),
         startedAt: new Date(this.#clock.now()),
@@ -103,12 +103,12 @@ export class WalkStore {
     const { epoch, pages, pass, baseline, idField, grantNumber, wasRead } = opened;
     const checkpoint = (opened.checkpoint ?? undefined) as WalkCheckpoint | undefined;
     if (opened.hasOldLedger) await this.#forgetLedger({ id, list, epoch, pages });
-    // Behind the step that took the list: an earlier holder may have filled it until then. Other passes over a parent's list count as one with the first.
+    // Must follow the step that took the list: until then an earlier holder may have filled it. Other passes over a parent's list count as one with the first.
     const isEmpty = !checkpoint && !isChild && baseline === null && (await isEmptyList(this.#db, list));
     if (isEmpty) await recordStartedEmpty(this.#db, { id, epoch });
     // Must run after that step: a change of suppressions takes the list, too, and so was committed before it.
     const suppressions = opened.hasSuppressions ? await this.#suppressions.of(this.#db, list) : undefined;
-    // From here on nobody else writes to these walks without ending ours.
+    // From here on no other worker writes to these walks without ending ours.
     const comparison = await comparisons.open(this.#db, list, {
       walkId: id,
       endpoint,
@@ -129,7 +129,7 @@ export class WalkStore {
       pages,
       fillsEmptyList: (isEmpty || opened.startedEmpty) && pass === 1,
       unstable: opened.unstableSince !== null,
-      // Of the pages before the checkpoint nobody knows how they came.
+      // It is not known whether pages before the checkpoint came by an ETag.
       etags: { isUsed: opened.etagTrust === 'ask' && checkpoint !== undefined, isFalse: false },
       memory: checkpoint
         ? await PassMemory.of(readReceived(this.#db, id, checkpoint.parent?.firstPage ?? 0))
@@ -142,7 +142,7 @@ export class WalkStore {
     };
   }
 
-  /** Where what is stored of the list does not follow the catalogue's privacy rules yet, it is made to first. */
+  /** Takes the list. Where its stored records do not follow the catalogue's privacy rules yet, they are redacted first. */
   async #take(opening: WalkOpening, endpoint: Endpoint): Promise<OpenedWalk> {
     const { list, run, ids } = opening;
     try {
@@ -160,7 +160,7 @@ export class WalkStore {
     }
   }
 
-  /** The walk begins anew: without a checkpoint its ledger means nothing. */
+  /** The walk begins again: without a checkpoint its ledger means nothing. */
   async #forgetLedger(walk: WalkClaim): Promise<void> {
     await inTransaction(this.#db, async (tx) => {
       await lockWalk(tx, walk);
@@ -168,19 +168,19 @@ export class WalkStore {
     });
   }
 
-  /** The page without the records of who was forgotten. Throws `fenced`. */
+  /** The page without the records of forgotten persons. Throws `fenced`. */
   leaveOut(walk: OpenWalk, endpoint: Endpoint, parent: string | undefined, page: ReceivedPage): Promise<ReceivedPage> {
-    return leaveOut(this.#db, walk, { endpoint, parent, page });
+    return leaveOut(this.#db, walk, endpoint, parent, page);
   }
 
-  /** Pages, their ledger rows and the checkpoint behind them: all or nothing. What the walk has received by now is what is written, whatever it receives meanwhile. */
+  /** Writes pages, their ledger rows and the checkpoint that follows them: all or nothing. Pages that the walk receives during the commit are not part of it. */
   async commitPages(walk: OpenWalk, { pages, checkpoint }: PagesToCommit): Promise<void> {
     const write = writeOf(walk, pages, checkpoint);
     try {
       await this.#commitPages(walk, write, pages);
     } catch (error) {
       if (!walk.fillsEmptyList || sqlState(error) !== UNIQUE_VIOLATION) throw error;
-      // Somebody put records into the mirror by hand.
+      // A person put records into the mirror by hand.
       walk.fillsEmptyList = false;
       await recordForeignRecords(this.#db.prisma, walk.id);
       await this.#commitPages(walk, write, pages);
@@ -220,8 +220,8 @@ export class WalkStore {
   }
 
   /**
-   * Looks whether the list stands in another order than in its last verified walk. If so, its order cannot be relied on any
-   * more, and that is kept with the list.
+   * Compares the order of the list with that of its last verified walk. Where it is another one, the list is recorded as
+   * unstable.
    */
   async recordOrder(walk: OpenWalk): Promise<void> {
     if (walk.comparison.hasSamePages()) return;
@@ -233,7 +233,7 @@ export class WalkStore {
     walk.unstable = true;
   }
 
-  /** The living parent that follows in the order of ids, of those that the grant is shown; the first one without `after`. */
+  /** The next living parent in the order of ids that the grant is shown; the first one without `after`. */
   async parentAfter({ list }: OpenWalk, resource: string, after = ''): Promise<string | undefined> {
     return firstVisibleId(this.#db, { ...list, resource }, after);
   }
@@ -245,21 +245,21 @@ export class WalkStore {
 
   /**
    * The walk stopped at an error. Its checkpoint stays for the next attempt, unless going on from there would only lead to
-   * the same error: `anew`.
+   * the same error (`startsAgain`).
    */
   async fail(
     walk: { readonly id: string; readonly run: RunClaim },
     failure: { readonly error: ErrorView; readonly serviceSays?: string | undefined },
-    anew: boolean,
+    startsAgain: boolean,
   ): Promise<void> {
     await inTransaction(this.#db, async (tx) => {
       await lockRun(tx, walk.run);
-      if ((await failWalk(tx, walk.id, failure)) && anew) await forgetWalk(tx, walk.id);
+      if ((await failWalk(tx, walk.id, failure)) && startsAgain) await forgetWalk(tx, walk.id);
     });
   }
 }
 
-/** Back to the beginning of the walk: without a checkpoint the ledger means nothing. */
+/** Puts the walk back to its beginning: without a checkpoint the ledger means nothing. */
 async function forgetWalk(tx: Transaction, id: string): Promise<void> {
   await forgetPages(tx, id, 'all');
   await resetWalk(tx, id);
@@ -279,13 +279,12 @@ function writeOf(walk: OpenWalk, pages: readonly CountedPage[], checkpoint: Walk
     received: (parent?.received ?? 0) + walk.memory.size,
     duplicates: (parent?.duplicates ?? 0) + checkpoint.duplicates,
     ...(total !== undefined && !parent && { total }),
-    idField: walk.idField === undefined ? recordsOf(pages.at(-1)!.page).idField : undefined,
+    idField: walk.idField === undefined ? pages.at(-1)!.page.idField : undefined,
   };
 }
 
 function pageToWrite({ page, number, newFrom }: CountedPage, fillsEmptyList: boolean): PageToWrite {
-  const { records, rejected } = recordsOf(page);
-  const { ledger, answer, nextToken } = page;
+  const { records, rejected, ledger, answer, nextToken } = page;
   const tokenDigest = nextToken === undefined ? undefined : digestToken(nextToken);
   return { number, tokenDigest, newFrom: fillsEmptyList ? newFrom : undefined, records, rejected, ledger, answer };
 }

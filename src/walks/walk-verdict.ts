@@ -11,7 +11,7 @@ const MAX_TOKEN_RESTARTS = 3;
 
 export type EndOfPass = Exclude<PassEnd, { kind: 'yielded' }>;
 
-/** What a pass that ended proves, or what follows from one that did not get to the end of the list. */
+/** Decides what a pass that ended proves, or what follows from one that did not get to the end of the list. */
 export function judge(walk: OpenWalk, endpoint: Endpoint, pager: Pager, from: WalkCheckpoint, end: EndOfPass): Verdict {
   switch (end.kind) {
     case 'end':
@@ -31,7 +31,7 @@ export function judge(walk: OpenWalk, endpoint: Endpoint, pager: Pager, from: Wa
   }
 }
 
-/** What the next pass has to know of this one. */
+/** The members of this pass's checkpoint that the next pass needs. */
 export function carriedOn(
   walk: OpenWalk,
   from: WalkCheckpoint,

@@ -127,7 +127,7 @@ describe('what grows with an answer is done in portions', () => {
     const walk = { list, epoch: 1n, suppressions, idField: 'id' } as unknown as OpenWalk;
     const turns = async (count: number) => {
       const received = await readInFull({ bytes: records(count), headers: {}, url: '' }, format, 'id');
-      return turnsDuring(leaveOut({} as Database, walk, { endpoint: endpoint!, parent: undefined, page: received }));
+      return turnsDuring(leaveOut({} as Database, walk, endpoint!, undefined, received));
     };
     expect(await turns(FEW)).toBe(0);
     // Ten portions; the end of the first may come before others wait for it.

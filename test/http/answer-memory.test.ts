@@ -9,7 +9,7 @@ const MB = 1024 * 1024;
 
 test('whatever is asked for and given back, never more than the budget is taken, and everybody gets their share', () => {
   const step = fc.record({
-    what: fc.constantFrom('reserve', 'guess', 'fit', 'settle', 'release'),
+    what: fc.constantFrom('reserve', 'guess', 'fit', 'settle', 'release', 'free'),
     n: fc.nat(20),
     bytes: fc.nat(50),
   });
@@ -22,8 +22,9 @@ test('whatever is asked for and given back, never more than the budget is taken,
         const each = all[n % all.length];
         if (what === 'reserve') all.push(memory.reserve(bytes));
         else if (what === 'guess') all.push(...[memory.reserveIfFree(bytes) ?? []].flat());
-        else if (what === 'settle') each?.settle(bytes);
+        else if (what === 'settle') each?.settle(Buffer.alloc(bytes));
         else if (what === 'release') each?.release();
+        else if (what === 'free') each?.free();
         else {
           try {
             each?.fit(bytes);

@@ -215,9 +215,11 @@ describe('a page that is larger than others', () => {
   test('says what its records take as it goes, and ends where that is too much', () => {
     const told: number[] = [];
     const text = Buffer.from(page(Array.from({ length: 2_000 }, () => '{}')));
-    const scan = scanJson(text, ['data'], [], (heap) => {
-      told.push(heap);
-      if (heap > 1_000_000) throw new Error('enough');
+    const scan = scanJson(text, ['data'], [], {
+      fitMade: (heap) => {
+        told.push(heap);
+        if (heap > 1_000_000) throw new Error('enough');
+      },
     });
     expect(() => atOnce(scan)).toThrow('enough');
     expect(told).toEqual(told.toSorted((a, b) => a - b));

@@ -91,7 +91,7 @@ test('a record that leaves is missed: the total changed, and with it every page'
   expect(walk).toMatchObject({ verified: true, deleted: 1 });
 });
 
-test('who asks for everything anew is sent everything', async () => {
+test('a request for everything again is sent everything', async () => {
   expect((await statusesOf(harness, { mode: 'full' })).statuses).toEqual(Array(7).fill(200));
 });
 

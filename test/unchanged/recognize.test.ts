@@ -10,7 +10,6 @@ import { pagerFor } from '../../src/pagers/registry.js';
 import { Baseline } from '../../src/unchanged/baseline.js';
 import { hashRows, ROW_WORDS } from '../../src/unchanged/row-hashes.js';
 import { SkipUnchanged } from '../../src/unchanged/skip-unchanged.js';
-import { recordsOf } from '../../src/walks/received-page.js';
 import { turnsDuring } from '../support/portions.js';
 
 const entry = { method: 'POST', path: '/{company_id}/list', pager: { style: 'skip-take', size: 5 } };
@@ -101,7 +100,7 @@ describe('a page that holds the same records', () => {
       total: 50,
       ledger: { keysId: 8n, rowHashes },
     });
-    expect(recordsOf(page).records.map((each) => bytesOf(each).toString())).toEqual([changed]);
+    expect(page.records.map((each) => bytesOf(each).toString())).toEqual([changed]);
   });
 
   test.each([[0], [15], [16], [39], [3, 17, 36]])('brings those of a long page at %j', async (...positions) => {
@@ -110,7 +109,7 @@ describe('a page that holds the same records', () => {
     const now = Buffer.from(totals(texts.map((text, n) => (positions.includes(n) ? text.replace('"n":1', '"n":22') : text))));
     const page = await long.read(now);
     expect(page.ledger).toEqual({ kind: 'same-keys', keysId: 8n, rowHashes: rowsOf(now, LIST) });
-    expect(recordsOf(page).records.map(({ position }) => position)).toEqual(positions);
+    expect(page.records.map(({ position }) => position)).toEqual(positions);
   });
 
   test('is an error where something else than a comma stands between its runs', async () => {
@@ -158,10 +157,10 @@ describe('a page that holds the same records', () => {
 
   test('is read whole where a page without records has got some', async () => {
     const empty = after(totals([]));
-    expect(recordsOf(await empty.read(Buffer.from(totals([A])))).records).toMatchObject([{ id: 'a' }]);
+    expect((await empty.read(Buffer.from(totals([A])))).records).toMatchObject([{ id: 'a' }]);
   });
 
-  test('is read whole where another record stands in the place of one', async () => {
+  test('is read whole where another record is in the place of one', async () => {
     const other = B.replace('"b"', '"d"');
     const page = await three.read(Buffer.from(totals([A, other, C])));
     expect(page).toMatchObject({ kind: 'partial', ledger: { ids: ['a', 'd', 'c'] }, records: [{ id: 'd', position: 1 }] });
@@ -175,7 +174,7 @@ describe('a page that holds the same records', () => {
   ])('is read whole where one of them %s', async (_, text, reason) => {
     const page = await three.read(Buffer.from(totals([A, text, C])));
     expect(page).toMatchObject({ records: [], rejected: [{ reason, position: 1 }] });
-    expect(recordsOf(page).rejected.map((each) => bytesOf(each).toString())).toEqual([text]);
+    expect(page.rejected.map((each) => bytesOf(each).toString())).toEqual([text]);
     expect(page.count).toBe(3);
   });
 
@@ -224,7 +223,7 @@ test.each([
         if (read.ledger.kind !== 'same') expect(read.ledger.rowHashes).toEqual(rowsOf(response, LIST));
         expect(read.total).toBe(whole.total);
         // What is left out was there before, with this very text.
-        const left = whole.records.filter(({ position }) => !recordsOf(read).records.some((each) => each.position === position));
+        const left = whole.records.filter(({ position }) => !read.records.some((each) => each.position === position));
         for (const each of left) expect(before.map((one) => textOf(one, pad))).toContain(bytesOf(each).toString());
         spared += left.length;
       },

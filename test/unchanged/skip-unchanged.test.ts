@@ -128,7 +128,7 @@ describe.each([
       expect(await idsIn('page_keys')).toEqual(keys);
     });
 
-    test('a list that ends where one of its pages ended loses the records behind it', async () => {
+    test('a list that ends where one of its pages ended loses the records after it', async () => {
       list().remove(55, 5);
       const [walk] = (await harness.sync(company, NIGHTLY)).walks;
       expect(walk).toMatchObject({ verified: true, pages: 6, received: 55, deleted: 5 });
@@ -205,7 +205,7 @@ describe.each([
       expect(await mirrorOf()).toEqual(service());
     });
 
-    test('a walk in slices goes by it to the end', async () => {
+    test('a walk in slices uses it to the end', async () => {
       await editRow();
       const { id } = await harness.sync(company, NIGHTLY, { stopAfterPages: 2 });
       for (let slice = 0; slice < 3; slice += 1) await harness.work(id, { stopAfterPages: 2 });
@@ -215,7 +215,7 @@ describe.each([
       });
     });
 
-    test('another walk that goes by it is gone by in its turn', async () => {
+    test('a walk that uses it is the next baseline', async () => {
       for (let night = 0; night < 3; night += 1) {
         change(night, `night ${night}`);
         expect((await harness.sync(company, NIGHTLY)).walks[0]).toMatchObject({ verified: true, updated: 1 });
@@ -226,7 +226,7 @@ describe.each([
   });
 
   describe('everything is compared', () => {
-    test('when a person asks for everything anew', async () => {
+    test('when a person asks for everything again', async () => {
       expect(await comparesAll(harness, { mode: 'full' })).toBe(true);
       expect(await mirrorOf()).toEqual(service());
     });
@@ -254,7 +254,7 @@ describe.each([
       expect(await mirrorOf()).toEqual(service());
     });
 
-    test('then, also rows that nobody received are found', async () => {
+    test('then, also rows that no walk received are found', async () => {
       await database.db.pool.query(
         `INSERT INTO mirror.employees (environment, company_id, id, data) VALUES ('test', $1, 'by hand', '{}')`,
         [company.companyId],
@@ -383,7 +383,7 @@ describe.each([
     expect(await mirrored(database.db, 'employees', other.companyId)).toEqual(upstream(sandbox, 'employees', other.companyId));
   });
 
-  test('a token list goes by its last walk, too', async () => {
+  test('a token list has its last walk as baseline, too', async () => {
     const endpoints = endpointsOf({ documents });
     await ensureMirrorTables(database.db, { endpoints, get: () => undefined });
     const tokens = syncHarness(database.db, sandbox, endpoints);

@@ -101,7 +101,7 @@ async function frozenIn(id: string): Promise<{ first: Promise<unknown>; thaw: ()
 }
 
 describe('a run that verifies', () => {
-  test('is the same run while it is queued or running, and another one behind it', async () => {
+  test('is the same run while it is queued or running, and another one after it', async () => {
     await harness.sync(company);
     const first = await harness.runs.requestVerification({ company, trigger: 'verify' });
     const again = await harness.runs.requestVerification({ company, trigger: 'verify', resources: ['employees'] });
@@ -115,7 +115,7 @@ describe('a run that verifies', () => {
     });
   });
 
-  test('waits for the sync that is asked for before it, and keeps none waiting that is asked for behind it', async () => {
+  test('waits for the sync that is asked for before it, and keeps none waiting that is asked for after it', async () => {
     const sync = await harness.runs.request({ company, trigger: 'manual' });
     const verification = await harness.runs.requestVerification({ company, trigger: 'verify' });
     expect(verification.id).not.toBe(sync.id);
@@ -155,7 +155,7 @@ describe('a run that verifies', () => {
     await other.close();
   });
 
-  test('begins its list anew in another worker, and ends what the first one noted', async () => {
+  test('begins its list again in another worker, and drops what the first one recorded', async () => {
     await harness.sync(company);
     const { id } = await harness.runs.requestVerification({ company, trigger: 'verify', resources: ['employees'] });
     const { first, thaw } = await frozenIn(id);
@@ -247,7 +247,7 @@ describe('a run that verifies', () => {
     expect(again.walks.every(({ unchanged, received }) => unchanged === received)).toBe(true);
   });
 
-  test('leaves no id behind of a record that must be erased', async () => {
+  test('leaves no id of a record that must be erased', async () => {
     await harness.sync(company);
     const [first, second] = await idsOf('employees');
     for (const id of [first!, second!])
@@ -262,7 +262,7 @@ describe('a run that verifies', () => {
     });
   });
 
-  test('passes over who was forgotten, and finds them where somebody puts them back', async () => {
+  test('passes over forgotten persons, and finds them where a person puts them back', async () => {
     await harness.sync(company);
     const [id] = await idsOf('employees');
     const list = { ...company, resource: 'employees' };
@@ -276,7 +276,7 @@ describe('a run that verifies', () => {
     expect(found.walks[0]!.verify).toMatchObject({ extra: 1, sample: [{ id, kind: 'extra' }] });
   });
 
-  test('leaves no ids behind where the company is removed', async () => {
+  test('leaves no ids where the company is removed', async () => {
     await harness.sync(company);
     const [id] = await idsOf('employees');
     await seedFault(database.db, 'removed', { company, other: company, resource: 'employees', id: id! });
@@ -308,7 +308,7 @@ describe('what is judged', () => {
     expect(third).toBeDefined();
   });
 
-  test('a row that a hold keeps is held, and one that somebody adds beside it is extra', async () => {
+  test('a row that a hold keeps is held, and one that a person adds next to it is extra', async () => {
     await harness.sync(company);
     sandbox.list(company.companyId, 'employees').remove(3, 10);
     await harness.sync(company);
@@ -358,7 +358,7 @@ describe('what is judged', () => {
   });
 });
 
-test('the share of the night goes round: nobody has a second turn before all had one', async () => {
+test('the share of the night goes round: no company has a second turn before all had one', async () => {
   await query('DELETE FROM muster.connections', []);
   await query('DELETE FROM mirror.companies', []);
   const fleet: CompanyKey[] = [];

@@ -80,7 +80,7 @@ test('the same after the parents were rekeyed: no living child is marked deleted
   expect(await livingTasks()).toEqual(tasksUpstream());
 });
 
-test('a child walk goes on where it stopped while its parents are those that it began with', async () => {
+test('a child walk goes on where it stopped while it has the parents that it began with', async () => {
   await harness.sync(company);
   const { id } = await harness.sync(company, { mode: 'full', resources: ['tasks'] }, { stopAfterPages: 4 });
   let asked = 0;

@@ -86,7 +86,7 @@ const seen = (all: number, hidden: readonly [from: number, to: number], skip: nu
   records(skip, Math.min(all, skip + take)).filter(({ id }) => id < hidden[0] || id >= hidden[1]);
 
 describe('a Link header', () => {
-  test('is read whole, whatever other links stand in it', async () => {
+  test('is read whole, whatever other links it has', async () => {
     const answers: Respond = (query) => {
       const cursor = number(query.get('cursor'), 0);
       const next = cursor + 10 < 13 ? `, </api/things?cursor=${cursor + 10}>; rel="next"` : '';
@@ -101,7 +101,7 @@ describe('a Link header', () => {
     });
   });
 
-  test('that nobody can read fails the page', async () => {
+  test('that cannot be read fails the page', async () => {
     const answers: Respond = () => ({ headers: { link: '</api/things?cursor=10; rel="next"' }, body: records(0, 3) });
     expect(await walk({ pager: { style: 'next-link', size: 10 }, fields: BARE }, answers)).toMatchObject({
       status: 'failed',
@@ -212,7 +212,7 @@ describe('a full first page of a chain', () => {
 describe('a list by position that tells no total', () => {
   const RESULTS = { data: 'results', total: 'none' };
 
-  test('is read on behind hidden records where a link says that more follow', async () => {
+  test('is read on after hidden records where a link says that more follow', async () => {
     const answers: Respond = (query) => {
       const skip = number(query.get('skip'), 0);
       const results = seen(40, [10, 22], skip, number(query.get('take'), 10));
@@ -250,7 +250,7 @@ describe('a list by position that tells no total', () => {
     });
   });
 
-  test('ends where nothing is behind it, after one further page', async () => {
+  test('ends where nothing follows it, after one further page', async () => {
     const answers: Respond = (query) => ({ body: seen(13, [0, 0], number(query.get('skip'), 0), number(query.get('take'), 10)) });
     expect(await walk({ pager: SKIP, fields: BARE }, answers)).toMatchObject({ verified: true, proof: 'join', received: 13 });
     expect(asked).toEqual(['?skip=0&take=10', '?skip=9&take=10', '?skip=12&take=10', '?skip=22&take=10']);
@@ -269,7 +269,7 @@ describe('a list by position that tells no total', () => {
     expect(await walk({ pager: NUMBERED, fields: BARE }, pages)).toMatchObject({ verified: true, received: 13 });
   });
 
-  test('goes by the newest word on what follows where a page behind is refused', async () => {
+  test('takes the newest word on what follows where a later page is refused', async () => {
     const answers: Respond = (query) => {
       const page = number(query.get('page'), 1);
       if (page > 3) return { status: 404, body: {} };
@@ -332,7 +332,7 @@ describe('a sloppy sign', () => {
     expect(await walk(entry, answers)).toMatchObject({ verified: true, received: 4 });
   });
 
-  test('is none behind the end of a chain that only lacks a name, where it repeats what was asked', async () => {
+  test('is none after the end of a chain that only lacks a name, where it repeats what was asked', async () => {
     const answers: Respond = (query) => {
       const token = query.get('continuationToken') ?? '';
       return { body: { data: records(token ? 5 : 0, token ? 9 : 5), ...(token ? { nextToken: token } : { cursor: 't1' }) } };
@@ -642,10 +642,10 @@ describe('a second reading', () => {
       return { body: { totalRecords: total, data: records(skip, Math.min(length, skip + number(query.get('take'), 10))) } };
     };
 
-  test('looks behind the end that a total tells, and contradicts it where records stand there', async () => {
+  test('looks past the end that a total tells, and contradicts it where records follow', async () => {
     const { walked, verify } = await readAgain({ pager: SKIP }, list(25, 19));
     expect(walked).toMatchObject({ verified: true, received: 19 });
-    expect(verify).toMatchObject({ contradiction: expect.stringContaining('stand behind the end') });
+    expect(verify).toMatchObject({ contradiction: expect.stringContaining('follow the end') });
     expect((await readAgain({ pager: SKIP }, list(25))).verify).not.toHaveProperty('contradiction');
   });
 

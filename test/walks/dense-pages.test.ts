@@ -80,7 +80,7 @@ test('of records that cannot be kept a thousand are, and of a long one its begin
   expect(records).toEqual(expect.arrayContaining(others));
 });
 
-test('of whom a rejected record is that was cut, nobody can say: it goes with whoever of its list is forgotten', async () => {
+test('a rejected record that was cut may be of any person: it goes when any person of its list is forgotten', async () => {
   await inTransaction(database.db, (tx) =>
     eraseRecords(
       tx,

@@ -96,7 +96,7 @@ test('a company that was removed in the middle of a walk stays removed, and come
   await expectEqual();
 });
 
-test('a changed catalogue begins an interrupted walk anew', async () => {
+test('a changed catalogue begins an interrupted walk again', async () => {
   const half = await harness.sync(company, {}, { stopAfterPages: 3 });
   const { employees, departments, absences } = ENTRIES;
   const changed = { ...employees, pager: { ...employees.pager, size: 7 } };
@@ -143,7 +143,7 @@ test('a company that was removed in its second list comes back with its first on
   await expectEqual();
 });
 
-test('a number that comes with other digits is written, by a walk that goes by another and by one that does not', async () => {
+test('a number that comes with other digits is written, by a walk with a baseline and by one without', async () => {
   const list = sandbox.list(company.companyId, 'employees');
   const was = list.texts()[3]!;
   const write = (number: string) => list.change(3, was.replace('{', `{"pay":${number},`));

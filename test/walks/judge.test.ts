@@ -33,18 +33,18 @@ async function walked(service: LyingService, mirror: MemoryMirror): Promise<{ ve
     }
     const bytes = ownBytes(JSON.stringify(body));
     memory?.fit(bytes.length);
-    memory?.settle(bytes.length);
+    memory?.settle(bytes);
     const search = new URLSearchParams(query).toString();
     const url = `http://service${link ?? path}${search && `${link?.includes('?') ? '&' : '?'}${search}`}`;
     return { status: 200, headers, bytes, url };
   };
   const api = { request, baseUrl: 'http://service/' };
-  const fetchFor = pageSource({ api, companyId: 'company', tokens: NO_TOKENS }, endpoint);
+  const sourceOf = pageSource({ api, companyId: 'company', tokens: NO_TOKENS }, endpoint);
   mirror.nextWalk();
   await nextTurn();
   try {
     for (;;) {
-      const deps = { store: mirror, fetchFor, clock, answers: new ResponseMemory(1_000_000), shouldYield: () => false };
+      const deps = { store: mirror, sourceOf, clock, answers: new ResponseMemory(1_000_000), shouldYield: () => false };
       if ((await walkList(await mirror.open(endpoint), endpoint, deps, new AbortController().signal)) === 'finished') break;
     }
   } catch (error) {

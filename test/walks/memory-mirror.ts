@@ -7,7 +7,7 @@ import { KeyHashes } from '../../src/pagers/key-hashes.js';
 import { type Comparison, compareEverything } from '../../src/walks/comparison.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
 import { digestToken, PassMemory } from '../../src/walks/pass-memory.js';
-import { type KeptResponse, type ReceivedPage, recordsOf } from '../../src/walks/received-page.js';
+import type { KeptResponse, ReceivedPage } from '../../src/walks/received-page.js';
 import type { WalkCheckpoint } from '../../src/walks/walk-checkpoint.js';
 import type { WalkOutcome } from '../../src/walks/walk-end.js';
 import type { WalkRecord } from '../../src/walks/walk-pass.js';
@@ -101,7 +101,7 @@ export class MemoryMirror implements WalkRecord {
   }
 
   #commit(walk: OpenWalk, { page, newFrom }: CountedPage): void {
-    const { records, rejected, idField } = recordsOf(page);
+    const { records, rejected, idField } = page;
     const isThere = ({ id, position }: { id: string; position: number }) => position >= newFrom && this.rows.has(id);
     if (walk.fillsEmptyList && records.some(isThere)) throw new Error('a record that is there was said to be new');
     for (const record of records) this.rows.set(record.id, bytesOf(record).toString());

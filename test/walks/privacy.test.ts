@@ -121,7 +121,7 @@ describe('a rule that finds nothing', () => {
     expect(await privacyIssues(database.db)).toEqual([]);
   });
 
-  test('is not forgotten by who goes on with a walk that was interrupted behind its only find', async () => {
+  test('is not forgotten by a worker that continues a walk which was interrupted after its only find', async () => {
     people.set(company.companyId, 'people', [withPhone, ...others]);
     const half = await harnessWith(rules).sync(company, {}, { stopAfterPages: 1 });
     expect(half.status).toBe('running');
@@ -217,7 +217,7 @@ describe('changed rules', () => {
     expect(run.walks[0]).toMatchObject({ verified: true, updated: 0, unchanged: 6 });
   });
 
-  test('fence a walk that goes by the old ones', async () => {
+  test('fence a walk that applies the old ones', async () => {
     await lived();
     let stopped = () => {};
     let goOn = () => {};

@@ -19,7 +19,7 @@ const list =
   };
 const contradicted = { status: 'succeeded', verified: false, unverified_reason: 'end_contradicted' };
 
-describe('a page behind the last one', () => {
+describe('a page after the last one', () => {
   const REFUSALS: [string, Answer][] = [
     ['404', { status: 404, body: { message: 'Invalid page.' } }],
     ['404 without a body', { status: 404 }],
@@ -97,7 +97,7 @@ describe('a page behind the last one', () => {
     expect(found).toMatchObject({ ...contradicted, received: 9, unverified_detail: expect.stringContaining('refused a page') });
   });
 
-  test('is none in a list by position where the position behind it has a record', async () => {
+  test('is none in a list by position where the next position has a record', async () => {
     const gap: Respond = (query, body) =>
       query.get('skip') === '4' ? { status: 404 } : list(9, () => ({ status: 404 }))(query, body, {});
     expect(await walk({ pager: { ...SKIP, size: 1 }, fields: BARE }, gap)).toMatchObject({ ...contradicted, received: 8 });
@@ -198,7 +198,7 @@ describe('a refusal for another reason than the end', () => {
       expect(await walk({ pager: { ...SKIP, size }, fields: BARE }, clamped)).toMatchObject({ ...contradicted, received: 6 });
   });
 
-  test('is no end in a list by position whatever it says, where a record stands there', async () => {
+  test('is no end in a list by position whatever it says, where there is a record', async () => {
     for (const body of [{}, undefined]) {
       const limited: Respond = (query) =>
         Number(query.get('skip')) + Number(query.get('take')) > 7 ? { status: 400, body } : list(9, () => ({}))(query, {}, {});
@@ -209,7 +209,7 @@ describe('a refusal for another reason than the end', () => {
     }
   });
 
-  test('is no end behind a full first page, where no other page was ever had', async () => {
+  test('is no end after a full first page, where no other page was ever had', async () => {
     const entry = { pager: NUMBERED, fields: BARE };
     const refused = list(9, () => ({ status: 400, body: { message: 'bad request' } }), 3);
     expect(await walk(entry, refused)).toMatchObject({ verified: false, unverified_reason: 'end_unproved', received: 3 });
@@ -217,7 +217,7 @@ describe('a refusal for another reason than the end', () => {
     expect(await walk(entry, short)).toMatchObject({ verified: true, received: 2 });
   });
 
-  test('ends a list by position that became shorter meanwhile where it ends', async () => {
+  test('ends a list by position that became shorter during the walk where it ends', async () => {
     let length = 7;
     const shrinking: Respond = (query, body) => {
       const answer = list(length, () => ({ status: 404, body: {} }))(query, body, {});

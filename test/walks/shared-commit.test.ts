@@ -5,7 +5,7 @@ import { ResponseMemory } from '../../src/http/response-memory.js';
 import { pagerFor } from '../../src/pagers/registry.js';
 import { type Sandbox, startSandbox } from '../../src/sandbox/sandbox.js';
 import type { OpenWalk } from '../../src/walks/open-walk.js';
-import { type ReceivedPage, readInFull, recordsOf } from '../../src/walks/received-page.js';
+import { type ReceivedPage, readInFull } from '../../src/walks/received-page.js';
 import { SharedCommit } from '../../src/walks/shared-commit.js';
 import type { CountedPage, PagesToCommit } from '../../src/walks/walk-store.js';
 import { type TestDatabase, testDatabase } from '../support/database.js';
@@ -89,28 +89,28 @@ test('records that cannot be kept count as well', async () => {
   expect(await commitsOf(Array(5).fill(MB), { records: 500, isKept: false })).toEqual([2, 2, 1]);
 });
 
-type FullPage = Extract<ReceivedPage, { readonly records: unknown }>;
-
 describe('the memory of a response', () => {
   const [endpoint] = endpointsOf({ employees: ENTRIES.employees });
   const data = Array.from({ length: 200 }, (_, n) => `{"id":"${n}","name":"${'x'.repeat(40)}"}`);
   const text = `{"totalRecords":200,"totalDisplayRecords":200,"data":[${data.join(',')}]}`;
 
   /** Adds a page to a commit; what the database is then given, and the response after it has answered. */
-  async function commitOf(response: Buffer, read: (page: FullPage) => Partial<FullPage> = () => ({}), fails = false) {
+  async function commitOf(response: Buffer, read: (page: ReceivedPage) => Partial<ReceivedPage> = () => ({}), fails = false) {
     let given = '';
     const store = {
       commitPages: async (_: OpenWalk, { pages }: PagesToCommit) => {
         await nextTurn();
-        const texts = pages.map(({ page }) => recordsOf(page)).flatMap(({ records, rejected }) => [...records, ...rejected]);
+        const texts = pages.flatMap(({ page }) => [...page.records, ...page.rejected]);
         given = texts.map((each) => bytesOf(each).toString()).join();
         if (fails) throw new Error('no database');
       },
     };
     const commit = new SharedCommit({ idField: 'id' } as OpenWalk, { store, clock: { monotonic: () => 0 }, answers });
     const format = { resource: 'employees', id: ['id'], pager: pagerFor(endpoint!), ignoreTotals: false };
-    const page = (await readInFull({ bytes: response, headers: {}, url: 'http://service/' }, format, 'id')) as FullPage;
-    await commit.add({ page: { ...page, ...read(page) }, number: 0, newFrom: 0 }, answers.reserve(1), {} as never, true);
+    const page = await readInFull({ bytes: response, headers: {}, url: 'http://service/' }, format, 'id');
+    const memory = answers.reserve(1);
+    memory.settle(response);
+    await commit.add({ page: { ...page, ...read(page) }, number: 0, newFrom: 0 }, memory, {} as never, true);
     const waiting = response.length;
     await commit.now().catch(() => {});
     return { given, waiting, left: response.length };
@@ -128,7 +128,7 @@ describe('the memory of a response', () => {
   });
 
   test('is kept for records that are rejected, and when they could not be written', async () => {
-    const rejected = (page: FullPage) => ({
+    const rejected = (page: ReceivedPage) => ({
       records: [],
       rejected: page.records.map((each) => ({ ...each, reason: 'nul' as const })),
     });

@@ -127,11 +127,11 @@ async function walk(
     const answer = answerOf(text, etags, { ifNoneMatch });
     // While it comes and is decoded, an answer may be larger than anything has said.
     memory?.fit(answer.bytes.length + random(1_000) * random(3));
-    memory?.settle(answer.bytes.length);
+    memory?.settle(answer.bytes);
     if (answer.status === 304) requests.notModified += 1;
     return answer;
   };
-  const fetchFor = pageSource(
+  const sourceOf = pageSource(
     { api: { request, baseUrl: 'http://service/' }, companyId: 'company', tokens: NO_TOKENS },
     endpoint,
   );
@@ -144,7 +144,7 @@ async function walk(
     const end = await walkList(
       await mirror.open(endpoint),
       endpoint,
-      { store: mirror, fetchFor, clock, answers, shouldYield },
+      { store: mirror, sourceOf, clock, answers, shouldYield },
       new AbortController().signal,
     );
     if (end === 'finished') return requests;

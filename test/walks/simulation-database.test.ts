@@ -106,7 +106,7 @@ test.each(styles)('runs over a moving %s list', async (style) => {
   }
 });
 
-test('where walks go by earlier ones, some of those pages were not sent again', () => {
+test('where walks have a baseline, some of its pages were not sent again', () => {
   if (projectComparisons() === compareEverything) expect(notSent).toBe(0);
   else expect(notSent).toBeGreaterThan(0);
 });

@@ -573,7 +573,7 @@ describe('a page', () => {
     expect(await walk(chained, sign)).toMatchObject({ verified: false, unverified_reason: 'end_contradicted' });
   });
 
-  test('behind an empty first one of status 204 is read', async () => {
+  test('after an empty first one of status 204 is read', async () => {
     const late: Respond = (query, body) =>
       Number(query.get('page')) === 1 ? { status: 204 } : pages(() => ({}))(query, body, {});
     expect(await walk({ pager: NUMBERED, fields: { data: 'items', total: 'none' } }, late)).toMatchObject({

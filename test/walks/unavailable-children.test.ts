@@ -122,7 +122,7 @@ test('of which some parents are refused is mirrored for the others, and unverifi
   expect(await list()).toMatchObject({ unavailableSince: null, records: 10 });
 });
 
-test('of which parents are refused behind a parent that was committed goes on when its worker makes room', async () => {
+test('of which parents are refused after a parent that was committed goes on when its worker makes room', async () => {
   refused = new Set(departments.slice(2, 4));
   refuse(403);
   await harness.sync(company, { resources: ['departments'] });
@@ -147,7 +147,7 @@ test('of which parents are refused is read a second time for the others', async 
   });
 });
 
-test('goes on behind the parents that were refused when its worker makes room', async () => {
+test('goes on after the parents that were refused when its worker makes room', async () => {
   refuse(404);
   await harness.sync(company, { resources: ['departments'] });
   const { id } = await harness.runs.request({ company, trigger: 'manual', resources: ['tasks'] });
@@ -157,7 +157,7 @@ test('goes on behind the parents that were refused when its worker makes room', 
   expect(asked).toEqual(departments);
 });
 
-test('goes on behind the parents that were refused after a failure that passes', async () => {
+test('goes on past the parents that were refused after a failure that passes', async () => {
   await harness.sync(company, { resources: ['departments'] });
   refused = new Set(departments.slice(0, 4));
   const { faults } = sandbox;

@@ -102,7 +102,7 @@ describe('an envelope that is wrong', () => {
 });
 
 describe('page tokens', () => {
-  test('one that expired begins the walk anew', async () => {
+  test('one that expired begins the walk again', async () => {
     sandbox.faults.add({ kind: 'status', status: 400 }, { path: '/documents', skip: 2 });
     expect(await harnesses.documents.sync(company)).toMatchObject({
       walks: [{ verified: true, proof: 'token-chain', passes: 2, received: 35, inserted: 35 }],
@@ -110,7 +110,7 @@ describe('page tokens', () => {
     await expectEqual('documents');
   });
 
-  test('that always expire end the attempt, and the next one begins anew', async () => {
+  test('that always expire end the attempt, and the next one begins again', async () => {
     for (const skip of [2, 4, 6, 8]) sandbox.faults.add({ kind: 'status', status: 410 }, { path: '/documents', skip });
     const run = await harnesses.documents.sync(company);
     expect(run).toMatchObject({ status: 'queued', attempts: 1, walks: [{ error: { code: 'page_token_expired' } }] });

@@ -146,7 +146,7 @@ test.each<[string, string, object, string]>([
   expect(requests).toBeLessThanOrEqual(20);
 });
 
-test('a hasNext that is always false does not cut off a list by position, of which every full page is made sure', async () => {
+test('a hasNext that is always false does not cut off a list by position: every full page is checked', async () => {
   sandbox.faults.add({ kind: 'alter', members: { never: false } }, { path: '/absences', times: Infinity });
   const fields = { total: 'none', hasNext: 'never' };
   const { run, companyId } = await walked('absences', entry({ style: 'odata', size: 10 }, { ...at('absences'), fields }));
