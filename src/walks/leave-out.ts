@@ -4,7 +4,7 @@ import { eachInPortions, inTurns } from '../core/turns.js';
 import type { Database } from '../db/connection/database.js';
 import { inTransaction } from '../db/connection/transaction.js';
 import { lockList } from '../db/tables/lists.js';
-import { insertSuppressions, type SuppressionRow } from '../db/tables/suppressions.js';
+import { insertSuppressions, type SuppressionRow } from '../db/tables/marks.js';
 import { childPrefix } from '../mirror/mirror-table.js';
 import { KeyHashes } from '../pagers/key-hashes.js';
 import { idValues } from '../pagers/read-page.js';
