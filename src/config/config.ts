@@ -6,6 +6,7 @@ import { type Fault, FaultsError } from '../core/errors.js';
 import { ownAddress, withoutSlash } from '../core/own-address.js';
 import type { ProviderSettings } from '../core/provider-settings.js';
 import type { EncryptionKey, Secret } from '../core/secret.js';
+import type { ShownSetting } from '../dashboard/pages/settings-page.js';
 import { type OidcSettings, signInCallback } from '../dashboard/sign-in/oidc-settings.js';
 import { Proxies } from '../http/proxy/proxies.js';
 import type { LogFormat } from '../observability/logger.js';
@@ -15,7 +16,7 @@ import { missingFor, unknownResources } from './catalogue-needs.js';
 import { readBases } from './further-bases.js';
 import { isSafe } from './setting-values.js';
 import { helpOf, SETTING_NAMES, SETTINGS, type SettingName } from './settings.js';
-import { type ShownSetting, showSettings } from './shown-settings.js';
+import { showSettings } from './shown-settings.js';
 import { fileOf, textOf } from './variables.js';
 
 export interface Config {

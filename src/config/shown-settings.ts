@@ -1,19 +1,7 @@
+import type { ShownSetting } from '../dashboard/pages/settings-page.js';
 import { baseVariables } from './further-bases.js';
 import { helpOf, SETTING_NAMES, type SettingName } from './settings.js';
 import { fileOf, textOf } from './variables.js';
-
-/** A setting for people to read. The value of a secret is not shown. */
-export interface ShownSetting {
-  readonly name: string;
-  readonly help: string;
-  /** Undefined if it is unset or a secret. */
-  readonly value?: string | undefined;
-  readonly isSecret: boolean;
-  /** `default`: it is not set. */
-  readonly from: 'environment' | 'file' | 'default';
-  /** The effect while it is unset. */
-  readonly unset: string;
-}
 
 /** The settings that are set, with the file of those that come from a file. No value is shown. */
 export function settingSources(

@@ -5,8 +5,8 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 import type { FastifyInstance } from 'fastify';
 import type { PageAssets } from './parts/view.js';
 
-/** A year: the address of a file changes with what is in it. */
-const FOR_EVER = 'public, max-age=31536000, immutable';
+/** The address of a file changes with its content, so browsers may cache it for a year. */
+const FOREVER = 'public, max-age=31536000, immutable';
 
 const own = (name: string) => new URL(`./assets/${name}`, import.meta.url);
 const FILES = [
@@ -19,14 +19,14 @@ const FILES = [
   { name: 'control-room.js', type: 'text/javascript; charset=utf-8', url: own('control-room.js') },
 ] as const;
 
-/** Serves the style and the scripts of the pages, which come from nowhere else. Returns where they are found. */
+/** Serves the style and the scripts of the pages. Returns their addresses. */
 export function serveAssets(pages: FastifyInstance): PageAssets {
   const [sheet, ...scripts] = FILES.map(({ name, type, url }) => {
     const content = readFileSync(fileURLToPath(url));
     const digest = createHash('sha256').update(content).digest('hex').slice(0, 16);
     const address = `/assets/${digest}/${name}`;
     pages.get(address, { schema: { hide: true } }, async (_request, reply) =>
-      reply.headers({ 'content-type': type, 'cache-control': FOR_EVER }).serializer(identity).send(content),
+      reply.headers({ 'content-type': type, 'cache-control': FOREVER }).serializer(identity).send(content),
     );
     return address;
   });

@@ -22,15 +22,15 @@ export interface ControlRoomDependencies {
   readonly db: Database;
   readonly adminToken: Secret;
   readonly publicUrl: URL;
-  /** How people sign in beside tokens; not at all unless given. */
+  /** Lets people sign in without a token. Unset: they cannot. */
   readonly oidc?: OidcSettings | undefined;
-  /** The ways to its issuer; unset: directly. */
+  /** The proxies to its issuer; unset: none. */
   readonly proxies?: Proxies | undefined;
-  /** As the process was started with them. */
+  /** The settings with which the process started. */
   readonly settings: readonly ShownSetting[];
 }
 
-/** Scripts and styles are files of this server alone, and forms go nowhere else. */
+/** Scripts and styles come only from this server, and forms go only there. */
 const CONTENT_POLICY = [
   "default-src 'none'",
   "script-src 'self'",
@@ -44,7 +44,7 @@ const CONTENT_POLICY = [
 
 const HEADERS = { 'content-security-policy': CONTENT_POLICY, 'cache-control': 'no-store', 'x-robots-tag': 'noindex' };
 
-/** The pages of the control room (docs/control-room.md), for whoever is signed in. They show what the API answers to the same person. */
+/** The pages of the control room (docs/control-room.md). They show what the API returns to the person who is signed in. */
 export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) => FastifyPluginAsync {
   const sessions = new Sessions(deps);
   const base = deps.publicUrl.pathname.replace(/\/+$/, '');
@@ -55,7 +55,7 @@ export function controlRoom(deps: ControlRoomDependencies): (api: ApiForPages) =
     const assets = serveAssets(pages);
 
     function viewOf(request: FastifyRequest, session: Session | undefined): View {
-      // Null for an address that no router takes.
+      // The query is null if no route matches the address.
       const { done } = (request.query ?? {}) as { done?: unknown };
       return {
         base,

@@ -9,7 +9,7 @@ import { connectLinksPage } from './pages/connect-links-page.js';
 import { problemIn, problemPage } from './pages/problem-page.js';
 import { type Refused, selectionPage } from './pages/selection-page.js';
 import { tokenPage } from './pages/tokens-page.js';
-import { ACTIONS, type Action, findAction } from './parts/actions.js';
+import { type Action, findAction, ofCompany } from './parts/actions.js';
 import type { PageContent } from './parts/layout.js';
 import type { ListResponse } from './parts/list-page.js';
 import { fieldsOf, refuseOtherSites, requireOwnForm } from './sign-in/form-checks.js';
@@ -25,12 +25,12 @@ interface ActionDependencies {
 
 const HIDDEN = { schema: { hide: true } };
 
-/** More than a page of a list holds. */
+/** More than a page of the list has. */
 const MOST_SELECTED = 500;
 
-/** Where the buttons of the pages lead: the call of the API is made for the person, and the page is shown again. */
+/** The routes of the buttons: they call the API for the person, and show the page again. */
 export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, show }: ActionDependencies): void {
-  // Before a handler: what another site sent is not even looked at.
+  // This runs before a handler, so that nothing reads a form of another site.
   const checkForm = async (request: FastifyRequest): Promise<void> => {
     refuseOtherSites(request, publicUrl);
     requireOwnForm(request, request.session.csrf);
@@ -47,11 +47,12 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
     const problems: Refused[] = [];
     for (const company of chosen) {
       const [environment = '', companyId = ''] = company.split('/');
-      const answer = await api.calls.call(session.caller, action.call({ environment, company_id: companyId }));
-      if (answer.status < 400) continue;
-      const path = `/api/companies/${encodeURIComponent(environment)}/${encodeURIComponent(companyId)}`;
-      const { name: known } = ((await api.calls.call(session.caller, { method: 'GET', path })).body ?? {}) as { name?: string };
-      problems.push({ environment, companyId, name: known, problem: problemIn(answer) });
+      const target = { environment, company_id: companyId };
+      const response = await api.calls.call(session.caller, action.call(target));
+      if (response.status < 400) continue;
+      const shown = await api.calls.call(session.caller, { method: 'GET', path: ofCompany(target) });
+      const { name: known } = (shown.body ?? {}) as { name?: string };
+      problems.push({ environment, companyId, name: known, problem: problemIn(response) });
     }
     return show(reply, selectionPage({ title, count: chosen.length, problems, back }), session);
   });
@@ -59,17 +60,17 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
   pages.post('/act/:name', { ...HIDDEN, preHandler: checkForm }, async (request, reply) => {
     const { session } = request;
     const { name } = request.params as { name: string };
-    const { back: given, csrf: _, ...fields } = Object.fromEntries(fieldsOf(request));
-    const back = safeRedirectPath(given);
-    const { as, ...asked } = fields;
-    const answer = await api.calls.call(session.caller, actionNamed(name).call(asked));
-    if (answer.status >= 400) return show(reply, problemPage(problemIn(answer), back), session);
+    const { back: path, csrf: _, ...fields } = Object.fromEntries(fieldsOf(request));
+    const back = safeRedirectPath(path);
+    const { as, ...given } = fields;
+    const response = await api.calls.call(session.caller, actionNamed(name).call(given));
+    if (response.status >= 400) return show(reply, problemPage(problemIn(response), back), session);
     if (name === 'connect_links.create') {
-      const links = answer.body as ListResponse<ReauthorizationLinkModel>;
+      const links = response.body as ListResponse<ReauthorizationLinkModel>;
       if (as === 'csv') return sendFile(reply, 'links.csv', reauthorizationLinksCsv(links.data));
-      return show(reply, connectLinksPage({ links, fields: asked, back }), session);
+      return show(reply, connectLinksPage({ links, fields: given, back }), session);
     }
-    const once = shownOnce(answer, back);
+    const once = shownOnce(response, back);
     if (once) return show(reply, once, session);
     return reply.redirect(`${base}${back}${back.includes('?') ? '&' : '?'}done=${encodeURIComponent(name)}`, 303);
   });
@@ -78,7 +79,7 @@ export function actionRoutes(pages: FastifyInstance, { api, publicUrl, base, sho
 function actionNamed(name: string): Action {
   const action = findAction(name);
   if (action) return action;
-  throw new MusterError('not_found', `There is nothing of this name to do: ${Object.keys(ACTIONS).length} things have one.`);
+  throw new MusterError('not_found', `Unknown action ${JSON.stringify(name)}.`);
 }
 
 function sendFile(reply: FastifyReply, name: string, csv: string): FastifyReply {
@@ -89,7 +90,7 @@ function sendFile(reply: FastifyReply, name: string, csv: string): FastifyReply 
     .send(csv);
 }
 
-/** A page for what an answer tells this once: an address that connects a company, or a token. */
+/** The page for a response that is shown only once: a connect link, or a token. */
 function shownOnce({ body }: ApiResponse, back: string): PageContent | undefined {
   const { url, expires_at, token, name, role } = (body ?? {}) as Record<string, unknown>;
   if (typeof url === 'string' && typeof expires_at === 'string') return connectLinkPage({ url, expires_at }, back);

@@ -32,7 +32,7 @@ export interface PageRoutesDependencies {
   readonly show: (reply: FastifyReply, content: PageContent, session?: Session) => FastifyReply;
 }
 
-/** By their paths; the page of settings, which asks nothing, is beside them. */
+/** Pages by path, except for the settings page, which does not call the API. */
 export const PAGES: Readonly<Record<string, (request: PageRequest) => Promise<PageContent>>> = {
   '/': overviewPage,
   '/companies': companiesPage,
@@ -55,14 +55,14 @@ export const PAGES: Readonly<Record<string, (request: PageRequest) => Promise<Pa
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** Set in every page that asks for somebody who is signed in, before its handler is called. */
+    /** Set before the handler of every page that needs a session. */
     session: Session;
   }
 }
 
 const HIDDEN = { schema: { hide: true } };
 
-/** The pages for whoever is signed in. Everybody else is led to the page for signing in, and from there back. */
+/** The pages that need a session. Without one, a person is sent to the sign-in page and then back. */
 export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies): void {
   const { api, sessionOf, base, show } = deps;
   pages.decorateRequest('session');
@@ -97,11 +97,11 @@ export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies)
 
   api.onUnknown(async (request, reply) => {
     const session = await signedIn(request, reply);
-    const detail = 'There is no page at this address. It may have been mistyped, or be that of another version.';
+    const detail = 'There is no page at this address. It may be mistyped, or belong to another version.';
     return session ? show(reply, problemPage({ status: 404, code: 'not_found', detail }), session) : reply;
   });
 
-  /** Who is signed in. Undefined where nobody is: then the answer leads to the page for signing in, and from there back. */
+  /** The session of the request. Without one it sends the reply that leads to the sign-in page, and returns undefined. */
   async function signedIn(request: FastifyRequest, reply: FastifyReply): Promise<Session | undefined> {
     const session = await sessionOf(request);
     if (session) {
@@ -110,18 +110,17 @@ export function pageRoutes(pages: FastifyInstance, deps: PageRoutesDependencies)
     }
     const next = request.method === 'GET' ? request.url : '/';
     const login = `${base}/login${next === '/' ? '' : `?next=${encodeURIComponent(next)}`}`;
-    // A part of a page is asked for by its script, which would show the form in its place.
+    // A script that loads a part of a page would show the sign-in form inside the page, so it gets a redirect of its own.
     if (request.headers['hx-request'] === undefined) reply.redirect(login, 302);
     else reply.code(401).header('hx-redirect', login).send('');
     return undefined;
   }
 
-  /** `isNamed`: the address of the page names what the call is about. */
+  /** `isNamed`: the address of the page has an id, so that a bad request means a wrong address. */
   async function ask<T>({ caller }: Session, path: string, isNamed: boolean): Promise<T> {
-    const answer = await api.calls.call(caller, { method: 'GET', path });
-    if (answer.status === 400 && isNamed)
-      throw new MusterError('not_found', 'There can be nothing at this address: what stands in it is no id, or no environment.');
-    if (answer.status >= 400) throw problemIn(answer);
-    return answer.body as T;
+    const response = await api.calls.call(caller, { method: 'GET', path });
+    if (response.status === 400 && isNamed) throw new MusterError('not_found', 'This address has an invalid id or environment.');
+    if (response.status >= 400) throw problemIn(response);
+    return response.body as T;
   }
 }

@@ -89,7 +89,7 @@ describe('the role comes from the claim', () => {
   test('whoever has no group of ours is told so, whom to ask and with what, and is not signed in', async () => {
     const { status, html } = await signIn(new PlainBrowser(), 'nils');
     expect([status, titleOf({ html })]).toEqual([403, 'You have no role here']);
-    for (const text of ['nils (OIDC)', 'groups', 'canteen', 'Ask whoever operates']) expect(html).toContain(text);
+    for (const text of ['nils (OIDC)', 'groups', 'canteen', 'Ask an operator']) expect(html).toContain(text);
     expect(await sessions()).toEqual([]);
   });
 
@@ -228,7 +228,7 @@ describe('nobody is signed in', () => {
     const browser = new PlainBrowser();
     const { html } = await browser.open(`${url}/login/oidc`);
     const page = await browser.open(new URL(/href="([^"]*abort)"/.exec(html)![1]!, provider.url).href);
-    expect([page.status, titleOf(page)]).toEqual([403, 'Signing in was broken off']);
+    expect([page.status, titleOf(page)]).toEqual([403, 'Signing in was cancelled']);
     expect(page.html).toContain('<code>access_denied</code>');
   });
 
@@ -254,7 +254,7 @@ test('a code that was used already signs nobody in a second time, whoever has ca
   const thief = new PlainBrowser();
   thief.cookies.set(`127.0.0.1:${port}`, kept);
   const page = await thief.open(back);
-  expect([page.status, titleOf(page)]).toEqual([403, 'This sign-in was used already']);
+  expect([page.status, titleOf(page)]).toEqual([403, 'This sign-in was already used']);
   expect(await sessions()).toHaveLength(1);
 });
 

@@ -1,6 +1,6 @@
-// What pages do beyond what they show: copying a text, and following a run. Everything works without it, by looking again.
+// Copies texts, and follows a run. The pages work without this script, by reloading them.
 
-/** Shows the buttons that only a script can serve. */
+/** Shows the buttons that need a script. */
 function prepare(root) {
   for (const button of root.querySelectorAll('[data-copy]')) button.hidden = false;
 }
@@ -12,17 +12,17 @@ document.addEventListener('click', async (event) => {
     await navigator.clipboard.writeText(button.dataset.copy);
     button.textContent = 'Copied';
   } catch {
-    // Without TLS a browser gives no clipboard: the text is selected, to be copied by hand.
+    // Without TLS a browser gives no access to the clipboard, so the text is selected to be copied by hand.
     button.parentElement.querySelector('input').select();
   }
 });
 
 const NUMBER = new Intl.NumberFormat('en-GB');
 
-/** The one stream of this tab. */
+/** The event stream of this tab. */
 let stream;
 
-/** Follows the run that the page shows, as long as the tab is seen. */
+/** Follows the run of the page while the tab is visible. */
 function follow() {
   stream?.close();
   stream = undefined;
@@ -32,7 +32,7 @@ function follow() {
   stream.addEventListener('run', ({ data }) => show(JSON.parse(data)));
 }
 
-/** What the page says of the run beside its numbers; run-page.tsx says the same of what it shows. */
+/** The state that the page shows of a run, apart from numbers. run-page.tsx makes the same text. */
 function stateOf(run) {
   const ofWalk = ({ status, total_records: whole }) => (whole === null ? status : `${status} of a number`);
   return [run.status, run.attempts, ...run.walks.map(ofWalk)].join(', ');
@@ -58,10 +58,10 @@ function show(run) {
   }
 }
 
-/** When so many records of a walk had been received, since its page was shown. */
+/** For each list, the records received when the page was shown, and that time. */
 const begun = new Map();
 
-/** How fast a walk goes on, and how long it still takes at that pace; nothing before that can be said. */
+/** The pace of a walk and the time it still takes, or an empty text while that is unknown. */
 function paceOf({ resource, passes, received, total_records: whole }) {
   const now = performance.now();
   const first = begun.get(resource);
@@ -76,12 +76,12 @@ function paceOf({ resource, passes, received, total_records: whole }) {
   return `${NUMBER.format(Math.round(pace))} records a second${left === undefined ? '' : `, about ${NUMBER.format(left)} s left`}`;
 }
 
-/** Shows the run as the server shows it now: a part of it has begun, or ended. */
+/** Loads the run again, since a part of it has begun or ended. */
 async function renew(element) {
   stream?.close();
   try {
-    const answer = await fetch(location.href);
-    const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+    const response = await fetch(location.href);
+    const page = new DOMParser().parseFromString(await response.text(), 'text/html');
     const newer = page.querySelector('#run');
     if (newer) element.replaceWith(newer);
   } finally {
@@ -90,7 +90,7 @@ async function renew(element) {
 }
 
 document.addEventListener('visibilitychange', follow);
-// Nobody sees what a hidden tab would renew.
+// A hidden tab needs no updates.
 document.addEventListener('htmx:before:request', (event) => {
   if (document.hidden) event.preventDefault();
 });

@@ -1,56 +1,37 @@
 import type { AuditEntryModel } from '../../api/operation/audit-model.js';
-import { AsCommands } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
+import { Filters, FoundList, type ListProps, readList, Search } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Environment, When } from '../parts/shown-values.js';
 
 const PATH = '/audit';
 
-export async function auditPage({ ask, query }: PageRequest): Promise<PageContent> {
-  const filters = filtersOf(query, ['actor', 'action', 'company_id', 'environment']);
-  const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListResponse<AuditEntryModel>>(listAddress('/api/audit', { ...filters, ...cursor, limit: '100' }));
-  return { title: 'Audit', body: <Audit list={list} filters={filters} /> };
+export async function auditPage(request: PageRequest): Promise<PageContent> {
+  const names = ['actor', 'action', 'company_id', 'environment'];
+  const found = await readList<AuditEntryModel>(request, PATH, names, { limit: 100 });
+  return { title: 'Audit', body: <Audit {...found} /> };
 }
 
-function Audit({
-  list,
-  filters,
-}: {
-  readonly list: ListResponse<AuditEntryModel>;
-  readonly filters: Readonly<Record<string, string>>;
-}) {
+function Audit({ list, filters }: ListProps<AuditEntryModel>) {
   return (
     <>
       <h1>Audit</h1>
-      <p class="lead">Who asked for what, and how it ended. Entries are only ever added.</p>
-      <Filters path={PATH} controls="audit">
-        <label>
-          <span>Who</span>
-          <input type="search" name="actor" value={filters.actor} maxLength={100} />
-        </label>
-        <label>
-          <span>Did what</span>
-          <input type="search" name="action" value={filters.action} maxLength={100} placeholder="company.sync" />
-        </label>
-        <label>
-          <span>Company id</span>
-          <input type="search" name="company_id" value={filters.company_id} maxLength={40} />
-        </label>
+      <p class="lead">Who did what, and how it ended. Entries are only ever added.</p>
+      <Filters path={PATH}>
+        <Search label="Who" name="actor" value={filters.actor} maxLength={100} />
+        <Search label="Did what" name="action" value={filters.action} maxLength={100} placeholder="company.sync" />
+        <Search label="Company id" name="company_id" value={filters.company_id} maxLength={40} />
       </Filters>
-      <section id="audit" aria-label="Entries found">
+      <FoundList path={PATH} label="Entries found" list={list} filters={filters}>
         <DataTable
           caption="Entries of the audit, newest first"
           columns={COLUMNS}
           rows={list.data}
           keyOf={({ id }) => id}
-          empty={Object.keys(filters).length > 0 ? 'No entry is like that.' : 'Nobody has asked for anything yet.'}
+          empty={Object.keys(filters).length > 0 ? 'No entry matches.' : 'There is no entry yet.'}
         />
-        <Pages path={PATH} filters={filters} next={list.next_cursor} />
-        <AsCommands commands={[{ label: 'This list', call: { method: 'GET', path: listAddress('/api/audit', filters) } }]} />
-      </section>
+      </FoundList>
     </>
   );
 }
@@ -64,7 +45,7 @@ const COLUMNS: readonly Column<AuditEntryModel>[] = [
     </>
   )),
   column('Did what', ({ action }) => <code>{action}</code>),
-  column('Of which company', ({ environment, company_id, company_name }) => (
+  column('Company', ({ environment, company_id, company_name }) => (
     <span class="stack">
       {environment && company_id && <CompanyLink environment={environment} companyId={company_id} name={company_name} />}
       {environment ? <Environment name={environment} /> : <span class="none">none</span>}

@@ -3,7 +3,7 @@ import { AsCommands, FormFields, useMay } from '../parts/action-form.js';
 import { ACTIONS } from '../parts/actions.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
+import { Choice, ENVIRONMENT_CHOICES, Filters, FoundList, type ListProps, readList, Search } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
 import { useAddress, useView } from '../parts/view.js';
@@ -11,9 +11,8 @@ import { useAddress, useView } from '../parts/view.js';
 const PATH = '/companies';
 const STATUSES = ['active', 'reauthorization_required', 'paused'].map((status) => [status, stateText(status)] as const);
 const LIST_STATE_CHOICES = ListStateName.options.map((state) => [state, stateText(state)] as const);
-const LIMIT = '50';
 
-/** What can be done with the companies that are ticked. */
+/** The actions on selected companies. */
 export const OF_SELECTED = [
   ['company.sync', 'Sync selected'],
   ['company.full', 'Full resync of selected'],
@@ -21,19 +20,13 @@ export const OF_SELECTED = [
   ['company.resume', 'Resume selected'],
 ] as const;
 
-export async function companiesPage({ ask, query }: PageRequest): Promise<PageContent> {
-  const filters = filtersOf(query, ['q', 'status', 'environment', 'resource', 'state', 'sort']);
-  const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListResponse<CompanyModel>>(listAddress('/api/companies', { ...filters, ...cursor, limit: LIMIT }));
-  return { title: 'Companies', body: <Companies list={list} filters={filters} /> };
+export async function companiesPage(request: PageRequest): Promise<PageContent> {
+  const names = ['q', 'status', 'environment', 'resource', 'state', 'sort'];
+  const found = await readList<CompanyModel>(request, PATH, names, { limit: 50 });
+  return { title: 'Companies', body: <Companies {...found} /> };
 }
 
-interface CompaniesProps {
-  readonly list: ListResponse<CompanyModel>;
-  readonly filters: Readonly<Record<string, string>>;
-}
-
-function Companies({ list, filters }: CompaniesProps) {
+function Companies({ list, filters }: ListProps<CompanyModel>) {
   const address = useAddress();
   const may = useMay();
   return (
@@ -46,21 +39,16 @@ function Companies({ list, filters }: CompaniesProps) {
           </a>
         )}
       </div>
-      <Filters path={PATH} controls="companies">
-        <label>
-          <span>Name or id</span>
-          <input type="search" name="q" value={filters.q} maxLength={100} />
-        </label>
+      <Filters path={PATH}>
+        <Search label="Name or id" name="q" value={filters.q} maxLength={100} />
         <Choice name="status" label="Status" chosen={filters.status} options={STATUSES} />
         <Choice name="state" label="With a list that is" chosen={filters.state} options={LIST_STATE_CHOICES} />
         <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
         <Choice name="sort" label="Order" none="by id" chosen={filters.sort} options={[['worst', 'worst first']]} />
       </Filters>
-      <section id="companies" aria-label="Companies found">
+      <FoundList path={PATH} label="Companies found" list={list} filters={filters}>
         <CompanyTable rows={list.data} isFiltered={Object.keys(filters).length > 0} />
-        <Pages path={PATH} filters={filters} next={list.next_cursor} />
-        <AsCommands commands={[{ label: 'This list', call: { method: 'GET', path: listAddress('/api/companies', filters) } }]} />
-      </section>
+      </FoundList>
     </>
   );
 }
@@ -73,11 +61,11 @@ function CompanyTable({ rows, isFiltered }: { readonly rows: readonly CompanyMod
   const [first] = rows;
   const table = (
     <DataTable
-      caption="Companies, how they stand and when their lists were last proved complete"
+      caption="Companies, their status and the last proof of their lists"
       columns={actions.length > 0 ? [TICK, ...COLUMNS] : COLUMNS}
       rows={rows}
       keyOf={keyOf}
-      empty={isFiltered ? 'No company is like that.' : 'No company is connected yet.'}
+      empty={isFiltered ? 'No company matches.' : 'No company is connected yet.'}
     />
   );
   if (actions.length === 0 || rows.length === 0) return table;
@@ -94,7 +82,7 @@ function CompanyTable({ rows, isFiltered }: { readonly rows: readonly CompanyMod
         {first && (
           <AsCommands
             commands={actions.map(([name, label]) => ({
-              label: `${label}: a call for each, here the first of the list`,
+              label: `${label}: one call for each, here for the first of the list`,
               call: ACTIONS[name].call({ environment: first.environment, company_id: first.company_id }),
             }))}
           />
@@ -125,11 +113,11 @@ const COLUMNS: readonly Column<CompanyModel>[] = [
   column('Next sync', ({ next_sync_at }) => <When at={next_sync_at} none="none" />),
 ];
 
-/** A company is as fresh as the list whose proof is the oldest. */
+/** The oldest proof of the company's lists. */
 function OldestProof({ resources }: Pick<CompanyModel, 'resources'>) {
-  const there = resources.filter(({ state }) => state !== 'unavailable');
-  const missing = there.filter(({ last_verified_at }) => last_verified_at === null);
-  if (there.length === 0) return <span class="none">not yet</span>;
+  const available = resources.filter(({ state }) => state !== 'unavailable');
+  const missing = available.filter(({ last_verified_at }) => last_verified_at === null);
+  if (available.length === 0) return <span class="none">not yet</span>;
   if (missing.length > 0) return <span class="warn">{missing.map(({ resource }) => resource).join(', ')}: not yet</span>;
-  return <When at={there.map(({ last_verified_at }) => last_verified_at!).toSorted()[0]} />;
+  return <When at={available.map(({ last_verified_at }) => last_verified_at!).toSorted()[0]} />;
 }

@@ -4,24 +4,24 @@ import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
 import type { RunModel } from '../../api/runs/run-model.js';
 import { adviceFor } from '../../core/advice.js';
 import { ActionForm, AsCommands, useCommands, useMay } from '../parts/action-form.js';
-import type { ActionName } from '../parts/actions.js';
+import { type ActionName, ofCompany } from '../parts/actions.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import { type ListResponse, listAddress } from '../parts/list-page.js';
 import { ListPlots } from '../parts/list-plots.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { Environment, numberText, ServiceSays, State, When } from '../parts/shown-values.js';
+import { Environment, Fact, numberText, ServiceSays, State, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import { RunTable } from './runs-page.js';
 
-export async function companyPage({ ask, params: { environment = '', company_id = '' } }: PageRequest): Promise<PageContent> {
-  const call = `/api/companies/${encodeURIComponent(environment)}/${encodeURIComponent(company_id)}`;
-  const company = await ask<CompanyModel>(call);
+export async function companyPage({ ask, params }: PageRequest): Promise<PageContent> {
+  const path = ofCompany(params);
+  const company = await ask<CompanyModel>(path);
   const filter = { company_id: company.company_id, environment: company.environment };
   const [runs, rejected, history] = await Promise.all([
     ask<ListResponse<RunModel>>(listAddress('/api/runs', { ...filter, limit: 15 })),
     ask<ListResponse<RejectedRecordModel>>(listAddress('/api/rejected', { ...filter, limit: 10 })),
-    ask<{ data: readonly ListHistoryModel[] }>(`${call}/history` as const),
+    ask<{ data: readonly ListHistoryModel[] }>(`${path}/history`),
   ]);
   return {
     title: company.name ?? company.company_id,
@@ -75,8 +75,12 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         </Fact>
         {company.token.problem && (
           <Fact name="Last refresh">
-            {company.token.problem} {company.token.retry_at && <>Tried again </>}
-            {company.token.retry_at && <When at={company.token.retry_at} />}
+            {company.token.problem}{' '}
+            {company.token.retry_at && (
+              <>
+                Tried again <When at={company.token.retry_at} />
+              </>
+            )}
           </Fact>
         )}
       </dl>
@@ -85,7 +89,7 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         caption="The lists of this company, their rows and their last proofs"
         rows={resources}
         keyOf={({ resource }) => resource}
-        empty="No list has been asked for yet."
+        empty="No list has been requested yet."
         columns={LISTS}
       />
       <p>
@@ -97,14 +101,14 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         commands={[
           {
             label: 'Rows and changes a night',
-            call: { method: 'GET', path: `/api/companies/${environment}/${company_id}/history` },
+            call: { method: 'GET', path: `${ofCompany({ environment, company_id })}/history` },
           },
         ]}
       />
       {rejected.length > 0 && (
         <>
-          <h2>Records that could not be kept</h2>
-          {/* The records themselves may be of people: whoever must see one asks the API. */}
+          <h2>Rejected records</h2>
+          {/* The texts may hold personal data, so only the API shows them. */}
           <AsCommands
             commands={[
               {
@@ -114,7 +118,7 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
             ]}
           />
           <DataTable
-            caption="Records that the newest walks could not keep, the first ones"
+            caption="The first records that the newest walks rejected"
             columns={REJECTED}
             rows={rejected}
             keyOf={({ resource, page, position }) => `${resource} ${page} ${position}`}
@@ -187,7 +191,7 @@ function Actions({ company: { environment, company_id, status, paused } }: { rea
   const commands = useCommands([...names, 'company.remove'], fields);
   return (
     <div class="actions">
-      {/* Resuming would not help as long as it must authorize again. */}
+      {/* Resuming has no effect while the company must authorize again. */}
       {names
         .filter((name) => name !== 'company.resume' || status === 'paused')
         .map((name) => (
@@ -222,11 +226,11 @@ function MustAuthorize({ company }: { readonly company: CompanyModel }) {
 interface CopyableProps {
   readonly label: string;
   readonly value: string;
-  /** The table says above it what it is. */
+  /** The heading of the column is its visible label. */
   readonly isInTable?: boolean;
 }
 
-/** A text to be sent on. Without scripts it is selected and copied by hand. */
+/** A text to copy. Without scripts a person selects and copies it by hand. */
 export function Copyable({ label, value, isInTable = false }: CopyableProps) {
   return (
     <div class="copyable">
@@ -241,18 +245,9 @@ export function Copyable({ label, value, isInTable = false }: CopyableProps) {
   );
 }
 
-function Fact({ name, children }: { readonly name: string; readonly children: preact.ComponentChildren }) {
-  return (
-    <div>
-      <dt>{name}</dt>
-      <dd>{children}</dd>
-    </div>
-  );
-}
-
-/** Asks once more, since what a removal takes away comes back only by authorizing and mirroring anew. */
-export async function removePage({ ask, params: { environment = '', company_id = '' } }: PageRequest): Promise<PageContent> {
-  const company = await ask<CompanyModel>(`/api/companies/${encodeURIComponent(environment)}/${encodeURIComponent(company_id)}`);
+/** Asks for confirmation, since only a new authorization and a new first sync undo a removal. */
+export async function removePage({ ask, params }: PageRequest): Promise<PageContent> {
+  const company = await ask<CompanyModel>(ofCompany(params));
   return { title: `Remove ${company.name ?? company.company_id}`, body: <RemoveView company={company} /> };
 }
 
@@ -265,8 +260,8 @@ function RemoveView({ company }: { readonly company: CompanyModel }) {
     <div class="card narrow">
       <h1>Remove {name ?? company_id}?</h1>
       <p>
-        Its tokens and its {numberText(rows)} mirrored rows go at once. Runs and audit stay. To have it back, it must authorize
-        again, and everything is mirrored anew.
+        This deletes its tokens and its {numberText(rows)} mirrored rows at once. Runs and audit stay. To bring it back, the
+        company must authorize again, and Muster mirrors everything again.
       </p>
       <p class="under">
         <Environment name={environment} /> <span class="id">{company_id}</span>

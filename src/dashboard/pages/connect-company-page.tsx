@@ -5,7 +5,7 @@ import { When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import { Copyable } from './company-page.js';
 
-/** Where a link is made for a company that is not connected yet. */
+/** The page that makes a link for a company that is not connected yet. */
 export async function connectCompanyPage(): Promise<PageContent> {
   return { title: 'Connect a company', body: <ConnectCompany /> };
 }
@@ -39,7 +39,7 @@ function ConnectCompany() {
   );
 }
 
-/** The link that was made. It is shown this once. */
+/** The new link, which is shown only once. */
 export function connectLinkPage(
   { url, expires_at }: { readonly url: string; readonly expires_at: string },
   back: string,
@@ -53,7 +53,7 @@ function ConnectLink({ url, expiresAt, back }: { readonly url: string; readonly 
     <div class="card narrow">
       <h1>The link is made</h1>
       <p>
-        Send it to an administrator of the company. It works once, ends <When at={expiresAt} />, and is shown this once.
+        Send it to an administrator of the company. It works once, ends <When at={expiresAt} />, and is shown only once.
       </p>
       <Copyable label="Link" value={url} />
       <p>

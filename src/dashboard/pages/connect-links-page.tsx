@@ -9,12 +9,12 @@ import { Copyable } from './company-page.js';
 
 interface ConnectLinksProps {
   readonly links: ListResponse<ReauthorizationLinkModel>;
-  /** What the form was sent with: the file has the links of this page. */
+  /** The fields of the form, so that the file has the links of this page. */
   readonly fields: Readonly<Record<string, string>>;
   readonly back: string;
 }
 
-/** The links that were made for companies that must authorize again. */
+/** The new links for companies that must authorize again. */
 export function connectLinksPage(props: ConnectLinksProps): PageContent {
   return { title: 'The links', body: <ConnectLinks {...props} /> };
 }
@@ -28,8 +28,8 @@ function ConnectLinks({ links: { data, next_cursor }, fields, back }: ConnectLin
       {data.length > 0 && (
         <>
           <p class="lead">
-            Send each to the administrator of its company, and to nobody else: whoever has it may authorize for the company. Made
-            again, they are the same until they end.
+            Send each link only to the administrator of its company: anyone who has it may authorize for the company. The links
+            stay the same until they end.
           </p>
           <div class="actions">
             <ActionForm name="connect_links.create" fields={{ ...fields, as: 'csv' }} back={back} label="Download as CSV" />

@@ -8,7 +8,7 @@ import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Environment } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 
-/** Records of one page: each may have many members. */
+/** A record may have many members, so a page has few records. */
 const LIMIT = '50';
 
 export async function diffPage({ ask, params: { id = '' }, query }: PageRequest): Promise<PageContent> {
@@ -16,7 +16,7 @@ export async function diffPage({ ask, params: { id = '' }, query }: PageRequest)
   const filters = filtersOf(query, ['resource', 'against']);
   const cursor = filtersOf(query, ['cursor']);
   const run = await ask<RunModel>(path);
-  // As texts, since numbers would lose digits on their way through here.
+  // Values are requested as texts, since parsed numbers would lose digits.
   const diff = await ask<DiffModel>(listAddress(`${path}/diff`, { ...filters, ...cursor, values: 'text', limit: LIMIT }));
   return {
     title: `Changes of ${diff.resource}`,
@@ -41,11 +41,11 @@ function DiffView({ run, diff, filters }: DiffViewProps) {
         <CompanyLink environment={environment} companyId={company_id} name={company_name} />
       </p>
       <p>
-        <a href={address(`/runs/${id}`)}>This run</a> held against{' '}
+        <a href={address(`/runs/${id}`)}>This run</a> compared with{' '}
         {diff.against === null ? (
           'nothing: no run walked the list before'
         ) : (
-          <a href={address(`/runs/${diff.against}`)}>the one before</a>
+          <a href={address(`/runs/${diff.against}`)}>the previous one</a>
         )}
         .
       </p>
@@ -92,7 +92,7 @@ const MEMBERS: readonly Column<DiffItemModel['changes'][number]>[] = [
   column('After', ({ after }) => <Value of={after} />),
 ];
 
-/** The text of a value; undefined: there is no such member. */
+/** A value as text; undefined if there is no such member. */
 function Value({ of: text }: { readonly of?: unknown }) {
   return typeof text === 'string' ? <code>{text}</code> : <span class="none">none</span>;
 }

@@ -1,14 +1,14 @@
 import type { CompanyModel } from '../../api/companies/company-model.js';
 import { ActionForm, AsCommands, useCommands } from '../parts/action-form.js';
-import type { ActionName } from '../parts/actions.js';
+import { type ActionName, ofCompany } from '../parts/actions.js';
 import type { PageContent } from '../parts/layout.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { Environment } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 
-/** Where a person is forgotten, or let in again. The id travels in the form's body, and never in an address. */
-export async function forgetPage({ ask, params: { environment = '', company_id = '' } }: PageRequest): Promise<PageContent> {
-  const company = await ask<CompanyModel>(`/api/companies/${encodeURIComponent(environment)}/${encodeURIComponent(company_id)}`);
+/** The page that forgets a person, or lets one in again. The id is in the body of the form, never in an address. */
+export async function forgetPage({ ask, params }: PageRequest): Promise<PageContent> {
+  const company = await ask<CompanyModel>(ofCompany(params));
   return { title: `Forget a person of ${company.name ?? company.company_id}`, body: <ForgetView company={company} /> };
 }
 
@@ -24,10 +24,10 @@ function ForgetView({ company }: { readonly company: CompanyModel }) {
         <Environment name={environment} /> <span class="id">{company_id}</span>
       </p>
       <p>
-        The record goes from mirror, feed, history and rejected records, and with a parent its children. No sync brings it back,
-        though the service may still have it. Nothing of it can be had back here.
+        This erases the record from mirror, feed, history and rejected records, with its children if it is a parent. No sync
+        brings it back, even if the service still has it. You cannot undo this.
       </p>
-      <RecordForm name="record.forget" company={company} confirmation="Erase this record for good" />
+      <RecordForm name="record.forget" company={company} confirmation="Erase this record permanently" />
       <h2>Let a person in again</h2>
       <p>The next sync writes the record, if the service still has it.</p>
       <RecordForm name="record.lift" company={company} confirmation="Let this record in again" />

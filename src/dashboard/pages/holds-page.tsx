@@ -2,7 +2,16 @@ import type { HoldModel } from '../../api/runs/holds.js';
 import { ActionForm, AsCommands, FormFields, useCommands, useMay } from '../parts/action-form.js';
 import { ACTIONS } from '../parts/actions.js';
 import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
+import {
+  Choice,
+  ENVIRONMENT_CHOICES,
+  Filters,
+  FoundList,
+  type ListProps,
+  type ListResponse,
+  listAddress,
+  readList,
+} from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
@@ -14,45 +23,38 @@ const CAUSES = [
 ] as const;
 const STATUSES = ['open', 'approved', 'rejected', 'superseded'].map((status) => [status, stateText(status)] as const);
 
-export async function holdsPage({ ask, query }: PageRequest): Promise<PageContent> {
-  // Whoever opens the page wants to decide: what is decided already is shown when asked for.
-  const filters = { ...(query.has('status') ? {} : { status: 'open' }), ...filtersOf(query, ['status', 'cause', 'environment']) };
-  const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListResponse<HoldModel>>(listAddress('/api/holds', { ...filters, ...cursor, limit: '25' }));
-  return { title: 'Holds', body: <Holds list={list} filters={filters} /> };
+export async function holdsPage(request: PageRequest): Promise<PageContent> {
+  const names = ['status', 'cause', 'environment'];
+  // A person opens this page to decide, so decided holds are shown only on request.
+  const defaults = request.query.has('status') ? {} : { status: 'open' };
+  const found = await readList<HoldModel>(request, PATH, names, { limit: 25, defaults });
+  return { title: 'Holds', body: <Holds {...found} /> };
 }
 
-interface HoldsProps {
-  readonly list: ListResponse<HoldModel>;
-  readonly filters: { readonly status?: string; readonly cause?: string; readonly environment?: string };
-}
-
-function Holds({ list, filters }: HoldsProps) {
+function Holds({ list, filters }: ListProps<HoldModel>) {
   return (
     <>
       <h1>Holds</h1>
-      <p class="lead">Deletions that wait for a person: too many at once, or rows that a person who authorized is not shown.</p>
-      <Filters path={PATH} controls="holds">
+      <p class="lead">Deletions that wait for your decision: too many at once, or rows that a new authorization does not show.</p>
+      <Filters path={PATH}>
         <Choice name="status" label="Status" chosen={filters.status} options={STATUSES} />
         <Choice name="cause" label="Cause" chosen={filters.cause} options={CAUSES} />
         <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
       </Filters>
-      <section id="holds" aria-label="Holds found">
+      <FoundList path={PATH} label="Holds found" list={list} filters={filters}>
         {list.data.length === 0 && (
-          <p class="empty">{filters.status === 'open' ? 'Nothing waits for a decision.' : 'No hold is like that.'}</p>
+          <p class="empty">{filters.status === 'open' ? 'Nothing waits for a decision.' : 'No hold matches.'}</p>
         )}
         {list.data.map((hold) => (
           <HoldCard key={hold.id} hold={hold} />
         ))}
         <ApproveGrantsLinks holds={list.data} />
-        <Pages path={PATH} filters={filters} next={list.next_cursor} />
-        <AsCommands commands={[{ label: 'This list', call: { method: 'GET', path: listAddress('/api/holds', filters) } }]} />
-      </section>
+      </FoundList>
     </>
   );
 }
 
-/** A link to the question for each environment that has such holds on the page. */
+/** A link to the page approveGrantsPage for each environment with open holds of cause grant in the list. */
 function ApproveGrantsLinks({ holds }: { readonly holds: readonly HoldModel[] }) {
   const address = useAddress();
   const may = useMay();
@@ -66,7 +68,7 @@ function ApproveGrantsLinks({ holds }: { readonly holds: readonly HoldModel[] })
   ));
 }
 
-/** Asks once more, since one button decides on many companies. */
+/** Asks for confirmation, since one button decides on many companies. */
 export async function approveGrantsPage({ ask, params: { environment = '' } }: PageRequest): Promise<PageContent> {
   const filters = { environment, status: 'open', cause: 'grant', limit: '1' };
   const { data } = await ask<ListResponse<HoldModel>>(listAddress('/api/holds', filters));
@@ -84,14 +86,14 @@ function ApproveGrantsView({ environment, isEmpty }: { readonly environment: str
     <div class="card narrow">
       <h1>Approve all of cause grant?</h1>
       <p>
-        Rows that people who authorized again are not shown are marked deleted, in every company of this environment. Do so only
-        if you know that these people may see all that there is.
+        Rows that the new authorizations do not show are marked deleted, in every company of this environment. Approve them only
+        if you know that the people who authorized may see all records.
       </p>
       <p class="under">
         <Environment name={environment} />
       </p>
       <div class="actions">
-        {isEmpty ? 'Nothing of this cause waits.' : <ActionForm name="holds.approve_grants" fields={fields} back={PATH} />}
+        {isEmpty ? 'No hold of this cause is open.' : <ActionForm name="holds.approve_grants" fields={fields} back={PATH} />}
         <a href={address(PATH)}>Decide one by one</a>
       </div>
       <AsCommands commands={commands} />
@@ -100,11 +102,11 @@ function ApproveGrantsView({ environment, isEmpty }: { readonly environment: str
 }
 
 interface SamplesProps extends Pick<HoldModel, 'samples' | 'count'> {
-  /** Who decides looks at them first. */
+  /** A person who has to decide sees the records at once. */
   readonly isOpen: boolean;
 }
 
-/** Records that would go, as they call themselves. */
+/** The records that would be deleted, with their labels. */
 function Samples({ samples, count, isOpen }: SamplesProps) {
   return (
     <details open={isOpen}>
@@ -122,7 +124,7 @@ function Samples({ samples, count, isOpen }: SamplesProps) {
 
 const DECISIONS = ['hold.reject', 'hold.approve'] as const;
 
-/** The first button is the one that Enter presses: it takes nothing away. */
+/** Enter presses the first button, so that is the one that deletes nothing. */
 function Decision({ id, describedBy }: { readonly id: string; readonly describedBy: string }) {
   const address = useAddress();
   const may = useMay();
@@ -170,7 +172,7 @@ function HoldCard({ hold }: { readonly hold: HoldModel }) {
   return (
     <section class="card" aria-labelledby={heading}>
       <h2 id={heading}>
-        {numberText(count)} of {numberText(living)} rows of {resource} would go
+        {numberText(count)} of {numberText(living)} rows of {resource} would be deleted
       </h2>
       <p class="under">
         <State of={status} />
@@ -187,8 +189,8 @@ function HoldCard({ hold }: { readonly hold: HoldModel }) {
         <>
           <p class="hint">
             {cause === 'grant'
-              ? 'Approve if the records are gone for good: they are marked deleted. Reject if they only cannot be seen by who authorized: they stay, and nobody is asked again until somebody else authorizes.'
-              : 'Approve if the records are gone for good: they are marked deleted. Reject if the service answered wrongly: they stay, and the next walk looks again.'}
+              ? 'Approve if the records no longer exist: they are marked deleted. Reject if only the person who authorized cannot see them: they stay, and Muster asks again only after another authorization.'
+              : 'Approve if the records no longer exist: they are marked deleted. Reject if the service was wrong: they stay, and the next walk checks again.'}
           </p>
           <Decision id={id} describedBy={heading} />
           <AsCommands commands={commands} />

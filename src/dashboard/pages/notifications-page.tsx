@@ -1,30 +1,22 @@
 import type { NotificationModel } from '../../api/operation/notifications.js';
 import { EVENT_TYPES } from '../../db/tables/notifications.js';
-import { ActionForm, AsCommands, useCommands, useMay } from '../parts/action-form.js';
+import { ActionForm, useCommands, useMay } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
+import { Choice, ENVIRONMENT_CHOICES, Filters, FoundList, type ListProps, readList } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { CompanyLink, companyCount, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
 
 const PATH = '/notifications';
 const STATUSES = ['pending', 'delivered', 'failed'].map((status) => [status, stateText(status)] as const);
 
-export async function notificationsPage({ ask, query }: PageRequest): Promise<PageContent> {
-  const filters = filtersOf(query, ['status', 'type', 'environment', 'company_id']);
-  const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListResponse<NotificationModel>>(
-    listAddress('/api/notifications', { ...filters, ...cursor, limit: '50' }),
-  );
-  return { title: 'Notifications', body: <Notifications list={list} filters={filters} /> };
+export async function notificationsPage(request: PageRequest): Promise<PageContent> {
+  const names = ['status', 'type', 'environment', 'company_id'];
+  const found = await readList<NotificationModel>(request, PATH, names, { limit: 50 });
+  return { title: 'Notifications', body: <Notifications {...found} /> };
 }
 
-interface NotificationsProps {
-  readonly list: ListResponse<NotificationModel>;
-  readonly filters: Readonly<Record<string, string>>;
-}
-
-function Notifications({ list, filters }: NotificationsProps) {
+function Notifications({ list, filters }: ListProps<NotificationModel>) {
   const may = useMay();
   const [first] = list.data;
   const test = useCommands(['notification.test', 'notifications.redeliver'], {});
@@ -34,14 +26,14 @@ function Notifications({ list, filters }: NotificationsProps) {
       <div class="head">
         <div>
           <h1>Notifications</h1>
-          <p class="lead">What the webhook was told, and what became of it.</p>
+          <p class="lead">Events sent to the webhook, and their delivery.</p>
         </div>
         <div class="actions">
           <ActionForm name="notifications.redeliver" fields={{}} />
           <ActionForm name="notification.test" fields={{}} />
         </div>
       </div>
-      <Filters path={PATH} controls="notifications">
+      <Filters path={PATH}>
         <Choice name="status" label="Delivery" chosen={filters.status} options={STATUSES} />
         <Choice
           name="type"
@@ -51,25 +43,21 @@ function Notifications({ list, filters }: NotificationsProps) {
         />
         <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
       </Filters>
-      <section id="notifications" aria-label="Notifications found">
+      <FoundList
+        path={PATH}
+        label="Notifications found"
+        list={list}
+        filters={filters}
+        commands={[...test, ...again.map((command) => ({ ...command, label: 'Send again, here for the first of the list' }))]}
+      >
         <DataTable
           caption="Notifications, newest first"
           columns={may('notification.redeliver') ? [...COLUMNS, AGAIN] : COLUMNS}
           rows={list.data}
           keyOf={({ id }) => id}
-          empty={
-            Object.keys(filters).length > 0 ? 'No notification is like that.' : 'Nothing has happened that anybody is told of.'
-          }
+          empty={Object.keys(filters).length > 0 ? 'No notification matches.' : 'There is no notification yet.'}
         />
-        <Pages path={PATH} filters={filters} next={list.next_cursor} />
-        <AsCommands
-          commands={[
-            { label: 'This list', call: { method: 'GET', path: listAddress('/api/notifications', filters) } },
-            ...test,
-            ...again.map((command) => ({ ...command, label: 'Send again, here the first of the list' })),
-          ]}
-        />
-      </section>
+      </FoundList>
     </>
   );
 }
@@ -84,7 +72,7 @@ const COLUMNS: readonly Column<NotificationModel>[] = [
     </span>
   )),
   column('When', ({ occurred_at }) => <When at={occurred_at} />),
-  column('Company', (notification) => <Whom {...notification} />),
+  column('Company', (notification) => <Companies {...notification} />),
   column('Environment', ({ environment }) => <Environment name={environment} />),
   column('Delivery', ({ status, last_error, next_attempt_at }) => (
     <>
@@ -107,8 +95,8 @@ const AGAIN = column<NotificationModel>('Again', ({ id }) => (
   <ActionForm name="notification.redeliver" fields={{ id }} describedBy={`event-${id}`} />
 ));
 
-/** Whom it is of: one company, many, or none, as a test. */
-function Whom({ environment, company_id, company_name, count }: NotificationModel) {
+/** The company of the notification, the number of its companies, or none for a test. */
+function Companies({ environment, company_id, company_name, count }: NotificationModel) {
   if (company_id !== null) return <CompanyLink environment={environment} companyId={company_id} name={company_name} />;
   return count === undefined ? <span class="none">none</span> : <>{companyCount(count)}</>;
 }

@@ -74,9 +74,8 @@ function Overview({ overview, issues, nights, budget }: OverviewProps) {
   );
 }
 
-/** The age of the queue. */
 function waitText(seconds: number | null): string | undefined {
-  return seconds === null ? undefined : `the first in line waits for ${durationText(seconds * 1_000)}`;
+  return seconds === null ? undefined : `the first one has waited for ${durationText(seconds * 1_000)}`;
 }
 
 function Verdict({ overview: { lists, companies, stale_after_hours: hours } }: { readonly overview: OverviewModel }) {
@@ -114,7 +113,7 @@ interface FigureProps {
   readonly to: string;
   readonly count: number;
   readonly name: string;
-  /** Anything above zero is for a person to see. */
+  /** A count above zero needs attention. */
   readonly isBad?: boolean;
   readonly note?: string | undefined;
 }

@@ -4,14 +4,14 @@ import { type ErrorCode, MusterError } from '../../core/errors.js';
 import type { PageContent } from '../parts/layout.js';
 import { useAddress } from '../parts/view.js';
 
-/** What the API says of a call that it does not do. */
+/** A problem of the API, as pages show it. */
 export interface ShownProblem {
   readonly status: number;
   readonly code: string;
   readonly detail: string;
 }
 
-/** The problem in an answer, as an error with what pages show of one. */
+/** The problem in a response, as an error with the members of `ShownProblem`. */
 export function problemIn({ body }: ApiResponse): MusterError & ShownProblem {
   const { code = 'internal_error', detail = 'The API did not say why.' } = (body ?? {}) as { code?: ErrorCode; detail?: string };
   return Object.assign(new MusterError(code, detail), { detail });
@@ -19,7 +19,7 @@ export function problemIn({ body }: ApiResponse): MusterError & ShownProblem {
 
 const TITLES: Readonly<Record<number, string>> = { 401: 'Signed out', 403: 'Not allowed', 404: 'Not found' };
 
-/** Of what is not there: what a person calls it, and the page on which what is there is listed. */
+/** Titles for missing things, and the page that lists the existing ones. */
 const MISSING: Readonly<Record<string, readonly [title: string, path: string, list: string]>> = {
   company_not_found: ['No such company', '/companies', 'To the companies'],
   run_not_found: ['No such run', '/runs', 'To the runs'],
@@ -29,7 +29,7 @@ const MISSING: Readonly<Record<string, readonly [title: string, path: string, li
   not_found: ['No such page', '/', 'To the overview'],
 };
 
-/** A page for what was not done, or is not there: why, what to do next, and a way back. `back` is where the form was, an address of a page. */
+/** A page for a problem: the cause, what to do next, and a way back. `back`: the page that had the form. */
 export function problemPage({ status, code, detail }: ShownProblem, back?: string): PageContent {
   const [missing, list, listName] = MISSING[code] ?? [undefined, '/', 'To the overview'];
   const title = missing ?? TITLES[status] ?? 'That did not work';

@@ -16,7 +16,7 @@ const LIMIT = 25;
 export async function queuePage({ ask }: PageRequest): Promise<PageContent> {
   const runsThat = (status: string) => ask<ListResponse<RunModel>>(`/api/runs?status=${status}&limit=${LIMIT}`);
   const [queues, running, queued, budget] = await Promise.all([
-    // The rest is worth seeing when the queue does not answer.
+    // The rest of the page is useful even if the queue does not answer.
     ask<{ data: readonly QueueModel[] }>('/api/queue').catch(() => undefined),
     runsThat('running'),
     runsThat('queued'),
@@ -38,14 +38,14 @@ function Queue({ queues, running, queued, budget }: QueueProps) {
   return (
     <div id="queue" hx-get={address('/queue')} hx-trigger="every 10s" hx-select="#queue" hx-swap="outerHTML">
       <h1>Queue</h1>
-      <p class="lead">Jobs are wake-up calls. What becomes of a run is below, whatever the queue holds.</p>
+      <p class="lead">Jobs only wake workers up. The state of runs is below, whatever the queue holds.</p>
       {queues ? (
         <DataTable
-          caption="What each queue holds"
+          caption="The jobs of each queue"
           columns={QUEUES}
           rows={queues}
           keyOf={({ queue, environment }) => `${queue} ${environment}`}
-          empty="There is no queue yet: a worker makes it."
+          empty="There is no queue yet: a worker creates it."
         />
       ) : (
         <p class="notice bad" role="alert">
@@ -97,11 +97,10 @@ function More({ list, status }: { readonly list: ListResponse<RunModel>; readonl
   );
 }
 
-/** What each environment's API is asked for. */
 export function BudgetTable({ rows }: { readonly rows: readonly BudgetModel[] }) {
   return (
     <DataTable
-      caption="What all workers together ask of each environment's API"
+      caption="The requests of all workers to each environment's API"
       rows={rows}
       keyOf={({ environment }) => environment}
       empty="No environment of the service is configured."
@@ -117,7 +116,7 @@ const BUDGET: readonly Column<BudgetModel>[] = [
     ({ limit_per_second: limit, source }) => (limit === null ? 'none yet' : `${numberText(limit)} a second, ${source}`),
     { numeric: true },
   ),
-  column('At once', ({ in_flight_limit: limit }) => (limit === null ? 'not known' : numberText(limit)), { numeric: true }),
-  column('Asked in the last minute', ({ used_last_minute }) => numberText(used_last_minute), { numeric: true }),
-  column('Of these refused', ({ refused_last_minute }) => numberText(refused_last_minute), { numeric: true }),
+  column('Concurrent', ({ in_flight_limit: limit }) => (limit === null ? 'not known' : numberText(limit)), { numeric: true }),
+  column('Requests in the last minute', ({ used_last_minute }) => numberText(used_last_minute), { numeric: true }),
+  column('Refused', ({ refused_last_minute }) => numberText(refused_last_minute), { numeric: true }),
 ];

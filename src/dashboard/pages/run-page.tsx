@@ -10,6 +10,7 @@ import {
   CompanyLink,
   durationText,
   Environment,
+  Fact,
   numberText,
   ServiceSays,
   State,
@@ -37,7 +38,7 @@ function RunView({ run }: { readonly run: RunModel }) {
     { label: 'This run', call: { method: 'GET', path: `/api/runs/${run.id}` } as const },
   ];
   return (
-    // The script follows the events of the address, and asks for this element anew when the state of the run has changed.
+    // The script follows the events of the address, and loads this element again when the state of the run has changed.
     <div id="run" data-follow={isOver(run) ? undefined : address(`/runs/${run.id}/events`)} data-state={stateOf(run)}>
       <div class="head">
         <div>
@@ -56,7 +57,7 @@ function RunView({ run }: { readonly run: RunModel }) {
       <Facts run={run} />
       {run.error && <Failure {...run.error} />}
       <h2>Lists</h2>
-      {run.walks.length === 0 && <p class="empty">No list has been begun yet.</p>}
+      {run.walks.length === 0 && <p class="empty">No list has begun yet.</p>}
       {run.walks.map((walk) => {
         const isSaidAbove = walk.error?.message === run.error?.message;
         if (run.kind === 'sync') return <WalkCard key={walk.resource} runId={run.id} walk={walk} isSaidAbove={isSaidAbove} />;
@@ -69,7 +70,7 @@ function RunView({ run }: { readonly run: RunModel }) {
       {run.walks.some(({ verified }) => verified) && (
         <p>
           <a href={address(listAddress('/certificates', { environment: run.environment, company_id: run.company_id }))}>
-            Certificates of what was proved
+            Certificates of the proved lists
           </a>
         </p>
       )}
@@ -82,7 +83,7 @@ function RunView({ run }: { readonly run: RunModel }) {
   );
 }
 
-/** Changes whenever more than numbers of the page change; control-room.js makes the same text of an event. */
+/** A text that changes whenever more than numbers of the page change. control-room.js makes the same text from an event. */
 function stateOf({ status, attempts, walks }: RunModel): string {
   const ofWalk = (walk: WalkModel) => (walk.total_records === null ? walk.status : `${walk.status} of a number`);
   return [status, attempts, ...walks.map(ofWalk)].join(', ');
@@ -91,42 +92,24 @@ function stateOf({ status, attempts, walks }: RunModel): string {
 function Facts({ run }: { readonly run: RunModel }) {
   return (
     <dl class="facts">
-      <div>
-        <dt>Why</dt>
-        <dd>
-          {triggerText(run.trigger)},{' '}
-          {run.kind === 'verify' ? 'nothing is changed' : run.mode === 'full' ? 'everything anew' : 'from the last checkpoints'}
-        </dd>
-      </div>
-      <div>
-        <dt>Asked for</dt>
-        <dd>
-          <When at={run.created_at} />
-        </dd>
-      </div>
-      <div>
-        <dt>{isOver(run) ? 'Took' : 'Has taken'}</dt>
-        <dd>
-          <Took run={run} />
-        </dd>
-      </div>
+      <Fact name="Why">
+        {triggerText(run.trigger)},{' '}
+        {run.kind === 'verify' ? 'changes nothing' : run.mode === 'full' ? 'reads everything' : 'from the last checkpoints'}
+      </Fact>
+      <Fact name="Requested">
+        <When at={run.created_at} />
+      </Fact>
+      <Fact name={isOver(run) ? 'Took' : 'Has taken'}>
+        <Took run={run} />
+      </Fact>
       {typeof run.estimated_seconds_left === 'number' && (
-        <div>
-          <dt>Still takes about</dt>
-          <dd>{durationText(run.estimated_seconds_left * 1_000)}</dd>
-        </div>
+        <Fact name="Still takes about">{durationText(run.estimated_seconds_left * 1_000)}</Fact>
       )}
-      <div>
-        <dt>Attempts</dt>
-        <dd>{numberText(run.attempts)}</dd>
-      </div>
+      <Fact name="Attempts">{numberText(run.attempts)}</Fact>
       {run.retry_at && (
-        <div>
-          <dt>Tries again</dt>
-          <dd>
-            <When at={run.retry_at} />
-          </dd>
-        </div>
+        <Fact name="Tries again">
+          <When at={run.retry_at} />
+        </Fact>
       )}
     </dl>
   );
@@ -150,7 +133,7 @@ const COUNTS = ['received', 'inserted', 'updated', 'unchanged', 'deleted', 'reje
 interface WalkCardProps {
   readonly runId: string;
   readonly walk: WalkModel;
-  /** The error of the run is that of the walk. */
+  /** The run has the same error as the walk. */
   readonly isSaidAbove: boolean;
 }
 
@@ -193,14 +176,14 @@ function WalkCard({ runId, walk, isSaidAbove }: WalkCardProps) {
           </a>
         </p>
       )}
-      {resumed && <p class="hint">It went on from a checkpoint: what was received before is counted.</p>}
+      {resumed && <p class="hint">It continued from a checkpoint. The counts include the records received before.</p>}
       {walk.error && !isSaidAbove && <Failure {...walk.error} />}
       <ServiceSays sentence={walk.service_says} />
     </section>
   );
 }
 
-/** The proof in plain words, or why there is none. */
+/** The proof in words, or why there is none. */
 function Outcome({ walk }: { readonly walk: WalkModel }) {
   const { status, verified, proof, unverified_reason, unverified_detail } = walk;
   if (status !== 'succeeded') return null;
@@ -209,7 +192,7 @@ function Outcome({ walk }: { readonly walk: WalkModel }) {
   return (
     <p class="proof warn">
       {unverified_reason === undefined ? 'Not proved complete.' : unverifiedInWords(unverified_reason)} {unverified_detail}
-      What was received is mirrored; nothing was deleted.
+      The received records are mirrored; nothing was deleted.
     </p>
   );
 }

@@ -1,9 +1,17 @@
 import type { ComponentChildren } from 'preact';
 import type { RunModel } from '../../api/runs/run-model.js';
-import { AsCommands } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
+import {
+  Choice,
+  ENVIRONMENT_CHOICES,
+  Filters,
+  FoundList,
+  type ListProps,
+  listAddress,
+  readList,
+  Search,
+} from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import {
   CompanyLink,
@@ -20,44 +28,35 @@ import { useAddress, useView } from '../parts/view.js';
 
 const PATH = '/runs';
 const STATUSES = ['queued', 'running', 'succeeded', 'failed', 'cancelled'].map((status) => [status, stateText(status)] as const);
-const LIMIT = '50';
 
-export async function runsPage({ ask, query }: PageRequest): Promise<PageContent> {
-  const filters = filtersOf(query, ['company_id', 'status', 'environment', 'since', 'until']);
-  const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListResponse<RunModel>>(listAddress('/api/runs', { ...filters, ...cursor, limit: LIMIT }));
-  return { title: 'Runs', body: <Runs list={list} filters={filters} /> };
+export async function runsPage(request: PageRequest): Promise<PageContent> {
+  const names = ['company_id', 'status', 'environment', 'since', 'until'];
+  const found = await readList<RunModel>(request, PATH, names, { limit: 50 });
+  return { title: 'Runs', body: <Runs {...found} /> };
 }
 
-function Runs({ list, filters }: { readonly list: ListResponse<RunModel>; readonly filters: Readonly<Record<string, string>> }) {
+function Runs({ list, filters }: ListProps<RunModel>) {
   return (
     <>
       <h1>Runs</h1>
-      <Filters path={PATH} controls="runs">
-        <label>
-          <span>Company id</span>
-          <input type="search" name="company_id" value={filters.company_id} maxLength={40} />
-        </label>
+      <Filters path={PATH}>
+        <Search label="Company id" name="company_id" value={filters.company_id} maxLength={40} />
         <Choice name="status" label="Status" chosen={filters.status} options={STATUSES} />
         <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
         <Between filters={filters} />
       </Filters>
-      <section id="runs" aria-label="Runs found">
+      <FoundList path={PATH} label="Runs found" list={list} filters={filters}>
         <RunTable
           rows={list.data}
           caption="Runs, newest first"
-          empty={
-            Object.keys(filters).length > 0 ? 'No run is like that.' : 'No run yet: the first one comes with the first company.'
-          }
+          empty={Object.keys(filters).length > 0 ? 'No run matches.' : 'No run yet: the first one comes with the first company.'}
         />
-        <Pages path={PATH} filters={filters} next={list.next_cursor} />
-        <AsCommands commands={[{ label: 'This list', call: { method: 'GET', path: listAddress('/api/runs', filters) } }]} />
-      </section>
+      </FoundList>
     </>
   );
 }
 
-/** From when to when the runs were asked for: no fields, since a link of the overview sets it, but it stays while the others change. */
+/** The range of request times. A link of the overview sets it, so it has hidden fields, which keep it while other filters change. */
 function Between({ filters }: { readonly filters: Readonly<Record<string, string>> }) {
   const address = useAddress();
   const { since, until, ...others } = filters;
@@ -66,7 +65,7 @@ function Between({ filters }: { readonly filters: Readonly<Record<string, string
     <p class="between">
       {since !== undefined && <input type="hidden" name="since" value={since} />}
       {until !== undefined && <input type="hidden" name="until" value={until} />}
-      {since === undefined ? 'Asked for' : `Asked for from ${exactTime(new Date(since).toISOString())}`}
+      {since === undefined ? 'Requested' : `Requested from ${exactTime(new Date(since).toISOString())}`}
       {until === undefined ? '' : ` until ${exactTime(new Date(until).toISOString())}`}.{' '}
       <a href={address(listAddress(PATH, others))}>At any time</a>
     </p>
@@ -77,7 +76,7 @@ interface RunTableProps {
   readonly rows: readonly RunModel[];
   readonly caption: string;
   readonly empty: ComponentChildren;
-  /** The page says whose runs they are. */
+  /** Leaves out the columns that name the company. */
   readonly isOfOneCompany?: boolean;
 }
 
@@ -121,13 +120,15 @@ const OF_EVERY_RUN: readonly Column<RunModel>[] = [
       numeric: true,
     },
   ),
-  column('Changes', ({ walks }) => numberText(sumOf(walks, ({ inserted, updated, deleted }) => inserted + updated + deleted)), {
-    numeric: true,
-  }),
+  column(
+    'Changes',
+    ({ walks }) => numberText(walks.reduce((sum, { inserted, updated, deleted }) => sum + inserted + updated + deleted, 0)),
+    { numeric: true },
+  ),
   column('Took', (run) => <Took run={run} />, { numeric: true }),
 ];
 
-/** A long code may go on in the next line behind each of its words. */
+/** Lets a long code wrap after each of its words. */
 function breakable(code: string): ComponentChildren {
   return code.split(/(?<=_)/).flatMap((word) => [word, <wbr key={word} />]);
 }
@@ -145,8 +146,4 @@ export function Took({ run: { started_at, finished_at } }: { readonly run: Pick<
   const { now } = useView();
   if (started_at === null) return <span class="none">not begun</span>;
   return <>{durationText((finished_at === null ? now : Date.parse(finished_at)) - Date.parse(started_at))}</>;
-}
-
-function sumOf<T>(items: readonly T[], countOf: (item: T) => number): number {
-  return items.reduce((sum, item) => sum + countOf(item), 0);
 }

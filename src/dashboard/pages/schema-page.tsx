@@ -1,26 +1,19 @@
 import type { SchemaColumnModel } from '../../api/feed/schema.js';
-import { ActionForm, AsCommands, useCommands } from '../parts/action-form.js';
+import { ActionForm, useCommands } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
-import { Filters, filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
+import { Filters, FoundList, type ListProps, ResourceSearch, readList } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { numberText, When } from '../parts/shown-values.js';
 
 const PATH = '/schema';
 
-export async function schemaPage({ ask, query }: PageRequest): Promise<PageContent> {
-  const filters = filtersOf(query, ['resource']);
-  const cursor = filtersOf(query, ['cursor']);
-  const list = await ask<ListResponse<SchemaColumnModel>>(listAddress('/api/schema', { ...filters, ...cursor, limit: '100' }));
-  return { title: 'Schema', body: <Schema list={list} filters={filters} /> };
+export async function schemaPage(request: PageRequest): Promise<PageContent> {
+  const found = await readList<SchemaColumnModel>(request, PATH, ['resource'], { limit: 100 });
+  return { title: 'Schema', body: <Schema {...found} /> };
 }
 
-interface SchemaProps {
-  readonly list: ListResponse<SchemaColumnModel>;
-  readonly filters: { readonly resource?: string };
-}
-
-function Schema({ list, filters }: SchemaProps) {
+function Schema({ list, filters }: ListProps<SchemaColumnModel>) {
   const { resource } = filters;
   const fields = { ...(resource !== undefined && { resource }) };
   const commands = useCommands(['schema.rebuild'], fields);
@@ -28,23 +21,13 @@ function Schema({ list, filters }: SchemaProps) {
     <>
       <h1>Schema</h1>
       <p class="lead">
-        The columns of the views in schema <code>warehouse</code>, as they were learned from the records. Columns are only ever
-        added, and none changes its name or type.
+        The columns of the views in schema <code>warehouse</code>, learned from the records. Columns are only ever added, and
+        never change their name or type.
       </p>
-      <Filters path={PATH} controls="schema">
-        <label>
-          <span>List</span>
-          <input
-            type="search"
-            name="resource"
-            value={resource}
-            maxLength={41}
-            pattern="[a-z][a-z0-9_]*"
-            placeholder="employees"
-          />
-        </label>
+      <Filters path={PATH}>
+        <ResourceSearch value={resource} />
       </Filters>
-      <section id="schema" aria-label="Columns found">
+      <FoundList path={PATH} label="Columns found" list={list} filters={filters} commands={commands}>
         <DataTable
           caption="Columns of the typed views, by list, in the order in which they were added"
           columns={COLUMNS}
@@ -52,12 +35,8 @@ function Schema({ list, filters }: SchemaProps) {
           keyOf={(row) => `${row.resource} ${row.column}`}
           empty={resource === undefined ? 'No record was seen yet.' : 'No list of that name has a column.'}
         />
-        <Pages path={PATH} filters={filters} next={list.next_cursor} />
         <ActionForm name="schema.rebuild" fields={fields} />
-        <AsCommands
-          commands={[{ label: 'This list', call: { method: 'GET', path: listAddress('/api/schema', filters) } }, ...commands]}
-        />
-      </section>
+      </FoundList>
     </>
   );
 }

@@ -3,7 +3,7 @@ import { CompanyLink, numberText } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import type { ShownProblem } from './problem-page.js';
 
-/** A company with which it was not done, and why. */
+/** A company for which the action was refused, and why. */
 export interface Refused {
   readonly environment: string;
   readonly companyId: string;
@@ -12,14 +12,14 @@ export interface Refused {
 }
 
 interface Selection {
-  /** What was to be done. */
+  /** The name of the action. */
   readonly title: string;
   readonly count: number;
   readonly problems: readonly Refused[];
   readonly back: string;
 }
 
-/** What became of an action on several companies. */
+/** The outcome of an action on several companies. */
 export function selectionPage(selection: Selection): PageContent {
   return { title: selection.title, body: <SelectionResult {...selection} /> };
 }

@@ -1,16 +1,16 @@
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 
-/** A setting as it may be shown: of a secret only whether it is set. */
+/** A setting as people may see it: of a secret, only whether it is set. */
 export interface ShownSetting {
   readonly name: string;
   readonly help: string;
-  /** Undefined where it is unset, or a secret. */
+  /** Undefined if it is unset, or a secret. */
   readonly value?: string | undefined;
   readonly isSecret: boolean;
-  /** `default`: nobody has set it. */
+  /** `default`: it is unset. */
   readonly from: 'environment' | 'file' | 'default';
-  /** What holds while it is unset. */
+  /** The effect while it is unset. */
   readonly unset: string;
 }
 
@@ -23,7 +23,7 @@ function Settings({ settings }: { readonly settings: readonly ShownSetting[] }) 
     <>
       <h1>Settings</h1>
       <p class="lead">
-        As this process was started with them. They are changed in its environment, and take effect when it starts again.
+        The settings with which this process started. Change them in its environment; they take effect at the next start.
       </p>
       <DataTable
         caption="Settings, their values and where they come from"
@@ -36,7 +36,7 @@ function Settings({ settings }: { readonly settings: readonly ShownSetting[] }) 
   );
 }
 
-/** The helps are written for a document: their marks say nothing here. */
+/** Help texts are Markdown. This removes code marks and links. */
 const plain = (text: string) => text.replaceAll('`', '').replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1');
 
 const COLUMNS: readonly Column<ShownSetting>[] = [

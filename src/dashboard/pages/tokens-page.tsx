@@ -28,12 +28,12 @@ function Tokens({ list }: { readonly list: ListResponse<NamedTokenModel> }) {
   return (
     <>
       <h1>Tokens</h1>
-      <p class="lead">Who may use the API and this control room. A session ends with its token.</p>
+      <p class="lead">People and programs that may use the API and this control room. A session ends with its token.</p>
       <DataTable
         caption="Tokens, their roles and when they end"
         rows={list.data}
         keyOf={({ id }) => id}
-        empty="No token has a name yet: everybody uses the administrator’s."
+        empty="There is no named token yet: everyone uses the admin token."
         columns={may('token.delete') ? [...COLUMNS, WITHDRAW] : COLUMNS}
       />
       <Pages path="/tokens" filters={{}} next={list.next_cursor} />
@@ -42,7 +42,7 @@ function Tokens({ list }: { readonly list: ListResponse<NamedTokenModel> }) {
         commands={[
           { label: 'This list', call: { method: 'GET', path: '/api/tokens' } },
           ...make,
-          ...withdraw.map((command) => ({ ...command, label: 'Withdraw, here the first of the list' })),
+          ...withdraw.map((command) => ({ ...command, label: 'Withdraw, here for the first of the list' })),
         ]}
       />
     </>
@@ -93,7 +93,7 @@ function NewToken() {
   );
 }
 
-/** The token that was made. It is shown this once. */
+/** The new token, which is shown only once. */
 export function tokenPage(
   made: { readonly token: string; readonly name: string; readonly role: string },
   back: string,
@@ -116,7 +116,7 @@ function MadeToken({
   return (
     <div class="card narrow">
       <h1>The token of {name} is made</h1>
-      <p>It has the role {role}. Keep it now: it is shown this once, and only a hash of it is stored.</p>
+      <p>It has the role {role}. Copy it now: it is shown only once, and Muster stores only its hash.</p>
       <Copyable label="Token" value={token} />
       <p>
         <a href={address(back)}>Back</a>

@@ -7,17 +7,17 @@ import { useAddress, useView } from './view.js';
 interface ActionFormProps {
   readonly name: ActionName;
   readonly fields: Readonly<Record<string, string>>;
-  /** The page that is shown once it is done; the one with the button unless said. */
+  /** The page that follows the action. Default: the page with the button. */
   readonly back?: string;
-  /** The id of what the button is about, where several buttons of a page have one name. */
+  /** The id of the element that describes the button, if several buttons of a page have the same name. */
   readonly describedBy?: string;
-  /** Where another text than that of the action says it better. */
+  /** Default: the label of the action. */
   readonly label?: string;
   /** Fields that a person fills in. */
   readonly children?: ComponentChildren;
 }
 
-/** The button of an action, for those who may do it. */
+/** The button of an action, shown only to people who may do it. */
 export function ActionForm({ name, fields, back, describedBy, label, children }: ActionFormProps) {
   const { viewer, address: here } = useView();
   const address = useAddress();
@@ -34,7 +34,7 @@ export function ActionForm({ name, fields, back, describedBy, label, children }:
   );
 }
 
-/** Hidden fields, and the text without which no form of the session is taken. */
+/** Hidden fields, and the session's CSRF token. */
 export function FormFields({ fields }: { readonly fields: Readonly<Record<string, string>> }) {
   const { viewer } = useView();
   return (
@@ -46,18 +46,18 @@ export function FormFields({ fields }: { readonly fields: Readonly<Record<string
   );
 }
 
-/** Whether the person who looks at the page may do this. */
+/** Whether the viewer may do an action. */
 export function useMay(): (name: ActionName) => boolean {
   const { viewer } = useView();
   return (name) => viewer !== undefined && mayAct(viewer.caller, ACTIONS[name].role);
 }
 
-interface Command {
+export interface Command {
   readonly label: string;
   readonly call: ApiCall;
 }
 
-/** The commands that do what the buttons beside them do, and of the page itself the call that it shows. */
+/** The calls of the buttons and of the page itself, as shell commands. */
 export function AsCommands({ commands }: { readonly commands: readonly Command[] }) {
   const { publicUrl } = useView();
   if (commands.length === 0) return null;
@@ -79,7 +79,7 @@ export function AsCommands({ commands }: { readonly commands: readonly Command[]
   );
 }
 
-/** Commands for these actions, as far as the person may do them. */
+/** Commands for the actions that the viewer may do. */
 export function useCommands(names: readonly ActionName[], fields: Readonly<Record<string, string>>): Command[] {
   const may = useMay();
   return names.filter(may).map((name) => ({ label: ACTIONS[name].label, call: ACTIONS[name].call(fields) }));

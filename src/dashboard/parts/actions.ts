@@ -4,42 +4,43 @@ import type { Role } from '../../db/tables/named-tokens.js';
 /** Fields of a form by their names. */
 type Fields = Readonly<Record<string, string>>;
 
-/** Something that a person can do on a page, and the call of the API that does it. */
+/** An action that a person can do on a page, and its call of the API. */
 export interface Action {
   /** The accessible name of its button. */
   readonly label: string;
-  /** Who may do it: others do not see the button. */
+  /** The role that may do it. Other people do not see the button. */
   readonly role: Role;
   readonly call: (fields: Fields) => ApiCall;
-  /** What the page says once it is done. */
+  /** The message after the action. */
   readonly done: string;
   readonly tone?: 'main' | 'danger';
 }
 
 const part = (text: string | undefined) => encodeURIComponent(text ?? '');
-const ofCompany = ({ environment, company_id }: Fields) => `/api/companies/${part(environment)}/${part(company_id)}`;
+/** The path of a company in the API. */
+export const ofCompany = ({ environment, company_id }: Fields) => `/api/companies/${part(environment)}/${part(company_id)}`;
 const post = (path: string, body?: unknown): ApiCall => ({ method: 'POST', path, ...(body !== undefined && { body }) });
 
-/** By the names that stand in the addresses of forms. */
+/** Actions by their names in the addresses of forms. */
 export const ACTIONS = {
   'company.sync': {
     label: 'Sync now',
     role: 'operator',
     tone: 'main',
     call: (fields) => post(`${ofCompany(fields)}/sync`),
-    done: 'A sync was asked for. It stands at the top of the runs.',
+    done: 'A sync was requested. It is at the top of the runs.',
   },
   'company.full': {
     label: 'Full resync',
     role: 'operator',
     call: (fields) => post(`${ofCompany(fields)}/sync`, { mode: 'full' }),
-    done: 'A full resync was asked for: everything is read anew.',
+    done: 'A full resync was requested: everything is read again.',
   },
   'company.verify': {
     label: 'Verify',
     role: 'operator',
     call: (fields) => post(`${ofCompany(fields)}/verify`),
-    done: 'The service is read a second time and compared with the mirror, which stays as it is. The run stands at the top of the runs.',
+    done: 'Muster reads the service a second time and compares it with the mirror, which stays as it is. The run is at the top of the runs.',
   },
   'company.pause': {
     label: 'Pause',
@@ -65,7 +66,7 @@ export const ACTIONS = {
     role: 'admin',
     tone: 'danger',
     call: ({ resource, id, ...fields }) => post(`${ofCompany(fields)}/forget`, { resource, id }),
-    done: 'The person was forgotten, and is kept out of every sync to come.',
+    done: 'The person was forgotten, and is kept out of every later sync.',
   },
   'record.lift': {
     label: 'Let in again',
@@ -97,19 +98,19 @@ export const ACTIONS = {
     label: 'Release the tokens',
     role: 'operator',
     call: ({ environment }) => post('/api/held-tokens/release', { ...(environment && { environment }) }),
-    done: 'Tokens are refreshed again: one at a time, until ten in a row were granted.',
+    done: 'Muster refreshes tokens again: one at a time, until ten in a row were granted.',
   },
   'companies.failed': {
     label: 'Sync what failed',
     role: 'operator',
     call: ({ environment }) => post('/api/syncs', { status: 'failed', ...(environment && { environment }) }),
-    done: 'A sync was asked for of every company whose last run failed.',
+    done: 'A sync was requested for every company whose last run failed.',
   },
   'companies.sync': {
     label: 'Sync all',
     role: 'operator',
     call: ({ environment }) => post('/api/syncs', { ...(environment && { environment }) }),
-    done: 'A sync was asked for of every active company.',
+    done: 'A sync was requested for every active company.',
   },
   'run.cancel': {
     label: 'Cancel',
@@ -123,14 +124,14 @@ export const ACTIONS = {
     role: 'operator',
     tone: 'danger',
     call: ({ id, reason }) => post(`/api/holds/${part(id)}/approve`, reason ? { reason } : undefined),
-    done: 'Approved: what the newest verified walk lacked is marked deleted.',
+    done: 'Approved: rows that the newest verified walk did not receive are marked deleted.',
   },
   'holds.approve_grants': {
     label: 'Approve all of cause grant',
     role: 'operator',
     tone: 'danger',
     call: ({ environment, reason }) => post('/api/holds/approve', { environment, cause: 'grant', ...(reason && { reason }) }),
-    done: 'Approved, 200 at most at once: what other grants are not shown is marked deleted. Holds whose list is being walked are still here.',
+    done: 'Approved up to 200 holds: rows that the new grants do not show are marked deleted. Holds whose list is being walked are still here.',
   },
   'hold.reject': {
     label: 'Reject',
@@ -139,28 +140,28 @@ export const ACTIONS = {
     done: 'Rejected: the rows stay.',
   },
   'schema.rebuild': {
-    label: 'Count anew',
+    label: 'Count again',
     role: 'operator',
     call: ({ resource }) => post('/api/schema/rebuild', { ...(resource && { resource }) }),
-    done: 'A worker counts the columns anew. Their names and types stay.',
+    done: 'A worker counts the columns again. Their names and types stay.',
   },
   'notification.redeliver': {
     label: 'Send again',
     role: 'operator',
     call: ({ id }) => post(`/api/notifications/${part(id)}/redeliver`),
-    done: 'The notification is sent once more.',
+    done: 'Muster sends the notification once more.',
   },
   'notifications.redeliver': {
     label: 'Send all again',
     role: 'operator',
     call: ({ environment }) => post('/api/notifications/redeliver', environment ? { environment } : undefined),
-    done: 'All notifications that were not delivered are sent once more.',
+    done: 'Muster sends all undelivered notifications once more.',
   },
   'notification.test': {
     label: 'Send a test',
     role: 'operator',
     call: ({ environment }) => post('/api/notifications/test', environment ? { environment } : undefined),
-    done: 'A test is sent: it stands at the top, and says what becomes of it.',
+    done: 'Muster sends a test: it is at the top, and shows its outcome.',
   },
   'token.create': {
     label: 'Make the token',
@@ -175,7 +176,7 @@ export const ACTIONS = {
     role: 'admin',
     tone: 'danger',
     call: ({ id }) => ({ method: 'DELETE', path: `/api/tokens/${part(id)}` }),
-    done: 'The token was withdrawn: it opens nothing any more, and its sessions have ended.',
+    done: 'The token was withdrawn: it no longer works, and its sessions have ended.',
   },
 } as const satisfies Record<string, Action>;
 

@@ -2,23 +2,23 @@ import type { ComponentChildren } from 'preact';
 
 export interface Column<Row> {
   readonly head: ComponentChildren;
-  /** The head as a text, for the rows of a phone. */
+  /** The head as text, for the cards on a phone. */
   readonly label: string;
   readonly cell: (row: Row) => ComponentChildren;
   readonly numeric?: boolean;
 }
 
 interface DataTableProps<Row> {
-  /** What the table holds, for those who do not see it. */
+  /** A description of the table for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];
   readonly rows: readonly Row[];
   readonly keyOf: (row: Row) => string;
-  /** What stands there when there is no row. */
+  /** Shown if there is no row. */
   readonly empty: ComponentChildren;
 }
 
-/** A table, whose rows become cards on a phone. The roles are said, since a style that lays a table out otherwise takes them away. */
+/** A table whose rows become cards on a phone. The roles are explicit, since a style that changes a table's layout removes them. */
 export function DataTable<Row>({ caption, columns, rows, keyOf, empty }: DataTableProps<Row>) {
   if (rows.length === 0) return <p class="empty">{empty}</p>;
   return (

@@ -1,4 +1,4 @@
-// Days as the API calls nights by them: 2026-11-24, of whatever time zone. Reckoned in UTC, in which each has 24 hours.
+// Days that name nights in the API, such as 2026-11-24. Calculations use UTC, in which each day has 24 hours, whatever the time zone.
 
 const DAY_MS = 86_400_000;
 
@@ -8,13 +8,13 @@ const dayAt = (time: number) => new Date(time).toISOString().slice(0, 10);
 const SHORT = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', day: 'numeric', month: 'short' });
 const WHOLE = new Intl.DateTimeFormat('en-GB', { timeZone: 'UTC', weekday: 'long', day: 'numeric', month: 'long' });
 
-/** So many days, of which `last` is the last one. */
+/** `count` days that end with `last`. */
 export function daysUntil(last: string, count: number): string[] {
   const end = timeOf(last);
   return Array.from({ length: count }, (_, i) => dayAt(end - (count - 1 - i) * DAY_MS));
 }
 
-/** The later of the day that it is in UTC and the one that is given: some time zones are ahead. */
+/** Today in UTC, or `day` if that is later: some time zones are ahead. */
 export function lastDay(now: number, day: string | undefined): string {
   const today = dayAt(now);
   return day !== undefined && day > today ? day : today;

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from 'preact';
 import { renderToString } from 'preact-render-to-string';
-import { ACTIONS } from './actions.js';
+import { findAction } from './actions.js';
 import { useAddress, useView, type View, ViewContext, type Viewer } from './view.js';
 
-/** What stands on a page between the navigation and its end. */
+/** The content of a page, below the navigation. */
 export interface PageContent {
   readonly title: string;
   readonly status?: number;
@@ -23,10 +23,10 @@ const NAVIGATION = [
   ['/settings', 'Settings'],
 ] as const;
 
-/** What a person has opened stays open when a page renews itself. */
+/** Details that a person has opened stay open when the page updates itself. */
 const HTMX = JSON.stringify({ includeIndicatorCSS: false, morphIgnore: ['data-htmx-powered', 'open'] });
 
-/** The whole document. Everything in it is escaped. */
+/** The whole document, with everything escaped. */
 export function renderPage(view: View, content: PageContent): string {
   return `<!doctype html>${renderToString(
     <ViewContext.Provider value={view}>
@@ -100,13 +100,13 @@ function Header({ caller, csrf }: Viewer) {
   );
 }
 
-/** Says that the action before this page was done. The address names it, and only a name of ours says anything. */
+/** Says that the previous action was done. The address names the action, and only known names show a message. */
 function Notice() {
   const { done } = useView();
-  const said = done !== undefined && Object.hasOwn(ACTIONS, done) ? ACTIONS[done as keyof typeof ACTIONS].done : undefined;
-  return said ? (
+  const action = done === undefined ? undefined : findAction(done);
+  return action ? (
     <p class="notice good" role="status">
-      {said}
+      {action.done}
     </p>
   ) : null;
 }

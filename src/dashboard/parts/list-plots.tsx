@@ -5,7 +5,7 @@ import { daysUntil, lastDay, shortDay, wholeDay } from './days.js';
 import { numberText } from './shown-values.js';
 import { useView } from './view.js';
 
-// Rows and changes of a company's lists, a plot each, drawn by the server: they are there without a script.
+// Plots of the rows and changes of a company's lists. The server draws them, so they need no script.
 
 type ListNight = ListHistoryModel['nights'][number];
 
@@ -13,7 +13,7 @@ const DAYS = 30;
 const STEP = 12;
 const WIDTH = DAYS * STEP;
 const HEIGHT = 72;
-/** Room above and below what is drawn, for its dots. */
+/** Space above and below the line, for its dots. */
 const MARGIN = 5;
 
 export function ListPlots({ lists }: { readonly lists: readonly ListHistoryModel[] }) {
@@ -34,7 +34,7 @@ function Plots({ list: { resource, nights } }: { readonly list: ListHistoryModel
   return (
     <section class="card plots" aria-labelledby={heading}>
       <h3 id={heading}>{resource}</h3>
-      <div class="beside">
+      <div class="side-by-side">
         <Rows nights={nights} days={days} />
         <Changes nights={nights} days={days} />
       </div>
@@ -57,15 +57,15 @@ function Plots({ list: { resource, nights } }: { readonly list: ListHistoryModel
 interface PlotProps {
   /** Newest first. */
   readonly nights: readonly ListNight[];
-  /** What the plot spans, oldest first. */
+  /** The days of the plot, oldest first. */
   readonly days: readonly string[];
 }
 
-/** A line from night to night, from the fewest rows to the most. */
+/** A line from night to night. Its scale goes from the fewest rows to the most. */
 function Rows({ nights, days }: PlotProps) {
   const known = nights.flatMap(({ records, ...night }) => (records === null ? [] : [{ ...night, records }]));
   const [newest] = known;
-  if (!newest) return <Plot days={days} name="Rows" summary="no night has noted them yet" legend={[]} marks={[]} />;
+  if (!newest) return <Plot days={days} name="Rows" summary="no night has counted them yet" legend={[]} marks={[]} />;
   const counts = known.map(({ records }) => records);
   const [least, most] = [Math.min(...counts), Math.max(...counts)];
   const y = (records: number) =>
@@ -100,7 +100,7 @@ function Rows({ nights, days }: PlotProps) {
   );
 }
 
-/** A bar a night: what came and what changed above the line, what went below it. */
+/** A bar for each night: inserted and updated rows above the line, deleted rows below it. */
 function Changes({ nights, days }: PlotProps) {
   const most = Math.max(1, ...nights.map(({ inserted, updated }) => inserted + updated));
   const gone = Math.max(0, ...nights.map(({ deleted }) => deleted));
@@ -129,7 +129,7 @@ function Changes({ nights, days }: PlotProps) {
       <path class="axis" d={`M0 ${line}H${WIDTH}`} />
       {nights.map(({ night, inserted, updated, deleted }) => {
         const x = middleOf(days, night) - 4;
-        // What is there is seen, however little of the whole it is.
+        // Every count above 0 is visible, however small it is.
         const [up, more, down] = [inserted, updated, deleted].map((count) =>
           count === 0 ? 0 : round(Math.max(1, count * scale)),
         );
@@ -149,14 +149,13 @@ interface FrameProps {
   readonly days: readonly string[];
   readonly name: string;
   readonly summary: ComponentChildren;
-  /** What is drawn how. */
   readonly legend: readonly (readonly [look: string, text: string])[];
-  /** What a pointer is told over a night. */
+  /** The tooltips of nights. */
   readonly marks: readonly (readonly [night: string, text: string])[];
   readonly children?: ComponentChildren;
 }
 
-/** A picture to those who see it; its numbers are in the caption and in the table below. */
+/** The plot is hidden from screen readers: its numbers are in the caption and in the table below. */
 function Plot({ days, name, summary, legend, marks, children }: FrameProps) {
   return (
     <figure>
@@ -195,7 +194,7 @@ function Plot({ days, name, summary, legend, marks, children }: FrameProps) {
   );
 }
 
-/** Where the night stands from left to right; below 0 where the plot does not span it. */
+/** The x of the night; below 0 if the plot does not include it. */
 const middleOf = (days: readonly string[], night: string) => days.indexOf(night) * STEP + STEP / 2;
 
 const round = (value: number) => Math.round(value * 10) / 10;
@@ -204,7 +203,7 @@ const changesOf = ({ inserted, updated, deleted }: ListNight) => inserted + upda
 
 const COLUMNS: readonly Column<ListNight>[] = [
   column('Night', ({ night }) => wholeDay(night)),
-  column('Rows', ({ records }) => (records === null ? <span class="none">not noted</span> : numberText(records)), {
+  column('Rows', ({ records }) => (records === null ? <span class="none">not counted</span> : numberText(records)), {
     numeric: true,
   }),
   column('Proved complete', ({ verified }) => (verified ? 'yes' : <span class="warn">no</span>)),

@@ -5,10 +5,9 @@ import { listAddress } from './list-page.js';
 import { durationText, numberText, When } from './shown-values.js';
 import { useAddress } from './view.js';
 
-/** As many as the calendar shows. */
 export const NIGHTS_SHOWN = 30;
 
-/** How complete a night was. Each has a colour, a sign and a word, so that none stands for itself. */
+/** How complete a night was. Each look has a colour, a sign and a word, so that no meaning depends on the colour alone. */
 const LOOKS = {
   whole: { word: 'every list proved', sign: 'm-5 0 3.5 4 6.5-8' },
   nearly: { word: 'at least 95 in 100 proved', sign: 'm0-5v5.5m0 3.5v.1' },
@@ -25,14 +24,14 @@ function lookOf({ companies_due: due, lists, ended_at, finished_at }: NightModel
   return lists.verified >= 0.95 * lists.due ? 'nearly' : 'short';
 }
 
-/** The nights, newest first, as a calendar: each leads to its runs. What it shows is said in words beside it and in a table below. */
+/** A calendar of the nights, each with a link to its runs. The same facts are in words next to it and in the table below. `nights`: newest first. */
 export function Nights({ nights }: { readonly nights: readonly NightModel[] }) {
   const [newest] = nights;
   if (!newest) return null;
   return (
     <section class="card nights" aria-labelledby="nights">
       <h2 id="nights">Nights</h2>
-      <div class="beside">
+      <div class="side-by-side">
         <Calendar nights={nights} last={newest.night} />
         <div>
           <Newest night={newest} />
@@ -103,9 +102,9 @@ function Calendar({ nights, last }: { readonly nights: readonly NightModel[]; re
 
 interface CellProps {
   readonly day: string;
-  /** The first cell names its month, as each first of a month does. */
+  /** The first cell names its month, like the first day of each month. */
   readonly isFirst: boolean;
-  /** Undefined for a night that was not counted: Muster was not there, or the schedule has none on that day. */
+  /** Undefined if the day has no counted night: Muster did not run, or the schedule has none on that day. */
   readonly night: NightModel | undefined;
   readonly x: number;
   readonly y: number;
@@ -142,12 +141,11 @@ function Sign({ look, x, y }: { readonly look: Look; readonly x: number; readonl
   return <path d={`M${x} ${y}${LOOKS[look].sign}`} />;
 }
 
-/** The page with the runs of the night, whatever asked for them. */
+/** The page with all runs of the night, whatever their trigger. */
 function runsOf({ began_at, ended_at }: NightModel): string {
   return listAddress('/runs', { since: began_at, ...(ended_at !== null && { until: ended_at }) });
 }
 
-/** All that is known of the night. */
 function sentenceOf(night: NightModel): string {
   return `${wholeDay(night.night)}: ${[proofsOf(night), ...detailsOf(night)].join(', ')}`;
 }

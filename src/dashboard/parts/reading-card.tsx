@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import type { VerifyModel, WalkModel } from '../../api/runs/run-model.js';
 import { numberText, State, When } from './shown-values.js';
 
-/** One list of a run that verifies: how far it is, and what it found. */
+/** The progress and findings of one list in a verification run. */
 export function ReadingCard({ walk, children }: { readonly walk: WalkModel; readonly children: ComponentChildren }) {
   const { resource, status, received, pages, verify } = walk;
   return (
@@ -41,19 +41,20 @@ export function ReadingCard({ walk, children }: { readonly walk: WalkModel; read
 
 const FAULTS = ['missing', 'extra', 'different'] as const;
 
-/** What was found, in plain words. */
+/** The findings in words. */
 function Found({ found }: { readonly found: VerifyModel }) {
   const { as_of, changed_since, held, sample, contradiction } = found;
-  if (as_of === null) return <p class="proof warn">Never proved: there is nothing to hold the mirror of this list against.</p>;
+  if (as_of === null)
+    return <p class="proof warn">This list was never proved, so there is no proof to compare its mirror with.</p>;
   const faults = FAULTS.reduce((sum, name) => sum + found[name], 0);
   return (
     <>
       <p class={`proof ${faults === 0 ? 'good' : 'bad'}`}>
         {faults === 0
           ? 'The mirror holds what was received, no more and no less.'
-          : `${numberText(faults)} ${faults === 1 ? 'row is' : 'rows are'} not as received: somebody wrote to the mirror, or it was restored. A full resync mends it.`}
+          : `${numberText(faults)} ${faults === 1 ? 'row is' : 'rows are'} not as received: another program wrote to the mirror, or it was restored. A full resync repairs it.`}
       </p>
-      {contradiction && <p class="proof bad">The list may not end where it was taken to: {contradiction}.</p>}
+      {contradiction && <p class="proof bad">The list may go on after its supposed end: {contradiction}.</p>}
       {sample.length > 0 && (
         <ul>
           {sample.map(({ id, kind, members = [] }) => (
@@ -65,9 +66,9 @@ function Found({ found }: { readonly found: VerifyModel }) {
         </ul>
       )}
       <p class="hint">
-        Judged by the proof of <When at={as_of} />.{' '}
+        Compared with the proof of <When at={as_of} />.{' '}
         {changed_since > 0 && `${numberText(changed_since)} records changed upstream since. `}
-        {held > 0 && `${numberText(held)} rows are kept by a hold.`}
+        {held > 0 && `A hold keeps ${numberText(held)} rows.`}
       </p>
     </>
   );

@@ -1,6 +1,7 @@
+import type { ComponentChildren } from 'preact';
 import { useAddress, useView } from './view.js';
 
-// Values as people read them: times, durations, numbers, states, companies.
+// Values for people: times, durations, numbers, states, companies.
 
 const RELATIVE = new Intl.RelativeTimeFormat('en-GB', { numeric: 'auto' });
 const NUMBER = new Intl.NumberFormat('en-GB');
@@ -14,7 +15,7 @@ export const numberText = (value: number): string => NUMBER.format(value);
 
 export const companyCount = (count: number): string => `${numberText(count)} ${count === 1 ? 'company' : 'companies'}`;
 
-/** A moment, told from now; the exact time on hover and to programs. */
+/** A time relative to now; the exact time is in the tooltip and in the element's attribute. */
 export function When({ at, none = 'never' }: { readonly at: string | null | undefined; readonly none?: string }) {
   const { now } = useView();
   if (!at) return <span class="none">{none}</span>;
@@ -25,7 +26,7 @@ export function When({ at, none = 'never' }: { readonly at: string | null | unde
   );
 }
 
-/** For a person, of a time as the API writes it. */
+/** A time of the API for a person. */
 export function exactTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`;
 }
@@ -36,7 +37,7 @@ function relativeTime(ms: number): string {
   return unit === 'second' && Math.abs(seconds) < 10 ? 'now' : RELATIVE.format(Math.round(seconds / length), unit);
 }
 
-/** Between two moments, in its two largest units: "3 min 20 s". */
+/** A duration in its two largest units: "3 min 20 s". */
 export function durationText(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1_000));
   const parts = [
@@ -76,12 +77,10 @@ const STATES: Readonly<Record<string, readonly [text: string, tone: string]>> = 
   delivered: ['Delivered', 'good'],
 };
 
-/** The words for a state, by which filters name it, too. */
 export function stateText(state: string): string {
   return STATES[state]?.[0] ?? state;
 }
 
-/** The service's own sentence, as text. */
 export function ServiceSays({ sentence }: { readonly sentence: string | undefined }) {
   if (sentence === undefined) return null;
   return (
@@ -105,7 +104,7 @@ interface CompanyLinkProps {
   readonly name?: string | null | undefined;
 }
 
-/** Names are what the service says: any text at all. */
+/** A company's name comes from the service, and may be any text. */
 export function CompanyLink({ environment, companyId, name }: CompanyLinkProps) {
   const address = useAddress();
   return (
@@ -118,14 +117,24 @@ export function CompanyLink({ environment, companyId, name }: CompanyLinkProps) 
   );
 }
 
+/** One entry of a `dl`. */
+export function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }) {
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
 const TRIGGERS: Readonly<Record<string, string>> = {
   onboarding: 'first sync',
   nightly: 'nightly',
-  manual: 'asked for',
+  manual: 'requested',
   reauthorization: 'authorized again',
   resync: 'resync of many',
   verify: 'verify',
-  nightly_verify: 'verify, by the share of the night',
+  nightly_verify: 'verify, this night’s share',
 };
 
 export function triggerText(trigger: string): string {

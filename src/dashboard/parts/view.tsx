@@ -2,25 +2,25 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Caller } from '../../api/plumbing/caller.js';
 
-/** What every part of a page knows: who looks at it, from where, and when. */
+/** The context of every part of a page. */
 export interface View {
-  /** Stands before every address of ours: the path of PUBLIC_URL, without a slash at its end. */
+  /** The path of PUBLIC_URL without a final slash. Every address of the control room begins with it. */
   readonly base: string;
-  /** Where the API is found from outside, without a slash at its end; commands name it. */
+  /** The outside address of the API, without a final slash; commands use it. */
   readonly publicUrl: string;
   /** The address of this page below `base`, with its query. */
   readonly address: string;
   readonly assets: PageAssets;
   readonly now: number;
-  /** Undefined on the page for signing in. */
+  /** Undefined on the sign-in page. */
   readonly viewer?: Viewer;
-  /** The action that has just been done, if any. */
+  /** The name of the action that was just done, as the address gives it. */
   readonly done?: string | undefined;
 }
 
 export interface Viewer {
   readonly caller: Caller;
-  /** Goes into every form; only the holder of the session knows it. */
+  /** The CSRF token of every form; only the holder of the session knows it. */
   readonly csrf: string;
 }
 
@@ -38,7 +38,7 @@ export function useView(): View {
   return view;
 }
 
-/** The address of a page or asset of ours, as it stands in a link. */
+/** Gives the address of a page or asset for a link. */
 export function useAddress(): (path: string) => string {
   const { base } = useView();
   return (path) => base + path;

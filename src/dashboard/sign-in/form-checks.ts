@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { MusterError } from '../../core/errors.js';
 import { isSameText } from './sessions.js';
 
-/** Forms alone are taken: the bodies of pages are what a browser sends for them. */
+/** Pages accept no request bodies but forms. */
 export function takeOnlyForms(pages: FastifyInstance): void {
   pages.removeAllContentTypeParsers();
   pages.addContentTypeParser('application/x-www-form-urlencoded', { parseAs: 'string' }, (_request, body, done) => {
@@ -10,14 +10,13 @@ export function takeOnlyForms(pages: FastifyInstance): void {
   });
 }
 
-/** The fields of a form; none where it was empty. */
 export function fieldsOf({ body }: FastifyRequest): URLSearchParams {
   return body instanceof URLSearchParams ? body : new URLSearchParams();
 }
 
 /**
- * Throws `forbidden` for a form that another site sent, as far as the browser says so. `publicUrl` is where our pages are; browsers that reach them by
- * another name say that name as host, too.
+ * Throws `forbidden` for a form from another site, if the browser says so. `publicUrl` is the address of the pages; a browser that reaches
+ * them by another name also sends that name as host.
  */
 export function refuseOtherSites({ headers }: FastifyRequest, publicUrl: URL): void {
   const { origin, host, 'sec-fetch-site': site } = headers;
@@ -25,7 +24,7 @@ export function refuseOtherSites({ headers }: FastifyRequest, publicUrl: URL): v
   if (!isOwn) throw foreignForm();
 }
 
-/** Throws `forbidden` for a form that comes from no page of this session. */
+/** Throws `forbidden` for a form that does not come from a page of this session. */
 export function requireOwnForm(request: FastifyRequest, csrf: string): void {
   if (!isSameText(fieldsOf(request).get('csrf') ?? '', csrf)) throw foreignForm();
 }

@@ -1,34 +1,34 @@
 import { ROLES, type Role } from '../../db/tables/named-tokens.js';
 import type { OidcSettings } from './oidc-settings.js';
 
-/** What an issuer says of a person. */
+/** The issuer's claims about a person. */
 export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
 
 const USUAL_NAMES = ['preferred_username', 'email'];
-/** Names of tokens have neither brackets: in the audit nobody passes for a token, for `admin` or for another actor of ours. */
-const OF_A_PERSON = ' (OIDC)';
-/** As long as the audit takes a name. */
-const LONGEST_NAME = 100 - OF_A_PERSON.length;
+/** Names of tokens have no brackets, so that a person cannot pose as a token, as `admin` or as another actor in the audit. */
+const SUFFIX = ' (OIDC)';
+/** The audit's longest name without the suffix. */
+const LONGEST_NAME = 100 - SUFFIX.length;
 
-/** The values that say which role a person has; none of an address that the issuer has not verified, which anybody may claim. */
+/** The values that give a person's role. An address that the issuer has not verified gives none, since anyone may claim it. */
 export function roleValues(claims: Claims, { roleClaim }: Pick<OidcSettings, 'roleClaim'>): readonly string[] {
   if (roleClaim === 'email' && claims.email_verified !== true) return [];
   return [claimAt(claims, roleClaim)].flat().filter((value) => typeof value === 'string');
 }
 
-/** The highest role that one of these values gives; undefined where none gives any. */
+/** The highest role that one of these values gives; undefined if none does. */
 export function roleFor(values: readonly string[], { roles }: Pick<OidcSettings, 'roles'>): Role | undefined {
   return ROLES.findLast((role) => roles[role].some((value) => values.includes(value)));
 }
 
-/** Whether the issuer has said all that is looked at. */
+/** Whether the claims have everything that is needed. */
 export function isEnough(claims: Claims, settings: Pick<OidcSettings, 'roleClaim' | 'nameClaim'>): boolean {
   return claimAt(claims, settings.roleClaim) !== undefined && statedName(claims, settings) !== undefined;
 }
 
-/** How the audit names the person. */
+/** The person's name in the audit. */
 export function nameOf(claims: Claims, settings: Pick<OidcSettings, 'nameClaim'>): string {
-  return (statedName(claims, settings) ?? printable(claims.sub) ?? 'somebody without a name') + OF_A_PERSON;
+  return (statedName(claims, settings) ?? printable(claims.sub) ?? 'a person without a name') + SUFFIX;
 }
 
 function statedName(claims: Claims, { nameClaim }: Pick<OidcSettings, 'nameClaim'>): string | undefined {
@@ -36,7 +36,7 @@ function statedName(claims: Claims, { nameClaim }: Pick<OidcSettings, 'nameClaim
   return stated.map((claim) => printable(claimAt(claims, claim))).find((name) => name !== undefined);
 }
 
-/** A name as the audit is asked for it: nothing that cannot be seen, and not without end. */
+/** A name that can be searched in the audit: without invisible characters, and not too long. */
 function printable(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const seen = value.replace(/[^\p{L}\p{M}\p{N}\p{P}\p{S}]+/gu, ' ').trim();
@@ -48,7 +48,7 @@ function printable(value: unknown): string | undefined {
   );
 }
 
-/** Names with dots in them, which are those of some issuers, come before paths. */
+/** A claim whose name has dots, as some issuers use them, takes precedence over a path. */
 function claimAt(claims: Claims, path: string): unknown {
   if (Object.hasOwn(claims, path)) return claims[path];
   return path

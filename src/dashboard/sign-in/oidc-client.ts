@@ -22,20 +22,24 @@ import { type Claims, isEnough } from './oidc-claims.js';
 import type { OidcSettings } from './oidc-settings.js';
 import type { SignInFlow } from './sign-in-flow.js';
 
-/** Of each request to the issuer: a person waits for it. */
+/** The timeout of each request to the issuer: a person waits for it. */
 const TIMEOUT_SECONDS = 10;
-/** The issuer is asked again after so long where it is found: it may have moved. */
+/** The issuer's addresses are looked up again after this time, since they may change. */
 const KNOWN_MS = 3_600_000;
 
 /**
- * What came of a signing in that signed nobody in. `unreachable`: no answer, or none that can be read. `cancelled`: the issuer sent the person back without a code.
- * `spent`: it does not take the code, or not any more. `rejected`: it does not take Muster. `untrusted`: what it said does not hold.
+ * Why a sign-in failed.
+ * - `unreachable`: there was no response, or an unreadable one.
+ * - `cancelled`: the issuer sent the person back without a code.
+ * - `spent`: the issuer does not accept the code, or no longer.
+ * - `rejected`: the issuer does not accept Muster's credentials.
+ * - `untrusted`: the response failed a check.
  */
 type OidcFault = 'unreachable' | 'cancelled' | 'spent' | 'rejected' | 'untrusted';
 
 export class OidcError extends Error {
   readonly fault: OidcFault;
-  /** A word of the protocol, and never a text of the issuer's. */
+  /** A word of the protocol, never a text from the issuer. */
   readonly reason: string;
 
   constructor(fault: OidcFault, reason: string) {
@@ -45,7 +49,7 @@ export class OidcError extends Error {
   }
 }
 
-/** Codes of the library for answers that are none of OpenID Connect: of a proxy before the issuer, or of an issuer that is broken. */
+/** Codes of the library for responses that are not OpenID Connect: from a proxy in front of the issuer, or from a broken issuer. */
 const UNREADABLE: ReadonlySet<string> = new Set([
   'OAUTH_TIMEOUT',
   'OAUTH_PARSE_ERROR',
@@ -53,7 +57,7 @@ const UNREADABLE: ReadonlySet<string> = new Set([
   'OAUTH_RESPONSE_IS_NOT_CONFORM',
 ]);
 
-/** Signs people in at an issuer: the authorization code flow with PKCE, state and nonce, and ID tokens whose signatures were checked. */
+/** Signs people in at an issuer: the authorization code flow with PKCE, state and nonce; it checks the signatures of ID tokens. */
 export class OidcClient {
   readonly #settings: OidcSettings;
   readonly #callback: URL;
@@ -72,7 +76,7 @@ export class OidcClient {
     registerSecret(settings.clientSecret.reveal(), { lasting: true });
   }
 
-  /** Where the person signs in. Throws OidcError. */
+  /** The address at which the person signs in. Throws OidcError. */
   async signInUrl({ state, nonce, verifier }: SignInFlow): Promise<URL> {
     const configuration = await this.#configuration();
     return buildAuthorizationUrl(configuration, {
@@ -86,13 +90,13 @@ export class OidcClient {
     });
   }
 
-  /** What the issuer says of the person whom it sent back with this query. The user info is asked for where the ID token lacks something. Throws OidcError. */
+  /** The claims about the person whom the issuer sent back with this query. Reads the user info if the ID token lacks something. Throws OidcError. */
   async claimsOf(query: string, { state, nonce, verifier }: SignInFlow): Promise<Claims> {
     const configuration = await this.#configuration();
     const address = new URL(`${this.#callback.href}?${query}`);
     registerSecret(address.searchParams.get('code') ?? '');
     const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier, idTokenExpected: true };
-    return this.#asked(async () => {
+    return orOidcError(async () => {
       const tokens = await authorizationCodeGrant(configuration, address, checks);
       const claims = tokens.claims() as Claims;
       if (isEnough(claims, this.#settings) || configuration.serverMetadata().userinfo_endpoint === undefined) return claims;
@@ -100,19 +104,19 @@ export class OidcClient {
     });
   }
 
-  /** Where people sign out of the issuer itself; undefined where it has no such page. Throws OidcError. */
+  /** The address at which people sign out of the issuer itself; undefined if it has none. Throws OidcError. */
   async signOutUrl(): Promise<URL | undefined> {
     const configuration = await this.#configuration();
     const { end_session_endpoint: endpoint } = configuration.serverMetadata();
     return endpoint === undefined ? undefined : buildEndSessionUrl(configuration);
   }
 
-  /** Looks the issuer up when somebody is about to sign in, and not before: Muster starts without it. */
+  /** Looks the issuer up at a sign-in and not before, so that Muster starts without it. */
   #configuration(): Promise<Configuration> {
     if (this.#known && this.#now() < this.#known.until) return this.#known.configuration;
-    const configuration = this.#asked(() => this.#discover());
+    const configuration = orOidcError(() => this.#discover());
     this.#known = { configuration, until: this.#now() + KNOWN_MS };
-    // A lookup that failed is made again by the next person.
+    // The next sign-in repeats a failed lookup.
     configuration.catch(() => {
       if (this.#known?.configuration === configuration) this.#known = undefined;
     });
@@ -122,10 +126,10 @@ export class OidcClient {
   async #discover(): Promise<Configuration> {
     const { issuer, clientId, clientSecret } = this.#settings;
     const secret = clientSecret.reveal();
-    // Settings allow http on loopback alone.
+    // The settings allow http only on loopback.
     const execute = [enableNonRepudiationChecks, ...(issuer.protocol === 'http:' ? [allowInsecureRequests] : [])];
     const authenticate: ReturnType<typeof ClientSecretBasic> = (server, client, body, headers) => {
-      // What OpenID Connect says of a server that names no method.
+      // The default is that of OpenID Connect for a server that names no method.
       const { token_endpoint_auth_methods_supported: methods = ['client_secret_basic'] } = server;
       const how = methods.includes('client_secret_basic') ? ClientSecretBasic(secret) : ClientSecretPost(secret);
       return how(server, client, body, headers);
@@ -133,17 +137,17 @@ export class OidcClient {
     const through = this.#proxies?.areSet ? { [customFetch]: await fetchThrough(this.#proxies) } : {};
     return discovery(issuer, clientId, undefined, authenticate, { execute, timeout: TIMEOUT_SECONDS, ...through });
   }
+}
 
-  async #asked<T>(work: () => Promise<T>): Promise<T> {
-    try {
-      return await work();
-    } catch (error) {
-      throw faultOf(error);
-    }
+async function orOidcError<T>(work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    throw faultOf(error);
   }
 }
 
-/** The library's errors hold answers, and with them tokens: what is not read here is dropped. */
+/** The library's errors hold responses, and with them tokens, so this keeps only words of the protocol. */
 function faultOf(error: unknown): OidcError {
   if (error instanceof AuthorizationResponseError) return new OidcError('cancelled', word(error.error));
   if (error instanceof ResponseBodyError) {
@@ -152,7 +156,7 @@ function faultOf(error: unknown): OidcError {
   }
   if (error instanceof WWWAuthenticateChallengeError) return new OidcError('rejected', word(error.cause[0]?.parameters.error));
   const { code, cause } = error as { code?: unknown; cause?: { code?: unknown } };
-  // What `fetch` throws where no answer came.
+  // `fetch` throws a TypeError if no response came.
   if (error instanceof TypeError && code === undefined) return new OidcError('unreachable', word(cause?.code));
   const reason = word(code);
   return new OidcError(UNREADABLE.has(reason) ? 'unreachable' : 'untrusted', reason);

@@ -13,7 +13,7 @@ import { beginFlow, flowOf } from './sign-in-flow.js';
 
 export interface OidcRoutesDependencies {
   readonly oidc: OidcSettings;
-  /** The ways to the issuer; unset: directly. */
+  /** The proxies to the issuer; unset: none. */
   readonly proxies?: Proxies | undefined;
   readonly sessions: Sessions;
   readonly publicUrl: URL;
@@ -21,10 +21,10 @@ export interface OidcRoutesDependencies {
   readonly show: (reply: FastifyReply, content: PageContent) => FastifyReply;
 }
 
-/** A request that only looks must not spend a code. */
+/** A HEAD request must not spend a code. */
 const HIDDEN = { schema: { hide: true }, exposeHeadRoute: false };
 
-/** The pages that make a session out of what an issuer says of a person. */
+/** The pages that begin a session from an issuer's claims about a person. */
 export function oidcRoutes(
   pages: FastifyInstance,
   { oidc, proxies, sessions, publicUrl, base, show }: OidcRoutesDependencies,
@@ -35,7 +35,7 @@ export function oidcRoutes(
 
   pages.get('/login/oidc', HIDDEN, async (request, reply) => {
     const next = safeRedirectPath((request.query as { next?: unknown }).next);
-    // Another site may lead a browser here, and would replace whoever is signed in: the person is asked first.
+    // Another site may lead a browser here, which would replace the current session, so the person is asked first.
     if (!['none', 'same-origin'].includes(request.headers['sec-fetch-site'] ?? 'none'))
       return reply.redirect(`${base}/login?next=${encodeURIComponent(next)}`, 303);
     const flow = beginFlow(next, Date.now());
@@ -49,7 +49,7 @@ export function oidcRoutes(
   pages.get('/login/callback', HIDDEN, async (request, reply) => {
     const query = request.url.split('?')[1] ?? '';
     const flow = flowOf(signInFlowOf(request, isSecure) ?? '', Date.now());
-    // Whoever sends another person here, with a code of their own, has not what that person's browser keeps.
+    // An attacker who sends a person here with the attacker's code does not have the cookie of the person's browser.
     if (!flow || !isSameText(new URLSearchParams(query).get('state') ?? '', flow.state))
       return show(reply, refusedPage('foreign', { host }));
     clearSignInFlow(reply, isSecure);
@@ -60,17 +60,14 @@ export function oidcRoutes(
       const values = roleValues(claims, oidc);
       const role = roleFor(values, oidc);
       if (!role) {
-        request.log.warn(
-          { claim: oidc.roleClaim, values: values.length },
-          'Somebody signed in at the issuer who has no role here',
-        );
+        request.log.warn({ claim: oidc.roleClaim, values: values.length }, 'A person without a role signed in at the issuer');
         return show(reply, noRolePage({ host, name, claim: oidc.roleClaim, values }));
       }
       const details = { issuer: oidc.issuer.href, subject: claims.sub };
       const key = await sessions.beginForPerson({ name, role, settings: oidc }, (tx) =>
         recordDone(tx, { by: { name, role }, action: 'session.begin', details }),
       );
-      // A key that was there before is worth nothing afterwards.
+      // A sign-in ends the previous session of the browser.
       const before = sessionKeyOf(request);
       if (before) await sessions.end(before);
       setSessionKey(reply, key, isSecure);
@@ -96,7 +93,7 @@ export function oidcRoutes(
       if (!(error instanceof OidcError)) throw error;
       const { fault, reason } = error;
       if (fault !== 'cancelled')
-        request.log.warn({ issuer: oidc.issuer.href, fault, reason }, 'Nobody could be signed in by OpenID Connect');
+        request.log.warn({ issuer: oidc.issuer.href, fault, reason }, 'A sign-in by OpenID Connect failed');
       return show(reply, refusedPage(fault, { host, reason }));
     }
   }

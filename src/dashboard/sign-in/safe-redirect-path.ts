@@ -1,4 +1,4 @@
-/** A path of ours to go on to; anything else, another site above all, becomes the first page. */
+/** The path of a page to continue with. Anything else, above all another site, becomes the first page. */
 export function safeRedirectPath(text: unknown): string {
   if (typeof text !== 'string' || !/^\/(?![/\\])[\x21-\x7e]*$/.test(text) || text.includes('\\')) return '/';
   const { origin, pathname, search } = new URL(text, 'http://own');

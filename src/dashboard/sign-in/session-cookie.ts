@@ -2,12 +2,12 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 
 const COOKIE = /(?:^|;\s*)muster_session=([\w-]+)/;
 
-/** The key of the session that the browser has, whatever it is worth. */
+/** The session key in the browser's cookie, valid or not. */
 export function sessionKeyOf({ headers }: FastifyRequest): string | undefined {
   return COOKIE.exec(headers.cookie ?? '')?.[1];
 }
 
-/** The cookie of a signing in that is under way. By https its name says that no other host may have set it. */
+/** The cookie of a sign-in under way. With https, its prefix guarantees that no other host has set it. */
 const flowCookie = (isSecure: boolean) => `${isSecure ? '__Host-' : ''}muster_sign_in`;
 
 export function signInFlowOf({ headers }: FastifyRequest, isSecure: boolean): string | undefined {
@@ -22,7 +22,7 @@ export function clearSignInFlow(reply: FastifyReply, isSecure: boolean): void {
   reply.header('set-cookie', `${cookie('', isSecure, flowCookie(isSecure))}; Max-Age=0`);
 }
 
-/** `Lax`, so that a link in a mail leads to its page; forms are protected by a text of their own. Gone when the browser closes. */
+/** `SameSite=Lax` lets links in mails work; forms have a CSRF token. The cookie ends with the browser. */
 export function setSessionKey(reply: FastifyReply, key: string, isSecure: boolean): void {
   reply.header('set-cookie', cookie(key, isSecure));
 }

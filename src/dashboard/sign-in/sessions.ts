@@ -6,17 +6,16 @@ import { inTransaction, type Transaction } from '../../db/connection/transaction
 import { deleteSession, findSession, insertSession, removeIdleSessions } from '../../db/tables/sessions.js';
 import type { OidcSettings } from './oidc-settings.js';
 
-/** How long a session lasts at most: one of a person is shorter, since the issuer is asked about their role at its beginning alone. */
+/** The longest life of a session. A person's is shorter, since the issuer gives their role only at its beginning. */
 const WHOLE_SECONDS = { token: 24 * 3_600, person: 8 * 3_600 };
-/** Sessions that ended are removed by whoever signs in, so many at most. */
+/** Each sign-in removes at most this many ended sessions. */
 const REMOVED_AT_ONCE = 100;
 
-/** Somebody who is signed in. */
 export interface Session {
   readonly caller: Caller & { readonly sessionId: string };
   /** Proves that a form comes from a page of this session. */
   readonly csrf: string;
-  /** Whether it was begun by OpenID Connect. */
+  /** Whether it began by OpenID Connect. */
   readonly isPerson: boolean;
 }
 
@@ -27,8 +26,8 @@ interface SessionsDependencies {
 }
 
 /**
- * Who is signed in to the control room. The browser keeps a random key, the database its hash: neither a copy of the database nor a log of it lets
- * anybody in. A session ends with its token; that of a person ends, too, when other settings say who has which role.
+ * Sessions of the control room. The browser keeps a random key and the database its hash, so that a copy of the database lets no one in. A
+ * session ends with its token; the session of a person also ends when the role settings change.
  */
 export class Sessions {
   readonly #db: Database;
@@ -41,20 +40,20 @@ export class Sessions {
     this.#oidc = oidc;
   }
 
-  /** Begins one for whoever bore a token. Returns the session's key, for the cookie. */
+  /** Begins a session for the owner of a token. Returns its key, for the cookie. */
   async begin({
     name,
     role,
     tokenId = null,
   }: Omit<Caller, 'tokenId'> & { readonly tokenId?: string | null | undefined }): Promise<string> {
     const key = newKey();
-    const row = { idHash: idOf(key), name, role, tokenId, tokenProof: this.#proofOf(key) };
+    const row = { idHash: idOf(key), name, role, tokenId, tokenProof: this.#tokenProof(key) };
     await insertSession(this.#db.prisma, { ...row, wholeSeconds: WHOLE_SECONDS.token });
     await removeIdleSessions(this.#db, { limit: REMOVED_AT_ONCE });
     return key;
   }
 
-  /** Begins one for somebody who signed in by OpenID Connect; `alongside` commits with it. Returns the session's key. */
+  /** Begins a session for a person who signed in by OpenID Connect; `alongside` commits with it. Returns its key. */
   async beginForPerson(
     { name, role, settings }: Pick<Caller, 'name' | 'role'> & { readonly settings: OidcSettings },
     alongside: (tx: Transaction) => Promise<void>,
@@ -69,13 +68,13 @@ export class Sessions {
     return key;
   }
 
-  /** Undefined when there is no such session, or it has ended. */
+  /** Undefined if there is no such session, or it has ended. */
   async find(key: string): Promise<Session | undefined> {
     const sessionId = idOf(key);
     const row = await findSession(this.#db, { idHash: sessionId });
     if (!row) return undefined;
     const isPerson = this.#oidc !== undefined && row.tokenProof === personProof(key, this.#oidc);
-    if (row.tokenId === null && !isPerson && row.tokenProof !== this.#proofOf(key)) return undefined;
+    if (row.tokenId === null && !isPerson && row.tokenProof !== this.#tokenProof(key)) return undefined;
     const { name, tokenId } = row;
     const role = row.role as Caller['role'];
     return { caller: { name, role, sessionId, ...(tokenId !== null && { tokenId }) }, csrf: csrfOf(key), isPerson };
@@ -85,8 +84,8 @@ export class Sessions {
     await deleteSession(this.#db, { idHash: idOf(key) });
   }
 
-  /** The key stands in it as a salt, so that the token cannot be guessed from the hash. */
-  #proofOf(key: string): string {
+  /** The key is a salt, so that the token cannot be guessed from the hash. */
+  #tokenProof(key: string): string {
     return digest('token', key, this.#adminToken.reveal());
   }
 }
@@ -99,7 +98,7 @@ function personProof(key: string, { issuer, clientId, roleClaim, roles, nameClai
   );
 }
 
-/** Whether a form brought the right text. */
+/** Compares two texts in constant time. */
 export function isSameText(given: string, right: string): boolean {
   const [a, b] = [given, right].map((text) => createHash('sha256').update(text).digest());
   return timingSafeEqual(a!, b!);

@@ -2,21 +2,21 @@ import { createHash, randomBytes } from 'node:crypto';
 
 /** How long a person may take at the issuer. */
 const FLOW_MS = 10 * 60_000;
-/** Browsers keep no larger cookie. */
+/** A longer path would not fit into a cookie. */
 const LONGEST_NEXT = 1_000;
 
 /**
- * A signing in by OpenID Connect that is under way. All of it follows from one text, which the browser keeps in a cookie while the person is at the issuer: the
- * process keeps nothing, and whoever asks for flows without end fills nothing. The issuer sees hashes alone. A text that was changed, its time
- * above all, has another state, which the issuer did not give back.
+ * A sign-in by OpenID Connect under way. Everything derives from one text, which the browser keeps in a cookie while the person is at the
+ * issuer: the process stores nothing, so that endless flows fill nothing. The issuer sees only hashes. A changed text, for example with
+ * another time, has another state than the one that the issuer returns.
  */
 export interface SignInFlow {
   readonly text: string;
   readonly state: string;
   readonly nonce: string;
-  /** The one of PKCE. */
+  /** The code verifier of PKCE. */
   readonly verifier: string;
-  /** Where the person wanted to go. */
+  /** The page that the person wanted. */
   readonly next: string;
   readonly isOver: boolean;
 }
@@ -27,7 +27,7 @@ export function beginFlow(next: string, now: number): SignInFlow {
   return flowOf(text, now)!;
 }
 
-/** The flow that this text is of; undefined for what is none. */
+/** The flow of this text; undefined if the text is not one of a flow. */
 export function flowOf(text: string, now: number): SignInFlow | undefined {
   const [, begun, next] = /^(\d{1,15})\.[\w-]{43}\.([\w-]*)$/.exec(text) ?? [];
   if (begun === undefined || next === undefined) return undefined;
@@ -38,7 +38,7 @@ export function flowOf(text: string, now: number): SignInFlow | undefined {
     nonce: hash('nonce'),
     verifier: hash('verifier'),
     next: Buffer.from(next, 'base64url').toString(),
-    // Another process, whose clock is another, may have begun it.
+    // Another process with another clock may have begun it.
     isOver: Math.abs(now - Number(begun)) > FLOW_MS,
   };
 }

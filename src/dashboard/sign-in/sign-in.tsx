@@ -13,16 +13,16 @@ export interface SignInDependencies {
   readonly sessions: Sessions;
   readonly publicUrl: URL;
   readonly base: string;
-  /** Undefined where people sign in with tokens alone. */
+  /** Undefined if people sign in only with tokens. */
   readonly oidc?: OidcSettings | undefined;
-  /** Who bears the token. Undefined for a wrong one, which is noted for this address. */
+  /** The owner of the token. Undefined for a wrong token, which is recorded for this address. */
   readonly authenticate: (token: string, address: string) => Promise<Caller | undefined>;
   readonly show: (reply: FastifyReply, content: PageContent, session?: Session) => FastifyReply;
 }
 
 const HIDDEN = { schema: { hide: true } };
 
-/** The pages that make a session out of a token, and end it. */
+/** The pages that begin a session with a token, and end it. */
 export function signInRoutes(pages: FastifyInstance, deps: SignInDependencies): void {
   const { sessions, publicUrl, base, authenticate, show } = deps;
   const isSecure = publicUrl.protocol === 'https:';
@@ -43,7 +43,7 @@ export function signInRoutes(pages: FastifyInstance, deps: SignInDependencies): 
     const token = (fields.get('token') ?? '').trim();
     const caller = token === '' ? undefined : await authenticate(token, request.ip);
     if (!caller) return show(reply, signInPage({ next, issuer, isWrong: true }));
-    // A key that was there before the token is worth nothing afterwards.
+    // A sign-in ends the previous session of the browser.
     const before = sessionKeyOf(request);
     if (before) await sessions.end(before);
     setSessionKey(reply, await sessions.begin(caller), isSecure);
@@ -53,7 +53,7 @@ export function signInRoutes(pages: FastifyInstance, deps: SignInDependencies): 
   pages.get('/logout', HIDDEN, async (request, reply) => {
     const key = sessionKeyOf(request);
     const session = key && (await sessions.find(key));
-    // Another site may lead a browser here. It may not end its session.
+    // Another site may lead a browser here, and must not end its session.
     if (session && ![undefined, 'none', 'same-origin'].includes(request.headers['sec-fetch-site']))
       return show(reply, SIGN_OUT_PAGE, session);
     return end(key || undefined, session || undefined, reply);
@@ -76,10 +76,10 @@ export function signInRoutes(pages: FastifyInstance, deps: SignInDependencies): 
 
 interface SignInProps {
   readonly next: string;
-  /** The host of the issuer, where there is one. */
+  /** The host of the issuer, if there is one. */
   readonly issuer: string | undefined;
   readonly isWrong?: boolean;
-  /** Whether somebody whom the issuer signed in has just signed out. */
+  /** Whether a person who signed in at the issuer has just signed out. */
   readonly hasLeft?: boolean;
 }
 
@@ -94,12 +94,12 @@ function SignInForm({ next, issuer, isWrong = false, hasLeft = false }: SignInPr
       <h1>Sign in to Muster</h1>
       {isWrong && (
         <p class="notice bad" role="alert">
-          This token is not known, or it has ended. Nobody was signed in.
+          This token is unknown or has expired. You are not signed in.
         </p>
       )}
       {issuer && hasLeft && (
         <p class="notice good" role="status">
-          You are signed out of Muster. Others who use this browser can sign in as you until you{' '}
+          You are signed out of Muster. Other people who use this browser can sign in as you until you{' '}
           <a href={address('/login/oidc/sign-out')}>sign out of {issuer}</a>, too.
         </p>
       )}
@@ -122,8 +122,8 @@ function SignInForm({ next, issuer, isWrong = false, hasLeft = false }: SignInPr
           aria-invalid={isWrong ? 'true' : undefined}
         />
         <p class="hint" id="token-hint">
-          A token that was made for you, or the administrator’s: that of <code>MUSTER_ADMIN_TOKEN</code>, or of the file{' '}
-          <code>admin-token</code> under <code>MUSTER_HOME</code>.
+          A token that was made for you, or the admin token: <code>MUSTER_ADMIN_TOKEN</code>, or the file <code>admin-token</code>{' '}
+          in <code>MUSTER_HOME</code>.
         </p>
         <input type="hidden" name="next" value={next} />
         <button class="main">Sign in</button>

@@ -82,7 +82,7 @@ test('a cell a night: how complete it was in colour, sign and words, and the way
   const runsBehind = async (cell: number) => (await page.open(cells[cell]!.href)).html;
   const first = await runsBehind(0);
   expect([first.includes(whole), first.includes(failed)]).toEqual([true, false]);
-  expect(wordsOf(first)).toMatch(/Asked for from [\d-]{10} [\d:]{8} UTC until [\d-]{10} [\d:]{8} UTC/);
+  expect(wordsOf(first)).toMatch(/Requested from [\d-]{10} [\d:]{8} UTC until [\d-]{10} [\d:]{8} UTC/);
   expect(first).toMatch(/<input type="hidden" name="since" value="\d{4}-/);
   const last = await runsBehind(3);
   expect([last.includes(whole), last.includes(failed)]).toEqual([false, true]);
@@ -136,7 +136,7 @@ test('a list has a plot of its rows and one of its changes, and says both in wor
   expect(html.match(/<circle class="(un)?proved" cx/g)).toHaveLength(4);
   expect(html).toMatch(/<polyline class="line" points="[\d., ]+"/);
   expect(html).not.toContain('NaN');
-  expect(words).toMatch(/not noted yes 0 0 0/);
+  expect(words).toMatch(/not counted yes 0 0 0/);
 });
 
 test('the overview says what the deadline is, and how long the first in line has waited', async () => {
@@ -153,7 +153,7 @@ test('the overview says what the deadline is, and how long the first in line has
     },
   });
   const other = await PageClient.signedIn(waiting.url);
-  expect(wordsOf((await other.open('/')).html)).toContain('1 queued the first in line waits for 2 h 10 min');
+  expect(wordsOf((await other.open('/')).html)).toContain('1 queued the first one has waited for 2 h 10 min');
   await waiting.stop();
 });
 

@@ -70,9 +70,9 @@ test.each(Object.keys(BROKEN))(
     const page = new PageClient(own.url);
     const { status, html, headers } = await page.open('/login/oidc');
     expect([status, headers.getSetCookie()]).toEqual([how === 'is another one' ? 403 : 502, []]);
-    expect(html).toContain('Nobody was signed in.');
+    expect(html).toContain('You are not signed in.');
     expect(html).toContain('href="/login"');
-    expect(own.log()).toContain('Nobody could be signed in by OpenID Connect');
+    expect(own.log()).toContain('A sign-in by OpenID Connect failed');
     expect((await page.send('/login', { token: TOKEN })).location).toBe('/');
     answer = json;
     expect((await new PageClient(own.url).open('/login/oidc')).status).toBe(303);
