@@ -4,7 +4,7 @@ import type { ServedRequest } from './request-log.js';
 
 export const JSON_TYPE = 'application/json; charset=utf-8';
 
-/** A request on its way through the sandbox: its entry in the log, and the fault that it meets. */
+/** A request in the sandbox: its log entry, and the fault that affects it. */
 export interface Visit {
   readonly entry: ServedRequest;
   effect?: Effect | undefined;
@@ -14,7 +14,7 @@ export function visitOf(request: FastifyRequest): Visit {
   return request.getDecorator<Visit>('visit');
 }
 
-/** An error of the API (the service does not show its form). Handlers throw it, and the server answers with it. */
+/** An error of the API, in a form of our own, since the service does not document its form. Handlers throw it, and the server sends it. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -32,8 +32,8 @@ export function sendJson(reply: FastifyReply, status: number, value: object, hea
 }
 
 /**
- * Sends an object whose members are given as JSON texts, so that numbers keep every digit; `wrap` names the member of an outer
- * object in which it stands. An `alter` fault changes the members here.
+ * Sends an object whose members are JSON texts, so that numbers keep every digit. `wrap` names the member of an outer object that holds it.
+ * An `alter` fault changes the members here.
  */
 export function sendMembers(
   reply: FastifyReply,

@@ -7,7 +7,7 @@ import type { World } from './world.js';
 
 const UNSTORED = { 'cache-control': 'no-store', pragma: 'no-cache' };
 
-/** What stands on {auth_url}: the consent screen and the token endpoint. */
+/** The routes of {auth_url}: the consent screen and the token endpoint. */
 export function authorityRoutes(app: FastifyInstance, authority: Authority, world: World, accessTokenSeconds: number): void {
   let answered = 0;
 
@@ -39,7 +39,7 @@ export function authorityRoutes(app: FastifyInstance, authority: Authority, worl
     const tokens = {
       access_token: outcome.accessToken,
       expires_in: accessTokenSeconds,
-      // The service writes it both ways, so clients meet both.
+      // The service uses both spellings, so clients must accept both.
       token_type: answered++ % 2 === 0 ? 'bearer' : 'Bearer',
       refresh_token: outcome.refreshToken,
       company_id: outcome.companyId,

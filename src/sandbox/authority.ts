@@ -4,7 +4,7 @@ import { MusterError } from '../core/errors.js';
 import type { Grants, IssuedTokens } from './grants.js';
 import { randomToken, Tokens } from './tokens.js';
 
-/** How long an authorization code lives: 5 minutes, as with the service. */
+/** The life of an authorization code: 5 minutes, as in the service. */
 const CODE_SECONDS = 5 * 60;
 
 /** Members of a query or of a form. */
@@ -13,7 +13,7 @@ export type Form = Readonly<Record<string, string | undefined>>;
 /** An authorization request that waits for the member's decision. */
 interface Consent {
   readonly redirectUri: string;
-  /** Of PKCE (RFC 7636): who redeems the code must know the text whose SHA-256 this is. */
+  /** The PKCE challenge (RFC 7636): the client that redeems the code must know the text with this SHA-256. */
   readonly challenge: string | undefined;
   readonly state: string | undefined;
 }
@@ -22,7 +22,7 @@ interface Code extends Pick<Consent, 'redirectUri' | 'challenge'> {
   readonly companyId: string;
 }
 
-/** What becomes of GET /auth/authorize. */
+/** The outcome of GET /auth/authorize. */
 export type Authorize =
   | { readonly kind: 'consent'; readonly consentId: string; readonly companyId: string | undefined }
   | { readonly kind: 'redirect'; readonly location: string }
@@ -56,8 +56,8 @@ export class Authority {
   }
 
   /**
-   * An unknown client or address is answered with a page: the browser is never sent to an address that is not registered.
-   * Any other failure goes back to redirect_uri, without a code.
+   * An unknown client or address gets an error page: the browser is never sent to an address that is not registered. Any other failure goes
+   * back to redirect_uri, without a code.
    */
   authorize(query: Form): Authorize {
     if (query.client_id !== this.#application.clientId) return { kind: 'error', problem: 'No application has this client_id.' };
@@ -68,7 +68,7 @@ export class Authority {
     const state = query.state;
     if (query.response_type !== 'code') return { kind: 'redirect', location: back({ redirectUri, state }) };
     const { code_challenge: challenge, code_challenge_method: method } = query;
-    // Without a method, RFC 7636 means `plain`, which proves nothing to whoever sees the address.
+    // In RFC 7636 a missing method means `plain`, which protects nothing from a program that sees the address.
     if (challenge !== undefined && (method !== 'S256' || !/^[\w-]{43}$/.test(challenge)))
       return { kind: 'redirect', location: back({ redirectUri, state }) };
     const consentId = randomToken();
@@ -76,7 +76,7 @@ export class Authority {
     return { kind: 'consent', consentId, companyId: query.company_id };
   }
 
-  /** Where the browser goes after the decision (`companyId` undefined: denied), or undefined when nothing was to decide. */
+  /** The address for the browser after the decision (`companyId` undefined: denied); undefined if the consent is unknown. */
   decide(consentId: string, companyId: string | undefined): string | undefined {
     const consent = this.#consents.get(consentId);
     if (!consent) return undefined;
@@ -86,7 +86,7 @@ export class Authority {
     return back(consent, this.#codes.issue({ redirectUri, challenge, companyId }));
   }
 
-  /** POST /auth/token. */
+  /** Handles POST /auth/token. */
   token(form: Form): IssuedTokens | TokenRefusal {
     const grantType = form.grant_type;
     if (!grantType) return refuse('invalid_request', 'grant_type is missing, or the body is no form');
@@ -106,7 +106,7 @@ export class Authority {
     return this.#grants.refresh(refreshToken) ?? refuse('invalid_grant', 'the refresh token is unknown, used or revoked');
   }
 
-  /** Any attempt uses the code up, so that a stolen one cannot be tried against several addresses. */
+  /** Every attempt spends the code, so that a stolen one cannot be tried with several addresses. */
   #exchange(form: Form): IssuedTokens | TokenRefusal {
     const { code: text, redirect_uri: redirectUri } = form;
     if (!text || !redirectUri) return refuse('invalid_request', 'code or redirect_uri is missing');
@@ -125,7 +125,7 @@ function refuse(error: TokenRefusal['error'], description: string): TokenRefusal
   return { status: 400, error, description };
 }
 
-/** A verifier without a challenge is refused, too: somebody took the challenge out of the authorization request. */
+/** A verifier without a challenge is refused too: an attacker may have removed the challenge from the authorization request. */
 function isProved(challenge: string | undefined, verifier: string | undefined): boolean {
   if (challenge === undefined || verifier === undefined) return challenge === verifier;
   return /^[\w.~-]{43,128}$/.test(verifier) && createHash('sha256').update(verifier).digest('base64url') === challenge;

@@ -7,7 +7,7 @@ const share =
   (employees: number) =>
     Math.min(most, Math.ceil(employees * each));
 
-/** The lists that the sandbox serves for every company, and what size fits so many employees. */
+/** The lists that the sandbox serves for every company, each with its size for a number of employees. */
 const SIZES = {
   employees: share(1),
   departments: (employees: number) => Math.max(1, Math.ceil(employees / 16)),
@@ -23,7 +23,7 @@ const SIZES = {
 export type Resource = keyof typeof SIZES;
 export const RESOURCES = Object.keys(SIZES) as Resource[];
 
-/** A company to serve, with the numbers of its records at the start. What is left out is made to fit the number of employees. */
+/** A company to serve, with the initial sizes of its lists. Missing sizes follow from the number of employees. */
 export interface CompanySpec extends Readonly<Partial<Record<Resource, number>>> {
   readonly name: string;
   readonly employees: number;
@@ -31,7 +31,7 @@ export interface CompanySpec extends Readonly<Partial<Record<Resource, number>>>
   readonly companyId?: string;
 }
 
-/** A company with everything filled in. */
+/** A company with all sizes and its id. */
 export type PlannedCompany = Required<CompanySpec>;
 
 export const EXAMPLE_COMPANIES: readonly CompanySpec[] = [

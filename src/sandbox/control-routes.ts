@@ -16,7 +16,7 @@ export interface Controls {
   readonly lessons: Lessons;
 }
 
-/** A page for people: who granted access, a button to revoke it, and a way back to the data of the beginning. */
+/** A page for people: which companies granted access, buttons to revoke it, and a button that resets the data. */
 export function controlRoutes(app: FastifyInstance, controls: Controls): void {
   const { world, grants } = controls;
   app.get('/sandbox/', (_request, reply) => sendPage(reply, 200, controlPage(controls)));
@@ -32,7 +32,7 @@ export function controlRoutes(app: FastifyInstance, controls: Controls): void {
   });
 }
 
-/** Lists as the seed made them, no lessons, no faults to come, an empty log. What members allowed or revoked stays. */
+/** Restores the lists of the seed, ends lessons and faults, and empties the log. Authorizations stay. */
 export function resetSandbox({ world, faults, log, lessons }: Controls): void {
   lessons.mend();
   world.reset();

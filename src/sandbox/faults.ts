@@ -3,35 +3,35 @@ import { isDeepStrictEqual } from 'node:util';
 import type { ServedRequest } from './request-log.js';
 
 /**
- * What goes wrong with a request. `before`: the service never saw it. `after`: it took effect (a refresh token is spent) and
- * only the answer is lost.
+ * The failure of a request. `before`: the service never saw the request. `after`: the request took effect (a refresh token is spent), and
+ * only the response is lost.
  */
 export type Effect =
   | {
       readonly kind: 'status';
       readonly status: number;
       readonly headers?: Readonly<Record<string, string>>;
-      /** Bytes go out as they are: with a content-encoding among the headers, a compressed answer. */
+      /** Bytes are sent as they are; with a content-encoding header, they are a compressed response. */
       readonly body?: string | Buffer;
     }
   /** The connection is cut; `midway`: after half of the body. */
   | { readonly kind: 'drop'; readonly when: 'before' | 'midway' | 'after' }
-  /** No answer ever comes. */
+  /** No response ever comes. */
   | { readonly kind: 'hang'; readonly when: 'before' | 'after' }
   | { readonly kind: 'delay'; readonly ms: number }
   /** The request waits until the faults are cleared, and is served then. */
   | { readonly kind: 'hold' }
-  /** A whole answer of which the second half is missing. */
+  /** The response is complete as HTTP, but the second half of its body is missing. */
   | { readonly kind: 'truncate' }
   /** The body is compressed, and Content-Encoding says so. */
   | { readonly kind: 'encode'; readonly coding: 'br' | 'deflate' }
-  /** These bytes take the place of a whole HTTP answer, and the connection ends. */
+  /** These bytes replace the HTTP response, and the connection ends. */
   | { readonly kind: 'raw'; readonly text: string }
-  /** At most `take` records, whatever was asked for. Of a numbered page the rest is lost: the next page begins where it always does. */
+  /** A page has at most `take` records. The rest of a numbered page is lost, since the next page begins where it always does. */
   | { readonly kind: 'clamp'; readonly take: number }
   /**
-   * Members of the JSON answer (of the envelope, where a list has one) become other values, undefined removes them, and `headers`
-   * replace those of the answer: lies about totals, loops of page tokens, token answers without refresh_token.
+   * Replaces members of the JSON response (or of its envelope) and headers; undefined removes a member. This makes wrong totals, loops of page
+   * tokens, and token responses without refresh_token.
    */
   | {
       readonly kind: 'alter';
@@ -39,19 +39,19 @@ export type Effect =
       readonly headers?: Readonly<Record<string, string>>;
     };
 
-/** Which requests meet the effect. */
+/** The requests that have the effect. */
 export interface FaultTarget {
   readonly method?: string;
   /** Part of the path, or a pattern of it. Default: every path outside /sandbox/. */
   readonly path?: string | RegExp;
   /**
-   * Members of the query or of the JSON body, as ServedRequest has them: they tell the pages of a list apart, which are asked
-   * for several at once and may arrive in any order.
+   * Members of the query or of the JSON body, as in ServedRequest. They identify a page, since concurrent requests for pages of a list arrive in
+   * any order.
    */
   readonly input?: Readonly<Record<string, unknown>>;
-  /** Matching requests that pass unharmed first. Default 0. */
+  /** Matching requests that first pass without the effect. Default 0. */
   readonly skip?: number;
-  /** Matching requests that are met. Default 1; Infinity: until cleared. */
+  /** Matching requests that have the effect. Default 1; Infinity: until cleared. */
   readonly times?: number;
 }
 
@@ -62,7 +62,7 @@ interface Fault {
   left: number;
 }
 
-/** Faults to come. A request meets at most one: the oldest that matches it. */
+/** Planned faults. A request has at most one: the oldest that matches. */
 export class Faults {
   #faults: Fault[] = [];
   #held = holding();
@@ -77,17 +77,17 @@ export class Faults {
     this.#held = holding();
   }
 
-  /** Resolves when the faults of now are cleared; throws when `stopped` aborts before. */
+  /** Resolves when the current faults are cleared; throws if `stopped` aborts before. */
   async cleared(stopped: AbortSignal): Promise<void> {
     await once(this.#held.signal, 'abort', { signal: stopped });
   }
 
-  /** How many requests are still to be met. */
+  /** How many requests will still have a fault. */
   get pending(): number {
     return this.#faults.reduce((sum, { left }) => sum + left, 0);
   }
 
-  /** The effect that this request meets; uses it up. */
+  /** Takes the effect of this request. */
   meet(request: ServedRequest): Effect | undefined {
     for (const fault of this.#faults) {
       if (!matches(fault.target, request)) continue;
@@ -102,7 +102,7 @@ export class Faults {
   }
 }
 
-/** Each request that is held adds a listener, and there may be many of them. */
+/** Each held request adds a listener, so there is no limit of listeners. */
 function holding(): AbortController {
   const held = new AbortController();
   setMaxListeners(0, held.signal);

@@ -5,15 +5,15 @@ import type { Clock } from '../core/clock.js';
 import { makeFolder, unusableHome } from '../core/home.js';
 import { randomToken, Tokens } from './tokens.js';
 
-/** Who goes through the consent page, and what they may see. */
+/** A person on the consent page, and what the person may see. */
 export interface Person {
-  /** Access tokens are JWTs with these claims; without, they cannot be read. */
+  /** Access tokens are JWTs with these claims. Without claims they are opaque. */
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** Ids of the records that they are not shown, in any list. */
+  /** Ids of records that the person does not see, in any list. */
   readonly hides?: readonly string[];
 }
 
-/** What a member allowed the application to do with one company; every token stems from one. */
+/** The permission of a member for one company. Every token comes from a grant. */
 interface Grant {
   readonly id: string;
   readonly companyId: string;
@@ -21,7 +21,7 @@ interface Grant {
   revoked: boolean;
 }
 
-/** A grant as it outlives a restart: refresh tokens by their hashes only. */
+/** A grant as stored in the file: refresh tokens only as hashes. */
 interface KeptGrant extends Omit<Grant, 'person'> {
   readonly person?: Person;
   readonly refreshTokens: readonly { readonly hash: string; readonly spent: boolean }[];
@@ -33,21 +33,21 @@ export interface IssuedTokens {
   readonly companyId: string;
 }
 
-/** Grants and the tokens that live by them. Refresh tokens are used once: each use gives the next. */
+/** Grants and their tokens. A refresh token works once: each use gives the next one. */
 export class Grants {
-  /** How often a refresh token came that was already spent: a client that does this would lose its company. */
+  /** How often a spent refresh token came: a real service would end the authorization. */
   reusedRefreshTokens = 0;
   readonly #accessTokens: Tokens<Grant>;
   readonly #grants = new Map<string, Grant>();
-  /** Who authorizes for a company, where it is not somebody who sees everything. */
+  /** The person who authorizes for a company, unless that person sees everything. */
   readonly #persons = new Map<string, Person>();
-  /** By the token's hash: the file in which they outlive a restart must be of no use to whoever reads it. */
+  /** Refresh tokens by hash, so that the file is useless to other readers. */
   readonly #refreshTokens = new Map<string, { readonly grant: Grant; spent: boolean }>();
-  /** Grants that are refused for a while. No restart remembers them. */
+  /** Grants that are refused for a while. A restart forgets them. */
   readonly #suspended = new Set<Grant>();
   readonly #file: string | undefined;
 
-  /** `file` remembers who granted access, as a real provider would; without it, a restart forgets every grant. */
+  /** `file` stores the grants, as a real provider would; without it, a restart forgets every grant. */
   constructor(clock: Clock, accessTokenSeconds: number, file?: string) {
     this.#accessTokens = new Tokens(clock, accessTokenSeconds);
     this.#file = file;
@@ -58,7 +58,7 @@ export class Grants {
     }
   }
 
-  /** A new grant and its first refresh token. */
+  /** Makes a grant and returns its first refresh token. */
   open(companyId: string): string {
     const grant: Grant = { id: randomToken(), companyId, revoked: false, person: this.#persons.get(companyId) ?? {} };
     this.#grants.set(grant.id, grant);
@@ -67,7 +67,7 @@ export class Grants {
     return refreshToken;
   }
 
-  /** Spends a refresh token; undefined when it is unknown, spent or revoked. */
+  /** Spends a refresh token; undefined if it is unknown, spent or revoked. */
   refresh(refreshToken: string): IssuedTokens | undefined {
     const kept = this.#refreshTokens.get(digest(refreshToken));
     if (!kept) return undefined;
@@ -83,19 +83,19 @@ export class Grants {
     return { accessToken, refreshToken: next, companyId: kept.grant.companyId };
   }
 
-  /** Whoever authorizes for the company from now on is this person. */
+  /** From now on this person authorizes for the company. */
   setPerson(companyId: string, person: Person): void {
     this.#persons.set(companyId, person);
   }
 
-  /** The living grants of the company are this person's from now on, as if their role had changed. */
+  /** Gives the existing grants of the company to this person, as if the person's role had changed. */
   changePerson(companyId: string, person: Person): void {
     this.setPerson(companyId, person);
     for (const grant of this.#grants.values()) if (grant.companyId === companyId) grant.person = person;
     this.#save();
   }
 
-  /** The company that an access token opens now and whose it is, or why it opens none. */
+  /** The company and person of an access token, or why it is not valid. */
   check(accessToken: string): { companyId: string; person: Person } | { problem: 'unknown' | 'expired' | 'revoked' } {
     const issued = this.#accessTokens.read(accessToken);
     if (!issued) return { problem: 'unknown' };
@@ -104,13 +104,13 @@ export class Grants {
     return { companyId: issued.value.companyId, person: issued.value.person };
   }
 
-  /** Every token of the company ends now. */
+  /** Ends every token of the company. */
   revoke(companyId: string): void {
     for (const grant of this.#grants.values()) if (grant.companyId === companyId) grant.revoked = true;
     this.#save();
   }
 
-  /** Refuses the grants that the company has given until now. Returns how to take that back. */
+  /** Refuses all existing grants of the company. Returns a function that accepts them again. */
   suspend(companyId: string): () => void {
     const suspended = this.#grantsOf(companyId).filter((grant) => !this.#suspended.has(grant));
     for (const grant of suspended) this.#suspended.add(grant);
@@ -119,12 +119,12 @@ export class Grants {
     };
   }
 
-  /** Access tokens of the company are unknown from now on; its refresh tokens give others. */
+  /** Forgets the access tokens of the company; its refresh tokens still work. */
   endAccessTokens(companyId: string): void {
     this.#accessTokens.deleteOf((grant) => grant.companyId === companyId);
   }
 
-  /** The company whose refresh token this is or was. */
+  /** The company of a refresh token, even of a spent one. */
   companyOf(refreshToken: string): string | undefined {
     return this.#refreshTokens.get(digest(refreshToken))?.grant.companyId;
   }
@@ -149,7 +149,7 @@ export class Grants {
     return token;
   }
 
-  /** Grants and hashes, before any answer says what changed. Old spent tokens are not worth keeping. */
+  /** Stores grants and hashes before any response announces a change. Only the newest spent tokens are stored. */
   #save(): void {
     if (this.#file === undefined) return;
     const tokens = [...this.#refreshTokens].map(([hash, { grant, spent }]) => ({ hash, spent, grant }));
@@ -161,10 +161,10 @@ export class Grants {
   }
 }
 
-/** Refresh tokens of one grant that a restart remembers, newest last; all but the last are spent. */
+/** The stored refresh tokens of a grant, newest last. All but the last are spent. */
 const KEPT_TOKENS = 20;
 
-/** It looks like a JWT, as the service's do; clients must not care. */
+/** An access token that looks like a JWT, as in the service. Clients must not depend on that. */
 function accessTokenOf({ claims }: Person): string {
   if (!claims) return [randomToken(), randomToken(), randomToken()].join('.');
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -185,7 +185,7 @@ function readGrants(path: string): KeptGrant[] {
   }
 }
 
-/** Writes the file whole or not at all. */
+/** Writes the file completely or not at all. */
 function writeGrants(path: string, grants: readonly KeptGrant[]): void {
   makeFolder(dirname(path));
   writeFileSync(`${path}.new`, JSON.stringify(grants), { mode: 0o600 });

@@ -28,7 +28,7 @@ p{text-wrap:pretty}small,.quiet{color:var(--quiet)}.row{display:flex;gap:.75rem;
 @media(max-width:26rem){main{padding:1.5rem 1.25rem}}
 .decision button{flex:1;padding:.7rem 1rem;font-weight:600}`;
 
-/** A whole page around `content`, which is HTML already. */
+/** A page with `content`, which is HTML. */
 export function htmlPage(title: string, content: string): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title>
@@ -42,7 +42,7 @@ const LOGO =
   '<svg width="36" height="36" viewBox="0 0 36 36" aria-hidden="true"><rect width="36" height="36" rx="8" fill="#0b6e4f"/>' +
   '<path d="M8 27V10l10 10 10-10v17" fill="none" stroke="#fff" stroke-width="3.5"/></svg>';
 
-/** The consent screen: application, scopes, roles, and the company to choose (`selected` first, when it is one of them). */
+/** The consent screen: application, scopes, roles, and the choice of a company, with `selected` preselected. */
 export function consentPage(consentId: string, companies: Iterable<PlannedCompany>, selected: string | undefined): string {
   const options = [...companies].map(
     ({ companyId, name }) =>
@@ -65,7 +65,7 @@ ${options.join('\n')}
 </select>
 <div class="row decision"><button class="main" name="decision" value="allow">Allow</button><button name="decision" value="deny">Deny</button></div>
 </form>
-<p><small>Sandbox: nobody signs in here, and the data is made up.</small></p>`,
+<p><small>Sandbox: there is no sign-in here, and the data is invented.</small></p>`,
   );
 }
 

@@ -17,10 +17,10 @@ export interface PageStart {
 export interface ListOptions {
   readonly world: World;
   readonly grants: Grants;
-  /** What page tokens stand for: a place in one list. */
+  /** Page tokens, each for a place in one list. */
   readonly tokens: Tokens<PageStart>;
   readonly maxTake: number;
-  /** Lists whose envelope stands in a member `value`. */
+  /** Lists whose envelope is in a member `value`. */
   readonly wrapped: readonly Resource[];
   readonly lessons: Lessons;
 }
@@ -43,22 +43,22 @@ const LISTS: readonly (readonly ['GET' | 'POST', string, Resource, (request: Pag
   ['GET', `${COMPANY}/timesheets`, 'timesheets', continuedInHeader],
 ];
 
-/** {base_url}: each company's own record, and its lists in every style and place of paging. docs/configuration.md shows how to mirror them. */
+/** The routes of {base_url}: each company's own record, and lists in every style of paging. docs/configuration.md shows how to mirror them. */
 export function listRoutes(app: FastifyInstance, options: ListOptions): void {
   const { world, grants, lessons } = options;
   const preHandler = async (request: FastifyRequest) => void requireAccess(grants, request);
   app.get(COMPANY, { preHandler }, (request, reply) => reply.type(JSON_TYPE).send(world.companyRecord(companyOf(request))));
   for (const [method, url, resource, read] of LISTS) {
     const handler = (request: FastifyRequest, reply: FastifyReply) => {
-      const asked = new PageRequest(request, resource, options);
-      const page = read(asked);
-      return sendAnswer(reply, lessons.change(companyOf(request), asked.answered(page)), page.wrap);
+      const pageRequest = new PageRequest(request, resource, options);
+      const page = read(pageRequest);
+      return sendFetched(reply, lessons.change(companyOf(request), pageRequest.answered(page)), page.wrap);
     };
     app.route({ method, url, preHandler, handler, config: { resource } });
   }
 }
 
-function sendAnswer(reply: FastifyReply, { status, headers, records, members }: FetchedPage, wrap: string | undefined) {
+function sendFetched(reply: FastifyReply, { status, headers, records, members }: FetchedPage, wrap: string | undefined) {
   reply.code(status).headers(headers);
   if (status === 204 || status === 304) return reply.send();
   const data = `[${records.join(',')}]`;
@@ -86,25 +86,25 @@ function unauthorized(message: string, challenge = 'Bearer realm="sandbox", erro
 interface Page {
   /** The records as JSON texts. */
   readonly data: readonly string[];
-  /** The members of the envelope as JSON texts, given the array of the records; without it the answer is that array alone. */
+  /** The members of the envelope as JSON texts, given the array of the records; undefined for a bare array. */
   readonly members?: (data: string) => Members;
-  /** The member of an outer object in which the envelope stands. */
+  /** The member of an outer object that holds the envelope. */
   readonly wrap?: string | undefined;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** A request for a page of a list. Its methods refuse paging input that cannot be served. */
+/** A request for a page of a list. Its methods refuse invalid paging input. */
 class PageRequest {
   readonly input: Readonly<Record<string, unknown>>;
   readonly records: RecordList;
-  /** The member in which an envelope stands. */
+  /** The member that holds the envelope. */
   readonly wrap: string | undefined;
   readonly origin: string;
   readonly path: string;
   readonly #inQuery: boolean;
   readonly #clamp: number;
   readonly #name: string;
-  /** The place of the page that was answered within the list. */
+  /** The place of the served page in the list. */
   #place: Pick<FetchedPage, 'isFirst' | 'isLast' | 'position'> = { isFirst: true, isLast: true, position: undefined };
 
   constructor(
@@ -127,7 +127,7 @@ class PageRequest {
     this.#clamp = effect?.kind === 'clamp' ? effect.take : Infinity;
   }
 
-  /** In a query numbers are digits; in a JSON body they are numbers, and digits in quotes are refused. */
+  /** Numbers are digits in a query, and numbers in a JSON body, where digits in quotes are refused. */
   integer(name: string, least: number, missing?: number): number {
     const value = this.input[name] ?? missing;
     if (value === undefined) throw invalid(`Paging is mandatory: ${name} is missing.`);
@@ -138,7 +138,7 @@ class PageRequest {
     return number;
   }
 
-  /** The size of a page as the service serves it. */
+  /** The requested size, up to the maximum of the service. */
   size(name: string): number {
     return Math.min(this.integer(name, 1), this.options.maxTake);
   }
@@ -155,7 +155,7 @@ class PageRequest {
     return { resource, ...this.#place, total: records.size, ifNoneMatch, status: 200, headers, records: data, members };
   }
 
-  /** The page that a token of `input` stands for, or the first one, and the token of the page that follows, if any. */
+  /** The page of the token in `input`, or the first page, and the token of the next page, if any. */
   follow(tokenName: string, sizeName: string): { data: string[]; next: string | undefined } {
     const token = this.input[tokenName] ?? undefined;
     const issued = this.options.tokens.read(String(token));
@@ -164,7 +164,7 @@ class PageRequest {
     return { data: texts, next: next && this.options.tokens.issue({ list: this.#name, place: next }) };
   }
 
-  /** The page behind the place that `token` stands for. */
+  /** The page after the place of `token`. */
   after(token: unknown, place: Place | undefined, size: number): { texts: string[]; next: Place | undefined } {
     const isKnown = token === undefined || place !== undefined;
     const page = isKnown ? this.records.after(place, Math.min(size, this.#clamp)) : undefined;
@@ -187,7 +187,7 @@ function totalled(request: PageRequest, skipName: string, takeName: string): Pag
   return { data, members: (records) => ({ ...totals, data: records }), wrap: request.wrap };
 }
 
-/** A bare array over an offset: it ends on an empty page. */
+/** A bare array over an offset, which ends with an empty page. */
 function endless(request: PageRequest): Page {
   return { data: request.slice(request.integer('skip', 0, 0), request.size('take')) };
 }
@@ -196,7 +196,7 @@ function totalledInHeader(request: PageRequest): Page {
   return { ...endless(request), headers: { 'x-total-count': String(request.records.size) } };
 }
 
-/** Pages by their number, and a constant that every request must carry. */
+/** Pages by number, and a constant that every request must have. */
 function numbered(request: PageRequest): Page {
   if (request.input.expand !== 'department') throw invalid('expand must be department.');
   const size = request.size('pageSize');
@@ -217,7 +217,7 @@ function continuedInHeader(request: PageRequest): Page {
   return { data, members: (rows) => ({ rows }), ...(next !== undefined && { headers: { 'x-next-cursor': next } }) };
 }
 
-/** OData with server-driven paging. The link is absolute, on the origin that the client asked. */
+/** OData with server-driven paging. The link is absolute, on the origin of the request. */
 function linkedInBody(request: PageRequest): Page {
   const { data, next } = request.follow('$skiptoken', '$top');
   const link = `${request.origin}${request.path}?$top=${request.integer('$top', 1)}&$skiptoken=${next}`;
@@ -230,7 +230,7 @@ function linkedInBody(request: PageRequest): Page {
   return { data, members };
 }
 
-/** Links in the Link header, written relative. A client that does not ask with per_page gets pages by their offset. */
+/** Relative links in the Link header. Without per_page, pages are served by offset. */
 function linkedInHeader(request: PageRequest): Page {
   if (!('per_page' in request.input)) return endless(request);
   const { data, next } = request.follow('cursor', 'per_page');
@@ -239,7 +239,7 @@ function linkedInHeader(request: PageRequest): Page {
   return { data, headers: { link: links.join(', ') } };
 }
 
-/** A continuation whose cursor is the id of the last record. It keeps its meaning when that record leaves. */
+/** A continuation whose cursor is the id of the last record. It stays valid when that record leaves. */
 function afterLastId(request: PageRequest): Page {
   const id = request.input.after ?? undefined;
   const { texts, next } = request.after(id, request.records.placeOf(String(id)), request.size('limit'));

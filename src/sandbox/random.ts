@@ -1,4 +1,4 @@
-/** FNV-1a: names a stream of random numbers by a text. */
+/** FNV-1a, which makes a seed of a text. */
 function hashText(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);
@@ -6,8 +6,8 @@ function hashText(text: string): number {
 }
 
 /**
- * A stream of random numbers (sfc32) named by a text and two numbers: the same name always gives the same stream, so any
- * record can be made anew without making the ones before it. Never for secrets.
+ * A stream of random numbers (sfc32) named by a text and two numbers. The same name always gives the same stream, so any record can be made
+ * again without the records before it. It must not be used for secrets.
  */
 export class Random {
   #a: number;

@@ -1,16 +1,15 @@
-/** How a service that counts requests does it. */
 export interface RateLimitOptions {
   /**
-   * `bucket`: as many as it holds, which is `burst`, and it fills by `perSecond`. `window`: so many from one full second to the next. `log`: so
-   * many in any second.
+   * `bucket`: a bucket of `burst` requests that fills by `perSecond`. `window`: `perSecond` requests from one full second to the next. `log`:
+   * `perSecond` requests in any second.
    */
   readonly kind: 'bucket' | 'window' | 'log';
   readonly perSecond: number;
-  /** Of a bucket; as many as a second fills unless said. */
+  /** The size of a bucket. Default: `perSecond`. */
   readonly burst?: number;
-  /** Retry-After of a refusal: whole seconds until there is room, at least 1. Default true. */
+  /** Whether a refusal has Retry-After. Default true. */
   readonly retryAfter?: boolean;
-  /** `RateLimit-Policy` and `RateLimit` in every answer. Default false. */
+  /** Whether every response has `RateLimit-Policy` and `RateLimit`. Default false. */
   readonly headers?: boolean;
 }
 
@@ -19,7 +18,7 @@ export interface Admission {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Counts requests and refuses those beyond the limit. Refused ones count for nothing. */
+/** Counts requests and refuses the ones beyond the limit. Refused requests do not count. */
 export class RateLimiter {
   readonly #options: RateLimitOptions;
   #tokens: number;

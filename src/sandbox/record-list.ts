@@ -2,20 +2,20 @@ import { Random } from './random.js';
 
 interface Entry {
   text: string;
-  /** Where the record stands: ranks only grow along the list, and a record keeps its rank while others come and go. */
+  /** The place of the record: ranks grow along the list, and a record keeps its rank while others join or leave. */
   rank: number;
-  /** What made the text; -1 for a text that a test put in by hand. */
+  /** The number that generated the text; -1 for a text that a test inserted. */
   readonly serial: number;
   edition: number;
 }
 
-/** Where a continuation stands: after the record of this rank, as ranks were numbered in this generation. */
+/** The place of a continuation: after the record of this rank, in the ranks of this generation. */
 export interface Place {
   readonly generation: number;
   readonly rank: number;
 }
 
-/** Bounds the memory of a sandbox that runs for days: so many records that left are remembered. */
+/** The most removed records remembered, to bound the memory of a sandbox that runs for days. */
 const KEPT = 10_000;
 
 /**
@@ -45,7 +45,7 @@ export class RecordList {
     return this.#entries.length;
   }
 
-  /** The list as somebody sees it who is not shown the records with these ids. For reading alone. */
+  /** A read-only view of the list without the records with these ids. */
   without(ids: ReadonlySet<string>): RecordList {
     if (ids.size === 0) return this;
     const view = new RecordList(0, this.order, this.#make);
@@ -77,8 +77,8 @@ export class RecordList {
   }
 
   /**
-   * The page after a place (undefined: the first), and the next place while more records follow. No record that is there
-   * throughout is missed or repeated. Answers undefined for a place of another generation.
+   * The page after a place (undefined: the first page), and the next place while more records follow. A record that stays in the list is
+   * neither missed nor repeated. Undefined for a place of another generation.
    */
   after(place: Place | undefined, take: number): { texts: string[]; next: Place | undefined } | undefined {
     if (place && place.generation !== this.#generation) return undefined;
@@ -89,20 +89,20 @@ export class RecordList {
     return { texts: page.map(({ text }) => text), next: more ? { generation: this.#generation, rank: last.rank } : undefined };
   }
 
-  /** The place behind the record with this id, also after the record left; undefined for an id that the list never had. */
+  /** The place after the record with this id, even if the record has left; undefined for an id that the list never had. */
   placeOf(id: string): Place | undefined {
     const rank = this.#entries.find(({ text }) => idOf(text) === id)?.rank ?? this.#left.get(id);
     return rank === undefined ? undefined : { generation: this.#generation, rank };
   }
 
-  /** Puts a record in at `index`; without a text, a new one of the list's own kind. */
+  /** Inserts a record at `index`. Default: a new record of the list's own kind. */
   insert(index: number, text?: string): void {
     const before = this.#entries[index - 1]?.rank;
-    const behind = this.#entries[index]?.rank;
-    const rank = before === undefined ? (behind ?? 1) - 1 : behind === undefined ? before + 1 : (before + behind) / 2;
+    const after = this.#entries[index]?.rank;
+    const rank = before === undefined ? (after ?? 1) - 1 : after === undefined ? before + 1 : (before + after) / 2;
     const serial = text === undefined ? this.#nextSerial++ : -1;
     this.#entries.splice(index, 0, { text: text ?? this.#make(serial, 0), rank, serial, edition: 0 });
-    if (rank === before || rank === behind) this.#renumber();
+    if (rank === before || rank === after) this.#renumber();
   }
 
   remove(index: number, count = 1): void {
@@ -110,7 +110,7 @@ export class RecordList {
     for (const { text, rank } of this.#entries.splice(index, count)) this.#left.set(idOf(text), rank);
   }
 
-  /** Changes the record at `index`; without a text, to the next edition of what it is. */
+  /** Changes the record at `index`. Default: to its next edition. */
   change(index: number, text?: string): void {
     const entry = this.#entries[index];
     if (!entry) throw new RangeError(`No record at ${index} of ${this.size}`);
@@ -129,7 +129,7 @@ export class RecordList {
     return low;
   }
 
-  /** Between two ranks no double was left. Old places would now point elsewhere, so the new generation refuses them. */
+  /** Needed if no number is left between two ranks. Old places would now point elsewhere, so the new generation refuses them. */
   #renumber(): void {
     this.#generation++;
     this.#left.clear();
@@ -137,7 +137,7 @@ export class RecordList {
   }
 }
 
-/** A text that a test put in may be no JSON, so the id is not parsed. */
+/** A text that a test inserted may be no JSON, so the id is found by a pattern. */
 function idOf(text: string): string {
   return /"u?id":"?([^",}]+)/.exec(text)?.[1] ?? '';
 }

@@ -10,8 +10,8 @@ const UNITS = ['Finance', 'Drift', 'Salg & service', 'Kjøkken', 'Lager', 'Forsc
 const ABSENCES = ['vacation', 'sick leave', 'parental leave', 'time off in lieu'];
 
 /**
- * Notes as they stand in JSON. They hold what breaks a careless reader: brackets and quotes inside strings, escaped
- * letters, a surrogate pair in both spellings, a line separator.
+ * Notes as JSON texts. They would break a careless reader: brackets and quotes inside strings, escaped letters, a surrogate pair in both
+ * spellings, a line separator.
  */
 const NOTES = [
   'null',
@@ -24,7 +24,7 @@ const NOTES = [
   '"Vacances à l’été – approuvées"',
 ];
 
-/** Names one list of one company in one sandbox; records of different lists share no random numbers. */
+/** The name of a list's random numbers, which no other list shares. */
 function stream(seed: number, companyId: string, resource: Resource): string {
   return `${seed} ${companyId} ${resource}`;
 }
@@ -37,7 +37,7 @@ function date(random: Random, firstYear: number, years: number): string {
   return `${firstYear + random.below(years)}-${two(1 + random.below(12))}-${two(1 + random.below(28))}`;
 }
 
-/** A number that a double cannot hold: too many digits before the point, after it, or both. */
+/** A number with more digits than a double can hold. */
 function longDecimal(random: Random): string {
   const head = String(1 + random.below(9));
   return random.below(2) === 0
@@ -55,8 +55,8 @@ function address(random: Random): string {
 }
 
 /**
- * The JSON text of a record. A pure function: `serial` says which record of the list it is and fixes its identity,
- * `edition` grows when the record changes and decides everything else.
+ * The JSON text of a record. This is a pure function: `serial` identifies the record in the list and fixes its identity; `edition` grows when
+ * the record changes, and decides everything else.
  */
 export function recordText(company: PlannedCompany, seed: number, resource: Resource, serial: number, edition: number): string {
   const name = stream(seed, company.companyId, resource);

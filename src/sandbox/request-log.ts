@@ -1,17 +1,17 @@
-/** A request as the sandbox saw it. Nothing secret: no header, no code, no token but page tokens. */
+/** A request as the sandbox saw it. It has no secrets: no header, no code, and no token but page tokens. */
 export interface ServedRequest {
   /** Milliseconds since the epoch by the sandbox's clock. */
   readonly at: number;
   readonly method: string;
   readonly path: string;
-  /** Of the API: query members and members of the JSON body as they came. Of /auth/token: grant_type alone. Else empty. */
+  /** For the API, the members of the query or JSON body as they came; for /auth/token only grant_type; otherwise empty. */
   input: Readonly<Record<string, unknown>>;
   readonly companyId?: string;
-  /** undefined while no answer was given; stays so when the connection hangs or is dropped. */
+  /** Undefined until a response was sent; it stays undefined if the connection hangs or is dropped. */
   status?: number;
 }
 
-/** Bounds the memory of a sandbox that runs for days; more than any test needs. */
+/** The most entries, to bound the memory of a sandbox that runs for days; tests need fewer. */
 const KEPT = 50_000;
 
 export class RequestLog {

@@ -19,34 +19,34 @@ import { keepAlive, World } from './world.js';
 export interface SandboxOptions {
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Default 0: a free one. */
+  /** Default 0: any free port. */
   readonly port?: number;
   readonly clock?: Clock;
   /** The same seed and companies give the same records. Default 1. */
   readonly seed?: number;
-  /** Lifetime of access tokens. Default 1799. */
+  /** The life of access tokens. Default 1799. */
   readonly accessTokenSeconds?: number;
-  /** Lifetime of page tokens. Default 600. */
+  /** The life of page tokens. Default 600. */
   readonly pageTokenSeconds?: number;
-  /** The share of all records that changes, joins or leaves in a minute, e.g. 0.002. Default false: nothing moves by itself. */
+  /** The share of all records that changes, joins or leaves in a minute, e.g. 0.002. Default false: nothing changes by itself. */
   readonly live?: { readonly changesPerMinute: number } | false;
   /** Default: five companies with 0, 1, 37, 1,234 and 20,000 employees. */
   readonly companies?: readonly CompanySpec[];
   /** The application's registered redirect URLs: https, or http on loopback. Default: Muster's own on port 8080. */
   readonly redirectUris?: readonly string[];
-  /** More records than this are never answered at once. Default 1000. */
+  /** The most records of a page. Default 1000. */
   readonly maxTake?: number;
-  /** Added to every answer. Default 0. */
+  /** The delay of every response. Default 0. */
   readonly latencyMs?: number;
-  /** GET answers of the API carry an ETag, and one that was asked for with it is 304 without a body. Default false. */
+  /** Whether responses to GET have an ETag, and requests with it get 304. Default false. */
   readonly etags?: boolean;
   readonly clientId?: string;
   readonly clientSecret?: Secret;
-  /** File in which grants outlive a restart; without it, a restart forgets every authorization. */
+  /** The file that stores grants; without it, a restart forgets every authorization. */
   readonly stateFile?: string;
   /** Lists whose order differs from request to request. */
   readonly unstable?: readonly Resource[];
-  /** Lists whose envelope stands in a member `value`. */
+  /** Lists whose envelope is in a member `value`. */
   readonly wrapped?: readonly Resource[];
 }
 
@@ -55,8 +55,8 @@ export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 const DEFAULT_REDIRECT_URIS = ['http://127.0.0.1:8080/oauth/callback', 'http://localhost:8080/oauth/callback'];
 
 /**
- * Starts an independent provider: everything that the service's interface specification describes, over made-up data.
- * It shares no code with the client side, so that no common mistake can satisfy both.
+ * Starts an independent provider with made-up data, which implements everything in the service's interface specification. It shares no code
+ * with the client side, so that no common mistake can satisfy both.
  * Throws MusterError `port_in_use`, or `invalid_configuration` for an unsafe redirect URI or a bad company_id.
  */
 export async function startSandbox(options: SandboxOptions = {}) {
@@ -99,30 +99,30 @@ export async function startSandbox(options: SandboxOptions = {}) {
     lessons,
     /** The token that begins and ends lessons over HTTP. */
     controlToken,
-    /** From now on the API takes so many requests and refuses the others; undefined: all of them, as at the start. */
+    /** Limits the API's requests from now on; undefined: no limit, as at the start. */
     limit: (limit: RateLimitOptions | undefined) => {
       limiter = limit && new RateLimiter(limit);
     },
-    /** How often a spent refresh token was sent again. */
+    /** How often a spent refresh token came again. */
     get reusedRefreshTokens() {
       return grants.reusedRefreshTokens;
     },
-    /** A fresh grant, as if its member had gone through the consent page. */
+    /** The refresh token of a new grant, as if a member had gone through the consent page. */
     issueRefreshToken: (companyId: string) => new Secret(grants.open(world.company(companyId).companyId)),
-    /** Whoever authorizes for the company from now on is this person, who may see less than all of it. */
+    /** From now on this person, who may see only a part of the company, authorizes for it. */
     setPerson: (companyId: string, person: Person) => grants.setPerson(world.company(companyId).companyId, person),
-    /** The same, and whoever has authorized already is this person, too, as if their role had changed. */
+    /** Also gives the existing grants to this person, as if the person's role had changed. */
     changePerson: (companyId: string, person: Person) => grants.changePerson(world.company(companyId).companyId, person),
-    /** Every token of the company ends now. */
+    /** Ends every token of the company. */
     revoke: (companyId: string) => grants.revoke(world.company(companyId).companyId),
     /** The truth: the JSON text of every record, in order, with exact digits. */
     records: (companyId: string, resource: Resource | 'companies') =>
       resource === 'companies' ? [world.companyRecord(companyId)] : world.list(companyId, resource).texts(),
-    /** One list, to change it by hand. */
+    /** One list, for tests that change it. */
     list: (companyId: string, resource: Resource) => world.list(companyId, resource),
-    /** Changes, joins and leavers, `count` in all, spread over all lists; the seed decides which. */
+    /** Makes `count` changes, joins and departures, spread over all lists by the seed. */
     mutate: (count: number) => world.mutate(count),
-    /** Lists as the seed made them, no lessons, no faults, an empty log; authorizations stay. */
+    /** Restores the lists of the seed, ends lessons and faults, and empties the log; authorizations stay. */
     reset: () => resetSandbox(controls),
     async stop() {
       stopping.abort();

@@ -19,20 +19,20 @@ export interface ServerOptions {
   readonly etags: boolean;
   readonly faults: Faults;
   readonly log: RequestLog;
-  /** The effect that a lesson has on the request, where no fault has one. */
+  /** The effect of a lesson on a request without a fault. */
   readonly met: (request: FastifyRequest) => Effect | undefined;
-  /** The limit of the API's requests at the moment. */
+  /** The current limit of the API's requests. */
   readonly limiter: () => RateLimiter | undefined;
 }
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** How bodies are read, by Content-Type. */
+/** Parsers of bodies by Content-Type. */
 const BODIES = { 'application/json': readObject, 'application/x-www-form-urlencoded': readForm, '*': () => undefined };
 
 /**
- * Serves the routes that `addRoutes` adds, through the faults. Handlers get query and form as objects of texts, a JSON body as
- * the object that it is, and undefined for any other body. Throws MusterError `port_in_use`.
+ * Serves the routes that `addRoutes` adds, with faults. Handlers get query and form as objects of texts, a JSON object as it is, and undefined
+ * for any other body. Throws MusterError `port_in_use`.
  */
 export async function serve(
   options: ServerOptions,
@@ -40,7 +40,7 @@ export async function serve(
 ): Promise<{ url: URL; stop(): Promise<void> }> {
   const { host, port } = options;
   const stopping = new AbortController();
-  // Each answer that is late on purpose adds a listener, and there may be many of them.
+  // Each delayed response adds a listener, so there is no limit of listeners.
   setMaxListeners(0, stopping.signal);
   const app = Fastify({ forceCloseConnections: true, exposeHeadRoutes: false, routerOptions: { querystringParser: readForm } });
   app.removeAllContentTypeParsers();
@@ -51,7 +51,7 @@ export async function serve(
   app.setNotFoundHandler(() => {
     throw new Refusal(404, 'not_found', 'There is no such address.');
   });
-  // A mistake of the sandbox is answered, too: it must not look like a connection that a test let drop.
+  // An error of the sandbox itself gets a response too, so that it does not look like a dropped connection.
   app.setErrorHandler((error: Refusal | FastifyError, _request, reply) => {
     const refusal =
       error instanceof Refusal ? error : new Refusal(error.statusCode ?? 500, error.code ?? 'internal_error', String(error));
@@ -66,7 +66,7 @@ export async function serve(
   return {
     url: new URL(address),
     async stop() {
-      // Connections end first: an answer that is late on purpose must not arrive early.
+      // Connections end first, so that a delayed response does not arrive early.
       app.server.closeAllConnections();
       stopping.abort();
       await app.close();
@@ -74,7 +74,7 @@ export async function serve(
   };
 }
 
-/** Adds the routes, and beside each the refusal of every other method. */
+/** Adds the routes, and for each the refusal of every other method. */
 function addRoutesAndRefusals(app: FastifyInstance, addRoutes: (app: FastifyInstance) => void): void {
   const allowed = new Map<string, string[]>();
   app.addHook('onRoute', ({ url, method }) => {
@@ -89,7 +89,7 @@ function addRoutesAndRefusals(app: FastifyInstance, addRoutes: (app: FastifyInst
   }
 }
 
-/** Writes the log, and lets the faults happen: some before the request reaches its handler, the others when its answer leaves. */
+/** Writes the log and applies faults, some before the handler, the others to its response. */
 function meetFaults(
   app: FastifyInstance,
   { clock, latencyMs, etags, faults, log, limiter, met }: ServerOptions,
@@ -118,7 +118,7 @@ function meetFaults(
     const effect = faults.meet(visit.entry) ?? met(request);
     visit.effect = effect;
     if (effect?.kind === 'hold') await faults.cleared(stopped);
-    // Real time even under an injected clock: slowness is felt by the client's sockets.
+    // Delays use real time even with an injected clock, since the client's sockets do.
     const wait = latencyMs + (effect?.kind === 'delay' ? effect.ms : 0);
     if (wait > 0) await systemClock.sleep(wait, stopped);
     if (effect?.kind === 'hang' && effect.when === 'before') return reply.hijack();
@@ -163,14 +163,14 @@ function meetFaults(
 
 const ENCODERS = { br: brotliCompressSync, deflate: deflateSync };
 
-/** An answer that waits for it is never sent. */
+/** Never resolves, so that the response is never sent. */
 const never = () => new Promise<never>(() => {});
 
 function isApi(path: string): boolean {
   return path.startsWith('/api/') || path.startsWith('/odata/');
 }
 
-/** What the request log shows: of the API the paging input, of the token endpoint no more than the kind of grant. */
+/** The input for the request log: the paging of the API, and only the kind of grant of the token endpoint. */
 function loggedInput({ method, query, body }: FastifyRequest, path: string): Members {
   if (path === '/auth/token') return { grant_type: (body as Members | undefined)?.grant_type ?? null };
   return isApi(path) ? (((method === 'GET' ? query : body) ?? {}) as Members) : {};

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../core/clock.js';
 
-/** Bounds the memory of a sandbox that runs for days: so many tokens of a kind are remembered. */
+/** The most tokens of a kind, to bound the memory of a sandbox that runs for days. */
 const KEPT = 100_000;
 
-/** Opaque texts, and what each stands for until it expires. */
+/** Opaque texts, each with a value until it expires. */
 export class Tokens<T> {
   readonly #clock: Clock;
   readonly #lifeMs: number;
@@ -21,7 +21,7 @@ export class Tokens<T> {
     return token;
   }
 
-  /** What the token stands for; undefined for a text that was never issued. */
+  /** The value of the token; undefined for a text that was never issued. */
   read(token: string): { readonly value: T; readonly isExpired: boolean } | undefined {
     const issued = this.#issued.get(token);
     return issued && { value: issued.value, isExpired: this.#clock.now() >= issued.expiresAt };
@@ -31,7 +31,7 @@ export class Tokens<T> {
     this.#issued.delete(token);
   }
 
-  /** Deletes the tokens whose values are meant. */
+  /** Deletes the tokens whose values match. */
   deleteOf(isMeant: (value: T) => boolean): void {
     for (const [token, { value }] of this.#issued) if (isMeant(value)) this.#issued.delete(token);
   }

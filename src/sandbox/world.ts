@@ -6,7 +6,7 @@ import { Random } from './random.js';
 import { RecordList } from './record-list.js';
 import { companyText, recordText } from './record-text.js';
 
-/** Everything that the sandbox knows of its companies. Lists are made when they are first asked for. */
+/** The data of the sandbox's companies. Lists are generated at their first use. */
 export class World {
   readonly companies: ReadonlyMap<string, PlannedCompany>;
   readonly #seed: number;
@@ -51,8 +51,8 @@ export class World {
   }
 
   /**
-   * `count` times: a record somewhere changes (7 in 10), joins or leaves. Lists are met in proportion to their size; an empty
-   * list stays empty, and the last record of a list never leaves.
+   * Changes, adds or removes `count` records (7 in 10 change). Lists are chosen in proportion to their size; an empty list stays empty, and the
+   * last record of a list never leaves.
    */
   mutate(count: number): { readonly changed: number; readonly joined: number; readonly left: number } {
     const done = { changed: 0, joined: 0, left: 0 };
@@ -76,7 +76,7 @@ export class World {
     return done;
   }
 
-  /** Every list again as the seed made it. */
+  /** Restores every list of the seed. */
   reset(): void {
     this.#lists.clear();
     this.#random = new Random(`${this.#seed} mutations`);
@@ -98,7 +98,7 @@ export class World {
 
 const TICK_MS = 1000;
 
-/** Lets records change, join and leave every second, as a living system does, until the signal aborts. */
+/** Makes records change, join and leave every second, as in a live system, until the signal aborts. */
 export async function keepAlive(world: World, share: number, clock: Clock, signal: AbortSignal): Promise<void> {
   let due = 0;
   while (!signal.aborted) {

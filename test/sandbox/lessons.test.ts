@@ -22,9 +22,9 @@ describe('what a lesson is about', () => {
     ['shrink', { companyId: FEW }, /22 records or more, and employees of f0f.* has 3\. Choose another company/],
     ['data-null', { companyId: MANY }, /without records, and employees of .* has 240/],
     ['shrink', { companyId: 'd1d1d1d1-0000-4000-8000-00000000000d' }, /no company d1d1/],
-    ['next-href', { resource: 'employees' }, /cannot be seen in a list "employees": choose shifts/],
+    ['next-href', { resource: 'employees' }, /has no effect on the list "employees": choose shifts/],
     ['forbid', { resource: 'nonsense' }, /choose employees, departments/],
-    ['revoke', { resource: 'employees' }, /about a company/],
+    ['revoke', { resource: 'employees' }, /concerns a company/],
   ])('%s %j is refused', (name, target, message) => {
     expect(() => sandbox.lessons.break(name, target)).toThrow(message);
     expect(sandbox.lessons.active).toEqual([]);

@@ -25,7 +25,7 @@ async function expectMirrored({ companyId }: CompanyKey, resource: Resource): Pr
 }
 
 describe('the same fact in other words', () => {
-  test.each(eachList(groupOf('The same fact')))('%s: %s is verified, and again', async (name, resource) => {
+  test.each(eachList(groupOf('Other spellings')))('%s: %s is verified, and again', async (name, resource) => {
     expect(named(name).see).toBe('The list is verified: Muster reads this spelling.');
     const { run, walk, company, again } = await world.meet(name, resource);
     expect(run).toMatchObject({ status: 'succeeded', attempts: 0 });
@@ -37,11 +37,11 @@ describe('the same fact in other words', () => {
 });
 
 describe('less usual links, codings, ids and values', () => {
-  const forms = groupOf('Less usual');
+  const forms = groupOf('Unusual');
   const links = forms.filter(({ act, name }) => act.kind === 'request' || name.startsWith('link-'));
 
   test.each(eachList(links))('%s: %s is verified', async (name, resource) => {
-    expect(named(name).see).toMatch(/^The list is verified(: the link is followed)?\.$/);
+    expect(named(name).see).toMatch(/^The list is verified(: Muster follows the right link)?\.$/);
     const { walk, company } = await world.meet(name, resource);
     expect(walk).toMatchObject({ verified: true, received: world.sizeOf(company, resource) });
     await expectMirrored(company, resource);
@@ -54,7 +54,7 @@ describe('less usual links, codings, ids and values', () => {
   });
 
   test.each(['id-nested', 'id-pair'])('%s: verified by the id that the entry names, and rejected without one', async (name) => {
-    expect(named(name).see).toMatch(/the list is verified; without one, every record is rejected\.$/);
+    expect(named(name).see).toMatch(/the list is verified; without it, every record is rejected\.$/);
     const { walk } = await world.meet(name, 'employees');
     expect(walk).toMatchObject({ verified: true, received: 600, inserted: 600, rejected: 0 });
     await world.begin();
@@ -94,7 +94,7 @@ describe('lies', () => {
 
   const failing = eachList([named('denied'), named('late-error')]);
   test.each(failing)('%s: %s waits for a right answer', async (name, resource) => {
-    expect(named(name).see).toMatch(/\bthe run waits, and .* once the service answers rightly\. Every row stays\.$/i);
+    expect(named(name).see).toMatch(/\bthe run waits, and .* once the service answers correctly\. Every row stays\.$/i);
     const seen = await world.meet(name, resource, { isKnown: true });
     expect(seen.run).toMatchObject({ status: 'queued', attempts: 1 });
     expect(await world.atLast(seen)).toMatchObject({ status: 'succeeded', walks: [{ verified: true, deleted: 0 }] });
@@ -152,7 +152,7 @@ describe('what happens at every service', () => {
     const failed = { status: 'failed', walks: [{ status: 'failed', error: { code: 'service_refused' }, ...says }] };
 
     test('a list that was never read fails at once, or is unavailable where it is optional', async () => {
-      expect(named(name).see).toMatch(/one that never was fails at once/);
+      expect(named(name).see).toMatch(/a list that was never read fails at once/);
       if (name !== 'forbid') expect(named(name).see).toMatch(/With `optional: true`, a list that was never read is unavailable/);
       expect((await world.meet(name, 'employees', { printed: '{}' })).run).toMatchObject({ attempts: 0, ...failed });
       await world.begin();
@@ -161,7 +161,7 @@ describe('what happens at every service', () => {
     });
 
     test.each(['{}', 'optional: true'])('a list that was read is put off, and then it fails (%s)', async (printed) => {
-      expect(named(name).see).toMatch(/^A list that was read before is put off, for an hour at most, and then it fails;/);
+      expect(named(name).see).toMatch(/^A list that was read before is retried for up to an hour and then fails;/);
       const seen = await world.meet(name, 'employees', { printed, isKnown: true });
       expect(seen.run).toMatchObject({ ...failed, status: 'queued' });
       expect(await world.atLast(seen)).toMatchObject(failed);

@@ -1,6 +1,6 @@
 import type { Resource } from '../company-spec.js';
 
-/** Where a list tells something of its pages: a member of the envelope, or `header x-…`. A bare array has no `records`. */
+/** The places of a list's paging values: members of the envelope, or `header x-…`. A bare array has no `records`. */
 interface EnvelopeNames {
   readonly records?: string;
   readonly total?: string;
@@ -23,19 +23,20 @@ const ENVELOPES: Readonly<Record<Resource, EnvelopeNames>> = {
   timesheets: { records: 'rows', next: 'header x-next-cursor' },
 };
 
-/** An answer to a request for a page, before it is written as JSON. Functions return changed copies. */
+/** The response to a request for a page, before it is serialized. Functions return changed copies. */
 export interface FetchedPage {
   readonly resource: Resource;
-  /** Whether it was asked for as the first page, and whether no record follows it. */
+  /** Whether the request was for the first page. */
   readonly isFirst: boolean;
+  /** Whether no record follows. */
   readonly isLast: boolean;
-  /** The position of its first record, where it was asked for by position. */
+  /** The position of its first record, if the request named a position. */
   readonly position: number | undefined;
   /** Number of records of the whole list. */
   readonly total: number;
   readonly ifNoneMatch: string | undefined;
   readonly status: number;
-  /** A header with several values is sent several times. Names are in lower case. */
+  /** A header with several values is sent several times. Names are lower case. */
   readonly headers: Readonly<Record<string, string | string[]>>;
   /** The records as JSON texts. */
   readonly records: readonly string[];
@@ -62,7 +63,7 @@ export function withHeader(page: FetchedPage, name: string, value: string | stri
   return { ...page, headers: value === undefined ? others : { ...others, [name]: value } };
 }
 
-/** Changes what the list tells in this role, wherever it tells it. `text` is a JSON text; undefined removes it. */
+/** Changes the value with this role, wherever the list has it. `text` is a JSON text; undefined removes the value. */
 export function withTold(page: FetchedPage, role: keyof EnvelopeNames, text: string | undefined): FetchedPage {
   const name = ENVELOPES[page.resource][role];
   if (name === undefined) return page;
@@ -70,7 +71,7 @@ export function withTold(page: FetchedPage, role: keyof EnvelopeNames, text: str
   return header === undefined ? withMembers(page, { [name]: text }) : withHeader(page, header, text);
 }
 
-/** The JSON text that the list tells in this role. */
+/** The JSON text of the value with this role. */
 export function told(page: FetchedPage, role: keyof EnvelopeNames): string | undefined {
   const name = ENVELOPES[page.resource][role];
   return name === undefined ? undefined : page.members?.('[]')[name];

@@ -3,12 +3,12 @@ import type { Act } from './lesson.js';
 
 const HTML = { 'content-type': 'text/html; charset=utf-8' };
 
-/** The API's own refusal: a code and a sentence as JSON. */
+/** A refusal by the API: a code and a sentence as JSON. */
 export function refusal(status: number, error: string, message: string): Act {
   return { kind: 'request', effect: { kind: 'status', status, body: JSON.stringify({ error, message }) } };
 }
 
-/** A page for people, as a gateway or a firewall in front of the API sends it. */
+/** An HTML page, as a gateway or firewall in front of the API sends it. */
 export function htmlAnswer(status: number, title: string, headers: Readonly<Record<string, string>> = {}): Effect {
   const body = `<!doctype html><html><head><title>${title}</title></head><body><h1>${title}</h1></body></html>`;
   return { kind: 'status', status, headers: { ...HTML, ...headers }, body };

@@ -1,25 +1,25 @@
 import { refusal } from './api-answers.js';
 import type { Lesson } from './lesson.js';
 
-/** More rows than the delete guard lets go without a person, ten, are half of this number. */
+/** Half of this number is more than the ten rows that the delete guard lets go without a person. */
 const ENOUGH_TO_HOLD = 22;
 
 const REFUSED =
-  'A list that was read before is put off, for an hour at most, and then it fails; one that never was fails at once. `muster runs show RUN` says why.';
+  'A list that was read before is retried for up to an hour and then fails; a list that was never read fails at once. `muster runs show RUN` says why.';
 const LACKING = `${REFUSED} With \`optional: true\`, a list that was never read is unavailable instead.`;
 
-/** Lessons of things that happen at every service, sooner or later. */
+/** Failures that happen at every service sooner or later. */
 export const EVERYDAY: readonly Lesson[] = [
   {
     name: 'revoke',
-    does: 'The customer takes the authorization back: the service refuses the access token and the refresh token.',
+    does: 'The customer revokes the authorization: the service refuses the access token and the refresh token.',
     see: 'The run fails, and the company is reauthorization_required (token_refused), with a link to authorize again.',
     next: ['sync', 'companies'],
     act: { kind: 'revoke' },
   },
   {
     name: 'shrink',
-    does: 'Half of the records vanish, as after a filter or a mistake at the service; the total agrees.',
+    does: 'Half of the records disappear, as after a filter or a mistake at the service; the total agrees.',
     see: 'The list is verified, and no row is deleted: the deletions wait in an open hold until you approve or reject them.',
     next: ['sync', 'holds'],
     records: ENOUGH_TO_HOLD,
@@ -27,14 +27,14 @@ export const EVERYDAY: readonly Lesson[] = [
   },
   {
     name: 'forbid',
-    does: 'The list is refused with 403 and a sentence in JSON, as where a role lacks it.',
+    does: 'The service refuses the list with 403 and a sentence in JSON, as if a role does not include it.',
     see: `${REFUSED} Every other list is mirrored.`,
     next: ['start', 'companies'],
     act: refusal(403, 'forbidden', 'Your role does not include this list.'),
   },
   {
     name: 'unpaid',
-    does: 'The list is refused with 402: the company has not bought this module.',
+    does: 'The service refuses the list with 402: the company has not bought this module.',
     see: LACKING,
     next: ['start', 'companies'],
     entry: 'optional: true',
@@ -42,7 +42,7 @@ export const EVERYDAY: readonly Lesson[] = [
   },
   {
     name: 'absent',
-    does: 'The list is answered 404 in JSON: this company does not have it.',
+    does: 'The service answers 404 in JSON: this company does not have the list.',
     see: LACKING,
     next: ['start', 'companies'],
     entry: 'optional: true',
@@ -50,8 +50,8 @@ export const EVERYDAY: readonly Lesson[] = [
   },
   {
     name: 'unauthorized',
-    does: 'The list alone answers 401, to an access token that every other list takes.',
-    see: 'The list fails, at once or after it was put off, and the company keeps its authorization.',
+    does: 'This list alone answers 401 to an access token that every other list accepts.',
+    see: 'The list fails, at once or after retries, and the company keeps its authorization.',
     next: ['start', 'companies'],
     act: refusal(401, 'unauthorized', 'The access token does not include this list.'),
   },

@@ -25,7 +25,7 @@ const ELSEWHERE = 'api-7.internal.example';
 const LINKS: readonly Lesson[] = [
   link(
     'link-https',
-    'Links have the scheme https, which the service does not speak here.',
+    'Links have the scheme https, which the sandbox does not support.',
     ({ host, pathname, search }) => `https://${host}${pathname}${search}`,
   ),
   link(
@@ -35,13 +35,13 @@ const LINKS: readonly Lesson[] = [
   ),
   link(
     'link-host',
-    'Links lead to an inner host of the service.',
+    'Links lead to an internal host of the service.',
     ({ pathname, search }) => `http://${ELSEWHERE}${pathname}${search}`,
     `pager: { style: next-link, sizeName: $top, size: 50, hosts: [${ELSEWHERE}] }`,
   ),
   {
     name: 'link-relative',
-    does: 'Links are relative, and @odata.context is of another host.',
+    does: 'Links are relative, and @odata.context names another host.',
     see: VERIFIED,
     lists: ['shifts'],
     records: SEVERAL_PAGES,
@@ -49,8 +49,8 @@ const LINKS: readonly Lesson[] = [
   },
   {
     name: 'link-bare-parameter',
-    does: 'The Link header has a second link, with a parameter that has no value, before the next page.',
-    see: 'The list is verified: the link is followed.',
+    does: 'The Link header has another link before the next page, with a parameter that has no value.',
+    see: 'The list is verified: Muster follows the right link.',
     lists: ['positions'],
     records: SEVERAL_PAGES,
     act: {
@@ -73,17 +73,17 @@ function coding(name: string, does: string, effect: Effect): Lesson {
 }
 
 const CODINGS: readonly Lesson[] = [
-  coding('utf8', 'Answers carry Content-Encoding: UTF-8, which is no coding.', named('UTF-8')),
-  coding('none', 'Answers carry Content-Encoding: none, which is no coding.', named('none')),
-  coding('br', 'Answers are compressed with br.', { kind: 'encode', coding: 'br' }),
-  coding('deflate', 'Answers are compressed with deflate.', { kind: 'encode', coding: 'deflate' }),
+  coding('utf8', 'Responses have Content-Encoding: UTF-8, which is no coding.', named('UTF-8')),
+  coding('none', 'Responses have Content-Encoding: none, which is no coding.', named('none')),
+  coding('br', 'Responses are compressed with br.', { kind: 'encode', coding: 'br' }),
+  coding('deflate', 'Responses are compressed with deflate.', { kind: 'encode', coding: 'deflate' }),
 ];
 
 function named(name: string): Effect {
   return { kind: 'alter', headers: { 'content-encoding': name } };
 }
 
-/** Changes each record. `change` is given its JSON text without the outer braces, so that numbers keep every digit. */
+/** Changes each record. `change` gets its JSON text without the outer braces, so that numbers keep every digit. */
 function records(change: (members: string) => string): Lesson['act'] {
   const changed = (text: string) => `{${change(text.slice(1, -1))}}`;
   return { kind: 'page', change: (page) => ({ ...page, records: page.records.map(changed) }) };
@@ -93,15 +93,15 @@ const IDS: readonly Lesson[] = [
   {
     name: 'id-nested',
     does: 'The id of a record is inside it: {"attributes": {"id": {"value": "…"}}}.',
-    see: 'With an id by a dot path in the catalogue the list is verified; without one, every record is rejected.',
+    see: 'With a dot path as id in the catalogue the list is verified; without it, every record is rejected.',
     lists: ['employees'],
     entry: 'id: [attributes.id.value]',
     act: records((members) => members.replace(/^"uid":("[^"]*")/, '"attributes":{"id":{"value":$1}}')),
   },
   {
     name: 'id-pair',
-    does: 'Records have no id of their own: two members together tell them apart.',
-    see: 'With an id of two members in the catalogue the list is verified; without one, every record is rejected.',
+    does: 'Records have no id of their own: two members together identify them.',
+    see: 'With an id of two members in the catalogue the list is verified; without it, every record is rejected.',
     lists: ['employees'],
     entry: 'id: [[employeeNumber, hireDate]]',
     act: records((members) => members.replace(/^"uid":"[^"]*",/, '')),
@@ -117,12 +117,12 @@ function value(name: string, text: string): Lesson {
   };
 }
 
-/** Times at the edge of what a warehouse can hold. */
+/** Times at the limits of a warehouse. */
 const VALUES: readonly Lesson[] = [
   value('forever', '9999-12-31T23:59:59.9999999Z'),
   value('forever-west', '9999-12-31T23:59:59-12:00'),
   value('always', '0001-01-01T00:00:00+01:00'),
 ];
 
-/** Links, codings, ids and values in forms that are less usual. */
+/** Links, codings, ids and values in unusual forms. */
 export const FORMS: readonly Lesson[] = [...LINKS, ...CODINGS, ...IDS, ...VALUES];

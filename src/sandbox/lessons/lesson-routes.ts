@@ -18,7 +18,7 @@ declare module 'fastify' {
   }
 }
 
-/** The effect that a lesson has on a request for a list, or on a refresh. */
+/** The effect of a lesson on a request for a list, or on a refresh. */
 export function meetLesson(request: FastifyRequest, lessons: Lessons, grants: Grants): Effect | undefined {
   const { companyId, path } = visitOf(request).entry;
   const { resource } = request.routeOptions.config;
@@ -28,7 +28,7 @@ export function meetLesson(request: FastifyRequest, lessons: Lessons, grants: Gr
   return typeof token === 'string' ? lessons.meetRefresh(grants.companyOf(token)) : undefined;
 }
 
-/** The routes that `muster sandbox break` and `mend` ask for. Only the holder of the control token may: other programs on this machine reach the port, too. */
+/** The routes of `muster sandbox break` and `mend`. They need the control token, since other programs on this machine reach the port too. */
 export function lessonRoutes(app: FastifyInstance, lessons: Lessons, world: World, token: Secret): void {
   const preHandler = async (request: FastifyRequest) => requireToken(request, token);
   const model = ({ lesson, companyId, resource, until }: BegunLesson) => ({
@@ -60,7 +60,7 @@ function targetOf({ company_id: companyId, list: resource, seconds }: NonNullabl
   if (isText(companyId) && isText(resource) && isTime(seconds)) return { companyId, resource, seconds };
   throw new MusterError(
     'invalid_request',
-    'company_id and list must be texts, and seconds a number above 0, of 31 days at most.',
+    'company_id and list must be texts, and seconds a number above 0 and of at most 31 days.',
   );
 }
 
@@ -68,10 +68,10 @@ function requireToken(request: FastifyRequest, token: Secret): void {
   const given = Buffer.from(request.headers.authorization ?? '');
   const right = Buffer.from(`Bearer ${token.reveal()}`);
   if (given.length === right.length && timingSafeEqual(given, right)) return;
-  throw new Refusal(401, 'unauthorized', 'Lessons are begun and ended by `muster sandbox`, which has the token for it.');
+  throw new Refusal(401, 'unauthorized', 'Use `muster sandbox`, which has the token for lessons.');
 }
 
-/** Answers with the message where `act` was asked for something that does not exist. */
+/** Refuses the request with the message of `act` if it concerns something that does not exist. */
 function refusing<T>(act: () => T): T {
   try {
     return act();

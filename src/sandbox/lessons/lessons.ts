@@ -8,35 +8,35 @@ import type { FetchedPage } from './answered-page.js';
 import type { Lesson } from './lesson.js';
 import { LESSONS } from './registry.js';
 
-/** The company and list that a lesson is about. Either that is left out is chosen so that the lesson can be seen. */
+/** The company and list of a lesson. A missing one is chosen so that the lesson has a visible effect. */
 export interface LessonTarget {
   readonly companyId?: string | undefined;
   readonly resource?: string | undefined;
-  /** How long it lasts; default: the lesson's own time. */
+  /** Its duration; default: the lesson's usual one. */
   readonly seconds?: number | undefined;
 }
 
-/** A lesson that is on. */
+/** An active lesson. */
 export interface BegunLesson {
   readonly lesson: Lesson;
   readonly companyId: string;
-  /** Undefined where it is about the company's tokens. */
+  /** Undefined if it concerns the company's tokens. */
   readonly resource: Resource | undefined;
   /** Milliseconds since the epoch; undefined: until it is mended. */
   readonly until: number | undefined;
 }
 
 interface Begun extends BegunLesson {
-  /** Ids of the records that are not shown. */
+  /** Ids of the hidden records. */
   readonly hidden: ReadonlySet<string>;
   readonly restore: () => void;
-  /** How many requests it met. */
+  /** How many requests it has affected. */
   count: number;
 }
 
 const NOTHING: ReadonlySet<string> = new Set();
 
-/** The lessons that are on. They are kept in memory alone, so a restart ends them all. */
+/** The active lessons. They are only in memory, so a restart ends them all. */
 export class Lessons {
   readonly #clock: Clock;
   readonly #world: World;
@@ -49,16 +49,16 @@ export class Lessons {
     this.#grants = grants;
   }
 
-  /** Those that are on now, the newest last. */
+  /** Active lessons, the newest last. */
   get active(): readonly BegunLesson[] {
     return this.#active();
   }
 
-  /** Begins a lesson, anew where it is on already. Throws `invalid_request` where the target does not fit, and `company_not_found`. */
+  /** Begins a lesson, or restarts an active one. Throws `invalid_request` if the target does not fit, and `company_not_found`. */
   break(name: string, target: LessonTarget = {}): BegunLesson {
     const lesson = lessonOf(name);
     const isOfList = lesson.act.kind !== 'token' && lesson.act.kind !== 'revoke';
-    if (!isOfList && target.resource !== undefined) throw invalid(`${name} is about a company, not about one of its lists.`);
+    if (!isOfList && target.resource !== undefined) throw invalid(`${name} concerns a company, not one of its lists.`);
     const resource = isOfList ? resourceOf(lesson, target.resource) : undefined;
     const companyId = this.#companyFor(lesson, resource ?? 'employees', target.companyId);
     const seconds = target.seconds ?? lesson.seconds;
@@ -76,14 +76,14 @@ export class Lessons {
     return begun;
   }
 
-  /** Ends one lesson, wherever it is on, or all of them. Returns those that were on. Throws `invalid_request` for an unknown name. */
+  /** Ends one lesson everywhere, or all lessons. Returns the ended ones. Throws `invalid_request` for an unknown name. */
   mend(name?: string): readonly BegunLesson[] {
     const lesson = name === undefined ? undefined : lessonOf(name);
     this.#active();
     return this.#end((one) => lesson === undefined || one.lesson === lesson);
   }
 
-  /** The effect that a request for a list of the company meets. */
+  /** The effect on a request for a list of the company. */
   meet(companyId: string, resource: Resource): Effect | undefined {
     for (const one of this.#active()) {
       if (one.companyId !== companyId || one.resource !== resource || one.lesson.act.kind !== 'request') continue;
@@ -93,7 +93,7 @@ export class Lessons {
     return undefined;
   }
 
-  /** The effect that a refresh of the company meets. */
+  /** The effect on a refresh of the company. */
   meetRefresh(companyId: string | undefined): Effect | undefined {
     const acts = this.#active()
       .filter((one) => one.companyId === companyId)
@@ -101,13 +101,13 @@ export class Lessons {
     return acts.find((act) => act.kind === 'token')?.effect;
   }
 
-  /** Ids of the records that the list does not show. */
+  /** Ids of the hidden records of the list. */
   hidden(companyId: string, resource: Resource): ReadonlySet<string> {
     const sets = this.#of(companyId, resource).map(({ hidden }) => hidden);
     return sets.length === 0 ? NOTHING : new Set(sets.flatMap((set) => [...set]));
   }
 
-  /** The page as the lessons of its list want it. */
+  /** The page as the lessons of its list change it. */
   change(companyId: string, page: FetchedPage): FetchedPage {
     return this.#of(companyId, page.resource).reduce(
       (changed, { lesson: { act } }) => (act.kind === 'page' ? act.change(changed) : changed),
@@ -147,14 +147,14 @@ export class Lessons {
     return act.kind === 'revoke' ? this.#grants.suspend(companyId) : () => {};
   }
 
-  /** The company that was asked for, if its list fits the lesson; else the first whose list does. */
-  #companyFor(lesson: Lesson, resource: Resource, asked: string | undefined): string {
+  /** The requested company, if its list fits the lesson; without a request, a company whose list fits. */
+  #companyFor(lesson: Lesson, resource: Resource, requested: string | undefined): string {
     const { records = 1, name } = lesson;
     const size = (companyId: string) => this.#world.list(companyId, resource).size;
     const fits = (companyId: string) => (records === 'none' ? size(companyId) === 0 : size(companyId) >= records);
     const wanted = records === 'none' ? 'a list without records' : `a list of ${records} records or more`;
-    if (asked !== undefined) {
-      const { companyId } = this.#world.company(asked);
+    if (requested !== undefined) {
+      const { companyId } = this.#world.company(requested);
       if (fits(companyId)) return companyId;
       throw invalid(`${name} needs ${wanted}, and ${resource} of ${companyId} has ${size(companyId)}. Choose another company.`);
     }
@@ -165,7 +165,7 @@ export class Lessons {
   }
 }
 
-/** Large enough for several pages, and small enough to be read within a second. */
+/** This is large enough for several pages, and small enough to be read within a second. */
 const USUAL_SIZE = 100;
 
 function lessonOf(name: string): Lesson {
@@ -174,10 +174,10 @@ function lessonOf(name: string): Lesson {
   return lesson;
 }
 
-function resourceOf({ name, lists = RESOURCES }: Lesson, asked: string | undefined): Resource {
-  const resource = asked === undefined ? lists[0] : lists.find((list) => list === asked);
+function resourceOf({ name, lists = RESOURCES }: Lesson, requested: string | undefined): Resource {
+  const resource = requested === undefined ? lists[0] : lists.find((list) => list === requested);
   if (resource) return resource;
-  throw invalid(`${name} cannot be seen in a list ${JSON.stringify(asked)}: choose ${lists.join(', ')}.`);
+  throw invalid(`${name} has no effect on the list ${JSON.stringify(requested)}: choose ${lists.join(', ')}.`);
 }
 
 function invalid(message: string): MusterError {

@@ -11,14 +11,14 @@ export interface LessonGroup {
   readonly lessons: readonly Lesson[];
 }
 
-/** Every lesson, in the order in which they are listed. */
+/** Every lesson, in the order of the list. */
 export const LESSON_GROUPS: readonly LessonGroup[] = [
-  { title: 'What happens at every service', lessons: EVERYDAY },
-  { title: 'Lies: none of these may be verified', lessons: LIES },
-  { title: 'Faults that pass, after 45 s', lessons: PASSING_FAULTS },
+  { title: 'Failures of every service', lessons: EVERYDAY },
+  { title: 'Lies: Muster must verify none of these', lessons: LIES },
+  { title: 'Faults that pass after 45 s', lessons: PASSING_FAULTS },
   { title: 'Odd answers to a refresh, for 45 s', lessons: TOKEN_ANSWERS },
-  { title: 'The same fact in other words', lessons: SPELLINGS },
-  { title: 'Less usual links, codings, ids and values', lessons: FORMS },
+  { title: 'Other spellings of the same fact', lessons: SPELLINGS },
+  { title: 'Unusual links, codings, ids and values', lessons: FORMS },
 ];
 
 export const LESSONS: ReadonlyMap<string, Lesson> = new Map(

@@ -13,17 +13,22 @@ function spelling(name: string, does: string, change: Change, rest: Rest = {}): 
 
 const EMPTY: Rest = { lists: ['employees', 'departments', 'absences', 'documents', 'contracts', 'shifts'], records: 'none' };
 
-/** A list without records, which says so in another way. */
+/** Other spellings of an empty list. */
 const NO_RECORDS: readonly Lesson[] = [
-  spelling('data-null', 'A list without records has null in place of them.', (page) => withTold(page, 'records', 'null'), EMPTY),
+  spelling(
+    'data-null',
+    'A list without records has null instead of an array.',
+    (page) => withTold(page, 'records', 'null'),
+    EMPTY,
+  ),
   spelling(
     'data-missing',
-    'A list without records has no member for them.',
+    'A list without records lacks the member for them.',
     (page) => withTold(page, 'records', undefined),
     EMPTY,
   ),
-  spelling('data-object', 'A list without records has {} in place of them.', (page) => withTold(page, 'records', '{}'), EMPTY),
-  spelling('no-content', 'A list without records is answered 204.', (page) => ({ ...page, status: 204 }), EMPTY),
+  spelling('data-object', 'A list without records has {} instead of an array.', (page) => withTold(page, 'records', '{}'), EMPTY),
+  spelling('no-content', 'The service answers 204 for a list without records.', (page) => ({ ...page, status: 204 }), EMPTY),
 ];
 
 const TOTALLED: Rest = { lists: ['employees', 'departments', 'absences', 'contracts', 'shifts'] };
@@ -41,26 +46,26 @@ const TOTALS: readonly Lesson[] = [
   ).map(([name, text]) =>
     spelling(
       `total-${name}`,
-      `The first page tells the total; on later pages it is ${text ?? 'missing'}.`,
+      `The first page has the total; on later pages it is ${text ?? 'missing'}.`,
       (page) => (page.isFirst ? page : withTold(page, 'total', text)),
       IN_BODY,
     ),
   ),
   spelling(
     'total-range',
-    'The total is told by Content-Range alone: items 0-2/7.',
+    'Only Content-Range has the total: items 0-2/7.',
     (page) => withHeader(withTold(page, 'total', undefined), 'content-range', rangeOf(page)),
     { ...IN_HEADER, entry: 'fields: { data: none, total: header Content-Range }' },
   ),
   spelling(
     'total-twice',
-    'The header of the total is sent twice, with one value.',
+    'The header of the total is sent twice, with the same value.',
     (page) => withHeader(page, 'x-total-count', [String(page.total), String(page.total)]),
     IN_HEADER,
   ),
 ];
 
-/** RFC 9110, 14.4: of no record there is no range. */
+/** RFC 9110, 14.4: an empty page has no range. */
 function rangeOf({ position = 0, records, total }: FetchedPage): string {
   return records.length === 0 ? `items */${total}` : `items ${position}-${position + records.length - 1}/${total}`;
 }
@@ -114,12 +119,12 @@ const WITHOUT_TOTAL: Rest = {
 };
 
 const PAGES: readonly Lesson[] = [
-  spelling('status-203', 'Every page is answered 203.', (page) => ({ ...page, status: 203 })),
-  spelling('status-206', 'Every page is answered 206.', (page) => ({ ...page, status: 206 })),
+  spelling('status-203', 'Every page has status 203.', (page) => ({ ...page, status: 203 })),
+  spelling('status-206', 'Every page has status 206.', (page) => ({ ...page, status: 206 })),
   ...[400, 404, 416].map((status) =>
     spelling(
       `after-end-${status}`,
-      `No total is told, and a position after the last record is answered ${status} in JSON.`,
+      `There is no total, and a position after the last record gets ${status} in JSON.`,
       (page) => endedBy(status, page),
       WITHOUT_TOTAL,
     ),
@@ -132,5 +137,5 @@ function endedBy(status: number, page: FetchedPage): FetchedPage {
   return withMembers(withTold(page, 'total', undefined), { totalDisplayRecords: undefined });
 }
 
-/** One fact in other words. Each of these lists is complete, and Muster has to see that it is. */
+/** Other spellings of the same fact. Each of these lists is complete, and Muster must recognize that. */
 export const SPELLINGS: readonly Lesson[] = [...NO_RECORDS, ...TOTALS, ...MORE, ...NEXT, ...PAGES];

@@ -12,7 +12,7 @@ const operate = (...args: string[]) => operateAs(TOKEN, ...args);
 test('makes a token, which stands alone on standard output, and lists and removes it', async () => {
   const added = await operate('tokens', 'add', 'Anna', '--role', 'operator', '--expires', '90d');
   expect([added.code, added.stdout]).toEqual([0, expect.stringMatching(/^muster_[\w-]{43}\n$/)]);
-  expect(added.stderr).toMatch(/until \d{4}-\d\d-\d\d .*shown this once/);
+  expect(added.stderr).toMatch(/until \d{4}-\d\d-\d\d .*shown only once/);
   const [listed] = (await operate('tokens', '--json')).json();
   expect(listed).toMatchObject({ name: 'Anna', role: 'operator', created_by: 'admin' });
   expect(Date.parse(listed.expires_at) - Date.now()).toBeCloseTo(90 * 86_400_000, -6);
