@@ -6,7 +6,6 @@ import type { Service } from '../core/service.js';
 import { singleFlight } from '../core/single-flight.js';
 import { QUEUES, type QueueBackend, type QueueName, runQueueOf } from './queue-backend.js';
 
-/** The contents of one queue. */
 export interface QueueState {
   readonly queue: QueueName;
   /** null if the queue serves both environments. */

@@ -6,7 +6,6 @@ import type { ListView } from './list-view.js';
 import type { ListAddress } from './probing.js';
 import { tellsWhole } from './totals.js';
 
-/** An entry that was found. */
 export interface Draft {
   readonly entry: EntryDraft;
   /** The most records that a page was seen to have. */
@@ -81,7 +80,6 @@ export function draftOf(seen: Seen): Draft | undefined {
   };
 }
 
-/** Constants as people write them. */
 function asWritten(query: ListAddress['query']): Record<string, string | boolean> {
   const entries = Object.entries(query).map(([name, value]) => [
     name,

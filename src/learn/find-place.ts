@@ -5,13 +5,11 @@ import { namesInOrder } from './parameter-names.js';
 /** The parameter that asks for a later page. */
 export interface FoundPlace {
   readonly name: string;
-  /** Whether it counts records or pages. */
   readonly counts: 'records' | 'pages';
   /** The number of the first record, or of the first page. */
   readonly first: 0 | 1;
   /** Only the name suggests it, since the order of the list changes from one request to the next. */
   readonly isGuessed?: true;
-  /** The requests that showed it. */
   readonly requests: readonly number[];
 }
 

@@ -13,11 +13,9 @@ export interface FoundSize {
   readonly page: KeyedPage;
 }
 
-/** The most records that a page may have. */
 export interface Cap {
   /** The most records that came at once. */
   readonly seen: number;
-  /** The size requested then. */
   readonly asked: number;
   /** Whether the service gave fewer than it had and than requested. */
   readonly isCap: boolean;

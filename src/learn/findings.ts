@@ -9,7 +9,6 @@ import type { ListAddress } from './probing.js';
 import type { Rehearsal } from './rehearsal.js';
 import type { TriedEtag } from './try-etag.js';
 
-/** Everything seen of a list that has an entry. */
 export interface SeenList {
   readonly address: ListAddress;
   readonly view: ListView;
@@ -211,7 +210,7 @@ export function lookUpFor({
           'Does the total count exactly the records that this authorization may see? Some services count up to a limit, or estimate.',
         ]),
     ...(count === 5_000 || count === 10_000 ? [`The total is exactly ${count}: the service may not count any further.`] : []),
-    ...(size && !found?.isCap ? ['What is the largest page size, and does the service reduce or refuse a larger one?'] : []),
+    ...(size && !found?.isCap ? ['How large may a page be, and does the service reduce or refuse a larger one?'] : []),
     'Does the list leave out records by default: inactive or ended ones, other departments, drafts? Look for parameters such as status or includeInactive, and for the rights of the person who authorizes.',
     ...(address.method === 'POST' ? ['The list was read by POST: make sure that this call only reads.'] : []),
   ];

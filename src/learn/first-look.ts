@@ -18,7 +18,6 @@ export interface FirstLook {
   readonly hints: readonly string[];
 }
 
-/** A list that gave no page. */
 export interface NoLook {
   readonly address: ListAddress;
   readonly last: Exclude<Outcome, { kind: 'page' }>;
@@ -32,7 +31,6 @@ const WRONG_METHOD = new Set([404, 405, 501]);
 /** Paths that services read by POST: the last segment names a query. */
 const READ_BY_POST = /\/(list|search|query|find)$/i;
 
-/** Puts parameters where a list of this method takes them. */
 export function inputOf(
   { method }: Pick<ListAddress, 'method'>,
   parameters: Readonly<Record<string, number | string>>,
@@ -57,7 +55,7 @@ export async function lookFirst(probing: Probing, given: ListAddress, isMethodGi
     last = outcome;
     const status = outcome.status ?? 0;
     if (!isMethodGiven && address.method === 'GET' && WRONG_METHOD.has(status) && READ_BY_POST.test(address.path)) {
-      address = { ...address, method: 'POST' };
+      address = byPost(address);
       continue;
     }
     const isTooLarge = outcome.kind === 'no-list' ? outcome.isTooLarge : outcome.error.code === 'response_too_large';
@@ -89,6 +87,10 @@ export async function lookFirst(probing: Probing, given: ListAddress, isMethodGi
     Object.assign(asked, ALL_SIZES);
   }
   return { address, last: last! };
+}
+
+function byPost(address: ListAddress): ListAddress {
+  return { ...address, method: 'POST' };
 }
 
 function isPaging(name: string): boolean {

@@ -74,9 +74,9 @@ function scalarsIn(value: SeenRecord, path: string, depth: number): string[] {
   });
 }
 
-/** By its name, a member of this rank or above is no id. */
+/** The name of a member with this rank or a higher one rules out an id. */
 const NO_ID = 50;
-/** By its name, a member of this rank or above is not even a part of an id. */
+/** The name of a member with this rank or a higher one rules out even a part of an id. */
 const NO_PART = 100;
 const DEEPER = 6;
 

@@ -1,9 +1,7 @@
 import type { Endpoint } from '../catalogue/endpoint.js';
 import type { ListAddress, SentRequest } from './probing.js';
 
-/** The list to look at. */
 export interface ListToLearn {
-  /** Name of the entry. */
   readonly name: string;
   readonly address: ListAddress;
   /** The path as an entry has it, with `{company_id}`. */
@@ -14,7 +12,6 @@ export interface ListToLearn {
   readonly isMethodGiven: boolean;
   /** The catalogue's present entry for it. */
   readonly known?: Endpoint | undefined;
-  /** Whether to show a few records. */
   readonly withSamples: boolean;
 }
 
@@ -36,7 +33,7 @@ export interface Finding {
 export interface LearnedList {
   readonly outcome: 'confirmed' | 'unconfirmed' | 'nothing';
   readonly findings: readonly Finding[];
-  /** What to look up in the service's documentation, since no request shows it, and what to try next. */
+  /** Questions for the service's documentation that no request answers, and the next things to try. */
   readonly lookUp: readonly string[];
   /** A part of a catalogue file, in YAML. */
   readonly entry: string | undefined;

@@ -29,7 +29,6 @@ export class ListView {
   readonly address: ListAddress;
   readonly dataPath: readonly string[];
   readonly tallies: Tally[] = [];
-  /** The id by which pages are compared. */
   readonly key: IdCandidate | undefined;
   readonly #probing: Probing;
   #ids: readonly IdCandidate[];
@@ -108,7 +107,7 @@ export class ListView {
   }
 }
 
-/** The same records in another order show an unstable list. Other records may have joined or left. */
+/** Equal records in another order show an unstable list. Other records may have joined or left. */
 function orderOf(before: readonly string[], again: readonly string[]): Order {
   if (before.join('\n') === again.join('\n')) return 'same';
   const common = before.filter((key) => again.includes(key));

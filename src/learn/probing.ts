@@ -10,7 +10,6 @@ import { type SeenPage, seePage } from './seen-page.js';
 /** The most requests of one look at a list, including retries. */
 export const MOST_REQUESTS = 30;
 
-/** The address of the list. */
 export interface ListAddress {
   readonly method: 'GET' | 'POST';
   /** Path on {base_url}, with the company's id filled in. */
@@ -22,7 +21,6 @@ export interface ListAddress {
 
 /** A request as the report shows it. */
 export interface SentRequest {
-  /** Counts from 1. */
   readonly number: number;
   /** The method and the parameters, without values that the service has made. */
   readonly asked: string;
@@ -31,7 +29,6 @@ export interface SentRequest {
   readonly saw: string;
 }
 
-/** The outcome of a request for a page. */
 export type Outcome =
   | { readonly kind: 'page'; readonly page: SeenPage; readonly request: number }
   | {
@@ -83,7 +80,6 @@ export class Probing {
     };
   }
 
-  /** Requests that are left. */
   get left(): number {
     return MOST_REQUESTS - this.#count;
   }

@@ -12,7 +12,6 @@ import { MOST_BYTES } from './seen-page.js';
 export interface Rehearsal {
   readonly requests: readonly number[];
   readonly pages: number;
-  /** Distinct records. */
   readonly records: number;
   /** The list's own count of its records, from the newest page. */
   readonly total: number | undefined;

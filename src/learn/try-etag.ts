@@ -4,7 +4,7 @@ import { inputOf } from './first-look.js';
 import type { ListView } from './list-view.js';
 import { type Probing, RequestsSpent } from './probing.js';
 
-/** What a list's ETags are worth. */
+/** The usefulness of a list's ETags. */
 export interface TriedEtag {
   /** The response to a request with the ETag of the first page. */
   readonly answer: 'none' | 'not-modified' | 'sent-again' | 'unknown';

@@ -18,7 +18,7 @@ interface IssueDependencies {
   readonly schedule: Schedule;
   /** A list is late once its last proof is older than this. */
   readonly staleAfterHours: number;
-  /** By the environments that are configured. */
+  /** The configured environments. */
   readonly providers: ByEnvironment<object>;
   /** This process works on the queue. */
   readonly isWorker: boolean;

@@ -7,7 +7,6 @@ import { type ErrorView, isMusterError } from '../core/errors.js';
 import { ServiceError } from '../http/service-error.js';
 import type { OpenWalk } from '../walks/open-walk.js';
 
-/** A walk that failed. */
 export interface WalkFailure {
   readonly resource: string;
   readonly error: unknown;
@@ -64,7 +63,6 @@ export function leadsNowhere(error: unknown): boolean {
 /** The most lists named in the error of a run. */
 const MOST_NAMED = 5;
 
-/** The error of a run with failed lists. */
 export function walksFailed(failures: readonly WalkFailure[]): ErrorView {
   const named = failures.slice(0, MOST_NAMED).map(({ resource, error }) => `${resource} (${viewError(error).code})`);
   const more = failures.length > MOST_NAMED ? ` and ${failures.length - MOST_NAMED} more` : '';

@@ -31,7 +31,6 @@ export interface CompanySpec extends Readonly<Partial<Record<Resource, number>>>
   readonly companyId?: string;
 }
 
-/** A company with all sizes and its id. */
 export type PlannedCompany = Required<CompanySpec>;
 
 export const EXAMPLE_COMPANIES: readonly CompanySpec[] = [

@@ -28,7 +28,6 @@ p{text-wrap:pretty}small,.quiet{color:var(--quiet)}.row{display:flex;gap:.75rem;
 @media(max-width:26rem){main{padding:1.5rem 1.25rem}}
 .decision button{flex:1;padding:.7rem 1rem;font-weight:600}`;
 
-/** A page with `content`, which is HTML. */
 export function htmlPage(title: string, content: string): string {
   return `<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1"><title>${escapeHtml(title)}</title>

@@ -82,7 +82,6 @@ function unauthorized(message: string, challenge = 'Bearer realm="sandbox", erro
   return new Refusal(401, 'unauthorized', message, { 'www-authenticate': challenge });
 }
 
-/** The answer to a page request. */
 interface Page {
   /** The records as JSON texts. */
   readonly data: readonly string[];

@@ -60,12 +60,10 @@ export class RecordList {
     return this.#entries.map(({ text }) => text);
   }
 
-  /** The ids of the records, in order. */
   ids(): string[] {
     return this.#entries.map(({ text }) => idOf(text));
   }
 
-  /** An offset page. */
   slice(skip: number, take: number): string[] {
     if (this.order === 'stable') return this.#entries.slice(skip, skip + take).map(({ text }) => text);
     const texts = this.texts();

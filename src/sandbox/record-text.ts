@@ -45,7 +45,6 @@ function longDecimal(random: Random): string {
     : `${head}${random.digits(4)}.${random.digits(18)}`;
 }
 
-/** An integer beyond 2^53. */
 function longInteger(random: Random): string {
   return `9${random.digits(18)}`;
 }

@@ -22,7 +22,7 @@ export interface SandboxOptions {
   /** Default 0: any free port. */
   readonly port?: number;
   readonly clock?: Clock;
-  /** The same seed and companies give the same records. Default 1. */
+  /** Equal seeds and companies give equal records. Default 1. */
   readonly seed?: number;
   /** The life of access tokens. Default 1799. */
   readonly accessTokenSeconds?: number;
@@ -118,7 +118,6 @@ export async function startSandbox(options: SandboxOptions = {}) {
     /** The truth: the JSON text of every record, in order, with exact digits. */
     records: (companyId: string, resource: Resource | 'companies') =>
       resource === 'companies' ? [world.companyRecord(companyId)] : world.list(companyId, resource).texts(),
-    /** One list, for tests that change it. */
     list: (companyId: string, resource: Resource) => world.list(companyId, resource),
     /** Makes `count` changes, joins and departures, spread over all lists by the seed. */
     mutate: (count: number) => world.mutate(count),

@@ -31,7 +31,6 @@ export class Tokens<T> {
     this.#issued.delete(token);
   }
 
-  /** Deletes the tokens whose values match. */
   deleteOf(isMeant: (value: T) => boolean): void {
     for (const [token, { value }] of this.#issued) if (isMeant(value)) this.#issued.delete(token);
   }

@@ -27,7 +27,6 @@ export class World {
     return company;
   }
 
-  /** The JSON text of the company's own record. */
   companyRecord(companyId: string): string {
     return companyText(this.company(companyId), this.#seed);
   }
@@ -45,7 +44,6 @@ export class World {
     return list;
   }
 
-  /** Number of records in all lists. */
   get size(): number {
     return this.#allLists().reduce((sum, list) => sum + list.size, 0);
   }
@@ -76,7 +74,6 @@ export class World {
     return done;
   }
 
-  /** Restores every list of the seed. */
   reset(): void {
     this.#lists.clear();
     this.#random = new Random(`${this.#seed} mutations`);

@@ -62,7 +62,7 @@ export const Company = z
 export type CompanyModel = z.output<typeof Company>;
 
 /** `lists` are the company's lists of the catalogue; `authorizeUrl` is set if the company must authorize again. */
-export function presentCompany(
+function presentCompany(
   connection: ConnectionRow,
   { lists, authorizeUrl }: { readonly lists: readonly ListWithState[]; readonly authorizeUrl: string | undefined },
 ): CompanyModel {

@@ -4,9 +4,9 @@ import { z } from 'zod';
 import type { Database } from '../../db/connection/database.js';
 import { stampChanges } from '../../db/tables/change-batches.js';
 import { type ChangePage, type ChangeRow, type ChangeQuery as FeedQuery, readChanges } from '../../db/tables/feed.js';
+import type { LargeListDependencies } from '../plumbing/large-responses.js';
 import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from '../plumbing/models.js';
 import { textOf } from '../plumbing/text-portions.js';
-import type { LargeListDependencies } from '../runs/rejected-records.js';
 
 const NDJSON = 'application/x-ndjson';
 /** A response of lines has no member for these two, so they are headers. */

@@ -1,6 +1,7 @@
 import type { FastifyReply } from 'fastify';
 import type { Clock } from '../../core/clock.js';
 import { MusterError } from '../../core/errors.js';
+import type { Database } from '../../db/connection/database.js';
 import { LargerPage, PAGE_BYTES } from '../../db/tables/feed.js';
 
 /** A page takes so many times its bytes: as rows of the driver, as texts that are sent, and in the socket. */
@@ -13,6 +14,11 @@ export interface LargeResponseLimits {
   readonly largeResponseBytes: number;
   /** A reader waits so long for its turn. */
   readonly largeResponseMs: number;
+}
+
+export interface LargeListDependencies {
+  readonly db: Database;
+  readonly largeResponses: LargeResponses;
 }
 
 /** A reader that waits for `bytes` of memory. `begin` says that it has them. */

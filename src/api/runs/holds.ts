@@ -83,7 +83,6 @@ const ApprovedHolds = z
   .meta({ id: 'ApprovedHolds', description: 'How many of the open holds were approved.' });
 export type ApprovedHoldsModel = z.output<typeof ApprovedHolds>;
 
-/** The role that decides on holds. */
 const DECIDES = 'operator';
 
 const tags = ['holds'];
@@ -169,7 +168,6 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
   }
 }
 
-/** The audit entry of a person's decision. */
 const entryOf = (hold: HoldRow, by: Caller, verb: 'approve' | 'reject', reason: string | undefined) =>
   ({
     by,

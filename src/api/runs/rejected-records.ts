@@ -1,9 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
-import type { Database } from '../../db/connection/database.js';
 import { isCut, listRejectedRecords, type RejectedRecordRow } from '../../db/tables/rejected-records.js';
 import { CompanyName, namedPage } from '../plumbing/company-names.js';
-import type { LargeResponses } from '../plumbing/large-responses.js';
+import type { LargeListDependencies } from '../plumbing/large-responses.js';
 import { answers, CompanyId, Count, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
 
 const RejectedQuery = listQuery({
@@ -28,11 +27,6 @@ const RejectedRecord = z
   })
   .meta({ id: 'RejectedRecord', description: 'A record that Muster could not keep.' });
 export type RejectedRecordModel = z.output<typeof RejectedRecord>;
-
-export interface LargeListDependencies {
-  readonly db: Database;
-  readonly largeResponses: LargeResponses;
-}
 
 export function rejectedRecordRoutes({ db, largeResponses }: LargeListDependencies): FastifyPluginAsyncZod {
   return async (api) => {

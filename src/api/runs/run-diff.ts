@@ -4,9 +4,9 @@ import { MusterError } from '../../core/errors.js';
 import { type DiffRow, findRunBefore, readDiff } from '../../db/tables/run-diff.js';
 import type { RunRow } from '../../db/tables/runs.js';
 import type { Runs } from '../../runs/runs.js';
+import type { LargeListDependencies } from '../plumbing/large-responses.js';
 import { answers, IdParams, listQuery, ResourceName } from '../plumbing/models.js';
 import { textOf } from '../plumbing/text-portions.js';
-import type { LargeListDependencies } from './rejected-records.js';
 
 const DiffQuery = listQuery({
   resource: ResourceName.exactOptional().meta({ description: 'Optional if the run has one list.' }),

@@ -123,7 +123,7 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
           operationId: 'syncCompanies',
           summary: 'Sync many companies now',
           description:
-            'Every active company, optionally only those whose last run failed or those of one environment. Some runs are created at once, the others by a worker.',
+            'Every active company, optionally only companies whose last run failed, or of one environment. Some runs are created at once, the others by a worker.',
           body: SyncMany,
           response: answers({
             202: z.object({ queued: z.int().meta({ description: 'Companies for which a run was requested.' }) }),

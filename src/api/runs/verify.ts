@@ -13,7 +13,6 @@ export const Resources = z
   .exactOptional()
   .meta({ description: 'Resources of the catalogue; all of them if left out.' });
 
-/** The problems of a request for a run of one company. */
 export const RUN_REQUEST_PROBLEMS = [
   'company_not_found',
   'company_paused',

@@ -25,7 +25,6 @@ It needs only the settings, not the admin API. It spends no token: it requests t
 
 Exit code 1: there is a problem. A warning is no problem.`;
 
-/** Limits of the requests to the service. */
 const HTTP_LIMITS = { connectTimeoutMs: 5_000, silenceTimeoutMs: 8_000, deadlineMs: 10_000 };
 
 export function registerDoctor(program: Command): void {

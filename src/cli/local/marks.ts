@@ -23,7 +23,7 @@ export function registerMarks(program: Command): void {
     .action(() => withMarks(async ({ copy }) => console.log(JSON.stringify(await copy()))));
   group
     .command('restore')
-    .description('add the marks of an export to those of this database')
+    .description('add the marks of an export to this database')
     .argument('<file>', 'the output of `muster marks export`')
     .option('--json', 'print one JSON object a line')
     .action(async (file: string, options: { json?: boolean }) => {

@@ -10,7 +10,6 @@ interface AuditOptions extends ListOptions {
   readonly csv?: boolean;
 }
 
-/** The default number of entries. */
 const SHOWN = 20;
 
 export function registerAudit(program: Command): void {

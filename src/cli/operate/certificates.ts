@@ -12,7 +12,6 @@ interface CertificatesOptions extends ListOptions {
   readonly output?: string;
 }
 
-/** The default number of certificates. */
 const SHOWN = 20;
 
 export function registerCertificates(program: Command): void {

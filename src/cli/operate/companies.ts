@@ -1,5 +1,6 @@
 import { type Command, Option } from 'commander';
 import { type CompanyModel, CompanyStatusName, ListStateName } from '../../api/companies/company-model.js';
+import type { RekeyedModel } from '../../api/operation/rekey.js';
 import { UsageFailure } from '../exit-code.js';
 import { COMPANY, type Columns, members, print, time } from '../table.js';
 import { openAdminClient } from './admin-client.js';
@@ -73,6 +74,18 @@ export function registerRemove(program: Command): void {
     await confirm(`Remove company ${company} (${environment}) and its mirrored rows?`, yes, 'Nothing was removed.');
     await openAdminClient(options).delete(companyPath(options));
     print([{ environment, company_id: company, removed: true }], { REMOVED: () => `${company} (${environment})` }, options);
+  });
+}
+
+export function registerRekey(program: Command): void {
+  const what = 'give up the ids of a list after its id in the catalogue has changed';
+  const command = companyCommand(program, 'rekey', what).requiredOption('--resource <name>', 'the list');
+  askingFirst(command).action(async ({ resource, yes, ...options }: CompanyOptions & { resource: string; yes?: boolean }) => {
+    const { environment, company } = options;
+    const question = `Mark every row of ${resource} of company ${company} (${environment}) deleted, until its next sync?`;
+    await confirm(question, yes, 'Nothing was given up.');
+    const rekeyed = await openAdminClient(options).post<RekeyedModel>(`${companyPath(options)}/rekey`, { resource });
+    print([rekeyed], members('resource', 'deleted'), options);
   });
 }
 

@@ -36,7 +36,6 @@ export function operatorCommand(program: Command, name: string, description: str
     );
 }
 
-/** A command about one company. */
 export function companyCommand(program: Command, name: string, description: string): Command {
   return operatorCommand(program, name, description)
     .addOption(environmentOption().makeOptionMandatory())

@@ -67,7 +67,6 @@ export function requireSuccess({ status }: RunModel): void {
   if (status !== 'succeeded') throw new CommandFailure(`The run ${status === 'failed' ? 'failed' : 'was cancelled'}.`);
 }
 
-/** Polls the run until it has ended. */
 export async function waitForEnd(client: AdminClient, requested: RunModel): Promise<RunModel> {
   let run = requested;
   while (run.status === 'queued' || run.status === 'running') {

@@ -134,7 +134,6 @@ function commandOf(word: NonNullable<Lesson['next']>[number], { company_id }: Be
 
 const UNITS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600 };
 
-/** Seconds. */
 function parseTime(text: string): number {
   const [, count, unit = ''] = /^([1-9]\d{0,5})([smh])$/.exec(text) ?? [];
   return count === undefined ? refuse('It must be a time like 45s, 5m or 1h.') : Number(count) * UNITS[unit]!;

@@ -12,7 +12,6 @@ const PATH = '/companies';
 const STATUSES = ['active', 'reauthorization_required', 'paused'].map((status) => [status, stateText(status)] as const);
 const LIST_STATE_CHOICES = ListStateName.options.map((state) => [state, stateText(state)] as const);
 
-/** The actions on selected companies. */
 export const OF_SELECTED = [
   ['company.sync', 'Sync selected'],
   ['company.full', 'Full resync of selected'],
@@ -113,7 +112,6 @@ const COLUMNS: readonly Column<CompanyModel>[] = [
   column('Next sync', ({ next_sync_at }) => <When at={next_sync_at} none="none" />),
 ];
 
-/** The oldest proof of the company's lists. */
 function OldestProof({ resources }: Pick<CompanyModel, 'resources'>) {
   const available = resources.filter(({ state }) => state !== 'unavailable');
   const missing = available.filter(({ last_verified_at }) => last_verified_at === null);

@@ -12,14 +12,12 @@ export interface Refused {
 }
 
 interface Selection {
-  /** The name of the action. */
   readonly title: string;
   readonly count: number;
   readonly problems: readonly Refused[];
   readonly back: string;
 }
 
-/** The outcome of an action on several companies. */
 export function selectionPage(selection: Selection): PageContent {
   return { title: selection.title, body: <SelectionResult {...selection} /> };
 }

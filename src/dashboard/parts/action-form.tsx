@@ -11,9 +11,7 @@ interface ActionFormProps {
   readonly back?: string;
   /** The id of the element that describes the button, if several buttons of a page have the same name. */
   readonly describedBy?: string;
-  /** Default: the label of the action. */
   readonly label?: string;
-  /** Fields that a person fills in. */
   readonly children?: ComponentChildren;
 }
 
@@ -46,7 +44,6 @@ export function FormFields({ fields }: { readonly fields: Readonly<Record<string
   );
 }
 
-/** Whether the viewer may do an action. */
 export function useMay(): (name: ActionName) => boolean {
   const { viewer } = useView();
   return (name) => viewer !== undefined && mayAct(viewer.caller, ACTIONS[name].role);
@@ -79,7 +76,6 @@ export function AsCommands({ commands }: { readonly commands: readonly Command[]
   );
 }
 
-/** Commands for the actions that the viewer may do. */
 export function useCommands(names: readonly ActionName[], fields: Readonly<Record<string, string>>): Command[] {
   const may = useMay();
   return names.filter(may).map((name) => ({ label: ACTIONS[name].label, call: ACTIONS[name].call(fields) }));

@@ -1,7 +1,6 @@
 import type { ApiCall } from '../../api/plumbing/in-process-api.js';
 import type { Role } from '../../db/tables/named-tokens.js';
 
-/** Fields of a form by their names. */
 type Fields = Readonly<Record<string, string>>;
 
 /** An action that a person can do on a page, and its call of the API. */
@@ -17,7 +16,6 @@ export interface Action {
 }
 
 const part = (text: string | undefined) => encodeURIComponent(text ?? '');
-/** The path of a company in the API. */
 export const ofCompany = ({ environment, company_id }: Fields) => `/api/companies/${part(environment)}/${part(company_id)}`;
 const post = (path: string, body?: unknown): ApiCall => ({ method: 'POST', path, ...(body !== undefined && { body }) });
 

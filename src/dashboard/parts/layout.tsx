@@ -3,7 +3,6 @@ import { renderToString } from 'preact-render-to-string';
 import { findAction } from './actions.js';
 import { useAddress, useView, type View, ViewContext, type Viewer } from './view.js';
 
-/** The content of a page, below the navigation. */
 export interface PageContent {
   readonly title: string;
   readonly status?: number;

@@ -6,7 +6,6 @@ import { useAddress, useView } from './view.js';
 // The common parts of pages with a list: filters in the address, and links to other pages of the list. A list's page and its part with the
 // items have the same name as its call: /audit shows #audit from /api/audit.
 
-/** A page of a list as the API returns it. */
 export interface ListResponse<T> {
   readonly data: readonly T[];
   readonly next_cursor: string | null;
@@ -34,7 +33,6 @@ export function filtersOf(query: URLSearchParams, names: readonly string[]): Rec
   return Object.fromEntries(names.map((name) => [name, query.get(name)?.trim() ?? '']).filter(([, value]) => value !== ''));
 }
 
-/** The address of a list with these filters. */
 export function listAddress(path: string, filters: Readonly<Record<string, string | number>>): string {
   const query = new URLSearchParams(Object.entries(filters).map(([name, value]) => [name, String(value)])).toString();
   return query === '' ? path : `${path}?${query}`;
@@ -86,7 +84,6 @@ export function Search({ label, ...input }: SearchProps) {
   );
 }
 
-/** The filter by the name of a list. */
 export function ResourceSearch({ value }: Pick<SearchProps, 'value'>) {
   return <Search label="List" name="resource" value={value} maxLength={41} pattern="[a-z][a-z0-9_]*" placeholder="employees" />;
 }

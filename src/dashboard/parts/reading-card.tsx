@@ -41,7 +41,6 @@ export function ReadingCard({ walk, children }: { readonly walk: WalkModel; read
 
 const FAULTS = ['missing', 'extra', 'different'] as const;
 
-/** The findings in words. */
 function Found({ found }: { readonly found: VerifyModel }) {
   const { as_of, changed_since, held, sample, contradiction } = found;
   if (as_of === null)

@@ -26,7 +26,6 @@ export function When({ at, none = 'never' }: { readonly at: string | null | unde
   );
 }
 
-/** A time of the API for a person. */
 export function exactTime(at: string): string {
   return `${at.slice(0, 10)} ${at.slice(11, 19)} UTC`;
 }

@@ -2,7 +2,6 @@ import { createContext } from 'preact';
 import { useContext } from 'preact/hooks';
 import type { Caller } from '../../api/plumbing/caller.js';
 
-/** The context of every part of a page. */
 export interface View {
   /** The path of PUBLIC_URL without a final slash. Every address of the control room begins with it. */
   readonly base: string;
@@ -24,7 +23,6 @@ export interface Viewer {
   readonly csrf: string;
 }
 
-/** Addresses below `base`. */
 export interface PageAssets {
   readonly sheet: string;
   readonly scripts: readonly string[];
@@ -38,7 +36,6 @@ export function useView(): View {
   return view;
 }
 
-/** Gives the address of a page or asset for a link. */
 export function useAddress(): (path: string) => string {
   const { base } = useView();
   return (path) => base + path;

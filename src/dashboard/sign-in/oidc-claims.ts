@@ -1,7 +1,6 @@
 import { ROLES, type Role } from '../../db/tables/named-tokens.js';
 import type { OidcSettings } from './oidc-settings.js';
 
-/** The issuer's claims about a person. */
 export type Claims = Readonly<Record<string, unknown>> & { readonly sub: string };
 
 const USUAL_NAMES = ['preferred_username', 'email'];

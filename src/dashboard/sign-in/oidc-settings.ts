@@ -2,7 +2,6 @@ import { withoutSlash } from '../../core/own-address.js';
 import type { Secret } from '../../core/secret.js';
 import type { Role } from '../../db/tables/named-tokens.js';
 
-/** Settings for signing in to the control room by OpenID Connect. */
 export interface OidcSettings {
   readonly issuer: URL;
   readonly clientId: string;
@@ -16,7 +15,6 @@ export interface OidcSettings {
   readonly nameClaim?: string | undefined;
 }
 
-/** The address to which the issuer sends people back. */
 export function signInCallback(publicUrl: URL): URL {
   return new URL(`${withoutSlash(publicUrl)}/login/callback`);
 }

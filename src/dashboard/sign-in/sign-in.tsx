@@ -76,7 +76,6 @@ export function signInRoutes(pages: FastifyInstance, deps: SignInDependencies): 
 
 interface SignInProps {
   readonly next: string;
-  /** The host of the issuer, if there is one. */
   readonly issuer: string | undefined;
   readonly isWrong?: boolean;
   /** Whether a person who signed in at the issuer has just signed out. */

@@ -16,7 +16,6 @@ export interface LessonTarget {
   readonly seconds?: number | undefined;
 }
 
-/** An active lesson. */
 export interface BegunLesson {
   readonly lesson: Lesson;
   readonly companyId: string;
@@ -49,7 +48,6 @@ export class Lessons {
     this.#grants = grants;
   }
 
-  /** Active lessons, the newest last. */
   get active(): readonly BegunLesson[] {
     return this.#active();
   }
@@ -83,7 +81,6 @@ export class Lessons {
     return this.#end((one) => lesson === undefined || one.lesson === lesson);
   }
 
-  /** The effect on a request for a list of the company. */
   meet(companyId: string, resource: Resource): Effect | undefined {
     for (const one of this.#active()) {
       if (one.companyId !== companyId || one.resource !== resource || one.lesson.act.kind !== 'request') continue;
@@ -93,7 +90,6 @@ export class Lessons {
     return undefined;
   }
 
-  /** The effect on a refresh of the company. */
   meetRefresh(companyId: string | undefined): Effect | undefined {
     const acts = this.#active()
       .filter((one) => one.companyId === companyId)
@@ -101,7 +97,6 @@ export class Lessons {
     return acts.find((act) => act.kind === 'token')?.effect;
   }
 
-  /** Ids of the hidden records of the list. */
   hidden(companyId: string, resource: Resource): ReadonlySet<string> {
     const sets = this.#of(companyId, resource).map(({ hidden }) => hidden);
     return sets.length === 0 ? NOTHING : new Set(sets.flatMap((set) => [...set]));

@@ -11,7 +11,6 @@ export interface LessonGroup {
   readonly lessons: readonly Lesson[];
 }
 
-/** Every lesson, in the order of the list. */
 export const LESSON_GROUPS: readonly LessonGroup[] = [
   { title: 'Failures of every service', lessons: EVERYDAY },
   { title: 'Lies: Muster must verify none of these', lessons: LIES },
