@@ -122,7 +122,7 @@ async function provideDatabase(cluster: Cluster, port: number): Promise<boolean>
   client.on('error', () => {});
   try {
     await client.connect();
-    const { rowCount } = await client.query('SELECT FROM pg_database WHERE datname = $1', [NAME]);
+    const { rowCount } = await client.query(`SELECT FROM pg_database WHERE datname = '${NAME}'`);
     if (!rowCount) await client.query(`CREATE DATABASE ${NAME}`);
     return true;
   } catch (error) {

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import type { Reader } from '../db/connection/read-only.js';
 import { withDatabaseErrors } from '../db/connection/sql-state.js';
+import { Prisma } from '../generated/prisma/client.js';
 
 /** The input for a dbt package. */
 export interface DbtList {
@@ -67,9 +68,8 @@ function mayRefer({ name, type }: Column): boolean {
 async function columnsOf(db: Reader, relation: string): Promise<Column[]> {
   const { rows } = await withDatabaseErrors(
     db.query<Column>(
-      `SELECT attname::text AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
-       WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
-      [view(relation)],
+      Prisma.sql`SELECT attname::text AS name, format_type(atttypid, atttypmod) AS type FROM pg_attribute
+       WHERE attrelid = to_regclass(${view(relation)}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
     ),
   );
   return rows;
@@ -77,7 +77,9 @@ async function columnsOf(db: Reader, relation: string): Promise<Column[]> {
 
 async function isWalked(db: Reader, resource: string): Promise<boolean> {
   const { rows } = await withDatabaseErrors(
-    db.query<{ found: boolean }>(`SELECT EXISTS (SELECT FROM ${view('lists')} WHERE resource = $1) AS found`, [resource]),
+    db.query<{ found: boolean }>(
+      Prisma.sql`SELECT EXISTS (SELECT FROM ${Prisma.raw(view('lists'))} WHERE resource = ${resource}) AS found`,
+    ),
   );
   return rows[0]!.found;
 }

@@ -3,6 +3,7 @@ import type { Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { changedRecords } from '../../db/tables/change-batches.js';
 import { SHOWN_COLUMNS } from '../../mirror/mirror-columns.js';
+import { Prisma } from '../../generated/prisma/client.js';
 
 export interface ExportRequest {
   readonly resource: string;
@@ -100,9 +101,8 @@ function where({ environment, companyId }: ExportRequest): string {
 /** The columns of a relation in their order; none where there is no such relation. */
 async function columnsOf(client: pg.ClientBase, relation: string): Promise<Column[]> {
   const { rows } = await client.query<{ name: string; type: string }>(
-    `SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
-     WHERE attrelid = to_regclass($1) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
-    [relation],
+    Prisma.sql`SELECT attname AS name, format_type(atttypid, NULL) AS type FROM pg_attribute
+     WHERE attrelid = to_regclass(${relation}) AND attnum > 0 AND NOT attisdropped ORDER BY attnum`,
   );
   return rows.map(({ name, type }) => ({ name, kind: KIND_OF_TYPE[type] ?? 'text' }));
 }
