@@ -63,8 +63,8 @@ export async function isEmptyList(db: Pick<Database, 'steps'>, list: ListKey): P
 }
 
 /**
- * The id of the living record that follows `after` in the order of ids and that the present grant is shown; undefined when none does. Held rows are looked up one
- * by one, by LIMIT: a join may read all of them each time.
+ * The id of the living record that follows `after` in the order of ids and that the present grant is shown; undefined when none does. Whether a row is held
+ * is a value, not EXISTS (docs/internals/planner.md).
  */
 export async function firstVisibleId(
   { prisma }: Pick<Database, 'prisma'>,

@@ -16,12 +16,10 @@ import type { PageToWrite } from './page-values.js';
  * ended meanwhile, and an error that is worth another attempt when a row that differs was changed by hand in this very moment. Of two
  * records with one id the last one wins.
  *
- * Unchanged rows are not even locked: the difference is taken first, by one look-up a record. LATERAL with OFFSET keeps it
- * look-ups: the planner, which knows neither the page's length nor, in a new table, the table's, may choose a scan of the whole
- * table for every page. The first OFFSET keeps a text from being parsed wherever its data is named. Rows that differ are
- * updated where the look-up found them. Records that are known to be new are not looked up; one that somebody else has put
- * there meanwhile fails the statement with SQLSTATE 23505. New rows need no ON CONFLICT, which would cost them a quarter more:
- * whoever holds the list is the only one to insert.
+ * Unchanged rows are not even locked: the difference is taken first. Idioms of docs/internals/planner.md: each record is a look-up, its text is
+ * worked out once, rows that differ are updated by their place. Records that are known to be new are not looked up; where another writer has
+ * inserted one of them, the statement fails with SQLSTATE 23505. New rows need no ON CONFLICT, which would cost a quarter more: only the
+ * worker that holds the list inserts.
  *
  * Data is compared by its bytes (`record_image_ne`): as values, 1.5 and 1.50 are equal.
  */

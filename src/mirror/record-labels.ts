@@ -28,7 +28,7 @@ export async function labelRecords(db: Database, records: readonly RecordKey[]):
   const labels = new Map<string, string>();
   for (const resource of await mirroredAmong(db, [...new Set(records.map((record) => record.resource))])) {
     const asked = records.filter((record) => record.resource === resource);
-    // By LATERAL and LIMIT, which look each record up, however many the list has.
+    // A look-up each (docs/internals/planner.md).
     const rows = await db.prisma.$queryRaw<(Omit<RecordKey, 'resource'> & { members: Record<string, string> })[]>`
       SELECT environment, company_id::text AS "companyId", id, t.members
       FROM unnest(${asked.map(({ environment }) => environment)}::text[], ${asked.map(({ companyId }) => companyId)}::uuid[],

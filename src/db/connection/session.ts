@@ -42,9 +42,8 @@ const LIMITS: Settings = {
 const PLANS: Settings = { jit: 'off' };
 
 /**
- * Settings of the connections for steps. Their statements are long to plan, and their plans depend on none of their values: PostgreSQL would plan each
- * five times a connection before it keeps a plan. A plan is kept, and one that was made while a table was small must not scan all of it once
- * it is large. Behind a pooler, statements have no names and are planned each time: steps are right there, and slower.
+ * Settings of the connections for steps: "one plan" and "by index" in docs/internals/planner.md. Behind a pooler, statements have no names and are
+ * planned each time: steps are right there, and slower.
  */
 export const STEPS: Settings = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' };
 

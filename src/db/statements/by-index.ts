@@ -3,10 +3,7 @@ import type { Database } from '../connection/database.js';
 import { READ_TIMEOUT } from '../connection/session.js';
 import { inTransaction, type Transaction } from '../connection/transaction.js';
 
-/**
- * Has what follows in the transaction go by indexes: a plan that was made while a table was small, and is kept, must not scan all of it once it
- * is large. Such plans look expensive, and to compile them would take longer than to execute them: so JIT is off wherever an `enable_…` is.
- */
+/** Makes the statements that follow in the transaction use indexes: "by index" in docs/internals/planner.md. JIT is off wherever an `enable_…` is. */
 export const BY_INDEX = Prisma.sql`set_config('enable_seqscan', 'off', true), set_config('jit', 'off', true)`;
 
 /** Reads for an answer of the API, in one transaction, with one connection, by indexes. */

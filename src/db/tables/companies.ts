@@ -16,7 +16,7 @@ export async function addCompany(tx: Transaction, { environment, companyId }: Co
 export async function findCompanyNames(db: Database, companies: readonly CompanyKey[]): Promise<ReadonlyMap<string, string>> {
   const asked = [...new Map(companies.map((company) => [keyText(company), company])).values()];
   if (asked.length === 0) return new Map();
-  // LATERAL and LIMIT look each company up. The planner may join with all companies otherwise.
+  // One look-up per company (docs/internals/planner.md).
   const rows = await db.prisma.$queryRaw<(CompanyKey & { name: string })[]>`
     SELECT environment, company_id::text AS "companyId", m.name FROM ${rowsOf(asked)}
     JOIN LATERAL (SELECT name FROM mirror.companies

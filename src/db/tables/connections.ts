@@ -43,8 +43,7 @@ export interface ConnectionRow
 }
 
 /**
- * Connections from `source`, with what belongs to their rows; `more` begins with a comma. LATERAL and LIMIT look the rows up: the planner may read
- * all tokens for a page of companies otherwise.
+ * Connections from `source`, with what belongs to their rows, by look-ups (docs/internals/planner.md); `more` begins with a comma.
  */
 export function selectFrom(source: Prisma.Sql, more = Prisma.empty): Prisma.Sql {
   return Prisma.sql`

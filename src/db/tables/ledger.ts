@@ -205,8 +205,8 @@ function idsOf(rows: readonly { readonly id: bigint }[]): bigint[] {
 
 /**
  * SQL: parts that remove the ledgers of the list of `walk`, except that of the walk `keeps`: its last verified one, to which
- * holds and the next walk refer. No part of the statement sees what another deletes, so each names what is kept. The planner hashes NOT IN;
- * it may compare each row with each kept one for NOT EXISTS, as long as it does not know how few are kept.
+ * holds and the next walk refer. No part of the statement sees what another deletes, so each names what is kept: sets, not
+ * anti-joins (docs/internals/planner.md).
  */
 export function clearLedgers(list: ListKey, keeps: Prisma.Sql): Prisma.Sql {
   return Prisma.sql`kept AS MATERIALIZED (

@@ -30,7 +30,7 @@ export interface ListWithState
 const ENDED = Prisma.sql`muster.walks w WHERE w.environment = c.environment AND w.company_id = c.company_id AND w.resource = l.resource
   AND w.status IN ('succeeded', 'failed') AND w.kind = 'sync' AND w.finished_at >= c.created_at`;
 
-/** The newest such walk, and the oldest open hold. OFFSET 0 makes them look-ups per list instead of joins. */
+/** The newest such walk, and the oldest open hold: look-ups (docs/internals/planner.md). */
 const NEWEST = Prisma.sql`LATERAL (
     SELECT w.status, w.error->>'code' AS code, w.unverified_reason, w.service_says FROM ${ENDED} ORDER BY w.finished_at DESC LIMIT 1) ended ON TRUE
   LEFT JOIN LATERAL (
@@ -85,8 +85,8 @@ export interface ListFilter {
 }
 
 /**
- * SQL: company `c` has such a list. A list without a walk was never proved. A value instead of EXISTS: for EXISTS PostgreSQL may
- * read all lists instead of looking some up.
+ * SQL: company `c` has such a list. A list without a walk was never proved. A value, not EXISTS
+ * (docs/internals/planner.md).
  */
 export function hasListLike({ resources, state, staleAfterHours }: ListFilter): Prisma.Sql {
   const isLike = state === undefined ? Prisma.sql`l.environment IS NOT NULL` : Prisma.sql`${stateOf(staleAfterHours)} = ${state}`;

@@ -21,8 +21,8 @@ export function isOfList({ environment, companyId, resource }: ListKey): Prisma.
 }
 
 /**
- * SQL: a walk has read list `l` to its end, proved or not. A child list walked without parents was never requested. A value instead of EXISTS:
- * for EXISTS PostgreSQL may read all walks.
+ * SQL: a walk has read list `l` to its end, proved or not. A child list walked without parents was never requested. A value,
+ * not EXISTS (docs/internals/planner.md).
  */
 const wasRead = (isChild: boolean) => Prisma.sql`((l.last_verified_at IS NOT NULL OR l.unverified_since IS NOT NULL)
   AND (NOT ${isChild}::boolean OR COALESCE((

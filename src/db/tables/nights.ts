@@ -41,10 +41,7 @@ export async function findFirstRunTime(
   return row?.at;
 }
 
-/**
- * The walks of a row of `run`. OFFSET keeps it a look-up: the planner does not know how many runs the statement has found, and would
- * read all walks.
- */
+/** The walks of a row of `run`, by a look-up (docs/internals/planner.md). */
 const WALKS_OF_RUN = Prisma.sql`(SELECT * FROM muster.walks WHERE run_id = run.id OFFSET 0)`;
 
 export interface NightToCount extends NightStart {

@@ -49,7 +49,7 @@ const LOOKED_THROUGH = 2_000;
 export async function listRuns(db: Database, filter: RunFilter): Promise<Page<ShownRun>> {
   const { limit, resource } = filter;
   const looked = runsOf(filter, resource === undefined ? limit + 1 : LOOKED_THROUGH);
-  // A value instead of EXISTS: for EXISTS PostgreSQL may read all walks of the list instead of looking the run's up.
+  // A value, not EXISTS (docs/internals/planner.md).
   const walks =
     resource && Prisma.sql`WHERE (SELECT TRUE FROM muster.walks w WHERE w.run_id = r.id AND w.resource = ${resource} LIMIT 1)`;
   const found = await db.prisma.$queryRaw<{ id: string; seq: bigint }[]>`

@@ -56,8 +56,8 @@ export type WalkToDo = Pick<WalkRow, 'id' | 'resource' | 'position' | 'pages'>;
 const CLAIM_TIMEOUT_SECONDS = 5;
 
 /**
- * SQL: the company of a row of muster.runs is paused, and nothing is requested from the service for it. A value instead of EXISTS: for EXISTS
- * PostgreSQL may read all companies instead of looking one up.
+ * SQL: the company of a row of muster.runs is paused, and nothing is requested from the service for it. A value, not EXISTS
+ * (docs/internals/planner.md).
  */
 export const IS_PAUSED = Prisma.sql`(COALESCE((
   SELECT c.status FROM muster.connections c WHERE c.environment = runs.environment AND c.company_id = runs.company_id), '') = 'paused')`;
@@ -70,10 +70,7 @@ export const WAITS_FOR_SYNC = Prisma.sql`(runs.kind = 'verify' AND COALESCE((
   SELECT TRUE FROM muster.runs s WHERE s.environment = runs.environment AND s.company_id = runs.company_id AND s.kind = 'sync'
     AND s.status IN ('queued', 'running') LIMIT 1), FALSE))`;
 
-/**
- * SQL: the status of a row of muster.runs that is looked up by id, as an expression that no index has. By the statistics from before a night no run is
- * running, and PostgreSQL would rather read all running ones than look one up.
- */
+/** The status of a row of muster.runs that is looked up by its id: "no index" in docs/internals/planner.md. */
 export const STATUS_OF_ONE = Prisma.sql`(runs.status || '')`;
 
 const isClaimable = (status: Prisma.Sql) => Prisma.sql`(${status} IN ('queued', 'running') AND start_after <= now()
@@ -90,7 +87,7 @@ export interface LastRun extends CompanyKey, Pick<RunRow, 'id' | 'epoch' | 'stat
   readonly isWaiting: boolean;
 }
 
-/** For each company its active run of a kind, or else its last one. LATERAL looks them up, however many runs there are. */
+/** The active run of a kind of each company, or else its last one, by look-ups (docs/internals/planner.md). */
 export async function lastRunsOf(
   tx: Transaction,
   { companies, kind }: { companies: readonly CompanyKey[]; kind: RunKind },
