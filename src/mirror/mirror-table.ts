@@ -51,7 +51,7 @@ export async function ensureMirrorTables(db: Database, catalogue: Catalogue): Pr
   }
 }
 
-/** What of schema `mirror` is ours: whoever else puts something there, does with it as they like. */
+/** The relations of schema `mirror` that are ours; others may put theirs there. */
 export function mirrorRelations({ endpoints }: Catalogue): string[] {
   return ['companies', 'changes', ...endpoints.map(({ resource }) => resource)];
 }

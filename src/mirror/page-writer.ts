@@ -12,8 +12,8 @@ import type { PageToWrite } from './page-values.js';
 
 /**
  * Writes pages that follow each other: the rows that are new, differ or had been deleted; their change feed rows; the ledger rows;
- * the walk's checkpoint and counts. One step: all of it or nothing. Throws `fenced` when somebody else has taken the list, or the walk was
- * ended meanwhile, and an error that is worth another attempt when a row that differs was changed by hand in this very moment. Of two
+ * the walk's checkpoint and counts. One step: all of it or nothing. Throws `fenced` when another worker has taken the list, or the walk has
+ * ended, and an error that is worth another attempt when a row that differs was changed by hand at the same moment. Of two
  * records with one id the last one wins.
  *
  * Unchanged rows are not even locked: the difference is taken first. Idioms of docs/internals/planner.md: each record is a look-up, its text is
@@ -37,7 +37,7 @@ export async function writePages(db: Pick<Database, 'steps'>, write: WalkWrite, 
 
 function changedByHand({ resource }: ListKey): Error {
   return new Error(
-    `Not every row of ${resource} that differs could be updated: somebody, or a trigger, changes them at the same time.`,
+    `Not every row of ${resource} that differs could be updated: another session, or a trigger, changes them at the same time.`,
   );
 }
 

@@ -1,4 +1,4 @@
-// What a second reading finds: the records that it received, the mirror's rows and what the last verified walk received, side by side. It reads
+// Judges a second reading: it sets the records that it received, the mirror's rows and what the last verified walk received, side by side. It reads
 // the mirror, the ledger and the feed, and writes nothing but its own notes (muster.second_reading_records).
 //
 //   received | mirror                   | verdict
@@ -10,7 +10,7 @@
 //   no       | a row the walk received  | it was deleted upstream, or moved past the reader: `since`. `different` by the feed, as above
 //   any      | a row the walk had not   | `extra`; `held` where a hold keeps it, or its grant never received it
 //
-// So the age of the mirror is never taken for a fault of it, at whatever time records change, and whoever walks the list meanwhile: what the
+// The age of the mirror is never taken for a fault of it, whenever records change, and even if a worker walks the list at the same time: what the
 // walk received, what it wrote and its proof are read in one snapshot. A row that a later walk, unproved so far, has written is `since`, too.
 import type { Database } from '../db/connection/database.js';
 import { runStep } from '../db/connection/step.js';
@@ -19,7 +19,7 @@ import { countedReading, noteRecords, type ReadingClaim } from '../db/tables/sec
 import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable, tableOf } from './mirror-table.js';
 
-/** A record as it was received, and the hash of its text as the ledger keeps it; undefined where nobody knows how that is made. */
+/** A record as it was received, and the hash of its text as the ledger keeps it; undefined where it is not known how that is made. */
 export interface RecordToCompare {
   readonly id: string;
   readonly text: string | null;
@@ -66,7 +66,7 @@ export async function compareRecords(
   return rows.length > 0;
 }
 
-/** What is wrong with a record's row, without any of its values. */
+/** A fault of a record's row, without any of its values. */
 export interface Fault {
   readonly id: string;
   readonly kind: 'missing' | 'extra' | 'different';

@@ -131,7 +131,7 @@ test('a table that somebody keeps locked does not hang it', async () => {
   const client = await database.db.pool.connect();
   await client.query('BEGIN; LOCK TABLE muster.tokens IN ACCESS EXCLUSIVE MODE');
   expect(await found(ages(new DatabaseAccess(database)))).toEqual([
-    'warning: not looked at: Somebody holds a lock on a table of Muster, so that nobody else can read it.',
+    'warning: not looked at: Another session holds a lock on a table of Muster, so that it cannot be read.',
   ]);
   await client.query('ROLLBACK');
   client.release();

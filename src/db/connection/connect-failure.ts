@@ -3,7 +3,7 @@ import { MusterError } from '../../core/errors.js';
 import { type DatabaseAddress, isSocket, placesOf, readDatabaseAddress } from './database-address.js';
 import { sqlState, translateDatabaseError } from './sql-state.js';
 
-/** Node's codes for a certificate that ends at nobody who is trusted. */
+/** Node's codes for a certificate without a trusted issuer. */
 const UNTRUSTED = new Set([
   'DEPTH_ZERO_SELF_SIGNED_CERT',
   'SELF_SIGNED_CERT_IN_CHAIN',
@@ -15,7 +15,7 @@ const UNTRUSTED = new Set([
 /** `pg` gives this one no code. */
 const NO_TLS = 'The server does not support SSL connections';
 
-/** What a first start most often meets, in words of the one setting that mends it. `work` is what the role may not do, should that be the failure. */
+/** Explains the usual failures of a first start by the setting that mends each. `work` names what the role may not do, if a right is missing. */
 export function explainConnectFailure(error: unknown, url: string, work = 'use this database'): unknown {
   if (error instanceof MusterError) return error;
   const address = readDatabaseAddress(url);
@@ -33,7 +33,7 @@ export function explainConnectFailure(error: unknown, url: string, work = 'use t
   );
 }
 
-/** What a role is told that may not do something. */
+/** The error of a role that lacks a right. */
 export function lackingRights(role: string, what: string, cause?: unknown): MusterError {
   return new MusterError(
     'invalid_configuration',
@@ -70,7 +70,7 @@ function tlsRefusal(error: unknown, place: string): string | undefined {
   const { code = '', message } = error as NodeJS.ErrnoException;
   if (UNTRUSTED.has(code))
     return (
-      `the certificate of the server at ${place} was issued by nobody who is trusted; name a file with your authority's certificate ` +
+      `the certificate of the server at ${place} has no trusted issuer; name a file with your authority's certificate ` +
       '(?sslmode=verify-full&sslrootcert=/path/ca.crt), or encrypt without looking whose it is (?sslmode=no-verify)'
     );
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID')

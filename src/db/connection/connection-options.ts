@@ -42,7 +42,7 @@ export function connectionOptions(
   };
 }
 
-/** What the operator has the server set for each session. */
+/** The settings that `options` in DATABASE_URL gives each session. */
 export function sessionOptions(url: string): string {
   return readDatabaseAddress(url).parameters.get('options') ?? '';
 }

@@ -18,7 +18,7 @@ const ALL_ATTEMPTS_MS = 20_000;
 let lastPrimary: string | undefined;
 
 /**
- * A client of `pg`, which itself knows one host only. Of several hosts it connects to the first that is a primary. Each connection looks anew,
+ * A client of `pg`, which itself knows one host only. Of several hosts it connects to the first that is a primary. Each connection looks again,
  * so that after a failover the pool's new connections find the new primary.
  */
 export class DatabaseClient extends pg.Client {

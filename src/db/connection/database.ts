@@ -47,7 +47,7 @@ export function openDatabase(options: DatabaseOptions): Database {
         isPooled = (await prepareSession(client, sessionOptions(url), settings)) === 'pooled';
       },
     });
-    // The pool replaces a connection that broke, and whoever used it gets the error from the query. Without a listener
+    // The pool replaces a connection that broke, and its user gets the error from the query. Without a listener
     // the event alone would end the process: for idle connections on the pool, for those in use on the client.
     pool.on('error', () => {});
     pool.on('connect', (client) => void client.on('error', () => {}));
@@ -77,7 +77,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-/** A connection of its own for checks whether the database answers: they must not wait behind anybody's work. Opened by the first query. */
+/** A separate connection for checks whether the database answers: they must not wait for other work. The first query opens it. */
 export function openCheckConnection(url: string): pg.Pool {
   const pool = new pg.Pool({
     ...connectionOptions(url, 'muster readiness'),

@@ -1,8 +1,8 @@
 import type pg from 'pg';
 
 /**
- * Runs `work` on one connection in a transaction that leaves nothing behind: it is rolled back in any case. `begin` begins it and says of
- * what kind it is, so that it is the same behind a pooler. Rethrows what `work` throws, and the driver's error where the connection fails.
+ * Runs `work` on one connection in a transaction that is always rolled back. `begin` begins it and sets what it needs, so that it is the
+ * same behind a pooler. Rethrows what `work` throws, and the driver's error where the connection fails.
  */
 export async function inPassingTransaction<T>(
   pool: Pick<pg.Pool, 'connect'>,

@@ -3,7 +3,7 @@ import { connectionOptions, sessionOptions } from './connection-options.js';
 import { DatabaseClient } from './database-client.js';
 import { prepareSession } from './session.js';
 
-/** Of a pooler that other clients keep busy, one look may see the same connection twice by chance. */
+/** One look at a pooler that other clients keep busy may see the same connection twice by chance. */
 const LOOKS = 5;
 
 /**

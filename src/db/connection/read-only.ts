@@ -8,17 +8,17 @@ import { DatabaseClient } from './database-client.js';
 import { prepareSession, type Session } from './session.js';
 import { sqlState } from './sql-state.js';
 
-/** What looks into the database and changes nothing there asks for its rows by. */
+/** A connection for reads: it changes nothing in the database. */
 export type Reader = Pick<pg.Pool, 'query'>;
 
 const CONNECT_MS = 5_000;
-/** Of one statement: longer than any here takes beside a busy night, and short enough for a person who waits. */
+/** The limit of one statement: longer than any here takes during a busy night, and short enough for a person who waits. */
 const STATEMENT_MS = 8_000;
 /** The driver's own limit, for a server that is frozen and keeps no time. */
 const ANSWER_MS = STATEMENT_MS + 1_000;
 const GOODBYE_MS = 500;
 
-/** By SET LOCAL, as everything else would be left behind in the connection of a pooler. */
+/** SET LOCAL leaves nothing in the connection of a pooler. */
 const BEGIN = `BEGIN READ ONLY; SET LOCAL statement_timeout = ${STATEMENT_MS}; SET LOCAL lock_timeout = 2000`;
 
 /**
@@ -57,7 +57,7 @@ function lateness(error: unknown): MusterError | undefined {
 
 function problemOf(error: unknown): string | undefined {
   if (sqlState(error) === '57014') return `PostgreSQL took longer than ${STATEMENT_MS / 1_000} s for an answer`;
-  if (sqlState(error) === '55P03') return 'Somebody holds a lock on a table of Muster, so that nobody else can read it';
+  if (sqlState(error) === '55P03') return 'Another session holds a lock on a table of Muster, so that it cannot be read';
   // The driver gives this one no code.
   if ((error as Error).message === 'Query read timeout') return `PostgreSQL did not answer within ${ANSWER_MS / 1_000} s`;
   return undefined;

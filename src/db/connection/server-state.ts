@@ -1,4 +1,4 @@
-// What PostgreSQL says of itself: version, settings, sessions, sizes. No table of Muster is read here.
+// Reads what PostgreSQL says of itself: version, settings, sessions, sizes. It reads no table of Muster.
 import { Prisma } from '../../generated/prisma/client.js';
 import type { Reader } from './read-only.js';
 import { OVERRIDDEN } from './session.js';
@@ -14,7 +14,7 @@ export interface ServerState {
   readonly settings: Readonly<Record<ServerSetting, string>>;
   /** Defaults of the role, the database or the server that Muster's sessions override, as `name = value`. */
   readonly overridden: readonly string[];
-  /** Settings, as `name = value`, by which the server's log gets the values of statements: records, and what stands in tokens' rows. */
+  /** Settings, as `name = value`, by which the server's log gets the values of statements: records, and the columns of tokens. */
   readonly loggingValues: readonly string[];
   /** Whether the sessions of other roles are shown to this one. */
   readonly seesAllSessions: boolean;
@@ -51,7 +51,7 @@ export async function readServerState(db: Reader): Promise<ServerState> {
   return rows[0]!;
 }
 
-/** Something that is open for long, and behind which vacuum cleans nothing up. */
+/** A transaction or slot that is open for long: vacuum removes no row that it may still see. */
 export interface LongTransaction {
   readonly kind: 'session' | 'prepared' | 'slot';
   /** Process number, name of the prepared transaction, name of the slot. */
@@ -68,7 +68,7 @@ export interface LongTransaction {
 }
 
 /**
- * Transactions of this database that have been open for so long, prepared ones too, and replication slots that nobody reads, or that keep old rows
+ * Transactions of this database that have been open for so long, prepared ones too, and replication slots without a reader, or that keep old rows
  * or so much write-ahead log: the longest first. Their statements are not read, since values may stand in them.
  */
 export async function findLongTransactions(
@@ -96,7 +96,7 @@ export async function findLongTransactions(
   return rows;
 }
 
-/** What the clock of the server says now, in milliseconds since the epoch. */
+/** The server's clock, in milliseconds since the epoch. */
 export async function readServerClock(db: Reader): Promise<number> {
   const { rows } = await db.query<{ now: number }>('SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now');
   return rows[0]!.now;

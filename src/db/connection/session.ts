@@ -14,7 +14,7 @@ const FOLLOWED: Settings = { TimeZone: 'UTC', DateStyle: 'ISO', standard_conform
 
 /**
  * Settings that even a single statement relies on. The fences hold under `read committed`: a statement that waited for a lock must see what was
- * committed meanwhile. Without `array_nulls`, NULL in an array literal is the text "NULL".
+ * committed while it waited. Without `array_nulls`, NULL in an array literal is the text "NULL".
  */
 const REQUIRED: Settings = {
   default_transaction_isolation: 'read committed',
@@ -47,7 +47,7 @@ const PLANS: Settings = { jit: 'off' };
  */
 export const STEPS: Settings = { plan_cache_mode: 'force_generic_plan', enable_seqscan: 'off' };
 
-/** The limit of a read that the API answers: whoever asked has given up by then. By SET LOCAL, in the read's own transaction. */
+/** The limit of a read that the API answers: the caller has given up by then. The read's own transaction sets it. */
 export const READ_TIMEOUT = '30s';
 
 /** Settings that each session, or each transaction behind a pooler, changes if a default differs. Times are in milliseconds, as pg_settings has them. */
@@ -61,7 +61,7 @@ export const TRANSACTION_SETTINGS = `SET TRANSACTION ISOLATION LEVEL READ COMMIT
 
 export type Settings = Readonly<Record<string, string>>;
 
-/** Whose the server's connection is: that of one client for as long as it is connected, or a pooler's, which may change it behind each transaction. */
+/** Whether one client has the server's connection for as long as it is connected, or a pooler may change it after each transaction. */
 export type Session = 'own' | 'pooled';
 
 /**
@@ -77,7 +77,7 @@ export async function prepareSession(client: pg.ClientBase, options = '', more: 
   return 'pooled';
 }
 
-/** Of a session that lasts: not behind a pooler of transactions. */
+/** Sets the search path of a session that lasts: not behind a pooler of transactions. */
 export async function setSearchPath(client: pg.ClientBase, schema: string): Promise<void> {
   await client.query(Prisma.sql`SELECT set_config('search_path', ${schema}, false)`);
 }
@@ -107,6 +107,6 @@ async function requireSettings(client: pg.ClientBase, settings: Settings): Promi
   throw new MusterError(
     'invalid_configuration',
     `DATABASE_URL: behind a pooler Muster cannot set ${wrong.map(({ name, value }) => `${name} (now ${value})`).join(' and ')} by itself. ` +
-      `Run \`${statements.join(' ')}\` and let the pooler connect anew (PgBouncer: RECONNECT), or set DATABASE_URL to PostgreSQL itself`,
+      `Run \`${statements.join(' ')}\` and let the pooler reconnect (PgBouncer: RECONNECT), or set DATABASE_URL to PostgreSQL itself`,
   );
 }

@@ -21,8 +21,8 @@ export function translateDatabaseError(error: unknown): unknown {
   if (sqlState(error) === CANCELLED) {
     return new MusterError(
       'statement_cancelled',
-      'PostgreSQL cancelled a statement, which changed nothing: it took longer than the limit that is set (statement_timeout), or somebody ' +
-        'cancelled it. Try again; if it stays so, lift the limit for the role of Muster (ALTER ROLE … SET statement_timeout = 0)',
+      'PostgreSQL cancelled a statement, which changed nothing: it took longer than the limit that is set (statement_timeout), or was ' +
+        'cancelled. Try again; if it stays so, lift the limit for the role of Muster (ALTER ROLE … SET statement_timeout = 0)',
       { cause: error, details: { sql_state: CANCELLED } },
     );
   }
@@ -118,7 +118,7 @@ const UNAVAILABLE_STATES = new Set([
 /** P1001, P1002, P1008, P1017: not reached, timed out, closed. P2024, P2028: no connection, or no answer, in the given time. */
 const UNAVAILABLE_PRISMA = new Set(['P1001', 'P1002', 'P1008', 'P1017', 'P2024', 'P2028']);
 
-/** The same within a raw query, which is always P2010. */
+/** The adapter's kinds of the same failures: a raw query's own code is always P2010. */
 const UNAVAILABLE_ADAPTER = new Set(['DatabaseNotReachable', 'ConnectionClosed', 'SocketTimeout']);
 
 const UNAVAILABLE_SYSTEM = new Set([

@@ -8,8 +8,8 @@ import { withDatabaseErrors } from './sql-state.js';
 export type Transaction = Prisma.TransactionClient;
 
 /**
- * For work on a whole list or company, however large: a giant of some million records takes minutes, and whoever ends the work half way
- * has to begin it again.
+ * For work on a whole list or company, however large: a giant of some million records takes minutes, and work that is ended half way
+ * has to begin again.
  */
 export const WHOLE_LIST_MS = 3_600_000;
 

@@ -3,7 +3,7 @@ import { to as copyTo } from 'pg-copy-streams';
 import { MusterError } from '../../core/errors.js';
 import { freeBuffers } from '../../core/free-buffers.js';
 
-/** Of each column its bytes as the server sends them: a bytea as it is, an int4 as four bytes; null for NULL. */
+/** The bytes of each column as the server sends them: a bytea as it is, an int4 as four bytes; null for NULL. */
 export type BinaryRow = readonly (Buffer | null)[];
 
 /** "PGCOPY", eleven bytes with what protects it, flags, and the length of an extension of which there is none. */
@@ -13,7 +13,7 @@ const END = -1;
 
 /**
  * The rows of a query without parameters, in the binary format of COPY. The driver's own way is to read every value as text, bytes
- * as hexadecimal digits. Values are views of memory that is given back once the row behind them is asked for. Throws `database_unavailable`
+ * as hexadecimal digits. Values are views of memory that is given back when the next row is asked for. Throws `database_unavailable`
  * when the connection ends before the last row: fewer rows must never look like all of them.
  */
 export async function* binaryRows(pool: Pick<pg.Pool, 'connect'>, query: string): AsyncGenerator<BinaryRow, void, undefined> {
@@ -28,7 +28,7 @@ export async function* binaryRows(pool: Pick<pg.Pool, 'connect'>, query: string)
   }
 }
 
-/** The same on a connection of the caller's, in its transaction. The caller closes the connection unless every row was read. */
+/** Reads such rows on a connection of the caller's, in its transaction. The caller closes the connection unless every row was read. */
 export async function* copiedRows(
   client: Pick<pg.ClientBase, 'query'>,
   query: string,
