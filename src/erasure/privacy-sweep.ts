@@ -13,15 +13,14 @@ interface PrivacyDependencies {
   readonly logger: Logger;
 }
 
-/** How often lists are looked for that stand under other rules: a worker with an older catalogue may have taken them back. */
+/** Lists that follow other rules are searched at this interval: a worker with an older catalogue may have taken them back. */
 const LOOK_MS = 60_000;
-/** A call rewrites lists for so long, but for the one that it is at. */
+/** A call starts no further list after this time. */
 const PIECE_MS = 5_000;
 
 /**
- * Each call rewrites lists whose rules have changed, of whatever company: nobody need be able to walk them. A sweep that is killed anywhere has
- * rewritten a list or not begun with it. A call beside another does nothing: it would find the same list, wait for its lock, and keep a connection
- * from other sweeps for as long.
+ * Each call rewrites lists whose rules have changed, of every company: also of those that cannot be walked. A sweep that is killed has rewritten a list or
+ * not begun with it. A call does nothing while another is under way: it would find the same list, wait for its lock, and hold a connection as long.
  */
 export function privacySweep({ db, catalogue, clock, logger }: PrivacyDependencies): () => Promise<void> {
   const resources = catalogue.endpoints.map(({ resource }) => resource);

@@ -6,13 +6,12 @@ import { runStep } from '../db/connection/step.js';
 import { lockedRun, type RunClaim } from '../db/tables/runs.js';
 import { Prisma } from '../generated/prisma/client.js';
 
-/** Members of the company's record that may hold its name: which one does is not specified. */
+/** Members of the company's record that may hold its name; the service does not specify which. */
 const NAME_MEMBERS = ['name', 'companyName', 'displayName', 'company_name'];
 
 /**
- * Keeps the company's own record, as the text that the service sent, when it differs from what is kept. Does nothing when the claim does not
- * stand any more: a worker that was frozen would put an old answer over its successor's, or bring a removed company back. Throws
- * `malformed_response` for what is no record.
+ * Stores the company's own record, as the text that the service sent, when it differs from the stored one. Does nothing when the claim has ended: a worker
+ * that was frozen would overwrite its successor's record, or bring a removed company back. Throws `malformed_response` for a text that is no record.
  */
 export async function writeCompanyRecord(
   db: Pick<Database, 'steps'>,
@@ -33,7 +32,7 @@ export async function writeCompanyRecord(
 function parseRecord(text: string): Readonly<Record<string, unknown>> {
   const record = parsed(text);
   if (typeof record === 'object' && record !== null && !Array.isArray(record)) return record as Record<string, unknown>;
-  // Not even a parser's message: it would quote the body.
+  // A parser's message would quote the body.
   throw unusable('is not a JSON object', text);
 }
 

@@ -6,14 +6,14 @@ import { closeHolds, findHold, lockOpenHold } from '../db/tables/holds.js';
 import { deleteGoneRows, deleteHeldRows } from './reconcile.js';
 
 /**
- * Deletes what the hold's walk lacked: of cause `grant`, those rows that its grant never received, else the others. Only while that walk is the newest of its
- * list, since a walk begun since, even one that was cancelled half-way, may have seen some of the rows again; and while its grant is the company's, since
+ * Deletes the rows that the hold's walk lacked: of cause `grant`, those that its grant never received, else the others. This is allowed only while that walk is
+ * the newest of its list, since a later walk, even a cancelled one, may have seen some of the rows again; and while its grant is the company's, since
  * another person may see them. Throws hold_not_found, hold_not_open.
  */
 export async function approveHold(db: Database, id: string): Promise<void> {
   const work = async (tx: Transaction) => {
     const { environment, companyId, resource, runId, walkId, cause } = await findHold(tx, id);
-    // The list first, as walks do: the other order could deadlock with a walk that closes this hold.
+    // Locks the list first, as walks do: the other order could deadlock with a walk that closes this hold.
     const [walk] = await tx.$queryRaw<{ pass: number; epoch: bigint; newest: bigint; isOfGrant: boolean }[]>`
       SELECT w.pass, w.epoch, l.epoch AS newest, c.grant_number = COALESCE(w.grant_number, l.grant_number) AS "isOfGrant"
       FROM muster.lists l JOIN muster.walks w ON w.id = ${walkId}::uuid
@@ -41,7 +41,8 @@ export async function approveHold(db: Database, id: string): Promise<void> {
 }
 
 /**
- * Keeps the rows. Of cause `share`, the next verified walk that still lacks them opens a new hold; of cause `grant`, the first one under another grant. Throws hold_not_found, hold_not_open.
+ * Keeps the rows. The next verified walk that still lacks them opens a new hold; for cause `grant`, the first one under another grant does. Throws
+ * hold_not_found, hold_not_open.
  */
 export async function rejectHold(db: Database, id: string): Promise<void> {
   await inTransaction(db, async (tx) => {

@@ -2,9 +2,9 @@ import { bytesOf, type TextSlice } from '../core/text-slice.js';
 import { eachInPortions } from '../core/turns.js';
 
 export interface JoinedTexts {
-  /** The texts in UTF-8, and between them what stood there where they were received. */
+  /** The texts in UTF-8, with the bytes that were between them where they were received. */
   readonly bytes: Buffer;
-  /** Where in it each text begins, its first byte being 1, and its length in bytes. */
+  /** The place of each text's first byte, counted from 1, and its length in bytes. */
   readonly starts: readonly number[];
   readonly lengths: readonly number[];
 }
@@ -12,11 +12,11 @@ export interface JoinedTexts {
 /** Bytes between two texts that are taken along: a comma, and a new line with its indent. */
 const GAP_BYTES = 16;
 
-/** Puts texts into one value, in portions. Those that follow each other where they were received are taken together: a whole page is not copied. */
+/** Joins texts into one value, in portions. Neighbours in what was received are taken together, so that a whole page is not copied. */
 export function* joinTexts(texts: readonly TextSlice[]): Generator<void, JoinedTexts> {
   const parts: TextSlice[] = [];
   const starts: number[] = [];
-  /** Where the last part begins in the value. */
+  /** The place of the last part in the value. */
   let at = 1;
   const add = ({ source, start, end }: TextSlice) => {
     const last = parts.at(-1);

@@ -1,4 +1,4 @@
-/** What the ledger keeps of a page, beside its number: which records it held and, where somebody wants to recognize it again, their texts' hashes. */
+/** The ledger's entry for a page: its records, and the hashes of their texts where the page is to be recognized again. */
 export type LedgerEntry =
   /** The page has other records than any that the ledger knows. */
   | {
@@ -6,25 +6,25 @@ export type LedgerEntry =
       /** Keys of all records in the order received, and the two words of each key's hash. */
       readonly ids: readonly string[];
       readonly keys: Uint32Array;
-      /** Hashes of the records' texts (src/unchanged); absent where nobody wants them. */
+      /** Hashes of the records' texts (src/unchanged); absent where the page is not to be recognized. */
       readonly rowHashes?: Uint32Array | undefined;
     }
-  /** The records are those of an earlier page, in its order; some of their texts are others. */
+  /** The page has the records of an earlier page, in its order; some of their texts differ. */
   | { readonly kind: 'same-keys'; readonly keysId: bigint; readonly rowHashes: Uint32Array }
-  /** The page is an earlier one in every record. */
+  /** The page equals an earlier one in every record. */
   | { readonly kind: 'same'; readonly snapshotId: bigint };
 
-/** The ledger's rows of several pages, column by column, as one statement takes them. Bytes stand together in one value: an array of them would be sent as hexadecimal digits. */
+/** The ledger's rows of several pages, by columns, for one statement. All bytes are in one value: an array of bytes would be sent as hexadecimal digits. */
 export interface LedgerColumns {
-  /** Of pages that are an earlier one in everything, and of those that have its records; null for all others. */
+  /** The snapshot of a page of kind `same`, and the keys of one of kind `same-keys`; null for all others. */
   readonly snapshotIds: readonly (bigint | null)[];
   readonly keysIds: readonly (bigint | null)[];
-  /** Keys of all new pages. A key with which one page ends and the next begins stands there once. */
+  /** Keys of all new pages. A key that ends one page and begins the next appears once. */
   readonly keys: readonly string[];
-  /** Places in `keys` of each page's first and last key, from 1. */
+  /** Places in `keys` of each page's first and last key, counted from 1. */
   readonly firstIds: readonly number[];
   readonly lastIds: readonly number[];
-  /** Hashes of all pages, and where in them each page's own begin, from 1, and how many bytes they take; null for none. */
+  /** Hashes of all pages; the place of each page's own, counted from 1, and their bytes; null for none. */
   readonly hashes: Buffer;
   readonly keysAt: readonly number[];
   readonly keysSizes: readonly (number | null)[];
@@ -32,7 +32,6 @@ export interface LedgerColumns {
   readonly rowsSizes: readonly (number | null)[];
 }
 
-/** The one encoder of what the ledger says of pages. */
 export function ledgerColumns(entries: readonly LedgerEntry[]): LedgerColumns {
   const snapshotIds: (bigint | null)[] = [];
   const keysIds: (bigint | null)[] = [];

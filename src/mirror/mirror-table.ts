@@ -11,12 +11,12 @@ import { Prisma } from '../generated/prisma/client.js';
 
 const RESOURCE = /^[a-z][a-z0-9_]*$/;
 
-/** What the ids of a parent's children begin with: the parent's id, encoded as in a path, so that no two pairs of ids give the same one. */
+/** The beginning of the ids of a parent's children: the parent's id, encoded as in a path, so that no two pairs of ids give the same one. */
 export function childPrefix(parent: string): string {
   return `${encodeURIComponent(parent)}/`;
 }
 
-/** The quoted name of a resource's table. Throws on a name that the catalogue would never have let through. */
+/** The quoted name of a resource's table. Throws on a name that the catalogue refuses. */
 export function mirrorTable(resource: string): string {
   if (!RESOURCE.test(resource)) throw new TypeError(`not the name of a resource: ${JSON.stringify(resource)}`);
   return `mirror."${resource}"`;
@@ -28,9 +28,9 @@ export function tableOf({ resource }: Pick<ListKey, 'resource'>): Prisma.Sql {
 }
 
 /**
- * Makes the table of every resource that has none: those that a catalogue file adds to the built-in ones. All tables
- * have one shape, and room in each page for records that change. Safe side by side: who makes one waits for the lock. Where all tables are
- * there, nothing is asked for but a look, for which a role needs no right to make tables; throws `invalid_configuration` where it needs one and has none.
+ * Makes the table of every resource that has none, which a catalogue file has added. All tables have one shape (mirror-columns.ts), and room in each page
+ * for records that change. Processes may run it at the same time: each waits for the lock. Where no table is missing, the role needs no right to make
+ * one; throws `invalid_configuration` where it needs that right and has not.
  */
 export async function ensureMirrorTables(db: Database, catalogue: Catalogue): Promise<void> {
   const tables = catalogue.endpoints.map(({ resource }) => mirrorTable(resource));
@@ -51,7 +51,7 @@ export async function ensureMirrorTables(db: Database, catalogue: Catalogue): Pr
   }
 }
 
-/** The relations of schema `mirror` that are ours; others may put theirs there. */
+/** The relations of schema `mirror` that are Muster's own. */
 export function mirrorRelations({ endpoints }: Catalogue): string[] {
   return ['companies', 'changes', ...endpoints.map(({ resource }) => resource)];
 }
@@ -63,7 +63,7 @@ export async function isEmptyList(db: Pick<Database, 'steps'>, list: ListKey): P
 }
 
 /**
- * The id of the living record that follows `after` in the order of ids and that the present grant is shown; undefined when none does. Whether a row is held
+ * The id of the next living record after `after` that the present grant is shown; undefined when none follows. Whether a row is held
  * is a value, not EXISTS (docs/internals/planner.md).
  */
 export async function firstVisibleId(

@@ -6,30 +6,30 @@ import { joinTexts } from './joined-texts.js';
 import { ledgerColumns } from './ledger-entry.js';
 import { type PageToWrite, recordsOf } from './page-values.js';
 
-/** A walk that writes, and where it stands once the write has taken effect. */
+/** A walk that writes, and its state after the write. */
 export interface WalkWrite {
   readonly list: ListKey;
   /** The list's epoch under which the walk was opened. */
   readonly epoch: bigint;
   readonly runId: string;
   readonly walkId: string;
-  /** Pages that the walk has committed so far, as the writer knows it: fewer in the database mean that it has lost some. */
+  /** Pages that the walk has committed, as the writer knows: fewer in the database mean that it has lost some. */
   readonly pagesBefore: number;
   readonly pass: number;
-  /** totalRecords, where it is that of the whole walk. */
+  /** totalRecords, where it counts the whole walk. */
   readonly total?: number;
-  /** The record member that is the id, where these pages are the first to show it: from now on it is this one, whatever others records carry. */
+  /** The record member that is the id, where these pages are the first to show it. It stays the id, whichever other members records have. */
   readonly idField?: string | undefined;
-  /** The walk's state, and what the pass has counted by then. */
+  /** The walk's state. */
   readonly checkpoint: object;
   readonly received: number;
   readonly duplicates: number;
 }
 
-/** The column holds no more. Some services say that they do not know their total by the largest number that they have. */
+/** The largest number of the column. Some services send a larger one where they do not know their total. */
 const MOST_RECORDS = 2 ** 31 - 1;
 
-/** The parameters of the statement that writes the pages. In portions: a page has up to 200,000 records. */
+/** The parameters of the statement that writes the pages, made in portions: a page has up to 200,000 records. */
 export function* pageParameters({ list, checkpoint, total, idField, ...write }: WalkWrite, pages: readonly PageToWrite[]) {
   const { records, lookUps } = yield* recordsOf(pages);
   const rejected = pages.flatMap((page) => page.rejected.slice(0, MOST_KEPT).map((record) => ({ page: page.number, ...record })));
@@ -51,7 +51,7 @@ export function* pageParameters({ list, checkpoint, total, idField, ...write }: 
     tokenDigests: pages.map(({ tokenDigest }) => tokenDigest ?? null),
     answers: pages.map(({ answer }) => (answer ? JSON.stringify(answer) : null)),
     ...ledger,
-    // Where every record of the pages is compared, the ledger's keys are the records' ids, and need not be sent twice.
+    // The ledger's keys are the records' ids where every record is compared, and need not be sent twice.
     keys: isSame(ledger.keys, ids) ? null : yield* textArrayInPortions(ledger.keys),
     rejected: pages.reduce((count, page) => count + page.rejected.length, 0),
     rejectedPages: numberArray(rejected.map(({ page }) => page)),

@@ -8,24 +8,24 @@ interface WrittenRecord extends TextSlice {
   readonly position: number;
 }
 
-/** A page as the walk hands it over, and what the ledger says of it. */
+/** A page of a walk, and its entry in the ledger. */
 export interface PageToWrite {
   /** Number of the page within its pass, from 0. */
   readonly number: number;
-  /** Digest of the token that leads on, for lists whose pages name each other. */
+  /** Digest of the token of the next page, for lists whose pages name each other. */
   readonly tokenDigest?: string | undefined;
-  /** Position from which on all of its records are new to the mirror. */
+  /** All records from this position are new to the mirror. */
   readonly newFrom?: number | undefined;
   /** The records to compare: their ids, and their JSON texts as received. */
   readonly records: readonly WrittenRecord[];
   /** The records that cannot be kept, and why. */
   readonly rejected: readonly (TextSlice & { readonly position: number; readonly reason: string })[];
   readonly ledger: LedgerEntry;
-  /** How to ask whether the page is as it was, where the service lets us. */
+  /** How to ask whether the page has changed, where the service allows it. */
   readonly answer?: object | undefined;
 }
 
-/** The records, each id once and with its last text, and how many of them, from the first, may stand in the mirror. In portions. */
+/** The records, each id once and with its last text, and how many of them, from the first, may be in the mirror. Made in portions. */
 export function* recordsOf(
   pages: readonly PageToWrite[],
 ): Generator<void, { readonly records: readonly WrittenRecord[]; readonly lookUps: number }> {

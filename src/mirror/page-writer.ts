@@ -43,7 +43,7 @@ function changedByHand({ resource }: ListKey): Error {
 
 const STATEMENTS = new Map<string, NamedStatement<PageParameter>>();
 
-/** One statement a table, made once: its text is what connections know its plan by. */
+/** One statement a table, made once: connections keep its plan by its text. */
 function pageStatement(table: string): NamedStatement<PageParameter> {
   const statement = STATEMENTS.get(table) ?? named<PageParameter>(pageText(table));
   STATEMENTS.set(table, statement);

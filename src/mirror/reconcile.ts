@@ -12,21 +12,21 @@ import { Prisma } from '../generated/prisma/client.js';
 import { assignments } from './mirror-columns.js';
 import { tableOf } from './mirror-table.js';
 
-/** What became of the rows that a verified walk did not receive. */
+/** The outcome for the rows that a verified walk did not receive. */
 export interface Reconciliation {
   /** Rows marked deleted. */
   readonly deleted: number;
-  /** Rows held back since too many would go at once; 0 = no hold of this cause. */
+  /** Rows that are held since too many would go at once; 0 = no hold of this cause. */
   readonly held: number;
-  /** Whether an earlier walk's hold of this cause was open still: then people know. */
+  /** Whether an earlier walk's hold of this cause was still open, so that people know of it. */
   readonly wasHeld: boolean;
   /** Rows that no verified walk under this grant has received, whether or not a person has decided on them. */
   readonly heldForGrant: number;
-  /** Whether a hold of them was opened, of which nobody knows. */
+  /** Whether a hold of them was opened, which people do not know of yet. */
   readonly opensGrantHold: boolean;
 }
 
-/** Which walk proved the rows gone: its ledger's last pass is the list as it is upstream. */
+/** The walk that proved the rows gone: the last pass in its ledger is the list as the service has it. */
 export interface VerifiedPass {
   readonly list: ListKey;
   readonly runId: string;
@@ -37,9 +37,9 @@ export interface VerifiedPass {
 const SAMPLE = 20;
 
 /**
- * Decides on the rows that the verified pass did not receive. Those that no verified walk under its grant has ever received wait for a person, however many
- * walks follow: in one hold of cause `grant`, which each walk renews. The others are marked deleted, or wait in a hold of cause `share` when too many would go
- * at once. The caller has locked the list.
+ * Decides on the rows that the verified pass did not receive. Rows that no verified walk under its grant has ever received wait for a person, however many
+ * walks follow, in one hold of cause `grant`, which each walk renews. The others are marked deleted, or wait in a hold of cause `share` when too many
+ * would go at once. The caller has locked the list.
  */
 export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: DeleteGuard): Promise<Reconciliation> {
   const { list, runId, walkId } = verified;
@@ -49,7 +49,7 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
   if (grant.isFirst) await insertHeldRows(tx, list, gone);
   if (grant.isFirst || grant.hasHeldRows) await keepHeldRows(tx, list, gone);
   const { heldForGrant, heldSample, ...found } = await countGone(tx, verified);
-  // The count is kept by differences; here it is known.
+  // The count is otherwise kept by differences.
   await setRecords(tx, list, found.living);
   const waiting = { runId, walkId, count: heldForGrant, living: found.living, sample: heldSample };
   const opensGrantHold = await renewGrantHold(tx, list, waiting, grant);
@@ -76,8 +76,8 @@ async function countGone(tx: Transaction, verified: VerifiedPass) {
 }
 
 /**
- * Whether so many deletions need a person. Deleting wrongly is worse than asking once too often. `received`: living rows that were received under the present
- * grant; those that are held for it say nothing of what the service shows.
+ * Whether so many deletions need a person: a wrong deletion is worse than a needless question. `received`: living rows that were received under the present
+ * grant; rows that are held for it tell nothing of the service.
  */
 function mustHold({ count, received }: { count: number; received: number }, guard: DeleteGuard): boolean {
   return count >= guard.rows && (count > guard.share * received || count === received);
@@ -108,7 +108,7 @@ export async function deleteAllRows(tx: Transaction, list: ListKey): Promise<num
   return markDeleted(tx, list, livingRows(list), null);
 }
 
-/** `gone`: a query of the rows' ids. Each piece of them has its own batch of the feed, in the order of ids. */
+/** `gone`: a query of the rows' ids. Each piece of them gets its own batch of the feed, in the order of ids. */
 async function markDeleted(tx: Transaction, list: ListKey, gone: Prisma.Sql, runId: string | null): Promise<number> {
   let deleted = 0;
   for await (const rows of inPieces<{ id: string }>(tx, Prisma.sql`${gone} ORDER BY id`)) {
@@ -129,8 +129,8 @@ async function markDeleted(tx: Transaction, list: ListKey, gone: Prisma.Sql, run
 const livingRows = (list: ListKey) => Prisma.sql`SELECT id FROM ${tableOf(list)} WHERE ${isOf(list)} AND deleted_at IS NULL`;
 
 /**
- * Ids of the living rows that are not in the ledger of the pass. EXCEPT, because whatever the planner expects, it hashes or sorts both sides
- * once; of an anti-join it may make a loop over all pairs.
+ * Ids of the living rows that are not in the ledger of the pass. EXCEPT hashes or sorts both sides once, whatever the planner expects; an anti-join may become
+ * a loop over all pairs.
  */
 const goneRows = (list: ListKey, { walkId, pass }: Pick<VerifiedPass, 'walkId' | 'pass'>) => Prisma.sql`
   (${livingRows(list)} EXCEPT
@@ -138,6 +138,6 @@ const goneRows = (list: ListKey, { walkId, pass }: Pick<VerifiedPass, 'walkId' |
   FROM muster.walk_pages p JOIN muster.page_snapshots s ON s.id = p.snapshot_id JOIN muster.page_keys k ON k.id = s.keys_id
   WHERE p.walk_id = ${walkId}::uuid AND p.pass = ${pass})`;
 
-/** Those of them that a verified walk under its grant has received. */
+/** The rows among them that a verified walk under its grant has received. */
 const receivedRowsThatAreGone = (list: ListKey, walk: Pick<VerifiedPass, 'walkId' | 'pass'>) =>
   Prisma.sql`${goneRows(list, walk)} EXCEPT ${heldRows(list)}`;

@@ -6,15 +6,15 @@ import { mirrorTable } from './mirror-table.js';
 /** A record of a company's list. */
 export type RecordKey = CompanyKey & { readonly resource: string; readonly id: string };
 
-/** Members that together are the name of a person: one of each pair stands for its part. */
+/** Members that together are the name of a person: the first of each row that a record has. */
 const NAME_PARTS = [
   ['firstName', 'givenName', 'first_name'],
   ['lastName', 'familyName', 'surname', 'last_name'],
 ] as const;
 
 /**
- * Members that say what a record is, the most telling one first. A person who decides whether records shall go needs to recognize them, and nothing
- * else of them: no address, no date of birth, no pay.
+ * Members that tell what a record is, the most telling one first. A person who decides on deletions needs to recognize records, and needs nothing else of
+ * them: no address, no date of birth, no pay.
  */
 const TELLING = ['displayName', 'fullName', 'name', 'title', 'fileName', 'description', 'number', 'code', 'type'];
 
@@ -23,7 +23,7 @@ const LOOKED_AT = [...NAME_PARTS.flat(), ...TELLING];
 /** Characters of a member that are shown. */
 const LONGEST = 80;
 
-/** What the living records among these say of themselves, by `labelKey`. Records that tell nothing, or are deleted, are not among them. */
+/** Labels of the living records among these, by `labelKey`. A record without such a member has none. */
 export async function labelRecords(db: Database, records: readonly RecordKey[]): Promise<ReadonlyMap<string, string>> {
   const labels = new Map<string, string>();
   for (const resource of await mirroredAmong(db, [...new Set(records.map((record) => record.resource))])) {
@@ -46,7 +46,7 @@ export async function labelRecords(db: Database, records: readonly RecordKey[]):
   return labels;
 }
 
-/** Those of the lists that have a table: one that left the catalogue may have lost its own. */
+/** The lists that have a table: a list that left the catalogue may have lost its table. */
 async function mirroredAmong(db: Database, resources: readonly string[]): Promise<string[]> {
   if (resources.length === 0) return [];
   const rows = await db.prisma.$queryRaw<{ resource: string }[]>`

@@ -9,9 +9,9 @@ import { dropCheckpoints } from '../db/tables/walks.js';
 import { deleteAllRows } from './reconcile.js';
 
 /**
- * Gives up the ids under which a list's records are kept, after the catalogue has come to name them by another member. Its
- * rows are marked deleted, with their changes, and it is not verified any more; the next walk takes the records in again under their new
- * ids. Returns how many rows went. Whoever walks the list meanwhile is fenced. Throws unknown_resource for a list that was never walked.
+ * Gives up the ids of a list's rows, after the catalogue has named another member as the id. The rows are marked deleted, with their changes, and the list is
+ * not verified any more; the next walk inserts the records under their new ids. Returns how many rows went. A walk that is under way is fenced. Throws
+ * unknown_resource for a list that was never walked.
  */
 export async function rekeyList(db: Database, list: ListKey): Promise<number> {
   const { resource } = list;
@@ -20,7 +20,7 @@ export async function rekeyList(db: Database, list: ListKey): Promise<number> {
       throw new MusterError('unknown_resource', `The ${describeCompany(list)} has no list ${resource} that was ever walked.`);
     }
     await goByIndex(tx);
-    // A walk that was interrupted has received rows that are about to go: it begins anew.
+    // An interrupted walk has received rows that are about to go: it starts again from the beginning.
     await dropCheckpoints(tx, list);
     await closeHolds(tx, list, 'superseded');
     return deleteAllRows(tx, list);

@@ -1,5 +1,5 @@
-// Judges a second reading: it sets the records that it received, the mirror's rows and what the last verified walk received, side by side. It reads
-// the mirror, the ledger and the feed, and writes nothing but its own notes (muster.second_reading_records).
+// A verification read compares the records that it received with the mirror's rows, and with those that the last verified walk received. It reads the
+// mirror, the ledger and the feed, and writes nothing but its own notes (muster.second_reading_records).
 //
 //   received | mirror                   | verdict
 //   ---------+--------------------------+-----------------------------------------------------------------------------------------
@@ -10,8 +10,8 @@
 //   no       | a row the walk received  | it was deleted upstream, or moved past the reader: `since`. `different` by the feed, as above
 //   any      | a row the walk had not   | `extra`; `held` where a hold keeps it, or its grant never received it
 //
-// The age of the mirror is never taken for a fault of it, whenever records change, and even if a worker walks the list at the same time: what the
-// walk received, what it wrote and its proof are read in one snapshot. A row that a later walk, unproved so far, has written is `since`, too.
+// The age of the mirror is never taken for a fault of it, whenever records change, and even while the list is walked: the walk's ledger, its writes and its
+// proof are read in one snapshot. A row that a later walk, unproved so far, has written is `since`, too.
 import type { Database } from '../db/connection/database.js';
 import { runStep } from '../db/connection/step.js';
 import type { ListKey } from '../db/tables/lists.js';
@@ -19,14 +19,14 @@ import { countedReading, noteRecords, type ReadingClaim } from '../db/tables/sec
 import { Prisma } from '../generated/prisma/client.js';
 import { mirrorTable, tableOf } from './mirror-table.js';
 
-/** A record as it was received, and the hash of its text as the ledger keeps it; undefined where it is not known how that is made. */
+/** A record as it was received, and the hash of its text as the ledger keeps it; undefined where the ledger keeps none. */
 export interface RecordToCompare {
   readonly id: string;
   readonly text: string | null;
   readonly rowHash: Buffer | undefined;
 }
 
-/** A page, or a portion of it, and what the reading has received with the whole page. */
+/** A page, or a portion of it, and the counts of the reading with the whole page. */
 export interface PageToCompare {
   readonly pass: number;
   readonly pages: number;
@@ -40,8 +40,8 @@ export interface VerificationReadKey {
 }
 
 /**
- * Notes these records, and of those the text that are not in the mirror as they came; and counts them. Of two with one id the last one counts.
- * Returns false, and has noted nothing, where the run is not ours any more, or the reading was restarted.
+ * Notes these records, with the texts of those that differ from the mirror, and counts them. Of two with one id the last one counts. Returns false, and notes
+ * nothing, where the run is not ours any more, or the reading was restarted.
  */
 export async function compareRecords(
   db: Pick<Database, 'steps'>,
@@ -70,7 +70,7 @@ export async function compareRecords(
 export interface Fault {
   readonly id: string;
   readonly kind: 'missing' | 'extra' | 'different';
-  /** Names of the members that differ, of a row that is there. */
+  /** Names of the members that differ. */
   readonly members?: readonly string[];
 }
 
@@ -78,13 +78,13 @@ export interface Findings {
   readonly missing: number;
   readonly extra: number;
   readonly different: number;
-  /** Records of which service and mirror differ since something changed after the walk: no fault of the mirror. */
+  /** Records that changed after the walk: no fault of the mirror. */
   readonly changedSince: number;
   /** Rows that a hold keeps. */
   readonly held: number;
   /** Records that were received. */
   readonly received: number;
-  /** The proof by which was judged: the start of the last verified walk. Null where there is none, and so no fault either. */
+  /** The proof that was compared with: the start of the last verified walk. Null where there is none, and then no fault either. */
   readonly asOf: Date | null;
   /** At most SAMPLE of each kind. */
   readonly sample: readonly Fault[];
@@ -93,7 +93,7 @@ export interface Findings {
 const SAMPLE = 10;
 const MOST_MEMBERS = 20;
 
-/** Judges what was noted, in one snapshot. `hashBytes`: bytes of a row hash. */
+/** Compares the notes with the mirror, in one snapshot. `hashBytes`: bytes of a row hash. */
 export async function judgeReading(
   db: Pick<Database, 'steps'>,
   { list, walkId }: VerificationReadKey,

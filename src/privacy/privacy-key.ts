@@ -2,18 +2,18 @@ import { hash } from 'node:crypto';
 import type { Secret } from '../core/secret.js';
 import { registerSecret } from '../observability/secret-registry.js';
 
-/** What is hashed for the key's own name: no value of a record reads so. */
+/** The text that is hashed for the key's id. No value of a record equals it. */
 const ID_TEXT = '\0muster privacy key\0';
 
-/** Of SHA-256, in bytes. */
+/** Bytes of SHA-256. */
 const BLOCK = 64;
 const DIGEST = 32;
-/** Values of up to so many bytes are put where the one before stood; few are longer. */
+/** Values of up to so many bytes share one buffer; few are longer. */
 const SHORT = 1_024;
 
-/** MUSTER_PRIVACY_KEY. The key itself leaves this object only as what it has hashed. */
+/** MUSTER_PRIVACY_KEY. Only hashes by it leave this object. */
 export class PrivacyKey {
-  /** What both hashes of HMAC (RFC 2104) begin with, and room for what each goes on with: a short value, and the inner digest. */
+  /** The beginnings of both hashes of HMAC (RFC 2104), with room for their ends: a short value, and the inner digest. */
   readonly #inner: Buffer;
   readonly #outer: Buffer;
   /** Tells this key from others, and nothing of it: 64 bits of a keyed hash. Goes into the catalogue's fingerprint and the database. */
@@ -31,8 +31,7 @@ export class PrivacyKey {
   }
 
   /**
-   * HMAC-SHA-256 in 64 lower-case hex digits; a text is taken as UTF-8. By two hashes: an object of `createHmac` for each value takes twice as
-   * long, and a first mirror with one rule some 5 % longer (bench/notes.md).
+   * HMAC-SHA-256 in 64 lower-case hex digits; a text is taken as UTF-8. It is made of two hashes: `createHmac` takes twice as long (bench/notes.md).
    */
   hash(value: string | Uint8Array): string {
     const message = typeof value === 'string' ? Buffer.from(value) : value;

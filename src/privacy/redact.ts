@@ -5,25 +5,25 @@ import { MAX_DEPTH, NONE, OPEN_BRACE, OPEN_BRACKET, QUOTE, type Span, skipSpace 
 import { withoutMark } from '../pagers/read-page.js';
 import type { Privacy, RuleEdge } from './rules.js';
 
-/** An answer whose records were treated. */
+/** A response whose records were redacted. */
 export interface RedactedResponse {
   readonly bytes: Buffer;
-  /** Where its records stand now, with the members that were asked for; undefined where it is no JSON. */
+  /** The places of its records after redaction, and of the members that were asked for; undefined where it is no JSON. */
   readonly scanned: ScannedText | undefined;
   /** Paths of the rules that found a member in any record. */
   readonly matched: ReadonlySet<string>;
 }
 
 /**
- * Replaces what the rules name in every record of an answer, and leaves every other byte as it was: digits, the order of members, members that
- * stand there twice, white space. `dataPath` leads to the array of records. What is no JSON, and what has none of the members, comes back as
- * it was given. docs/privacy.md says what each rule makes of a value.
+ * Replaces the members that rules name in every record of a response, and leaves every other byte as it was: digits, the order of members, repeated
+ * members, white space. `dataPath` leads to the array of records. A response that is no JSON, or has none of the members, is returned unchanged.
+ * docs/privacy.md says what each rule makes of a value.
  */
 export function* redact(bytes: Buffer, dataPath: readonly string[], privacy: Privacy, fit?: FitMade): Generator<void, Buffer> {
   return (yield* redactResponse(bytes, dataPath, [], privacy, fit)).bytes;
 }
 
-/** The same, which rules found something, and where `members` of the records stand, within which rules may name others. Throws what `fit` throws. */
+/** The same, with the rules that matched, and the places of `members` of the records; rules may name members within these. Throws what `fit` throws. */
 export function* redactResponse(
   bytes: Buffer,
   dataPath: readonly string[],
@@ -31,24 +31,24 @@ export function* redactResponse(
   privacy: Privacy,
   fit?: FitMade,
 ): Generator<void, RedactedResponse> {
-  const treatment = new Redaction(withoutMark(bytes), members, privacy, fit);
-  const scanned = yield* treatment.scan(dataPath);
+  const redaction = new Redaction(withoutMark(bytes), members, privacy, fit);
+  const scanned = yield* redaction.scan(dataPath);
   if (!scanned) return { bytes, scanned, matched: new Set() };
-  return { bytes: (yield* treatment.result()) ?? bytes, scanned, matched: treatment.matched };
+  return { bytes: (yield* redaction.result()) ?? bytes, scanned, matched: redaction.matched };
 }
 
-/** Treats the text of one record. */
+/** Redacts the text of one record. */
 export function redactRecord(text: string, privacy: Privacy): string {
-  const treatment = new Redaction(Buffer.from(text), [], privacy);
-  if (!treatment.readRecord()) throw new TypeError('the text of a record is no JSON');
-  return atOnce(treatment.result())?.toString() ?? text;
+  const redaction = new Redaction(Buffer.from(text), [], privacy);
+  if (!redaction.readRecord()) throw new TypeError('the text of a record is no JSON');
+  return atOnce(redaction.result())?.toString() ?? text;
 }
 
-/** Elements of an array stand at the same place of a path as the array does, at whatever depth: so do the records themselves. */
+/** Paths ignore arrays: the elements of an array have the path of the array, at any depth, and so have the records. */
 class Redaction extends JsonScanner {
   readonly matched = new Set<string>();
   readonly #privacy: Privacy;
-  /** What to take out, in the order of the text, and the ASCII to put there. */
+  /** The places to replace, in the order of the text, and the ASCII that goes there. */
   readonly #starts: number[] = [];
   readonly #ends: number[] = [];
   readonly #replacements: string[] = [];
@@ -65,10 +65,10 @@ class Redaction extends JsonScanner {
     return end !== NONE && skipSpace(this.text, end) === this.text.length;
   }
 
-  /** The text as it is to be, put together in portions; undefined where nothing was found in it. */
+  /** The redacted text, joined in portions; undefined where no rule matched. */
   *result(): Generator<void, Buffer | undefined> {
     if (this.#starts.length === 0) return undefined;
-    // Memory of its own, which can be given back.
+    // A buffer outside of Node's pool, whose memory can be given back.
     const result = Buffer.allocUnsafeSlow(this.text.length + this.growth);
     let from = 0;
     let at = 0;
@@ -87,7 +87,7 @@ class Redaction extends JsonScanner {
     return this.#through(index, depth, this.#privacy.edges, wanted);
   }
 
-  /** A value in which rules lead on. `wanted`: of a record, where its members asked for are noted. */
+  /** Reads a value within which rules may match. `wanted` takes the places of a record's members that were asked for. */
   #through(at: number, depth: number, edges: readonly RuleEdge[], wanted?: (Span | undefined)[]): number {
     switch (this.text[at]!) {
       case OPEN_BRACKET:
@@ -100,9 +100,9 @@ class Redaction extends JsonScanner {
   }
 
   #members(at: number, depth: number, edges: readonly RuleEdge[], wanted?: (Span | undefined)[]): number {
-    /** Behind the last member that stays, or that was taken out behind one that stays. */
+    /** The end of the last member that stays, or that was taken out after one that stays. */
     let before = NONE;
-    /** Behind the last member that was taken out, while none stays: the comma behind it must go, too. */
+    /** The end of the last member that was taken out, while none stays: the comma after it must go, too. */
     let gone = NONE;
     return this.object(at, depth, (keyStart, keyEnd, start) => {
       if (gone !== NONE) this.#replace(gone, keyStart, '');
@@ -121,9 +121,9 @@ class Redaction extends JsonScanner {
         return end;
       }
       const n = wanted ? this.whichKey(keyStart, keyEnd) : NONE;
-      // Before anything within the value changes its length.
+      // Must run before a replacement within the value changes its length.
       const placed = this.placed(start);
-      before = edge ? this.#treated(start, depth, edge) : this.value(start, depth);
+      before = edge ? this.#redacted(start, depth, edge) : this.value(start, depth);
       if (n !== NONE) wanted![n] = { start: placed, end: this.placed(before) };
       return before;
     });
@@ -134,7 +134,7 @@ class Redaction extends JsonScanner {
     return undefined;
   }
 
-  #treated(at: number, depth: number, { kind, next }: RuleEdge): number {
+  #redacted(at: number, depth: number, { kind, next }: RuleEdge): number {
     if (next) return this.#through(at, depth, next);
     return this.#leaves(at, depth, kind === 'hash');
   }
@@ -167,11 +167,11 @@ class Redaction extends JsonScanner {
     }
   }
 
-  /** Of the string read last, from behind its first quote to its last one. */
+  /** The characters of the string that was read last, between its quotes. */
   #characters(start: number, end: number): number {
     if (this.hasEscape) return [...(JSON.parse(this.text.toString('utf8', start - 1, end + 1)) as string)].length;
     let count = 0;
-    // Bytes that begin with the bits 10 carry on a character.
+    // Bytes that begin with the bits 10 continue a character.
     for (let at = start; at < end; at += 1) if ((this.text[at]! & 0xc0) !== 0x80) count += 1;
     return count;
   }
@@ -201,10 +201,10 @@ class Redaction extends JsonScanner {
   }
 }
 
-/** Bytes of heap for a value that is replaced, beside its new text. */
+/** Bytes of heap for a value that is replaced, without its new text. */
 const REPLACED_HEAP = 100;
 const LOOK_EVERY = 256;
-/** A record is treated at once: with more values it would hold everybody else up. */
+/** A record is redacted in one turn: with more values it would delay all other work. */
 const MOST_OF_RECORD = 20_000;
 
 function tooMany(): MusterError {

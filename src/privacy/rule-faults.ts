@@ -1,12 +1,12 @@
-/** What is wrong with a rule, by its path. */
+/** A problem of the rule with this path. */
 export interface RuleFault {
   readonly path: string;
   readonly problem: string;
 }
 
 /**
- * What is wrong with the paths of a catalogue entry's `privacy`, read from the raw input. `ids`: the members that may be the id; `next`: where the entry
- * says that the token of the next page stands.
+ * The problems of the paths of a catalogue entry's `privacy`, read from the raw input. `ids`: the members that may be the id; `next`: the entry's path of
+ * the token of the next page.
  */
 export function faultsOfRules(rules: unknown, ids: readonly string[], next: unknown): RuleFault[] {
   if (typeof rules !== 'object' || rules === null || Array.isArray(rules)) return [];
@@ -25,7 +25,7 @@ function problemOf(
   paths: readonly string[],
 ): string | undefined {
   if (path.split('.').includes('')) return 'must be a dot path: the names of members, with one dot between two';
-  // Objects take it for another thing than a member, here and where rules are kept.
+  // For a JavaScript object this is no ordinary member, neither here nor where rules are kept.
   if (path.split('.').includes('__proto__')) return 'must not hold the name __proto__';
   const id = ids.find((member) => overlaps(path, member));
   if (id !== undefined) return `must not name ${id}: a record is known by its id, which stays as it is`;

@@ -6,7 +6,7 @@ export type RuleKind = (typeof RULE_KINDS)[number];
 /** A catalogue entry's `privacy`: what is done to the member at each dot path. */
 export type PrivacyRules = Readonly<Record<string, RuleKind>>;
 
-/** What a rule, or the beginning of one, says of a member with this name. Either the path ends here, or it leads on into the value. */
+/** A name in the paths of rules. Either a path ends here, or paths continue within the member's value. */
 export type RuleEdge = { readonly name: Buffer } & (
   | { readonly kind: RuleKind; readonly path: string; readonly next?: undefined }
   | { readonly kind?: undefined; readonly next: readonly RuleEdge[] }
@@ -20,7 +20,7 @@ export interface Privacy {
   readonly key: PrivacyKey | undefined;
 }
 
-/** Undefined where there is no rule: then no record is looked at. */
+/** Undefined where there is no rule: then no record is read for them. */
 export function privacyOf(rules: PrivacyRules | undefined, key: PrivacyKey | undefined): Privacy | undefined {
   const entries = Object.entries(rules ?? {});
   if (!rules || entries.length === 0) return undefined;
@@ -31,7 +31,7 @@ export function needsKey(rules: PrivacyRules | undefined): boolean {
   return Object.values(rules ?? {}).includes('hash');
 }
 
-/** What decides on a stored text: the rules, and for hashes which key made them. Undefined where there are no rules. */
+/** What tells one stored text from another: the rules, and the key of hashes. */
 export function identityOf({ rules, key }: Privacy): { readonly rules: PrivacyRules; readonly keyId?: string } {
   return { rules, ...(needsKey(rules) && key && { keyId: key.id }) };
 }
@@ -44,8 +44,8 @@ interface PathLeft {
 }
 
 /**
- * A dot in a path parts two members, or stands in the name of one: `a.b` is the member `b` of `a`, and just as well a member that is
- * called `a.b`. To miss the one that was meant would be worse than to treat both.
+ * A dot in a path may separate two members or be part of a name: `a.b` is the member `b` of `a`, and also a member called `a.b`. Redacting both is better
+ * than missing the one that was meant.
  */
 function edgesOf(paths: readonly PathLeft[]): RuleEdge[] {
   const byName = new Map<string, PathLeft[]>();

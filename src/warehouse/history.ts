@@ -4,13 +4,12 @@ import { mirrorTable } from '../mirror/mirror-table.js';
  * A query of the versions of a resource's records, out of the change feed: `environment, company_id, id, data`, how long each was valid
  * (`_valid_from` up to and without `_valid_to`), `_is_current`, `_op` and `_seq`, the change's number.
  *
- * Changes of a record follow each other by their numbers, which are in the order of the list's commits. Their times are those at which
- * transactions began, and may be out of that order where one of them waited for another: so no version begins before those before it. A deletion is
- * a version of no duration. Conditions on the environment, the company and the id reach the index of batches, since versions are told apart by
- * these.
+ * Changes of a record are ordered by their numbers, which follow the list's commits. Their times are those of the beginnings of transactions, and may be in
+ * another order where a transaction waited: a version never begins before an earlier one. A deletion is a version of no duration. Conditions on the
+ * environment, the company and the id reach the index of batches, since the window is partitioned by these.
  *
- * Where retention has removed the beginning of the feed, a living record without any change that is kept is as the mirror has it, since its own
- * last change. Of a record that has changed since, the versions that went with the feed are missing.
+ * Where retention has removed the beginning of the feed, a living record without a kept change has the mirror's data, valid since its last change. Earlier
+ * versions of other records are missing.
  */
 export function versionsQuery(resource: string): string {
   const table = mirrorTable(resource);
@@ -44,7 +43,7 @@ FROM (
 WHERE seq IS NOT NULL OR n = 1`;
 }
 
-/** The quoted name of a resource's typed view. Throws on a name that the catalogue would never have let through. */
+/** The quoted name of a resource's typed view. Throws on a name that the catalogue refuses. */
 export function typedView(resource: string): string {
   return mirrorTable(resource).replace('mirror.', 'warehouse.');
 }
@@ -59,7 +58,7 @@ export function asOfFunction(resource: string): string {
   return `${typedView(`${resource}_as_of`)}(timestamptz)`;
 }
 
-/** Makes that function: the versions that were valid then, or an error where that is not known any more. */
+/** The text that makes that function. It returns the versions that were valid then, or fails where these are not known any more. */
 export function asOfText(resource: string): string {
   return `
 CREATE OR REPLACE FUNCTION ${asOfFunction(resource)} RETURNS SETOF ${historyView(resource)} LANGUAGE sql STABLE AS $$

@@ -12,14 +12,14 @@ import type { Logger } from '../observability/logger.js';
 import { asOfFunction, asOfText, historyView, typedView, versionsQuery } from './history.js';
 import { keyColumns, restOf } from './view-text.js';
 
-/** Before the columns of keys. */
+/** The columns before those of keys. */
 const LEADING = ['environment', 'company_id', 'id'];
-/** Behind the columns that the view began with. Those that are added later stand behind all of these. */
-const OF_LIVING: Readonly<Record<string, string>> = {
+/** The columns after those that the view began with. Columns that are added later follow all of these. */
+const LIVING_COLUMNS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(SHOWN_COLUMNS.map((name) => [`_${name}`, `t.${name}`])),
   _verified_at: 'l.last_verified_at',
 };
-const OF_VERSIONS: Readonly<Record<string, string>> = {
+const VERSION_COLUMNS: Readonly<Record<string, string>> = {
   _valid_from: 't._valid_from',
   _valid_to: 't._valid_to',
   _is_current: 't._is_current',
@@ -34,7 +34,7 @@ interface RecordView {
   /** Quoted, with its schema. */
   readonly name: string;
   readonly trailing: Readonly<Record<string, string>>;
-  /** What stands behind FROM. `t.data` is the record. */
+  /** The FROM clause. `t.data` is the record. */
   readonly from: string;
 }
 
@@ -44,21 +44,21 @@ function viewsOf(resource: string): readonly RecordView[] {
     LEFT JOIN muster.lists l ON l.environment = t.environment AND l.company_id = t.company_id AND l.resource = ${pg.escapeLiteral(resource)}
     WHERE t.deleted_at IS NULL`;
   return [
-    { resource, name: typedView(resource), trailing: OF_LIVING, from: living },
-    { resource, name: historyView(resource), trailing: OF_VERSIONS, from: `(${versionsQuery(resource)}) t` },
+    { resource, name: typedView(resource), trailing: LIVING_COLUMNS, from: living },
+    { resource, name: historyView(resource), trailing: VERSION_COLUMNS, from: `(${versionsQuery(resource)}) t` },
   ];
 }
 
-/** Of the living, and of the versions. */
-const FIXED_COLUMNS = [OF_LIVING, OF_VERSIONS].map(fixedColumns);
+/** The counts for both views. */
+const FIXED_COLUMNS = [LIVING_COLUMNS, VERSION_COLUMNS].map(fixedColumns);
 
 function fixedColumns(trailing: RecordView['trailing']): number {
   return LEADING.length + Object.keys(trailing).length + 1;
 }
 
 /**
- * Makes the view of every resource that has none. Safe side by side. Where all are there, it is a look, for which a role needs no right to make views; throws
- * `invalid_configuration` where it needs one and has none.
+ * Makes the views of every resource that lacks them. Processes may run it at the same time. Where no view is missing, the role needs no right to make one;
+ * throws `invalid_configuration` where it needs that right and has not.
  */
 export async function ensureTypedViews(db: Database, { endpoints }: Catalogue): Promise<void> {
   const resources = endpoints.map(({ resource }) => resource);
@@ -87,7 +87,7 @@ async function findStaleViews(db: Pick<Database, 'prisma'>): Promise<string[]> {
   return rows.map(({ resource }) => resource);
 }
 
-/** Extends the views that lack a column. What cannot be done now is done by a later sweep, or by whoever may. */
+/** Extends the views that lack a column. A view that cannot be extended now is left to a later sweep, or to a role that may. */
 export async function extendViews(db: Database, logger: Logger): Promise<void> {
   for (const resource of await findStaleViews(db)) {
     try {
@@ -103,15 +103,13 @@ export async function extendViews(db: Database, logger: Logger): Promise<void> {
 }
 
 /**
- * How long a view that somebody reads is waited for. Who wants to read it meanwhile waits as long; whoever writes to the mirror never does. A view
- * that was not had is tried again by the next sweep.
+ * The wait for a view that is being read. New readers of the view wait as long; writers of the mirror never do. The next sweep tries again.
  */
 const LOCK_TIMEOUT = '500ms';
 
 /**
- * Makes both views of a resource as the log has them: what each has stays, in its place and of its type, and what is new stands behind. Only a view that has no column of a
- * key yet, and that no other view rests on, is made anew, so that its first columns stand before those that say when the record was seen. Rights
- * that were granted on it stay.
+ * Gives both views of a resource the columns of the log: existing columns keep their place and type, and new ones follow. Only a view without a column of a
+ * key, and without dependent views, is dropped and made again, so that its first columns come before those of `trailing`. Granted rights stay.
  */
 function replaceViews(db: Pick<Database, 'prisma'>, resource: string): Promise<void> {
   return inTransaction(db, async (tx) => {
@@ -138,7 +136,7 @@ async function columnsOf(tx: Transaction, { name }: RecordView): Promise<string[
   return rows.map(({ column }) => column);
 }
 
-/** Whether nothing rests on the view but its own rule and type, and the function that answers as of an instant, on which nothing rests. */
+/** Whether nothing depends on the view but its own rule and type, and the function of `asOfText`, on which nothing depends. */
 async function isFree(tx: Transaction, { name, resource }: RecordView): Promise<boolean> {
   const [row] = await tx.$queryRaw<{ free: boolean }[]>`
     SELECT NOT EXISTS (SELECT FROM pg_depend d LEFT JOIN pg_rewrite w ON d.classid = 'pg_rewrite'::regclass AND w.oid = d.objid
@@ -158,7 +156,7 @@ async function grantsOn(tx: Transaction, { name }: RecordView): Promise<string[]
   return rows.map(({ text }) => text);
 }
 
-/** `present` are the columns that the view has. */
+/** `present`: the columns that the view has. */
 function viewText({ name: view, trailing, from }: RecordView, rows: readonly ColumnRow[], present: readonly string[]): string {
   const keys = new Map(keyColumns(rows, 't.data').map(({ name, type, expression }) => [name, `(${expression})::${type}`]));
   const fixed = {

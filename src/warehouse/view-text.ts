@@ -10,8 +10,8 @@ export interface ViewColumn {
 }
 
 /**
- * The columns of a resource's keys in the order in which they were added. `data` is how the record, a jsonb, is called. No expression ever fails,
- * whatever the record holds: what does not fit is null. They are plain enough for PostgreSQL to leave out those that a query does not ask for.
+ * The columns of a resource's keys, in the order in which they were added. `data` is the name of the record, a jsonb. No expression fails, whatever the record
+ * holds: a value that does not fit is null. PostgreSQL leaves out the expressions that a query does not ask for.
  */
 export function keyColumns(rows: readonly ColumnRow[], data: string): ViewColumn[] {
   return rows
@@ -29,8 +29,8 @@ export function keyColumns(rows: readonly ColumnRow[], data: string): ViewColumn
 }
 
 /**
- * What of the record stands in none of these columns, as an expression; null where everything does. That is nearly always so, and found out at
- * little cost; only then is the record looked through. A null is not a value that could be missing.
+ * The expression of the members that are in none of these columns; null where there are none. That is nearly always so, and cheap to find out; only
+ * otherwise is the record searched. A null is not a value that could be missing.
  */
 export function restOf(rows: readonly ColumnRow[], data: string): string {
   const { whole, members } = keysHeld(rows);
@@ -45,7 +45,7 @@ export function restOf(rows: readonly ColumnRow[], data: string): string {
   return `CASE WHEN ${[others, ...flattened].join(' AND ')} THEN NULL ELSE ${rest} END`;
 }
 
-/** `whole` are the keys of which every value stands in a column; of `members` each is flattened, and stands in those of the keys inside. */
+/** `whole`: keys whose every value is in a column. `members`: keys whose objects are flattened into the columns of the keys inside. */
 function keysHeld(rows: readonly ColumnRow[]) {
   const members = new Map<string, { own: boolean; keys: string[] }>();
   for (const { path } of rows) {
@@ -68,7 +68,7 @@ function textArray(texts: readonly string[]): string {
   return `ARRAY[${texts.map((text) => pg.escapeLiteral(text)).join(', ')}]::text[]`;
 }
 
-/** Without a column for its misfits, a text shows an object as its text: until the next sweep has made that column, it stands nowhere else. */
+/** A text column shows an object as its text until the next sweep has made the column for mismatches: it would be nowhere else. */
 function valueOf({ path, type, textPosition }: ColumnRow, data: string): string {
   const value = jsonAt(path, data);
   const text = textAt(path, data);
@@ -108,7 +108,7 @@ function mismatchOf({ path, type }: ColumnRow, data: string): string {
   }
 }
 
-// By keys and not by a path, in which 0 would be the first element of an array.
+// Keys and not a path, in which 0 would be the first element of an array.
 function jsonAt(path: readonly string[], data: string): string {
   return path.reduce((value, key) => `(${value} -> ${pg.escapeLiteral(key)}::text)`, data);
 }
@@ -117,7 +117,7 @@ function textAt(path: readonly string[], data: string): string {
   return `(${jsonAt(path.slice(0, -1), data)} ->> ${pg.escapeLiteral(path.at(-1)!)}::text)`;
 }
 
-/** Of nothing but keys: those of arrays are not looked into. */
+/** A path of keys only: it does not search arrays. */
 function jsonPath(path: readonly string[]): string {
   return `${pg.escapeLiteral(`strict $${path.map((key) => `.${JSON.stringify(key)}`).join('')}`)}::jsonpath`;
 }

@@ -1,4 +1,4 @@
-// Pages of the change feed, read from muster.change_batches and muster.changes. It looks and locks nothing.
+// Pages of the change feed, read from muster.change_batches and muster.changes. Nothing is locked.
 import type pg from 'pg';
 import type { Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
@@ -26,7 +26,7 @@ export interface ChangeQuery {
   readonly after: string;
   readonly resource?: string;
   readonly environment?: Environment;
-  /** The id of the feed that `after` is of, where the reader knows it. */
+  /** The id of the feed that gave `after`, where the reader knows it. */
   readonly feed?: string;
   readonly limit: number;
   /** Bytes for which the reader has memory, at least `PAGE_BYTES`; any number unless said. */
@@ -35,11 +35,11 @@ export interface ChangeQuery {
 
 export interface ChangePage {
   readonly rows: readonly ChangeRow[];
-  /** From where to read on: behind all that was looked through, whether it was asked for or not. */
+  /** The last number that was searched, asked for or not: the next page begins after it. */
   readonly nextAfter: string;
   /** The id of the feed. */
   readonly feed: string;
-  /** Whether the search was given up before the page was full: more may follow, even behind an empty page. */
+  /** Whether the search stopped before the page was full: more may follow, even after an empty page. */
   readonly isCutShort: boolean;
 }
 
@@ -54,16 +54,16 @@ export class LargerPage extends Error {
   }
 }
 
-/** Batches that one page looks through for those that are asked for, so that a rare resource does not make it read the whole feed. */
+/** Batches that one page searches, so that a rare resource does not make it read the whole feed. */
 const BATCHES_AT_ONCE = 10_000;
 
-/** Between two snapshots retention could remove what the first has counted, and the page would leave it out without a word. */
+/** Between two snapshots retention could remove changes that the first has counted, and the page would silently leave them out. */
 const BEGIN = `BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL idle_in_transaction_session_timeout = '15s';
   SET LOCAL statement_timeout = '${READ_TIMEOUT}'; SET LOCAL jit = off`;
 
 /**
- * The numbered changes after `after`, in their order. Reads the batches that the page is made of and no others, and of these the changes
- * that are asked for, however long the feed and its batches are. Throws `changes_expired` where changes after `after` are no longer kept,
+ * The numbered changes after `after`, in their order. Reads only the batches of the page, and of these only the changes that are asked for, however
+ * long the feed and its batches are. Throws `changes_expired` where changes after `after` are no longer kept,
  * `feed_restarted` where `after` is a number of another feed, and `LargerPage`.
  */
 export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Promise<ChangePage> {
@@ -74,7 +74,7 @@ export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Pro
     const { feed, newest, oldest, first, last, searched, isCut } = spans[0]!;
     if (BigInt(after) > BigInt(newest) || (query.feed !== undefined && query.feed.toLowerCase() !== feed))
       throw restarted(query, { feed, newest });
-    // Who begins at 0 has missed nothing: the feed begins where it begins.
+    // A reader that begins at 0 has missed nothing.
     if (BigInt(after) > 0n && BigInt(after) + 1n < BigInt(oldest)) throw expired(after, BigInt(oldest));
     const { rows, isFull } =
       first === null ? { rows: [], isFull: false } : await readWhole(client, { ...asked, first, last }, mostBytes);
@@ -83,7 +83,7 @@ export function readChanges(db: Pick<Database, 'pool'>, query: ChangeQuery): Pro
   });
 }
 
-/** The changes of a page, as many as it has bytes for: what they take is counted first, record by record, and only these are sent. */
+/** The changes of a page, as many as it has bytes for: their bytes are counted first, record by record, and only these are sent. */
 async function readWhole(client: pg.ClientBase, asked: Readonly<Record<Asked | Ends, unknown>>, mostBytes: number) {
   const { rows: sizes } = await client.query<{ until: string | null; bytes: number; isCut: boolean }>(sizeOfChanges(asked));
   const { until, bytes, isCut } = sizes[0]!;
@@ -97,7 +97,7 @@ function expired(after: string, oldest: bigint): MusterError {
   const goOn = String(oldest - 1n);
   return new MusterError(
     'changes_expired',
-    `The changes from ${BigInt(after) + 1n} to ${goOn} are no longer kept (CHANGE_RETENTION_DAYS). Read the mirror's tables anew, then go on ` +
+    `The changes from ${BigInt(after) + 1n} to ${goOn} are no longer kept (CHANGE_RETENTION_DAYS). Read the mirror's tables again, then go on ` +
       `with after=${goOn}.`,
     { details: { go_on_after: Number(goOn) } },
   );
@@ -110,7 +110,7 @@ function restarted({ after, feed: asked }: ChangeQuery, { feed, newest }: Pick<B
       : `The feed is not ${asked}`;
   return new MusterError(
     'feed_restarted',
-    `${why}: these are of another database, such as it was before an older backup was restored. Read the mirror's tables anew, then go on with ` +
+    `${why}: these are of another database, such as the one before an older backup was restored. Read the mirror's tables again, then go on with ` +
       `after=${newest} and feed=${feed}.`,
     { details: { feed, go_on_after: Number(newest) } },
   );
@@ -125,7 +125,7 @@ interface BatchSpan {
   readonly oldest: string;
   readonly first: string | null;
   readonly last: string | null;
-  /** The last number that was looked at, where the page is not full: the last of all, unless the search was cut. */
+  /** The last number that was searched, where the page is not full: the last of all, unless the search stopped early. */
   readonly searched: string;
   readonly isCut: boolean;
 }
@@ -138,8 +138,8 @@ const IS_ASKED_FOR =
   '(:resource::text IS NULL OR resource = :resource::text) AND (:environment::text IS NULL OR environment = :environment::text)';
 
 /**
- * Begins with the batch that holds `after`. Without a filter, each number is a change of the page, and one page reaches no further than its
- * numbers do, but to the next batch at least: retention of an earlier version has left gaps.
+ * Begins with the batch that holds `after`. Without a filter a page reaches no further than `limit` numbers, but to the next batch at least: retention of
+ * an earlier version has left gaps.
  */
 const batchesOfPage = named<Asked | 'most'>(`
   WITH kept AS (
@@ -164,7 +164,7 @@ const batchesOfPage = named<Asked | 'most'>(`
 const DATA = `(CASE WHEN c.length IS NULL THEN c.data
   ELSE convert_from(substr(b.texts, c.start - b.texts_from + 1, c.length), 'UTF8')::jsonb END)::text`;
 
-/** Reads no more of a batch than the page takes, since a deletion of many rows is one batch. */
+/** Reads no more of a batch than the page takes: a deletion of many rows is one batch. */
 const FROM_BATCHES = `
   FROM muster.change_batches b
   CROSS JOIN LATERAL (SELECT LEAST(GREATEST(0, :after::bigint + 1 - b.first_seq), b.size)::int AS skipped) s

@@ -77,7 +77,7 @@ export async function removeRejectedRecords(tx: Transaction, of: CompanyKey | Li
   }
 }
 
-/** All that walks of the list have rejected. The caller has locked the list. */
+/** The rejected records of all walks of the list. The caller has locked the list. */
 export function findRejected(tx: Transaction, list: ListKey): Promise<Pick<RejectedRecord, 'id' | 'text'>[]> {
   const { environment, companyId, resource } = list;
   return tx.rejectedRecord.findMany({ where: { walk: { environment, companyId, resource } }, select: { id: true, text: true } });
