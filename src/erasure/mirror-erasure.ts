@@ -38,9 +38,8 @@ function deleteRows(tx: Transaction, { list, ids, prefix }: RecordErasure) {
 }
 
 /**
- * Takes everything that was received for a company out of schema mirror: the rows of every table that keeps rows by company,
- * whichever resources the catalogue has or had, and the data of its changes. Consumers learn of it by a `delete` without data
- * for every row that was living. The caller holds the company's connection and lists, so that no walk writes beside it.
+ * Takes a company out of schema mirror: the rows of every table with companies, whichever resources the catalogue has or had, and the data of its changes.
+ * Readers of the feed learn of each living row by a `delete` without data. The caller has locked the connection and the lists, so that no walk writes.
  */
 export async function eraseCompany(tx: Transaction, company: CompanyKey): Promise<void> {
   const tables = await tx.$queryRaw<{ resource: string; quoted: string; isList: boolean }[]>`

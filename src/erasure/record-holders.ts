@@ -10,7 +10,7 @@ export interface RecordsToErase {
   readonly ids: readonly string[];
   /** Members by which rejected records are recognized. Absent: all that the list has rejected goes, since nothing says whose it is. */
   readonly members?: readonly string[];
-  /** What the ids of further records begin with; it ends with a slash. */
+  /** The beginning of the ids of further records, which ends with a slash. */
   readonly prefix?: string;
   /** The parent of these records, which checkpoints of the list and paths in its errors may name. */
   readonly parent?: string;

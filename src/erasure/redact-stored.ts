@@ -6,7 +6,7 @@ import { dropCheckpoints } from '../db/tables/walks.js';
 import { identityOf, type Privacy, privacyOf } from '../privacy/rules.js';
 import { HOLDERS } from './holders.js';
 
-/** What is to be stored of the rules of a catalogue entry. */
+/** The rules of a catalogue entry as they are stored. */
 export function storedRules(privacy: Privacy | undefined): StoredRules {
   return privacy ? identityOf(privacy) : null;
 }

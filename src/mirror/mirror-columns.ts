@@ -1,4 +1,4 @@
-/** What sets a column: a row is inserted, its data is written again by a page (it may come back), it is marked deleted, its stored data is redacted. */
+/** Causes that set a column: a page inserts the row, a page rewrites it (it may come back), it is marked deleted, its stored data is redacted. */
 type Cause = 'insert' | 'rewrite' | 'delete' | 'redact';
 
 interface MirrorColumn extends Readonly<Partial<Record<Cause, string>>> {

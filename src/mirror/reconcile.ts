@@ -83,12 +83,12 @@ function mustHold({ count, received }: { count: number; received: number }, guar
   return count >= guard.rows && (count > guard.share * received || count === received);
 }
 
-/** Marks deleted what the verified pass lacks and its grant once received, with its change feed rows. The caller has locked the list. */
+/** Marks the rows deleted that the verified pass lacks and its grant once received, and appends them to the feed. The caller has locked the list. */
 export function deleteGoneRows(tx: Transaction, verified: VerifiedPass): Promise<number> {
   return deleteCounted(tx, verified, receivedRowsThatAreGone(verified.list, verified));
 }
 
-/** Marks deleted what is held for the grant and the verified pass lacks, as deleteGoneRows does. */
+/** Marks the rows deleted that are held for the grant and that the verified pass lacks, as deleteGoneRows does. */
 export async function deleteHeldRows(tx: Transaction, verified: VerifiedPass): Promise<number> {
   const { list } = verified;
   const deleted = await deleteCounted(tx, verified, Prisma.sql`${goneRows(list, verified)} INTERSECT ${heldRows(list)}`);

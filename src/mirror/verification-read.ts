@@ -5,8 +5,8 @@
 //   ---------+--------------------------+-----------------------------------------------------------------------------------------
 //   yes      | the same                 | none
 //   yes      | no row                   | `missing` if the last verified walk received the record; else it is new: `since`
-//   yes      | another text             | `different` if the walk received this very text, or if the feed wrote another one than stands
-//            |                          | here; else the record was changed upstream since: `since`
+//   yes      | another text             | `different` if the walk received this very text, or if the feed wrote another one than the
+//            |                          | mirror has; else the record was changed upstream since: `since`
 //   no       | a row the walk received  | it was deleted upstream, or moved past the reader: `since`. `different` by the feed, as above
 //   any      | a row the walk had not   | `extra`; `held` where a hold keeps it, or its grant never received it
 //

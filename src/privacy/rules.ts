@@ -31,7 +31,7 @@ export function needsKey(rules: PrivacyRules | undefined): boolean {
   return Object.values(rules ?? {}).includes('hash');
 }
 
-/** What tells one stored text from another: the rules, and the key of hashes. */
+/** The rules, and the key of hashes: stored texts that differ in these follow different rules. */
 export function identityOf({ rules, key }: Privacy): { readonly rules: PrivacyRules; readonly keyId?: string } {
   return { rules, ...(needsKey(rules) && key && { keyId: key.id }) };
 }

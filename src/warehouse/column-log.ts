@@ -18,7 +18,7 @@ export class ColumnLog {
   readonly #rows: Map<string, KeyRow>;
   readonly #changed = new Set<string>();
   readonly #added: string[] = [];
-  readonly #misfitting: string[] = [];
+  readonly #mismatching: string[] = [];
   /** Counts made by this instance, by key. */
   readonly #found = new Map<string, Set<Kind>>();
   /** Names of the columns, and the position of the last one. */
@@ -70,12 +70,12 @@ export class ColumnLog {
     for (const [key, row] of this.#rows) if (!isColumn(row)) this.#nameIfKnown(key, row, known);
     for (const [key, row] of this.#rows) {
       if (!isColumn(row)) continue;
-      const misfits = mismatchesOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
-      const wantsText = misfits > 0 && row.textPosition === null;
+      const mismatches = mismatchesOf(row.type, row.kinds).reduce((sum, kind) => sum + (row.kinds[kind] ?? 0), 0);
+      const wantsText = mismatches > 0 && row.textPosition === null;
       // A new column has its type mismatches from the start: nothing about it has changed.
-      if (wantsText && !this.#added.includes(row.name)) this.#misfitting.push(row.name);
-      if (misfits === row.misfits && !wantsText) continue;
-      this.#put(key, { ...row, misfits, ...(wantsText && { textPosition: (this.#lastPosition += 1) }) });
+      if (wantsText && !this.#added.includes(row.name)) this.#mismatching.push(row.name);
+      if (mismatches === row.misfits && !wantsText) continue;
+      this.#put(key, { ...row, misfits: mismatches, ...(wantsText && { textPosition: (this.#lastPosition += 1) }) });
     }
   }
 
@@ -91,8 +91,8 @@ export class ColumnLog {
   }
 
   /** Names of existing columns with their first value of another type. */
-  get misfitting(): readonly string[] {
-    return this.#misfitting;
+  get mismatching(): readonly string[] {
+    return this.#mismatching;
   }
 
   /** The position of the newest column. */
@@ -106,7 +106,7 @@ export class ColumnLog {
   }
 
   /** Counts of values of another type that deserve an issue: a day or moment that means "forever" does not. */
-  get misfits(): TypeMismatches[] {
+  get mismatches(): TypeMismatches[] {
     return [...this.#found].flatMap(([key, found]) => {
       const row = this.#rows.get(key)!;
       const kinds = isColumn(row)

@@ -30,8 +30,8 @@ export async function rebuildLog(db: Database, resource: string): Promise<void> 
         await log.writeKeys(tx, columns.changed);
         if (columns.hasLeftOut) await log.recordKeysLeftOut(tx, { resource });
         await log.forgetTypeMismatches(tx, { resource });
-        const { misfits } = columns;
-        if (misfits.length > 0) await tx.$executeRaw`WITH ${record} ${log.recordTypeMismatches(misfits)}`;
+        const { mismatches } = columns;
+        if (mismatches.length > 0) await tx.$executeRaw`WITH ${record} ${log.recordTypeMismatches(mismatches)}`;
       }
       await log.recordRebuilt(tx, { resource });
     },

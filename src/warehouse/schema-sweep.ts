@@ -50,8 +50,8 @@ export function learnPiece(db: Database): Promise<boolean> {
       if (due.length > 0) await learn(tx, [], due);
       return false;
     }
-    const misfits = await learn(tx, await log.countMembers(tx, span), due);
-    if (misfits.length > 0) await log.recordTypeMismatchesOf(tx, span, misfits);
+    const mismatches = await learn(tx, await log.countMembers(tx, span), due);
+    if (mismatches.length > 0) await log.recordTypeMismatchesOf(tx, span, mismatches);
     await log.moveSchemaCursor(tx, { seq: span.through });
     return true;
   });
@@ -71,7 +71,7 @@ async function learn(
     fresh.map((resource) => ({ resource, firstRunId: sightings.find((seen) => seen.resource === resource)?.runId ?? null })),
   );
   const settled = await log.settledSince(tx, resources);
-  const misfits: log.TypeMismatches[] = [];
+  const mismatches: log.TypeMismatches[] = [];
   for (const resource of resources) {
     const columns = new ColumnLog(
       resource,
@@ -82,7 +82,7 @@ async function learn(
     columns.decide(due.filter((key) => key.resource === resource));
     await log.writeKeys(tx, columns.changed);
     if (columns.hasLeftOut) await log.recordKeysLeftOut(tx, { resource });
-    misfits.push(...columns.misfits);
+    mismatches.push(...columns.mismatches);
     const since = settled.get(resource);
     const added = columns.added.filter(({ firstSeenAt }) => since && firstSeenAt > since);
     await recordSchemaChange(tx, {
@@ -90,8 +90,8 @@ async function learn(
       resource,
       position: columns.lastPosition,
       added: added.length,
-      misfitting: columns.misfitting.length,
+      misfitting: columns.mismatching.length,
     });
   }
-  return misfits;
+  return mismatches;
 }

@@ -23,8 +23,8 @@ export function appendToFeed(
 }
 
 /**
- * Changes that share a batch where it keeps them as the text that was received. A reader of one of them reads what says where the others stand, and
- * each batch is a row of its own.
+ * Changes that share a batch where it keeps them as the text that was received. A reader of one of them reads the places of all of
+ * them, and each batch costs a row.
  */
 const BATCH = 250;
 

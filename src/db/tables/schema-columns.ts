@@ -161,11 +161,11 @@ export interface TypeMismatches {
 }
 
 /** Records the lists with such values in `record` (resource, environment, company_id, data); a removed company has none. */
-export function recordTypeMismatches(misfits: readonly TypeMismatches[]): Prisma.Sql {
+export function recordTypeMismatches(mismatches: readonly TypeMismatches[]): Prisma.Sql {
   return Prisma.sql`
     INSERT INTO muster.schema_misfits (environment, company_id, resource)
     SELECT DISTINCT r.environment, r.company_id, r.resource
-    FROM jsonb_to_recordset(${JSON.stringify(misfits)}::jsonb) AS m(resource text, path jsonb, kinds jsonb)
+    FROM jsonb_to_recordset(${JSON.stringify(mismatches)}::jsonb) AS m(resource text, path jsonb, kinds jsonb)
     JOIN record r ON r.resource = m.resource
     JOIN muster.connections c ON c.environment = r.environment AND c.company_id = r.company_id
     WHERE m.kinds ? muster.kind_of(CASE jsonb_array_length(m.path) WHEN 1 THEN r.data -> (m.path ->> 0)
@@ -174,8 +174,12 @@ export function recordTypeMismatches(misfits: readonly TypeMismatches[]): Prisma
     ON CONFLICT (environment, company_id, resource) DO UPDATE SET last_seen_at = now()`;
 }
 
-export async function recordTypeMismatchesOf(tx: Transaction, span: FeedSpan, misfits: readonly TypeMismatches[]): Promise<void> {
-  await tx.$executeRaw`WITH ${recordsOf(span)} ${recordTypeMismatches(misfits)}`;
+export async function recordTypeMismatchesOf(
+  tx: Transaction,
+  span: FeedSpan,
+  mismatches: readonly TypeMismatches[],
+): Promise<void> {
+  await tx.$executeRaw`WITH ${recordsOf(span)} ${recordTypeMismatches(mismatches)}`;
 }
 
 /** Every key of these resources, keys with a column first, by position. */
