@@ -45,7 +45,7 @@ interface Row {
  * `mark_key_unreadable`.
  */
 export async function forgetRecord(tx: Transaction, deps: ForgetDependencies, { list, id }: RecordToForget): Promise<number> {
-  const taken = await takeSuppressedList(tx, deps, list);
+  const taken = await takeList(tx, deps, list);
   const { endpoint, suppressions, idMember } = taken;
   // Before the first walk of a list it is not known which member the id is.
   const given = new Map((idMember === undefined ? endpoint.id : [idMember]).map((member) => [member, id]));
@@ -62,7 +62,7 @@ export async function forgetRecord(tx: Transaction, deps: ForgetDependencies, { 
 
 /** Removes the suppressions of a record, so that the next walk writes it again. Returns whether it had any. Throws as `forgetRecord` does. */
 export async function unsuppress(tx: Transaction, deps: ForgetDependencies, { list, id }: RecordToForget): Promise<boolean> {
-  const { suppressions, members } = await takeSuppressedList(tx, deps, list);
+  const { suppressions, members } = await takeList(tx, deps, list);
   // The caller has one id, whichever member the person is suppressed by.
   const persons = new Set(members.flatMap((member) => suppressions.personOf(new Map([[member, id]]), undefined) ?? []));
   await deleteSuppressions(tx, list, [...persons]);
@@ -75,7 +75,7 @@ export async function unsuppress(tx: Transaction, deps: ForgetDependencies, { li
 
 /** Erases again the suppressed records that the mirror of a list still holds. Returns how many rows went. Throws as `forgetRecord` does. */
 export async function forgetAgain(tx: Transaction, deps: ForgetDependencies, list: ListKey): Promise<number> {
-  const taken = await takeSuppressedList(tx, deps, list);
+  const taken = await takeList(tx, deps, list);
   const found = new Map<string, string[]>();
   for (let after: string | undefined = ''; after !== undefined; ) {
     const rows: readonly Row[] = await readRows(tx, taken, { after });
@@ -102,11 +102,7 @@ interface TakenList {
 }
 
 /** Locks the company and fences the list and its child lists. */
-async function takeSuppressedList(
-  tx: Transaction,
-  { catalogue, ...deps }: ForgetDependencies,
-  list: ListKey,
-): Promise<TakenList> {
+async function takeList(tx: Transaction, { catalogue, ...deps }: ForgetDependencies, list: ListKey): Promise<TakenList> {
   const { resource } = list;
   const endpoint = catalogue.get(resource);
   if (!endpoint) {

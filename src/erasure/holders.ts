@@ -26,29 +26,21 @@ export interface Retention {
   readonly auditDays: number;
 }
 
-/** Tables that may hold data of a record or of a company, and how it leaves them. An absent member: the tables hold nothing of that kind. */
+/** Tables that may hold data of a record or of a company, and how it leaves them. An absent member: there is no such data. */
 interface Holder {
   /** Tables of schema muster; `mirror` is all of schema mirror. */
   readonly tables: readonly string[];
   /** Takes records out of a list. The caller has locked the list. */
   readonly byRecord?: (tx: Transaction, erasure: RecordErasure) => Promise<unknown>;
-  /**
-   * Makes what is stored of a list follow privacy rules that are new, or removes it. The caller has locked the list and dropped its checkpoints. Returns how many rows of
-   * the mirror it changed.
-   */
+  /** Redacts a list by new rules, or removes what cannot be redacted. The caller has locked the list. Returns how many rows of the mirror it changed. */
   readonly byRules?: (tx: Transaction, list: ListKey, added: Privacy) => Promise<number | void>;
-  /** Takes a company out, or a reason why its data stays or goes otherwise. */
+  /** Takes a company out; or the reason why its data stays, or goes otherwise. */
   readonly byCompany: ((tx: Transaction, company: CompanyKey) => Promise<unknown>) | string;
-  /** Removes what is old, at most `limit` rows. Returns how many. */
-  readonly byAge?: {
-    readonly limit: number;
-    readonly remove: (db: Database, retention: Retention, limit: number) => Promise<number>;
-  };
+  /** Removes old rows, at most `limit` of them, and returns how many. */
+  readonly byAge?: (db: Database, retention: Retention, limit: number) => Promise<number>;
+  /** The limit of one transaction, where a row takes many others along. */
+  readonly rowsAtOnce?: number;
 }
-
-/** Rows that one transaction removes, so that none is long and no other process waits for it. A run takes its walks and their pages along. */
-const RUNS_AT_ONCE = 100;
-const ROWS_AT_ONCE = 1_000;
 
 /** A list may reject the same records every night: only those of the newest walk are shown. */
 const REJECTED_DAYS = 14;
@@ -56,11 +48,6 @@ const REJECTED_DAYS = 14;
 const ERASURE_NOTICE_DAYS = 30;
 /** An expired link is remembered, so that its page can say so. */
 const CONNECT_LINK_DAYS = 90;
-
-const rows = (remove: (db: Database, retention: Retention, limit: number) => Promise<number>) => ({
-  limit: ROWS_AT_ONCE,
-  remove,
-});
 
 /**
  * Every holder, in the order in which each of the four goes through them. It is the lock order of every writer: the connection is locked before; the
@@ -73,27 +60,28 @@ export const HOLDERS: readonly Holder[] = [
   {
     tables: ['connect_links', 'authorization_flows'],
     byCompany: (tx, company) => tx.connectLink.deleteMany({ where: company }),
-    byAge: rows((db, _, limit) => removeOldConnectLinks(db, { days: CONNECT_LINK_DAYS, limit })),
+    byAge: (db, _, limit) => removeOldConnectLinks(db, { days: CONNECT_LINK_DAYS, limit }),
   },
   { tables: ['lists'], byCompany: (tx, company) => tx.list.deleteMany({ where: company }) },
   {
     tables: ['runs'],
     byCompany: cancelRunsOf,
-    byAge: { limit: RUNS_AT_ONCE, remove: (db, { runDays }, limit) => removeOldRuns(db, { days: runDays, limit }) },
+    byAge: (db, { runDays }, limit) => removeOldRuns(db, { days: runDays, limit }),
+    rowsAtOnce: 100,
   },
   {
     tables: ['mirror', 'change_batches', 'changes', 'farewells'],
     byRecord: eraseRows,
     byRules: redactRows,
     byCompany: eraseCompany,
-    byAge: rows((db, _, limit) => deleteExpiredErasureNotices(db, { days: ERASURE_NOTICE_DAYS, limit })),
+    byAge: (db, _, limit) => deleteExpiredErasureNotices(db, { days: ERASURE_NOTICE_DAYS, limit }),
   },
   {
     tables: ['rejected_records'],
     byRecord: eraseRejected,
     byRules: removeRejectedRecords,
     byCompany: removeRejectedRecords,
-    byAge: rows((db, { runDays }, limit) => removeOldRejectedRecords(db, { days: Math.min(REJECTED_DAYS, runDays), limit })),
+    byAge: (db, { runDays }, limit) => removeOldRejectedRecords(db, { days: Math.min(REJECTED_DAYS, runDays), limit }),
   },
   {
     tables: ['walk_pages', 'page_snapshots', 'page_keys'],
@@ -115,7 +103,7 @@ export const HOLDERS: readonly Holder[] = [
     tables: ['holds'],
     byRecord: (tx, { list, placeholders }) => eraseFromSamples(tx, list, [...placeholders.keys()]),
     byCompany: (tx, company) => tx.hold.deleteMany({ where: company }),
-    byAge: rows((db, _, limit) => removeOldHolds(db, { limit })),
+    byAge: (db, _, limit) => removeOldHolds(db, { limit }),
   },
   {
     tables: ['held_rows'],
@@ -125,22 +113,22 @@ export const HOLDERS: readonly Holder[] = [
   {
     tables: ['barriers'],
     byCompany: (tx, company) => tx.barrier.deleteMany({ where: company }),
-    byAge: rows((db, { runDays }, limit) => removeOldBarriers(db, { days: runDays, limit, which: 'repeated' })),
+    byAge: (db, { runDays }, limit) => removeOldBarriers(db, { days: runDays, limit, which: 'repeated' }),
   },
   {
     tables: ['certificates'],
     byCompany: removeUnsigned,
-    byAge: rows((db, { auditDays }, limit) => removeOldCertificates(db, { days: auditDays, limit })),
+    byAge: (db, { auditDays }, limit) => removeOldCertificates(db, { days: auditDays, limit }),
   },
   {
     tables: ['issues'],
     byCompany: 'A sample of companies is found again by the next look for issues.',
-    byAge: rows((db, { runDays }, limit) => removeOldIssues(db, { days: runDays, limit })),
+    byAge: (db, { runDays }, limit) => removeOldIssues(db, { days: runDays, limit }),
   },
   {
     tables: ['audit'],
     byCompany: 'It tells that the company was removed, and by whom.',
-    byAge: rows((db, { auditDays }, limit) => removeOldAuditEntries(db, { days: auditDays, limit })),
+    byAge: (db, { auditDays }, limit) => removeOldAuditEntries(db, { days: auditDays, limit }),
   },
   { tables: ['notifications'], byCompany: 'Events are history. Their delivery removes them by age.' },
   { tables: ['marks'], byCompany: 'A forgotten person stays forgotten when the company comes back.' },

@@ -52,28 +52,22 @@ export async function eraseCompany(tx: Transaction, company: CompanyKey): Promis
   await purgeChanges(tx, company);
   for (const { resource, quoted, isList } of tables) {
     const table = Prisma.raw(`mirror.${quoted}`);
-    if (isList) await eraseList(tx, { company, resource, table });
+    if (isList) await eraseList(tx, { ...company, resource }, table);
     else await tx.$executeRaw`DELETE FROM ${table} WHERE ${isOf(company)}`;
   }
 }
 
-interface MirroredList {
-  readonly company: CompanyKey;
-  readonly resource: string;
-  readonly table: Prisma.Sql;
-}
-
 /** Each piece of the rows goes together with its own batch of the feed. */
-async function eraseList(tx: Transaction, { company, resource, table }: MirroredList): Promise<void> {
-  const query = Prisma.sql`SELECT id FROM ${table} WHERE ${isOf(company)} ORDER BY id`;
+async function eraseList(tx: Transaction, list: ListKey, table: Prisma.Sql): Promise<void> {
+  const query = Prisma.sql`SELECT id FROM ${table} WHERE ${isOf(list)} ORDER BY id`;
   for await (const rows of inPieces<{ id: string }>(tx, query)) {
     const ids = textArray(rows.map(({ id }) => id));
     await tx.$executeRaw`
       WITH gone AS (
-        DELETE FROM ${table} WHERE ${isOf(company)} AND id = ANY(${ids}::text[]) RETURNING id, deleted_at IS NULL AS is_living
+        DELETE FROM ${table} WHERE ${isOf(list)} AND id = ANY(${ids}::text[]) RETURNING id, deleted_at IS NULL AS is_living
       ), changed AS (
         SELECT id, NULL::jsonb AS data FROM gone WHERE is_living
-      ), ${appendToFeed({ ...company, resource }, { op: 'delete' })}
+      ), ${appendToFeed(list, { op: 'delete' })}
       SELECT`;
   }
 }

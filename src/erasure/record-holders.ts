@@ -42,15 +42,9 @@ export async function eraseRejected(tx: Transaction, erasure: RecordErasure): Pr
       !values || [...values.values()].some((value) => ids.some((each) => each === value || each.endsWith(`/${value}`)));
     return isErased ? [{ id, key: rejectedKey(source) }] : [];
   });
-  await deleteRejected(
-    tx,
-    erased.map(({ id }) => id),
-  );
-  if (members)
-    addPlaceholders(
-      erasure,
-      erased.map(({ key }) => key),
-    );
+  await deleteRejected(tx, erased);
+  const keys = erased.map(({ key }) => key);
+  if (members) addPlaceholders(erasure, keys);
 }
 
 /** Replaces the records' keys in the ledger. */

@@ -71,10 +71,7 @@ export async function removeRejectedRecords(tx: Transaction, of: CompanyKey | Li
   const walks = 'resource' in of ? isOfList(of) : isOf(of);
   const query = Prisma.sql`
     SELECT id FROM muster.rejected_records WHERE walk_id IN (SELECT w.id FROM muster.walks w WHERE ${walks})`;
-  for await (const rows of inPieces<{ id: bigint }>(tx, query)) {
-    const ids = rows.map(({ id }) => id);
-    await deleteRejected(tx, ids);
-  }
+  for await (const rows of inPieces<{ id: bigint }>(tx, query)) await deleteRejected(tx, rows);
 }
 
 /** The rejected records of all walks of the list. The caller has locked the list. */
@@ -83,8 +80,8 @@ export function findRejected(tx: Transaction, list: ListKey): Promise<Pick<Rejec
   return tx.rejectedRecord.findMany({ where: { walk: { environment, companyId, resource } }, select: { id: true, text: true } });
 }
 
-export async function deleteRejected(tx: Transaction, ids: readonly bigint[]): Promise<void> {
-  await tx.$executeRaw`DELETE FROM muster.rejected_records WHERE id = ANY(${ids}::bigint[])`;
+export async function deleteRejected(tx: Transaction, rows: readonly Pick<RejectedRecord, 'id'>[]): Promise<void> {
+  await tx.$executeRaw`DELETE FROM muster.rejected_records WHERE id = ANY(${rows.map(({ id }) => id)}::bigint[])`;
 }
 
 /**
