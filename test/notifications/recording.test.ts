@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { ErrorCode } from '../../src/core/errors.js';
 import { Secret } from '../../src/core/secret.js';
@@ -7,25 +7,14 @@ import { inTransaction } from '../../src/db/connection/transaction.js';
 import { claimRun, postponeRun } from '../../src/db/tables/runs.js';
 import { finishRun } from '../../src/runs/run-executor.js';
 import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom, onboarded } from '../oauth/fixture.js';
-import { TokenServer } from '../oauth/token-server.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
+import { oauthSuite } from '../oauth/suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 let room: OauthRoom;
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
 beforeEach(async () => {
-  server.misdeeds.length = 0;
   await database.db.pool.query('TRUNCATE muster.notifications, muster.connections, muster.runs CASCADE');
   room = oauthRoom(database.db, server);
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 /** What was recorded of the company, in order. */

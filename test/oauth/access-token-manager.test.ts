@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { openDatabase } from '../../src/db/connection/database.js';
 import { findToken } from '../../src/db/tables/tokens.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
 import {
   alter,
@@ -17,25 +16,14 @@ import {
   storedRefreshToken,
   TESTER,
 } from './fixture.js';
+import { oauthSuite } from './suite.js';
 import { TokenServer } from './token-server.js';
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 let room: OauthRoom;
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
-beforeEach(async () => {
-  server.misdeeds.length = 0;
-  server.received.length = 0;
-  await database.db.pool.query('DELETE FROM muster.connections');
+beforeEach(() => {
   room = oauthRoom(database.db, server);
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 const status = async (company: CompanyKey) => {

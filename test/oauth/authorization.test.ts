@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { Clock } from '../../src/core/clock.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
@@ -8,13 +8,11 @@ import type { Authorization, AuthorizationFailure } from '../../src/oauth/author
 import { Keyring } from '../../src/oauth/cipher.js';
 import type { ConnectLinks } from '../../src/oauth/connect-links.js';
 import { registerSecret } from '../../src/observability/secret-registry.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import {
   alter,
   authorizationFlow,
   EXPIRED,
   newCompany,
-  type OauthRoom,
   oauthRoom,
   onboarded,
   startedFlow,
@@ -22,14 +20,14 @@ import {
   storedRefreshToken,
   TESTER,
 } from './fixture.js';
-import { type Misdeed, TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
+import type { Misdeed } from './token-server.js';
 
 const DAY = 24 * 3_600_000;
 const key = (id: string) => ({ id, key: new Secret(Buffer.alloc(32, id).toString('base64')) });
 
-let database: TestDatabase;
-let server: TokenServer;
-let room: OauthRoom;
+const { database, server } = await oauthSuite();
+const room = oauthRoom(database.db, server);
 let passed = 0;
 const clock: Clock = { ...systemClock, now: () => Date.now() + passed };
 
@@ -40,20 +38,9 @@ function flow(...keys: string[]) {
 let links: ConnectLinks;
 let authorization: Authorization;
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-  room = oauthRoom(database.db, server);
-});
 beforeEach(() => {
   passed = 0;
-  server.misdeeds.length = 0;
-  server.received.length = 0;
   ({ links, authorization } = flow('k1'));
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 const tokenOf = (url: string) => url.slice(url.lastIndexOf('/') + 1);

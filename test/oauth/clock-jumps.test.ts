@@ -1,27 +1,14 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { openDatabase } from '../../src/db/connection/database.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, EXPIRED, type OauthRoom, oauthRoom, onboarded, patient } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 let room: OauthRoom;
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
-beforeEach(async () => {
-  server.misdeeds.length = 0;
-  server.received.length = 0;
-  await database.db.pool.query('DELETE FROM muster.connections');
+beforeEach(() => {
   room = oauthRoom(database.db, server);
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 /** The database's clock jumps: every time that was written is so much further in the past. */

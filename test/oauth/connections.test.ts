@@ -1,25 +1,13 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { openDatabase } from '../../src/db/connection/database.js';
 import { rotateKeys } from '../../src/oauth/key-rotation.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
-import { newCompany, type OauthRoom, oauthRoom, onboarded, TESTER } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { newCompany, oauthRoom, onboarded, TESTER } from './fixture.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
-let room: OauthRoom;
-
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-  room = oauthRoom(database.db, server);
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
-});
+const { database, server } = await oauthSuite();
+const room = oauthRoom(database.db, server);
 
 test('pause and resume, twice each, and a company that is not there', async () => {
   const { company } = await onboarded(room, server);

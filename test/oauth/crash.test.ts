@@ -1,23 +1,12 @@
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { Database } from '../../src/db/connection/database.js';
 import { findToken } from '../../src/db/tables/tokens.js';
 import { RefreshAttempt } from '../../src/oauth/refresh-attempt.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, EXPIRED, oauthRoom, onboarded } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
-
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
-});
+const { database, server } = await oauthSuite();
 
 class Crash extends TypeError {}
 

@@ -1,38 +1,26 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { type GrantedToken, tokensOfGrant } from '../../src/http/token-source.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { rotateKeys } from '../../src/oauth/key-rotation.js';
 import { restoreTokens } from '../../src/oauth/restored-tokens.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, DUE, newCompany, type OauthRoom, oauthRoom, storedRefreshToken, trustTokens } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { alter, DUE, newCompany, oauthRoom, storedRefreshToken, trustTokens } from './fixture.js';
+import { oauthSuite } from './suite.js';
 
 const key = (id: string) => ({ id, key: new Secret(randomBytes(32).toString('base64')) });
 const [OLD, NEW] = [key('old'), key('new')];
 const ANNA = { sub: 'anna', scope: 'read write', roles: ['admin', 'hr'] };
 
-let database: TestDatabase;
-let server: TokenServer;
-let room: OauthRoom;
+const { database, server } = await oauthSuite();
+const room = oauthRoom(database.db, server, undefined, new Keyring([OLD]));
 let company: CompanyKey;
 let serial = 0;
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-  room = oauthRoom(database.db, server, undefined, new Keyring([OLD]));
-});
 beforeEach(async () => {
-  server.misdeeds.length = 0;
   company = newCompany();
   await trustTokens(database.db);
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 /** An access token with these claims, which differs from every other one. */

@@ -1,17 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
 import { openDatabase } from '../../src/db/connection/database.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { rotateKeys, warnOfMissingKeys } from '../../src/oauth/key-rotation.js';
 import { createLogger } from '../../src/observability/logger.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { oauthRoom, onboarded, storePair } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 
 const key = (id: string) => ({ id, key: new Secret(randomBytes(32).toString('base64')) });
 const [old, fresh] = [key('old'), key('new-1')];
@@ -19,17 +17,8 @@ const oldKeys = new Keyring([old]);
 const bothKeys = new Keyring([fresh, old]);
 const newKeys = new Keyring([fresh]);
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
 beforeEach(async () => {
-  await database.db.pool.query('DELETE FROM muster.connections');
   await database.db.pool.query('DELETE FROM muster.quarantined_tokens');
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 /** A process with these keys; `companies` are onboarded by it. */

@@ -1,25 +1,15 @@
 import { randomBytes } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import { Secret } from '../../src/core/secret.js';
 import { Cipher, Keyring } from '../../src/oauth/cipher.js';
 import { rotateKeys } from '../../src/oauth/key-rotation.js';
 import { requireKnownKeys } from '../../src/oauth/known-keys.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { oauthRoom, onboarded } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
+const { database, server } = await oauthSuite();
 beforeEach(() => database.db.pool.query('TRUNCATE muster.connections, muster.encryption_keys CASCADE'));
-afterAll(async () => {
-  await server.stop();
-  await database.close();
-});
 
 const key = (id: string) => ({ id, key: new Secret(randomBytes(32).toString('base64')) });
 const ringOf = (...keys: ReturnType<typeof key>[]) => new Keyring(keys);

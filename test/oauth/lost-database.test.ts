@@ -1,8 +1,7 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
 import {
   alter,
@@ -15,33 +14,24 @@ import {
   stateOf,
   storedRefreshToken,
 } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
 // The service has rotated the refresh token, and the database takes nothing: the new one exists nowhere else, and must not be lost.
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 let room: OauthRoom;
 let flow: ReturnType<typeof authorizationFlow>;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
   await database.db.pool.query(`
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE EXCEPTION 'refused by the test'; END $$`);
 });
 beforeEach(() => {
-  server.misdeeds.length = 0;
-  server.received.length = 0;
   // A process of its own: what another test's one keeps in memory is not in this one's.
   room = oauthRoom(database.db, server);
   flow = authorizationFlow(room, systemClock);
 });
 afterEach(mend);
-afterAll(async () => {
-  await server.stop();
-  await database.close();
-});
 
 /** From now on PostgreSQL refuses each new refresh token in these tables. */
 async function refuse(...tables: ('tokens' | 'quarantined_tokens')[]): Promise<void> {

@@ -1,31 +1,20 @@
 import fc from 'fast-check';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { findToken } from '../../src/db/tables/tokens.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { UnsavedTokenPairs } from '../../src/oauth/unsaved-token-pairs.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, authorizeElsewhere, newCompany, type OauthRoom, oauthRoom, storedRefreshToken, trustTokens } from './fixture.js';
 import { readStates } from './states-document.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
 /** Random sequences; the seed is fixed, so that a failure comes again, unless a campaign names one. */
 const SEQUENCES = Number(process.env.CAMPAIGN_ROUNDS ?? 30);
 const SEED = Number(process.env.FIRST_SEED ?? 20_261_120);
 
-let database: TestDatabase;
-let server: TokenServer;
-
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
-});
+const { database, server } = await oauthSuite();
 
 const NEXT = new Map(readStates().transitions.map(({ from, event, to }) => [`${from} ${event}`, to]));
 const DAY = 86_400;

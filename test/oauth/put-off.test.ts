@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
@@ -7,31 +7,19 @@ import { inTransaction } from '../../src/db/connection/transaction.js';
 import { hastenRefreshes } from '../../src/db/tables/put-off-tokens.js';
 import { AccessTokenManager } from '../../src/oauth/access-token-manager.js';
 import { Runs } from '../../src/runs/runs.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, DUE, EXPIRED, type OauthRoom, oauthRoom, onboarded, storedRefreshToken, trustTokens } from './fixture.js';
-import { type Misdeed, TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
+import type { Misdeed } from './token-server.js';
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 let room: OauthRoom;
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
 beforeEach(async () => {
-  server.misdeeds.length = 0;
-  server.received.length = 0;
-  await database.db.pool.query('DELETE FROM muster.connections');
   await trustTokens(database.db);
   const plain = oauthRoom(database.db, server);
   // No attempt is made sooner than planned.
   const deps = { ...plain.deps, random: () => 1 };
   room = { ...plain, deps, manager: new AccessTokenManager(deps) };
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 const reason = async (company: CompanyKey) => (await room.connections.find(company))?.reauthorizationReason;

@@ -1,31 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { beginTrial, closeBreakers } from '../../src/db/tables/refresh-breakers.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, authorizeElsewhere, EXPIRED, type OauthRoom, oauthRoom, onboarded, trustTokens } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 let room: OauthRoom;
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
 beforeEach(async () => {
-  server.received.length = 0;
   server.most = 0;
-  server.misdeeds.length = 0;
   room = oauthRoom(database.db, server);
-  await query('DELETE FROM muster.connections');
   await query(`UPDATE muster.refresh_breakers SET is_trusted = FALSE, server_started_at = NULL, watched_since = now(), refused_at = '{}', opened_at = NULL,
     grants = 0, grants_needed = 1, next_trial_at = NULL, trial_company_id = NULL, trial_epoch = NULL, trial_until = NULL`);
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 const query = (text: string) => database.db.pool.query(text);

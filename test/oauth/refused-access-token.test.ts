@@ -6,37 +6,28 @@ import type { CompanyKey } from '../../src/core/company.js';
 import { ApiClient } from '../../src/http/api-client.js';
 import { HttpClient } from '../../src/http/http-client.js';
 import { fakeService, type Received } from '../http/fake-service.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, authorizeElsewhere, type OauthRoom, oauthRoom, onboarded } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 let room: OauthRoom;
 let service: Awaited<ReturnType<typeof fakeService>>;
 /** The status of each request to the API. */
 let statusOf: (request: Received & { readonly token: string; readonly isRecord: boolean }) => number;
 
 beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
   service = await fakeService((request, response: ServerResponse) => {
     const token = request.headers.authorization!.replace('Bearer ', '');
     const isRecord = /^\/api\/companies\/[^/]+$/.test(request.url);
     response.writeHead(statusOf({ ...request, token, isRecord }), { 'content-type': 'application/json' }).end('{}');
   });
 });
-beforeEach(async () => {
-  server.misdeeds.length = 0;
-  server.received.length = 0;
+beforeEach(() => {
   service.received.length = 0;
-  await database.db.pool.query('DELETE FROM muster.connections');
   room = oauthRoom(database.db, server);
 });
 afterAll(async () => {
   await service.close();
-  await server.stop();
-  await database.close();
 });
 
 /** Reads a list of the company. `sleep` is what a wait for another attempt comes to. */

@@ -1,42 +1,15 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
-import {
-  alter,
-  authorizationFlow,
-  EXPIRED,
-  newCompany,
-  type OauthRoom,
-  oauthRoom,
-  onboarded,
-  stateOf,
-  TESTER,
-} from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { alter, authorizationFlow, EXPIRED, newCompany, oauthRoom, onboarded, stateOf, TESTER } from './fixture.js';
+import { oauthSuite } from './suite.js';
 
 // A company is removed while the authorization server takes its time: what it answers then must not stand anywhere.
 
-let database: TestDatabase;
-let server: TokenServer;
-let room: OauthRoom;
-let flow: ReturnType<typeof authorizationFlow>;
-
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-  room = oauthRoom(database.db, server);
-  flow = authorizationFlow(room, systemClock);
-});
-beforeEach(() => {
-  server.misdeeds.length = 0;
-  server.received.length = 0;
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
-});
+const { database, server } = await oauthSuite();
+const room = oauthRoom(database.db, server);
+const flow = authorizationFlow(room, systemClock);
 
 const remove = (company: CompanyKey) => room.connections.remove(company, TESTER);
 /** The service has granted, and its answer is on its way, when the company is removed. */

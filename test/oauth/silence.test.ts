@@ -1,28 +1,16 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
+import { beforeEach, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
 import type { Secret } from '../../src/core/secret.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { waitFor } from '../support/wait-for.js';
 import { alter, DUE, EXPIRED, type OauthRoom, oauthRoom, onboarded } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 let room: OauthRoom;
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
-beforeEach(async () => {
-  server.misdeeds.length = 0;
-  await database.db.pool.query('DELETE FROM muster.connections');
+beforeEach(() => {
   room = oauthRoom(database.db, server);
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 const reason = async (company: CompanyKey) => (await room.connections.find(company))?.reauthorizationReason;

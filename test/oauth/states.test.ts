@@ -1,5 +1,5 @@
 import { pino } from 'pino';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { loadCatalogue } from '../../src/catalogue/load-catalogue.js';
 import { systemClock } from '../../src/core/clock.js';
 import type { CompanyKey } from '../../src/core/company.js';
@@ -7,24 +7,12 @@ import { Secret } from '../../src/core/secret.js';
 import { inTransaction } from '../../src/db/connection/transaction.js';
 import { nightlySyncs } from '../../src/runs/nightly-syncs.js';
 import { Runs } from '../../src/runs/runs.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
-import { alter, DUE, EXPIRED, newCompany, type OauthRoom, oauthRoom, TESTER } from './fixture.js';
+import { alter, DUE, EXPIRED, newCompany, oauthRoom, TESTER } from './fixture.js';
 import { readStates } from './states-document.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
-let room: OauthRoom;
-
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-  room = oauthRoom(database.db, server);
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
-});
+const { database, server } = await oauthSuite();
+const room = oauthRoom(database.db, server);
 
 const EVENTS: Record<string, (company: CompanyKey) => Promise<unknown>> = {
   onboarded: (company) => room.onboarding.onboard({ ...company, refreshToken: new Secret(server.issue(company.companyId)) }),

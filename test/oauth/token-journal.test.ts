@@ -13,7 +13,7 @@ import {
 import { link, open, rename } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { pino } from 'pino';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { beforeEach, describe, expect, test } from 'vitest';
 import type { CompanyKey } from '../../src/core/company.js';
 import { Secret } from '../../src/core/secret.js';
 import { databaseTime } from '../../src/db/tables/audit.js';
@@ -24,29 +24,18 @@ import { Onboarding } from '../../src/oauth/onboarding.js';
 import { restoreTokens } from '../../src/oauth/restored-tokens.js';
 import { readJournal, readJournalFile, TokenJournal } from '../../src/oauth/token-journal.js';
 import { Vault } from '../../src/oauth/vault.js';
-import { type TestDatabase, testDatabase } from '../support/database.js';
 import { alter, authorizeElsewhere, EXPIRED, newCompany, oauthRoom, storedRefreshToken, TESTER } from './fixture.js';
-import { TokenServer } from './token-server.js';
+import { oauthSuite } from './suite.js';
 
-let database: TestDatabase;
-let server: TokenServer;
+const { database, server } = await oauthSuite();
 let folder: string;
 let path: string;
 const logger = pino({ enabled: false });
 
-beforeAll(async () => {
-  database = await testDatabase();
-  server = await TokenServer.start();
-});
-beforeEach(async () => {
+beforeEach(() => {
   folder = mkdtempSync(`${tmpdir()}/muster-journal-`);
   path = `${folder}/tokens.journal`;
-  await database.db.pool.query('DELETE FROM muster.connections');
   return () => rmSync(folder, { recursive: true });
-});
-afterAll(async () => {
-  await server.stop();
-  await database.close();
 });
 
 /** A process that writes the journal. */
