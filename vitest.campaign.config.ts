@@ -1,7 +1,10 @@
 import { defineConfig } from 'vitest/config';
+import { longestFirst } from './test/support/longest-first.js';
 
 /** These measure shares or times, or go by the clock of a provider, so they have the machine to themselves: they run one at a time, after all others. */
 const MEASURING = ['flood', 'request-budget', 'short-tokens'].map((name) => `test/campaign/${name}.test.ts`);
+
+const LONGEST = ['restores', 'walk-kill', 'greedy-answers', 'grant-kill', 'restarts', 'chaos', 'privacy'];
 
 /**
  * Campaigns: many randomized rounds, kill -9 and clock jumps. Their counts come from the environment, see each file. The
@@ -12,7 +15,8 @@ export default defineConfig({
     env: { SIMULATION_SEEDS: process.env['SIMULATION_SEEDS'] ?? '500', BUDGET_SEEDS: process.env['BUDGET_SEEDS'] ?? '100' },
     globalSetup: 'test/support/global-setup.ts', // once for both projects
     pool: 'forks',
-    maxWorkers: 4, // they wait for sweeps and deaths more than they compute
+    maxWorkers: 5, // they wait for sweeps and deaths more than they compute
+    sequence: { sequencer: longestFirst(...LONGEST.map((name) => `campaign/${name}`)) },
     testTimeout: 3_600_000,
     hookTimeout: 600_000,
     projects: [

@@ -1,4 +1,5 @@
 import { defineConfig, type TestProjectConfiguration } from 'vitest/config';
+import { longestFirst } from './test/support/longest-first.js';
 
 /**
  * Everything but deployments, foreign parts and campaigns, which have configurations and scripts of their own (CONTRIBUTING.md): what a newcomer waits for.
@@ -64,7 +65,8 @@ export default defineConfig({
   test: {
     globalSetup: 'test/support/global-setup.ts', // once for all projects
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 4, // many wait for sweeps, limits and processes more than they compute
+    sequence: { sequencer: longestFirst('jobs/jobs', 'jobs/queue-guard', 'walks/lessons', 'walks/spellings') },
     testTimeout: 600_000, // against a hang; how fast something is, no test says
     hookTimeout: 600_000,
     restoreMocks: true,

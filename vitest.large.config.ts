@@ -6,7 +6,7 @@ export default defineConfig({
     include: ['test/large/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 3, // one waits for most of its time
     testTimeout: 900_000,
     hookTimeout: 900_000,
   },

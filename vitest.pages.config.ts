@@ -1,4 +1,5 @@
 import { defineConfig } from 'vitest/config';
+import { longestFirst } from './test/support/longest-first.js';
 
 /** All that takes a browser, which is a real one, over a real service, database and queue: what a person does from end to end. */
 export default defineConfig({
@@ -7,7 +8,8 @@ export default defineConfig({
     include: [process.env.SCREENSHOTS ? 'test/pages/screenshots.ts' : 'test/pages/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
-    maxWorkers: 2,
+    maxWorkers: 3, // a person waits more than a browser computes
+    sequence: { sequencer: longestFirst('pages/tour', 'pages/accessibility') },
     testTimeout: 600_000,
     hookTimeout: 600_000,
   },

@@ -1,4 +1,7 @@
 import { defineConfig } from 'vitest/config';
+import { longestFirst } from './test/support/longest-first.js';
+
+const LONGEST = ['silence', 'night-export', 'odd-token-answers', 'start-stop', 'failing-webhook', 'readme'];
 
 /**
  * Muster as it is deployed: api, workers and `up` as processes that are killed, stopped, starved and started again, the README's commands among them. A start
@@ -9,7 +12,8 @@ export default defineConfig({
     include: ['test/process/**/*.test.ts'],
     globalSetup: 'test/support/global-setup.ts',
     pool: 'forks',
-    maxWorkers: 4, // they wait for sweeps and deaths more than they compute
+    maxWorkers: 6, // they wait for sweeps and deaths more than they compute
+    sequence: { sequencer: longestFirst(...LONGEST.map((name) => `process/${name}`)) },
     testTimeout: 600_000, // against a hang; how fast something is, no test says
     hookTimeout: 600_000,
     restoreMocks: true,

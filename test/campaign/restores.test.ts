@@ -18,6 +18,8 @@ const SEED = Number(process.env.FIRST_SEED ?? 1);
 const ROTATIONS = Number(process.env.RESTORE_ROTATIONS ?? 200);
 /** How long a copy runs beside its original. */
 const COPY_SECONDS = Number(process.env.RESTORE_COPY_SECONDS ?? 300);
+/** For how long nothing may be lost after that. */
+const SETTLE_MS = 1_000 * Number(process.env.RESTORE_SETTLE_SECONDS ?? 20);
 const seeds = Array.from({ length: DRAWS }, (_, n) => SEED + n);
 
 let backups: BackupServer;
@@ -70,7 +72,7 @@ describe.each(seeds)('seed %i', (seed) => {
     await backups.restoreInPlace(installation.databaseUrl, file(installation));
     if (isStopped) await installation.start();
     await installation.issue('tokens_held');
-    await sleep(20_000);
+    await sleep(SETTLE_MS);
     expect(await installation.lost()).toBeLessThanOrEqual(3);
     expect(installation.reused).toBeLessThanOrEqual(3);
   });
@@ -87,14 +89,14 @@ describe.each(seeds)('seed %i', (seed) => {
       await backups.restore(installation.databaseUrl, file(installation));
       await installation.start();
       await installation.issue('database_copied');
-      await sleep(10_000);
+      await sleep(SETTLE_MS);
       expect(await installation.lost()).toBe(0);
       expect(deployment.sandbox.requests.all().length).toBe(asked);
       if (journal) await installation.command('restore-tokens', deployment.env['TOKEN_JOURNAL']!);
       await installation.command('adopt');
       if (journal) await installation.syncAll();
       else await installation.issue('tokens_held');
-      await sleep(10_000);
+      await sleep(SETTLE_MS);
       expect(await installation.lost()).toBeLessThanOrEqual(journal ? 0 : 3);
       expect(installation.reused).toBeLessThanOrEqual(journal ? 0 : 3);
     },
