@@ -4,7 +4,6 @@ import type { HoldModel } from '../../src/api/runs/holds.js';
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
 import { authorizeByLink, CALLBACK, PUBLIC_URL } from '../support/consent.js';
-import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 
 // At each step of a walk another person authorizes, who is shown fewer records, and the worker dies or lives on: not one row may be deleted without a person.
@@ -31,7 +30,6 @@ interface Step {
 }
 
 let deployment: Deployment;
-let api: TestProcess;
 
 const trap = (trigger: string): Omit<Step, 'name'> => ({
   arm: async (client) => {
@@ -117,7 +115,7 @@ beforeAll(async () => {
   });
   await deployment.database.db.pool.query(`
     CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(${TRAP}); RETURN NEW; END $$`);
-  api = await deployment.startApi();
+  await deployment.startApi();
   const worker = await deployment.startWorker();
   for (const { companyId } of deployment.sandbox.companies) await deployment.onboard(companyId);
   for (const { companyId } of deployment.sandbox.companies) await deployment.runEnd(companyId);
@@ -125,11 +123,7 @@ beforeAll(async () => {
   await worker.exit;
 }, 600_000);
 
-afterAll(async () => {
-  api.kill('SIGTERM');
-  await api.exit;
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 describe.each(cases.map((each, n) => ({ ...each, n })))('another person authorizes $name, and the worker $worker', (each) => {
   test('no row is deleted without a person', async () => {

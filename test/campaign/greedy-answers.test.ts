@@ -94,8 +94,6 @@ beforeAll(async () => {
   for (const [n, [, body]] of ANSWERS.entries()) bodies.set(greedy(n), gzipSync(body()));
 });
 afterAll(async () => {
-  for (const running of [api, worker]) running.kill('SIGTERM');
-  await Promise.all([api.exit, worker.exit]);
   await deployment.close();
   await new Promise((resolve) => service.close(resolve));
 });

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Deployment } from '../process/deployment.js';
-import type { TestProcess } from '../support/process.js';
 import { shareOf } from './share.js';
 
 // The provider's tokens live for 5 seconds, on its own clock. So a machine that stands still for seconds sees one refused.
@@ -16,7 +15,6 @@ const CATALOGUE = {
 const DURATION_MS = shareOf(600_000);
 
 let deployment: Deployment;
-let processes: TestProcess[];
 
 beforeAll(async () => {
   const companies = [
@@ -28,13 +26,9 @@ beforeAll(async () => {
     catalogue: CATALOGUE,
     sandbox: { accessTokenSeconds: LIFE_SECONDS, latencyMs: 20, companies },
   });
-  processes = await Promise.all([deployment.startApi(), deployment.startWorker(), deployment.startWorker()]);
+  await Promise.all([deployment.startApi(), deployment.startWorker(), deployment.startWorker()]);
 });
-afterAll(async () => {
-  for (const one of processes) one.kill('SIGTERM');
-  await Promise.all(processes.map((one) => one.exit));
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 test('constant syncing: no 401, no token sent twice, every run succeeds', async () => {
   const { sandbox } = deployment;

@@ -26,8 +26,6 @@ async function deploy(sandbox: object, workers: number): Promise<void> {
 }
 
 async function tearDown(): Promise<void> {
-  for (const one of processes) one.kill('SIGTERM');
-  await Promise.all(processes.map((one) => one.exit));
   await deployment.close();
 }
 

@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import type { RunModel } from '../../src/api/runs/run-model.js';
 import { Deployment } from '../process/deployment.js';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
-import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 
 /** Kills at each step; `CAMPAIGN_KILLS=20 npm run test:campaign -- walk-kill` for a real campaign. */
@@ -35,7 +34,6 @@ interface Step {
 }
 
 let deployment: Deployment;
-let api: TestProcess;
 
 async function reachPage(runs: readonly RunModel[], pages: number): Promise<void> {
   for (const { id } of runs) await waitFor(async () => (await runOf(id)).walks[0]!.pages >= pages, { intervalMs: 5 });
@@ -128,7 +126,7 @@ beforeAll(async () => {
   deployment = await Deployment.open({ catalogue: CATALOGUE, sandbox: { companies, latencyMs: 10 } });
   await deployment.database.db.pool.query(`
     CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_advisory_xact_lock(${TRAP}); RETURN NEW; END $$`);
-  api = await deployment.startApi();
+  await deployment.startApi();
   const worker = await deployment.startWorker();
   for (const { companyId } of companies.map((_, n) => deployment.sandbox.companies[n]!)) await deployment.onboard(companyId);
   for (const { companyId } of deployment.sandbox.companies) {
@@ -141,11 +139,7 @@ beforeAll(async () => {
   await worker.exit;
 }, 600_000);
 
-afterAll(async () => {
-  api.kill('SIGTERM');
-  await api.exit;
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 /** The same to every company: some change, some leave, some join. */
 function disturb(companyId: string, { leavers }: Step): void {

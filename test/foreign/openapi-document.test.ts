@@ -5,7 +5,6 @@ import { createConfig, lint } from '@redocly/openapi-core';
 import openapiTS, { astToString } from 'openapi-typescript';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Deployment } from '../process/deployment.js';
-import type { TestProcess } from '../support/process.js';
 
 // What programs of others make of the document of the admin API: a linter, and a generator of clients whose work drives Muster.
 
@@ -21,22 +20,17 @@ interface Client {
 const MADE = here('node_modules/.muster-client');
 
 let deployment: Deployment;
-let processes: TestProcess[];
 let document: object;
 
 beforeAll(async () => {
   deployment = await Deployment.open();
-  processes = await Promise.all([deployment.startApi(), deployment.startWorker()]);
+  await Promise.all([deployment.startApi(), deployment.startWorker()]);
   document = (await (await deployment.fetch('/api/openapi.json')).json()) as object;
   rmSync(MADE, { recursive: true, force: true });
   mkdirSync(MADE);
   writeFileSync(`${MADE}/openapi.json`, JSON.stringify(document));
 });
-afterAll(async () => {
-  for (const running of processes) running.kill('SIGTERM');
-  await Promise.all(processes.map(({ exit }) => exit));
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 test('Redocly has nothing to say about it', async () => {
   const config = await createConfig({ extends: ['recommended-strict'] });

@@ -1,25 +1,18 @@
 import pg from 'pg';
 import { afterAll, beforeAll, expect, inject, test } from 'vitest';
 import { mirrored, upstream } from '../support/mirror-comparison.js';
-import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
 
 let deployment: Deployment;
-let api: TestProcess;
-let worker: TestProcess;
 
 beforeAll(async () => {
   deployment = await Deployment.open({ sandbox: { companies: [{ name: 'Lossy', employees: 6_000 }], latencyMs: 150 } });
-  api = await deployment.startApi();
-  worker = await deployment.startWorker();
+  await deployment.startApi();
+  await deployment.startWorker();
 });
 
-afterAll(async () => {
-  for (const process of [api, worker]) process.kill('SIGTERM');
-  await Promise.all([api.exit, worker.exit]);
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 test('a database that ends every connection, again and again, costs a worker neither its run nor its life', async () => {
   const { companyId } = deployment.sandbox.companies[0]!;

@@ -28,6 +28,7 @@ export interface DeploymentOptions {
 export class Deployment {
   readonly adminToken = randomBytes(24).toString('hex');
   readonly port = String(anyPort());
+  readonly #started: TestProcess[] = [];
   /** Without the token, unless it is given. Throws for an answer that the OpenAPI document does not allow, as `call` does. */
   readonly fetch = documentedFetch(() => this.url);
 
@@ -68,12 +69,14 @@ export class Deployment {
 
   async startApi(): Promise<TestProcess> {
     const api = startMuster(['api'], { ...this.env, PORT: this.port, MUSTER_ADMIN_TOKEN: this.adminToken });
+    this.#started.push(api);
     await api.waitForOutput(/ready: api/);
     return api;
   }
 
   async startWorker(env: Record<string, string> = {}): Promise<TestProcess> {
     const worker = startMuster(['worker'], { ...this.env, ...env });
+    this.#started.push(worker);
     await worker.waitForOutput(/ready: worker/);
     return worker;
   }
@@ -140,8 +143,13 @@ export class Deployment {
     });
   }
 
-  /** Close after every process has ended: a connection left open is a failure. */
+  /** Ends its processes first. Every other one has to be over: a connection left open is a failure. */
   async close(): Promise<void> {
+    for (const { kill } of this.#started) {
+      kill('SIGTERM');
+      kill('SIGCONT');
+    }
+    await Promise.all(this.#started.map(({ exit }) => exit));
     await this.sandbox.stop();
     await this.database.close();
     rmSync(this.home, { recursive: true, force: true });

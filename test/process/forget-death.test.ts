@@ -42,11 +42,7 @@ beforeAll(async () => {
   });
   [api, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
 });
-afterAll(async () => {
-  for (const running of [api, worker]) running.kill('SIGTERM');
-  await Promise.all([api.exit, worker.exit]);
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 const newCompany = () => deployment.sandbox.companies[next++]!.companyId;
 const uidOf = (companyId: string, at: number) =>

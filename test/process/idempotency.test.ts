@@ -10,11 +10,7 @@ beforeAll(async () => {
   deployment = await Deployment.open({ sandbox: { companies: [] } });
   api = await deployment.startApi();
 });
-afterAll(async () => {
-  api.kill('SIGTERM');
-  await api.exit;
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 async function post(): Promise<{ status: number; text: string }> {
   const response = await fetch(`${deployment.url}/api/connect-links`, {

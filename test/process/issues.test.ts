@@ -17,11 +17,7 @@ beforeAll(async () => {
   await deployment.onboard(companyId);
   await deployment.runEnd(companyId);
 });
-afterAll(async () => {
-  for (const running of processes) running.kill('SIGTERM');
-  await Promise.all(processes.map(({ exit }) => exit));
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 const issues = async (status: string) =>
   ((await deployment.call('GET', `/api/issues?status=${status}`)).body as { data: IssueModel[] }).data;

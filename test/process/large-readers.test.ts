@@ -28,11 +28,7 @@ beforeAll(async () => {
   deployment.env['NODE_OPTIONS'] = `--max-old-space-size=${HEAP_MB}`;
   api = await deployment.startApi();
 });
-afterAll(async () => {
-  api.kill('SIGTERM');
-  await api.exit;
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 /** The beginning of an answer, of which no more is read than a socket takes. */
 function ask({ path, accept }: { readonly path: string; readonly accept: string }): Promise<IncomingMessage> {

@@ -20,7 +20,6 @@ const LONG = { timeoutMs: 120_000 };
 vi.setConfig({ testTimeout: 400_000 });
 
 let deployment: Deployment;
-let api: TestProcess;
 let workers: TestProcess[] = [];
 let folder: string;
 
@@ -36,19 +35,14 @@ beforeAll(async () => {
   });
   folder = join(deployment.home, 'exports');
   Object.assign(deployment.env, { EXPORT_TO: folder, EXPORT_FORMAT: 'csv' });
-  api = await deployment.startApi();
+  await deployment.startApi();
   workers = [await deployment.startWorker()];
   for (const { companyId } of deployment.sandbox.companies) {
     await deployment.onboard(companyId);
     await deployment.runEnd(companyId);
   }
 });
-afterAll(async () => {
-  const processes = [api, ...workers];
-  for (const running of processes) running.kill('SIGTERM');
-  await Promise.all(processes.map(({ exit }) => exit));
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 const query = (text: string, values: unknown[] = []) => deployment.database.db.pool.query(text, values);
 const fileOf = (resource: string) => join(folder, 'test', resource, `${NIGHT}.csv`);

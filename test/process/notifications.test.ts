@@ -27,8 +27,6 @@ beforeAll(async () => {
   await deployment.runEnd(companyId);
 });
 afterAll(async () => {
-  for (const running of processes) running.kill('SIGTERM');
-  await Promise.all(processes.map(({ exit }) => exit));
   await deployment.close();
   await receiver.goDown();
 });

@@ -2,7 +2,6 @@ import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { systemClock } from '../../src/core/clock.js';
-import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
 
@@ -68,7 +67,6 @@ class TokenGateway {
 
 const gateway = new TokenGateway();
 let deployment: Deployment;
-let processes: TestProcess[];
 
 beforeAll(async () => {
   const address = await gateway.start();
@@ -78,11 +76,10 @@ beforeAll(async () => {
     env: { TEST_AUTH_URL: address },
   });
   gateway.sandbox = deployment.sandbox.url.href;
-  processes = [await deployment.startApi(), await deployment.startWorker()];
+  await deployment.startApi();
+  await deployment.startWorker();
 });
 afterAll(async () => {
-  for (const one of processes) one.kill('SIGTERM');
-  await Promise.all(processes.map(({ exit }) => exit));
   await deployment.close();
   await gateway.stop();
 });

@@ -17,11 +17,7 @@ beforeAll(async () => {
   });
   processes = [await deployment.startApi(), await deployment.startWorker()];
 });
-afterAll(async () => {
-  for (const running of processes) running.kill('SIGTERM');
-  await Promise.all(processes.map(({ exit }) => exit));
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 const listOf = async (companyId: string, resource: string) =>
   ((await deployment.call('GET', `/api/companies/test/${companyId}`)).body as CompanyModel).resources.find(

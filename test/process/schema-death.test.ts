@@ -16,7 +16,6 @@ const CATALOGUE = {
 const VIEWS = ['employees', 'employees_history'] as const;
 
 let deployment: Deployment;
-let api: TestProcess;
 let worker: TestProcess;
 
 beforeAll(async () => {
@@ -24,13 +23,9 @@ beforeAll(async () => {
     catalogue: CATALOGUE,
     sandbox: { companies: [{ name: 'Extended', employees: RECORDS }] },
   });
-  [api, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
+  [, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
 });
-afterAll(async () => {
-  for (const running of [api, worker]) running.kill('SIGTERM');
-  await Promise.all([api.exit, worker.exit]);
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 /** The worker has made the first view in its transaction, and waits for the second, which somebody reads, when it is killed. */
 async function killWhileExtending(cause: () => Promise<unknown>): Promise<void> {

@@ -1,22 +1,16 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { TestProcess } from '../support/process.js';
 import { waitFor } from '../support/wait-for.js';
 import { Deployment } from './deployment.js';
 
 let deployment: Deployment;
-let api: TestProcess;
 
 beforeAll(async () => {
   const companies = ['Throttled', 'Silent'].map((name) => ({ name, employees: 1_200 }));
   deployment = await Deployment.open({ sandbox: { companies } });
-  api = await deployment.startApi();
+  await deployment.startApi();
 });
 
-afterAll(async () => {
-  api.kill('SIGTERM');
-  await api.exit;
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 test.each([
   ['told to come back in a minute', 0, { kind: 'status', status: 503, headers: { 'retry-after': '60' } }],

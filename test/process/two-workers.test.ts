@@ -18,11 +18,7 @@ beforeAll(async () => {
   processes = await Promise.all([deployment.startApi(), deployment.startWorker(), deployment.startWorker()]);
 });
 
-afterAll(async () => {
-  for (const running of processes) running.kill('SIGTERM');
-  await Promise.all(processes.map(({ exit }) => exit));
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 test('two workers mirror every company of the sandbox between them', async () => {
   const { sandbox, database } = deployment;

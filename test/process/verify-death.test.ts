@@ -14,7 +14,6 @@ const CATALOGUE = {
 };
 
 let deployment: Deployment;
-let api: TestProcess;
 let worker: TestProcess;
 
 beforeAll(async () => {
@@ -22,13 +21,9 @@ beforeAll(async () => {
     catalogue: CATALOGUE,
     sandbox: { companies: [{ name: 'Read twice', employees: EMPLOYEES }] },
   });
-  [api, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
+  [, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
 });
-afterAll(async () => {
-  for (const running of [api, worker]) running.kill('SIGTERM');
-  await Promise.all([api.exit, worker.exit]);
-  await deployment.close();
-});
+afterAll(() => deployment.close());
 
 const query = async <Row extends object>(text: string): Promise<Row[]> =>
   (await deployment.database.db.pool.query<Row>(text)).rows;

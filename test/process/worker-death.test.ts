@@ -20,7 +20,6 @@ const backends = ['postgres', 'redis'] as const;
 
 describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl()))('with the queue on %s', (backend) => {
   let deployment: Deployment;
-  let api: TestProcess;
   let worker: TestProcess;
   const [first, second] = [
     { name: 'Killed', employees: RECORDS },
@@ -33,12 +32,10 @@ describe.each(backends.filter((backend) => backend === 'postgres' || redisUrl())
       catalogue: CATALOGUE,
       sandbox: { companies: [first, second], latencyMs: 120 },
     });
-    [api, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
+    [, worker] = await Promise.all([deployment.startApi(), deployment.startWorker()]);
   });
 
   afterAll(async () => {
-    for (const running of [api, worker]) running.kill('SIGTERM');
-    await Promise.all([api.exit, worker.exit]);
     await deployment.close();
   });
 
