@@ -10,7 +10,7 @@ const MAY_PASS = 'Nothing at first: Muster tries again. If it lasts, ask the ope
 const DO_AS_TOLD = 'Do what the message says.';
 
 /**
- * What a person does about an error, in plain sentences, by its code. Issues, pages, the doctor and docs/errors.md take it from here; after an edit,
+ * Advice for people on each error, in plain sentences, by its code. Issues, pages, the doctor and docs/errors.md take it from here; after an edit,
  * `npm run generate:docs` writes it into that document.
  */
 export const ADVICE: Readonly<Record<ErrorCode | ReauthorizationReason, string>> = {

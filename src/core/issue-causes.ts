@@ -136,7 +136,7 @@ const STATES = {
     severity: 'warning',
     title: 'The queue was stopped',
     advice:
-      'A queue was paused, or what BullMQ knows of it was removed. Muster has set it going again, and what was lost comes back from the database. Find out who pauses or empties it: Muster needs a Redis database, or the schema bullmq of PostgreSQL, that nobody else writes. The issue ends ten minutes after the last time.',
+      'A queue was paused, or what BullMQ knows of it was removed. Muster has set it going again, and what was lost comes back from the database. Find out who pauses or empties it: Muster needs a Redis database, or the schema bullmq of PostgreSQL, that no other program writes. The issue ends ten minutes after the last time.',
     action: () => ({ method: 'GET', path: '/api/queue' }),
   },
   webhook_failing: {

@@ -167,7 +167,9 @@ test('doctor warns of a slot that nobody reads, of one that lags, and of one who
   await isActive(true);
   expect(await look(1e9)).toEqual([expect.stringMatching(/^ok: none/)]);
   expect(await look(-1)).toEqual([
-    expect.stringMatching(/^warning: the reader of the replication slot muster is too slow, and it keeps [\d.]+ MB of .* pg_stat_subscription/),
+    expect.stringMatching(
+      /^warning: the reader of the replication slot muster is too slow, and it keeps [\d.]+ MB of .* pg_stat_subscription/,
+    ),
   ]);
   await other.query('ALTER SUBSCRIPTION muster DISABLE');
   await isActive(false);

@@ -166,7 +166,9 @@ describe.skipIf(!hasBrowser())('the control room', () => {
       await resync();
       await goTo('Holds');
       expect(await page.locator('main').innerText()).toContain(companyId);
-      expect(await page.getByRole('heading', { level: 2 }).first().innerText()).toContain('of 60 rows of employees would be deleted');
+      expect(await page.getByRole('heading', { level: 2 }).first().innerText()).toContain(
+        'of 60 rows of employees would be deleted',
+      );
       await press('Reject');
       expect(await page.locator('main').innerText()).toContain('Nothing waits for a decision.');
       await openCompany(name);

@@ -2,8 +2,8 @@ import pg from 'pg';
 import type { Environment } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import { changedRecords } from '../../db/tables/change-batches.js';
-import { SHOWN_COLUMNS } from '../../mirror/mirror-columns.js';
 import { Prisma } from '../../generated/prisma/client.js';
+import { SHOWN_COLUMNS } from '../../mirror/mirror-columns.js';
 
 export interface ExportRequest {
   readonly resource: string;
