@@ -75,7 +75,7 @@ function describeMarkKey(sealed: string, cipher: Cipher): Finding {
     cipher.openMarkKey(sealed);
   } catch (error) {
     if (!isMusterError(error, 'mark_key_unreadable')) throw error;
-    const found = `the key of the marks does not open with key ${keyOf(sealed)}: lists of which somebody was forgotten cannot be walked`;
+    const found = `the key of the marks does not open with key ${keyOf(sealed)}: lists with a forgotten person cannot be walked`;
     return error.details['reason'] === 'missing_key'
       ? problem(found, 'Append that key to MUSTER_ENCRYPTION_KEYS again, and run `muster rotate-keys`.')
       : problem(found, 'Give the id the key that it had, or restore `muster.mark_key` from a backup.');

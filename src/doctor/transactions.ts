@@ -20,7 +20,7 @@ export function checkTransactions(access: DatabaseAccess, longSeconds = LONG_SEC
       access.read(async (db) => {
         const long = await findLongTransactions(db, { seconds: longSeconds, bytes: muchLogBytes });
         const { seesAllSessions, role } = await readServerState(db);
-        const hidden = seesAllSessions ? '' : `, as far as the role ${role} sees: it is no member of pg_read_all_stats`;
+        const hidden = seesAllSessions ? '' : `, of those that the role ${role} sees: it is no member of pg_read_all_stats`;
         if (long.length === 0) return [ok(`none has been open for ${duration(longSeconds)}${hidden}`)];
         const more = long.length - SHOWN;
         return [

@@ -7,7 +7,7 @@ import { ServiceError } from './service-error.js';
 const MEGABYTE = 1024 * 1024;
 
 /**
- * Bytes that a page takes for each byte of its body: received in parts, or encoded, it stands in memory up to three times while it is put
+ * Bytes that a page takes for each byte of its body: received in parts, or encoded, it is in memory up to three times while it is put
  * together, and later on its way into the database, with the driver's copies.
  */
 const COPIES = 3;
@@ -125,7 +125,7 @@ export class Reservation {
     return this.#body?.length ?? 0;
   }
 
-  /** Whether a text stands in the body itself, and not in a copy of its own. */
+  /** Whether a text is part of the body itself, not of a copy. */
   holds({ source }: TextSlice): boolean {
     return source.buffer === this.#body?.buffer;
   }

@@ -22,7 +22,7 @@ export function mirrorTable(resource: string): string {
   return `mirror."${resource}"`;
 }
 
-/** The same in a statement. */
+/** The table's name as a part of a statement. */
 export function tableOf({ resource }: Pick<ListKey, 'resource'>): Prisma.Sql {
   return Prisma.raw(mirrorTable(resource));
 }

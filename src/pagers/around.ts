@@ -20,7 +20,7 @@ export interface Sign {
 export type PassedOver = (member: string) => boolean;
 
 export interface Member {
-  /** As in Sign.member. */
+  /** See Sign.member. */
   readonly member: string;
   /** Without what a format puts before it (`@odata.nextLink`), in lower case and without `_` and `-`. */
   readonly name: string;

@@ -1,6 +1,6 @@
 /** A link of a Link header (RFC 8288). */
 export interface Link {
-  /** As written; it may be relative to the address that was asked. */
+  /** The text as written; it may be relative to the address that was asked. */
   readonly target: string;
   /** Relation types in lower case. */
   readonly rel: readonly string[];

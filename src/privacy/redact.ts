@@ -23,7 +23,7 @@ export function* redact(bytes: Buffer, dataPath: readonly string[], privacy: Pri
   return (yield* redactResponse(bytes, dataPath, [], privacy, fit)).bytes;
 }
 
-/** The same, with the rules that matched, and the places of `members` of the records; rules may name members within these. Throws what `fit` throws. */
+/** Redacts a response, and returns the rules that matched, and the places of `members` of the records; rules may name members within these. Throws what `fit` throws. */
 export function* redactResponse(
   bytes: Buffer,
   dataPath: readonly string[],

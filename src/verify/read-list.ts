@@ -17,7 +17,7 @@ import { heapOfParsed, idIn, NO_CONTENT, readAnswer } from './read-answer.js';
 
 /** A record as the second reader received it. */
 export interface SecondRecord {
-  /** As the mirror names its row; of a record that it cannot keep, a digest that no row has. */
+  /** The id of its row in the mirror; for a record that cannot be kept, a digest that no row has. */
   readonly id: string;
   /** Null where the mirror cannot or must not keep the record. */
   readonly text: string | null;

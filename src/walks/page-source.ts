@@ -33,7 +33,7 @@ export interface PassRequest {
 export interface FetchedPage {
   readonly request: string;
   readonly response: PageResponse;
-  /** As in ReceivedPage. */
+  /** See ReceivedPage. */
   readonly matched: readonly string[] | undefined;
   /** The page, where the service says that it is as it was (status 304). */
   readonly notModified?: ReceivedPage;

@@ -10,7 +10,7 @@ export interface KeptResponse extends Envelope {
   /** The base URL of the API and the PageInput, as JSON. */
   readonly request: string;
   readonly etag: string;
-  /** As of the page. */
+  /** Paths of privacy rules that found a member. */
   readonly matched?: readonly string[] | undefined;
 }
 

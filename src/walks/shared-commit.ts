@@ -42,7 +42,7 @@ export class SharedCommit {
 
   /**
    * Takes a page with the owner of its response, the checkpoint that follows it, and whether the next page has come. Begins a commit when enough waits.
-   * The response is freed once the page is committed, or at once where no record that is written stands in it.
+   * The response is freed once the page is committed, or at once if no record that is written is part of it.
    */
   async add(counted: CountedPage, memory: Reservation, checkpoint: WalkCheckpoint, nextHasCome: boolean): Promise<void> {
     const { page } = counted;

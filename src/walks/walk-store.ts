@@ -39,7 +39,7 @@ export interface CountedPage {
   readonly page: ReceivedPage;
   /** Its number within the ledger of its pass, from 0. */
   readonly number: number;
-  /** Position from which on none of its records was received before in this pass. */
+  /** None of its records from this position to the end was received before in this pass. */
   readonly newFrom: number;
 }
 

@@ -99,7 +99,7 @@ describe('keys', () => {
       await sql('INSERT INTO muster.mark_key (sealed) VALUES ($1)', sealed);
       return found(checkKeys([now, before], access));
     };
-    const unread = 'lists of which somebody was forgotten cannot be walked';
+    const unread = 'lists with a forgotten person cannot be walked';
     expect(await lookWith(seal(now))).toEqual([
       'ok: no token is stored',
       'ok: the key of the marks can be read',

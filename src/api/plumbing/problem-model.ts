@@ -24,7 +24,7 @@ const MEANINGS = {
   quarantined_token_not_found: 'There is no such token in quarantine.',
   token_not_found: 'There is no such named token.',
   token_name_taken: 'Another living token has this name.',
-  webhook_not_configured: 'Nobody is told of anything: no webhook is set.',
+  webhook_not_configured: 'No notification is sent: no webhook is set.',
   already_onboarded: 'The company is onboarded, and its authorization stands. The token was not spent.',
   onboarding_in_progress: 'Another request is onboarding this company, or one with the same token.',
   company_paused: 'The company is paused and not synced.',
@@ -49,7 +49,7 @@ const MEANINGS = {
   database_full: 'The disk of PostgreSQL is full; nothing was changed.',
   database_failing: 'PostgreSQL is out of memory, or a file of it fails; nothing was changed.',
   database_copied:
-    'The database is a copy, or was restored, and nobody has said yet which it is: POST /api/installation/adopt or /detach.',
+    'The database is a copy, or was restored, and no person has said yet which it is: POST /api/installation/adopt or /detach.',
   installation_detached: 'The database is a copy of an installation, and asks nothing of the service.',
   database_busy: 'Another transaction was in the way for too long; nothing was changed.',
   queue_unavailable: 'The queue does not answer.',

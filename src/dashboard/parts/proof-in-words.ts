@@ -22,7 +22,7 @@ const UNVERIFIED: Readonly<Record<string, string>> = {
   end_contradicted: 'What stands around the records speaks of more of them, or of a failure.',
   constants_lost: 'The links of this list lack constants of its entry.',
   first_page_repeated: 'The first page came twice. Check `pager.first`: the service may number its pages from 1.',
-  parent_refused: 'A parent of this list left meanwhile. Nothing to do.',
+  parent_refused: 'A parent of this list left during the walk. Nothing to do.',
   unavailable: 'The company does not have this list, as the service says. Nothing to do: it is asked for again with every run.',
   parents_unverified: 'Its parent list is not proved complete: see the reason there.',
 };

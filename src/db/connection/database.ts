@@ -23,7 +23,7 @@ export interface DatabaseOptions {
   poolSize?: number;
   /** Connections for steps at most; 4 unless said. */
   stepPoolSize?: number;
-  /** What pg_stat_activity shows. */
+  /** The name that pg_stat_activity shows. */
   applicationName?: string;
 }
 

@@ -14,7 +14,7 @@ export function sqlState(error: unknown): string | undefined {
 
 /**
  * A failure of the connection as MusterError `database_unavailable`, a cancelled statement as `statement_cancelled`, a full disk as `database_full`, a
- * server out of memory or with files that fail as `database_failing`, every other error as it came. Whether the statement or commit that was under way took effect is unknown after the first: whoever repeats it needs an epoch or
+ * server out of memory or with files that fail as `database_failing`, every other error as it came. Whether the statement or commit that was under way took effect is unknown after the first: a caller that repeats it needs an epoch or
  * a key that makes it harmless. A cancelled statement has had no effect, nor has its transaction.
  */
 export function translateDatabaseError(error: unknown): unknown {

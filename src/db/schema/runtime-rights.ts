@@ -5,7 +5,7 @@ import { allRelations, asGrantor } from './granting.js';
 import { QUEUE_SCHEMA } from './queue-tables.js';
 import { readingGrants } from './reader-rights.js';
 
-/** What api and workers do to tables. They create none. */
+/** Rights of api and workers on tables. They create none. */
 const TABLE_RIGHTS = ['SELECT', 'INSERT', 'UPDATE', 'DELETE'];
 const SEQUENCE_RIGHTS = ['USAGE'];
 const SCHEMAS = ['muster', 'mirror', QUEUE_SCHEMA];

@@ -52,9 +52,9 @@ interface WholeBatch {
   readonly textsFrom: number;
 }
 
-/** The same for a batch that keeps its changes as the text that was received: blanks replace the texts. */
+/** Erases from a batch that keeps its changes as the text that was received: blanks replace the texts. */
 async function eraseFromTexts(tx: Transaction, id: bigint, placeholders: Placeholders): Promise<void> {
-  // As JSON: Prisma reads no array with a null in it.
+  // JSON, because Prisma reads no array with a null in it.
   const [batch] = await tx.$queryRaw<WholeBatch[]>`
     SELECT to_jsonb(ids) AS ids, to_jsonb(starts) AS starts, to_jsonb(lengths) AS lengths, to_jsonb(ops) AS ops, texts,
       texts_from AS "textsFrom"

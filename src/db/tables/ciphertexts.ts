@@ -24,7 +24,7 @@ export function findCiphertexts(db: Database, column: SealedColumn): Promise<(Co
     SELECT environment, company_id::text AS "companyId", ${field} AS sealed FROM ${table} WHERE ${field} IS NOT NULL`;
 }
 
-/** The same for a reader that changes nothing. */
+/** Reads ciphertexts for a caller that changes nothing. */
 export async function readCiphertexts(
   db: Reader,
   { table, field }: SealedColumn,

@@ -78,7 +78,7 @@ function rankOfList(staleAfterHours: number): Prisma.Sql {
     CASE WHEN l.last_verified_at >= now() - make_interval(hours => ${staleAfterHours}::int) OR l.unavailable_since IS NOT NULL THEN ${RANKS.fine}::int ELSE ${RANKS.late}::int END)`;
 }
 
-/** By rank, environment and company_id. Ranks are computed for every page from all lists. */
+/** Orders by rank, environment and company_id. Ranks are computed for every page from all lists. */
 async function listWorst(
   db: Database,
   { limit, cursor, ...filter }: ConnectionFilter,

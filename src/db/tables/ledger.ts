@@ -130,7 +130,7 @@ export async function lacksRowHashes({ prisma }: Pick<Database, 'prisma'>, walkI
   return row!.lacks;
 }
 
-/** What a pass has received from page `first` on: for each page, its keys and the digest of the token that it gave. */
+/** The pages that a pass has received from page `first` on: the keys of each, and the digest of the token that it gave. */
 export async function* readReceived(
   { pool }: Pick<Database, 'pool'>,
   walkId: string,

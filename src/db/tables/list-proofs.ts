@@ -9,7 +9,7 @@ export interface ListProof {
   readonly companyId: string;
   /** Null where the list was never proved complete. */
   readonly verifiedAt: Date | null;
-  /** The same value as in `warehouse.lists`; a list without a walk is not late. */
+  /** Equals the value in `warehouse.lists`; a list without a walk is not late. */
   readonly isLate: boolean;
   /** The company does not have the list, as the service says. */
   readonly isUnavailable: boolean;

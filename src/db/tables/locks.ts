@@ -21,7 +21,7 @@ export async function tryLock(tx: Transaction, name: LockName): Promise<boolean>
 export interface HeldLock {
   /** Seconds since the last holder that ended its work. */
   readonly seconds: number;
-  /** Process ids of PostgreSQL that may hold it, with their application names, as far as this role may see them. */
+  /** Process ids of PostgreSQL that may hold it, with their application names, if this role may see them. */
   readonly holders: readonly { readonly pid: number; readonly application: string | null }[];
 }
 

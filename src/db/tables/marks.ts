@@ -52,7 +52,7 @@ export async function findMarkKey(tx: Pick<Transaction, 'markKey'>): Promise<str
   return (await tx.markKey.findFirst())?.sealed;
 }
 
-/** The same through a connection that can only read. */
+/** Reads the key through a connection that can only read. */
 export async function readMarkKey(db: Reader): Promise<string | undefined> {
   const { rows } = await db.query<{ sealed: string }>('SELECT sealed FROM muster.mark_key');
   return rows[0]?.sealed;

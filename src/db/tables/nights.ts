@@ -153,7 +153,7 @@ export interface ListNight {
 }
 
 /**
- * What the runs of a company did to these lists, by the night in which they were requested: by list name, newest night first. Nights without a walk
+ * The effects of a company's runs on these lists, by the night in which they were requested: by list name, newest night first. Nights without a walk
  * of the list are left out. Reads only the company's runs since then.
  */
 export function readListNights(

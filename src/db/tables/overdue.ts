@@ -1,8 +1,8 @@
-// What `muster doctor` reads of several tables: work that no worker takes, trouble that lasts, and sizes. It locks nothing. Ages are by the clock
+// `muster doctor` reads this from several tables: work that no worker takes, trouble that lasts, and sizes. It locks nothing. Ages are by the clock
 // of the database.
 import type { Reader } from '../connection/read-only.js';
 
-/** Work that no worker takes, links that nobody used, and those ongoing issues that the doctor repeats. */
+/** Work that no worker takes, links that no customer used, and those ongoing issues that the doctor repeats. */
 export type OverdueKind =
   | 'tokens'
   | 'abandoned_runs'
@@ -59,7 +59,7 @@ export async function countListsByResource(db: Reader): Promise<{ readonly resou
   return rows;
 }
 
-/** What the change feed takes on disk with its indexes, and how old its oldest change is. */
+/** The size of the change feed on disk with its indexes, and the age of its oldest change. */
 export async function measureFeed(db: Reader): Promise<{ readonly bytes: number; readonly oldestSeconds: number | null }> {
   const { rows } = await db.query<{ bytes: number; oldestSeconds: number | null }>(
     `SELECT (SELECT sum(pg_total_relation_size(name::regclass))::float8

@@ -112,7 +112,7 @@ export async function lockBudget(tx: Transaction, { environment }: { environment
   await tx.$executeRaw`SELECT 1 FROM muster.request_budgets WHERE environment = ${environment} FOR UPDATE`;
 }
 
-/** What all workers together ask of an environment's API. */
+/** The requests that all workers together send to an environment's API. */
 export interface BudgetUse extends Pick<RequestBudget, 'rate' | 'announced'> {
   readonly environment: Environment;
   /** Requests at once of all workers, each by its own limit; null while no worker is running. */

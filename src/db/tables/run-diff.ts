@@ -1,4 +1,4 @@
-// What changed in a list between two of its runs, read from muster.change_batches. Reads only, and locks nothing.
+// The changes of a list between two of its runs, read from muster.change_batches. Reads only, and locks nothing.
 import type { CompanyKey } from '../../core/company.js';
 import { MusterError } from '../../core/errors.js';
 import type { Database } from '../connection/database.js';

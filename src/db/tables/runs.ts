@@ -12,7 +12,7 @@ import { type RunNews, tellOfEnd } from './notifications.js';
 import { type EndStatus, endWalks, type RunKind, type WalkRow, type WalkStatus } from './walks.js';
 
 export type RunStatus = WalkStatus;
-/** What requests syncs and verifications: a person, or the share of the night. The table derives `kind` from it. */
+/** Reasons for syncs and for verifications. The table derives `kind` from it. */
 export const SYNC_TRIGGERS = ['onboarding', 'nightly', 'manual', 'reauthorization', 'resync'] as const;
 export const VERIFY_TRIGGERS = ['verify', 'nightly_verify'] as const;
 export const RUN_TRIGGERS = [...SYNC_TRIGGERS, ...VERIFY_TRIGGERS] as const;
@@ -262,7 +262,7 @@ export async function lockRun(tx: Transaction, { id, epoch }: RunClaim): Promise
   return row;
 }
 
-/** The same as a query inside a statement: no row if the claim no longer holds. */
+/** Locks the run as a query inside a statement: no row if the claim no longer holds. */
 export function lockedRun({ id, epoch }: RunClaim): Prisma.Sql {
   return Prisma.sql`SELECT trigger, mode FROM muster.runs
     WHERE id = ${id}::uuid AND epoch = ${epoch}::bigint AND ${STATUS_OF_ONE} = 'running' FOR SHARE`;

@@ -13,7 +13,7 @@ import { isOf, rowsOf } from './connections.js';
 import type { ListKey } from './lists.js';
 import { lockedRun, type RunClaim } from './runs.js';
 
-/** What a verification found, as muster.walks stores and the API shows it. */
+/** The findings of a verification, as muster.walks stores and the API shows it. */
 export interface VerifyResult {
   readonly missing: number;
   readonly extra: number;

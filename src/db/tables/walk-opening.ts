@@ -48,7 +48,7 @@ export interface OpenedWalk
   readonly etagTrust: EtagTrust;
   /** The checkpoint to resume from; null = the start. */
   readonly checkpoint: object | null;
-  /** What it received before it began again is still in its ledger. */
+  /** Its ledger still has pages from before it began again. */
   readonly hasOldLedger: boolean;
   readonly baseline: BaselineWalk | null;
 }

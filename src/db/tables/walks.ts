@@ -263,7 +263,7 @@ const UNDER_WAY = Prisma.sql`
     AND l.last_verified_at IS NOT NULL
   WHERE r.status IN ('queued', 'running')`;
 
-/** How long running runs still take at their own pace, in seconds, by run id, as far as it is known. */
+/** How long running runs still take at their own pace, in seconds, by run id. Runs without a known pace are left out. */
 export async function estimateRuns(
   db: Pick<Transaction, '$queryRaw'>,
   { ids }: { ids: readonly string[] },
