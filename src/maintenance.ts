@@ -24,7 +24,7 @@ import { ensureTypedViews, extendViews } from './warehouse/typed-views.js';
 
 /**
  * Brings the database and the tables of queue and catalogue up to date, and starts the embedded server if no other is configured. Then
- * grants `runtime` the rights of api and workers, and `reader` those of readers, if these roles are given.
+ * grants `runtime` the rights of api and workers, and `reader` the rights of readers, if these roles are given.
  */
 export async function applyMigrations(
   config: Config,

@@ -62,7 +62,7 @@ export async function signerOfSeed(seed: Buffer): Promise<Signer> {
   };
 }
 
-/** The digest by which the next certificate of the list refers to this one. */
+/** The digest that the next certificate of the list contains. */
 export function digestOf(jws: string): string {
   return createHash('sha256').update(jws).digest('hex');
 }

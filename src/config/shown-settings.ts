@@ -3,7 +3,7 @@ import { baseVariables } from './further-bases.js';
 import { helpOf, SETTING_NAMES, type SettingName } from './settings.js';
 import { fileOf, textOf } from './variables.js';
 
-/** The settings that are set, with the file of those that come from a file. No value is shown. */
+/** The settings that are set, with the file of each that comes from one. No value is shown. */
 export function settingSources(
   env: NodeJS.ProcessEnv,
 ): { readonly name: SettingName; readonly secret: boolean; readonly file?: string }[] {

@@ -23,7 +23,7 @@ export function describeCompany({ environment, companyId }: CompanyKey): string 
   return `company ${companyId} (${environment})`;
 }
 
-/** One text per company: the key of a Map, and the job id by which a queue drops duplicates. */
+/** One text per company: the key of a Map, and the job id, so that a queue drops duplicates. */
 export function keyText({ environment, companyId }: { readonly environment: string; readonly companyId: string }): string {
   return `${environment}/${companyId}`;
 }

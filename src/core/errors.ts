@@ -112,7 +112,7 @@ export class MusterError extends Error {
   }
 }
 
-/** One fault of an input: where it is, what is wrong, and an example of a right value. */
+/** One fault of an input: its place, the fault in words, and an example of a right value. */
 export interface Fault {
   readonly where: string;
   readonly problem: string;

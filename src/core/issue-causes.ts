@@ -13,7 +13,7 @@ export interface IssueAction {
 export interface IssueCause {
   /** `action`: it stays until a person acts. `warning`: it may pass. */
   readonly severity: 'action' | 'warning';
-  /** Says what is wrong, for the heading of a page. */
+  /** The fault in words, for the heading of a page. */
   readonly title: string;
   /** Says what to do, in plain sentences. */
   readonly advice: string;

@@ -7,7 +7,7 @@ export interface AgeNeeds {
   readonly environments: readonly string[];
 }
 
-/** Looks for what is older than it should be. */
+/** Looks for work and states that are older than they should be. */
 export function checkAge({ access, environments }: AgeNeeds): Check {
   return {
     name: 'age',

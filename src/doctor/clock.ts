@@ -5,7 +5,7 @@ import { type Check, type Finding, NotLookedAt, ok, problem, warning } from './c
 import type { DatabaseAccess } from './database-access.js';
 import type { ServiceProbes } from './service-probes.js';
 
-/** A smaller difference does no harm: the clock of the database alone decides what is due. */
+/** A smaller difference does no harm: only the database's clock decides when work is due. */
 const APART_MS = 5_000;
 /** From this difference on, certificates and signatures of the webhook fail. */
 const FAR_APART_MS = 60_000;
@@ -16,7 +16,7 @@ export interface ClockNeeds {
   readonly clock: Clock;
 }
 
-/** Compares the clock of this machine with those of the database and the services. */
+/** Compares this machine's clock with the clocks of the database and the services. */
 export function checkClock({ access, probes, clock }: ClockNeeds): Check {
   return {
     name: 'clock',

@@ -21,7 +21,7 @@ const FULL = 0.9;
 /** PostgreSQL takes no more transactions at 2^31, and vacuums by force from 200 million on. */
 const OLD_TRANSACTIONS = 1_000_000_000;
 
-/** Each setting that must be on: what is lost where it is off, and what to do. */
+/** Each setting that must be on: the loss while it is off, and what to do. */
 const SETTINGS_THAT_ARE_ON: Readonly<Record<ServerSetting, string>> = {
   fsync: 'a power cut may destroy the database',
   full_page_writes: 'a power cut may destroy the database',

@@ -69,7 +69,7 @@ async function tally(access: DatabaseAccess, cipher: Cipher): Promise<Tally[]> {
   return [...tallies.values()];
 }
 
-/** Checks the key of the marks, by which forgotten records are kept out. */
+/** Checks the key of the marks that keep forgotten records out. */
 function describeMarkKey(sealed: string, cipher: Cipher): Finding {
   try {
     cipher.openMarkKey(sealed);

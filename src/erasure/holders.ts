@@ -42,7 +42,7 @@ interface Holder {
   readonly rowsAtOnce?: number;
 }
 
-/** A list may reject the same records every night: only those of the newest walk are shown. */
+/** A list may reject the same records every night: only the rejects of the newest walk are shown. */
 const REJECTED_DAYS = 14;
 /** Readers of the feed learn of a forgotten record by its id: a month is long enough to read on. */
 const ERASURE_NOTICE_DAYS = 30;

@@ -19,7 +19,7 @@ const LOOK_MS = 60_000;
 const PIECE_MS = 5_000;
 
 /**
- * Each call rewrites lists whose rules have changed, of every company: also of those that cannot be walked. A sweep that is killed has rewritten a list or
+ * Each call rewrites lists whose rules have changed, of every company, including companies that cannot be walked. A sweep that is killed has rewritten a list or
  * not begun with it. A call does nothing while another is under way: it would find the same list, wait for its lock, and hold a connection as long.
  */
 export function privacySweep({ db, catalogue, clock, logger }: PrivacyDependencies): () => Promise<void> {

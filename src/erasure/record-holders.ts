@@ -8,7 +8,7 @@ import { idValues, rejectedKey } from '../pagers/read-page.js';
 /** Records of a list. */
 export interface RecordsToErase {
   readonly ids: readonly string[];
-  /** Members by which rejected records are recognized. Absent: all that the list has rejected goes, since nothing says whose it is. */
+  /** Members that identify rejected records. Absent: all rejects of the list are deleted, since nothing says whose they are. */
   readonly members?: readonly string[];
   /** The beginning of the ids of further records, which ends with a slash. */
   readonly prefix?: string;

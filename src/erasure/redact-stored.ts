@@ -12,7 +12,7 @@ export function storedRules(privacy: Privacy | undefined): StoredRules {
 }
 
 /**
- * Makes what is stored of a list follow the rules of the catalogue, without the service: rows by those rules that are new; what cannot be redacted is
+ * Makes the stored data of a list follow the rules of the catalogue, without the service: rows by the new rules; data that cannot be redacted is
  * removed. All of it or nothing. Every walk of the list is fenced, and the next one starts from the beginning: it makes right what the stored text
  * does not tell, such as a member that is no longer dropped.
  *

@@ -17,7 +17,7 @@ const PARTS_AT_ONCE = 4;
 
 /**
  * A request on its way and its response as it comes, told by undici's dispatcher: without a stream in between, which costs a
- * fifth of the worker's time for a request. Ends at once when it is aborted, even before it has a connection, of which undici would not know.
+ * fifth of the worker's time for a request. Ends at once when it is aborted, even before it has a connection, when undici would not end it.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   /** Rejects with undici's error, with that of `abort`, with ServiceError `response_too_large` or with MemoryShort. */
@@ -31,7 +31,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #head: Omit<EncodedResponse, 'body'> = { status: 0, headers: {} };
   /** The whole body, where its length was said. */
   #whole: Buffer | undefined;
-  /** Parts of the body that have come, without those that were copied to `#whole` and given back. */
+  /** Parts of the body that have come, without parts that were copied to `#whole` and freed. */
   readonly #parts: Buffer[] = [];
   #size = 0;
 

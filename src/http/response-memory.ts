@@ -155,7 +155,7 @@ export class Reservation {
     this.#fit(bytes, 0);
   }
 
-  /** Takes what the response's records need: bytes of heap, and bytes by which privacy rules lengthen the body. Throws as `fit` does. */
+  /** Takes what the response's records need: bytes of heap, and bytes that privacy rules add to the body. Throws as `fit` does. */
   fitMade(heap: number, growth: number): void {
     this.#fit(this.bytes + growth, heap);
   }

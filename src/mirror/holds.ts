@@ -6,7 +6,7 @@ import { closeHolds, findHold, lockOpenHold } from '../db/tables/holds.js';
 import { deleteGoneRows, deleteHeldRows } from './reconcile.js';
 
 /**
- * Deletes the rows that the hold's walk lacked: of cause `grant`, those that its grant never received, else the others. This is allowed only while that walk is
+ * Deletes the rows that the hold's walk lacked: of cause `grant`, the rows that its grant never received, else the others. This is allowed only while that walk is
  * the newest of its list, since a later walk, even a cancelled one, may have seen some of the rows again; and while its grant is the company's, since
  * another person may see them. Throws hold_not_found, hold_not_open.
  */

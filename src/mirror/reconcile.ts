@@ -62,7 +62,7 @@ export async function reconcile(tx: Transaction, verified: VerifiedPass, guard: 
   return { ...outcome, deleted: await deleteGoneRows(tx, verified), held: 0 };
 }
 
-/** Rows that are gone by the ordinary rules (`count`, `sample`), and those that are held for the grant. */
+/** Rows that are gone by the ordinary rules (`count`, `sample`), and rows that are held for the grant. */
 async function countGone(tx: Transaction, verified: VerifiedPass) {
   const { list } = verified;
   const [found] = await tx.$queryRaw<

@@ -1,4 +1,4 @@
-// A verification read compares the records that it received with the mirror's rows, and with those that the last verified walk received. It reads the
+// A verification read compares the records that it received with the mirror's rows, and with the records that the last verified walk received. It reads the
 // mirror, the ledger and the feed, and writes nothing but its own notes (muster.second_reading_records).
 //
 //   received | mirror                   | verdict
@@ -40,7 +40,7 @@ export interface VerificationReadKey {
 }
 
 /**
- * Notes these records, with the texts of those that differ from the mirror, and counts them. Of two with one id the last one counts. Returns false, and notes
+ * Notes these records, with the texts of records that differ from the mirror, and counts them. Of two with one id the last one counts. Returns false, and notes
  * nothing, where the run is not ours any more, or the reading was restarted.
  */
 export async function compareRecords(

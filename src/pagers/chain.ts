@@ -161,7 +161,7 @@ export abstract class ChainPager implements Pager<ChainState> {
     return [];
   }
 
-  behind(): undefined {}
+  beyond(): undefined {}
 
   linkage(): 'token-chain' {
     return 'token-chain';

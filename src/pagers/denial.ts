@@ -14,7 +14,7 @@ const ERROR_NAMES = new Set(
     ['failed', 'failure', 'failures', 'isfailed', 'isfailure'],
   ].flat(),
 );
-/** Names of a flag by which a service says that it has not read everything. */
+/** Names of a flag that says that the service has not read everything. */
 const PARTIAL_NAMES = new Set(
   [
     ['incomplete', 'isincomplete', 'incompleteresult', 'incompleteresults', 'incompletedata', 'timedout', 'istimedout'],

@@ -30,15 +30,15 @@ export function contradictedEnd(sign: Sign, place: string): Doubted {
 /** The doubt about an end at which the service refuses to page on, in words that tell of a limit or of its parameters. `index`: how many records stand before it. */
 export function limitedEnd(index: number, status: number): Doubted {
   const detail =
-    `Behind ${index} records the service refuses the next page with ${status}, and in words that do not tell of the end of the list: it may page through ` +
+    `After ${index} records the service refuses the next page with ${status}, and in words that do not tell of the end of the list: it may page through ` +
     'so many records only. Have the entry of this list page in another style, or ask for less by a filter (query).';
   return { doubt: 'end_contradicted', detail };
 }
 
-/** The doubt about a list of which the service refused a page before others. `index`: how many records precede it. */
+/** The doubt about a list if the service refused a page before others. `index`: how many records precede it. */
 export function skippedPage(index: number, status: number): Doubted {
   const detail =
-    `Behind ${index} records the service refused a page with ${status}, and gave records on the page after it: what stands on the refused page was not received. ` +
+    `After ${index} records the service refused a page with ${status}, and gave records on the page after it: the records of the refused page were not received. ` +
     'See what the service says of that page; if it stays so, have the entry of this list page in another style.';
   return { doubt: 'end_contradicted', detail };
 }

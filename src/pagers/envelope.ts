@@ -90,7 +90,7 @@ export class EnvelopeFields {
     return this.#understood('hasNext', flagOf(this.#value('hasNext', response)), 'neither true nor false');
   }
 
-  /** The value that leads to the next page. `leadsBy`: the members by which an object does. */
+  /** The value that leads to the next page. `leadsBy`: the members of an object that do. */
   next(response: ParsedResponse, leadsBy: ReadonlySet<string>): Exclude<SaidNext, { kind: 'unclear' }> {
     const value = this.#value('next', response);
     const next = this.readsLastRecord ? nextOfRecord(value) : nextOf(value, leadsBy);

@@ -18,7 +18,7 @@ const LEAST_RECORDS = 20;
 
 /**
  * How many pages in a row, this one the last, were the first page again, record by record, though another was asked for. Throws
- * `pager_misdeclared` once that is no coincidence: the service does not read the parameters by which the pager asks for a page.
+ * `pager_misdeclared` once that is no coincidence: the service does not read the pager's parameters.
  * `members`: the members of the catalogue entry that may be wrong, with their values where these are names.
  */
 export function countFirstPages(

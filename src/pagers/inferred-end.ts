@@ -28,7 +28,7 @@ const MOST_EMPTY = 3;
  * Decides what follows from a page that brings nothing new. `index`: how many positions precede the end, if this is one. `isEmpty`: the page brings nothing at all, or comes after the end
  * and repeats earlier records. `more`: the sign around its records that more follow. Returns the state of the end for the next request, or `done`.
  */
-export function behindEnd(
+export function pastEnd(
   before: InferredEnd | undefined,
   { index, isEmpty }: { readonly index: number; readonly isEmpty: boolean },
   more: Sign | undefined,

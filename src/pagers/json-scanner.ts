@@ -123,10 +123,10 @@ export class JsonScanner extends JsonText {
     const end = yield* this.elementsInTurns(index, (at) => {
       const members = this.#noMembers();
       const start = this.placed(at);
-      const behind = this.record(at, depth + 1, members);
-      this.#records = records.push({ start, end: this.placed(behind), members });
+      const after = this.record(at, depth + 1, members);
+      this.#records = records.push({ start, end: this.placed(after), members });
       if (this.#records % LOOK_EVERY === 0) this.look();
-      return behind;
+      return after;
     });
     if (end !== NONE) this.#array = { start: from, end: this.placed(end), records };
     return end;

@@ -32,7 +32,7 @@ const NO_SIZE = 'none';
 const LINK_HEADER = 'header link';
 /** Relations of a list whose pages name each other: where one of them stands, the service says where its pages are. */
 const PAGE_RELATIONS = ['next', 'prev', 'previous', 'first', 'last'];
-/** Statuses that services answer to parameters that they do not take in addition to those of their link. */
+/** Statuses with which services refuse parameters that their link does not have. */
 const CONSTANTS_REFUSED = new Set([400, 403, 404, 422]);
 
 /**

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { MusterError } from '../core/errors.js';
 import type { Sign } from './around.js';
 import { limitedEnd } from './doubt.js';
-import { behindEnd, isRefusedOtherwise, refusedEnd } from './inferred-end.js';
+import { isRefusedOtherwise, pastEnd, refusedEnd } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Linkage, Page, PageInput } from './pager.js';
 import { type Findings, PositionPager, type PositionState } from './position-pager.js';
 import type { RefusedPage } from './refusal.js';
@@ -165,13 +165,13 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
     const isEmpty = count === 0 || (state.end !== undefined && isBarren);
     // A page without an overlap that repeats others stands nowhere.
     const index = state.offset + (state.plain && isBarren ? 0 : count);
-    const behind = behindEnd(state.end, { index, isEmpty }, more, this.fields);
-    if (behind.kind === 'done') return behind;
+    const beyond = pastEnd(state.end, { index, isEmpty }, more, this.fields);
+    if (beyond.kind === 'done') return beyond;
     const widest = Math.max(state.widest ?? 0, count);
     const offset = state.offset + (widest || state.size);
     const { plain, hasGap } = state;
     const { barren } = state;
-    const next = { offset, size: this.spec.size, requests, back: 0, barren, again, plain, widest, hasGap, end: behind.end };
+    const next = { offset, size: this.spec.size, requests, back: 0, barren, again, plain, widest, hasGap, end: beyond.end };
     return { kind: 'next', state: next };
   }
 
@@ -197,7 +197,7 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
     );
   }
 
-  behind({ offset, end, widest }: OffsetState, count: number): PageInput {
+  beyond({ offset, end, widest }: OffsetState, count: number): PageInput {
     const { size } = this.spec;
     return this.request({ offset: offset + (end ? widest || size : count), size });
   }
@@ -227,8 +227,8 @@ export class OffsetPager extends PositionPager<OffsetState, OffsetSpec> {
       const step = Math.max(1, Math.floor(state.size / 2));
       return { kind: 'again', state: { ...state, offset: Math.max(0, offset - step), back: step, requests: requests + 1 } };
     }
-    const behind = { offset: offset + (widest || size), size, requests: requests + 1, end: refusedEnd(offset, refused, doubted) };
+    const beyond = { offset: offset + (widest || size), size, requests: requests + 1, end: refusedEnd(offset, refused, doubted) };
     // A refused page joins nothing.
-    return { kind: 'again', state: { ...state, ...behind, hasGap: true } };
+    return { kind: 'again', state: { ...state, ...beyond, hasGap: true } };
   }
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Doubted, limitedEnd } from './doubt.js';
-import { behindEnd, isRefusedOtherwise, refusedEnd } from './inferred-end.js';
+import { isRefusedOtherwise, pastEnd, refusedEnd } from './inferred-end.js';
 import type { Advance, ErrorMeaning, Page, PageInput } from './pager.js';
 import { type Findings, PositionPager, type PositionState } from './position-pager.js';
 import type { RefusedPage } from './refusal.js';
@@ -75,8 +75,8 @@ export class PageNumberPager extends PositionPager<PageNumberState, Placed<z.out
     const isTold = total !== undefined || hasNext !== undefined;
     // A service may give its last page for any number after it. A service that does not read the number gives its first page.
     if (!isTold && isBarren && (count === 0 || state.end !== undefined || (state.requests > 0 && again === 0))) {
-      const behind = behindEnd(state.end, { index: state.offset, isEmpty: true }, more, this.fields);
-      if (behind.kind === 'done') return this.#end(state, count, begunTwice, behind.doubted);
+      const beyond = pastEnd(state.end, { index: state.offset, isEmpty: true }, more, this.fields);
+      if (beyond.kind === 'done') return this.#end(state, count, begunTwice, beyond.doubted);
       return {
         kind: 'next',
         state: {
@@ -85,7 +85,7 @@ export class PageNumberPager extends PositionPager<PageNumberState, Placed<z.out
           requests: state.requests + 1,
           again,
           begunTwice,
-          end: behind.end,
+          end: beyond.end,
         },
       };
     }
@@ -131,7 +131,7 @@ export class PageNumberPager extends PositionPager<PageNumberState, Placed<z.out
     return inputs;
   }
 
-  behind({ page }: PageNumberState): PageInput {
+  beyond({ page }: PageNumberState): PageInput {
     return this.request({ page: page + 1 });
   }
 

@@ -7,7 +7,7 @@ import type { ParsedResponse } from './parsed-response.js';
 /** Any value that JSON can hold; a pager's state is one, because the state IS the checkpoint. */
 export type JsonObject = { readonly [key: string]: unknown };
 
-/** The parameters of a page's request, in addition to those of the endpoint. */
+/** The parameters of a page's request, besides the endpoint's. */
 export interface PageInput {
   readonly query?: Readonly<Record<string, string>>;
   readonly body?: Readonly<Record<string, unknown>>;
@@ -86,7 +86,7 @@ export interface Pager<S extends JsonObject = JsonObject> {
   /** Reads the values around a page's records. Throws MusterError `malformed_envelope` or `contradicting_envelope`. */
   readEnvelope(response: ParsedResponse, ignoreTotals: boolean): Envelope;
   /** The request for the page after the one that ended the list, which had `count` records; undefined where only that page could name another. */
-  behind(state: S, count: number): PageInput | undefined;
+  beyond(state: S, count: number): PageInput | undefined;
   /** How the pages of a pass hang together, asked with the state whose page ended it. */
   linkage(state: S): Linkage;
   /** How many records the list had when it ended, told by where the page of `count` records stood that ended it; undefined where the place tells nothing. */

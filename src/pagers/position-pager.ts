@@ -85,7 +85,7 @@ export abstract class PositionPager<S extends JsonObject & PositionState, Spec e
   abstract first(): S;
   abstract request(state: S): PageInput;
   abstract ahead(state: S, skip: number, count: number): readonly PageInput[];
-  abstract behind(state: S, count: number): PageInput | undefined;
+  abstract beyond(state: S, count: number): PageInput | undefined;
   abstract linkage(state: S): Linkage;
   abstract lengthAtEnd(state: S, count: number): number | undefined;
 

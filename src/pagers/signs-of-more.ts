@@ -40,7 +40,7 @@ const MORE_NAMES = new Set(
 const LAST_NAMES = new Set(['last', 'islast', 'lastpage', 'islastpage']);
 const PAGE_NAMES = new Set(['page', 'pagenumber', 'pageno', 'pageindex', 'currentpage', 'current', 'number']);
 const PAGES_NAMES = new Set(['pages', 'totalpages', 'pagecount', 'pagestotal', 'numpages', 'lastpage']);
-/** Members by which a `next` that is an object leads on. */
+/** Members of a `next` object that lead on. */
 const LEADS_BY = new Set(['href', 'url', 'uri', 'link', 'cursor', 'token', 'after', 'page', 'number', 'offset', 'skip', 'start']);
 const YES = /^(true|yes|y|1)$/i;
 const ADDRESS = /^([a-z][a-z\d+.-]*:)?\/|^\?/i;

@@ -3,7 +3,7 @@ import type { PrivacyKey } from './privacy-key.js';
 export const RULE_KINDS = ['drop', 'mask', 'hash'] as const;
 export type RuleKind = (typeof RULE_KINDS)[number];
 
-/** A catalogue entry's `privacy`: what is done to the member at each dot path. */
+/** A catalogue entry's `privacy`: the rule for the member at each dot path. */
 export type PrivacyRules = Readonly<Record<string, RuleKind>>;
 
 /** A name in the paths of rules. Either a path ends here, or paths continue within the member's value. */

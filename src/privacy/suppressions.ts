@@ -58,7 +58,7 @@ export class ListSuppressions {
   readonly #key: Buffer;
   /** Hash in hex -> person. */
   readonly #persons = new Map<string, string>();
-  /** Person -> the members by which it is suppressed. */
+  /** Person -> the members that suppress it. */
   readonly #members = new Map<string, Set<string>>();
 
   constructor(list: ListKey, key: Secret, rows: readonly SuppressionRow[]) {
@@ -67,7 +67,7 @@ export class ListSuppressions {
     for (const row of rows) this.#note(row);
   }
 
-  /** The members by which any record is suppressed. */
+  /** The members that suppress any record. */
   get members(): string[] {
     return [...new Set([...this.#members.values()].flatMap((members) => [...members]))];
   }

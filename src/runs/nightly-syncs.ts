@@ -66,7 +66,7 @@ async function startSyncs(
  * stays, or that night would be lost. Returns how many were moved.
  */
 export async function followSchedule(db: Database, schedule: Schedule): Promise<number> {
-  // The database's clock decides what is due: with a clock that is faster, a sync that is about to begin would be put off.
+  // The database's clock decides when a sync is due: with a clock that is faster, a sync that is about to begin would be put off.
   const planned = await findPlannedSyncs(db);
   if (!planned[0]) return 0;
   const nextOf = nextSyncsAfter(schedule, planned[0].now.getTime());

@@ -12,7 +12,7 @@ export interface BaselinePage {
   readonly snapshotId: bigint;
   readonly keysId: bigint;
   readonly keys: KeyHashes;
-  /** The last words of its row hashes, which are those of its chunks. */
+  /** The last words of its row hashes: the hashes of its chunks. */
   readonly chunks: Uint32Array;
   readonly answer?: KeptResponse | undefined;
 }

@@ -4,7 +4,7 @@ import { isSameRow } from './row-hashes.js';
 /** A page that the pass has received. */
 export interface RecentPage {
   readonly keys: KeyHashes;
-  /** Gives the row hashes; undefined: all texts are those of the baseline, and their hashes have not been needed. */
+  /** Gives the row hashes; undefined: all texts equal the baseline's, and their hashes have not been needed. */
   readonly rowHashes: () => Uint32Array | undefined;
 }
 

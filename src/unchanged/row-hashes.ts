@@ -38,9 +38,9 @@ export function putRow(words: Uint32Array, n: number, bytes: Uint8Array, start: 
   words[ROW_WORDS * n + 2] = end - start;
 }
 
-/** Clears the words of these records, and those of their chunks. No text has the hash that is left. */
+/** Clears the words of these records and of their chunks. No text has the hash that is left. */
 export function blankRows(words: Uint32Array, positions: readonly number[]): void {
-  // A chunk has CHUNK records, and the last one what is left of them.
+  // A chunk has CHUNK records, and the last one the rest.
   const rows = words.length / ROW_WORDS;
   const records = rows - Math.ceil(rows / (CHUNK + 1));
   for (const n of positions) {

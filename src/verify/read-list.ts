@@ -151,17 +151,17 @@ async function* readPass(of: Pass): AsyncGenerator<PageOfRecords, PassRead> {
       total = envelope.total ?? total;
       yield { pass, records, etag };
       if (advance.kind !== 'done') continue;
-      const behind = await pageBehind(of, state, records.length);
+      const beyond = await pageAfterEnd(of, state, records.length);
       const isSaid = total === undefined && envelope.isEndTold !== true && envelope.hasNext !== false;
-      if (behind.length === 0) {
+      if (beyond.length === 0) {
         const isWhole = total === undefined || distinct >= total;
         return {
           isWhole,
           contradiction: isSaid && promise !== undefined ? `${promise} says that more records follow` : undefined,
         };
       }
-      yield { pass, records: behind };
-      return { isWhole: false, contradiction: `${behind.length} records follow the end of the list` };
+      yield { pass, records: beyond };
+      return { isWhole: false, contradiction: `${beyond.length} records follow the end of the list` };
     } catch (error) {
       if (!isMusterError(error)) throw error;
       if (of.parent !== undefined && isLacking(error, of.endpoint)) return { isWhole: true };
@@ -186,8 +186,8 @@ function isLacking({ code, details }: MusterError, { optional }: Endpoint): bool
 }
 
 /** The records after the page that ended a list by position which the pass has not received: the end is seen, and not only concluded. */
-async function pageBehind(of: Pass, state: JsonObject, count: number): Promise<readonly SecondRecord[]> {
-  const input = of.pager.behind(state, count);
+async function pageAfterEnd(of: Pass, state: JsonObject, count: number): Promise<readonly SecondRecord[]> {
+  const input = of.pager.beyond(state, count);
   if (input === undefined) return [];
   try {
     const { records } = await askFor(of, input);
@@ -284,7 +284,7 @@ function recordOf(text: string, members: readonly string[], prefix: string, isFo
   };
 }
 
-/** The candidates for the id: the one by which the mirror keeps the list, or else the first that a record of the page has. */
+/** The candidates for the id: the member that the mirror uses for the list, or else the first that a record of the page has. */
 export function idMembers(kept: string | null, endpoint: Endpoint): readonly string[] {
   return kept === null ? endpoint.id : [kept];
 }

@@ -88,7 +88,7 @@ export class SecondReader {
     return endReading(db, { walkId, run, list, result: resultOf(findings, contradiction) });
   }
 
-  /** An ETag by which walks may leave a page out must mean the texts that it means now. */
+  /** An ETag that lets walks skip a page must mean the texts that it means now. */
   async #checkEtag(list: ListKey, etag: string, rowHashes: readonly (Buffer | undefined)[]): Promise<void> {
     const { db, logger } = this.#deps;
     if (!rowHashes.every((hash) => hash !== undefined)) return;

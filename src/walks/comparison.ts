@@ -31,7 +31,7 @@ export interface Comparison {
   blank(rowHashes: Uint32Array, positions: readonly number[]): void;
   /** Records a page that counts. */
   took(page: ReceivedPage): void;
-  /** Whether the keys of this digest are those of the baseline, so that no other row can be living. */
+  /** Whether the keys of this digest are the baseline's, so that no other row can be living. */
   hasSameKeys(digest: string): boolean;
   /** Whether the pass received the very pages of its baseline, in their order, and no other: then no record has moved. */
   hasSamePages(): boolean;

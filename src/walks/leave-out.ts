@@ -25,7 +25,7 @@ export async function leaveOut(
   page: ReceivedPage,
 ): Promise<ReceivedPage> {
   const { list, epoch, suppressions } = walk;
-  // The records of a page that was not read are those of the baseline, which had none of theirs.
+  // The records of a page that was not read are the baseline's, without forgotten persons.
   if (!suppressions || !isRead(page)) return page;
   const { persons, added } = await inTurns(recognize(walk, suppressions, endpoint, parent, page));
   if (added.length > 0) {

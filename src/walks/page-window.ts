@@ -12,7 +12,7 @@ export interface TakenPage {
 /** Pages of one list under way at once: what keeps a near service busy, and the most that a distant one is asked for. */
 const NARROWEST = 4;
 const WIDEST = 16;
-/** Bytes that the first page of a list is expected to have: several times those of an ordinary one. */
+/** Expected bytes of the first page of a list: several times an ordinary page. */
 const FIRST_PAGE_BYTES = 1024 * 1024;
 
 interface PageUnderWay {
@@ -25,7 +25,7 @@ interface PageUnderWay {
 }
 
 /**
- * The requests of one pass that are under way: the page that is wanted next, and those that will be wanted if the list
+ * The requests of one pass that are under way: the page that is wanted next, and the pages that will be wanted if the list
  * stays as it is. The walk takes them in its own order, whatever order the responses come in. A guess that proves wrong is
  * dropped and its response never read, so the window only ever saves time. It grows while the walk waits for pages, and
  * shrinks while pages wait for the walk: a response that waits only takes memory. The wanted page waits for memory; guesses are only
@@ -58,7 +58,7 @@ export class PageWindow {
     signal.addEventListener('abort', this.drop);
   }
 
-  /** Starts the request of the state and those that will follow it; drops guesses where the state asks for another page. */
+  /** Starts the request of the state and the requests that will follow it; drops guesses where the state asks for another page. */
   aim(state: JsonObject): void {
     this.#signal.throwIfAborted();
     if (this.#aimedAt === state) return;

@@ -19,7 +19,7 @@ export interface SharedCommitDependencies {
 }
 
 /**
- * Pages on their way into the database. A page of which little is compared waits for the next ones: a commit for each would take longer than
+ * Pages on their way into the database. A page with few compared records waits for the next ones: a commit for each would take longer than
  * receiving them. A page that is compared in full waits only for pages that have come already. While the database works on a commit, the pages
  * of the next one are received and read.
  */

@@ -67,12 +67,12 @@ async function firstOfNext(
   endpoint: Endpoint,
   pager: Pager,
   { store }: WalkDependencies,
-  behind: (ParentPlace & { readonly pages: number }) | undefined,
+  previous: (ParentPlace & { readonly pages: number }) | undefined,
 ): Promise<WalkCheckpoint | undefined> {
-  const id = await store.parentAfter(walk, endpoint.parent!, behind?.id);
+  const id = await store.parentAfter(walk, endpoint.parent!, previous?.id);
   if (id === undefined) return undefined;
   const { parentsWalkId } = walk;
-  const { pages, ...before } = behind ?? { pages: 0, ...(parentsWalkId && { parentsWalkId }) };
+  const { pages, ...before } = previous ?? { pages: 0, ...(parentsWalkId && { parentsWalkId }) };
   return {
     ...firstCheckpoint(pager),
     pages,
@@ -92,7 +92,7 @@ function anotherPass(checkpoint: WalkCheckpoint, pager: Pager, carried: Partial<
   };
 }
 
-/** The parent's place once its list was read, with its counts added to those of the parents before. */
+/** The parent's place once its list was read, with its counts added to the counts of earlier parents. */
 function settled({ memory }: OpenWalk, { parent, duplicates }: WalkCheckpoint, outcome: WalkOutcome): ParentPlace {
   const before = parent!;
   const isFirstReason = before.reason === undefined && outcome.kind === 'unverified';

@@ -64,7 +64,7 @@ export class ColumnLog {
     }
   }
 
-  /** Gives a column to each key of which enough is known, and a text column to each column with values of another type. */
+  /** Gives a column to each key with enough values, and a text column to each column with values of another type. */
   decide(due: readonly Pick<Due, 'path' | 'isWhole'>[]): void {
     const known = new Map(due.map(({ path, isWhole }) => [keyOf(path), isWhole]));
     for (const [key, row] of this.#rows) if (!isColumn(row)) this.#nameIfKnown(key, row, known);

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** Bytes that PostgreSQL keeps of a name, minus those of `__text`. Names are ASCII, so bytes are characters. */
+/** Bytes that PostgreSQL keeps of a name, minus the bytes of `__text`. Names are ASCII, so bytes are characters. */
 const LONGEST = 63 - '__text'.length;
 const HASH = 8;
 

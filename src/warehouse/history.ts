@@ -4,7 +4,7 @@ import { mirrorTable } from '../mirror/mirror-table.js';
  * A query of the versions of a resource's records, out of the change feed: `environment, company_id, id, data`, how long each was valid
  * (`_valid_from` up to and without `_valid_to`), `_is_current`, `_op` and `_seq`, the change's number.
  *
- * Changes of a record are ordered by their numbers, which follow the list's commits. Their times are those of the beginnings of transactions, and may be in
+ * Changes of a record are ordered by their numbers, which follow the list's commits. Their times are the beginnings of transactions, and may be in
  * another order where a transaction waited: a version never begins before an earlier one. A deletion is a version of no duration. Conditions on the
  * environment, the company and the id reach the index of batches, since the window is partitioned by these.
  *

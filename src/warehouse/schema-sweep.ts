@@ -22,7 +22,7 @@ const LOOK_MS = 1_000;
 const SHARE = 1 / 12;
 
 /**
- * Each call counts the keys in new records of the feed, gives columns to the keys of which enough is known, notifies of new columns, and extends the views. A sweep
+ * Each call counts the keys in new records of the feed, gives columns to keys with enough values, notifies of new columns, and extends the views. A sweep
  * that is killed anywhere loses nothing: counts are written together with the place in the feed, and a view is compared with the log each time.
  */
 export function schemaSweep({ db, clock, logger }: SchemaDependencies): () => Promise<void> {

@@ -12,9 +12,9 @@ import type { Logger } from '../observability/logger.js';
 import { asOfFunction, asOfText, historyView, typedView, versionsQuery } from './history.js';
 import { keyColumns, restOf } from './view-text.js';
 
-/** The columns before those of keys. */
+/** The columns before the keys' columns. */
 const LEADING = ['environment', 'company_id', 'id'];
-/** The columns after those that the view began with. Columns that are added later follow all of these. */
+/** The columns after the view's first columns. Columns that are added later follow all of these. */
 const LIVING_COLUMNS: Readonly<Record<string, string>> = {
   ...Object.fromEntries(SHOWN_COLUMNS.map((name) => [`_${name}`, `t.${name}`])),
   _verified_at: 'l.last_verified_at',
@@ -109,7 +109,7 @@ const LOCK_TIMEOUT = '500ms';
 
 /**
  * Gives both views of a resource the columns of the log: existing columns keep their place and type, and new ones follow. Only a view without a column of a
- * key, and without dependent views, is dropped and made again, so that its first columns come before those of `trailing`. Granted rights stay.
+ * key, and without dependent views, is dropped and made again, so that its first columns come before the columns of `trailing`. Granted rights stay.
  */
 function replaceViews(db: Pick<Database, 'prisma'>, resource: string): Promise<void> {
   return inTransaction(db, async (tx) => {

@@ -15,7 +15,7 @@ export const Budget = z
     }),
     source: z.enum(['set', 'found']).meta({ description: 'Whether the settings say a limit, or it was found by asking.' }),
     used_last_minute: Count.meta({ description: 'Requests that left, refused ones included.' }),
-    refused_last_minute: Count.meta({ description: 'Those that were answered 429.' }),
+    refused_last_minute: Count.meta({ description: 'Requests refused with status 429.' }),
   })
   .meta({ id: 'Budget', description: 'What all workers together ask of the API of an environment.' });
 export type BudgetModel = z.output<typeof Budget>;

@@ -25,7 +25,7 @@ const RESERVED: ReadonlySet<string> = new Set([
 const RoleName = z.enum(ROLES);
 
 /**
- * Latin letters of European languages, except those that look like others (ı, ĸ, ŉ, ſ). A letter of another alphabet or width may look like one of
+ * Latin letters of European languages, except letters that look like others (ı, ĸ, ŉ, ſ). A letter of another alphabet or width may look like one of
  * these, and pass for another name.
  */
 const NAME = /^(?![ \d._@+-])(?:[a-z\d ._@+-]|(?![×÷ĸŉſı])[À-ž])+$/i;
@@ -98,7 +98,7 @@ export function namedTokenRoutes({ db, authenticator }: NamedTokenDependencies):
           tags,
           operationId: 'listTokens',
           summary: 'List the named tokens, newest first',
-          description: 'Those that have expired, too, until they are deleted; without the token of MUSTER_ADMIN_TOKEN.',
+          description: 'Includes expired tokens until they are deleted; without the token of MUSTER_ADMIN_TOKEN.',
           querystring: listQuery({}),
           response: answers({ 200: pageOf(NamedToken) }),
         },

@@ -19,7 +19,7 @@ const Night = z
     companies_due: Count.meta({ description: 'Companies whose nightly run was made, or is still to come.' }),
     runs: z
       .object({ finished: Count, succeeded: Count, failed: Count, cancelled: Count })
-      .meta({ description: 'Nightly runs; `finished` are those that have ended, however.' }),
+      .meta({ description: 'Nightly runs; `finished` counts all that have ended, whatever their outcome.' }),
     lists: z.object({
       due: Count.meta({ description: 'Lists that runs had to read, or nightly runs still have to.' }),
       verified: Count.meta({ description: 'Proved complete, by whatever run.' }),

@@ -66,7 +66,7 @@ const Notification = z
       .nullable()
       .meta({ description: 'Why the last attempt was not taken: docs/notifications.md lists the codes.' }),
   })
-  .meta({ id: 'Notification', description: 'A state change of which the webhook was, or is to be, notified.' });
+  .meta({ id: 'Notification', description: 'A state change that was, or will be, sent to the webhook.' });
 export type NotificationModel = z.output<typeof Notification>;
 
 /** A request without a body concerns the test environment, whose events wake no person. */
@@ -140,7 +140,7 @@ export function notificationRoutes({ db, webhook }: NotificationRoutesDependenci
           operationId: 'redeliverNotifications',
           summary: 'Send all notifications once more that were not delivered',
           description:
-            'Notifications that were given up or wait for another attempt, each with the same id and all its attempts; except those that were not tried for a day.',
+            'Notifications that were given up or wait for another attempt, each with the same id and all its attempts; except notifications that were not tried for a day.',
           body: RedeliverAll,
           response: answers({ 202: Redelivered }, ['webhook_not_configured']),
         },

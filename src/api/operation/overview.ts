@@ -78,7 +78,7 @@ const Overview = z
     workers: Count.meta({ description: 'Workers that live, whatever the environment.' }),
     budget: z.array(Budget).meta({ description: 'As GET /api/budget has it.' }),
   })
-  .meta({ id: 'Overview', description: 'Who must act, what is late, and whether the last night is complete.' });
+  .meta({ id: 'Overview', description: 'Who must act, which lists are late, and whether the last night is complete.' });
 export type OverviewModel = z.output<typeof Overview>;
 
 /** One response serves all callers for so long. */
@@ -105,7 +105,7 @@ export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsy
         schema: {
           tags: ['operation'],
           operationId: 'showOverview',
-          summary: 'Show who must act, what is late, and whether the last night is complete',
+          summary: 'Show who must act, which lists are late, and whether the last night is complete',
           querystring: queryOf({ environment: EnvironmentName.exactOptional() }),
           response: answers({ 200: Overview }),
         },

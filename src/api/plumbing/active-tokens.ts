@@ -35,7 +35,7 @@ export class ActiveTokens {
     return (await this.#next.answer).get(hash);
   }
 
-  /** A token was deleted: forgets all tokens, those of the query under way included. */
+  /** A token was deleted: forgets all tokens, including the result of a running query. */
   forget(): void {
     this.#known = new Map();
   }

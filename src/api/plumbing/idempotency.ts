@@ -133,7 +133,7 @@ function keyOf({ raw }: FastifyRequest): string | undefined {
 }
 
 /**
- * Identifies a request. A body may hold a refresh token or personal data, so its hash is keyed by the Idempotency-Key, of which the table has only
+ * Identifies a request. A body may hold a refresh token or personal data, so its hash is keyed by the Idempotency-Key; the table has only
  * a hash.
  */
 function hashOf({ routeOptions, params, body }: FastifyRequest, key: string): string {

@@ -11,7 +11,7 @@ export const CompanyId = z
   .refine((text) => parseCompanyId(text) !== undefined, 'must be a GUID, for example 5f0c1d3a-8a52-4c0e-9d1b-2f6f0f3b7a10')
   .transform((text) => text.trim().toLowerCase())
   .meta({ format: 'uuid', description: 'A GUID; compared case-insensitively, kept in lower case.' });
-/** A number of the feed: 64 bits, of which 18 digits are used, more than a float of JavaScript holds. */
+/** A number of the feed: 64 bits. Its 18 digits are more than a JavaScript number holds. */
 export const Sequence = z.number().meta({ type: 'integer', format: 'int64', minimum: 0 });
 /** A number of the feed in a query; reading continues after it. */
 export const SequenceAfter = z

@@ -30,7 +30,7 @@ const MEANINGS = {
   company_paused: 'The company is paused and not synced.',
   reauthorization_required: 'A person must authorize the company again.',
   hold_not_open: 'The hold is decided already, or a newer walk has made it stale.',
-  changes_expired: 'Changes behind `after` are no longer kept; `go_on_after` says where the feed goes on.',
+  changes_expired: 'Changes after `after` are no longer kept; `go_on_after` says where the feed goes on.',
   feed_restarted:
     'The numbers that you have are of another feed, as after a restored backup; `feed` and `go_on_after` say where this one stands.',
   environment_not_configured: 'Muster has no settings for this environment of the service.',

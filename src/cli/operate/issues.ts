@@ -5,7 +5,9 @@ import { environmentOption, idCommand, limitOption, listCommand, type OperatorOp
 
 export function registerIssues(program: Command): void {
   const issues = program.command('issues').description('list what a person should see, grouped by cause, and what to do');
-  const status = new Option('--status <status>', 'only those of this status').choices(IssueStatusName.options).default('ongoing');
+  const status = new Option('--status <status>', 'only issues of this status')
+    .choices(IssueStatusName.options)
+    .default('ongoing');
   const filters = [environmentOption(), status, limitOption(500, 100)];
   listCommand(issues, 'list them, newest first', filters, { path: '/api/issues', columns: COLUMNS, rare: RARE });
   idCommand(issues, 'show', 'show an issue and what to do about it', async (client, id, options) =>

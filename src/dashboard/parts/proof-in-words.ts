@@ -18,7 +18,7 @@ const UNVERIFIED: Readonly<Record<string, string>> = {
   passes_disagree: 'The list has no stable order, and no two readings agreed. Nothing at first; a larger `size` helps.',
   contradicting_envelope: 'A page contradicted its own totals. Check `pager` and `envelope` in the catalogue.',
   never_ended: 'The list grew or moved as fast as it was read. Raise `size`; check the names of the paging parameters.',
-  end_unproved: 'The only page could have had another behind it. Check `fields.next` and `fields.total`, or raise `size` by one.',
+  end_unproved: 'The only page could have had another after it. Check `fields.next` and `fields.total`, or raise `size` by one.',
   end_contradicted: 'What stands around the records speaks of more of them, or of a failure.',
   constants_lost: 'The links of this list lack constants of its entry.',
   first_page_repeated: 'The first page came twice. Check `pager.first`: the service may number its pages from 1.',

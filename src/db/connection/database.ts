@@ -29,7 +29,7 @@ export interface DatabaseOptions {
 
 /**
  * A new connection costs both sides some 20 ms until it has planned what a walk asks of it. Shorter than what load balancers give one
- * that idles, of which the shortest is four minutes.
+ * that idles; the shortest time is four minutes.
  */
 const IDLE_TIMEOUT_MS = 120_000;
 

@@ -8,13 +8,13 @@ export interface ServerState {
   readonly database: string;
   readonly role: string;
   readonly encoding: string;
-  /** Connections that a role without special rights can have at most; those of the role and of the database alone count, where they are fewer. */
+  /** Connections that a role without special rights can have at most; the limits of the role and of the database count if they are lower. */
   readonly connectionsAtMost: number;
   readonly connectionsInUse: number;
   readonly settings: Readonly<Record<ServerSetting, string>>;
   /** Defaults of the role, the database or the server that Muster's sessions override, as `name = value`. */
   readonly overridden: readonly string[];
-  /** Settings, as `name = value`, by which the server's log gets the values of statements: records, and the columns of tokens. */
+  /** Settings, as `name = value`, that put the values of statements into the server's log: records, and the columns of tokens. */
   readonly loggingValues: readonly string[];
   /** Whether the sessions of other roles are shown to this one. */
   readonly seesAllSessions: boolean;
@@ -61,7 +61,7 @@ export interface LongTransaction {
   readonly isIdle: boolean;
   /** Unknown for a slot. */
   readonly seconds: number | null;
-  /** Bytes of write-ahead log that a slot keeps, or has lost; null for what is none. */
+  /** Bytes of write-ahead log that a slot keeps, or has lost; null without a slot. */
   readonly keptBytes: number | null;
   /** Whether the log that the slot's reader needs is gone: it can never go on. */
   readonly isLost: boolean;

@@ -67,7 +67,7 @@ export type Session = 'own' | 'pooled';
 /**
  * Gives a new connection what every session needs, whatever the role, the database and the server have for a default. Behind a pooler,
  * where the next client would find what is set here, only what poolers follow is set; the rest is asked for, and `invalid_configuration` thrown
- * where it is not so. `options`, those of the URL, win against our limits; `more` is set where no pooler stands between.
+ * where it is not so. `options` of the URL win against our limits; `more` is set where no pooler stands between.
  */
 export async function prepareSession(client: pg.ClientBase, options = '', more: Settings = {}): Promise<Session> {
   const limits = Object.entries(LIMITS).filter(([name]) => !options.includes(name));

@@ -8,7 +8,7 @@ import { isMusterError, MusterError } from '../../core/errors.js';
 export function sqlState(error: unknown): string | undefined {
   const code = member(adapterError(error), 'originalCode') ?? member(error, 'code');
   if (typeof code !== 'string' || !/^[0-9A-Z]{5}$/.test(code)) return undefined;
-  // Prisma's own codes look alike; those of the operating system have letters only, as no SQLSTATE has.
+  // Prisma's own codes look alike. Codes of the operating system have only letters, unlike any SQLSTATE.
   return /^P[1-6]\d{3}$/.test(code) || /^[A-Z]+$/.test(code) ? undefined : code;
 }
 

@@ -81,7 +81,7 @@ export async function requireNoPendingMigrations(db: Querying): Promise<void> {
     throw new MusterError('migration_failed', `Migrations are pending: ${pending.join(', ')}. Run \`muster migrate\`.`);
 }
 
-/** Compares the migrations of this version with those of the database; reads only. */
+/** Compares the migrations of this version with the database's; reads only. */
 export interface MigrationState {
   readonly pending: readonly string[];
   /** Migrations that a newer version has applied. */

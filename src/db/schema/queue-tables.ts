@@ -17,7 +17,7 @@ export async function makeJobSequences(client: pg.ClientBase, queues: readonly s
 
 /**
  * Drops BullMQ's tables if a person has emptied all of them: with the table of their versions empty, BullMQ would try to create
- * existing tables. No job is lost: what is due is queued again from our own tables.
+ * existing tables. No job is lost: due work is queued again from our own tables.
  */
 export async function dropEmptied(client: pg.ClientBase): Promise<void> {
   // BullMQ's own lock for its migrations.

@@ -13,7 +13,7 @@ const SCHEMAS = ['muster', 'mirror', QUEUE_SCHEMA];
 const READ_SCHEMAS = ['warehouse'];
 
 /**
- * Grants a role everything that api and workers need, on existing tables and on those that this user makes later: the owner migrates, and
+ * Grants a role everything that api and workers need, on existing tables and on later tables of this user: the owner migrates, and
  * the processes run with fewer rights. Throws `invalid_configuration` if there is no such role, or if the user of `url` may not grant.
  */
 export function grantRuntime(url: string, role: string): Promise<void> {

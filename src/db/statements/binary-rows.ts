@@ -6,7 +6,7 @@ import { freeBuffers } from '../../core/free-buffers.js';
 /** The bytes of each column as the server sends them: a bytea as it is, an int4 as four bytes; null for NULL. */
 export type BinaryRow = readonly (Buffer | null)[];
 
-/** "PGCOPY", eleven bytes with what protects it, flags, and the length of an extension of which there is none. */
+/** "PGCOPY", eleven bytes with what protects it, flags, and the length of an extension, which is absent. */
 const HEADER_BYTES = 19;
 /** In the place of a number of columns: no row follows. */
 const END = -1;

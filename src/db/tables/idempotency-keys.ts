@@ -1,6 +1,6 @@
 // muster.idempotency_keys holds the POSTs that callers have named, and the encrypted responses. The process that takes a key does the work, and renews
 // its lease until it writes the response. Each write names the epoch under which the key was taken. Each function runs one statement at a time and
-// takes no other lock. All times are those of the database.
+// takes no other lock. All times are the database's.
 import type { IdempotencyKey } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
 

@@ -54,7 +54,7 @@ const SHOWN_OTHERWISE = [
   'tokens_held',
 ];
 
-/** A list may go without a proof for a night or two: those that change a lot do. */
+/** A list may go without a proof for a night or two, if it changes a lot. */
 const UNVERIFIED_DAYS = 3;
 /** An issue of misfits ends by itself: people correct the queries that read the values, and Muster cannot see that. */
 const MISFIT_DAYS = 7;

@@ -205,7 +205,7 @@ function idsOf(rows: readonly { readonly id: bigint }[]): bigint[] {
 
 /**
  * SQL: parts that remove the ledgers of the list of `walk`, except that of the walk `keeps`: its last verified one, to which
- * holds and the next walk refer. No part of the statement sees what another deletes, so each names what is kept: sets, not
+ * holds and the next walk refer. No part of the statement sees what another deletes, so each names the kept rows: sets, not
  * anti-joins (docs/internals/planner.md).
  */
 export function clearLedgers(list: ListKey, keeps: Prisma.Sql): Prisma.Sql {

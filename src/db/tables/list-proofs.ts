@@ -1,4 +1,4 @@
-// muster.lists as a consumer of its records sees it: what is proved of each list, and by which walk. Reads only, and locks nothing.
+// muster.lists as a consumer of its records sees it: the proof of each list, and its walk. Reads only, and locks nothing.
 import type pg from 'pg';
 import type { Environment } from '../../core/company.js';
 import { Prisma } from '../../generated/prisma/client.js';

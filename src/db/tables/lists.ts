@@ -1,4 +1,4 @@
-// muster.lists: what is known of one list of one company across walks. A writer of a list's rows, in schema mirror or in the ledger,
+// muster.lists: the state of one list of one company across walks. A writer of a list's rows, in schema mirror or in the ledger,
 // locks its row here first (lockList), and locks nothing that other lists share before it. Lock order: the company's connection,
 // its lists, the run, the walk.
 

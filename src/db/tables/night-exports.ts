@@ -39,7 +39,7 @@ const isClaimed = (claim: NightExportClaim) =>
 
 /**
  * Adds the exports of each environment's newest night that is over. A night is over once no active company has a nightly run before
- * it or under way, and at the latest when the next night has begun. Paused companies and those that must authorize again are not waited for: they
+ * it or under way, and at the latest when the next night has begun. Paused companies, and companies that must authorize again, are not waited for: they
  * may stay so forever. A night in which no company was due leaves nothing to export.
  */
 export async function addNightExports(

@@ -174,7 +174,7 @@ export async function resetNotification(db: Database, { id }: { id: string }): P
   return row as unknown as NotificationRow;
 }
 
-/** SQL: it was sent, or will be. Excludes those that expired because no webhook was configured for a day. */
+/** SQL: it was sent, or will be. Excludes notifications that expired because no webhook was configured for a day. */
 export const WAS_TRIED = Prisma.sql`last_error->>'code' IS DISTINCT FROM 'expired'`;
 
 /** Makes all undelivered ones due again, of one environment or of both. Returns how many there are. */

@@ -23,7 +23,7 @@ export interface Overdue {
 }
 
 /**
- * Finds what is overdue, by indexes. A worker that lives begins a refresh, a nightly sync and a run within seconds of their time, and goes on with the
+ * Finds overdue work, by indexes. A worker that lives begins a refresh, a nightly sync and a run within seconds of their time, and goes on with the
  * run of a worker that died. A run may wait all night while others are under way. Whether a list is late is decided in one place, by the sweep of
  * the issues; the sweep cannot tell of work that waits for a worker, since it may be waiting for one, too.
  */

@@ -85,7 +85,7 @@ export async function deleteRejected(tx: Transaction, rows: readonly Pick<Reject
 }
 
 /**
- * Removes rejected records of walks that ended more than `days` ago, at most `limit` of them, but not those of a list's newest walk. Returns
+ * Removes rejected records of walks that ended more than `days` ago, at most `limit` of them, but not the rejects of a list's newest walk. Returns
  * how many.
  */
 export function removeOldRejectedRecords(db: Database, { days, limit }: { days: number; limit: number }): Promise<number> {

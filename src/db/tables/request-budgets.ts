@@ -1,6 +1,6 @@
 // muster.request_budgets: what all workers together may ask of an environment's API. Workers lease slots of its schedule and store what
 // a refusal taught, each in one statement that names the version that it read; only rows of muster.request_shares are locked after its row.
-// Times are those of the database's clock, and are returned as durations.
+// Times are by the database's clock, and are returned as durations.
 import type { Environment } from '../../core/company.js';
 import type { RequestBudget } from '../../generated/prisma/client.js';
 import type { Database } from '../connection/database.js';
@@ -77,7 +77,7 @@ export async function changeBudget(
   return changed > 0;
 }
 
-/** Pauses all workers for this many seconds: what is known of the limit stays. A longer pause stays too. */
+/** Pauses all workers for this many seconds: the known limit stays. A longer pause stays too. */
 export async function pauseBudget(
   db: Database,
   { environment, pause }: { environment: Environment; pause: number },

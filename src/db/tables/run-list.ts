@@ -98,7 +98,7 @@ function askedBetween(since: Date | undefined, until: Date | undefined) {
   };
 }
 
-/** A `seq` below those of all runs requested from then on. */
+/** A `seq` below that of every run requested at `since` or later. */
 export function seqBefore(since: Date): Prisma.Sql {
   return Prisma.sql`COALESCE((SELECT b.seq FROM muster.runs b WHERE b.created_at < ${since}::timestamptz - interval '5 minutes'
     ORDER BY b.created_at DESC LIMIT 1), 0)`;

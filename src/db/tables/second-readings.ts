@@ -164,7 +164,7 @@ export async function eraseFromReadings(
 }
 
 /**
- * Companies whose turn it is: the active ones that waited longest, as many as the share says, without those of this night. The
+ * Companies whose turn it is: the active ones that waited longest, as many as the share says, without companies that had theirs this night. The
  * company's sync of this night must have ended; a company that waits for it keeps its turn.
  */
 export function findVerifyTurns(

@@ -157,7 +157,7 @@ export async function recordStartedEmpty(
 
 /**
  * Begins another pass: from the start of the list or, in a walk over many parents, from the start of one parent's list. The counts are
- * those that earlier passes, over the lists of other parents, have brought.
+ * the counts of earlier passes, over the lists of other parents.
  */
 export async function startPass(
   tx: Transaction,
@@ -250,7 +250,7 @@ function proofOf(list: ListKey, end: WalkEnd): Prisma.Sql {
 }
 
 /**
- * SQL: what is left of unfinished runs, by the totals that their lists told or held at their last proof, and the pace at which their walks received records
+ * SQL: the rest of unfinished runs, by the totals that their lists told or held at their last proof, and the pace at which their walks received records
  * since the run began. `left` is null if neither is known for one of the lists.
  */
 const UNDER_WAY = Prisma.sql`

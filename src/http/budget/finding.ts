@@ -51,7 +51,7 @@ const HOLD_SECONDS = 7;
 /** A probe costs one or two refusals. With this many requests between probes that is a few percent, however slow the service is. */
 const HOLD_REQUESTS = 80;
 const LONGEST_HOLD_SECONDS = 300;
-/** Share of the rate by which it rises each second. */
+/** The rate rises by this share of itself each second. */
 const RISE = 0.1;
 /** A probe that got more than this many seconds' worth of extra requests through was not a burst: the limit has risen. */
 const BURST_SECONDS = 3;

@@ -24,7 +24,7 @@ interface ProxySettings {
   readonly noProxy?: readonly NoProxyRule[] | undefined;
 }
 
-/** Reads the address of a proxy, or says what is wrong with it. Without a scheme, `http://` is assumed, as in curl. */
+/** Reads the address of a proxy, or explains its fault. Without a scheme, `http://` is assumed, as in curl. */
 export function readProxyAddress(text: string): ProxyAddress | { readonly problem: string } {
   const withScheme = /^[a-z][a-z\d+.-]*:\/\//i.test(text) ? text : `http://${text}`;
   if (!URL.canParse(withScheme)) return { problem: 'must be the address of a proxy; encode special characters of a password' };

@@ -63,7 +63,7 @@ async function* groupsOf(
   if (group[0]!.length > 0) yield group;
 }
 
-/** The expression by which PostgreSQL sends each value, so that little is left to do with it here. */
+/** The expression for each value that PostgreSQL sends, so that little is left to do here. */
 function selected({ name }: Column, type: StoredType): string {
   const value = `r.${pg.escapeIdentifier(name)}`;
   switch (type.kind) {
