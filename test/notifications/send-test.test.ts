@@ -87,7 +87,7 @@ test('a button sends one, and the page shows it', async () => {
   const { status, location } = await page.act('notification.test', { back: '/notifications' });
   expect([status, location]).toEqual([303, '/notifications?done=notification.test']);
   const { html } = await page.open(location!);
-  expect(html).toContain('A test is sent');
+  expect(html).toContain('Muster sends a test');
   expect(html).toMatch(/<span id="event-[^"]+">test/);
 });
 

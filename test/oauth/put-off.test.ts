@@ -42,6 +42,9 @@ async function row({ companyId }: CompanyKey): Promise<Row> {
   return rows[0]!;
 }
 
+/** The time until an attempt, of which a slow machine has used up less than half. */
+const atMost = (seconds: number) => expect.toSatisfy((wait: number) => wait <= seconds && wait > seconds / 2);
+
 /** The token is due, expired or not, and its refresh is answered so. Returns the code of the error, or `granted`. */
 async function refresh(company: CompanyKey, misdeed?: Misdeed, state = EXPIRED): Promise<string> {
   await alter(database.db, company, state);
@@ -80,13 +83,13 @@ describe('an error without an explanation', () => {
       const { company, token } = await onboarded(room, server);
       for (const wait of [10, 60, 300, 1_800, 3_600, 3_600]) {
         expect(await refresh(company, misdeed)).toBe('service_refused');
-        expect(await row(company)).toMatchObject({ wait, last_status: status, last_error: error, ambiguous_attempts: 0 });
+        expect(await row(company)).toMatchObject({ wait: atMost(wait), last_status: status, last_error: error, ambiguous_attempts: 0 });
       }
       expect(await refresh(company)).toBe('granted');
       expect([server.uses(token), await reason(company)]).toEqual([7, null]);
       expect(await row(company)).toMatchObject({ put_offs: 0, last_failure: null, last_status: null, last_error: null });
       expect(await refresh(company, misdeed)).toBe('service_refused');
-      expect((await row(company)).wait).toBe(10);
+      expect((await row(company)).wait).toEqual(atMost(10));
     },
   );
 
@@ -106,7 +109,7 @@ describe('an error without an explanation', () => {
     expect(await refresh(company, json(503, {}))).toBe('service_error');
     expect(await row(company)).toMatchObject({ put_offs: 0, last_status: 503, last_error: null });
     expect(await refresh(company, json(400, {}))).toBe('service_refused');
-    expect((await row(company)).wait).toBe(10);
+    expect((await row(company)).wait).toEqual(atMost(10));
   });
 
   test('408, 429 and 5xx between them keep their own times', async () => {
@@ -272,7 +275,7 @@ describe('comes sooner', () => {
     expect((await row(company)).wait).toBeGreaterThan(890);
     await alter(database.db, company, "not_before = now() - interval '1 second'");
     await inTransaction(database.db, (tx) => hastenRefreshes(tx, { companies: [company] }));
-    expect((await row(company)).wait).toBe(0);
+    expect((await row(company)).wait).toBeLessThanOrEqual(0);
   });
 
   test('a person who asks again and again has the token of a lost answer sent once a minute', async () => {
@@ -280,14 +283,14 @@ describe('comes sooner', () => {
     const ask = () => inTransaction(database.db, (tx) => hastenRefreshes(tx, { companies: [company] }));
     await refresh(company, { kind: 'drop', rotate: false });
     await ask();
-    expect((await row(company)).wait).toBe(0);
+    expect((await row(company)).wait).toBeLessThanOrEqual(0);
     await refresh(company, { kind: 'drop', rotate: false });
     await ask();
     expect((await row(company)).wait).toBeGreaterThan(50);
     expect((await row(company)).wait).toBeLessThan(61);
     await alter(database.db, company, "not_before = now() - interval '1 second'");
     await ask();
-    expect((await row(company)).wait).toBe(0);
+    expect((await row(company)).wait).toBeLessThanOrEqual(0);
   });
 
   test('once a person asks for a sync, at once; of many within a minute', async () => {
@@ -299,9 +302,9 @@ describe('comes sooner', () => {
     const runs = new Runs({ db: database.db, catalogue: loadCatalogue(undefined), schedule, clock: systemClock, dispatcher });
     await putOff(5);
     await runs.request({ company: companies[0]!, trigger: 'nightly' });
-    expect((await row(companies[0]!)).wait).toBe(3_000);
+    expect((await row(companies[0]!)).wait).toEqual(atMost(3_000));
     await runs.request({ company: companies[0]!, trigger: 'manual' });
-    expect((await row(companies[0]!)).wait).toBe(0);
+    expect((await row(companies[0]!)).wait).toBeLessThanOrEqual(0);
     const sent = server.received.length;
     await room.manager.refresh(companies[0]!);
     expect(server.received).toHaveLength(sent + 1);
