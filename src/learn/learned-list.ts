@@ -26,7 +26,7 @@ export interface Finding {
 
 /**
  * The result of a look at a list. Its `outcome`:
- * - `confirmed`: a rehearsal of the entry met the needs of a proof on every page that it read.
+ * - `confirmed`: a rehearsal of the entry satisfied every condition of a proof on every page that it read.
  * - `unconfirmed`: there is an entry, but something in it is guessed, or contradicts it.
  * - `nothing`: no entry fits.
  */

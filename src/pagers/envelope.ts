@@ -141,9 +141,9 @@ export class EnvelopeFields {
   }
 
   /**
-   * Judges an envelope without an array of records: a response may lack it only where nothing says that there are records, here or on
-   * a further page. Where its place is missing altogether, the page must say in another way that there are none, wherever it stands: an error that a
-   * gateway sends with status 200 lacks it, too. Throws MusterError `malformed_envelope`.
+   * Judges an envelope without an array of records. An empty or null value is accepted unless something signals records, here or on
+   * a further page. If the member is absent, the page must also state that there are none (a total of 0, no next page): an error that a
+   * gateway sends with status 200 lacks the member, too. Throws MusterError `malformed_envelope`.
    */
   judged(response: ParsedResponse, read: Envelope): Envelope {
     const { noRecords, rest } = response;

@@ -83,7 +83,12 @@ describe('an error without an explanation', () => {
       const { company, token } = await onboarded(room, server);
       for (const wait of [10, 60, 300, 1_800, 3_600, 3_600]) {
         expect(await refresh(company, misdeed)).toBe('service_refused');
-        expect(await row(company)).toMatchObject({ wait: atMost(wait), last_status: status, last_error: error, ambiguous_attempts: 0 });
+        expect(await row(company)).toMatchObject({
+          wait: atMost(wait),
+          last_status: status,
+          last_error: error,
+          ambiguous_attempts: 0,
+        });
       }
       expect(await refresh(company)).toBe('granted');
       expect([server.uses(token), await reason(company)]).toEqual([7, null]);

@@ -8,7 +8,7 @@ export interface SocketLimitOptions {
   readonly pipelined: number;
   /** The time for the rest of a request that has had its response already. */
   readonly lingerMs: number;
-  /** The longest silence on a connection whose trusted caller changes something. */
+  /** The longest silence on a connection whose authenticated caller sends a write. */
   readonly workMs: number;
 }
 
@@ -21,7 +21,7 @@ export interface SocketLimitOptions {
  * - *trusted*: the caller has shown a right token (`trust`), for this one request.
  *
  * When there are too many, the connections that have been idle longest end first, then those asked longest, and trusted ones never. Data that has
- * arrived is read before that: many connections may be accepted at once, and one of them may be the probe.
+ * already arrived is read before any connection is closed: many connections may be accepted at once, and one of them may be the probe.
  *
  * A request that had its response before its body came (401, 404, 405) has `lingerMs` for the rest, which is thrown away: an immediate close would
  * reset the connection of a client that writes before it reads.

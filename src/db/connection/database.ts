@@ -11,7 +11,7 @@ export interface Database {
   readonly prisma: PrismaClient;
   /** For runStep: what a walk does again and again, by statements whose plans are made once. */
   readonly steps: Pick<SqlDriverAdapter, 'queryRaw'>;
-  /** The connections of `prisma`, for what needs one as it is (docs/architecture.md, "Past Prisma"). */
+  /** The connections of `prisma`, for work that needs a raw connection (docs/architecture.md, "What bypasses Prisma"). */
   readonly pool: pg.Pool;
   /** Resolves when every connection is closed; waits for those in use. May be called twice. */
   close(): Promise<void>;

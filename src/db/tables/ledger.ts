@@ -180,7 +180,7 @@ export async function forgetPages(
   await tx.rejectedRecord.deleteMany({ where });
 }
 
-/** Deletes the hashes of the list's texts: no later walk may be based on them. The caller has locked the list. */
+/** Deletes the row hashes of the list, so that no later walk takes rows for unchanged because of them. The caller has locked the list. */
 export async function forgetRowHashes(tx: Transaction, list: ListKey): Promise<void> {
   const query = Prisma.sql`SELECT id FROM muster.page_snapshots WHERE ${isOfList(list)} AND row_hashes IS NOT NULL`;
   for await (const rows of inPieces<{ id: bigint }>(tx, query))
