@@ -12,16 +12,8 @@ import type { Onboarding } from '../../oauth/onboarding.js';
 import { registerSecret } from '../../observability/secret-registry.js';
 import type { Runs } from '../../runs/runs.js';
 import { audited, auditedRefusal, recordDone } from '../plumbing/audit.js';
-import {
-  answers,
-  CompanyId,
-  CompanyParams,
-  EnvironmentName,
-  listQuery,
-  pageOf,
-  ResourceName,
-  SearchText,
-} from '../plumbing/models.js';
+import { CompanyId, CompanyParams, EnvironmentName, listQuery, pageOf, ResourceName, SearchText } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run } from '../runs/run-model.js';
 import { requestFirstSync } from '../runs/runs.js';
 import { Resources, RUN_REQUEST_PROBLEMS, verifyRoute } from '../runs/verify.js';
@@ -88,7 +80,7 @@ const ONBOARDING_PROBLEMS = [
   'token_not_stored',
 ] as const;
 
-const tags = ['companies'];
+const { viewer, operator, admin } = operationsOf('companies');
 const ADDRESS = '/companies/:environment/:company_id';
 
 export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsyncZod {
@@ -97,18 +89,13 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
   return async (api) => {
     api.post(
       '/companies',
-      {
-        config: { role: 'admin' },
-        schema: {
-          tags,
-          operationId: 'onboardCompany',
-          summary: 'Onboard a company, or give it a new token',
-          description:
-            'Muster refreshes the token to prove it before it stores it; the first sync starts at once. 201 for a new company, 200 for one that had to authorize again.',
-          body: Onboard,
-          response: answers({ 200: Company, 201: Company }, ONBOARDING_PROBLEMS),
-        },
-      },
+      admin('onboardCompany', 'Onboard a company, or give it a new token', {
+        description:
+          'Muster refreshes the token to prove it before it stores it; the first sync starts at once. 201 for a new company, 200 for one that had to authorize again.',
+        body: Onboard,
+        response: { 200: Company, 201: Company },
+        problems: ONBOARDING_PROBLEMS,
+      }),
       async ({ body, caller, log }, reply) => {
         registerSecret(body.refresh_token);
         const company = keyOf(body);
@@ -128,18 +115,12 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
 
     api.get(
       '/companies',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'listCompanies',
-          summary: 'List the companies',
-          description:
-            'By environment and company_id. `sort=worst` lists companies that must authorize again first, then companies with a list whose newest walk failed, that is late or was never proved, or whose newest walk proved nothing; paused companies come last.',
-          querystring: CompanyQuery,
-          response: answers({ 200: pageOf(Company) }),
-        },
-      },
+      viewer('listCompanies', 'List the companies', {
+        description:
+          'By environment and company_id. `sort=worst` lists companies that must authorize again first, then companies with a list whose newest walk failed, that is late or was never proved, or whose newest walk proved nothing; paused companies come last.',
+        querystring: CompanyQuery,
+        response: { 200: pageOf(Company) },
+      }),
       async ({ query: { q, sort, resource: wanted, state, ...query } }) => {
         const resources = catalogue.endpoints.map(({ resource }) => resource);
         const named = resources.filter((resource) => wanted === undefined || resource === wanted);
@@ -152,34 +133,24 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
 
     api.get(
       ADDRESS,
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'showCompany',
-          summary: 'Show a company',
-          params: CompanyParams,
-          response: answers({ 200: Company }, ['company_not_found']),
-        },
-      },
+      viewer('showCompany', 'Show a company', {
+        params: CompanyParams,
+        response: { 200: Company },
+        problems: ['company_not_found'],
+      }),
       async ({ params }) => show(keyOf(params)),
     );
 
     api.post(
       `${ADDRESS}/sync`,
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'syncCompany',
-          summary: 'Sync a company now',
-          description:
-            'While a run of the company is queued or running, the response is that run. A run that waits to retry starts now and gets as many attempts as a new one, unless it is older than six hours.',
-          params: CompanyParams,
-          body: SyncCompany,
-          response: answers({ 202: z.object({ run: Run }) }, RUN_REQUEST_PROBLEMS),
-        },
-      },
+      operator('syncCompany', 'Sync a company now', {
+        description:
+          'While a run of the company is queued or running, the response is that run. A run that waits to retry starts now and gets as many attempts as a new one, unless it is older than six hours.',
+        params: CompanyParams,
+        body: SyncCompany,
+        response: { 202: z.object({ run: Run }) },
+        problems: RUN_REQUEST_PROBLEMS,
+      }),
       async ({ params, body, caller }, reply) => {
         const company = keyOf(params);
         const options = body ?? {};
@@ -195,19 +166,15 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
     for (const verb of ['pause', 'resume'] as const) {
       api.post(
         `${ADDRESS}/${verb}`,
-        {
-          config: { role: 'operator' },
-          schema: {
-            tags,
-            operationId: `${verb}Company`,
-            summary: verb === 'pause' ? 'Stop syncing a company until it is resumed' : 'Sync a paused company again',
+        operator(
+          `${verb}Company`,
+          verb === 'pause' ? 'Stop syncing a company until it is resumed' : 'Sync a paused company again',
+          {
             params: CompanyParams,
-            response: answers(
-              { 200: Company },
-              verb === 'pause' ? ['company_not_found'] : ['company_not_found', 'reauthorization_required'],
-            ),
+            response: { 200: Company },
+            problems: verb === 'pause' ? ['company_not_found'] : ['company_not_found', 'reauthorization_required'],
           },
-        },
+        ),
         async ({ params, caller }) => {
           const company = keyOf(params);
           await audited(db, { by: caller, action: `company.${verb}`, company }, () => connections[verb](company));
@@ -218,17 +185,12 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
 
     api.delete(
       ADDRESS,
-      {
-        config: { role: 'admin' },
-        schema: {
-          tags,
-          operationId: 'removeCompany',
-          summary: 'Remove a company',
-          description: 'Deletes its tokens and mirrored rows; the audit stays.',
-          params: CompanyParams,
-          response: answers({ 204: z.undefined() }, ['company_not_found']),
-        },
-      },
+      admin('removeCompany', 'Remove a company', {
+        description: 'Deletes its tokens and mirrored rows; the audit stays.',
+        params: CompanyParams,
+        response: { 204: z.undefined() },
+        problems: ['company_not_found'],
+      }),
       async ({ params, caller }, reply) => {
         const company = keyOf(params);
         await auditedRefusal(db, { by: caller, action: 'company.remove', company }, () => connections.remove(company, caller));

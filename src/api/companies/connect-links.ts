@@ -9,7 +9,8 @@ import { audited, auditedRefusal, recordDone } from '../plumbing/audit.js';
 import type { Caller } from '../plumbing/caller.js';
 import { CompanyName } from '../plumbing/company-names.js';
 import { csvOf } from '../plumbing/csv.js';
-import { answers, CompanyId, CompanyParams, EnvironmentName, pageOf, Time } from '../plumbing/models.js';
+import { CompanyId, CompanyParams, EnvironmentName, pageOf, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const CreateConnectLink = z.strictObject({ environment: EnvironmentName, company_id: CompanyId.exactOptional() });
 
@@ -45,7 +46,7 @@ const ReauthorizationLink = z
   .meta({ id: 'ReauthorizationLink', description: 'An address at which a company authorizes again.' });
 export type ReauthorizationLinkModel = z.output<typeof ReauthorizationLink>;
 
-const tags = ['companies'];
+const { operator } = operationsOf('companies');
 const description =
   'Send it to an administrator of the company: it needs no token, starts the authorization flow, and connects one company.';
 
@@ -73,51 +74,36 @@ export function connectLinkRoutes({
   return async (api) => {
     api.post(
       '/companies/:environment/:company_id/connect-link',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'createCompanyConnectLink',
-          summary: 'Make a link with which this company authorizes, for the first time or again',
-          description,
-          params: CompanyParams,
-          response: answers({ 201: ConnectLink }, ['environment_not_configured']),
-        },
-      },
+      operator('createCompanyConnectLink', 'Make a link with which this company authorizes, for the first time or again', {
+        description,
+        params: CompanyParams,
+        response: { 201: ConnectLink },
+        problems: ['environment_not_configured'],
+      }),
       async ({ caller, params: { environment, company_id } }, reply) =>
         reply.code(201).send(await create(caller, { environment, companyId: company_id })),
     );
 
     api.post(
       '/connect-links',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'createConnectLink',
-          summary: 'Make a link with which a company authorizes',
-          description: `${description} Without company_id, it connects the company chosen on the consent screen.`,
-          body: CreateConnectLink,
-          response: answers({ 201: ConnectLink }, ['environment_not_configured']),
-        },
-      },
+      operator('createConnectLink', 'Make a link with which a company authorizes', {
+        description: `${description} Without company_id, it connects the company chosen on the consent screen.`,
+        body: CreateConnectLink,
+        response: { 201: ConnectLink },
+        problems: ['environment_not_configured'],
+      }),
       async ({ caller, body: { environment, company_id } }, reply) =>
         reply.code(201).send(await create(caller, { environment, ...(company_id && { companyId: company_id }) })),
     );
 
     api.post(
       '/connect-links/reauthorization',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'createReauthorizationLinks',
-          summary: 'Make a link for every company that must authorize again',
-          description: `By company_id, at most ${MOST} a call; pass back next_cursor for the next ones. Each link is the company's authorize_url: it stays the same until the company has authorized or the link has expired.`,
-          body: CreateReauthorizationLinks,
-          response: answers({ 201: pageOf(ReauthorizationLink) }, ['environment_not_configured']),
-        },
-      },
+      operator('createReauthorizationLinks', 'Make a link for every company that must authorize again', {
+        description: `By company_id, at most ${MOST} a call; pass back next_cursor for the next ones. Each link is the company's authorize_url: it stays the same until the company has authorized or the link has expired.`,
+        body: CreateReauthorizationLinks,
+        response: { 201: pageOf(ReauthorizationLink) },
+        problems: ['environment_not_configured'],
+      }),
       async ({ caller: by, body: { environment, ...page } }, reply) => {
         const entry = { by, action: 'connect_links.create', environment } as const;
         const links = await auditedRefusal(db, entry, () => createForAll(environment, page));

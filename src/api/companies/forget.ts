@@ -7,7 +7,8 @@ import { registerSecret } from '../../observability/secret-registry.js';
 import type { AuditAction } from '../plumbing/audit.js';
 import { auditedRefusal, recordDone } from '../plumbing/audit.js';
 import type { Caller } from '../plumbing/caller.js';
-import { answers, CompanyParams, Count, ResourceName } from '../plumbing/models.js';
+import { CompanyParams, Count, ResourceName } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const ForgetBody = z.strictObject({
   resource: ResourceName,
@@ -25,6 +26,8 @@ export type ForgottenModel = z.output<typeof Forgotten>;
 export type LiftedModel = z.output<typeof Lifted>;
 
 const PROBLEMS = ['company_not_found', 'unknown_resource', 'mark_key_unreadable'] as const;
+
+const { admin } = operationsOf('companies');
 
 /** Forgets a record, and lets it in again. The audit says that a person was forgotten, and never which. */
 export function forgetRoutes({ db, ...deps }: { readonly db: Database } & ForgetDependencies): FastifyPluginAsyncZod {
@@ -50,19 +53,14 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
   return async (api) => {
     api.post(
       '/companies/:environment/:company_id/forget',
-      {
-        config: { role: 'admin' },
-        schema: {
-          tags: ['companies'],
-          operationId: 'forgetRecord',
-          summary: 'Forget a person',
-          description:
-            'Erases one record from mirror, feed, history and rejected records, with its children if it is a parent, and keeps it out of every later walk. An unknown id is kept out too.',
-          params: CompanyParams,
-          body: ForgetBody,
-          response: answers({ 200: Forgotten }, PROBLEMS),
-        },
-      },
+      admin('forgetRecord', 'Forget a person', {
+        description:
+          'Erases one record from mirror, feed, history and rejected records, with its children if it is a parent, and keeps it out of every later walk. An unknown id is kept out too.',
+        params: CompanyParams,
+        body: ForgetBody,
+        response: { 200: Forgotten },
+        problems: PROBLEMS,
+      }),
       async ({ caller, params, body }) => {
         const erased = await asAudited('record.forget', { caller, params, body }, (tx, record) => forgetRecord(tx, deps, record));
         return { erased };
@@ -71,18 +69,13 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
 
     api.post(
       '/companies/:environment/:company_id/forget/lift',
-      {
-        config: { role: 'admin' },
-        schema: {
-          tags: ['companies'],
-          operationId: 'liftMarks',
-          summary: 'Let a forgotten person in again',
-          description: 'The next walk of the list writes the record again, if the service still has it.',
-          params: CompanyParams,
-          body: ForgetBody,
-          response: answers({ 200: Lifted }, PROBLEMS),
-        },
-      },
+      admin('liftMarks', 'Let a forgotten person in again', {
+        description: 'The next walk of the list writes the record again, if the service still has it.',
+        params: CompanyParams,
+        body: ForgetBody,
+        response: { 200: Lifted },
+        problems: PROBLEMS,
+      }),
       async ({ caller, params, body }) => {
         const lifted = await asAudited('record.lift', { caller, params, body }, (tx, record) => unsuppress(tx, deps, record));
         return { lifted };

@@ -5,7 +5,7 @@ import type { Database } from '../../db/connection/database.js';
 import { inTransaction } from '../../db/connection/transaction.js';
 import { closeBreakers } from '../../db/tables/refresh-breakers.js';
 import { recordDone } from '../plumbing/audit.js';
-import { answers } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const Release = z.strictObject({
   environment: z.enum(ENVIRONMENTS).optional().meta({ description: 'Absent: both environments.' }),
@@ -15,23 +15,19 @@ const Released = z
   .meta({ id: 'ReleasedTokens', description: 'The environments in which Muster refreshes tokens again.' });
 export type ReleasedModel = z.output<typeof Released>;
 
+const { operator } = operationsOf('operation');
+
 /** With this call a person says that the held tokens are good, although the service refused others. */
 export function heldTokenRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.post(
       '/held-tokens/release',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags: ['operation'],
-          operationId: 'releaseHeldTokens',
-          summary: 'Refresh held tokens again',
-          description:
-            'For the issue tokens_held, once its cause is gone. Muster refreshes the tokens one at a time until ten in a row were granted; if the service refuses three again, they are held again.',
-          body: Release,
-          response: answers({ 200: Released }),
-        },
-      },
+      operator('releaseHeldTokens', 'Refresh held tokens again', {
+        description:
+          'For the issue tokens_held, once its cause is gone. Muster refreshes the tokens one at a time until ten in a row were granted; if the service refuses three again, they are held again.',
+        body: Release,
+        response: { 200: Released },
+      }),
       async ({ caller: by, body: { environment } }) =>
         inTransaction(db, async (tx) => {
           const released = await closeBreakers(tx, { environment });

@@ -10,7 +10,8 @@ import {
   UNNAMED,
 } from '../../db/tables/quarantined-tokens.js';
 import { audited } from '../plumbing/audit.js';
-import { answers, CompanyId, EnvironmentName, listQuery, pageOf, presentPage, Time } from '../plumbing/models.js';
+import { CompanyId, EnvironmentName, listQuery, pageOf, presentPage, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const QuarantinedToken = z
   .object({
@@ -26,22 +27,16 @@ export type QuarantinedTokenModel = z.output<typeof QuarantinedToken>;
 
 const IdParams = z.object({ id: z.string().regex(/^\d{1,18}$/, 'must be the id of a quarantined token') });
 
-const tags = ['companies'];
+const { viewer, admin } = operationsOf('companies');
 
 export function quarantinedTokenRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/quarantined-tokens',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'listQuarantinedTokens',
-          summary: 'List the quarantined refresh tokens, newest first',
-          querystring: listQuery({ environment: EnvironmentName.exactOptional(), company_id: CompanyId.exactOptional() }),
-          response: answers({ 200: pageOf(QuarantinedToken) }),
-        },
-      },
+      viewer('listQuarantinedTokens', 'List the quarantined refresh tokens, newest first', {
+        querystring: listQuery({ environment: EnvironmentName.exactOptional(), company_id: CompanyId.exactOptional() }),
+        response: { 200: pageOf(QuarantinedToken) },
+      }),
       async ({ query: { company_id, ...query } }) => {
         const filter = { ...query, ...(company_id && { companyId: company_id }) };
         return presentPage(await listQuarantinedTokens(db, filter), presentQuarantinedToken);
@@ -50,17 +45,12 @@ export function quarantinedTokenRoutes({ db }: { readonly db: Database }): Fasti
 
     api.delete(
       '/quarantined-tokens/:id',
-      {
-        config: { role: 'admin' },
-        schema: {
-          tags,
-          operationId: 'deleteQuarantinedToken',
-          summary: 'Delete a quarantined refresh token',
-          description: 'Permanently: if it was the only way back to its company, that company must authorize again.',
-          params: IdParams,
-          response: answers({ 204: z.undefined() }, ['quarantined_token_not_found']),
-        },
-      },
+      admin('deleteQuarantinedToken', 'Delete a quarantined refresh token', {
+        description: 'Permanently: if it was the only way back to its company, that company must authorize again.',
+        params: IdParams,
+        response: { 204: z.undefined() },
+        problems: ['quarantined_token_not_found'],
+      }),
       async ({ caller, params: { id } }, reply) => {
         const entry = { by: caller, action: 'quarantined_token.delete', details: { quarantined_token_id: id } } as const;
         await audited(

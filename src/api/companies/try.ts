@@ -14,7 +14,8 @@ import { type LearnedList, type ListToLearn, TOPICS } from '../../learn/learned-
 import { MOST_BYTES } from '../../learn/seen-page.js';
 import type { Connections } from '../../oauth/connections.js';
 import { audited } from '../plumbing/audit.js';
-import { answers, CompanyParams, Count, ResourceName } from '../plumbing/models.js';
+import { CompanyParams, Count, ResourceName } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 /** A path begins with one slash: `//host/…` would name another host, and the access token would go there. */
 const PATH = /^\/(?![/\\])[^\s?#\\{}]*$/;
@@ -101,6 +102,8 @@ const MOST_MS = 110_000;
 /** Bytes of heap for the pages that are compared, in addition to the response that is being read. */
 const HEAP = 12 * MOST_BYTES;
 
+const { operator } = operationsOf('companies');
+
 export function tryRoute({
   db,
   catalogue,
@@ -115,28 +118,23 @@ export function tryRoute({
 
     api.post(
       '/companies/:environment/:company_id/try',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags: ['companies'],
-          operationId: 'tryList',
-          summary: 'Find out how a list is paged, and write its catalogue entry',
-          description:
-            'Reads some pages of a list, with at most 30 requests and within the request budget, and describes it: paging, envelope, total, ids, order, cap and ETags, and what a walk could prove. Stores nothing of it.',
-          params: CompanyParams,
-          body: TryList,
-          response: answers({ 200: Tried }, [
-            'company_not_found',
-            'company_paused',
-            'reauthorization_required',
-            'unknown_resource',
-            'environment_not_configured',
-            'token_busy',
-            'tokens_held',
-            'token_unreadable',
-          ]),
-        },
-      },
+      operator('tryList', 'Find out how a list is paged, and write its catalogue entry', {
+        description:
+          'Reads some pages of a list, with at most 30 requests and within the request budget, and describes it: paging, envelope, total, ids, order, cap and ETags, and what a walk could prove. Stores nothing of it.',
+        params: CompanyParams,
+        body: TryList,
+        response: { 200: Tried },
+        problems: [
+          'company_not_found',
+          'company_paused',
+          'reauthorization_required',
+          'unknown_resource',
+          'environment_not_configured',
+          'token_busy',
+          'tokens_held',
+          'token_unreadable',
+        ],
+      }),
       async ({ params, body, caller, headers }, reply) => {
         if (body.samples && headers['idempotency-key'] !== undefined)
           throw new MusterError(

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import type { Database } from '../../db/connection/database.js';
 import { type BarrierRow, readBarriers } from '../../db/tables/barriers.js';
 import { stampChanges } from '../../db/tables/change-batches.js';
-import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from '../plumbing/models.js';
+import { EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const BarrierQuery = queryOf({
   after: SequenceAfter.meta({ description: 'next_after of the previous response; 0 begins at the oldest barrier.' }),
@@ -30,22 +31,18 @@ export const Barrier = z
       'A reader that has loaded all changes of this list up to and including seq, and none after it, has the list as a verified walk received it: complete as of verified_at.',
   });
 
+const { viewer } = operationsOf('changes');
+
 export function barrierRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/barriers',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['changes'],
-          operationId: 'listBarriers',
-          summary: 'Read the places in the change feed at which lists are complete',
-          description:
-            'Always pass back next_after: each barrier then comes once, in the order in which they became known. With a filter a page may be empty although more follow; at the end next_after equals after.',
-          querystring: BarrierQuery,
-          response: answers({ 200: z.object({ data: z.array(Barrier), next_after: Sequence }) }),
-        },
-      },
+      viewer('listBarriers', 'Read the places in the change feed at which lists are complete', {
+        description:
+          'Always pass back next_after: each barrier then comes once, in the order in which they became known. With a filter a page may be empty although more follow; at the end next_after equals after.',
+        querystring: BarrierQuery,
+        response: { 200: z.object({ data: z.array(Barrier), next_after: Sequence }) },
+      }),
       async ({ query }) => {
         await stampChanges(db);
         const { rows, nextAfter } = await readBarriers(db, query);

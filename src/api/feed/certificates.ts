@@ -5,7 +5,8 @@ import { Statement } from '../../certificates/statement.js';
 import type { Database } from '../../db/connection/database.js';
 import { type CertificateRow, listCertificates, listSigningKeys } from '../../db/tables/certificates.js';
 import { CompanyName, namedPage } from '../plumbing/company-names.js';
-import { answers, CompanyId, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+import { CompanyId, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+import { answers, operationsOf } from '../plumbing/operations.js';
 import { watchMethods } from '../plumbing/request-checks.js';
 
 const CertificateQuery = listQuery({
@@ -37,21 +38,17 @@ const KeySet = z
   })
   .meta({ id: 'KeySet', description: 'A JWK set (RFC 7517, RFC 8037).' });
 
+const { viewer } = operationsOf('changes');
+
 export function certificateRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/certificates',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['changes'],
-          operationId: 'listCertificates',
-          summary: 'List the certificates of verified walks, newest first',
-          description: 'Each verified walk has one, a few seconds after it ended.',
-          querystring: CertificateQuery,
-          response: answers({ 200: pageOf(Certificate) }),
-        },
-      },
+      viewer('listCertificates', 'List the certificates of verified walks, newest first', {
+        description: 'Each verified walk has one, a few seconds after it ended.',
+        querystring: CertificateQuery,
+        response: { 200: pageOf(Certificate) },
+      }),
       async ({ query: { company_id, ...query } }) => {
         const filter = { ...query, ...(company_id && { companyId: company_id }) };
         return namedPage(db, presentPage(await listCertificates(db, filter), presentCertificate));

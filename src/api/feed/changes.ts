@@ -5,7 +5,8 @@ import type { Database } from '../../db/connection/database.js';
 import { stampChanges } from '../../db/tables/change-batches.js';
 import { type ChangePage, type ChangeRow, type ChangeQuery as FeedQuery, readChanges } from '../../db/tables/feed.js';
 import type { LargeListDependencies } from '../plumbing/large-responses.js';
-import { answers, EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from '../plumbing/models.js';
+import { EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 import { textOf } from '../plumbing/text-portions.js';
 
 const NDJSON = 'application/x-ndjson';
@@ -40,36 +41,30 @@ export const Change = z
   })
   .meta({ id: 'Change', description: 'One change of one mirrored record.' });
 
+const { viewer } = operationsOf('changes');
+
 export function changeRoutes({ db, largeResponses }: LargeListDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/changes',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['changes'],
-          operationId: 'listChanges',
-          summary: 'Read the change feed',
-          description: `Always pass back next_after and feed: then no committed change is missed or repeated, whatever is written concurrently, and a feed of another database is refused. A page ends at limit, or at 8 MB of records, and has at least one change. With Accept: ${NDJSON} the response is one change a line. Either response has next_after and feed in the headers ${NEXT_AFTER} and ${FEED}.`,
-          querystring: ChangeQuery,
-          response: answers(
-            {
-              200: {
-                description: 'A page of the feed',
-                headers: {
-                  [NEXT_AFTER]: { description: 'next_after, in either format.', type: 'integer' },
-                  [FEED]: { description: 'feed, in either format.', type: 'string', format: 'uuid' },
-                },
-                content: {
-                  'application/json': { schema: z.object({ data: z.array(Change), next_after: Sequence, feed: z.uuid() }) },
-                  [NDJSON]: { schema: z.string().meta({ description: 'One Change a line; each line ends with a line feed.' }) },
-                },
-              },
+      viewer('listChanges', 'Read the change feed', {
+        description: `Always pass back next_after and feed: then no committed change is missed or repeated, whatever is written concurrently, and a feed of another database is refused. A page ends at limit, or at 8 MB of records, and has at least one change. With Accept: ${NDJSON} the response is one change a line. Either response has next_after and feed in the headers ${NEXT_AFTER} and ${FEED}.`,
+        querystring: ChangeQuery,
+        response: {
+          200: {
+            description: 'A page of the feed',
+            headers: {
+              [NEXT_AFTER]: { description: 'next_after, in either format.', type: 'integer' },
+              [FEED]: { description: 'feed, in either format.', type: 'string', format: 'uuid' },
             },
-            ['changes_expired', 'feed_restarted', 'overloaded'],
-          ),
+            content: {
+              'application/json': { schema: z.object({ data: z.array(Change), next_after: Sequence, feed: z.uuid() }) },
+              [NDJSON]: { schema: z.string().meta({ description: 'One Change a line; each line ends with a line feed.' }) },
+            },
+          },
         },
-      },
+        problems: ['changes_expired', 'feed_restarted', 'overloaded'],
+      }),
       async ({ query, headers }, reply) => {
         // Only numbered batches are read, so this numbers the batches committed since the last call.
         await stampChanges(db);

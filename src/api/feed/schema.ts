@@ -6,7 +6,8 @@ import type { Database } from '../../db/connection/database.js';
 import { askForRebuild, COLUMN_TYPES, type ColumnRow, listColumns } from '../../db/tables/schema-columns.js';
 import { textColumn } from '../../warehouse/column-names.js';
 import { audited } from '../plumbing/audit.js';
-import { answers, Count, listQuery, pageOf, presentPage, ResourceName, Time } from '../plumbing/models.js';
+import { Count, listQuery, pageOf, presentPage, ResourceName, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const SchemaColumn = z
   .object({
@@ -31,40 +32,29 @@ const Rebuild = z.strictObject({ resource: ResourceName.exactOptional() }).nulli
 const Rebuilding = z.object({ resources: z.array(z.string()) });
 export type RebuildModel = z.output<typeof Rebuilding>;
 
-const tags = ['schema'];
+const { viewer, operator } = operationsOf('schema');
 
 export function schemaRoutes({ db, catalogue }: { readonly db: Database; readonly catalogue: Catalogue }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/schema',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'listColumns',
-          summary: 'List the columns of the typed views',
-          description: 'By resource, then in the order in which they were added.',
-          querystring: listQuery({ resource: ResourceName.exactOptional() }),
-          response: answers({ 200: pageOf(SchemaColumn) }),
-        },
-      },
+      viewer('listColumns', 'List the columns of the typed views', {
+        description: 'By resource, then in the order in which they were added.',
+        querystring: listQuery({ resource: ResourceName.exactOptional() }),
+        response: { 200: pageOf(SchemaColumn) },
+      }),
       async ({ query }) => presentPage(await listColumns(db, query), presentColumn),
     );
 
     api.post(
       '/schema/rebuild',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'rebuildSchema',
-          summary: 'Count the columns again',
-          description:
-            'For one list or all: a worker counts in the living records of the mirror. Names, types and order of the columns stay.',
-          body: Rebuild,
-          response: answers({ 202: Rebuilding }, ['unknown_resource']),
-        },
-      },
+      operator('rebuildSchema', 'Count the columns again', {
+        description:
+          'For one list or all: a worker counts in the living records of the mirror. Names, types and order of the columns stay.',
+        body: Rebuild,
+        response: { 202: Rebuilding },
+        problems: ['unknown_resource'],
+      }),
       async ({ caller, body }, reply) => {
         const resources = resourcesOf(catalogue, body?.resource);
         await audited(db, { by: caller, action: 'schema.rebuild', details: { resources } }, () => askForRebuild(db, resources));

@@ -4,7 +4,8 @@ import type { Database } from '../../db/connection/database.js';
 import { listAuditEntries } from '../../db/tables/audit.js';
 import { namedPage } from '../plumbing/company-names.js';
 import { CSV } from '../plumbing/csv.js';
-import { answers, CompanyId, EnvironmentName, listQuery, pageOf, presentPage } from '../plumbing/models.js';
+import { CompanyId, EnvironmentName, listQuery, pageOf, presentPage } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 import { auditCsv } from './audit-csv.js';
 import { AuditEntry, presentEntry } from './audit-model.js';
 
@@ -24,32 +25,28 @@ const AuditQuery = listQuery({
   company_id: CompanyId.exactOptional(),
 });
 
+const { viewer } = operationsOf('audit');
+
 export function auditRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/audit',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['audit'],
-          operationId: 'listAudit',
-          summary: 'List who did what, newest first',
-          description: `With Accept: ${CSV} the answer is a page of CSV, and next_cursor is in the header ${NEXT_CURSOR}.`,
-          querystring: AuditQuery,
-          response: answers({
-            200: {
-              description: 'A page of the audit',
-              headers: {
-                [NEXT_CURSOR]: { description: 'next_cursor, where the answer is CSV; absent at the end.', type: 'string' },
-              },
-              content: {
-                'application/json': { schema: pageOf(AuditEntry) },
-                [CSV]: { schema: z.string().meta({ description: 'RFC 4180, with a line of names; details are JSON.' }) },
-              },
+      viewer('listAudit', 'List who did what, newest first', {
+        description: `With Accept: ${CSV} the answer is a page of CSV, and next_cursor is in the header ${NEXT_CURSOR}.`,
+        querystring: AuditQuery,
+        response: {
+          200: {
+            description: 'A page of the audit',
+            headers: {
+              [NEXT_CURSOR]: { description: 'next_cursor, where the answer is CSV; absent at the end.', type: 'string' },
             },
-          }),
+            content: {
+              'application/json': { schema: pageOf(AuditEntry) },
+              [CSV]: { schema: z.string().meta({ description: 'RFC 4180, with a line of names; details are JSON.' }) },
+            },
+          },
         },
-      },
+      }),
       async ({ query: { company_id, ...query }, headers }, reply) => {
         const filter = { ...query, ...(company_id && { companyId: company_id }) };
         const page = await namedPage(db, presentPage(await listAuditEntries(db, filter), presentEntry));

@@ -4,7 +4,8 @@ import { ENVIRONMENTS } from '../../core/company.js';
 import type { ByEnvironment, ProviderSettings } from '../../core/provider-settings.js';
 import type { Database } from '../../db/connection/database.js';
 import { type BudgetUse, readBudgetUse } from '../../db/tables/request-budgets.js';
-import { answers, Count, EnvironmentName } from '../plumbing/models.js';
+import { Count, EnvironmentName } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 export const Budget = z
   .object({
@@ -25,19 +26,15 @@ export interface BudgetRoutesDependencies {
   readonly providers: ByEnvironment<ProviderSettings>;
 }
 
+const { viewer } = operationsOf('operation');
+
 export function budgetRoutes({ db, providers }: BudgetRoutesDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/budget',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['operation'],
-          operationId: 'showBudget',
-          summary: "Show what each environment's API is asked for",
-          response: answers({ 200: z.object({ data: z.array(Budget) }) }),
-        },
-      },
+      viewer('showBudget', "Show what each environment's API is asked for", {
+        response: { 200: z.object({ data: z.array(Budget) }) },
+      }),
       async () => ({ data: await readBudgets(db, providers) }),
     );
   };

@@ -4,7 +4,7 @@ import type { Database } from '../../db/connection/database.js';
 import { inTransaction } from '../../db/connection/transaction.js';
 import { adoptInstallation, detachInstallation, STANDINGS } from '../../db/tables/installation.js';
 import { recordDone } from '../plumbing/audit.js';
-import { answers } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const Adoption = z.strictObject({
   feed: z.enum(['new', 'same']).default('new').meta({
@@ -22,23 +22,19 @@ interface InstallationDependencies {
   readonly installation?: string;
 }
 
+const { admin } = operationsOf('operation');
+
 /** With these calls, a person says whether a restored or copied database is the installation from now on, or a copy. */
 export function installationRoutes({ db, installation: name }: InstallationDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.post(
       '/installation/adopt',
-      {
-        config: { role: 'admin' },
-        schema: {
-          tags: ['operation'],
-          operationId: 'adoptInstallation',
-          summary: 'Say that this database is the installation from now on',
-          description:
-            'For a backup that was restored, or a database that was moved: tokens are refreshed here from now on. No other Muster may go on with the database that it was before.',
-          body: Adoption,
-          response: answers({ 200: Installation }),
-        },
-      },
+      admin('adoptInstallation', 'Say that this database is the installation from now on', {
+        description:
+          'For a backup that was restored, or a database that was moved: tokens are refreshed here from now on. No other Muster may go on with the database that it was before.',
+        body: Adoption,
+        response: { 200: Installation },
+      }),
       async ({ caller: by, body: { feed } }) =>
         inTransaction(db, async (tx) => {
           const id = await adoptInstallation(tx, { name: name ?? null, keepsFeed: feed === 'same' });
@@ -49,17 +45,11 @@ export function installationRoutes({ db, installation: name }: InstallationDepen
 
     api.post(
       '/installation/detach',
-      {
-        config: { role: 'admin' },
-        schema: {
-          tags: ['operation'],
-          operationId: 'detachInstallation',
-          summary: 'Say that this database is a copy',
-          description:
-            'Its tokens are deleted, and nothing is asked of the service from here. The installation that it was copied from goes on.',
-          response: answers({ 200: Installation }),
-        },
-      },
+      admin('detachInstallation', 'Say that this database is a copy', {
+        description:
+          'Its tokens are deleted, and nothing is asked of the service from here. The installation that it was copied from goes on.',
+        response: { 200: Installation },
+      }),
       async ({ caller: by }) =>
         inTransaction(db, async (tx) => {
           await detachInstallation(tx);

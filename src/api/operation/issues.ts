@@ -8,7 +8,8 @@ import { findCompanyNames } from '../../db/tables/companies.js';
 import { findIssue, ISSUE_SEVERITIES, ISSUE_STATUSES, type IssueRow, listIssues } from '../../db/tables/issues.js';
 import { tokenResponsesOf } from '../companies/token-refusals.js';
 import { CompanyName } from '../plumbing/company-names.js';
-import { answers, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
+import { Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 import { describeRejected } from '../runs/rejected-members.js';
 import { ISSUE_GUIDE_PATH } from './issue-guide.js';
 
@@ -54,22 +55,16 @@ export interface IssueRoutesDependencies {
   readonly publicUrl: URL;
 }
 
-const tags = ['issues'];
+const { viewer } = operationsOf('issues');
 
 export function issueRoutes({ db, publicUrl }: IssueRoutesDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/issues',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'listIssues',
-          summary: 'List the issues, newest first',
-          querystring: listQuery({ status: IssueStatusName.exactOptional(), environment: EnvironmentName.exactOptional() }),
-          response: answers({ 200: pageOf(Issue) }),
-        },
-      },
+      viewer('listIssues', 'List the issues, newest first', {
+        querystring: listQuery({ status: IssueStatusName.exactOptional(), environment: EnvironmentName.exactOptional() }),
+        response: { 200: pageOf(Issue) },
+      }),
       async ({ query }) => {
         const { data, nextCursor } = await listIssues(db, query);
         return { data: await presentIssues(db, data, publicUrl), next_cursor: nextCursor ?? null };
@@ -78,16 +73,7 @@ export function issueRoutes({ db, publicUrl }: IssueRoutesDependencies): Fastify
 
     api.get(
       '/issues/:id',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'showIssue',
-          summary: 'Show an issue',
-          params: IdParams,
-          response: answers({ 200: Issue }, ['issue_not_found']),
-        },
-      },
+      viewer('showIssue', 'Show an issue', { params: IdParams, response: { 200: Issue }, problems: ['issue_not_found'] }),
       async ({ params: { id } }) => {
         const [issue] = await presentIssues(db, [await findIssue(db, { id })], publicUrl);
         return issue!;

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { Clock } from '../../core/clock.js';
 import { singleFlight } from '../../core/single-flight.js';
 import { type AccessRules, requireToken } from '../plumbing/access.js';
-import { answers } from '../plumbing/models.js';
+import { answers } from '../plumbing/operations.js';
 import { watchMethods } from '../plumbing/request-checks.js';
 
 /** One response serves every scraper for so long. Prometheus asks every 15 s or so. */

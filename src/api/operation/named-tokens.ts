@@ -8,7 +8,8 @@ import { registerSecret } from '../../observability/secret-registry.js';
 import { auditedRefusal, recordDone } from '../plumbing/audit.js';
 import { type Authenticator, newToken, tokenHash } from '../plumbing/authenticator.js';
 import { ADMIN } from '../plumbing/caller.js';
-import { answers, IdParams, listQuery, pageOf, presentPage, presentTime, Time } from '../plumbing/models.js';
+import { IdParams, listQuery, pageOf, presentPage, presentTime, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 /** The audit knows callers by their names: no token may pass for another actor, or for a part of Muster. */
 const RESERVED: ReadonlySet<string> = new Set([
@@ -80,7 +81,7 @@ export const CreatedToken = z
   })
   .meta({ id: 'CreatedToken' });
 
-const tags = ['tokens'];
+const { viewer, admin } = operationsOf('tokens');
 
 interface NamedTokenDependencies {
   readonly db: Database;
@@ -92,34 +93,23 @@ export function namedTokenRoutes({ db, authenticator }: NamedTokenDependencies):
   return async (api) => {
     api.get(
       '/tokens',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'listTokens',
-          summary: 'List the named tokens, newest first',
-          description: 'Includes expired tokens until they are deleted; without the token of MUSTER_ADMIN_TOKEN.',
-          querystring: listQuery({}),
-          response: answers({ 200: pageOf(NamedToken) }),
-        },
-      },
+      viewer('listTokens', 'List the named tokens, newest first', {
+        description: 'Includes expired tokens until they are deleted; without the token of MUSTER_ADMIN_TOKEN.',
+        querystring: listQuery({}),
+        response: { 200: pageOf(NamedToken) },
+      }),
       async ({ query }) => presentPage(await listNamedTokens(db, query), presentToken),
     );
 
     api.post(
       '/tokens',
-      {
-        config: { role: 'admin' },
-        schema: {
-          tags,
-          operationId: 'createToken',
-          summary: 'Make a token with a name and a role',
-          description:
-            'viewer reads; operator syncs, cancels, pauses, resumes, decides on holds and makes connect links, too; admin may do everything.',
-          body: NewToken,
-          response: answers({ 201: CreatedToken }, ['token_name_taken']),
-        },
-      },
+      admin('createToken', 'Make a token with a name and a role', {
+        description:
+          'viewer reads; operator syncs, cancels, pauses, resumes, decides on holds and makes connect links, too; admin may do everything.',
+        body: NewToken,
+        response: { 201: CreatedToken },
+        problems: ['token_name_taken'],
+      }),
       async ({ caller: by, body: { name, role, expires_at: expiresAt } }, reply) => {
         const token = newToken();
         registerSecret(token);
@@ -139,17 +129,12 @@ export function namedTokenRoutes({ db, authenticator }: NamedTokenDependencies):
 
     api.delete(
       '/tokens/:id',
-      {
-        config: { role: 'admin' },
-        schema: {
-          tags,
-          operationId: 'deleteToken',
-          summary: 'Delete a named token',
-          description: 'It is refused from now on; other processes that serve the API may take it for a second more.',
-          params: IdParams,
-          response: answers({ 204: z.undefined() }, ['token_not_found']),
-        },
-      },
+      admin('deleteToken', 'Delete a named token', {
+        description: 'It is refused from now on; other processes that serve the API may take it for a second more.',
+        params: IdParams,
+        response: { 204: z.undefined() },
+        problems: ['token_not_found'],
+      }),
       async ({ caller: by, params: { id } }, reply) => {
         const entry = { by, action: 'token.delete', details: { token_id: id } } as const;
         await auditedRefusal(db, entry, () =>

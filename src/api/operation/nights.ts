@@ -6,7 +6,8 @@ import { companyNotFound } from '../../core/company.js';
 import type { Database } from '../../db/connection/database.js';
 import { type ListNight, listNights, MOST_NIGHTS, type NightCounts, readListNights } from '../../db/tables/nights.js';
 import type { Connections } from '../../oauth/connections.js';
-import { answers, CompanyParams, Count, EnvironmentName, presentTime, queryOf, Time } from '../plumbing/models.js';
+import { CompanyParams, Count, EnvironmentName, presentTime, queryOf, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const Day = z.iso.date().meta({ description: 'The day on which the night began, in SYNC_TIMEZONE.' });
 const Changes = { inserted: Count, updated: Count, deleted: Count };
@@ -80,16 +81,10 @@ export function nightRoutes({ db, clock, catalogue, connections }: NightRoutesDe
   return async (api) => {
     api.get(
       '/nights',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['operation'],
-          operationId: 'listNights',
-          summary: 'List how each night went, newest first',
-          querystring: queryOf({ environment: EnvironmentName.exactOptional(), days: Days }),
-          response: answers({ 200: z.object({ data: z.array(Night) }) }),
-        },
-      },
+      operationsOf('operation').viewer('listNights', 'List how each night went, newest first', {
+        querystring: queryOf({ environment: EnvironmentName.exactOptional(), days: Days }),
+        response: { 200: z.object({ data: z.array(Night) }) },
+      }),
       async ({ query: { environment, days } }) => ({
         data: (await listNights(db, { since: begunIn(days), environment })).map(presentNight),
       }),
@@ -97,17 +92,12 @@ export function nightRoutes({ db, clock, catalogue, connections }: NightRoutesDe
 
     api.get(
       '/companies/:environment/:company_id/history',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['companies'],
-          operationId: 'showCompanyHistory',
-          summary: "Show the rows and changes of a company's lists, night by night",
-          params: CompanyParams,
-          querystring: queryOf({ days: Days }),
-          response: answers({ 200: z.object({ data: z.array(ListHistory) }) }, ['company_not_found']),
-        },
-      },
+      operationsOf('companies').viewer('showCompanyHistory', "Show the rows and changes of a company's lists, night by night", {
+        params: CompanyParams,
+        querystring: queryOf({ days: Days }),
+        response: { 200: z.object({ data: z.array(ListHistory) }) },
+        problems: ['company_not_found'],
+      }),
       async ({ params: { environment, company_id: companyId }, query: { days } }) => {
         const company = { environment, companyId };
         if (!(await connections.find(company))) throw companyNotFound(company);

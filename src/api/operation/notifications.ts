@@ -14,7 +14,6 @@ import {
 import { audited } from '../plumbing/audit.js';
 import { CompanyName, namedPage } from '../plumbing/company-names.js';
 import {
-  answers,
   CompanyId,
   Count,
   EnvironmentName,
@@ -25,6 +24,7 @@ import {
   presentTime,
   Time,
 } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 export const EventTypeName = z.enum(EVENT_TYPES);
 export const NotificationStatusName = z.enum(NOTIFICATION_STATUSES);
@@ -84,22 +84,16 @@ export interface NotificationRoutesDependencies {
   readonly webhook?: object | undefined;
 }
 
-const tags = ['notifications'];
+const { viewer, operator } = operationsOf('notifications');
 
 export function notificationRoutes({ db, webhook }: NotificationRoutesDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/notifications',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'listNotifications',
-          summary: 'List the notifications and what became of them, newest first',
-          querystring: NotificationQuery,
-          response: answers({ 200: pageOf(Notification) }),
-        },
-      },
+      viewer('listNotifications', 'List the notifications and what became of them, newest first', {
+        querystring: NotificationQuery,
+        response: { 200: pageOf(Notification) },
+      }),
       async ({ query: { company_id, ...query } }) => {
         const filter = { ...query, ...(company_id && { companyId: company_id }) };
         return namedPage(db, presentPage(await listNotifications(db, filter), presentNotification));
@@ -108,18 +102,13 @@ export function notificationRoutes({ db, webhook }: NotificationRoutesDependenci
 
     api.post(
       '/notifications/test',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'testNotifications',
-          summary: 'Send a test to the webhook',
-          description:
-            'An event of the type `test`, which goes the way of every other: signed, by a worker, with all its attempts. It is of the environment test unless said.',
-          body: SendTest,
-          response: answers({ 201: Notification }, ['webhook_not_configured']),
-        },
-      },
+      operator('testNotifications', 'Send a test to the webhook', {
+        description:
+          'An event of the type `test`, which goes the way of every other: signed, by a worker, with all its attempts. It is of the environment test unless said.',
+        body: SendTest,
+        response: { 201: Notification },
+        problems: ['webhook_not_configured'],
+      }),
       async ({ caller, body }, reply) => {
         const environment = body?.environment ?? 'test';
         const entry = { by: caller, action: 'notification.test', environment } as const;
@@ -133,18 +122,13 @@ export function notificationRoutes({ db, webhook }: NotificationRoutesDependenci
 
     api.post(
       '/notifications/redeliver',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'redeliverNotifications',
-          summary: 'Send all notifications once more that were not delivered',
-          description:
-            'Notifications that were given up or wait for another attempt, each with the same id and all its attempts; except notifications that were not tried for a day.',
-          body: RedeliverAll,
-          response: answers({ 202: Redelivered }, ['webhook_not_configured']),
-        },
-      },
+      operator('redeliverNotifications', 'Send all notifications once more that were not delivered', {
+        description:
+          'Notifications that were given up or wait for another attempt, each with the same id and all its attempts; except notifications that were not tried for a day.',
+        body: RedeliverAll,
+        response: { 202: Redelivered },
+        problems: ['webhook_not_configured'],
+      }),
       async ({ caller, body }, reply) => {
         const environment = body?.environment;
         const entry = { by: caller, action: 'notifications.redeliver', ...(environment && { environment }) } as const;
@@ -158,17 +142,12 @@ export function notificationRoutes({ db, webhook }: NotificationRoutesDependenci
 
     api.post(
       '/notifications/:id/redeliver',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'redeliverNotification',
-          summary: 'Send a notification once more',
-          description: 'With the same id and all its attempts, whatever became of it.',
-          params: IdParams,
-          response: answers({ 200: Notification }, ['notification_not_found']),
-        },
-      },
+      operator('redeliverNotification', 'Send a notification once more', {
+        description: 'With the same id and all its attempts, whatever became of it.',
+        params: IdParams,
+        response: { 200: Notification },
+        problems: ['notification_not_found'],
+      }),
       async ({ caller, params: { id } }) => {
         const entry = { by: caller, action: 'notification.redeliver', details: { notification_id: id } } as const;
         return presentNotification(

@@ -15,7 +15,8 @@ import { estimateNight } from '../../db/tables/walks.js';
 import { readFailingSince } from '../../db/tables/webhook.js';
 import { countWorkers } from '../../db/tables/workers.js';
 import { nightsAround, type Schedule } from '../../runs/schedule.js';
-import { answers, Count, EnvironmentName, presentTime, queryOf, Time } from '../plumbing/models.js';
+import { Count, EnvironmentName, presentTime, queryOf, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 import { readinessOf } from '../plumbing/readiness.js';
 import { Budget, type BudgetRoutesDependencies, readBudgets } from './budget.js';
 import { type HealthRoutesDependencies, ReadinessModel } from './health.js';
@@ -91,6 +92,8 @@ export interface OverviewRouteDependencies extends HealthRoutesDependencies, Bud
   readonly staleAfterHours: number;
 }
 
+const { viewer } = operationsOf('operation');
+
 /** Concurrent callers share one count of each environment, and one of both. */
 export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsyncZod {
   const shared = (environment?: Environment) => singleFlight(() => readOverview(deps, environment), { ...deps, keepMs: KEEP_MS });
@@ -100,16 +103,10 @@ export function overviewRoute(deps: OverviewRouteDependencies): FastifyPluginAsy
   return async (api) => {
     api.get(
       '/overview',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['operation'],
-          operationId: 'showOverview',
-          summary: 'Show who must act, which lists are late, and whether the last night is complete',
-          querystring: queryOf({ environment: EnvironmentName.exactOptional() }),
-          response: answers({ 200: Overview }),
-        },
-      },
+      viewer('showOverview', 'Show who must act, which lists are late, and whether the last night is complete', {
+        querystring: queryOf({ environment: EnvironmentName.exactOptional() }),
+        response: { 200: Overview },
+      }),
       ({ query: { environment } }) => (environment ? overviewOfOne.get(environment)! : overviewOfAll)(),
     );
   };

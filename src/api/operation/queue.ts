@@ -1,7 +1,8 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
 import type { QueueLook, QueueState } from '../../jobs/queue-look.js';
-import { answers, Count, EnvironmentName, presentTime, Time } from '../plumbing/models.js';
+import { Count, EnvironmentName, presentTime, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const Queue = z
   .object({
@@ -27,20 +28,17 @@ export interface QueueRoutesDependencies {
   readonly queueLook: Pick<QueueLook, 'look'>;
 }
 
+const { viewer } = operationsOf('operation');
+
 export function queueRoutes({ queueLook }: QueueRoutesDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/queue',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['operation'],
-          operationId: 'showQueue',
-          summary: 'Show what the queues hold',
-          description: 'Within three seconds: 503 where the queue does not answer.',
-          response: answers({ 200: z.object({ data: z.array(Queue) }) }, ['queue_unavailable']),
-        },
-      },
+      viewer('showQueue', 'Show what the queues hold', {
+        description: 'Within three seconds: 503 where the queue does not answer.',
+        response: { 200: z.object({ data: z.array(Queue) }) },
+        problems: ['queue_unavailable'],
+      }),
       async () => ({ data: (await queueLook.look()).map(presentQueue) }),
     );
   };

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { ENVIRONMENTS, parseCompanyId } from '../../core/company.js';
-import { type OwnProblem, problemAnswers } from './problem-model.js';
 
 // Models that several routes share: scalars, parameters of paths and queries, and pages. A model is the only definition of an input or a response:
 // inputs are checked against it, responses are typed and described by it, and presenters map rows to it.
@@ -82,16 +81,4 @@ export function presentPage<Row, Model>(
 
 export function presentTime(time: Date | null | undefined): string | null {
   return time?.toISOString() ?? null;
-}
-
-/** A response in one of several content types. */
-interface Described {
-  readonly description: string;
-  readonly headers?: Readonly<Record<string, { readonly description: string; readonly type: 'integer' | 'string' }>>;
-  readonly content: Readonly<Record<string, { readonly schema: z.ZodType }>>;
-}
-
-/** The responses of a route: `right` by status, and its own problems (docs/errors.md). */
-export function answers<T extends Record<number, z.ZodType | Described>>(right: T, problems: readonly OwnProblem[] = []): T {
-  return { ...problemAnswers(problems), ...right };
 }

@@ -8,7 +8,8 @@ import { labelKey, labelRecords } from '../../mirror/record-labels.js';
 import { audited, keyOf } from '../plumbing/audit.js';
 import { type Caller, mayAct } from '../plumbing/caller.js';
 import { CompanyName, withCompanyNames } from '../plumbing/company-names.js';
-import { answers, CompanyId, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
+import { CompanyId, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const HoldStatusName = z.enum(HOLD_STATUSES);
 const HoldCauseName = z.enum(HOLD_CAUSES);
@@ -87,22 +88,13 @@ export type ApprovedHoldsModel = z.output<typeof ApprovedHolds>;
 
 const DECIDES = 'operator';
 
-const tags = ['holds'];
+const { viewer, [DECIDES]: decider } = operationsOf('holds');
 
 export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/holds',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'listHolds',
-          summary: 'List the held deletions, newest first',
-          querystring: HoldQuery,
-          response: answers({ 200: pageOf(Hold) }),
-        },
-      },
+      viewer('listHolds', 'List the held deletions, newest first', { querystring: HoldQuery, response: { 200: pageOf(Hold) } }),
       async ({ caller, query: { company_id, ...query } }) => {
         const filter = { ...query, ...(company_id && { companyId: company_id }) };
         const { data, nextCursor } = await listHolds(db, filter);
@@ -112,17 +104,11 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
 
     api.post(
       '/holds/approve',
-      {
-        config: { role: DECIDES },
-        schema: {
-          tags,
-          operationId: 'approveGrantHolds',
-          summary: 'Approve all holds of cause grant in an environment',
-          description: `Approves the open holds of cause grant, at most ${MOST} a call; pass back next_cursor for the next ones.`,
-          body: ApproveGrants,
-          response: answers({ 200: ApprovedHolds }),
-        },
-      },
+      decider('approveGrantHolds', 'Approve all holds of cause grant in an environment', {
+        description: `Approves the open holds of cause grant, at most ${MOST} a call; pass back next_cursor for the next ones.`,
+        body: ApproveGrants,
+        response: { 200: ApprovedHolds },
+      }),
       async ({ caller, body: { environment, cause, reason, cursor } }) => {
         const page = { limit: MOST, ...(cursor !== undefined && { cursor }) };
         const { data, nextCursor } = await listHolds(db, { environment, cause, status: 'open', ...page });
@@ -135,18 +121,13 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
     for (const verb of ['approve', 'reject'] as const) {
       api.post(
         `/holds/:id/${verb}`,
-        {
-          config: { role: DECIDES },
-          schema: {
-            tags,
-            operationId: `${verb}Hold`,
-            summary: verb === 'approve' ? 'Delete the held rows' : 'Keep the held rows',
-            ...(verb === 'approve' && { description: 'Deletes only rows that the newest verified walk did not receive.' }),
-            params: IdParams,
-            body: Decision,
-            response: answers({ 200: Hold }, ['hold_not_found', 'hold_not_open']),
-          },
-        },
+        decider(`${verb}Hold`, verb === 'approve' ? 'Delete the held rows' : 'Keep the held rows', {
+          ...(verb === 'approve' && { description: 'Deletes only rows that the newest verified walk did not receive.' }),
+          params: IdParams,
+          body: Decision,
+          response: { 200: Hold },
+          problems: ['hold_not_found', 'hold_not_open'],
+        }),
         async ({ caller, params: { id }, body }) => {
           const hold = await findHold(db.prisma, id);
           const decide = verb === 'approve' ? approveHold : rejectHold;

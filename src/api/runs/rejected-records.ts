@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { isCut, listRejectedRecords, type RejectedRecordRow } from '../../db/tables/rejected-records.js';
 import { CompanyName, namedPage } from '../plumbing/company-names.js';
 import type { LargeListDependencies } from '../plumbing/large-responses.js';
-import { answers, CompanyId, Count, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+import { CompanyId, Count, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 
 const RejectedQuery = listQuery({
   environment: EnvironmentName.exactOptional(),
@@ -28,22 +29,19 @@ const RejectedRecord = z
   .meta({ id: 'RejectedRecord', description: 'A record that Muster could not keep.' });
 export type RejectedRecordModel = z.output<typeof RejectedRecord>;
 
+const { viewer } = operationsOf('runs');
+
 export function rejectedRecordRoutes({ db, largeResponses }: LargeListDependencies): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/rejected',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['runs'],
-          operationId: 'listRejectedRecords',
-          summary: 'List the records that the newest walk of each list rejected',
-          description:
-            'By environment, company and resource, then in the order received. Muster keeps at most 1,000 a walk; the run has their number.',
-          querystring: RejectedQuery,
-          response: answers({ 200: pageOf(RejectedRecord) }, ['overloaded']),
-        },
-      },
+      viewer('listRejectedRecords', 'List the records that the newest walk of each list rejected', {
+        description:
+          'By environment, company and resource, then in the order received. Muster keeps at most 1,000 a walk; the run has their number.',
+        querystring: RejectedQuery,
+        response: { 200: pageOf(RejectedRecord) },
+        problems: ['overloaded'],
+      }),
       async ({ query: { company_id, ...query } }, reply) => {
         const filter = { ...query, ...(company_id && { companyId: company_id }) };
         const page = await largeResponses.read(

@@ -5,7 +5,8 @@ import { type DiffRow, findRunBefore, readDiff } from '../../db/tables/run-diff.
 import type { RunRow } from '../../db/tables/runs.js';
 import type { Runs } from '../../runs/runs.js';
 import type { LargeListDependencies } from '../plumbing/large-responses.js';
-import { answers, IdParams, listQuery, ResourceName } from '../plumbing/models.js';
+import { IdParams, listQuery, ResourceName } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 import { textOf } from '../plumbing/text-portions.js';
 
 const DiffQuery = listQuery({
@@ -47,6 +48,8 @@ const Diff = z
   .meta({ id: 'Diff', description: 'What changed in a list between two runs.' });
 export type DiffModel = z.output<typeof Diff>;
 
+const { viewer } = operationsOf('runs');
+
 export function runDiffRoutes({
   db,
   runs,
@@ -55,19 +58,14 @@ export function runDiffRoutes({
   return async (api) => {
     api.get(
       '/runs/:id/diff',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['runs'],
-          operationId: 'diffRuns',
-          summary: 'Show what changed in a list between two runs',
-          description:
-            'Records in the order of ids, each member by member. A record that changed and changed back is left out, and a page ends at 8 MB: a page may be shorter than `limit`, or empty, although more follow.',
-          params: IdParams,
-          querystring: DiffQuery,
-          response: answers({ 200: Diff }, ['run_not_found', 'unknown_resource', 'changes_expired', 'overloaded']),
-        },
-      },
+      viewer('diffRuns', 'Show what changed in a list between two runs', {
+        description:
+          'Records in the order of ids, each member by member. A record that changed and changed back is left out, and a page ends at 8 MB: a page may be shorter than `limit`, or empty, although more follow.',
+        params: IdParams,
+        querystring: DiffQuery,
+        response: { 200: Diff },
+        problems: ['run_not_found', 'unknown_resource', 'changes_expired', 'overloaded'],
+      }),
       async ({ params: { id }, query: { against: againstId, values = 'json', limit, cursor, ...query } }, reply) => {
         const run = await syncRun(runs, id);
         const resource = resourceOf(run, query.resource);

@@ -7,7 +7,8 @@ import type { Database } from '../../db/connection/database.js';
 import type { Logger } from '../../observability/logger.js';
 import type { Runs } from '../../runs/runs.js';
 import { ActiveReaders, findActiveIn } from '../plumbing/active-readers.js';
-import { answers, IdParams } from '../plumbing/models.js';
+import { IdParams } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 import { RunStream } from './run-stream.js';
 import { type RunSight, RunWatch } from './run-watch.js';
 
@@ -31,6 +32,8 @@ interface RunEventDependencies {
   readonly runs: Runs;
 }
 
+const { viewer } = operationsOf('runs');
+
 /** Live progress of a run as server-sent events. At most `mostStreams` streams are open at once. */
 export function runEventRoutes({ clock, db, logger, runs }: RunEventDependencies, mostStreams: number): FastifyPluginAsyncZod {
   return async (api) => {
@@ -44,21 +47,13 @@ export function runEventRoutes({ clock, db, logger, runs }: RunEventDependencies
 
     api.get(
       '/runs/:id/events',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags: ['runs'],
-          operationId: 'followRun',
-          summary: 'Follow a run',
-          description:
-            'Server-sent events: a `run` event, with the run as its data, at once and whenever the run changes. The stream ends with the run, and within seconds after its token or session ends. 503 if too many streams of this process are open.',
-          params: IdParams,
-          response: answers({ 200: { description: 'Events', content: { [EVENT_STREAM]: { schema: RunEvent } } } }, [
-            'run_not_found',
-            'overloaded',
-          ]),
-        },
-      },
+      viewer('followRun', 'Follow a run', {
+        description:
+          'Server-sent events: a `run` event, with the run as its data, at once and whenever the run changes. The stream ends with the run, and within seconds after its token or session ends. 503 if too many streams of this process are open.',
+        params: IdParams,
+        response: { 200: { description: 'Events', content: { [EVENT_STREAM]: { schema: RunEvent } } } },
+        problems: ['run_not_found', 'overloaded'],
+      }),
       async ({ method, caller, params: { id } }, reply) => {
         reply.type(EVENT_STREAM).header('cache-control', 'no-store').header('x-accel-buffering', 'no');
         if (method === 'HEAD') {

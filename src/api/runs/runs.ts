@@ -10,7 +10,6 @@ import type { Runs } from '../../runs/runs.js';
 import { audited } from '../plumbing/audit.js';
 import { namedPage, withCompanyNames } from '../plumbing/company-names.js';
 import {
-  answers,
   CompanyId,
   EnvironmentName,
   IdParams,
@@ -20,6 +19,7 @@ import {
   presentPage,
   ResourceName,
 } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run, type RunModel, RunStatusName } from './run-model.js';
 
 const RunQuery = listQuery({
@@ -42,22 +42,13 @@ const SyncMany = z
   })
   .nullish();
 
-const tags = ['runs'];
+const { viewer, operator } = operationsOf('runs');
 
 export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: Runs }): FastifyPluginAsyncZod {
   return async (api) => {
     api.get(
       '/runs',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'listRuns',
-          summary: 'List the runs, newest first',
-          querystring: RunQuery,
-          response: answers({ 200: pageOf(Run) }),
-        },
-      },
+      viewer('listRuns', 'List the runs, newest first', { querystring: RunQuery, response: { 200: pageOf(Run) } }),
       async ({ query: { company_id, ...filter } }) => {
         const page = await runs.list({ ...filter, ...(company_id && { companyId: company_id }) });
         const estimates = await estimateRuns(db.prisma, {
@@ -72,16 +63,7 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
 
     api.get(
       '/runs/:id',
-      {
-        config: { role: 'viewer' },
-        schema: {
-          tags,
-          operationId: 'showRun',
-          summary: 'Show a run',
-          params: IdParams,
-          response: answers({ 200: Run }, ['run_not_found']),
-        },
-      },
+      viewer('showRun', 'Show a run', { params: IdParams, response: { 200: Run }, problems: ['run_not_found'] }),
       async ({ params: { id } }) => {
         const run = await runs.find(id);
         if (!run) throw new MusterError('run_not_found', `There is no run ${id}: GET /api/runs lists them.`);
@@ -92,17 +74,12 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
 
     api.post(
       '/runs/:id/cancel',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'cancelRun',
-          summary: 'Cancel a run',
-          description: 'A queued run ends at once, a running run before its next page. A run that has ended stays as it is.',
-          params: IdParams,
-          response: answers({ 200: Run }, ['run_not_found']),
-        },
-      },
+      operator('cancelRun', 'Cancel a run', {
+        description: 'A queued run ends at once, a running run before its next page. A run that has ended stays as it is.',
+        params: IdParams,
+        response: { 200: Run },
+        problems: ['run_not_found'],
+      }),
       async ({ caller, params: { id } }) =>
         presentRun(
           await audited(
@@ -116,20 +93,14 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
 
     api.post(
       '/syncs',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags,
-          operationId: 'syncCompanies',
-          summary: 'Sync many companies now',
-          description:
-            'Every active company, optionally only companies whose last run failed, or of one environment. Some runs are created at once, the others by a worker.',
-          body: SyncMany,
-          response: answers({
-            202: z.object({ queued: z.int().meta({ description: 'Companies for which a run was requested.' }) }),
-          }),
+      operator('syncCompanies', 'Sync many companies now', {
+        description:
+          'Every active company, optionally only companies whose last run failed, or of one environment. Some runs are created at once, the others by a worker.',
+        body: SyncMany,
+        response: {
+          202: z.object({ queued: z.int().meta({ description: 'Companies for which a run was requested.' }) }),
         },
-      },
+      }),
       async ({ caller, body }, reply) => {
         const filter = body ?? {};
         const { environment } = filter;

@@ -3,7 +3,8 @@ import { z } from 'zod';
 import type { Database } from '../../db/connection/database.js';
 import type { Runs } from '../../runs/runs.js';
 import { audited } from '../plumbing/audit.js';
-import { answers, CompanyParams, ResourceName } from '../plumbing/models.js';
+import { CompanyParams, ResourceName } from '../plumbing/models.js';
+import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run } from './run-model.js';
 
 export const Resources = z
@@ -23,23 +24,20 @@ export const RUN_REQUEST_PROBLEMS = [
 /** A request without a body asks for every list. */
 const VerifyCompany = z.strictObject({ resources: Resources }).nullish();
 
+const { operator } = operationsOf('companies');
+
 export function verifyRoute({ db, runs }: { readonly db: Database; readonly runs: Runs }): FastifyPluginAsyncZod {
   return async (api) => {
     api.post(
       '/companies/:environment/:company_id/verify',
-      {
-        config: { role: 'operator' },
-        schema: {
-          tags: ['companies'],
-          operationId: 'verifyCompany',
-          summary: 'Compare the service with the mirror',
-          description:
-            'An independent reader reads the lists a second time and compares; it changes nothing. While such a run of the company is queued or running, the response is that run. It begins once no sync of the company is queued or running. `walks[].verify` of the run has the findings.',
-          params: CompanyParams,
-          body: VerifyCompany,
-          response: answers({ 202: z.object({ run: Run }) }, RUN_REQUEST_PROBLEMS),
-        },
-      },
+      operator('verifyCompany', 'Compare the service with the mirror', {
+        description:
+          'An independent reader reads the lists a second time and compares; it changes nothing. While such a run of the company is queued or running, the response is that run. It begins once no sync of the company is queued or running. `walks[].verify` of the run has the findings.',
+        params: CompanyParams,
+        body: VerifyCompany,
+        response: { 202: z.object({ run: Run }) },
+        problems: RUN_REQUEST_PROBLEMS,
+      }),
       async ({ params, body, caller }, reply) => {
         const company = { environment: params.environment, companyId: params.company_id };
         const options = body ?? {};
