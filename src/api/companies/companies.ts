@@ -16,7 +16,6 @@ import { CompanyId, CompanyParams, EnvironmentName, listQuery, pageOf, ResourceN
 import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run } from '../runs/run-model.js';
 import { requestFirstSync } from '../runs/runs.js';
-import { Resources, RUN_REQUEST_PROBLEMS, verifyRoute } from '../runs/verify.js';
 import { Company, CompanyStatusName, ListStateName, presentCompanies } from './company-model.js';
 
 export interface CompanyRoutesDependencies {
@@ -56,6 +55,13 @@ const Onboard = z.strictObject({
     .meta({ format: 'password', description: 'Spent at once to prove it; the new pair is kept encrypted.' }),
 });
 
+const Resources = z
+  .array(ResourceName)
+  .min(1)
+  .max(200)
+  .exactOptional()
+  .meta({ description: 'Resources of the catalogue; all of them if left out.' });
+
 /** A request without a body asks for the defaults. */
 const SyncCompany = z
   .strictObject({
@@ -66,6 +72,11 @@ const SyncCompany = z
       .meta({ description: 'Continue from the last checkpoints (the default), or read everything again.' }),
   })
   .nullish();
+
+/** A request without a body asks for every list. */
+const VerifyCompany = z.strictObject({ resources: Resources }).nullish();
+
+const RUN_REQUEST_PROBLEMS = ['company_not_found', 'company_paused', 'reauthorization_required', 'unknown_resource'] as const;
 
 const ONBOARDING_PROBLEMS = [
   'company_not_found',
@@ -98,7 +109,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
       }),
       async ({ body, caller, log }, reply) => {
         registerSecret(body.refresh_token);
-        const company = keyOf(body);
+        const company = { environment: body.environment, companyId: body.company_id };
         const entry = { by: caller, action: 'company.onboard', company } as const;
         const { created } = await auditedRefusal(db, entry, () =>
           onboarding.onboard({ ...company, refreshToken: new Secret(body.refresh_token) }),
@@ -138,7 +149,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
         response: { 200: Company },
         problems: ['company_not_found'],
       }),
-      async ({ params }) => show(keyOf(params)),
+      async ({ params: company }) => show(company),
     );
 
     api.post(
@@ -151,8 +162,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
         response: { 202: z.object({ run: Run }) },
         problems: RUN_REQUEST_PROBLEMS,
       }),
-      async ({ params, body, caller }, reply) => {
-        const company = keyOf(params);
+      async ({ params: company, body, caller }, reply) => {
         const options = body ?? {};
         const run = await audited(db, { by: caller, action: 'company.sync', company, details: options }, () =>
           runs.request({ company, trigger: 'manual', ...options }),
@@ -161,7 +171,24 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
       },
     );
 
-    await api.register(verifyRoute(deps));
+    api.post(
+      `${ADDRESS}/verify`,
+      operator('verifyCompany', 'Compare the service with the mirror', {
+        description:
+          'An independent reader reads the lists a second time and compares; it changes nothing. While such a run of the company is queued or running, the response is that run. It begins once no sync of the company is queued or running. `walks[].verify` of the run has the findings.',
+        params: CompanyParams,
+        body: VerifyCompany,
+        response: { 202: z.object({ run: Run }) },
+        problems: RUN_REQUEST_PROBLEMS,
+      }),
+      async ({ params: company, body, caller }, reply) => {
+        const options = body ?? {};
+        const run = await audited(db, { by: caller, action: 'company.verify', company, details: options }, () =>
+          runs.requestVerification({ company, trigger: 'verify', ...options }),
+        );
+        return reply.code(202).send({ run: presentRun(run) });
+      },
+    );
 
     for (const verb of ['pause', 'resume'] as const) {
       api.post(
@@ -175,8 +202,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
             problems: verb === 'pause' ? ['company_not_found'] : ['company_not_found', 'reauthorization_required'],
           },
         ),
-        async ({ params, caller }) => {
-          const company = keyOf(params);
+        async ({ params: company, caller }) => {
           await audited(db, { by: caller, action: `company.${verb}`, company }, () => connections[verb](company));
           return show(company);
         },
@@ -191,8 +217,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
         response: { 204: z.undefined() },
         problems: ['company_not_found'],
       }),
-      async ({ params, caller }, reply) => {
-        const company = keyOf(params);
+      async ({ params: company, caller }, reply) => {
         await auditedRefusal(db, { by: caller, action: 'company.remove', company }, () => connections.remove(company, caller));
         return reply.code(204).send();
       },
@@ -216,8 +241,4 @@ function failureAfterOnboarding(company: CompanyKey, cause: unknown): MusterErro
     `${describeCompany(company)} is onboarded and its tokens are stored, but the step after that failed: ${why}. Do not onboard it again; look at the company`,
     { cause, details: { stored: true } },
   );
-}
-
-function keyOf({ environment, company_id }: z.output<typeof CompanyParams>): CompanyKey {
-  return { environment, companyId: company_id };
 }

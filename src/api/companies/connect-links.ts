@@ -9,7 +9,7 @@ import { audited, auditedRefusal, recordDone } from '../plumbing/audit.js';
 import type { Caller } from '../plumbing/caller.js';
 import { CompanyName } from '../plumbing/company-names.js';
 import { csvOf } from '../plumbing/csv.js';
-import { CompanyId, CompanyParams, EnvironmentName, pageOf, Time } from '../plumbing/models.js';
+import { CompanyId, CompanyParams, EnvironmentName, filterOf, pageOf, Time } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 
 const CreateConnectLink = z.strictObject({ environment: EnvironmentName, company_id: CompanyId.exactOptional() });
@@ -80,8 +80,7 @@ export function connectLinkRoutes({
         response: { 201: ConnectLink },
         problems: ['environment_not_configured'],
       }),
-      async ({ caller, params: { environment, company_id } }, reply) =>
-        reply.code(201).send(await create(caller, { environment, companyId: company_id })),
+      async ({ caller, params: company }, reply) => reply.code(201).send(await create(caller, company)),
     );
 
     api.post(
@@ -92,8 +91,7 @@ export function connectLinkRoutes({
         response: { 201: ConnectLink },
         problems: ['environment_not_configured'],
       }),
-      async ({ caller, body: { environment, company_id } }, reply) =>
-        reply.code(201).send(await create(caller, { environment, ...(company_id && { companyId: company_id }) })),
+      async ({ caller, body }, reply) => reply.code(201).send(await create(caller, filterOf(body))),
     );
 
     api.post(

@@ -1,5 +1,6 @@
 import type { FastifyPluginAsyncZod } from 'fastify-type-provider-zod';
 import { z } from 'zod';
+import type { CompanyKey } from '../../core/company.js';
 import type { Database } from '../../db/connection/database.js';
 import { inTransaction, type Transaction, WHOLE_LIST_MS } from '../../db/connection/transaction.js';
 import { type ForgetDependencies, forgetRecord, type RecordToForget, unsuppress } from '../../erasure/forget.js';
@@ -34,13 +35,12 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
   /** The work and its audit entry commit in one transaction. */
   function asAudited<T>(
     action: AuditAction,
-    { caller, params, body }: { caller: Caller; params: z.output<typeof CompanyParams>; body: z.output<typeof ForgetBody> },
+    { caller, params: company, body }: { caller: Caller; params: CompanyKey; body: z.output<typeof ForgetBody> },
     work: (tx: Transaction, record: RecordToForget) => Promise<T>,
   ): Promise<T> {
     const { resource, id } = body;
     // From here on, no log line of this process shows the id.
     registerSecret(id);
-    const company = { environment: params.environment, companyId: params.company_id };
     const entry = { by: caller, action, company, details: { resource } };
     const recorded = async (tx: Transaction) => {
       const result = await work(tx, { list: { ...company, resource }, id });
@@ -61,10 +61,9 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
         response: { 200: Forgotten },
         problems: PROBLEMS,
       }),
-      async ({ caller, params, body }) => {
-        const erased = await asAudited('record.forget', { caller, params, body }, (tx, record) => forgetRecord(tx, deps, record));
-        return { erased };
-      },
+      async (request) => ({
+        erased: await asAudited('record.forget', request, (tx, record) => forgetRecord(tx, deps, record)),
+      }),
     );
 
     api.post(
@@ -76,10 +75,7 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
         response: { 200: Lifted },
         problems: PROBLEMS,
       }),
-      async ({ caller, params, body }) => {
-        const lifted = await asAudited('record.lift', { caller, params, body }, (tx, record) => unsuppress(tx, deps, record));
-        return { lifted };
-      },
+      async (request) => ({ lifted: await asAudited('record.lift', request, (tx, record) => unsuppress(tx, deps, record)) }),
     );
   };
 }

@@ -10,7 +10,7 @@ import {
   UNNAMED,
 } from '../../db/tables/quarantined-tokens.js';
 import { audited } from '../plumbing/audit.js';
-import { CompanyId, EnvironmentName, listQuery, pageOf, presentPage, Time } from '../plumbing/models.js';
+import { CompanyFilters, EnvironmentName, filterOf, listQuery, pageOf, presentPage, Time } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 
 const QuarantinedToken = z
@@ -34,13 +34,10 @@ export function quarantinedTokenRoutes({ db }: { readonly db: Database }): Fasti
     api.get(
       '/quarantined-tokens',
       viewer('listQuarantinedTokens', 'List the quarantined refresh tokens, newest first', {
-        querystring: listQuery({ environment: EnvironmentName.exactOptional(), company_id: CompanyId.exactOptional() }),
+        querystring: listQuery(CompanyFilters),
         response: { 200: pageOf(QuarantinedToken) },
       }),
-      async ({ query: { company_id, ...query } }) => {
-        const filter = { ...query, ...(company_id && { companyId: company_id }) };
-        return presentPage(await listQuarantinedTokens(db, filter), presentQuarantinedToken);
-      },
+      async ({ query }) => presentPage(await listQuarantinedTokens(db, filterOf(query)), presentQuarantinedToken),
     );
 
     api.delete(

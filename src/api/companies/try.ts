@@ -135,13 +135,12 @@ export function tryRoute({
           'token_unreadable',
         ],
       }),
-      async ({ params, body, caller, headers }, reply) => {
+      async ({ params: company, body, caller, headers }, reply) => {
         if (body.samples && headers['idempotency-key'] !== undefined)
           throw new MusterError(
             'invalid_request',
             'Muster does not keep a response with samples: leave out the Idempotency-Key, or samples.',
           );
-        const company: CompanyKey = { environment: params.environment, companyId: params.company_id };
         const list = listOf(body, company, catalogue);
         const gone = new AbortController();
         reply.raw.once('close', () => gone.abort());

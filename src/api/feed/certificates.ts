@@ -5,13 +5,12 @@ import { Statement } from '../../certificates/statement.js';
 import type { Database } from '../../db/connection/database.js';
 import { type CertificateRow, listCertificates, listSigningKeys } from '../../db/tables/certificates.js';
 import { CompanyName, namedPage } from '../plumbing/company-names.js';
-import { CompanyId, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+import { CompanyFilters, filterOf, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
 import { answers, operationsOf } from '../plumbing/operations.js';
 import { watchMethods } from '../plumbing/request-checks.js';
 
 const CertificateQuery = listQuery({
-  environment: EnvironmentName.exactOptional(),
-  company_id: CompanyId.exactOptional(),
+  ...CompanyFilters,
   resource: ResourceName.exactOptional(),
 });
 
@@ -49,10 +48,7 @@ export function certificateRoutes({ db }: { readonly db: Database }): FastifyPlu
         querystring: CertificateQuery,
         response: { 200: pageOf(Certificate) },
       }),
-      async ({ query: { company_id, ...query } }) => {
-        const filter = { ...query, ...(company_id && { companyId: company_id }) };
-        return namedPage(db, presentPage(await listCertificates(db, filter), presentCertificate));
-      },
+      async ({ query }) => namedPage(db, presentPage(await listCertificates(db, filterOf(query)), presentCertificate)),
     );
   };
 }

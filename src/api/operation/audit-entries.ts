@@ -4,7 +4,7 @@ import type { Database } from '../../db/connection/database.js';
 import { listAuditEntries } from '../../db/tables/audit.js';
 import { namedPage } from '../plumbing/company-names.js';
 import { CSV } from '../plumbing/csv.js';
-import { CompanyId, EnvironmentName, listQuery, pageOf, presentPage } from '../plumbing/models.js';
+import { CompanyFilters, filterOf, listQuery, pageOf, presentPage } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 import { auditCsv } from './audit-csv.js';
 import { AuditEntry, presentEntry } from './audit-model.js';
@@ -21,8 +21,7 @@ const NEXT_CURSOR = 'X-Next-Cursor';
 const AuditQuery = listQuery({
   actor: Name.exactOptional(),
   action: Name.exactOptional(),
-  environment: EnvironmentName.exactOptional(),
-  company_id: CompanyId.exactOptional(),
+  ...CompanyFilters,
 });
 
 const { viewer } = operationsOf('audit');
@@ -47,9 +46,8 @@ export function auditRoutes({ db }: { readonly db: Database }): FastifyPluginAsy
           },
         },
       }),
-      async ({ query: { company_id, ...query }, headers }, reply) => {
-        const filter = { ...query, ...(company_id && { companyId: company_id }) };
-        const page = await namedPage(db, presentPage(await listAuditEntries(db, filter), presentEntry));
+      async ({ query, headers }, reply) => {
+        const page = await namedPage(db, presentPage(await listAuditEntries(db, filterOf(query)), presentEntry));
         if (!headers.accept?.includes(CSV)) return page;
         if (page.next_cursor !== null) reply.header(NEXT_CURSOR, page.next_cursor);
         const csv = auditCsv(page.data);

@@ -98,8 +98,7 @@ export function nightRoutes({ db, clock, catalogue, connections }: NightRoutesDe
         response: { 200: z.object({ data: z.array(ListHistory) }) },
         problems: ['company_not_found'],
       }),
-      async ({ params: { environment, company_id: companyId }, query: { days } }) => {
-        const company = { environment, companyId };
+      async ({ params: company, query: { days } }) => {
         if (!(await connections.find(company))) throw companyNotFound(company);
         const resources = catalogue.endpoints.map(({ resource }) => resource);
         return { data: byList(await readListNights(db, { ...company, resources, since: begunIn(days) })) };

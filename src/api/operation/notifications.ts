@@ -14,9 +14,10 @@ import {
 import { audited } from '../plumbing/audit.js';
 import { CompanyName, namedPage } from '../plumbing/company-names.js';
 import {
-  CompanyId,
+  CompanyFilters,
   Count,
   EnvironmentName,
+  filterOf,
   IdParams,
   listQuery,
   pageOf,
@@ -32,8 +33,7 @@ export const NotificationStatusName = z.enum(NOTIFICATION_STATUSES);
 const NotificationQuery = listQuery({
   status: NotificationStatusName.exactOptional(),
   type: EventTypeName.exactOptional(),
-  environment: EnvironmentName.exactOptional(),
-  company_id: CompanyId.exactOptional(),
+  ...CompanyFilters,
 });
 
 const Notification = z
@@ -94,10 +94,7 @@ export function notificationRoutes({ db, webhook }: NotificationRoutesDependenci
         querystring: NotificationQuery,
         response: { 200: pageOf(Notification) },
       }),
-      async ({ query: { company_id, ...query } }) => {
-        const filter = { ...query, ...(company_id && { companyId: company_id }) };
-        return namedPage(db, presentPage(await listNotifications(db, filter), presentNotification));
-      },
+      async ({ query }) => namedPage(db, presentPage(await listNotifications(db, filterOf(query)), presentNotification)),
     );
 
     api.post(

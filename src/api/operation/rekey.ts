@@ -25,8 +25,7 @@ export function rekeyRoutes({ db }: { readonly db: Database }): FastifyPluginAsy
         response: { 200: Rekeyed },
         problems: ['unknown_resource'],
       }),
-      async ({ caller, params: { environment, company_id: companyId }, body: { resource } }) => {
-        const company = { environment, companyId };
+      async ({ caller, params: company, body: { resource } }) => {
         const deleted = await audited(db, { by: caller, action: 'list.rekey', company, details: { resource } }, () =>
           rekeyList(db, { ...company, resource }),
         );

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { ENVIRONMENTS, parseCompanyId } from '../../core/company.js';
+import { type CompanyKey, ENVIRONMENTS, parseCompanyId } from '../../core/company.js';
 
 // Models that several routes share: scalars, parameters of paths and queries, and pages. A model is the only definition of an input or a response:
 // inputs are checked against it, responses are typed and described by it, and presenters map rows to it.
@@ -25,7 +25,12 @@ export const Count = z.int().min(0);
 /** The error that ended a run or a walk; `code` is one of docs/errors.md. */
 export const Failure = z.object({ code: z.string(), message: z.string() }).readonly();
 
-export const CompanyParams = z.object({ environment: EnvironmentName, company_id: CompanyId });
+/** The company of an address, as its key. */
+export const CompanyParams = z
+  .object({ environment: EnvironmentName, company_id: CompanyId })
+  .transform(({ environment, company_id }): CompanyKey => ({ environment, companyId: company_id }));
+/** The filters of lists that are of companies; `filterOf` gives their values. */
+export const CompanyFilters = { environment: EnvironmentName.exactOptional(), company_id: CompanyId.exactOptional() };
 export const IdParams = z.object({ id: z.uuid('must be a GUID').transform((id) => id.toLowerCase()) });
 
 /** A moment as a person or a program may write it; PostgreSQL takes no year of more digits. */
@@ -65,6 +70,11 @@ export function limit(standard: number, most: number) {
 export function listQuery<T extends z.ZodRawShape>(filters: T) {
   const cursor = z.string().exactOptional().meta({ description: 'next_cursor of the previous answer.' });
   return queryOf({ ...filters, limit: limit(100, 500), cursor });
+}
+
+/** The filter of a list as the database takes it. */
+export function filterOf<T extends { readonly company_id?: string }>({ company_id, ...filter }: T) {
+  return { ...filter, ...(company_id && { companyId: company_id }) };
 }
 
 /** A page of a list; a `next_cursor` of null marks the last one. */

@@ -8,7 +8,7 @@ import { labelKey, labelRecords } from '../../mirror/record-labels.js';
 import { audited, keyOf } from '../plumbing/audit.js';
 import { type Caller, mayAct } from '../plumbing/caller.js';
 import { CompanyName, withCompanyNames } from '../plumbing/company-names.js';
-import { CompanyId, Count, EnvironmentName, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
+import { CompanyFilters, Count, EnvironmentName, filterOf, IdParams, listQuery, pageOf, Time } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 
 const HoldStatusName = z.enum(HOLD_STATUSES);
@@ -17,8 +17,7 @@ const HoldCauseName = z.enum(HOLD_CAUSES);
 const HoldQuery = listQuery({
   status: HoldStatusName.exactOptional(),
   cause: HoldCauseName.exactOptional(),
-  environment: EnvironmentName.exactOptional(),
-  company_id: CompanyId.exactOptional(),
+  ...CompanyFilters,
 });
 
 export const Hold = z
@@ -95,9 +94,8 @@ export function holdRoutes({ db }: { readonly db: Database }): FastifyPluginAsyn
     api.get(
       '/holds',
       viewer('listHolds', 'List the held deletions, newest first', { querystring: HoldQuery, response: { 200: pageOf(Hold) } }),
-      async ({ caller, query: { company_id, ...query } }) => {
-        const filter = { ...query, ...(company_id && { companyId: company_id }) };
-        const { data, nextCursor } = await listHolds(db, filter);
+      async ({ caller, query }) => {
+        const { data, nextCursor } = await listHolds(db, filterOf(query));
         return { data: await presentHolds(db, data, caller), next_cursor: nextCursor ?? null };
       },
     );

@@ -3,12 +3,20 @@ import { z } from 'zod';
 import { isCut, listRejectedRecords, type RejectedRecordRow } from '../../db/tables/rejected-records.js';
 import { CompanyName, namedPage } from '../plumbing/company-names.js';
 import type { LargeListDependencies } from '../plumbing/large-responses.js';
-import { CompanyId, Count, EnvironmentName, listQuery, pageOf, presentPage, ResourceName } from '../plumbing/models.js';
+import {
+  CompanyFilters,
+  Count,
+  EnvironmentName,
+  filterOf,
+  listQuery,
+  pageOf,
+  presentPage,
+  ResourceName,
+} from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 
 const RejectedQuery = listQuery({
-  environment: EnvironmentName.exactOptional(),
-  company_id: CompanyId.exactOptional(),
+  ...CompanyFilters,
   resource: ResourceName.exactOptional(),
 });
 
@@ -42,11 +50,10 @@ export function rejectedRecordRoutes({ db, largeResponses }: LargeListDependenci
         response: { 200: pageOf(RejectedRecord) },
         problems: ['overloaded'],
       }),
-      async ({ query: { company_id, ...query } }, reply) => {
-        const filter = { ...query, ...(company_id && { companyId: company_id }) };
+      async ({ query }, reply) => {
         const page = await largeResponses.read(
           reply,
-          () => listRejectedRecords(db, filter),
+          () => listRejectedRecords(db, filterOf(query)),
           ({ data }) => data.reduce((bytes, { text }) => bytes + text.length, 0),
         );
         return namedPage(db, presentPage(page, presentRejectedRecord));

@@ -12,6 +12,7 @@ import { namedPage, withCompanyNames } from '../plumbing/company-names.js';
 import {
   CompanyId,
   EnvironmentName,
+  filterOf,
   IdParams,
   listQuery,
   Moment,
@@ -49,8 +50,8 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
     api.get(
       '/runs',
       viewer('listRuns', 'List the runs, newest first', { querystring: RunQuery, response: { 200: pageOf(Run) } }),
-      async ({ query: { company_id, ...filter } }) => {
-        const page = await runs.list({ ...filter, ...(company_id && { companyId: company_id }) });
+      async ({ query }) => {
+        const page = await runs.list(filterOf(query));
         const estimates = await estimateRuns(db.prisma, {
           ids: page.data.filter(({ status }) => status === 'running').map(({ id }) => id),
         });
