@@ -32,16 +32,11 @@ export interface CompanyRoutesDependencies {
 const CompanyQuery = listQuery({
   status: CompanyStatusName.exactOptional(),
   environment: EnvironmentName.exactOptional(),
-  q: SearchText.exactOptional().meta({
-    description: 'Part of the name, or the beginning of the company_id, in any letter case.',
-  }),
-  resource: ResourceName.exactOptional().meta({
-    description:
-      'With `state`: companies whose list is in that state. Alone: companies for which the list was requested at least once.',
-  }),
-  state: ListStateName.exactOptional().meta({
-    description: 'The state of the list in `resource`, or of any list of the catalogue.',
-  }),
+  q: SearchText.exactOptional().describe('Part of the name, or the beginning of the company_id, in any letter case.'),
+  resource: ResourceName.exactOptional().describe(
+    'With `state`: companies whose list is in that state. Alone: companies for which the list was requested at least once.',
+  ),
+  state: ListStateName.exactOptional().describe('The state of the list in `resource`, or of any list of the catalogue.'),
   sort: z.literal('worst').exactOptional(),
 });
 
@@ -60,7 +55,7 @@ const Resources = z
   .min(1)
   .max(200)
   .exactOptional()
-  .meta({ description: 'Resources of the catalogue; all of them if left out.' });
+  .describe('Resources of the catalogue; all of them if left out.');
 
 /** A request without a body asks for the defaults. */
 const SyncCompany = z
@@ -69,7 +64,7 @@ const SyncCompany = z
     mode: z
       .enum(['resume', 'full'])
       .exactOptional()
-      .meta({ description: 'Continue from the last checkpoints (the default), or read everything again.' }),
+      .describe('Continue from the last checkpoints (the default), or read everything again.'),
   })
   .nullish();
 

@@ -19,44 +19,46 @@ export const Company = z
     status: CompanyStatusName,
     paused: z
       .boolean()
-      .meta({ description: 'Whether a person has paused it. A company that must authorize again is not synced in any case.' }),
-    reauthorization_reason: z.string().optional().meta({ description: 'docs/errors.md explains each reason.' }),
-    grant: z.object({ number: Count, authorized_at: Time }).meta({
-      description:
+      .describe('Whether a person has paused it. A company that must authorize again is not synced in any case.'),
+    reauthorization_reason: z.string().optional().describe('docs/errors.md explains each reason.'),
+    grant: z
+      .object({ number: Count, authorized_at: Time })
+      .describe(
         'The authorization under which it is read, and its time. Another authorization by the same person is the same grant if the access tokens show so.',
-    }),
+      ),
     token: z.object({
       expires_at: Time.nullable(),
       refreshed_at: Time.nullable(),
       problem: z
         .string()
         .optional()
-        .meta({ description: 'Why the last refresh was not granted: the status and error code of the token endpoint.' }),
-      retry_at: Time.optional().meta({ description: 'When Muster tries the refresh again that was not granted.' }),
+        .describe('Why the last refresh was not granted: the status and error code of the token endpoint.'),
+      retry_at: Time.optional().describe('When Muster tries the refresh again that was not granted.'),
     }),
     resources: z
       .array(
         z.object({
           resource: z.string(),
-          records: Count.meta({ description: 'Living records in the mirror.' }),
-          last_verified_at: Time.nullable().meta({ description: 'Start of the last pass that was proved complete.' }),
+          records: Count.describe('Living records in the mirror.'),
+          last_verified_at: Time.nullable().describe('Start of the last pass that was proved complete.'),
           last_run_id: z.string().nullable(),
-          state: ListStateName.meta({
-            description:
-              'The first that applies: `unavailable`: the company does not have the list. `failed`: its newest walk failed. `held`: a hold is open. `never`: it was never proved. `late`: its last proof is too old. `on_time`: none of these.',
-          }),
-          since: Time.nullable().meta({ description: 'When this state began; for `on_time`, the time of the last proof.' }),
-          reason: z.string().optional().meta({
-            description: 'The error code, the cause of the hold, or the reason why the newest walk proved nothing.',
-          }),
-          service_says: z.string().optional().meta({
-            description: "The service's own sentence if it refuses the list: at most 300 characters from outside, as text.",
-          }),
+          state: ListStateName.describe(
+            'The first that applies: `unavailable`: the company does not have the list. `failed`: its newest walk failed. `held`: a hold is open. `never`: it was never proved. `late`: its last proof is too old. `on_time`: none of these.',
+          ),
+          since: Time.nullable().describe('When this state began; for `on_time`, the time of the last proof.'),
+          reason: z
+            .string()
+            .optional()
+            .describe('The error code, the cause of the hold, or the reason why the newest walk proved nothing.'),
+          service_says: z
+            .string()
+            .optional()
+            .describe("The service's own sentence if it refuses the list: at most 300 characters from outside, as text."),
         }),
       )
-      .meta({ description: 'The lists of the catalogue that were requested at least once.' }),
+      .describe('The lists of the catalogue that were requested at least once.'),
     next_sync_at: Time.nullable(),
-    authorize_url: z.string().optional().meta({ description: 'Where to authorize again, if that is required.' }),
+    authorize_url: z.string().optional().describe('Where to authorize again, if that is required.'),
   })
   .meta({ id: 'Company', description: 'An onboarded company and how fresh its mirror is.' });
 export type CompanyModel = z.output<typeof Company>;

@@ -26,13 +26,8 @@ const MOST = 500;
 
 const CreateReauthorizationLinks = z.strictObject({
   environment: EnvironmentName,
-  limit: z
-    .int()
-    .min(1)
-    .max(MOST)
-    .default(MOST)
-    .meta({ description: `Default and maximum: ${MOST}.` }),
-  cursor: z.string().exactOptional().meta({ description: 'next_cursor of the previous response.' }),
+  limit: z.int().min(1).max(MOST).default(MOST).describe(`Default and maximum: ${MOST}.`),
+  cursor: z.string().exactOptional().describe('next_cursor of the previous response.'),
 });
 
 const ReauthorizationLink = z

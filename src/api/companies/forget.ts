@@ -19,10 +19,10 @@ const ForgetBody = z.strictObject({
     .max(2_000, 'is longer than any id')
     // oxlint-disable-next-line no-control-regex
     .regex(/^[^\u0000]*$/, 'holds a NUL, which no id has')
-    .meta({ description: "The record's id in the mirror; in a child list, it includes the parent's id." }),
+    .describe("The record's id in the mirror; in a child list, it includes the parent's id."),
 });
-const Forgotten = z.object({ erased: Count.meta({ description: 'Rows erased from the mirror.' }) });
-const Lifted = z.object({ lifted: z.boolean().meta({ description: 'Whether the record was marked.' }) });
+const Forgotten = z.object({ erased: Count.describe('Rows erased from the mirror.') });
+const Lifted = z.object({ lifted: z.boolean().describe('Whether the record was marked.') });
 export type ForgottenModel = z.output<typeof Forgotten>;
 export type LiftedModel = z.output<typeof Lifted>;
 

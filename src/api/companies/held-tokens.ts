@@ -8,10 +8,10 @@ import { recordDone } from '../plumbing/audit.js';
 import { operationsOf } from '../plumbing/operations.js';
 
 const Release = z.strictObject({
-  environment: z.enum(ENVIRONMENTS).optional().meta({ description: 'Absent: both environments.' }),
+  environment: z.enum(ENVIRONMENTS).optional().describe('Absent: both environments.'),
 });
 const Released = z
-  .object({ released: z.array(z.enum(ENVIRONMENTS)).meta({ description: 'The environments whose tokens were held.' }) })
+  .object({ released: z.array(z.enum(ENVIRONMENTS)).describe('The environments whose tokens were held.') })
   .meta({ id: 'ReleasedTokens', description: 'The environments in which Muster refreshes tokens again.' });
 export type ReleasedModel = z.output<typeof Released>;
 

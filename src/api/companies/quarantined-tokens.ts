@@ -17,9 +17,9 @@ const QuarantinedToken = z
   .object({
     id: z.string(),
     environment: EnvironmentName,
-    company_id: z.string().nullable().meta({ description: 'null if the service did not say for which company it is.' }),
-    reason: z.enum(QUARANTINE_REASONS).meta({ description: 'docs/authorization.md explains each reason.' }),
-    link_id: z.string().nullable().meta({ description: 'The connect link that brought it; the audit names links by this id.' }),
+    company_id: z.string().nullable().describe('null if the service did not say for which company it is.'),
+    reason: z.enum(QUARANTINE_REASONS).describe('docs/authorization.md explains each reason.'),
+    link_id: z.string().nullable().describe('The connect link that brought it; the audit names links by this id.'),
     received_at: Time,
   })
   .meta({ id: 'QuarantinedToken', description: 'A refresh token that belongs to no onboarded company; never the token itself.' });

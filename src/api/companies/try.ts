@@ -28,7 +28,7 @@ const path = z
     'must begin with one / and have no spaces, ? or #; {company_id} is the only placeholder',
   )
   .refine((text) => !DOTS.test(text), 'must not hold the segments . and ..')
-  .meta({ description: "Path on the environment's base URL; `{company_id}` in it is replaced." });
+  .describe("Path on the environment's base URL; `{company_id}` in it is replaced.");
 const constants = z
   .record(
     z.string().regex(/^[^\s&=#?]{1,64}$/, 'must be names of parameters'),
@@ -38,19 +38,18 @@ const constants = z
 
 const TryList = z
   .strictObject({
-    resource: ResourceName.exactOptional().meta({ description: 'A resource of the catalogue. Give either this or `path`.' }),
+    resource: ResourceName.exactOptional().describe('A resource of the catalogue. Give either this or `path`.'),
     path: path.exactOptional(),
-    base: BASE_SCHEMA.exactOptional().meta({
-      description:
-        'Name of the further host of the API that has the list at `path`, as in a catalogue entry. Without it, the base URL has the list.',
-    }),
+    base: BASE_SCHEMA.exactOptional().describe(
+      'Name of the further host of the API that has the list at `path`, as in a catalogue entry. Without it, the base URL has the list.',
+    ),
     method: z.enum(['GET', 'POST']).exactOptional(),
-    query: constants.exactOptional().meta({ description: 'Constants that every request carries in its query.' }),
-    body: constants.exactOptional().meta({ description: 'Constants that every request carries in the body of a POST.' }),
+    query: constants.exactOptional().describe('Constants that every request carries in its query.'),
+    body: constants.exactOptional().describe('Constants that every request carries in the body of a POST.'),
     samples: z
       .boolean()
       .default(false)
-      .meta({ description: 'Whether to show a few records, redacted by the privacy rules of the catalogue.' }),
+      .describe('Whether to show a few records, redacted by the privacy rules of the catalogue.'),
   })
   .refine(({ resource, path: given }) => (resource === undefined) !== (given === undefined), 'must have either resource or path')
   .refine(({ resource, base }) => resource === undefined || base === undefined, 'must have base only with path')
@@ -62,27 +61,28 @@ const TryList = z
 const Finding = z.object({
   about: z.enum(TOPICS),
   says: z.string(),
-  requests: z.array(Count).meta({ description: 'Numbers of the requests that showed it.' }),
+  requests: z.array(Count).describe('Numbers of the requests that showed it.'),
 });
 const Sent = z.object({
   number: Count,
-  asked: z.string().meta({ description: 'Method, end of the path and parameters, without values that the service has made.' }),
+  asked: z.string().describe('Method, end of the path and parameters, without values that the service has made.'),
   status: Count.nullable(),
   saw: z.string(),
 });
 const Tried = z
   .object({
-    outcome: z.enum(['confirmed', 'unconfirmed', 'nothing']).meta({
-      description:
+    outcome: z
+      .enum(['confirmed', 'unconfirmed', 'nothing'])
+      .describe(
         '`confirmed`: a rehearsal of the entry met the needs of a proof on every page that it read. `unconfirmed`: something is guessed, or contradicts the entry.',
-    }),
-    entry: z.string().nullable().meta({ description: 'A part of a catalogue file, in YAML, with comments.' }),
+      ),
+    entry: z.string().nullable().describe('A part of a catalogue file, in YAML, with comments.'),
     findings: z.array(Finding),
     look_up: z
       .array(z.string())
-      .meta({ description: "What to look up in the service's documentation, since no request shows it, and what to try next." }),
-    requests: z.array(Sent).meta({ description: 'At most 30.' }),
-    samples: z.array(z.string()).meta({ description: 'Texts of records, if `samples` was set.' }),
+      .describe("What to look up in the service's documentation, since no request shows it, and what to try next."),
+    requests: z.array(Sent).describe('At most 30.'),
+    samples: z.array(z.string()).describe('Texts of records, if `samples` was set.'),
   })
   .meta({ id: 'TriedList', description: 'What Muster found out about a list. Only `samples` has values of records.' });
 export type TriedListModel = z.output<typeof Tried>;

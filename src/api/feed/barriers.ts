@@ -7,7 +7,7 @@ import { EnvironmentName, limit, queryOf, ResourceName, Sequence, SequenceAfter,
 import { operationsOf } from '../plumbing/operations.js';
 
 const BarrierQuery = queryOf({
-  after: SequenceAfter.meta({ description: 'next_after of the previous response; 0 begins at the oldest barrier.' }),
+  after: SequenceAfter.describe('next_after of the previous response; 0 begins at the oldest barrier.'),
   resource: ResourceName.exactOptional(),
   environment: EnvironmentName.exactOptional(),
   limit: limit(1000, 10_000),
@@ -23,7 +23,7 @@ export const Barrier = z
     verified_at: Time,
     records: z.int(),
     run_id: z.string(),
-    grant_number: z.int().nullable().meta({ description: 'The grant of the company under which the list was proved.' }),
+    grant_number: z.int().nullable().describe('The grant of the company under which the list was proved.'),
   })
   .meta({
     id: 'Barrier',

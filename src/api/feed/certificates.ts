@@ -17,8 +17,8 @@ const CertificateQuery = listQuery({
 const Certificate = Statement.extend({
   id: z.string(),
   company_name: CompanyName,
-  kid: z.string().meta({ description: 'The key of /.well-known/jwks.json that signed it.' }),
-  jws: z.string().meta({ description: 'The certificate itself: a compact JWS (RFC 7515). Its payload is the other members.' }),
+  kid: z.string().describe('The key of /.well-known/jwks.json that signed it.'),
+  jws: z.string().describe('The certificate itself: a compact JWS (RFC 7515). Its payload is the other members.'),
 }).meta({ id: 'Certificate', description: 'A signed statement about one verified walk: docs/certificates.md.' });
 export type CertificateModel = z.output<typeof Certificate>;
 

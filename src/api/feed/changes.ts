@@ -17,13 +17,13 @@ const FEED = 'X-Feed';
 const MEMBERS_BYTES = 400;
 
 const ChangeQuery = queryOf({
-  after: SequenceAfter.meta({ description: 'next_after of the previous response; 0 begins at the beginning.' }),
+  after: SequenceAfter.describe('next_after of the previous response; 0 begins at the beginning.'),
   resource: ResourceName.exactOptional(),
   environment: EnvironmentName.exactOptional(),
   feed: z
     .uuid('must be the feed of an earlier answer')
     .exactOptional()
-    .meta({ description: 'feed of the previous response. If the feed is another one now, even one longer than `after`: 410.' }),
+    .describe('feed of the previous response. If the feed is another one now, even one longer than `after`: 410.'),
   limit: limit(1000, 10_000),
 });
 
@@ -35,7 +35,7 @@ export const Change = z
     company_id: z.string(),
     id: z.string(),
     op: z.enum(['insert', 'update', 'delete', 'restore']),
-    data: z.unknown().meta({ description: 'The record as the service sent it.' }),
+    data: z.unknown().describe('The record as the service sent it.'),
     changed_at: Time,
     run_id: z.string().nullable(),
   })
@@ -59,7 +59,7 @@ export function changeRoutes({ db, largeResponses }: LargeListDependencies): Fas
             },
             content: {
               'application/json': { schema: z.object({ data: z.array(Change), next_after: Sequence, feed: z.uuid() }) },
-              [NDJSON]: { schema: z.string().meta({ description: 'One Change a line; each line ends with a line feed.' }) },
+              [NDJSON]: { schema: z.string().describe('One Change a line; each line ends with a line feed.') },
             },
           },
         },

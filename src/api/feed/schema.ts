@@ -12,18 +12,18 @@ import { operationsOf } from '../plumbing/operations.js';
 const SchemaColumn = z
   .object({
     resource: z.string(),
-    column: z.string().meta({ description: 'Its name in the view warehouse.<resource>. It never changes.' }),
+    column: z.string().describe('Its name in the view warehouse.<resource>. It never changes.'),
     path: z
       .array(z.string())
       .readonly()
-      .meta({ description: 'The key in the record, or the keys of an object and of a member inside it. A key may be any text.' }),
+      .describe('The key in the record, or the keys of an object and of a member inside it. A key may be any text.'),
     type: z.enum(COLUMN_TYPES),
-    first_seen_at: Time.meta({ description: 'Time of the first change with the key.' }),
-    last_seen_at: Time.meta({ description: 'Time of the last change with the key.' }),
-    values: Count.meta({ description: 'Values other than null in the counted changes.' }),
+    first_seen_at: Time.describe('Time of the first change with the key.'),
+    last_seen_at: Time.describe('Time of the last change with the key.'),
+    values: Count.describe('Values other than null in the counted changes.'),
     nulls: Count,
-    misfits: Count.meta({ description: 'Values that do not fit the type: the column has null, and text_column has the value.' }),
-    text_column: z.string().nullable().meta({ description: 'The column for values that do not fit; null until one came.' }),
+    misfits: Count.describe('Values that do not fit the type: the column has null, and text_column has the value.'),
+    text_column: z.string().nullable().describe('The column for values that do not fit; null until one came.'),
   })
   .meta({ id: 'SchemaColumn', description: 'A column of a typed view.' });
 export type SchemaColumnModel = z.output<typeof SchemaColumn>;

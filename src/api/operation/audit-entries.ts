@@ -41,7 +41,7 @@ export function auditRoutes({ db }: { readonly db: Database }): FastifyPluginAsy
             },
             content: {
               'application/json': { schema: pageOf(AuditEntry) },
-              [CSV]: { schema: z.string().meta({ description: 'RFC 4180, with a line of names; details are JSON.' }) },
+              [CSV]: { schema: z.string().describe('RFC 4180, with a line of names; details are JSON.') },
             },
           },
         },

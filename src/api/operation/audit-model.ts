@@ -10,12 +10,12 @@ export const AuditEntry = z
     id: z.string(),
     at: Time,
     actor: z.string(),
-    role: z.enum(ROLES).nullable().meta({ description: 'null where no token was used: a connect link.' }),
+    role: z.enum(ROLES).nullable().describe('null where no token was used: a connect link.'),
     action: z.string(),
     environment: z.string().optional(),
     company_id: z.string().optional(),
     company_name: CompanyName,
-    details: z.record(z.string(), z.unknown()).meta({ description: '`outcome` is `done`, or why nothing was done.' }),
+    details: z.record(z.string(), z.unknown()).describe('`outcome` is `done`, or why nothing was done.'),
   })
   .meta({ id: 'AuditEntry', description: 'Who did what, and how it ended. Entries are only ever added.' });
 export type AuditEntryModel = z.output<typeof AuditEntry>;

@@ -10,13 +10,11 @@ import { operationsOf } from '../plumbing/operations.js';
 export const Budget = z
   .object({
     environment: EnvironmentName,
-    limit_per_second: z.number().nullable().meta({ description: 'Requests a second; null while nothing limits them.' }),
-    in_flight_limit: Count.nullable().meta({
-      description: 'Requests at once; null while it is not set and no worker asks for anything.',
-    }),
-    source: z.enum(['set', 'found']).meta({ description: 'Whether the settings say a limit, or it was found by asking.' }),
-    used_last_minute: Count.meta({ description: 'Requests that left, refused ones included.' }),
-    refused_last_minute: Count.meta({ description: 'Requests refused with status 429.' }),
+    limit_per_second: z.number().nullable().describe('Requests a second; null while nothing limits them.'),
+    in_flight_limit: Count.nullable().describe('Requests at once; null while it is not set and no worker asks for anything.'),
+    source: z.enum(['set', 'found']).describe('Whether the settings say a limit, or it was found by asking.'),
+    used_last_minute: Count.describe('Requests that left, refused ones included.'),
+    refused_last_minute: Count.describe('Requests refused with status 429.'),
   })
   .meta({ id: 'Budget', description: 'What all workers together ask of the API of an environment.' });
 export type BudgetModel = z.output<typeof Budget>;

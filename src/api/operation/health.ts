@@ -11,7 +11,7 @@ export const ReadinessModel = z.object({
   ready: z.boolean(),
   parts: z
     .record(z.string(), z.object({ ready: z.boolean(), problem: z.string().optional() }))
-    .meta({ description: 'The part `workers` does not count for `ready`: without a worker the API is ready, and says so.' }),
+    .describe('The part `workers` does not count for `ready`: without a worker the API is ready, and says so.'),
 });
 
 export interface HealthRoutesDependencies {

@@ -7,9 +7,10 @@ import { recordDone } from '../plumbing/audit.js';
 import { operationsOf } from '../plumbing/operations.js';
 
 const Adoption = z.strictObject({
-  feed: z.enum(['new', 'same']).default('new').meta({
-    description: 'new: readers of the change feed must begin again. same: a planned move, in which no change was lost.',
-  }),
+  feed: z
+    .enum(['new', 'same'])
+    .default('new')
+    .describe('new: readers of the change feed must begin again. same: a planned move, in which no change was lost.'),
 });
 const Installation = z
   .object({ standing: z.enum(STANDINGS), feed: z.uuid().optional() })

@@ -18,34 +18,33 @@ export const IssueStatusName = z.enum(ISSUE_STATUSES);
 const Issue = z
   .object({
     id: z.string(),
-    cause: z.string().meta({ description: 'The error code with which lists fail, or a state: docs/admin-api.md lists them.' }),
+    cause: z.string().describe('The error code with which lists fail, or a state: docs/admin-api.md lists them.'),
     environment: EnvironmentName,
-    resource: z.string().optional().meta({ description: 'Absent where the cause is of whole companies.' }),
-    severity: z
-      .enum(ISSUE_SEVERITIES)
-      .meta({ description: 'action: it stays until a person acts. warning: it may pass by itself.' }),
-    companies: Count.meta({ description: 'How many have it; of a resolved one, how many had it last.' }),
+    resource: z.string().optional().describe('Absent where the cause is of whole companies.'),
+    severity: z.enum(ISSUE_SEVERITIES).describe('action: it stays until a person acts. warning: it may pass by itself.'),
+    companies: Count.describe('How many have it; of a resolved one, how many had it last.'),
     first_seen_at: Time,
     last_seen_at: Time,
     status: IssueStatusName,
     resolved_at: Time.optional(),
-    advice: z.string().meta({
-      description:
+    advice: z
+      .string()
+      .describe(
         'What to do. Before it, for `never_proved`: why records were rejected, and the names of their members; and `token_answers`, in a sentence.',
-    }),
-    token_answers: z.string().optional().meta({
-      description:
+      ),
+    token_answers: z
+      .string()
+      .optional()
+      .describe(
         'For `token_put_off` and `reauthorization_required`: status and error code that the token endpoint answered, each with the number of companies.',
-    }),
-    docs_url: z.string().meta({ description: 'Where this Muster says more.' }),
-    sample: z.array(z.string()).meta({ description: 'Some of the company_ids, five at most.' }),
-    samples: z
-      .array(z.object({ company_id: z.string(), company_name: CompanyName }))
-      .meta({ description: 'The same companies by name.' }),
+      ),
+    docs_url: z.string().describe('Where this Muster says more.'),
+    sample: z.array(z.string()).describe('Some of the company_ids, five at most.'),
+    samples: z.array(z.object({ company_id: z.string(), company_name: CompanyName })).describe('The same companies by name.'),
     action: z
       .object({ method: z.enum(['GET', 'POST']), path: z.string(), body: z.record(z.string(), z.string()).readonly().optional() })
       .readonly()
-      .meta({ description: 'For all of them: a POST goes about it, a GET lists what a person decides one by one.' }),
+      .describe('For all of them: a POST goes about it, a GET lists what a person decides one by one.'),
   })
   .meta({ id: 'Issue', description: 'What a person should see: all companies of an environment with the same trouble.' });
 export type IssueModel = z.output<typeof Issue>;

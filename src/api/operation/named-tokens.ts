@@ -44,10 +44,9 @@ const NewToken = z.strictObject({
     )
     .refine((name) => name.trimEnd() === name && !name.includes('  '), 'must not end with a space, nor have two in a row')
     .refine((name) => !RESERVED.has(name.toLowerCase()), 'is kept for another actor of the audit: choose another one')
-    .meta({
-      description:
-        'Who it is for; the audit shows it. It begins with a letter, and has Latin letters, digits, single spaces and . _ @ + - alone. One living token has it, whatever the case of its letters.',
-    }),
+    .describe(
+      'Who it is for; the audit shows it. It begins with a letter, and has Latin letters, digits, single spaces and . _ @ + - alone. One living token has it, whatever the case of its letters.',
+    ),
   role: RoleName,
   expires_at: z
     .string()
@@ -65,8 +64,8 @@ const NamedToken = z
     role: RoleName,
     created_at: Time,
     created_by: z.string(),
-    expires_at: Time.nullable().meta({ description: 'null for one that never expires.' }),
-    last_used_at: Time.nullable().meta({ description: 'Exact to a minute; null for one that was never used.' }),
+    expires_at: Time.nullable().describe('null for one that never expires.'),
+    last_used_at: Time.nullable().describe('Exact to a minute; null for one that was never used.'),
   })
   .meta({ id: 'NamedToken', description: 'A token of a person or a program; never the token itself.' });
 export type NamedTokenModel = z.output<typeof NamedToken>;
@@ -76,7 +75,7 @@ export const CreatedToken = z
     id: z.string(),
     name: z.string(),
     role: RoleName,
-    token: z.string().meta({ description: 'Shown this once: only its hash is kept.' }),
+    token: z.string().describe('Shown this once: only its hash is kept.'),
     expires_at: Time.nullable(),
   })
   .meta({ id: 'CreatedToken' });

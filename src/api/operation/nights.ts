@@ -9,28 +9,26 @@ import type { Connections } from '../../oauth/connections.js';
 import { CompanyParams, Count, EnvironmentName, presentTime, queryOf, Time } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
 
-const Day = z.iso.date().meta({ description: 'The day on which the night began, in SYNC_TIMEZONE.' });
+const Day = z.iso.date().describe('The day on which the night began, in SYNC_TIMEZONE.');
 const Changes = { inserted: Count, updated: Count, deleted: Count };
 
 const Night = z
   .object({
     night: Day,
-    began_at: Time.meta({ description: 'When the schedule started for the first time on that day.' }),
-    ended_at: Time.nullable().meta({ description: 'When the next night began; null for the newest.' }),
-    companies_due: Count.meta({ description: 'Companies whose nightly run was made, or is still to come.' }),
+    began_at: Time.describe('When the schedule started for the first time on that day.'),
+    ended_at: Time.nullable().describe('When the next night began; null for the newest.'),
+    companies_due: Count.describe('Companies whose nightly run was made, or is still to come.'),
     runs: z
       .object({ finished: Count, succeeded: Count, failed: Count, cancelled: Count })
-      .meta({ description: 'Nightly runs; `finished` counts all that have ended, whatever their outcome.' }),
+      .describe('Nightly runs; `finished` counts all that have ended, whatever their outcome.'),
     lists: z.object({
-      due: Count.meta({ description: 'Lists that runs had to read, or nightly runs still have to.' }),
-      verified: Count.meta({ description: 'Proved complete, by whatever run.' }),
-      unverified: Count.meta({ description: 'Read to the end, and not proved by any run.' }),
+      due: Count.describe('Lists that runs had to read, or nightly runs still have to.'),
+      verified: Count.describe('Proved complete, by whatever run.'),
+      unverified: Count.describe('Read to the end, and not proved by any run.'),
     }),
-    changes: z.object(Changes).meta({ description: 'What runs of any kind did to the mirror until the next night.' }),
-    started_at: Time.nullable().meta({ description: 'When a worker took the first nightly run.' }),
-    finished_at: Time.nullable().meta({
-      description: 'When the last nightly run ended; null while one is to come or under way.',
-    }),
+    changes: z.object(Changes).describe('What runs of any kind did to the mirror until the next night.'),
+    started_at: Time.nullable().describe('When a worker took the first nightly run.'),
+    finished_at: Time.nullable().describe('When the last nightly run ended; null while one is to come or under way.'),
   })
   .meta({
     id: 'Night',
@@ -45,14 +43,14 @@ const ListHistory = z
       .array(
         z.object({
           night: Day,
-          records: Count.nullable().meta({
-            description: 'Living records when the last walk of the night had read the list; null where none read it to its end.',
-          }),
-          verified: z.boolean().meta({ description: 'Whether a walk of the night proved the list complete.' }),
+          records: Count.nullable().describe(
+            'Living records when the last walk of the night had read the list; null where none read it to its end.',
+          ),
+          verified: z.boolean().describe('Whether a walk of the night proved the list complete.'),
           ...Changes,
         }),
       )
-      .meta({ description: 'The newest first. Nights without a walk of the list are left out.' }),
+      .describe('The newest first. Nights without a walk of the list are left out.'),
   })
   .meta({ id: 'ListHistory', description: 'The rows and changes of one list, night by night.' });
 export type ListHistoryModel = z.output<typeof ListHistory>;

@@ -38,14 +38,11 @@ const NotificationQuery = listQuery({
 
 const Notification = z
   .object({
-    id: z.string().meta({ description: 'The same at every attempt: Muster-Event-Id.' }),
+    id: z.string().describe('The same at every attempt: Muster-Event-Id.'),
     type: EventTypeName,
     occurred_at: Time,
     environment: z.string(),
-    company_id: z
-      .string()
-      .nullable()
-      .meta({ description: 'null where it is of many companies, and then has an issue_id, and of a test.' }),
+    company_id: z.string().nullable().describe('null where it is of many companies, and then has an issue_id, and of a test.'),
     company_name: CompanyName,
     reason: z.string().optional(),
     run_id: z.string().optional(),
@@ -53,7 +50,7 @@ const Notification = z
     count: Count.optional(),
     issue_id: z.string().optional(),
     issue_status: z.enum(['ongoing', 'resolved']).optional(),
-    cause: z.string().optional().meta({ description: 'The cause of the issue.' }),
+    cause: z.string().optional().describe('The cause of the issue.'),
     columns_added: Count.optional(),
     columns_with_misfits: Count.optional(),
     status: NotificationStatusName,
@@ -64,7 +61,7 @@ const Notification = z
       .object({ code: z.string(), status: z.int().optional(), cause: z.string().optional() })
       .readonly()
       .nullable()
-      .meta({ description: 'Why the last attempt was not taken: docs/notifications.md lists the codes.' }),
+      .describe('Why the last attempt was not taken: docs/notifications.md lists the codes.'),
   })
   .meta({ id: 'Notification', description: 'A state change that was, or will be, sent to the webhook.' });
 export type NotificationModel = z.output<typeof Notification>;
@@ -74,7 +71,7 @@ const SendTest = z.strictObject({ environment: EnvironmentName.default('test') }
 
 const RedeliverAll = z.strictObject({ environment: EnvironmentName.exactOptional() }).nullish();
 const Redelivered = z
-  .object({ queued: Count.meta({ description: 'How many are sent once more.' }) })
+  .object({ queued: Count.describe('How many are sent once more.') })
   .meta({ id: 'RedeliveredNotifications', description: 'What was not delivered is due now.' });
 export type RedeliveredModel = z.output<typeof Redelivered>;
 

@@ -23,61 +23,57 @@ import { type HealthRoutesDependencies, ReadinessModel } from './health.js';
 
 const Overview = z
   .object({
-    ready: z.boolean().meta({ description: 'Whether every part is there.' }),
+    ready: z.boolean().describe('Whether every part is there.'),
     parts: ReadinessModel.shape.parts,
     companies: z.object({ active: Count, paused: Count, reauthorization_required: Count }),
-    companies_last_run_failed: Count.meta({ description: 'Active companies whose last run that ended has failed.' }),
+    companies_last_run_failed: Count.describe('Active companies whose last run that ended has failed.'),
     lists: z
       .object({
         total: Count,
-        verified: Count.meta({
-          description:
-            'Their last proof is no older than STALE_AFTER_HOURS, which is their deadline, or their company is paused.',
-        }),
-        late: Count.meta({ description: 'Their last proof is older than STALE_AFTER_HOURS.' }),
-        never: Count.meta({ description: 'They were never proved complete.' }),
-        unavailable: Count.meta({ description: 'Their companies do not have them, as the service says. Not part of total.' }),
-        unverified: Count.meta({ description: 'The newest walk that read them to their end proved nothing.' }),
+        verified: Count.describe(
+          'Their last proof is no older than STALE_AFTER_HOURS, which is their deadline, or their company is paused.',
+        ),
+        late: Count.describe('Their last proof is older than STALE_AFTER_HOURS.'),
+        never: Count.describe('They were never proved complete.'),
+        unavailable: Count.describe('Their companies do not have them, as the service says. Not part of total.'),
+        unverified: Count.describe('The newest walk that read them to their end proved nothing.'),
       })
-      .meta({ description: "The catalogue's lists of every company: verified, late and never add up to total." }),
-    stale_after_hours: Count.meta({
-      description: 'STALE_AFTER_HOURS: so long after its last proof a list must be proved again.',
-    }),
+      .describe("The catalogue's lists of every company: verified, late and never add up to total."),
+    stale_after_hours: Count.describe('STALE_AFTER_HOURS: so long after its last proof a list must be proved again.'),
     runs: z.object({ queued: Count, running: Count }),
-    estimated_seconds_left: Count.nullable().meta({
-      description:
-        'How long the runs that have not ended still take, in the environment that takes longest; null where that is not known.',
-    }),
-    oldest_waiting_seconds: Count.nullable().meta({
-      description: 'How long the run that is first in line has been due; null where none waits.',
-    }),
+    estimated_seconds_left: Count.nullable().describe(
+      'How long the runs that have not ended still take, in the environment that takes longest; null where that is not known.',
+    ),
+    oldest_waiting_seconds: Count.nullable().describe(
+      'How long the run that is first in line has been due; null where none waits.',
+    ),
     last_night: z
       .object({
-        finished: Count.meta({ description: 'Nightly runs that have ended, cancelled ones included.' }),
+        finished: Count.describe('Nightly runs that have ended, cancelled ones included.'),
         succeeded: Count,
         failed: Count,
-        verified_lists: Count.meta({ description: 'Lists that were proved complete since the night began, by whatever run.' }),
+        verified_lists: Count.describe('Lists that were proved complete since the night began, by whatever run.'),
       })
-      .meta({ description: 'The newest night that has begun by SYNC_CRON.' }),
+      .describe('The newest night that has begun by SYNC_CRON.'),
     last_export: z
       .object({
         night: z.iso.date(),
-        written: Count.meta({ description: 'Files of the night that are there.' }),
-        waiting: Count.meta({ description: 'Files that are to be written, and did not fail so far.' }),
-        failed: Count.meta({ description: 'Files whose last attempt has failed.' }),
-        finished_at: Time.nullable().meta({ description: 'When the last file was written; null until all are.' }),
-        problem: z.string().nullable().meta({ description: 'Why a file is not there.' }),
+        written: Count.describe('Files of the night that are there.'),
+        waiting: Count.describe('Files that are to be written, and did not fail so far.'),
+        failed: Count.describe('Files whose last attempt has failed.'),
+        finished_at: Time.nullable().describe('When the last file was written; null until all are.'),
+        problem: z.string().nullable().describe('Why a file is not there.'),
       })
       .nullable()
-      .meta({ description: 'The newest night that was exported, or is to be: EXPORT_TO. Null where there is none.' }),
+      .describe('The newest night that was exported, or is to be: EXPORT_TO. Null where there is none.'),
     holds_open: Count,
     issues_open: Count,
-    oldest_verified_at: Time.nullable().meta({ description: 'The oldest last proof, but for paused companies.' }),
-    webhook_failing_since: Time.nullable().meta({
-      description: 'Since when the webhook has taken nothing; null where it takes what it is sent.',
-    }),
-    workers: Count.meta({ description: 'Workers that live, whatever the environment.' }),
-    budget: z.array(Budget).meta({ description: 'As GET /api/budget has it.' }),
+    oldest_verified_at: Time.nullable().describe('The oldest last proof, but for paused companies.'),
+    webhook_failing_since: Time.nullable().describe(
+      'Since when the webhook has taken nothing; null where it takes what it is sent.',
+    ),
+    workers: Count.describe('Workers that live, whatever the environment.'),
+    budget: z.array(Budget).describe('As GET /api/budget has it.'),
   })
   .meta({ id: 'Overview', description: 'Who must act, which lists are late, and whether the last night is complete.' });
 export type OverviewModel = z.output<typeof Overview>;

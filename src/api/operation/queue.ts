@@ -7,15 +7,15 @@ import { operationsOf } from '../plumbing/operations.js';
 const Queue = z
   .object({
     queue: z.string(),
-    environment: EnvironmentName.nullable().meta({ description: 'null for a queue that serves both.' }),
+    environment: EnvironmentName.nullable().describe('null for a queue that serves both.'),
     waiting: Count,
     active: Count,
-    delayed: Count.meta({ description: 'Put off: runs that wait to retry, repeatable jobs until they are due.' }),
-    failed: Count.meta({ description: 'In the last day. A run that failed is no failed job.' }),
-    oldest_waiting_seconds: Count.nullable().meta({ description: 'How long the job that waits for longest has been due.' }),
+    delayed: Count.describe('Put off: runs that wait to retry, repeatable jobs until they are due.'),
+    failed: Count.describe('In the last day. A run that failed is no failed job.'),
+    oldest_waiting_seconds: Count.nullable().describe('How long the job that waits for longest has been due.'),
     repeatable: z
       .array(z.object({ name: z.string(), every_seconds: z.number(), next_at: Time.nullable() }))
-      .meta({ description: 'The next one first.' }),
+      .describe('The next one first.'),
   })
   .meta({
     id: 'Queue',

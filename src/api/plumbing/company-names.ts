@@ -7,7 +7,7 @@ import { findCompanyNames } from '../../db/tables/companies.js';
 export const CompanyName = z
   .string()
   .optional()
-  .meta({ description: 'What the service calls the company; absent where it has not said so, or the company was removed.' });
+  .describe('What the service calls the company; absent where it has not said so, or the company was removed.');
 
 /** An item that may concern a company; null and absent mean none. */
 interface OfCompany {

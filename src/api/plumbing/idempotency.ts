@@ -27,10 +27,13 @@ const KEY = /^[\x21-\x7e]{1,255}$/;
 
 /** Describes the header in the OpenAPI document. `keyOf` checks the value, before the rest of the request. */
 const IdempotencyHeaders = z.looseObject({
-  'Idempotency-Key': z.string().regex(KEY, 'must be 1 to 255 visible ASCII characters').exactOptional().meta({
-    description:
+  'Idempotency-Key': z
+    .string()
+    .regex(KEY, 'must be 1 to 255 visible ASCII characters')
+    .exactOptional()
+    .describe(
       'The same key and body get the same answer for 24 hours, and the work is not done again. With another body, or at another address: 422.',
-  }),
+    ),
 });
 
 /** A caller that repeats a request too early is asked to wait so long. */

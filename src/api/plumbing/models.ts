@@ -68,7 +68,7 @@ export function limit(standard: number, most: number) {
 
 /** The query of a list that is given page by page. */
 export function listQuery<T extends z.ZodRawShape>(filters: T) {
-  const cursor = z.string().exactOptional().meta({ description: 'next_cursor of the previous answer.' });
+  const cursor = z.string().exactOptional().describe('next_cursor of the previous answer.');
   return queryOf({ ...filters, limit: limit(100, 500), cursor });
 }
 

@@ -7,7 +7,7 @@ const Problem = z
     title: z.string(),
     status: z.int(),
     detail: z.string(),
-    code: z.string().meta({ description: 'Stable; docs/errors.md says what each means and what to do.' }),
+    code: z.string().describe('Stable; docs/errors.md says what each means and what to do.'),
     errors: z.array(z.object({ path: z.string(), message: z.string() })).optional(),
   })
   .meta({ id: 'Problem', description: 'RFC 9457 problem details.' });

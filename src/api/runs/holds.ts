@@ -28,25 +28,23 @@ export const Hold = z
     company_name: CompanyName,
     resource: z.string(),
     run_id: z.string(),
-    cause: HoldCauseName.meta({
-      description:
-        'share: too many rows would be deleted at once. grant: no verified walk has received the rows since the company authorized again, perhaps by a person with fewer rights.',
-    }),
-    explanation: z.string().meta({ description: 'The cause in a sentence.' }),
+    cause: HoldCauseName.describe(
+      'share: too many rows would be deleted at once. grant: no verified walk has received the rows since the company authorized again, perhaps by a person with fewer rights.',
+    ),
+    explanation: z.string().describe('The cause in a sentence.'),
     grant: z
       .object({ number: Count, authorized_at: Time.nullable() })
       .optional()
-      .meta({ description: "With cause grant: the company's grant under which the rows are missing." }),
-    count: Count.meta({ description: 'Rows that would be marked deleted.' }),
-    living: Count.meta({ description: 'Living rows when the hold was opened or last renewed.' }),
-    sample: z.array(z.string()).meta({ description: 'Some of the ids.' }),
+      .describe("With cause grant: the company's grant under which the rows are missing."),
+    count: Count.describe('Rows that would be marked deleted.'),
+    living: Count.describe('Living rows when the hold was opened or last renewed.'),
+    sample: z.array(z.string()).describe('Some of the ids.'),
     samples: z
       .array(z.object({ id: z.string(), label: z.string().optional() }))
       .readonly()
-      .meta({
-        description:
-          'The same ids. While the hold is open, callers who may decide on it also get a label from the living record, for example its name.',
-      }),
+      .describe(
+        'The same ids. While the hold is open, callers who may decide on it also get a label from the living record, for example its name.',
+      ),
     status: HoldStatusName,
     opened_at: Time,
   })
@@ -61,7 +59,7 @@ const Reason = z
   .max(500, 'must be at most 500 characters')
   .regex(ONE_LINE, 'must be one line')
   .exactOptional()
-  .meta({ description: 'The reason, for the audit.' });
+  .describe('The reason, for the audit.');
 
 /** A request without a body gives no reason. */
 const Decision = z.strictObject({ reason: Reason }).nullish();
@@ -70,7 +68,7 @@ const ApproveGrants = z.strictObject({
   environment: EnvironmentName,
   cause: z.literal('grant'),
   reason: Reason,
-  cursor: z.string().exactOptional().meta({ description: 'next_cursor of the previous response.' }),
+  cursor: z.string().exactOptional().describe('next_cursor of the previous response.'),
 });
 
 /** The most holds that one call approves, so that it does not take minutes. */
@@ -79,7 +77,7 @@ const MOST = 200;
 const ApprovedHolds = z
   .object({
     approved: Count,
-    not_approved: Count.meta({ description: 'Holds whose list is being walked, or whose company has authorized again since.' }),
+    not_approved: Count.describe('Holds whose list is being walked, or whose company has authorized again since.'),
     next_cursor: z.string().nullable(),
   })
   .meta({ id: 'ApprovedHolds', description: 'How many of the open holds were approved.' });

@@ -27,12 +27,12 @@ const RejectedRecord = z
     company_name: CompanyName,
     resource: z.string(),
     run_id: z.string(),
-    page: Count.meta({ description: 'The page of the walk, counted from 0.' }),
-    position: Count.meta({ description: 'The place within the page, counted from 0.' }),
-    reason: z.string().meta({ description: 'docs/verification.md explains each reason.' }),
-    text: z.string().meta({
-      description: 'The record as received; a long one is cut and ends with …. Bytes that are not UTF-8 are shown as U+FFFD.',
-    }),
+    page: Count.describe('The page of the walk, counted from 0.'),
+    position: Count.describe('The place within the page, counted from 0.'),
+    reason: z.string().describe('docs/verification.md explains each reason.'),
+    text: z
+      .string()
+      .describe('The record as received; a long one is cut and ends with …. Bytes that are not UTF-8 are shown as U+FFFD.'),
   })
   .meta({ id: 'RejectedRecord', description: 'A record that Muster could not keep.' });
 export type RejectedRecordModel = z.output<typeof RejectedRecord>;

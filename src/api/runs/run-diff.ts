@@ -10,27 +10,28 @@ import { operationsOf } from '../plumbing/operations.js';
 import { textOf } from '../plumbing/text-portions.js';
 
 const DiffQuery = listQuery({
-  resource: ResourceName.exactOptional().meta({ description: 'Optional if the run has one list.' }),
+  resource: ResourceName.exactOptional().describe('Optional if the run has one list.'),
   against: z
     .uuid('must be the id of a run')
     .transform((id) => id.toLowerCase())
     .exactOptional()
-    .meta({ description: 'An earlier run of the company. Default: the previous run that walked the list.' }),
-  values: z.enum(['json', 'text']).exactOptional().meta({
-    description: 'With `text`, before and after are JSON texts of the values, for programs that would round numbers.',
-  }),
+    .describe('An earlier run of the company. Default: the previous run that walked the list.'),
+  values: z
+    .enum(['json', 'text'])
+    .exactOptional()
+    .describe('With `text`, before and after are JSON texts of the values, for programs that would round numbers.'),
 });
 
 const DiffItem = z
   .object({
     id: z.string(),
     op: z.enum(['insert', 'update', 'delete', 'restore']),
-    kept: z.boolean().meta({ description: 'Whether the feed still has both versions; if not, `changes` is empty.' }),
+    kept: z.boolean().describe('Whether the feed still has both versions; if not, `changes` is empty.'),
     changes: z.array(
       z.object({
-        path: z.string().meta({ description: 'The member, as a dot path.' }),
-        before: z.unknown().optional().meta({ description: 'Absent if the record had no such member.' }),
-        after: z.unknown().optional().meta({ description: 'Absent if the record no longer has such a member.' }),
+        path: z.string().describe('The member, as a dot path.'),
+        before: z.unknown().optional().describe('Absent if the record had no such member.'),
+        after: z.unknown().optional().describe('Absent if the record no longer has such a member.'),
       }),
     ),
   })
@@ -40,7 +41,7 @@ export type DiffItemModel = z.output<typeof DiffItem>;
 const Diff = z
   .object({
     run: z.string(),
-    against: z.string().nullable().meta({ description: 'Null: the list as it was before its first run.' }),
+    against: z.string().nullable().describe('Null: the list as it was before its first run.'),
     resource: z.string(),
     data: z.array(DiffItem),
     next_cursor: z.string().nullable(),

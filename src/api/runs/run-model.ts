@@ -6,31 +6,25 @@ import { Count, Failure, presentTime, Time } from '../plumbing/models.js';
 
 const Verify = z
   .object({
-    missing: Count.meta({
-      description: 'Records that the service has and the last verified walk received, but that have no living row.',
-    }),
-    extra: Count.meta({ description: 'Living rows of records that the last verified walk did not receive.' }),
-    different: Count.meta({ description: 'Rows whose text differs from the text that the walk received.' }),
-    changed_since: Count.meta({ description: 'Records that changed upstream after the walk: no fault of the mirror.' }),
-    held: Count.meta({ description: 'Rows that a hold keeps from being deleted.' }),
-    compared: Count.meta({ description: 'Records received.' }),
-    as_of: Time.nullable().meta({
-      description:
-        'Time of the proof that the mirror is compared with. Null if the list was never verified: then nothing is a fault.',
-    }),
+    missing: Count.describe('Records that the service has and the last verified walk received, but that have no living row.'),
+    extra: Count.describe('Living rows of records that the last verified walk did not receive.'),
+    different: Count.describe('Rows whose text differs from the text that the walk received.'),
+    changed_since: Count.describe('Records that changed upstream after the walk: no fault of the mirror.'),
+    held: Count.describe('Rows that a hold keeps from being deleted.'),
+    compared: Count.describe('Records received.'),
+    as_of: Time.nullable().describe(
+      'Time of the proof that the mirror is compared with. Null if the list was never verified: then nothing is a fault.',
+    ),
     sample: z
       .array(
         z.object({
           id: z.string(),
           kind: z.enum(['missing', 'extra', 'different']),
-          members: z.array(z.string()).optional().meta({ description: 'Names of the members that differ.' }),
+          members: z.array(z.string()).optional().describe('Names of the members that differ.'),
         }),
       )
-      .meta({ description: 'At most ten of each kind.' }),
-    contradiction: z
-      .string()
-      .optional()
-      .meta({ description: 'Why the list may go on after the place where a walk took it to end.' }),
+      .describe('At most ten of each kind.'),
+    contradiction: z.string().optional().describe('Why the list may go on after the place where a walk took it to end.'),
   })
   .meta({ id: 'Verify', description: 'The findings of a verification read of the list. It leaves the mirror as it is.' });
 export type VerifyModel = z.output<typeof Verify>;
@@ -41,16 +35,17 @@ const Walk = z
   .object({
     resource: z.string(),
     status: RunStatusName,
-    verified: z.boolean().meta({ description: 'Whether the walk proved the mirror of this list complete.' }),
+    verified: z.boolean().describe('Whether the walk proved the mirror of this list complete.'),
     proof: z
       .string()
       .optional()
-      .meta({ description: 'join, two-pass or token-chain: docs/verification.md explains the assumptions of each.' }),
+      .describe('join, two-pass or token-chain: docs/verification.md explains the assumptions of each.'),
     unverified_reason: z.string().optional(),
-    unverified_detail: z.string().optional().meta({ description: 'What the walk saw, and the line for the catalogue.' }),
-    service_says: z.string().optional().meta({
-      description: "The service's own sentence if it refused the list: at most 300 characters from outside, as text.",
-    }),
+    unverified_detail: z.string().optional().describe('What the walk saw, and the line for the catalogue.'),
+    service_says: z
+      .string()
+      .optional()
+      .describe("The service's own sentence if it refused the list: at most 300 characters from outside, as text."),
     pages: Count,
     passes: Count,
     received: Count,
@@ -64,7 +59,7 @@ const Walk = z
     resumed: z.boolean(),
     started_at: Time.nullable(),
     finished_at: Time.nullable(),
-    verify: Verify.optional().meta({ description: 'Set in a run of kind `verify` that has read the list.' }),
+    verify: Verify.optional().describe('Set in a run of kind `verify` that has read the list.'),
     error: Failure.optional(),
   })
   .meta({ id: 'Walk', description: 'One list of the company read once.' });
@@ -77,17 +72,15 @@ export const Run = z
     company_id: z.string(),
     company_name: CompanyName,
     trigger: z.string(),
-    kind: z
-      .enum(['sync', 'verify'])
-      .meta({ description: '`verify`: a run that compares the service with the mirror and changes nothing.' }),
+    kind: z.enum(['sync', 'verify']).describe('`verify`: a run that compares the service with the mirror and changes nothing.'),
     mode: z.enum(['resume', 'full']),
     status: RunStatusName,
     attempts: Count,
     created_at: Time,
     started_at: Time.nullable(),
     finished_at: Time.nullable(),
-    estimated_seconds_left: Count.nullable().optional().meta({ description: 'Estimated from its pace so far; null if unknown.' }),
-    retry_at: Time.optional().meta({ description: 'When a run that waits to retry starts.' }),
+    estimated_seconds_left: Count.nullable().optional().describe('Estimated from its pace so far; null if unknown.'),
+    retry_at: Time.optional().describe('When a run that waits to retry starts.'),
     error: Failure.optional(),
     walks: z.array(Walk).readonly(),
   })

@@ -28,17 +28,17 @@ const RunQuery = listQuery({
   environment: EnvironmentName.exactOptional(),
   status: RunStatusName.exactOptional(),
   trigger: z.enum(RUN_TRIGGERS).exactOptional(),
-  resource: ResourceName.exactOptional().meta({
-    description: 'Runs with a walk of this list. A page may then be shorter than `limit`, or empty, although more follow.',
-  }),
-  since: Moment.exactOptional().meta({ description: 'Runs with this `created_at` or a later one.' }),
-  until: Moment.exactOptional().meta({ description: 'Runs with an earlier `created_at`.' }),
+  resource: ResourceName.exactOptional().describe(
+    'Runs with a walk of this list. A page may then be shorter than `limit`, or empty, although more follow.',
+  ),
+  since: Moment.exactOptional().describe('Runs with this `created_at` or a later one.'),
+  until: Moment.exactOptional().describe('Runs with an earlier `created_at`.'),
 });
 
 /** A request without a body asks for a run of every active company. */
 const SyncMany = z
   .strictObject({
-    status: z.literal('failed').exactOptional().meta({ description: 'Only companies whose last run failed.' }),
+    status: z.literal('failed').exactOptional().describe('Only companies whose last run failed.'),
     environment: EnvironmentName.exactOptional(),
   })
   .nullish();
@@ -99,7 +99,7 @@ export function runRoutes({ db, runs }: { readonly db: Database; readonly runs: 
           'Every active company, optionally only companies whose last run failed, or of one environment. Some runs are created at once, the others by a worker.',
         body: SyncMany,
         response: {
-          202: z.object({ queued: z.int().meta({ description: 'Companies for which a run was requested.' }) }),
+          202: z.object({ queued: z.int().describe('Companies for which a run was requested.') }),
         },
       }),
       async ({ caller, body }, reply) => {
