@@ -16,7 +16,7 @@ import { CompanyId, CompanyParams, EnvironmentName, listQuery, pageOf, ResourceN
 import { operationsOf } from '../plumbing/operations.js';
 import { presentRun, Run } from '../runs/run-model.js';
 import { requestFirstSync } from '../runs/runs.js';
-import { Company, CompanyStatusName, ListStateName, presentCompanies } from './company-model.js';
+import { Company, CompanyStatusName, ListStateName, presentCompanies, READING_PROBLEMS } from './company-model.js';
 
 export interface CompanyRoutesDependencies {
   readonly db: Database;
@@ -70,8 +70,6 @@ const SyncCompany = z
 
 /** A request without a body asks for every list. */
 const VerifyCompany = z.strictObject({ resources: Resources }).nullish();
-
-const RUN_REQUEST_PROBLEMS = ['company_not_found', 'company_paused', 'reauthorization_required', 'unknown_resource'] as const;
 
 const ONBOARDING_PROBLEMS = [
   'company_not_found',
@@ -155,7 +153,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
         params: CompanyParams,
         body: SyncCompany,
         response: { 202: z.object({ run: Run }) },
-        problems: RUN_REQUEST_PROBLEMS,
+        problems: READING_PROBLEMS,
       }),
       async ({ params: company, body, caller }, reply) => {
         const options = body ?? {};
@@ -174,7 +172,7 @@ export function companyRoutes(deps: CompanyRoutesDependencies): FastifyPluginAsy
         params: CompanyParams,
         body: VerifyCompany,
         response: { 202: z.object({ run: Run }) },
-        problems: RUN_REQUEST_PROBLEMS,
+        problems: READING_PROBLEMS,
       }),
       async ({ params: company, body, caller }, reply) => {
         const options = body ?? {};

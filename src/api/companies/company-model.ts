@@ -11,6 +11,9 @@ import { describeTokenRefusal } from './token-refusals.js';
 export const CompanyStatusName = z.enum(['active', 'reauthorization_required', 'paused']);
 export const ListStateName = z.enum(LIST_STATES);
 
+/** The problems of calls that have lists of a company read. */
+export const READING_PROBLEMS = ['company_not_found', 'company_paused', 'reauthorization_required', 'unknown_resource'] as const;
+
 export const Company = z
   .object({
     environment: EnvironmentName,

@@ -16,6 +16,7 @@ import type { Connections } from '../../oauth/connections.js';
 import { audited } from '../plumbing/audit.js';
 import { CompanyParams, Count, ResourceName } from '../plumbing/models.js';
 import { operationsOf } from '../plumbing/operations.js';
+import { READING_PROBLEMS } from './company-model.js';
 
 /** A path begins with one slash: `//host/…` would name another host, and the access token would go there. */
 const PATH = /^\/(?![/\\])[^\s?#\\{}]*$/;
@@ -124,16 +125,7 @@ export function tryRoute({
         params: CompanyParams,
         body: TryList,
         response: { 200: Tried },
-        problems: [
-          'company_not_found',
-          'company_paused',
-          'reauthorization_required',
-          'unknown_resource',
-          'environment_not_configured',
-          'token_busy',
-          'tokens_held',
-          'token_unreadable',
-        ],
+        problems: [...READING_PROBLEMS, 'environment_not_configured', 'token_busy', 'tokens_held', 'token_unreadable'],
       }),
       async ({ params: company, body, caller, headers }, reply) => {
         if (body.samples && headers['idempotency-key'] !== undefined)

@@ -15,7 +15,7 @@ export function answers<T extends Record<number, z.ZodType | Described>>(right: 
 }
 
 /** The models of an operation, and its own problems. */
-interface Operation {
+interface OperationModels {
   readonly description?: string;
   readonly params?: z.ZodType;
   readonly querystring?: z.ZodType;
@@ -32,7 +32,7 @@ interface Operation {
 export function operationsOf(tag: string) {
   const operationFor =
     (role: Role) =>
-    <const T extends Operation>(operationId: string, summary: string, { response, problems, ...schema }: T) => ({
+    <const T extends OperationModels>(operationId: string, summary: string, { response, problems, ...schema }: T) => ({
       config: { role },
       schema: { tags: [tag], operationId, summary, ...schema, response: answers<T['response']>(response, problems) },
     });

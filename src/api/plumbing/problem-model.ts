@@ -65,50 +65,45 @@ interface Operation {
   readonly responses: Record<string, { description: string; content?: Record<string, unknown> }>;
 }
 
-/** The problems of every call. `of` restricts one to some operations. */
-const COMMON: readonly {
-  status: number;
-  code: ErrorCode;
-  means: string;
-  of?: (operation: Operation, method: string) => boolean;
-}[] = [
-  { status: 400, code: 'invalid_request', means: 'The request is not valid; `errors` names each fault.' },
-  { status: 401, code: 'unauthorized', means: 'The call has no right bearer token.', of: needsToken },
-  { status: 403, code: 'forbidden', means: 'The role of the token has too little right for this call.', of: needsMoreThanViewer },
+interface CommonProblem {
+  readonly code: ErrorCode;
+  readonly means: string;
+  /** Default: the status of the code. */
+  readonly status?: number;
+  /** Restricts the problem to some operations. */
+  readonly of?: (operation: Operation, method: string) => boolean;
+}
+
+/** The problems of every call. */
+const COMMON: readonly CommonProblem[] = [
+  { code: 'invalid_request', means: 'The request is not valid; `errors` names each fault.' },
+  { code: 'unauthorized', means: 'The call has no right bearer token.', of: needsToken },
+  { code: 'forbidden', means: 'The role of the token has too little right for this call.', of: needsMoreThanViewer },
   { status: 408, code: 'invalid_request', means: 'The request did not come to its end in time.' },
-  {
-    status: 409,
-    code: 'idempotency_key_in_use',
-    means: 'The first call with this `Idempotency-Key` is under way.',
-    of: takesIdempotencyKey,
-  },
-  { status: 409, code: 'database_copied', means: MEANINGS.database_copied, of: takesIdempotencyKey },
-  { status: 409, code: 'installation_detached', means: MEANINGS.installation_detached, of: takesIdempotencyKey },
+  { code: 'idempotency_key_in_use', means: 'The first call with this `Idempotency-Key` is under way.', of: takesIdempotencyKey },
+  ...ownProblems(['database_copied', 'installation_detached'], takesIdempotencyKey),
   { status: 413, code: 'invalid_request', means: 'The body is too large.', of: readsBody },
   { status: 414, code: 'invalid_request', means: 'The address is too long.', of: hasParameterInPath },
   { status: 415, code: 'invalid_request', means: 'The body is not sent as JSON.', of: readsBody },
   { status: 417, code: 'invalid_request', means: 'The request expects something else than 100-continue.' },
-  {
-    status: 422,
-    code: 'idempotency_key_reused',
-    means: 'Another request has this `Idempotency-Key`.',
-    of: takesIdempotencyKey,
-  },
+  { code: 'idempotency_key_reused', means: 'Another request has this `Idempotency-Key`.', of: takesIdempotencyKey },
   { status: 431, code: 'invalid_request', means: 'The headers are too large.' },
-  { status: 500, code: 'internal_error', means: "Something failed that should not have; Muster's log says more." },
+  { code: 'internal_error', means: "Something failed that should not have; Muster's log says more." },
   {
-    status: 500,
     code: 'answer_unreadable',
     means: 'The answer kept for this `Idempotency-Key` cannot be decrypted: its key is missing.',
     of: takesIdempotencyKey,
   },
-  { status: 503, code: 'database_unavailable', means: MEANINGS.database_unavailable, of: needsToken },
-  { status: 503, code: 'statement_cancelled', means: MEANINGS.statement_cancelled, of: needsToken },
-  { status: 503, code: 'database_full', means: MEANINGS.database_full, of: needsToken },
-  { status: 503, code: 'database_failing', means: MEANINGS.database_failing, of: needsToken },
-  { status: 503, code: 'database_busy', means: MEANINGS.database_busy, of: needsToken },
-  { status: 503, code: 'stopping', means: 'The process is being stopped.' },
+  ...ownProblems(
+    ['database_unavailable', 'statement_cancelled', 'database_full', 'database_failing', 'database_busy'],
+    needsToken,
+  ),
+  { code: 'stopping', means: 'The process is being stopped.' },
 ];
+
+function ownProblems(codes: readonly OwnProblem[], of: NonNullable<CommonProblem['of']>): CommonProblem[] {
+  return codes.map((code) => ({ code, means: MEANINGS[code], of }));
+}
 
 function needsToken({ security }: Operation): boolean {
   return security?.length !== 0;
@@ -155,7 +150,7 @@ export function declareProblems({ paths }: DocumentedApi): void {
   const schema = { $ref: '#/components/schemas/Problem' };
   for (const methods of Object.values(paths))
     for (const [method, operation] of Object.entries(methods))
-      for (const { status, code, means, of } of COMMON) {
+      for (const { code, means, of, status = ERROR_CODES[code].status } of COMMON) {
         if (of && !of(operation, method)) continue;
         const { description = '', content } = operation.responses[status] ?? {};
         if (description.includes(`\`${code}\``)) continue;
