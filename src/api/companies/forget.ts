@@ -61,8 +61,8 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
         response: { 200: Forgotten },
         problems: PROBLEMS,
       }),
-      async (request) => ({
-        erased: await asAudited('record.forget', request, (tx, record) => forgetRecord(tx, deps, record)),
+      async ({ caller, params, body }) => ({
+        erased: await asAudited('record.forget', { caller, params, body }, (tx, record) => forgetRecord(tx, deps, record)),
       }),
     );
 
@@ -75,7 +75,9 @@ export function forgetRoutes({ db, ...deps }: { readonly db: Database } & Forget
         response: { 200: Lifted },
         problems: PROBLEMS,
       }),
-      async (request) => ({ lifted: await asAudited('record.lift', request, (tx, record) => unsuppress(tx, deps, record)) }),
+      async ({ caller, params, body }) => ({
+        lifted: await asAudited('record.lift', { caller, params, body }, (tx, record) => unsuppress(tx, deps, record)),
+      }),
     );
   };
 }
