@@ -1,40 +1,29 @@
 import type { AuditEntryModel } from '../../api/operation/audit-model.js';
-import { type Column, column, DataTable } from '../parts/data-table.js';
-import type { PageContent } from '../parts/layout.js';
-import { Filters, FoundList, type ListProps, readList, Search } from '../parts/list-page.js';
-import type { PageRequest } from '../parts/page-request.js';
+import { type Column, column } from '../parts/data-table.js';
+import { COMPANY_ID, FoundTable, HIDDEN, listPage, search } from '../parts/list-page.js';
 import { CompanyLink, Environment, When } from '../parts/shown-values.js';
 
-const PATH = '/audit';
-
-export async function auditPage(request: PageRequest): Promise<PageContent> {
-  const names = ['actor', 'action', 'company_id', 'environment'];
-  const found = await readList<AuditEntryModel>(request, PATH, names, { limit: 100 });
-  return { title: 'Audit', body: <Audit {...found} /> };
-}
-
-function Audit({ list, filters }: ListProps<AuditEntryModel>) {
-  return (
-    <>
-      <h1>Audit</h1>
-      <p class="lead">Who did what, and how it ended. Entries are only ever added.</p>
-      <Filters path={PATH}>
-        <Search label="Who" name="actor" value={filters.actor} maxLength={100} />
-        <Search label="Did what" name="action" value={filters.action} maxLength={100} placeholder="company.sync" />
-        <Search label="Company id" name="company_id" value={filters.company_id} maxLength={40} />
-      </Filters>
-      <FoundList path={PATH} label="Entries found" list={list} filters={filters}>
-        <DataTable
-          caption="Entries of the audit, newest first"
-          columns={COLUMNS}
-          rows={list.data}
-          keyOf={({ id }) => id}
-          empty={Object.keys(filters).length > 0 ? 'No entry matches.' : 'There is no entry yet.'}
-        />
-      </FoundList>
-    </>
-  );
-}
+export const auditPage = listPage<AuditEntryModel>({
+  path: '/audit',
+  title: 'Audit',
+  limit: 100,
+  lead: 'Who did what, and how it ended. Entries are only ever added.',
+  filters: {
+    actor: search('Who', 100),
+    action: search('Did what', 100, { placeholder: 'company.sync' }),
+    company_id: COMPANY_ID,
+    environment: HIDDEN,
+  },
+  label: 'Entries found',
+  Items: (found) => (
+    <FoundTable
+      {...found}
+      caption="Entries of the audit, newest first"
+      columns={COLUMNS}
+      empty={['No entry matches.', 'There is no entry yet.']}
+    />
+  ),
+});
 
 const COLUMNS: readonly Column<AuditEntryModel>[] = [
   column('When', ({ at }) => <When at={at} />),

@@ -1,16 +1,11 @@
 import { type CompanyModel, ListStateName } from '../../api/companies/company-model.js';
 import { AsCommands, FormFields, useMay } from '../parts/action-form.js';
 import { ACTIONS } from '../parts/actions.js';
-import { type Column, column, DataTable } from '../parts/data-table.js';
-import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, FoundList, type ListProps, readList, Search } from '../parts/list-page.js';
-import type { PageRequest } from '../parts/page-request.js';
-import { CompanyLink, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
+import { counts, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
+import { type Column, column } from '../parts/data-table.js';
+import { choice, ENVIRONMENT, FoundTable, HIDDEN, type ListProps, listPage, search } from '../parts/list-page.js';
+import { CompanyLink, Link, State, When } from '../parts/shown-values.js';
 import { useAddress, useView } from '../parts/view.js';
-
-const PATH = '/companies';
-const STATUSES = ['active', 'reauthorization_required', 'paused'].map((status) => [status, stateText(status)] as const);
-const LIST_STATE_CHOICES = ListStateName.options.map((state) => [state, stateText(state)] as const);
 
 export const OF_SELECTED = [
   ['company.sync', 'Sync selected'],
@@ -19,55 +14,48 @@ export const OF_SELECTED = [
   ['company.resume', 'Resume selected'],
 ] as const;
 
-export async function companiesPage(request: PageRequest): Promise<PageContent> {
-  const names = ['q', 'status', 'environment', 'resource', 'state', 'sort'];
-  const found = await readList<CompanyModel>(request, PATH, names, { limit: 50 });
-  return { title: 'Companies', body: <Companies {...found} /> };
-}
+export const companiesPage = listPage<CompanyModel>({
+  path: '/companies',
+  title: 'Companies',
+  limit: 50,
+  Head: () => (
+    <div class="head">
+      <h1>Companies</h1>
+      {useMay()('connect_link.create') && (
+        <Link class="button" to="/companies/connect">
+          Connect a company
+        </Link>
+      )}
+    </div>
+  ),
+  filters: {
+    q: search('Name or id', 100),
+    status: choice('Status', ['active', 'reauthorization_required', 'paused']),
+    state: choice('With a list that is', ListStateName.options),
+    environment: ENVIRONMENT,
+    resource: HIDDEN,
+    sort: choice('Order', ['worst'], { none: 'by id', textOf: () => 'worst first' }),
+  },
+  label: 'Companies found',
+  Items: Companies,
+});
 
-function Companies({ list, filters }: ListProps<CompanyModel>) {
-  const address = useAddress();
-  const may = useMay();
-  return (
-    <>
-      <div class="head">
-        <h1>Companies</h1>
-        {may('connect_link.create') && (
-          <a class="button" href={address('/companies/connect')}>
-            Connect a company
-          </a>
-        )}
-      </div>
-      <Filters path={PATH}>
-        <Search label="Name or id" name="q" value={filters.q} maxLength={100} />
-        <Choice name="status" label="Status" chosen={filters.status} options={STATUSES} />
-        <Choice name="state" label="With a list that is" chosen={filters.state} options={LIST_STATE_CHOICES} />
-        <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
-        <Choice name="sort" label="Order" none="by id" chosen={filters.sort} options={[['worst', 'worst first']]} />
-      </Filters>
-      <FoundList path={PATH} label="Companies found" list={list} filters={filters}>
-        <CompanyTable rows={list.data} isFiltered={Object.keys(filters).length > 0} />
-      </FoundList>
-    </>
-  );
-}
-
-function CompanyTable({ rows, isFiltered }: { readonly rows: readonly CompanyModel[]; readonly isFiltered: boolean }) {
+function Companies(found: ListProps<CompanyModel>) {
   const address = useAddress();
   const { address: here } = useView();
   const may = useMay();
   const actions = OF_SELECTED.filter(([name]) => may(name));
-  const [first] = rows;
+  const [first] = found.list.data;
   const table = (
-    <DataTable
+    <FoundTable
+      {...found}
       caption="Companies, their status and the last proof of their lists"
       columns={actions.length > 0 ? [TICK, ...COLUMNS] : COLUMNS}
-      rows={rows}
       keyOf={keyOf}
-      empty={isFiltered ? 'No company matches.' : 'No company is connected yet.'}
+      empty={['No company matches.', 'No company is connected yet.']}
     />
   );
-  if (actions.length === 0 || rows.length === 0) return table;
+  if (actions.length === 0 || !first) return table;
   return (
     <form method="post" action={address('/act/selection')}>
       <FormFields fields={{ back: here }} />
@@ -78,14 +66,12 @@ function CompanyTable({ rows, isFiltered }: { readonly rows: readonly CompanyMod
             {label}
           </button>
         ))}
-        {first && (
-          <AsCommands
-            commands={actions.map(([name, label]) => ({
-              label: `${label}: one call for each, here for the first of the list`,
-              call: ACTIONS[name].call({ environment: first.environment, company_id: first.company_id }),
-            }))}
-          />
-        )}
+        <AsCommands
+          commands={actions.map(([name, label]) => ({
+            label: `${label}: one call for each, here for the first of the list`,
+            call: ACTIONS[name].call({ environment: first.environment, company_id: first.company_id }),
+          }))}
+        />
       </div>
     </form>
   );
@@ -105,9 +91,9 @@ const COLUMNS: readonly Column<CompanyModel>[] = [
   column('Company', ({ environment, company_id, name }) => (
     <CompanyLink environment={environment} companyId={company_id} name={name} />
   )),
-  column('Environment', ({ environment }) => <Environment name={environment} />),
+  ENVIRONMENT_COLUMN,
   column('Status', ({ status }) => <State of={status} />),
-  column('Rows', ({ resources }) => numberText(resources.reduce((sum, { records }) => sum + records, 0)), { numeric: true }),
+  counts('Rows', ({ resources }) => resources.reduce((sum, { records }) => sum + records, 0)),
   column('Proved complete', ({ resources }) => <OldestProof resources={resources} />),
   column('Next sync', ({ next_sync_at }) => <When at={next_sync_at} none="none" />),
 ];

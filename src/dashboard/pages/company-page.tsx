@@ -3,14 +3,15 @@ import type { ListHistoryModel } from '../../api/operation/nights.js';
 import type { RejectedRecordModel } from '../../api/runs/rejected-records.js';
 import type { RunModel } from '../../api/runs/run-model.js';
 import { adviceFor } from '../../core/advice.js';
-import { ActionForm, AsCommands, useCommands, useMay } from '../parts/action-form.js';
+import { ActionForm, AsCommands, get, useCommands, useMay } from '../parts/action-form.js';
 import { type ActionName, ofCompany } from '../parts/actions.js';
+import { counts } from '../parts/columns.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import { type ListResponse, listAddress } from '../parts/list-page.js';
 import { ListPlots } from '../parts/list-plots.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { Environment, Fact, numberText, ServiceSays, State, When } from '../parts/shown-values.js';
+import { Environment, Fact, Link, numberText, ServiceSays, State, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import { RunTable } from './runs-page.js';
 
@@ -37,7 +38,6 @@ interface CompanyViewProps {
 }
 
 function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
-  const address = useAddress();
   const { environment, company_id, name, status, resources } = company;
   const running = runs.data.find((run) => run.status === 'running' || run.status === 'queued');
   return (
@@ -57,7 +57,7 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
       {status === 'reauthorization_required' && <MustAuthorize company={company} />}
       {running && (
         <p class="notice busy">
-          <State of={running.status} /> <a href={address(`/runs/${running.id}`)}>Watch the run</a>
+          <State of={running.status} /> <Link to={`/runs/${running.id}`}>Watch the run</Link>
         </p>
       )}
       <dl class="facts">
@@ -93,30 +93,16 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
         columns={LISTS}
       />
       <p>
-        <a href={address(listAddress('/certificates', { environment, company_id }))}>Certificates of these lists</a>
+        <Link to={listAddress('/certificates', { environment, company_id })}>Certificates of these lists</Link>
       </p>
       <h2>Night by night</h2>
       <ListPlots lists={history} />
-      <AsCommands
-        commands={[
-          {
-            label: 'Rows and changes a night',
-            call: { method: 'GET', path: `${ofCompany({ environment, company_id })}/history` },
-          },
-        ]}
-      />
+      <AsCommands commands={[get('Rows and changes a night', `${ofCompany({ environment, company_id })}/history`)]} />
       {rejected.length > 0 && (
         <>
           <h2>Rejected records</h2>
           {/* The texts may hold personal data, so only the API shows them. */}
-          <AsCommands
-            commands={[
-              {
-                label: 'With their texts',
-                call: { method: 'GET', path: listAddress('/api/rejected', { environment, company_id }) },
-              },
-            ]}
-          />
+          <AsCommands commands={[get('With their texts', listAddress('/api/rejected', { environment, company_id }))]} />
           <DataTable
             caption="The first records that the newest walks rejected"
             columns={REJECTED}
@@ -130,7 +116,7 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
       <RunTable rows={runs.data} caption="The newest runs of this company" empty="No run yet." isOfOneCompany />
       {runs.next_cursor !== null && (
         <p>
-          <a href={address(listAddress('/runs', { company_id, environment }))}>All runs of this company</a>
+          <Link to={listAddress('/runs', { company_id, environment })}>All runs of this company</Link>
         </p>
       )}
     </>
@@ -140,7 +126,7 @@ function CompanyView({ company, runs, rejected, history }: CompanyViewProps) {
 const LISTS: readonly Column<CompanyModel['resources'][number]>[] = [
   column('List', ({ resource }) => <b>{resource}</b>),
   column('State', (list) => <ListState list={list} />),
-  column('Rows', ({ records }) => numberText(records), { numeric: true }),
+  counts('Rows', ({ records }) => records),
   column('Proved complete', ({ last_verified_at }) => <When at={last_verified_at} none="not yet" />),
   column('Last run', ({ resource, last_run_id }) => <LastRun resource={resource} id={last_run_id} />),
 ];
@@ -170,12 +156,11 @@ const REJECTED: readonly Column<RejectedRecordModel>[] = [
 ];
 
 function LastRun({ resource, id }: { readonly resource: string; readonly id: string | null }) {
-  const address = useAddress();
   if (id === null) return <span class="none">none</span>;
   return (
-    <a href={address(`/runs/${id}`)}>
+    <Link to={`/runs/${id}`}>
       Look at it<span class="unseen">: the last run of {resource}</span>
-    </a>
+    </Link>
   );
 }
 
@@ -252,7 +237,6 @@ export async function removePage({ ask, params }: PageRequest): Promise<PageCont
 }
 
 function RemoveView({ company }: { readonly company: CompanyModel }) {
-  const address = useAddress();
   const { environment, company_id, name, resources } = company;
   const rows = resources.reduce((sum, { records }) => sum + records, 0);
   const fields = { environment, company_id };
@@ -268,7 +252,7 @@ function RemoveView({ company }: { readonly company: CompanyModel }) {
       </p>
       <div class="actions">
         <ActionForm name="company.remove" fields={fields} back="/companies" />
-        <a href={address(`/companies/${environment}/${company_id}`)}>Keep it</a>
+        <Link to={`/companies/${environment}/${company_id}`}>Keep it</Link>
       </div>
       <AsCommands commands={useCommands(['company.remove'], fields)} />
     </div>

@@ -1,10 +1,10 @@
 import type { ReauthorizationLinkModel } from '../../api/companies/connect-links.js';
 import { ActionForm } from '../parts/action-form.js';
+import { COMPANY } from '../parts/columns.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import type { ListResponse } from '../parts/list-page.js';
-import { CompanyLink, companyCount, When } from '../parts/shown-values.js';
-import { useAddress } from '../parts/view.js';
+import { companyCount, Link, When } from '../parts/shown-values.js';
 import { Copyable } from './company-page.js';
 
 interface ConnectLinksProps {
@@ -20,7 +20,6 @@ export function connectLinksPage(props: ConnectLinksProps): PageContent {
 }
 
 function ConnectLinks({ links: { data, next_cursor }, fields, back }: ConnectLinksProps) {
-  const address = useAddress();
   const { environment = '' } = fields;
   return (
     <>
@@ -54,16 +53,14 @@ function ConnectLinks({ links: { data, next_cursor }, fields, back }: ConnectLin
         </div>
       )}
       <p>
-        <a href={address(back)}>Back</a>
+        <Link to={back}>Back</Link>
       </p>
     </>
   );
 }
 
 const COLUMNS: readonly Column<ReauthorizationLinkModel>[] = [
-  column('Company', ({ environment, company_id, company_name }) => (
-    <CompanyLink environment={environment} companyId={company_id} name={company_name} />
-  )),
+  COMPANY,
   column('Link', ({ company_id, company_name, url }) => (
     <Copyable label={`Link of ${company_name ?? company_id}`} value={url} isInTable />
   )),

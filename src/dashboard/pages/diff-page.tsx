@@ -1,12 +1,11 @@
 import type { DiffItemModel, DiffModel } from '../../api/runs/run-diff.js';
 import type { RunModel } from '../../api/runs/run-model.js';
-import { AsCommands } from '../parts/action-form.js';
+import { AsCommands, get } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import { filtersOf, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { CompanyLink, Environment } from '../parts/shown-values.js';
-import { useAddress } from '../parts/view.js';
+import { CompanyLink, Environment, Link } from '../parts/shown-values.js';
 
 /** A record may have many members, so a page has few records. */
 const LIMIT = '50';
@@ -31,7 +30,6 @@ interface DiffViewProps {
 }
 
 function DiffView({ run, diff, filters }: DiffViewProps) {
-  const address = useAddress();
   const { id, environment, company_id, company_name } = run;
   return (
     <>
@@ -41,11 +39,11 @@ function DiffView({ run, diff, filters }: DiffViewProps) {
         <CompanyLink environment={environment} companyId={company_id} name={company_name} />
       </p>
       <p>
-        <a href={address(`/runs/${id}`)}>This run</a> compared with{' '}
+        <Link to={`/runs/${id}`}>This run</Link> compared with{' '}
         {diff.against === null ? (
           'nothing: no run walked the list before'
         ) : (
-          <a href={address(`/runs/${diff.against}`)}>the previous one</a>
+          <Link to={`/runs/${diff.against}`}>the previous one</Link>
         )}
         .
       </p>
@@ -58,9 +56,7 @@ function DiffView({ run, diff, filters }: DiffViewProps) {
         ))}
         <Pages path={`/runs/${id}/diff`} filters={filters} next={diff.next_cursor} />
       </section>
-      <AsCommands
-        commands={[{ label: 'These changes', call: { method: 'GET', path: listAddress(`/api/runs/${id}/diff`, filters) } }]}
-      />
+      <AsCommands commands={[get('These changes', listAddress(`/api/runs/${id}/diff`, filters))]} />
     </>
   );
 }

@@ -1,10 +1,10 @@
 import type { CompanyModel } from '../../api/companies/company-model.js';
 import { ActionForm, AsCommands, useCommands } from '../parts/action-form.js';
 import { type ActionName, ofCompany } from '../parts/actions.js';
+import { Field, Select } from '../parts/fields.js';
 import type { PageContent } from '../parts/layout.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { Environment } from '../parts/shown-values.js';
-import { useAddress } from '../parts/view.js';
+import { Environment, Link } from '../parts/shown-values.js';
 
 /** The page that forgets a person, or lets one in again. The id is in the body of the form, never in an address. */
 export async function forgetPage({ ask, params }: PageRequest): Promise<PageContent> {
@@ -13,9 +13,7 @@ export async function forgetPage({ ask, params }: PageRequest): Promise<PageCont
 }
 
 function ForgetView({ company }: { readonly company: CompanyModel }) {
-  const address = useAddress();
   const { environment, company_id, name } = company;
-  const here = `/companies/${environment}/${company_id}`;
   const commands = useCommands(['record.forget', 'record.lift'], { environment, company_id, resource: 'employees', id: '…' });
   return (
     <div class="card narrow">
@@ -32,7 +30,7 @@ function ForgetView({ company }: { readonly company: CompanyModel }) {
       <p>The next sync writes the record, if the service still has it.</p>
       <RecordForm name="record.lift" company={company} confirmation="Let this record in again" />
       <p>
-        <a href={address(here)}>Back to the company</a>
+        <Link to={`/companies/${environment}/${company_id}`}>Back to the company</Link>
       </p>
       <AsCommands commands={commands} />
     </div>
@@ -48,24 +46,16 @@ interface RecordFormProps {
 function RecordForm({ name, company: { environment, company_id, resources }, confirmation }: RecordFormProps) {
   return (
     <ActionForm name={name} fields={{ environment, company_id }} back={`/companies/${environment}/${company_id}`}>
-      <label>
-        <span>List</span>
-        {resources.length === 0 ? (
+      {resources.length === 0 ? (
+        <Field label="List">
           <input type="text" name="resource" required />
-        ) : (
-          <select name="resource">
-            {resources.map(({ resource }) => (
-              <option key={resource} value={resource}>
-                {resource}
-              </option>
-            ))}
-          </select>
-        )}
-      </label>
-      <label>
-        <span>Id of the record</span>
+        </Field>
+      ) : (
+        <Select label="List" name="resource" options={resources.map(({ resource }) => [resource, resource])} />
+      )}
+      <Field label="Id of the record">
         <input type="text" name="id" required maxLength={2_000} autocomplete="off" />
-      </label>
+      </Field>
       <label>
         <input type="checkbox" name="confirmed" value="yes" required /> {confirmation}
       </label>

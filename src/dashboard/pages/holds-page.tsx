@@ -1,69 +1,56 @@
 import type { HoldModel } from '../../api/runs/holds.js';
 import { ActionForm, AsCommands, FormFields, useCommands, useMay } from '../parts/action-form.js';
 import { ACTIONS } from '../parts/actions.js';
+import { Field } from '../parts/fields.js';
 import type { PageContent } from '../parts/layout.js';
-import {
-  Choice,
-  ENVIRONMENT_CHOICES,
-  Filters,
-  FoundList,
-  type ListProps,
-  type ListResponse,
-  listAddress,
-  readList,
-} from '../parts/list-page.js';
+import { choice, ENVIRONMENT, type ListProps, type ListResponse, listAddress, listPage } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { CompanyLink, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
+import { CompanyLink, Environment, Link, numberText, State, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 
 const PATH = '/holds';
-const CAUSES = [
-  ['share', 'too many at once'],
-  ['grant', 'authorized again'],
-] as const;
-const STATUSES = ['open', 'approved', 'rejected', 'superseded'].map((status) => [status, stateText(status)] as const);
 
-export async function holdsPage(request: PageRequest): Promise<PageContent> {
-  const names = ['status', 'cause', 'environment'];
+export const holdsPage = listPage<HoldModel>({
+  path: PATH,
+  title: 'Holds',
+  limit: 25,
+  lead: 'Deletions that wait for your decision: too many at once, or rows that a new authorization does not show.',
+  filters: {
+    status: choice('Status', ['open', 'approved', 'rejected', 'superseded']),
+    cause: choice('Cause', ['share', 'grant'], {
+      textOf: (cause) => (cause === 'share' ? 'too many at once' : 'authorized again'),
+    }),
+    environment: ENVIRONMENT,
+  },
   // A person opens this page to decide, so decided holds are shown only on request.
-  const defaults = request.query.has('status') ? {} : { status: 'open' };
-  const found = await readList<HoldModel>(request, PATH, names, { limit: 25, defaults });
-  return { title: 'Holds', body: <Holds {...found} /> };
-}
+  defaults: { status: 'open' },
+  label: 'Holds found',
+  Items: Holds,
+});
 
-function Holds({ list, filters }: ListProps<HoldModel>) {
+function Holds({ list: { data }, filters }: ListProps<HoldModel>) {
   return (
     <>
-      <h1>Holds</h1>
-      <p class="lead">Deletions that wait for your decision: too many at once, or rows that a new authorization does not show.</p>
-      <Filters path={PATH}>
-        <Choice name="status" label="Status" chosen={filters.status} options={STATUSES} />
-        <Choice name="cause" label="Cause" chosen={filters.cause} options={CAUSES} />
-        <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
-      </Filters>
-      <FoundList path={PATH} label="Holds found" list={list} filters={filters}>
-        {list.data.length === 0 && (
-          <p class="empty">{filters.status === 'open' ? 'Nothing waits for a decision.' : 'No hold matches.'}</p>
-        )}
-        {list.data.map((hold) => (
-          <HoldCard key={hold.id} hold={hold} />
-        ))}
-        <ApproveGrantsLinks holds={list.data} />
-      </FoundList>
+      {data.length === 0 && (
+        <p class="empty">{filters.status === 'open' ? 'Nothing waits for a decision.' : 'No hold matches.'}</p>
+      )}
+      {data.map((hold) => (
+        <HoldCard key={hold.id} hold={hold} />
+      ))}
+      <ApproveGrantsLinks holds={data} />
     </>
   );
 }
 
 /** A link to the page approveGrantsPage for each environment with open holds of cause grant in the list. */
 function ApproveGrantsLinks({ holds }: { readonly holds: readonly HoldModel[] }) {
-  const address = useAddress();
   const may = useMay();
   if (!may('holds.approve_grants')) return null;
   const isOfGrant = ({ status, cause }: HoldModel) => status === 'open' && cause === 'grant';
   const environments = [...new Set(holds.filter(isOfGrant).map(({ environment }) => environment))];
   return environments.map((environment) => (
     <p key={environment}>
-      <a href={address(`/holds/approve-grants/${environment}`)}>Approve all of cause grant in {environment}</a>
+      <Link to={`/holds/approve-grants/${environment}`}>Approve all of cause grant in {environment}</Link>
     </p>
   ));
 }
@@ -79,7 +66,6 @@ export async function approveGrantsPage({ ask, params: { environment = '' } }: P
 }
 
 function ApproveGrantsView({ environment, isEmpty }: { readonly environment: string; readonly isEmpty: boolean }) {
-  const address = useAddress();
   const fields = { environment };
   const commands = useCommands(['holds.approve_grants'], fields);
   return (
@@ -94,7 +80,7 @@ function ApproveGrantsView({ environment, isEmpty }: { readonly environment: str
       </p>
       <div class="actions">
         {isEmpty ? 'No hold of this cause is open.' : <ActionForm name="holds.approve_grants" fields={fields} back={PATH} />}
-        <a href={address(PATH)}>Decide one by one</a>
+        <Link to={PATH}>Decide one by one</Link>
       </div>
       <AsCommands commands={commands} />
     </div>
@@ -132,10 +118,9 @@ function Decision({ id, describedBy }: { readonly id: string; readonly described
   return (
     <form class="decision" method="post" action={address(`/act/${DECISIONS[0]}`)}>
       <FormFields fields={{ id, back: PATH }} />
-      <label>
-        <span>Why, for the audit</span>
+      <Field label="Why, for the audit">
         <input type="text" name="reason" maxLength={500} />
-      </label>
+      </Field>
       {DECISIONS.map((name) => (
         <button
           key={name}
@@ -151,39 +136,24 @@ function Decision({ id, describedBy }: { readonly id: string; readonly described
 }
 
 function HoldCard({ hold }: { readonly hold: HoldModel }) {
-  const address = useAddress();
-  const {
-    id,
-    environment,
-    company_id,
-    company_name,
-    resource,
-    cause,
-    explanation,
-    count,
-    living,
-    samples,
-    status,
-    opened_at,
-    run_id,
-  } = hold;
+  const { id, environment, company_id, company_name, resource, cause, count, samples, status } = hold;
   const heading = `hold-${id}`;
   const commands = useCommands(['hold.approve', 'hold.reject'], { id });
   return (
     <section class="card" aria-labelledby={heading}>
       <h2 id={heading}>
-        {numberText(count)} of {numberText(living)} rows of {resource} would be deleted
+        {numberText(count)} of {numberText(hold.living)} rows of {resource} would be deleted
       </h2>
       <p class="under">
         <State of={status} />
         <Environment name={environment} />
         <CompanyLink environment={environment} companyId={company_id} name={company_name} />
         <span>
-          since <When at={opened_at} />
+          since <When at={hold.opened_at} />
         </span>
-        <a href={address(`/runs/${run_id}`)}>The run that found it</a>
+        <Link to={`/runs/${hold.run_id}`}>The run that found it</Link>
       </p>
-      {cause === 'grant' && <p>{explanation}</p>}
+      {cause === 'grant' && <p>{hold.explanation}</p>}
       {samples.length > 0 && <Samples samples={samples} isOpen={status === 'open'} count={count} />}
       {status === 'open' && (
         <>

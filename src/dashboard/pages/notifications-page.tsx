@@ -1,68 +1,61 @@
 import type { NotificationModel } from '../../api/operation/notifications.js';
 import { EVENT_TYPES } from '../../db/tables/notifications.js';
 import { ActionForm, useCommands, useMay } from '../parts/action-form.js';
-import { type Column, column, DataTable } from '../parts/data-table.js';
-import type { PageContent } from '../parts/layout.js';
-import { Choice, ENVIRONMENT_CHOICES, Filters, FoundList, type ListProps, readList } from '../parts/list-page.js';
-import type { PageRequest } from '../parts/page-request.js';
-import { CompanyLink, companyCount, Environment, numberText, State, stateText, When } from '../parts/shown-values.js';
-
-const PATH = '/notifications';
-const STATUSES = ['pending', 'delivered', 'failed'].map((status) => [status, stateText(status)] as const);
-
-export async function notificationsPage(request: PageRequest): Promise<PageContent> {
-  const names = ['status', 'type', 'environment', 'company_id'];
-  const found = await readList<NotificationModel>(request, PATH, names, { limit: 50 });
-  return { title: 'Notifications', body: <Notifications {...found} /> };
-}
-
-function Notifications({ list, filters }: ListProps<NotificationModel>) {
-  const may = useMay();
-  const [first] = list.data;
-  const test = useCommands(['notification.test', 'notifications.redeliver'], {});
-  const again = useCommands(first ? ['notification.redeliver'] : [], { id: first?.id ?? '' });
-  return (
-    <>
-      <div class="head">
-        <div>
-          <h1>Notifications</h1>
-          <p class="lead">Events sent to the webhook, and their delivery.</p>
-        </div>
-        <div class="actions">
-          <ActionForm name="notifications.redeliver" fields={{}} />
-          <ActionForm name="notification.test" fields={{}} />
-        </div>
-      </div>
-      <Filters path={PATH}>
-        <Choice name="status" label="Delivery" chosen={filters.status} options={STATUSES} />
-        <Choice
-          name="type"
-          label="Event"
-          chosen={filters.type}
-          options={EVENT_TYPES.map((type) => [type, inWords(type)] as const)}
-        />
-        <Choice name="environment" label="Environment" chosen={filters.environment} options={ENVIRONMENT_CHOICES} />
-      </Filters>
-      <FoundList
-        path={PATH}
-        label="Notifications found"
-        list={list}
-        filters={filters}
-        commands={[...test, ...again.map((command) => ({ ...command, label: 'Send again, here for the first of the list' }))]}
-      >
-        <DataTable
-          caption="Notifications, newest first"
-          columns={may('notification.redeliver') ? [...COLUMNS, AGAIN] : COLUMNS}
-          rows={list.data}
-          keyOf={({ id }) => id}
-          empty={Object.keys(filters).length > 0 ? 'No notification matches.' : 'There is no notification yet.'}
-        />
-      </FoundList>
-    </>
-  );
-}
+import { counts, ENVIRONMENT as ENVIRONMENT_COLUMN } from '../parts/columns.js';
+import { type Column, column } from '../parts/data-table.js';
+import { choice, ENVIRONMENT, FoundTable, HIDDEN, type ListProps, listPage } from '../parts/list-page.js';
+import { CompanyLink, companyCount, State, When } from '../parts/shown-values.js';
 
 const inWords = (type: string) => type.replaceAll('_', ' ');
+
+export const notificationsPage = listPage<NotificationModel>({
+  path: '/notifications',
+  title: 'Notifications',
+  limit: 50,
+  Head: () => (
+    <div class="head">
+      <div>
+        <h1>Notifications</h1>
+        <p class="lead">Events sent to the webhook, and their delivery.</p>
+      </div>
+      <div class="actions">
+        <ActionForm name="notifications.redeliver" fields={{}} />
+        <ActionForm name="notification.test" fields={{}} />
+      </div>
+    </div>
+  ),
+  filters: {
+    status: choice('Delivery', ['pending', 'delivered', 'failed']),
+    type: choice('Event', EVENT_TYPES, { textOf: inWords }),
+    environment: ENVIRONMENT,
+    company_id: HIDDEN,
+  },
+  label: 'Notifications found',
+  Items: Notifications,
+  useFurtherCommands: ({
+    list: {
+      data: [first],
+    },
+  }) => [
+    ...useCommands(['notification.test', 'notifications.redeliver'], {}),
+    ...useCommands(first ? ['notification.redeliver'] : [], { id: first?.id ?? '' }).map((command) => ({
+      ...command,
+      label: 'Send again, here for the first of the list',
+    })),
+  ],
+});
+
+function Notifications(found: ListProps<NotificationModel>) {
+  const may = useMay();
+  return (
+    <FoundTable
+      {...found}
+      caption="Notifications, newest first"
+      columns={may('notification.redeliver') ? [...COLUMNS, AGAIN] : COLUMNS}
+      empty={['No notification matches.', 'There is no notification yet.']}
+    />
+  );
+}
 
 const COLUMNS: readonly Column<NotificationModel>[] = [
   column('Event', ({ id, type, reason, resource }) => (
@@ -73,7 +66,7 @@ const COLUMNS: readonly Column<NotificationModel>[] = [
   )),
   column('When', ({ occurred_at }) => <When at={occurred_at} />),
   column('Company', (notification) => <Companies {...notification} />),
-  column('Environment', ({ environment }) => <Environment name={environment} />),
+  ENVIRONMENT_COLUMN,
   column('Delivery', ({ status, last_error, next_attempt_at }) => (
     <>
       <State of={status} />
@@ -88,7 +81,7 @@ const COLUMNS: readonly Column<NotificationModel>[] = [
       )}
     </>
   )),
-  column('Attempts', ({ attempts }) => numberText(attempts), { numeric: true }),
+  counts('Attempts', ({ attempts }) => attempts),
 ];
 
 const AGAIN = column<NotificationModel>('Again', ({ id }) => (

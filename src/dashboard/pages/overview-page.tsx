@@ -2,13 +2,13 @@ import type { BudgetModel } from '../../api/operation/budget.js';
 import type { IssueModel } from '../../api/operation/issues.js';
 import type { NightModel } from '../../api/operation/nights.js';
 import type { OverviewModel } from '../../api/operation/overview.js';
-import { AsCommands } from '../parts/action-form.js';
+import { AsCommands, get } from '../parts/action-form.js';
 import { IssueCard } from '../parts/issue-card.js';
 import type { PageContent } from '../parts/layout.js';
 import type { ListResponse } from '../parts/list-page.js';
 import { NIGHTS_SHOWN, Nights } from '../parts/night-calendar.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { durationText, numberText, When } from '../parts/shown-values.js';
+import { durationText, Link, numberText, When } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import { BudgetTable } from './queue-page.js';
 
@@ -65,9 +65,9 @@ function Overview({ overview, issues, nights, budget }: OverviewProps) {
       <BudgetTable rows={budget} />
       <AsCommands
         commands={[
-          { label: 'This overview', call: { method: 'GET', path: '/api/overview' } },
-          { label: 'The nights', call: { method: 'GET', path: NIGHTS } },
-          { label: 'The problems', call: { method: 'GET', path: '/api/issues?status=ongoing' } },
+          get('This overview', '/api/overview'),
+          get('The nights', NIGHTS),
+          get('The problems', '/api/issues?status=ongoing'),
         ]}
       />
     </div>
@@ -101,10 +101,9 @@ function Verdict({ overview: { lists, companies, stale_after_hours: hours } }: {
 }
 
 function FirstCompany() {
-  const address = useAddress();
   return (
     <p class="notice">
-      No company is connected yet. <a href={address('/companies/connect')}>Connect one</a>: its first sync starts at once.
+      No company is connected yet. <Link to="/companies/connect">Connect one</Link>: its first sync starts at once.
     </p>
   );
 }
@@ -119,13 +118,12 @@ interface FigureProps {
 }
 
 function Figure({ to, count, name, isBad = false, note }: FigureProps) {
-  const address = useAddress();
   return (
     <li class={isBad && count > 0 ? 'bad' : undefined}>
-      <a href={address(to)}>
+      <Link to={to}>
         <b>{numberText(count)}</b> {name}
         {note && <small>{note}</small>}
-      </a>
+      </Link>
     </li>
   );
 }

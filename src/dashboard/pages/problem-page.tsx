@@ -2,7 +2,7 @@ import type { ApiResponse } from '../../api/plumbing/in-process-api.js';
 import { adviceFor } from '../../core/advice.js';
 import { type ErrorCode, MusterError } from '../../core/errors.js';
 import type { PageContent } from '../parts/layout.js';
-import { useAddress } from '../parts/view.js';
+import { CodeHint, Link } from '../parts/shown-values.js';
 
 /** A problem of the API, as pages show it. */
 export interface ShownProblem {
@@ -42,16 +42,9 @@ export function problemPage({ status, code, detail }: ShownProblem, back?: strin
         <h1>{title}</h1>
         <p role="alert">{detail}</p>
         {advice && <p class="hint">{advice}</p>}
-        <p class="hint">
-          Code: <code>{code}</code>
-        </p>
-        <p>{back === undefined ? <WayTo path={list} name={listName} /> : <WayTo path={back} name="Back" />}</p>
+        <CodeHint code={code} />
+        <p>{back === undefined ? <Link to={list}>{listName}</Link> : <Link to={back}>Back</Link>}</p>
       </div>
     ),
   };
-}
-
-function WayTo({ path, name }: { readonly path: string; readonly name: string }) {
-  const address = useAddress();
-  return <a href={address(path)}>{name}</a>;
 }

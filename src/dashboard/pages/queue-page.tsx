@@ -2,12 +2,13 @@ import type { BudgetModel } from '../../api/operation/budget.js';
 import type { QueueModel } from '../../api/operation/queue.js';
 import type { RunModel } from '../../api/runs/run-model.js';
 import { adviceFor } from '../../core/advice.js';
-import { AsCommands } from '../parts/action-form.js';
+import { AsCommands, get } from '../parts/action-form.js';
+import { counts, ENVIRONMENT } from '../parts/columns.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
 import type { PageContent } from '../parts/layout.js';
 import type { ListResponse } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { durationText, Environment, numberText } from '../parts/shown-values.js';
+import { durationText, Link, numberText } from '../parts/shown-values.js';
 import { useAddress } from '../parts/view.js';
 import { RunTable } from './runs-page.js';
 
@@ -62,10 +63,10 @@ function Queue({ queues, running, queued, budget }: QueueProps) {
       <BudgetTable rows={budget} />
       <AsCommands
         commands={[
-          { label: 'The queues', call: { method: 'GET', path: '/api/queue' } },
-          { label: 'Running', call: { method: 'GET', path: '/api/runs?status=running' } },
-          { label: 'Waiting', call: { method: 'GET', path: '/api/runs?status=queued' } },
-          { label: 'Request budget', call: { method: 'GET', path: '/api/budget' } },
+          get('The queues', '/api/queue'),
+          get('Running', '/api/runs?status=running'),
+          get('Waiting', '/api/runs?status=queued'),
+          get('Request budget', '/api/budget'),
         ]}
       />
     </div>
@@ -74,13 +75,13 @@ function Queue({ queues, running, queued, budget }: QueueProps) {
 
 const QUEUES: readonly Column<QueueModel>[] = [
   column('Queue', ({ queue }) => <b>{queue}</b>),
-  column('Waiting', ({ waiting }) => numberText(waiting), { numeric: true }),
+  counts('Waiting', ({ waiting }) => waiting),
   column('For', ({ oldest_waiting_seconds: seconds }) => (seconds === null ? '' : durationText(seconds * 1_000)), {
     numeric: true,
   }),
-  column('Active', ({ active }) => numberText(active), { numeric: true }),
-  column('Put off', ({ delayed }) => numberText(delayed), { numeric: true }),
-  column('Failed in a day', ({ failed }) => numberText(failed), { numeric: true }),
+  counts('Active', ({ active }) => active),
+  counts('Put off', ({ delayed }) => delayed),
+  counts('Failed in a day', ({ failed }) => failed),
   column('Repeats', ({ repeatable }) => (
     <small class="details">
       {repeatable.map(({ name, every_seconds }) => `${name} each ${durationText(every_seconds * 1_000)}`).join(', ')}
@@ -89,10 +90,9 @@ const QUEUES: readonly Column<QueueModel>[] = [
 ];
 
 function More({ list, status }: { readonly list: ListResponse<RunModel>; readonly status: string }) {
-  const address = useAddress();
   return list.next_cursor === null ? null : (
     <p>
-      <a href={address(`/runs?status=${status}`)}>All of them</a>
+      <Link to={`/runs?status=${status}`}>All of them</Link>
     </p>
   );
 }
@@ -110,13 +110,13 @@ export function BudgetTable({ rows }: { readonly rows: readonly BudgetModel[] })
 }
 
 const BUDGET: readonly Column<BudgetModel>[] = [
-  column('Environment', ({ environment }) => <Environment name={environment} />),
+  ENVIRONMENT,
   column(
     'Limit',
     ({ limit_per_second: limit, source }) => (limit === null ? 'none yet' : `${numberText(limit)} a second, ${source}`),
     { numeric: true },
   ),
   column('Concurrent', ({ in_flight_limit: limit }) => (limit === null ? 'not known' : numberText(limit)), { numeric: true }),
-  column('Requests in the last minute', ({ used_last_minute }) => numberText(used_last_minute), { numeric: true }),
-  column('Refused', ({ refused_last_minute }) => numberText(refused_last_minute), { numeric: true }),
+  counts('Requests in the last minute', ({ used_last_minute }) => used_last_minute),
+  counts('Refused', ({ refused_last_minute }) => refused_last_minute),
 ];

@@ -1,16 +1,18 @@
 import type { RunModel, WalkModel } from '../../api/runs/run-model.js';
 import { adviceFor } from '../../core/advice.js';
-import { ActionForm, AsCommands, useCommands } from '../parts/action-form.js';
+import { ActionForm, AsCommands, get, useCommands } from '../parts/action-form.js';
 import type { PageContent } from '../parts/layout.js';
 import { listAddress } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
 import { proofInWords, unverifiedInWords } from '../parts/proof-in-words.js';
-import { ReadingCard } from '../parts/reading-card.js';
+import { Count, ListSection, ReadingCard } from '../parts/reading-card.js';
 import {
+  CodeHint,
   CompanyLink,
   durationText,
   Environment,
   Fact,
+  Link,
   numberText,
   ServiceSays,
   State,
@@ -33,10 +35,7 @@ function isOver({ status }: Pick<RunModel, 'status'>): boolean {
 
 function RunView({ run }: { readonly run: RunModel }) {
   const address = useAddress();
-  const commands = [
-    ...(isOver(run) ? [] : useCommands(['run.cancel'], { id: run.id })),
-    { label: 'This run', call: { method: 'GET', path: `/api/runs/${run.id}` } as const },
-  ];
+  const commands = [...(isOver(run) ? [] : useCommands(['run.cancel'], { id: run.id })), get('This run', `/api/runs/${run.id}`)];
   return (
     // The script follows the events of the address, and loads this element again when the state of the run has changed.
     <div id="run" data-follow={isOver(run) ? undefined : address(`/runs/${run.id}/events`)} data-state={stateOf(run)}>
@@ -69,14 +68,14 @@ function RunView({ run }: { readonly run: RunModel }) {
       })}
       {run.walks.some(({ verified }) => verified) && (
         <p>
-          <a href={address(listAddress('/certificates', { environment: run.environment, company_id: run.company_id }))}>
+          <Link to={listAddress('/certificates', { environment: run.environment, company_id: run.company_id })}>
             Certificates of the proved lists
-          </a>
+          </Link>
         </p>
       )}
       {!isOver(run) && (
         <p class="hint" data-followed>
-          <a href={address(`/runs/${run.id}`)}>Look again</a>
+          <Link to={`/runs/${run.id}`}>Look again</Link>
         </p>
       )}
     </div>
@@ -121,9 +120,7 @@ function Failure({ code, message }: { readonly code: string; readonly message: s
     <div class="notice bad">
       <p>{message}</p>
       {advice && <p>{advice}</p>}
-      <p class="hint">
-        Code: <code>{code}</code>
-      </p>
+      <CodeHint code={code} />
     </div>
   );
 }
@@ -138,48 +135,36 @@ interface WalkCardProps {
 }
 
 function WalkCard({ runId, walk, isSaidAbove }: WalkCardProps) {
-  const address = useAddress();
   const { resource, status, received, total_records, pages, passes, resumed } = walk;
   const whole = total_records ?? 0;
   return (
-    <section class="card walk" aria-labelledby={`list-${resource}`} data-walk={resource}>
-      <h3 id={`list-${resource}`}>
-        {resource} <State of={status} />
-      </h3>
+    <ListSection resource={resource} status={status}>
       {status === 'running' && whole > 0 && (
         <progress max={whole} value={Math.min(received, whole)} aria-label={`Received of ${resource}`} data-count="received" />
       )}
       <dl class="counts">
         {COUNTS.map((name) => (
-          <div key={name} class={name === 'rejected' && walk.rejected > 0 ? 'bad' : undefined}>
-            <dt>{name}</dt>
-            <dd>
-              <span data-count={name}>{numberText(walk[name])}</span>
-              {name === 'received' && total_records !== null && <small> of {numberText(total_records)}</small>}
-            </dd>
-          </div>
+          <Count key={name} name={name} count={walk[name]} isBad={name === 'rejected' && walk.rejected > 0}>
+            {name === 'received' && total_records !== null && <small> of {numberText(total_records)}</small>}
+          </Count>
         ))}
-        <div>
-          <dt>pages</dt>
-          <dd>
-            <span data-count="pages">{numberText(pages)}</span>
-            {passes > 1 && <small> in {numberText(passes)} passes</small>}
-          </dd>
-        </div>
+        <Count name="pages" count={pages}>
+          {passes > 1 && <small> in {numberText(passes)} passes</small>}
+        </Count>
       </dl>
       {status === 'running' && <p class="hint" data-rate />}
       <Outcome walk={walk} />
       {walk.inserted + walk.updated + walk.deleted > 0 && (
         <p>
-          <a href={address(`/runs/${runId}/diff?resource=${resource}`)}>
+          <Link to={`/runs/${runId}/diff?resource=${resource}`}>
             What changed<span class="unseen"> in {resource}</span>
-          </a>
+          </Link>
         </p>
       )}
       {resumed && <p class="hint">It continued from a checkpoint. The counts include the records received before.</p>}
       {walk.error && !isSaidAbove && <Failure {...walk.error} />}
       <ServiceSays sentence={walk.service_says} />
-    </section>
+    </ListSection>
   );
 }
 

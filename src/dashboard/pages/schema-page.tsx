@@ -1,45 +1,37 @@
 import type { SchemaColumnModel } from '../../api/feed/schema.js';
 import { ActionForm, useCommands } from '../parts/action-form.js';
-import { type Column, column, DataTable } from '../parts/data-table.js';
-import type { PageContent } from '../parts/layout.js';
-import { Filters, FoundList, type ListProps, ResourceSearch, readList } from '../parts/list-page.js';
-import type { PageRequest } from '../parts/page-request.js';
+import { counts } from '../parts/columns.js';
+import { type Column, column } from '../parts/data-table.js';
+import { FoundTable, listPage, RESOURCE } from '../parts/list-page.js';
 import { numberText, When } from '../parts/shown-values.js';
 
-const PATH = '/schema';
-
-export async function schemaPage(request: PageRequest): Promise<PageContent> {
-  const found = await readList<SchemaColumnModel>(request, PATH, ['resource'], { limit: 100 });
-  return { title: 'Schema', body: <Schema {...found} /> };
-}
-
-function Schema({ list, filters }: ListProps<SchemaColumnModel>) {
-  const { resource } = filters;
-  const fields = { ...(resource !== undefined && { resource }) };
-  const commands = useCommands(['schema.rebuild'], fields);
-  return (
+/** The filters of the page are the fields of its action. */
+export const schemaPage = listPage<SchemaColumnModel>({
+  path: '/schema',
+  title: 'Schema',
+  limit: 100,
+  lead: (
     <>
-      <h1>Schema</h1>
-      <p class="lead">
-        The columns of the views in schema <code>warehouse</code>, learned from the records. Columns are only ever added, and
-        never change their name or type.
-      </p>
-      <Filters path={PATH}>
-        <ResourceSearch value={resource} />
-      </Filters>
-      <FoundList path={PATH} label="Columns found" list={list} filters={filters} commands={commands}>
-        <DataTable
-          caption="Columns of the typed views, by list, in the order in which they were added"
-          columns={COLUMNS}
-          rows={list.data}
-          keyOf={(row) => `${row.resource} ${row.column}`}
-          empty={resource === undefined ? 'No record was seen yet.' : 'No list of that name has a column.'}
-        />
-        <ActionForm name="schema.rebuild" fields={fields} />
-      </FoundList>
+      The columns of the views in schema <code>warehouse</code>, learned from the records. Columns are only ever added, and never
+      change their name or type.
     </>
-  );
-}
+  ),
+  filters: { resource: RESOURCE },
+  label: 'Columns found',
+  Items: (found) => (
+    <>
+      <FoundTable
+        {...found}
+        caption="Columns of the typed views, by list, in the order in which they were added"
+        columns={COLUMNS}
+        keyOf={(row) => `${row.resource} ${row.column}`}
+        empty={['No list of that name has a column.', 'No record was seen yet.']}
+      />
+      <ActionForm name="schema.rebuild" fields={found.filters} />
+    </>
+  ),
+  useFurtherCommands: ({ filters }) => useCommands(['schema.rebuild'], filters),
+});
 
 const COLUMNS: readonly Column<SchemaColumnModel>[] = [
   column('List', ({ resource }) => resource),
@@ -59,7 +51,7 @@ const COLUMNS: readonly Column<SchemaColumnModel>[] = [
       </small>
     </>
   )),
-  column('Values', ({ values }) => numberText(values), { numeric: true }),
-  column('Nulls', ({ nulls }) => numberText(nulls), { numeric: true }),
+  counts('Values', ({ values }) => values),
+  counts('Nulls', ({ nulls }) => nulls),
   column('Misfits', ({ misfits }) => (misfits > 0 ? <span class="warn">{numberText(misfits)}</span> : '0'), { numeric: true }),
 ];

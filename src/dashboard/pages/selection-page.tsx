@@ -1,6 +1,5 @@
 import type { PageContent } from '../parts/layout.js';
-import { CompanyLink, numberText } from '../parts/shown-values.js';
-import { useAddress } from '../parts/view.js';
+import { CompanyLink, Link, numberText } from '../parts/shown-values.js';
 import type { ShownProblem } from './problem-page.js';
 
 /** A company for which the action was refused, and why. */
@@ -23,7 +22,6 @@ export function selectionPage(selection: Selection): PageContent {
 }
 
 function SelectionResult({ title, count, problems, back }: Selection) {
-  const address = useAddress();
   const done = count - problems.length;
   return (
     <div class="card narrow">
@@ -46,7 +44,7 @@ function SelectionResult({ title, count, problems, back }: Selection) {
         </ul>
       )}
       <p>
-        <a href={address(back)}>Back to the companies</a>
+        <Link to={back}>Back to the companies</Link>
       </p>
     </div>
   );

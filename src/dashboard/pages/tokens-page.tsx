@@ -1,12 +1,12 @@
 import type { NamedTokenModel } from '../../api/operation/named-tokens.js';
 import { ROLES } from '../../db/tables/named-tokens.js';
-import { ActionForm, AsCommands, useCommands, useMay } from '../parts/action-form.js';
+import { ActionForm, AsCommands, get, useCommands, useMay } from '../parts/action-form.js';
 import { type Column, column, DataTable } from '../parts/data-table.js';
+import { Field, Select } from '../parts/fields.js';
 import type { PageContent } from '../parts/layout.js';
 import { filtersOf, type ListResponse, listAddress, Pages } from '../parts/list-page.js';
 import type { PageRequest } from '../parts/page-request.js';
-import { When } from '../parts/shown-values.js';
-import { useAddress } from '../parts/view.js';
+import { Link, When } from '../parts/shown-values.js';
 import { Copyable } from './company-page.js';
 
 const RIGHTS = {
@@ -40,7 +40,7 @@ function Tokens({ list }: { readonly list: ListResponse<NamedTokenModel> }) {
       {may('token.create') && <NewToken />}
       <AsCommands
         commands={[
-          { label: 'This list', call: { method: 'GET', path: '/api/tokens' } },
+          get('This list', '/api/tokens'),
           ...make,
           ...withdraw.map((command) => ({ ...command, label: 'Withdraw, here for the first of the list' })),
         ]}
@@ -70,24 +70,13 @@ function NewToken() {
     <section class="card narrow" aria-labelledby="new-token">
       <h2 id="new-token">A new token</h2>
       <ActionForm name="token.create" fields={{}}>
-        <label>
-          <span>Name</span>
+        <Field label="Name">
           <input type="text" name="name" required maxLength={100} />
-        </label>
-        <label>
-          <span>Role</span>
-          <select name="role">
-            {ROLES.map((role) => (
-              <option key={role} value={role}>
-                {role}: {RIGHTS[role]}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          <span>Ends on, if ever</span>
+        </Field>
+        <Select label="Role" name="role" options={ROLES.map((role) => [role, `${role}: ${RIGHTS[role]}`])} />
+        <Field label="Ends on, if ever">
           <input type="date" name="expires_at" />
-        </label>
+        </Field>
       </ActionForm>
     </section>
   );
@@ -95,32 +84,18 @@ function NewToken() {
 
 /** The new token, which is shown only once. */
 export function tokenPage(
-  made: { readonly token: string; readonly name: string; readonly role: string },
+  { token, name, role }: { readonly token: string; readonly name: string; readonly role: string },
   back: string,
 ): PageContent {
-  return { title: 'The token', body: <MadeToken {...made} back={back} /> };
-}
-
-function MadeToken({
-  token,
-  name,
-  role,
-  back,
-}: {
-  readonly token: string;
-  readonly name: string;
-  readonly role: string;
-  readonly back: string;
-}) {
-  const address = useAddress();
-  return (
+  const body = (
     <div class="card narrow">
       <h1>The token of {name} is made</h1>
       <p>It has the role {role}. Copy it now: it is shown only once, and Muster stores only its hash.</p>
       <Copyable label="Token" value={token} />
       <p>
-        <a href={address(back)}>Back</a>
+        <Link to={back}>Back</Link>
       </p>
     </div>
   );
+  return { title: 'The token', body };
 }

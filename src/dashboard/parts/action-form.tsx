@@ -54,6 +54,11 @@ export interface Command {
   readonly call: ApiCall;
 }
 
+/** A call that only reads. */
+export function get(label: string, path: ApiCall['path']): Command {
+  return { label, call: { method: 'GET', path } };
+}
+
 /** The calls of the buttons and of the page itself, as shell commands. */
 export function AsCommands({ commands }: { readonly commands: readonly Command[] }) {
   const { publicUrl } = useView();

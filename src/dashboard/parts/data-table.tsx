@@ -8,7 +8,7 @@ export interface Column<Row> {
   readonly numeric?: boolean;
 }
 
-interface DataTableProps<Row> {
+export interface DataTableProps<Row> {
   /** A description of the table for screen readers. */
   readonly caption: string;
   readonly columns: readonly Column<Row>[];

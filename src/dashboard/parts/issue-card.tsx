@@ -1,9 +1,8 @@
 import type { IssueModel } from '../../api/operation/issues.js';
 import { causeOf } from '../../core/issue-causes.js';
-import { ActionForm, AsCommands, useCommands } from './action-form.js';
+import { ActionForm, AsCommands, get, useCommands } from './action-form.js';
 import type { ActionName } from './actions.js';
-import { CompanyLink, companyCount, Environment, When } from './shown-values.js';
-import { useAddress } from './view.js';
+import { CompanyLink, companyCount, Environment, Link, When } from './shown-values.js';
 
 /** Shows an issue: the trouble, the companies, since when, and the remedy. */
 export function IssueCard({ issue }: { readonly issue: IssueModel }) {
@@ -69,7 +68,6 @@ const PAGES_OF_LISTS: Readonly<Record<string, readonly [path: string, name: stri
 
 /** Shows the remedy for all companies: a button, the page on which a person decides, and the same as commands. */
 function Remedy({ issue, describedBy }: { readonly issue: IssueModel; readonly describedBy: string }) {
-  const address = useAddress();
   const button = buttonOf(issue);
   const fields = { environment: issue.environment };
   const list = listOf(issue);
@@ -80,16 +78,11 @@ function Remedy({ issue, describedBy }: { readonly issue: IssueModel; readonly d
     <div class="actions">
       {button && <ActionForm name={button} fields={fields} describedBy={describedBy} />}
       {page !== undefined && (
-        <a class="button" href={address(query === '' ? page : `${page}?${query}`)} aria-describedby={describedBy}>
+        <Link class="button" to={query === '' ? page : `${page}?${query}`} describedBy={describedBy}>
           {name}
-        </a>
+        </Link>
       )}
-      <AsCommands
-        commands={[
-          ...commands,
-          ...(list === undefined ? [] : [{ label: name ?? 'The list', call: { method: 'GET', path: list } as const }]),
-        ]}
-      />
+      <AsCommands commands={[...commands, ...(list === undefined ? [] : [get(name ?? 'The list', list)])]} />
     </div>
   );
 }

@@ -1,32 +1,88 @@
-import type { ComponentChildren } from 'preact';
-import { AsCommands, type Command } from './action-form.js';
+import type { ComponentChildren, JSX } from 'preact';
+import { ENVIRONMENTS } from '../../core/company.js';
+import { AsCommands, type Command, get } from './action-form.js';
+import { DataTable, type DataTableProps } from './data-table.js';
+import { Field, Select } from './fields.js';
+import type { PageContent } from './layout.js';
 import type { PageRequest } from './page-request.js';
+import { Link, stateText } from './shown-values.js';
 import { useAddress, useView } from './view.js';
-
-// The common parts of pages with a list: filters in the address, and links to other pages of the list. A list's page and its part with the
-// items have the same name as its call: /audit shows #audit from /api/audit.
 
 export interface ListResponse<T> {
   readonly data: readonly T[];
   readonly next_cursor: string | null;
 }
 
+/** The filters of the address that have a value. */
+type Filters = Readonly<Record<string, string>>;
+
 export interface ListProps<T> {
   readonly list: ListResponse<T>;
-  readonly filters: Readonly<Record<string, string>>;
+  readonly filters: Filters;
 }
 
-/** Reads the page of a list that the address asks for, with the filters of these names. */
-export async function readList<T>(
-  { ask, query }: PageRequest,
-  path: string,
-  names: readonly string[],
-  { limit, defaults }: { readonly limit: number; readonly defaults?: Readonly<Record<string, string>> },
-): Promise<ListProps<T>> {
-  const filters = { ...defaults, ...filtersOf(query, names) };
-  const list = await ask<ListResponse<T>>(listAddress(`/api${path}`, { ...filters, ...filtersOf(query, ['cursor']), limit }));
-  return { list, filters };
+/** The input of a filter, or null if only links set the filter. */
+type FilterInput = (name: string, filters: Filters) => JSX.Element | null;
+
+interface ListPageParts<Row> {
+  /** The page and its part with the items have the same name as the call: /audit shows #audit from /api/audit. */
+  readonly path: string;
+  readonly title: string;
+  readonly limit: number;
+  /** The filters by their names in the address, which the API has as well. */
+  readonly filters: Readonly<Record<string, FilterInput>>;
+  /** The filters of an address that names none of these. */
+  readonly defaults?: Filters;
+  readonly lead?: ComponentChildren;
+  /** What stands above the filters. Default: the title and the lead. */
+  readonly Head?: () => JSX.Element;
+  /** The accessible name of the part with the items. */
+  readonly label: string;
+  readonly Items: (props: ListProps<Row>) => JSX.Element;
+  /** Further commands, after the call of the list. */
+  readonly useFurtherCommands?: (props: ListProps<Row>) => readonly Command[];
 }
+
+/** A page with a list: filters that the address keeps, the items, links to other pages of the list, and commands. */
+export function listPage<Row>(parts: ListPageParts<Row>): (request: PageRequest) => Promise<PageContent> {
+  const { path, title, limit, defaults = {} } = parts;
+  return async ({ ask, query }) => {
+    const unnamed = Object.entries(defaults).filter(([name]) => !query.has(name));
+    const filters = { ...Object.fromEntries(unnamed), ...filtersOf(query, Object.keys(parts.filters)) };
+    const list = await ask<ListResponse<Row>>(listAddress(`/api${path}`, { ...filters, ...filtersOf(query, ['cursor']), limit }));
+    return { title, body: <ListView {...parts} found={{ list, filters }} /> };
+  };
+}
+
+function ListView<Row>({ found, ...parts }: ListPageParts<Row> & { readonly found: ListProps<Row> }) {
+  const { path, title, filters, lead, Head, label, Items, useFurtherCommands } = parts;
+  const further = useFurtherCommands?.(found) ?? [];
+  return (
+    <>
+      {Head ? <Head /> : <h1>{title}</h1>}
+      {lead && <p class="lead">{lead}</p>}
+      <FilterForm path={path}>{Object.entries(filters).map(([name, input]) => input(name, found.filters))}</FilterForm>
+      <section id={path.slice(1)} aria-label={label}>
+        <Items {...found} />
+        <Pages path={path} filters={found.filters} next={found.list.next_cursor} />
+        <AsCommands commands={[get('This list', listAddress(`/api${path}`, found.filters)), ...further]} />
+      </section>
+    </>
+  );
+}
+
+interface FoundTableProps<Row> extends ListProps<Row>, Pick<DataTableProps<Row>, 'caption' | 'columns'> {
+  readonly keyOf?: (row: Row) => string;
+  /** Shown if no item matches the filters, and if there is none at all. */
+  readonly empty: readonly [filtered: string, unfiltered: string];
+}
+
+/** The items of a list as a table. */
+export function FoundTable<Row>({ list, filters, empty, keyOf = idOf, ...table }: FoundTableProps<Row>) {
+  return <DataTable {...table} rows={list.data} keyOf={keyOf} empty={empty[Object.keys(filters).length > 0 ? 0 : 1]} />;
+}
+
+const idOf = (row: unknown) => (row as { readonly id: string }).id;
 
 /** The parameters of the query that have one of these names and a value. */
 export function filtersOf(query: URLSearchParams, names: readonly string[]): Record<string, string> {
@@ -38,13 +94,8 @@ export function listAddress(path: string, filters: Readonly<Record<string, strin
   return query === '' ? path : `${path}?${query}`;
 }
 
-interface FiltersProps {
-  readonly path: string;
-  readonly children: ComponentChildren;
-}
-
 /** A form whose fields become the address. With scripts the list follows each change; without them, a button sends the form. */
-export function Filters({ path, children }: FiltersProps) {
+function FilterForm({ path, children }: { readonly path: string; readonly children: ComponentChildren }) {
   const address = useAddress();
   const list = `#${path.slice(1)}`;
   return (
@@ -66,92 +117,48 @@ export function Filters({ path, children }: FiltersProps) {
   );
 }
 
-interface SearchProps {
-  readonly label: string;
-  readonly name: string;
-  readonly value: string | undefined;
-  readonly maxLength: number;
-  readonly placeholder?: string;
-  readonly pattern?: string;
-}
+/** A filter that only links set. */
+export const HIDDEN: FilterInput = () => null;
 
-export function Search({ label, ...input }: SearchProps) {
-  return (
-    <label>
-      <span>{label}</span>
-      <input type="search" {...input} />
-    </label>
+export function search(
+  label: string,
+  maxLength: number,
+  more: { readonly placeholder?: string; readonly pattern?: string } = {},
+): FilterInput {
+  return (name, filters) => (
+    <Field label={label}>
+      <input type="search" name={name} value={filters[name]} maxLength={maxLength} {...more} />
+    </Field>
   );
 }
 
-export function ResourceSearch({ value }: Pick<SearchProps, 'value'>) {
-  return <Search label="List" name="resource" value={value} maxLength={41} pattern="[a-z][a-z0-9_]*" placeholder="employees" />;
+/** `none`: the text of the option that chooses nothing. */
+export function choice(
+  label: string,
+  values: readonly string[],
+  { none = 'all', textOf = stateText }: { readonly none?: string; readonly textOf?: (value: string) => string } = {},
+): FilterInput {
+  const options = values.map((value) => [value, textOf(value)] as const);
+  return (name, filters) => <Select label={label} name={name} options={[['', none], ...options]} chosen={filters[name]} />;
 }
 
-interface ChoiceProps {
-  readonly name: string;
-  readonly label: string;
-  readonly chosen: string | undefined;
-  /** The text of the option that chooses nothing. */
-  readonly none?: string;
-  readonly options: readonly (readonly [value: string, text: string])[];
-}
-
-export function Choice({ name, label, chosen = '', none = 'all', options }: ChoiceProps) {
-  return (
-    <label>
-      <span>{label}</span>
-      <select name={name}>
-        <option value="">{none}</option>
-        {options.map(([value, text]) => (
-          <option key={value} value={value} selected={value === chosen}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
-  );
-}
+export const COMPANY_ID = search('Company id', 40);
+export const ENVIRONMENT = choice('Environment', ENVIRONMENTS);
+export const RESOURCE = search('List', 41, { pattern: '[a-z][a-z0-9_]*', placeholder: 'employees' });
 
 interface PagesProps {
   readonly path: string;
-  readonly filters: Readonly<Record<string, string>>;
+  readonly filters: Filters;
   readonly next: string | null;
 }
 
 export function Pages({ path, filters, next }: PagesProps) {
-  const address = useAddress();
   const isFirst = new URLSearchParams(useView().address.split('?')[1]).get('cursor') === null;
   if (isFirst && next === null) return null;
   return (
     <nav class="pages" aria-label="Pages of the list">
-      {!isFirst && <a href={address(listAddress(path, filters))}>First page</a>}
-      {next !== null && <a href={address(listAddress(path, { ...filters, cursor: next }))}>Next page</a>}
+      {!isFirst && <Link to={listAddress(path, filters)}>First page</Link>}
+      {next !== null && <Link to={listAddress(path, { ...filters, cursor: next })}>Next page</Link>}
     </nav>
   );
 }
-
-interface FoundListProps extends ListProps<unknown> {
-  readonly path: string;
-  readonly label: string;
-  /** Further commands, after the call of the list. */
-  readonly commands?: readonly Command[];
-  readonly children: ComponentChildren;
-}
-
-/** The part of the page that follows the filters: the items, links to other pages of the list, and commands. */
-export function FoundList({ path, label, list, filters, commands = [], children }: FoundListProps) {
-  const call = { method: 'GET', path: listAddress(`/api${path}`, filters) } as const;
-  return (
-    <section id={path.slice(1)} aria-label={label}>
-      {children}
-      <Pages path={path} filters={filters} next={list.next_cursor} />
-      <AsCommands commands={[{ label: 'This list', call }, ...commands]} />
-    </section>
-  );
-}
-
-export const ENVIRONMENT_CHOICES = [
-  ['production', 'production'],
-  ['test', 'test'],
-] as const;

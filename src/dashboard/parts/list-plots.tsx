@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact';
 import type { ListHistoryModel } from '../../api/operation/nights.js';
+import { counts } from './columns.js';
 import { type Column, column, DataTable } from './data-table.js';
 import { daysUntil, lastDay, shortDay, wholeDay } from './days.js';
 import { numberText } from './shown-values.js';
@@ -73,17 +74,14 @@ function Rows({ nights, days }: PlotProps) {
   const points = known
     .map((night) => ({ ...night, x: middleOf(days, night.night), y: round(y(night.records)) }))
     .filter(({ x }) => x > 0);
-  const range =
-    least === most
-      ? `the same in all of ${nightCount(known.length)}`
-      : `${numberText(least)} to ${numberText(most)} in ${nightCount(known.length)}`;
+  const range = least === most ? 'the same in all of' : `${numberText(least)} to ${numberText(most)} in`;
   return (
     <Plot
       days={days}
       name="Rows"
       summary={
         <>
-          <b>{numberText(newest.records)}</b>, {range}
+          <b>{numberText(newest.records)}</b>, {`${range} ${nightCount(known.length)}`}
         </>
       }
       legend={[
@@ -207,7 +205,7 @@ const COLUMNS: readonly Column<ListNight>[] = [
     numeric: true,
   }),
   column('Proved complete', ({ verified }) => (verified ? 'yes' : <span class="warn">no</span>)),
-  column('Inserted', ({ inserted }) => numberText(inserted), { numeric: true }),
-  column('Updated', ({ updated }) => numberText(updated), { numeric: true }),
-  column('Deleted', ({ deleted }) => numberText(deleted), { numeric: true }),
+  counts('Inserted', ({ inserted }) => inserted),
+  counts('Updated', ({ updated }) => updated),
+  counts('Deleted', ({ deleted }) => deleted),
 ];

@@ -1,8 +1,9 @@
 import type { NightModel } from '../../api/operation/nights.js';
+import { counts } from './columns.js';
 import { type Column, column, DataTable } from './data-table.js';
 import { daysUntil, shortDay, weekdayOf, wholeDay } from './days.js';
 import { listAddress } from './list-page.js';
-import { durationText, numberText, When } from './shown-values.js';
+import { durationText, Link, numberText, When } from './shown-values.js';
 import { useAddress } from './view.js';
 
 export const NIGHTS_SHOWN = 30;
@@ -170,7 +171,6 @@ function detailsOf(night: NightModel): string[] {
 }
 
 function Newest({ night }: { readonly night: NightModel }) {
-  const address = useAddress();
   return (
     <div class="newest">
       <h3>{wholeDay(night.night)}</h3>
@@ -184,7 +184,7 @@ function Newest({ night }: { readonly night: NightModel }) {
       </ul>
       <p class="hint">
         {night.started_at === null ? 'No nightly run has begun.' : <Span night={night} />}{' '}
-        <a href={address(runsOf(night))}>Runs since it began</a>
+        <Link to={runsOf(night)}>Runs since it began</Link>
       </p>
     </div>
   );
@@ -205,13 +205,13 @@ function Span({ night: { started_at, finished_at } }: { readonly night: NightMod
 }
 
 const COLUMNS: readonly Column<NightModel>[] = [
-  column('Night', (night) => <NightLink night={night} />),
+  column('Night', (night) => <Link to={runsOf(night)}>{wholeDay(night.night)}</Link>),
   column('Lists proved', (night) => proofsOf(night).replace(' lists proved', '')),
-  column('Without a proof', ({ lists }) => numberText(lists.unverified), { numeric: true }),
-  column('Runs failed', ({ runs }) => numberText(runs.failed), { numeric: true }),
-  column('Inserted', ({ changes }) => numberText(changes.inserted), { numeric: true }),
-  column('Updated', ({ changes }) => numberText(changes.updated), { numeric: true }),
-  column('Deleted', ({ changes }) => numberText(changes.deleted), { numeric: true }),
+  counts('Without a proof', ({ lists }) => lists.unverified),
+  counts('Runs failed', ({ runs }) => runs.failed),
+  counts('Inserted', ({ changes }) => changes.inserted),
+  counts('Updated', ({ changes }) => changes.updated),
+  counts('Deleted', ({ changes }) => changes.deleted),
   column(
     'Took',
     ({ started_at, finished_at }) =>
@@ -219,8 +219,3 @@ const COLUMNS: readonly Column<NightModel>[] = [
     { numeric: true },
   ),
 ];
-
-function NightLink({ night }: { readonly night: NightModel }) {
-  const address = useAddress();
-  return <a href={address(runsOf(night))}>{wholeDay(night.night)}</a>;
-}

@@ -1,41 +1,59 @@
 import type { ComponentChildren } from 'preact';
 import type { VerifyModel, WalkModel } from '../../api/runs/run-model.js';
-import { numberText, State, When } from './shown-values.js';
+import { Fact, numberText, State, When } from './shown-values.js';
 
 /** The progress and findings of one list in a verification run. */
 export function ReadingCard({ walk, children }: { readonly walk: WalkModel; readonly children: ComponentChildren }) {
   const { resource, status, received, pages, verify } = walk;
   return (
-    <section class="card walk" aria-labelledby={`list-${resource}`} data-walk={resource}>
-      <h3 id={`list-${resource}`}>
-        {resource} <State of={status} />
-      </h3>
+    <ListSection resource={resource} status={status}>
       <dl class="counts">
-        {(
-          [
-            ['received', received],
-            ['pages', pages],
-          ] as const
-        ).map(([name, count]) => (
-          <div key={name}>
-            <dt>{name}</dt>
-            <dd>
-              <span data-count={name}>{numberText(count)}</span>
-            </dd>
-          </div>
-        ))}
+        <Count name="received" count={received} />
+        <Count name="pages" count={pages} />
         {verify &&
           verify.as_of !== null &&
           FAULTS.map((name) => (
-            <div key={name} class={verify[name] > 0 ? 'bad' : undefined}>
-              <dt>{name}</dt>
-              <dd>{numberText(verify[name])}</dd>
-            </div>
+            <Fact key={name} name={name} isBad={verify[name] > 0}>
+              {numberText(verify[name])}
+            </Fact>
           ))}
       </dl>
       {verify && <Found found={verify} />}
       {children}
+    </ListSection>
+  );
+}
+
+interface ListSectionProps extends Pick<WalkModel, 'resource' | 'status'> {
+  readonly children: ComponentChildren;
+}
+
+/** One list of a run. */
+export function ListSection({ resource, status, children }: ListSectionProps) {
+  return (
+    <section class="card walk" aria-labelledby={`list-${resource}`} data-walk={resource}>
+      <h3 id={`list-${resource}`}>
+        {resource} <State of={status} />
+      </h3>
+      {children}
     </section>
+  );
+}
+
+interface CountProps {
+  readonly name: string;
+  readonly count: number;
+  readonly isBad?: boolean;
+  readonly children?: ComponentChildren;
+}
+
+/** A count that the script of the page updates while the run goes on. */
+export function Count({ name, count, isBad, children }: CountProps) {
+  return (
+    <Fact name={name} isBad={isBad}>
+      <span data-count={name}>{numberText(count)}</span>
+      {children}
+    </Fact>
   );
 }
 

@@ -15,6 +15,23 @@ export const numberText = (value: number): string => NUMBER.format(value);
 
 export const companyCount = (count: number): string => `${numberText(count)} ${count === 1 ? 'company' : 'companies'}`;
 
+interface LinkProps {
+  /** A path of the control room, without the path of PUBLIC_URL. */
+  readonly to: string;
+  readonly class?: string | undefined;
+  /** The id of the element that describes the link. */
+  readonly describedBy?: string | undefined;
+  readonly children: ComponentChildren;
+}
+
+export function Link({ to, describedBy, children, class: look }: LinkProps) {
+  return (
+    <a class={look} href={useAddress()(to)} aria-describedby={describedBy}>
+      {children}
+    </a>
+  );
+}
+
 /** A time relative to now; the exact time is in the tooltip and in the element's attribute. */
 export function When({ at, none = 'never' }: { readonly at: string | null | undefined; readonly none?: string }) {
   const { now } = useView();
@@ -105,21 +122,34 @@ interface CompanyLinkProps {
 
 /** A company's name comes from the service, and may be any text. */
 export function CompanyLink({ environment, companyId, name }: CompanyLinkProps) {
-  const address = useAddress();
   return (
     <span class="company">
-      <a class={name ? undefined : 'id'} href={address(`/companies/${environment}/${companyId}`)}>
+      <Link class={name ? undefined : 'id'} to={`/companies/${environment}/${companyId}`}>
         {name || companyId}
-      </a>
+      </Link>
       {name ? <small class="id">{companyId}</small> : null}
     </span>
   );
 }
 
-/** One entry of a `dl`. */
-export function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }) {
+export function CodeHint({ code }: { readonly code: string }) {
   return (
-    <div>
+    <p class="hint">
+      Code: <code>{code}</code>
+    </p>
+  );
+}
+
+interface FactProps {
+  readonly name: string;
+  readonly isBad?: boolean | undefined;
+  readonly children: ComponentChildren;
+}
+
+/** One entry of a `dl`. */
+export function Fact({ name, isBad, children }: FactProps) {
+  return (
+    <div class={isBad ? 'bad' : undefined}>
       <dt>{name}</dt>
       <dd>{children}</dd>
     </div>

@@ -1,5 +1,6 @@
 import type { PageContent } from '../parts/layout.js';
-import { useAddress, useView } from '../parts/view.js';
+import { Link } from '../parts/shown-values.js';
+import { useView } from '../parts/view.js';
 import type { OidcError } from './oidc-client.js';
 
 /** A fault of the issuer, or of the flow itself. */
@@ -145,14 +146,13 @@ export function OidcLink({ host, next = '/' }: { readonly host: string; readonly
 }
 
 function WaysIn({ host }: { readonly host: string }) {
-  const address = useAddress();
   return (
     <>
       <p>
         <OidcLink host={host} />
       </p>
       <p>
-        <a href={address('/login')}>Sign in with a token</a>
+        <Link to="/login">Sign in with a token</Link>
       </p>
     </>
   );
